@@ -1,0 +1,61 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/calibrate_collectives.h"
+#include "cli/calibrate_gpu.h"
+#include "cli/verbs.h"
+
+namespace shardwise::cli {
+namespace {
+
+struct CalibrateFlags {
+  GpuCalibration gpu;
+  CollectiveCalibration collectives;
+  std::vector<std::string> sources;
+  std::string output;
+};
+
+ExitCode calibrate(CalibrateFlags flags) {
+  const bool gpu = !flags.gpu.gpu.empty() || flags.gpu.residuals;
+  if (gpu == !flags.collectives.files.empty()) {
+    fmt::print(stderr, "shardwise calibrate: give either --gpu or --collectives\n");
+    return ExitCode::bad_input;
+  }
+  if (gpu) {
+    flags.gpu.sources = std::move(flags.sources);
+    flags.gpu.output = std::move(flags.output);
+    return calibrate_gpu(flags.gpu);
+  }
+  if (!flags.sources.empty()) flags.collectives.source = flags.sources.front();
+  flags.collectives.output = std::move(flags.output);
+  return calibrate_collectives(flags.collectives);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Run& run) {
+  CLI::App* verb =
+      app.add_subcommand("calibrate", "Measurements to fitted curves and their residuals");
+  auto flags = std::make_shared<CalibrateFlags>();
+  add_gpu_flags(*verb, flags->gpu);
+  add_collective_flags(*verb, flags->collectives);
+  verb->add_option("--source", flags->sources,
+                   "Where the measurements come from; for a GPU KIND=TEXT, of gemm, attention, "
+                   "memory_bound, operators and sustained");
+  verb->add_option("-o,--output", flags->output, "File to write");
+  verb->footer(
+      "Examples\n"
+      "  shardwise calibrate --residuals\n"
+      "  shardwise calibrate --gpu h100-sxm --gemm gemm_h100_sxm.csv --sustained bf16=794.5 \\\n"
+      "      --source \"gemm=owner/repository@commit:path\" -o configs/gpus/h100-sxm.json\n"
+      "  shardwise calibrate --collectives collectives.csv --cluster dgx-h100 --tier nvlink \\\n"
+      "      --only gpu=h100_sxm --only dtype=half --name nvlink4-h100 \\\n"
+      "      --source \"owner/repository@commit:path\" -o configs/collectives/nvlink4-h100.json");
+  verb->callback([&run, flags] { run = [flags] { return calibrate(*flags); }; });
+}
+
+}  // namespace shardwise::cli

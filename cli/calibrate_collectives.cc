@@ -1,0 +1,143 @@
+#include "cli/calibrate_collectives.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "cli/terminal.h"
+#include "planner/cost/collective_measurements.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/collective_reader.h"
+#include "planner/spec/error.h"
+#include "planner/spec/format.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+ExitCode refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return ExitCode::bad_input;
+}
+
+Diagnostic wrong_flag(std::string flag, std::string message, std::string hint = {}) {
+  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
+}
+
+Result<RowFilter> row_filter(const std::vector<std::string>& only) {
+  RowFilter filter;
+  for (const std::string& each : only) {
+    const std::size_t equals = each.find('=');
+    if (equals == std::string::npos) {
+      return wrong_flag("--only", fmt::format("{} has no =", each), "for example gpu=h100_sxm");
+    }
+    filter[each.substr(0, equals)].insert(each.substr(equals + 1));
+  }
+  return filter;
+}
+
+Result<std::size_t> tier_of(const ClusterSpec& cluster, const std::string& name) {
+  std::string known;
+  for (std::size_t i = 0; i < cluster.tiers.size(); ++i) {
+    if (cluster.tiers[i].name == name) return i;
+    known += (i > 0 ? ", " : "") + cluster.tiers[i].name;
+  }
+  return wrong_flag("--tier", fmt::format("{} has no tier {}", cluster.name, name), "use " + known);
+}
+
+bool is_coefficient(const std::string& key) {
+  return std::any_of(kCoefficients.begin(), kCoefficients.end(),
+                     [&](const CoefficientName& each) { return each.key == key; });
+}
+
+void print_residuals(const std::string& points, const std::vector<CollectiveResidual>& residuals) {
+  Table table({{points, Align::left}, {"number"}, {"median error"}, {"95th percentile"}});
+  for (const CollectiveResidual& each : residuals) {
+    table.row({each.what, format_count(each.points), format_percent(each.median_error),
+               format_percent(each.p95_error)});
+  }
+  fmt::print("{}", table.text(wants_colour()));
+}
+
+void write_curve(const std::string& path, const CollectiveCurve& curve) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.collectives/1");
+  write_collectives(json, curve);
+  json.end_object();
+  std::ofstream file(path, std::ios::binary);
+  file << json.text();
+  file.close();
+  if (!file) throw IoError(fmt::format("{}: cannot be written", path));
+}
+
+}  // namespace
+
+void add_collective_flags(CLI::App& verb, CollectiveCalibration& flags) {
+  verb.add_option("--collectives", flags.files,
+                  "CSV files of timed collectives: op, gpus, bytes, "
+                  "time_us or busbw_GBps");
+  verb.add_option("--cluster", flags.cluster, "Catalogue name or file: the machine they ran on");
+  verb.add_option("--tier", flags.tier, "Link tier to fit");
+  verb.add_option("--only", flags.only, "COLUMN=VALUE: take these rows only");
+  verb.add_option("--fix", flags.fixed, "Coefficients that stay as the cluster has them");
+  verb.add_option("--name", flags.name, "Name of the curve");
+  verb.add_flag("--check", flags.check, "Only print the errors of the present coefficients");
+}
+
+ExitCode calibrate_collectives(const CollectiveCalibration& flags) {
+  if (flags.cluster.empty()) {
+    return refuse({wrong_flag("--cluster", "missing", "the machine that was measured")});
+  }
+  Result<ClusterSpec> cluster = find_cluster(flags.cluster);
+  if (!cluster) return refuse(cluster.problems());
+  const Result<std::size_t> tier = tier_of(*cluster, flags.tier);
+  if (!tier) return refuse(tier.problems());
+  const Result<RowFilter> filter = row_filter(flags.only);
+  if (!filter) return refuse(filter.problems());
+  std::vector<CollectiveMeasurement> measurements;
+  for (const std::string& file : flags.files) {
+    const Result<CsvTable> table = read_csv(file);
+    if (!table) return refuse(table.problems());
+    const auto read = measurements_from_csv(*table, *cluster, *filter);
+    if (!read) return refuse(read.problems());
+    measurements.insert(measurements.end(), read->begin(), read->end());
+  }
+  if (measurements.empty()) {
+    return refuse({wrong_flag("--only", "no row is left", "")});
+  }
+  std::set<std::string> fixed;
+  for (const std::string& key : flags.fixed) {
+    if (!is_coefficient(key)) {
+      return refuse({wrong_flag("--fix", fmt::format("{} is not a coefficient", key))});
+    }
+    fixed.insert(key);
+  }
+  if (flags.check) {
+    print_residuals("points", collective_residuals(*cluster, measurements));
+    return ExitCode::done;
+  }
+
+  const CollectiveFit fit = fit_collectives(*cluster, *tier, measurements, fixed);
+  CollectiveCurve curve = cluster->tiers[*tier].collectives;
+  if (!flags.name.empty()) curve.name = flags.name;
+  curve.coefficients = fit.coefficients;
+  curve.fit.measured = true;
+  curve.fit.fitted_on = flags.source;
+  curve.fit.method =
+      "fastest of algorithms and protocols, soft L1 loss of log time, one point in five left out; "
+      "errors on those of 64 KiB and more";
+  curve.fit.points = fit.points;
+  if (!fit.residuals.empty()) {
+    curve.fit.median_error = fit.residuals.front().median_error;
+    curve.fit.p95_error = fit.residuals.front().p95_error;
+  }
+  print_residuals("points left out", fit.residuals);
+  if (!flags.output.empty()) write_curve(flags.output, curve);
+  return ExitCode::done;
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,276 @@
+#include "cli/calibrate_gpu.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdio>
+#include <fstream>
+#include <map>
+
+#include "cli/terminal.h"
+#include "planner/cost/fit_attention.h"
+#include "planner/cost/fit_gemm.h"
+#include "planner/cost/measurements.h"
+#include "planner/spec/catalogue.h"
+#include "planner/spec/error.h"
+#include "planner/spec/format.h"
+#include "planner/spec/gpu_reader.h"
+#include "planner/spec/gpu_writer.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr std::size_t kLeastGemms = 40;
+constexpr std::size_t kLeastPoints = 8;
+
+using Named = std::map<std::string, std::string, std::less<>>;
+
+Diagnostic wrong_flag(std::string flag, std::string message, std::string hint = {}) {
+  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
+}
+
+/// Splits "name=value".
+Result<Named> named(const std::vector<std::string>& pairs, const std::string& flag) {
+  Named result;
+  for (const std::string& pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    if (equals == std::string::npos) {
+      return wrong_flag(flag, fmt::format("{} has no =", pair), "write NAME=VALUE");
+    }
+    result[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return result;
+}
+
+/// The files that were named, each read into the points it holds.
+struct Points {
+  std::vector<GemmPoint> gemm;
+  std::vector<AttentionPoint> attention;
+  std::vector<MovePoint> moves;
+  OperatorPoints operators;
+};
+
+/// Appends what `read` makes of a file to `all`; false and the problems of the file when it cannot.
+template <class T, class Read>
+bool append(const std::string& file, Read read, std::vector<T>& all, Diagnostics& problems) {
+  const Result<CsvTable> table = read_csv(file);
+  const Result<std::vector<T>> some =
+      table ? read(*table) : Result<std::vector<T>>(table.problems());
+  if (!some) {
+    problems.insert(problems.end(), some.problems().begin(), some.problems().end());
+    return false;
+  }
+  all.insert(all.end(), some->begin(), some->end());
+  return true;
+}
+
+Result<Points> read_points(const GpuCalibration& flags) {
+  Diagnostics problems;
+  Points points;
+  if (!flags.gemm.empty()) append(flags.gemm, gemm_points, points.gemm, problems);
+  for (const std::string& file : flags.attention) {
+    append(file, attention_points, points.attention, problems);
+  }
+  if (!flags.memory_bound.empty()) {
+    const Bytes cache(static_cast<std::int64_t>(flags.cache_mib * 1048576.0));
+    const auto read = [&](const CsvTable& table) { return move_points(table, cache); };
+    append(flags.memory_bound, read, points.moves, problems);
+  }
+  if (!flags.operators.empty()) {
+    const Result<CsvTable> table = read_csv(flags.operators);
+    Result<OperatorPoints> read =
+        table ? operator_points(*table, flags.system) : Result<OperatorPoints>(table.problems());
+    if (read) {
+      points.operators = *std::move(read);
+    } else {
+      problems.insert(problems.end(), read.problems().begin(), read.problems().end());
+    }
+  }
+  if (!problems.empty()) return problems;
+  return points;
+}
+
+std::size_t count(const std::vector<AttentionPoint>& points, Pass pass) {
+  std::size_t number = 0;
+  for (const AttentionPoint& point : points) number += point.pass == pass ? 1 : 0;
+  return number;
+}
+
+void set_gemm_curve(GpuSpec& gpu, GemmCurve curve) {
+  for (GemmCurve& each : gpu.gemm) {
+    if (each.dtype != curve.dtype) continue;
+    curve.sustained_share = each.sustained_share;
+    curve.sustained_source = each.sustained_source;
+    each = std::move(curve);
+    return;
+  }
+  gpu.gemm.push_back(std::move(curve));
+}
+
+void fit_gemms(GpuSpec& gpu, const Points& points, const Named& sources) {
+  for (const DType dtype : kAllDTypes) {
+    std::vector<GemmPoint> some;
+    for (const GemmPoint& point : points.gemm) {
+      if (point.dtype == dtype) some.push_back(point);
+    }
+    if (some.size() < kLeastGemms || gpu.peak(dtype).value() <= 0) continue;
+    set_gemm_curve(gpu, fit_gemm(gpu, dtype, some, sources.at("gemm")));
+  }
+  // Operators are measured in long runs: a curve of theirs needs no correction.
+  const bool own = points.gemm.empty() && points.operators.gemm.size() >= kLeastGemms;
+  if (own) {
+    GemmCurve curve = fit_gemm(gpu, DType::bf16, points.operators.gemm, sources.at("operators"));
+    set_gemm_curve(gpu, std::move(curve));
+  }
+}
+
+/// Sets how fast arithmetic is in long runs: from operators, or the best rates named by flags.
+Result<bool> set_sustained(GpuSpec& gpu, const Points& points, const Named& rates,
+                           const Named& sources) {
+  for (GemmCurve& curve : gpu.gemm) {
+    if (curve.dtype == DType::bf16 && !points.gemm.empty() && !points.operators.gemm.empty()) {
+      curve.sustained_share = sustained_share(gpu, curve, points.operators.gemm);
+      curve.sustained_source = sources.at("operators");
+    } else if (!points.gemm.empty() && bits_of(curve.dtype) >= 16) {
+      curve.sustained_share = sustained_share(curve);
+      curve.sustained_source = "kernels of 10 ms in " + sources.at("gemm");
+    }
+    const auto named_rate = rates.find(name_of(curve.dtype));
+    if (named_rate == rates.end()) continue;
+    const std::string& text = named_rate->second;
+    double tflops = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), tflops);
+    if (error != std::errc() || end != text.data() + text.size() || !(tflops > 0)) {
+      return wrong_flag("--sustained", fmt::format("{} is not a rate in TFLOP/s", text),
+                        "for example bf16=794.5");
+    }
+    curve.sustained_share = sustained_share(gpu, curve, FlopsPerSecond(tflops * 1e12));
+    curve.sustained_source = sources.at("sustained");
+  }
+  return true;
+}
+
+void fit_others(GpuSpec& gpu, const Points& points, const Named& sources) {
+  if (points.operators.grouped.size() >= kLeastPoints) {
+    gpu.grouped_gemm =
+        fit_grouped_gemm(gpu, DType::bf16, points.operators.grouped, sources.at("operators"));
+  }
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    AttentionCurve& curve = pass == Pass::forward ? gpu.attention_forward : gpu.attention_backward;
+    if (count(points.attention, pass) >= kLeastPoints) {
+      curve = fit_attention(gpu, pass, points.attention, sources.at("attention"));
+    } else if (count(points.operators.attention, pass) >= kLeastPoints) {
+      curve = fit_attention(gpu, pass, points.operators.attention, sources.at("operators"));
+    }
+  }
+  if (points.moves.size() >= kLeastPoints) {
+    gpu.memory_bound = fit_memory_bound(gpu, points.moves, sources.at("memory_bound"));
+  }
+}
+
+void add_row(Table& table, const GpuSpec& gpu, const std::string& curve, const FitRecord& fit,
+             const std::string& sustained) {
+  if (fit.measured) {
+    table.row({gpu.name, curve, format_count(fit.points), format_percent(fit.median_error),
+               format_percent(fit.p95_error), sustained});
+  } else {
+    table.row({gpu.name, curve, "-", "not measured", "-", sustained});
+  }
+}
+
+void print_residuals(const std::vector<GpuSpec>& gpus) {
+  Table table({{"GPU", Align::left},
+               {"curve", Align::left},
+               {"points"},
+               {"median error"},
+               {"95th percentile"},
+               {"long runs"}});
+  for (const GpuSpec& gpu : gpus) {
+    for (const GemmCurve& curve : gpu.gemm) {
+      add_row(table, gpu, fmt::format("gemm {}", name_of(curve.dtype)), curve.fit,
+              curve.sustained_share < 1 ? format_percent(curve.sustained_share) : "");
+    }
+    add_row(table, gpu, "grouped gemm", gpu.grouped_gemm.fit, "");
+    add_row(table, gpu, "attention forward", gpu.attention_forward.fit, "");
+    add_row(table, gpu, "attention backward", gpu.attention_backward.fit, "");
+    add_row(table, gpu, "memory bound", gpu.memory_bound.fit, "");
+  }
+  fmt::print("{}", table.text(wants_colour()));
+}
+
+ExitCode refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return ExitCode::bad_input;
+}
+
+ExitCode list_residuals(const std::string& gpu) {
+  std::vector<std::string> names = catalogue_names("gpus");
+  if (!gpu.empty()) names = {gpu};
+  std::vector<GpuSpec> gpus;
+  for (const std::string& name : names) {
+    Result<GpuSpec> each = find_gpu(name);
+    if (!each) return refuse(each.problems());
+    gpus.push_back(*std::move(each));
+  }
+  print_residuals(gpus);
+  return ExitCode::done;
+}
+
+void write_file(const std::string& path, const GpuSpec& gpu) {
+  JsonWriter json;
+  json.begin_object();
+  write_gpu(json, gpu);
+  json.end_object();
+  std::ofstream file(path, std::ios::binary);
+  file << json.text();
+  file.close();
+  if (!file) throw IoError(fmt::format("{}: cannot be written", path));
+}
+
+}  // namespace
+
+void add_gpu_flags(CLI::App& verb, GpuCalibration& flags) {
+  verb.add_option("--gpu", flags.gpu, "Catalogue name or file of the GPU whose curves are fitted");
+  verb.add_option("--gemm", flags.gemm, "CSV: dtype, m, n, k, latency_ms");
+  verb.add_option("--attention", flags.attention, "CSV files of fused attention");
+  verb.add_option("--memory-bound", flags.memory_bound,
+                  "CSV: m, k, latency (ms) of a cast to 8 bits");
+  verb.add_option("--cache-mib", flags.cache_mib, "Last-level cache; smaller moves are left out")
+      ->check(CLI::Range(1.0, 1e6));
+  verb.add_option("--operators", flags.operators, "CSV: system, op, shape, tflops, of long runs");
+  verb.add_option("--system", flags.system, "Which rows of --operators");
+  verb.add_option("--sustained", flags.sustained,
+                  "DTYPE=TFLOPS: best rate of a GEMM in a long search");
+  verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves there are");
+}
+
+ExitCode calibrate_gpu(const GpuCalibration& flags) {
+  if (flags.residuals) return list_residuals(flags.gpu);
+  Result<GpuSpec> gpu = find_gpu(flags.gpu);
+  if (!gpu) return refuse(gpu.problems());
+  Result<Named> sources = named(flags.sources, "--source");
+  if (!sources) return refuse(sources.problems());
+  const Result<Named> rates = named(flags.sustained, "--sustained");
+  if (!rates) return refuse(rates.problems());
+  const Result<Points> points = read_points(flags);
+  if (!points) return refuse(points.problems());
+
+  // Where no source was named, the file is.
+  sources->try_emplace("gemm", flags.gemm);
+  sources->try_emplace("attention", flags.attention.empty() ? "" : flags.attention.front());
+  sources->try_emplace("memory_bound", flags.memory_bound);
+  sources->try_emplace("operators", flags.operators);
+  sources->try_emplace("sustained", "command line");
+
+  fit_gemms(*gpu, *points, *sources);
+  const Result<bool> sustained = set_sustained(*gpu, *points, *rates, *sources);
+  if (!sustained) return refuse(sustained.problems());
+  fit_others(*gpu, *points, *sources);
+  print_residuals({*gpu});
+  if (!flags.output.empty()) write_file(flags.output, *gpu);
+  return ExitCode::done;
+}
+
+}  // namespace shardwise::cli

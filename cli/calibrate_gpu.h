@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/verbs.h"
+
+namespace shardwise::cli {
+
+/// What `shardwise calibrate --gpu` was asked for.
+struct GpuCalibration {
+  std::string gpu;
+  std::string gemm;
+  std::vector<std::string> attention;
+  std::string memory_bound;
+  double cache_mib = 64;
+  std::string operators;
+  std::string system;
+  std::vector<std::string> sustained;  // "bf16=794.5"
+  std::vector<std::string> sources;    // "gemm=owner/repository@commit:path"
+  std::string output;
+  bool residuals = false;  // print the errors of every curve of the catalogue
+};
+
+void add_gpu_flags(CLI::App& verb, GpuCalibration& flags);
+
+ExitCode calibrate_gpu(const GpuCalibration& flags);
+
+}  // namespace shardwise::cli

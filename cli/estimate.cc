@@ -1,0 +1,125 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cli/job_flags.h"
+#include "cli/report_text.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "planner/cost/anchor.h"
+#include "planner/cost/estimate.h"
+#include "planner/cost/legality.h"
+#include "planner/search/cheapest_fix.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/report_json.h"
+
+namespace shardwise::cli {
+namespace {
+
+struct EstimateFlags {
+  JobFlags job;
+  LayoutFlags layout;
+  std::string anchor;
+  bool explain = false;
+  bool json = false;
+};
+
+ExitCode refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return ExitCode::bad_input;
+}
+
+/// Carries the difference between a measured run of the same model and engine and its prediction
+/// over to `report`. \returns what is wrong with the anchor
+Diagnostics apply_anchor(const std::string& file, const Subject& subject, StepReport& report) {
+  const Result<StepReport> measured = read_report(file);
+  if (!measured) return measured.problems();
+  const auto wrong = [&](const char* key, std::string message, std::string hint) {
+    return Diagnostics{{file, 0, 0, key, std::move(message), std::move(hint)}};
+  };
+  if (measured->origin != "measured") {
+    return wrong("/origin", "is predicted: it says nothing about this machine",
+                 "use the report of a run");
+  }
+  if (measured->model != report.model || measured->engine != report.engine) {
+    return wrong("/model",
+                 fmt::format("{} with {} does not speak for {} with {}", measured->model,
+                             measured->engine, report.model, report.engine),
+                 "");
+  }
+  Subject same = subject;
+  same.job.sequence_length = measured->sequence_length;
+  same.job.global_batch_size = measured->global_batch_size;
+  Result<ClusterSpec> sized = with_gpus(same.cluster, measured->layout.world());
+  if (!sized) return sized.problems();
+  same.cluster = *std::move(sized);
+  Diagnostics illegal =
+      check_layout(same.model, same.cluster, same.job, same.engine, measured->layout);
+  if (!illegal.empty()) {
+    for (Diagnostic& each : illegal) each.file = file;
+    return illegal;
+  }
+  const Evaluation predicted =
+      evaluate(same.model, same.cluster, same.job, same.engine, measured->layout);
+  anchor(report, *measured, predicted.step_time);
+  return {};
+}
+
+ExitCode run_estimate(const EstimateFlags& flags) {
+  Result<Subject> subject = read_subject(flags.job);
+  if (!subject) return refuse(subject.problems());
+  const Result<Layout> layout = read_layout(flags.layout, *subject);
+  if (!layout) return refuse(layout.problems());
+
+  StepReport report = estimate(subject->model, subject->cluster, subject->job, subject->engine,
+                               *layout, flags.explain ? Detail::explained : Detail::numbers);
+  if (report.verdict.fit != Fit::fits) {
+    const std::optional<Fix> fix = cheapest_fix(subject->model, subject->cluster, subject->job,
+                                                subject->engine, *layout, report.verdict.usable);
+    if (fix) report.verdict.cheapest_fix = to_string(*fix);
+  }
+  if (!flags.anchor.empty()) {
+    const Diagnostics problems = apply_anchor(flags.anchor, *subject, report);
+    if (!problems.empty()) return refuse(problems);
+  }
+  if (flags.json) {
+    fmt::print("{}", report_json(report));
+  } else {
+    const bool colour = wants_colour();
+    fmt::print("{}{}{}{}{}", verdict_text(report, colour), layout_text(report, colour),
+               memory_text(report, colour), time_text(report, colour), rates_text(report, colour));
+    if (flags.explain) fmt::print("{}", explanation_text(report, colour));
+  }
+  return report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& app, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "estimate", "One layout: bytes per GPU, step time by part, and whether it fits");
+  auto flags = std::make_shared<EstimateFlags>();
+  add_job_flags(*verb, flags->job);
+  add_layout_flags(*verb, flags->layout);
+  verb->add_option("--anchor", flags->anchor,
+                   "Report of a measured run: its difference from the prediction is carried over")
+      ->type_name("FILE");
+  verb->add_flag("--explain", flags->explain, "Formula, values and source of every number");
+  verb->add_flag("--json", flags->json, "The same facts for a program");
+  verb->footer(
+      "Examples\n"
+      "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"
+      "      --zero-stage 3 --micro-batch-size 2 --sequence-length 8192\n"
+      "  shardwise estimate --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --pp 4\n"
+      "\n"
+      "Exit codes\n"
+      "  0 it fits or may fit   1 it does not fit   2 bad input or use   3 the world broke");
+  verb->callback([&run, flags] { run = [flags] { return run_estimate(*flags); }; });
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,319 @@
+#include "cli/job_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+
+#include "planner/cost/legality.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/fields.h"
+#include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise::cli {
+namespace {
+
+std::string flag_of(std::string_view field) {
+  std::string flag = "--" + std::string(field);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+struct Described {
+  const char* field;
+  const char* value;  // what stands for the value in --help
+  const char* text;
+};
+
+constexpr std::array<Described, 26> kJobFields = {{
+    {"sequence_length", "N", "Tokens of a sequence (4096)"},
+    {"global_batch_size", "N", "Sequences a step (one micro-batch a data-parallel rank)"},
+    {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16)"},
+    {"attention", "KIND", "flash, flash1, cudnn or materialised (flash)"},
+    {"loss", "KIND", "fused, fused_fp32, materialised or chunked (fused)"},
+    {"kernels", "KIND", "eager, compiled, transformer_engine or planned (the engine's)"},
+    {"tp_overlap", "KIND", "none, backward or pipelined (the engine's)"},
+    {"expert_dispatch", "KIND", "all_to_all or deduplicated (all_to_all)"},
+    {"expert_overlap", "", "Expert exchange beside another micro-batch's compute"},
+    {"cuda_graphs", "", "The host replays recorded kernels"},
+    {"deterministic", "", "Bitwise repeatable kernels"},
+    {"main_dtype", "TYPE", "Of the weights that the optimizer updates (fp32)"},
+    {"bytes_per_token_input", "N", "Read from storage (4)"},
+    {"optimizer", "KIND", "adamw, sgd or sgd_momentum (adamw)"},
+    {"moment_dtype", "TYPE", "Of the optimizer's moments (fp32)"},
+    {"dropout", "P", "Dropout probability (0)"},
+    {"expert_imbalance", "X", "Tokens of the busiest expert rank over the mean (1)"},
+    {"expert_skew", "S", "Popularity of the i-th expert falls as i^-S (0)"},
+    {"recompute_stops_early", "", "PyTorch 2.1: recompute ends with the last tensor needed (true)"},
+    {"held_back", "SHARE", "Share of memory a plan may not use (0)"},
+    {"tokens_total", "N", "Tokens of the whole training"},
+    {"fused_gradient_accumulation", "", "GEMMs add to the gradient buffer (true)"},
+    {"attention_mask_in_batch", "", "A batch carries its attention mask"},
+    {"frozen_base", "", "Train adapters only"},
+    {"fp8_parameter_gather", "", "Weights travel in 8 bits (with --precision fp8)"},
+    {"recompute_operations", "NAMES", "Operations recomputed besides, by name, comma between"},
+}};
+
+constexpr std::array<Described, 27> kLayoutFields = {{
+    {"tp", "N", "Tensor parallel"},
+    {"cp", "N", "Context parallel"},
+    {"pp", "N", "Pipeline stages"},
+    {"vpp", "N", "Model chunks a pipeline stage holds"},
+    {"first_stage_layers", "N", "Layers of the first stage, when not even"},
+    {"last_stage_layers", "N", "Layers of the last stage, when not even"},
+    {"ep", "N", "Expert parallel"},
+    {"etp", "N", "Tensor parallel of the experts (as --tp)"},
+    {"dp_shard", "N", "Data parallel, states may be sharded (what --gpus leaves)"},
+    {"dp_replicate", "N", "Data parallel, outer axis (1)"},
+    {"micro_batch_size", "N", "Sequences a rank computes at once (1)"},
+    {"zero_stage", "0-3", "What is sharded over data parallel (the engine's usual)"},
+    {"recompute", "KIND", "none, selective or full (none)"},
+    {"recompute_interval", "N", "Full recompute of every N-th layer only (1)"},
+    {"schedule", "KIND", "one_f_one_b, gpipe, zb_h1, zb_h2, zb_v or dualpipe (one_f_one_b)"},
+    {"cp_kind", "KIND", "ring, all_gather or ulysses (ring)"},
+    {"order", "AXES", "Rank order, fastest first (tp-cp-ep-dp_shard-dp_replicate-pp)"},
+    {"sequence_parallel", "", "Cut activations outside tensor-parallel regions (with --tp)"},
+    {"outer_shards_optimizer", "", "HFSDP: optimizer states over both data-parallel axes"},
+    {"reshard_after_forward", "", "ZeRO-3: free gathered weights after forward (true)"},
+    {"reduce_every_microbatch", "", "ZeRO-2 and 3: reduce gradients each micro-batch"},
+    {"offload_optimizer", "", "Optimizer states in host memory"},
+    {"offload_activations", "", "Activations in host memory until backward"},
+    {"double_buffer", "", "Megatron-FSDP: two persistent unit buffers"},
+    {"fp32_gradients", "", "Gradient buffer and its reduction in fp32"},
+    {"overlap_grad_reduce", "", "Reduce gradients beside backward (true)"},
+    {"overlap_param_gather", "", "Gather parameters beside forward (true)"},
+}};
+static_assert(kJobFields.size() == field_count<JobSpec>(), "give the new field a flag");
+static_assert(kLayoutFields.size() == field_count<Layout>(), "give the new field a flag");
+
+template <std::size_t N>
+void add_fields(CLI::App& verb, const char* group, const std::array<Described, N>& fields,
+                std::map<std::string, std::string>& texts) {
+  for (const Described& d : fields) {
+    CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(group);
+    if (*d.value == '\0') {
+      // A switch: bare it is true, --flag=false turns it off.
+      option->expected(0, 1)->default_str("true")->type_name("");
+    } else {
+      option->type_name(d.value);
+    }
+  }
+}
+
+Diagnostic wrong(std::string flag, std::string message, std::string hint = {}) {
+  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
+}
+
+void append(Diagnostics& to, const Diagnostics& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// The job's fields through the reader that plan.json goes through, so that names and limits are
+/// the same.
+JobSpec read_job(const std::map<std::string, std::string>& texts, Diagnostics& problems) {
+  JsonValue object;
+  object.kind = JsonValue::Kind::object;
+  for (const auto& [field, text] : texts) {
+    if (text.empty()) continue;
+    JsonValue value;
+    value.kind = JsonValue::Kind::string;
+    value.string = text;
+    if (field == "recompute_operations") {
+      value.kind = JsonValue::Kind::array;
+      for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        JsonValue name;
+        name.kind = JsonValue::Kind::string;
+        name.string = text.substr(at, end - at);
+        value.elements.push_back(name);
+        at = end + 1;
+      }
+    } else if (text == "true" || text == "false") {
+      value.kind = JsonValue::Kind::boolean;
+      value.boolean = text == "true";
+    } else {
+      const char* end = text.data() + text.size();
+      std::int64_t integer = 0;
+      double number = 0;
+      if (auto [at, bad] = std::from_chars(text.data(), end, integer);
+          bad == std::errc() && at == end) {
+        value.kind = JsonValue::Kind::integer;
+        value.integer = integer;
+        value.number = static_cast<double>(integer);
+      } else if (auto [stop, no] = std::from_chars(text.data(), end, number);
+                 no == std::errc() && stop == end) {
+        value.kind = JsonValue::Kind::number;
+        value.number = number;
+      }
+    }
+    object.members.push_back({field, value});
+  }
+  Diagnostics found;
+  ObjectReader reader(object, "command line", "", found);
+  JobSpec job;
+  read_fields(reader, job);
+  for (Diagnostic& each : found) {
+    each.line = 0;
+    if (!each.path.empty() && each.path.front() == '/') each.path = flag_of(each.path.substr(1));
+  }
+  append(problems, found);
+  return job;
+}
+
+/// An integer of at least 1, or nothing and a problem.
+std::optional<std::int64_t> read_gpus(const std::string& text, Diagnostics& problems) {
+  std::int64_t gpus = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, bad] = std::from_chars(text.data(), end, gpus);
+  if (bad == std::errc() && at == end && gpus >= 1) return gpus;
+  problems.push_back(
+      wrong("--gpus", fmt::format("'{}' is not a number of GPUs", text), "use 1 or more"));
+  return std::nullopt;
+}
+
+constexpr const char* kUsualEngine = "megatron_ddp";
+
+std::vector<std::string> engine_list() { return engine_names(); }
+
+const EngineProfile* find_engine_or_say(const std::string& name, Diagnostics& problems) {
+  const EngineProfile* engine = find_engine(name);
+  if (engine != nullptr) return engine;
+  const auto near = nearest(name, engine_list());
+  problems.push_back(wrong("--engine", fmt::format("'{}' is not an engine", name),
+                           near ? fmt::format("did you mean {}?", *near)
+                                : fmt::format("use {}", fmt::join(engine_list(), ", "))));
+  return nullptr;
+}
+
+}  // namespace
+
+void add_job_flags(CLI::App& verb, JobFlags& flags, JobScope scope) {
+  verb.add_option("--model", flags.model, "Catalogue name, or a Hugging Face config.json")
+      ->required()
+      ->type_name("NAME|FILE")
+      ->group("Job");
+  if (scope == JobScope::one_cluster) {
+    verb.add_option("--cluster", flags.cluster, "Catalogue name, or a cluster file")
+        ->required()
+        ->type_name("NAME|FILE")
+        ->group("Job");
+    verb.add_option("--gpus", flags.gpus, "How many (one node)")->type_name("N")->group("Job");
+  }
+  verb.add_option("--engine", flags.engine,
+                  fmt::format("{} (megatron_ddp)", fmt::join(engine_list(), ", ")))
+      ->type_name("NAME")
+      ->group("Job");
+  add_fields(verb, "Job", kJobFields, flags.texts);
+}
+
+void add_layout_flags(CLI::App& verb, LayoutFlags& flags) {
+  add_fields(verb, "Layout", kLayoutFields, flags.texts);
+}
+
+Result<Subject> read_subject(const JobFlags& flags) {
+  Diagnostics problems;
+  Subject subject;
+  subject.job = read_job(flags.texts, problems);
+  const EngineProfile* engine =
+      find_engine_or_say(flags.engine.empty() ? std::string(kUsualEngine) : flags.engine, problems);
+  if (engine != nullptr) subject.engine = *engine;
+
+  Result<ModelSpec> model = load_model(flags.model);
+  if (model) {
+    subject.model = *std::move(model);
+  } else {
+    append(problems, model.problems());
+  }
+  Result<ClusterSpec> cluster = find_cluster(flags.cluster);
+  if (cluster) {
+    subject.cluster = *std::move(cluster);
+    subject.gpus_given = !flags.gpus.empty();
+    std::int64_t gpus = subject.cluster.gpus_per_node;
+    if (subject.gpus_given) gpus = read_gpus(flags.gpus, problems).value_or(gpus);
+    Result<ClusterSpec> sized = with_gpus(subject.cluster, gpus);
+    if (sized) {
+      subject.cluster = *std::move(sized);
+    } else {
+      append(problems, sized.problems());
+    }
+  } else {
+    append(problems, cluster.problems());
+  }
+  if (!problems.empty()) return problems;
+  return subject;
+}
+
+Result<std::vector<const EngineProfile*>> read_engines(const std::string& names) {
+  Diagnostics problems;
+  std::vector<const EngineProfile*> engines;
+  std::vector<std::string> asked;
+  if (names == "all") {
+    asked = engine_list();
+  } else {
+    for (std::size_t at = 0; at <= names.size();) {
+      const std::size_t end = std::min(names.find(',', at), names.size());
+      asked.push_back(names.substr(at, end - at));
+      at = end + 1;
+    }
+    if (names.empty()) asked = {kUsualEngine};
+  }
+  for (const std::string& name : asked) {
+    const EngineProfile* engine = find_engine_or_say(name, problems);
+    const bool twice = std::find(engines.begin(), engines.end(), engine) != engines.end();
+    if (engine != nullptr && !twice) engines.push_back(engine);
+  }
+  if (!problems.empty()) return problems;
+  return engines;
+}
+
+Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject) {
+  Diagnostics problems;
+  const auto given = [&](const char* field) {
+    const auto at = flags.texts.find(field);
+    return at != flags.texts.end() && !at->second.empty();
+  };
+  const EngineProfile& engine = subject.engine;
+  Layout layout;
+  layout.zero_stage = static_cast<std::int8_t>(engine.zero_stages.back());
+  layout.fp32_gradients = engine.fp32_gradients_default;
+  layout.reduce_every_microbatch = engine.reduce_every_microbatch;
+  for (const auto& [field, text] : flags.texts) {
+    if (text.empty()) continue;
+    const std::string problem = set_field(layout, field, text);
+    if (problem.empty()) continue;
+    const std::string prefix = field + ": ";
+    problems.push_back(wrong(
+        flag_of(field), problem.rfind(prefix, 0) == 0 ? problem.substr(prefix.size()) : problem));
+  }
+  if (!problems.empty()) return problems;
+
+  if (!given("sequence_parallel")) layout.sequence_parallel = layout.tp > 1;
+  if (!given("etp") && subject.model.num_experts > 0) layout.etp = layout.tp;
+  const double inner = static_cast<double>(layout.tp) * layout.cp * layout.pp * layout.dp_replicate;
+  if (!subject.gpus_given) {
+    // As many GPUs as the degrees need, in whole nodes when the data-parallel degree is open.
+    const double asked = inner * (given("dp_shard") ? layout.dp_shard : 1);
+    const auto node = static_cast<double>(subject.cluster.gpus_per_node);
+    const double gpus = given("dp_shard") ? asked : std::max(asked, node);
+    Result<ClusterSpec> sized =
+        with_gpus(subject.cluster, static_cast<std::int64_t>(std::min(gpus, 1e15)));
+    if (!sized) return sized.problems();
+    subject.cluster = *std::move(sized);
+  }
+  if (!given("dp_shard")) {
+    const double share = static_cast<double>(subject.cluster.gpus) / inner;
+    layout.dp_shard = static_cast<std::int32_t>(std::max(1.0, share));
+  }
+  Diagnostics illegal = check_layout(subject.model, subject.cluster, subject.job, engine, layout);
+  if (!illegal.empty()) return illegal;
+  return layout;
+}
+
+}  // namespace shardwise::cli

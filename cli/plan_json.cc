@@ -1,0 +1,104 @@
+#include "cli/plan_text.h"
+#include "planner/spec/json_writer.h"
+#include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/report_json.h"
+
+namespace shardwise::cli {
+namespace {
+
+void write_rows(JsonWriter& json, std::string_view key, const std::vector<PlanRow>& rows) {
+  json.begin_array(key);
+  for (const PlanRow& row : rows) {
+    json.begin_object();
+    json.member("engine", row.engine);
+    json.member("gpus", row.cluster->gpus);
+    json.member("step_time_s", row.candidate.cost.step_time.value());
+    json.member("memory_bytes", row.candidate.cost.point.value());
+    json.member("memory_upper_bytes", row.candidate.cost.upper.value());
+    json.member("mfu", row.mfu);
+    json.member("tokens_per_s", row.tokens_per_s);
+    if (row.dollars_per_1e9_tokens > 0) {
+      json.member("dollars_per_1e9_tokens", row.dollars_per_1e9_tokens);
+      json.member("tokens_per_dollar", 1e9 / row.dollars_per_1e9_tokens);
+    }
+    json.begin_object("layout");
+    write_fields(json, row.candidate.layout);
+    json.end_object();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_counts(JsonWriter& json, const PlanQuestion& question, const PlanAnswer& answer) {
+  json.begin_array("counts");
+  for (std::size_t e = 0; e < answer.counts.size(); ++e) {
+    const SearchCounts& counts = answer.counts[e];
+    json.begin_object();
+    json.member("engine", question.engines[e]->name);
+    json.member("enumerated", counts.space.enumerated);
+    json.member("pruned", counts.space.pruned_total());
+    json.member("legal", counts.space.legal);
+    json.member("does_not_fit", counts.does_not_fit);
+    json.member("at_risk", counts.at_risk);
+    json.member("ranked", counts.ranked);
+    json.begin_array("pruned_by");
+    for (const RuleCount& each : counts.space.pruned) {
+      if (each.layouts == 0) continue;
+      json.begin_object();
+      json.member("rule", each.rule->id);
+      json.member("text", each.rule->text);
+      json.member("same_as_another", each.rule->redundant);
+      json.member("layouts", each.layouts);
+      json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_memory(JsonWriter& json, const StepReport& report) {
+  const Verdict& verdict = report.verdict;
+  const Ledger& ledger =
+      report.stages[static_cast<std::size_t>(verdict.worst_stage)][verdict.worst_phase];
+  json.begin_object("memory_of_best");
+  json.member("stage", verdict.worst_stage);
+  json.member("phase", name_of(verdict.worst_phase));
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+    const auto category = static_cast<MemoryCategory>(c);
+    json.member(std::string(name_of(category)) + "_bytes", ledger[category]);
+  }
+  json.member("total_bytes", ledger.total().value());
+  json.end_object();
+}
+
+}  // namespace
+
+std::string plan_json(const PlanQuestion& question, const PlanAnswer& answer,
+                      const StepReport* report) {
+  constexpr std::array<std::string_view, 4> kObjectives = {"step_time", "memory", "cost",
+                                                           "tokens_per_dollar"};
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.search/1");
+  json.member("model", question.model.name);
+  json.member("cluster", question.clusters.front().name);
+  json.member("rank_by", kObjectives[static_cast<std::size_t>(question.objective)]);
+  json.member("space", question.breadth == Breadth::full ? "full" : "usual");
+  json.member("usable_bytes", answer.usable.value());
+  json.begin_object("job");
+  write_fields(json, question.job);
+  json.end_object();
+  json.begin_array("assumed");
+  for (const Assumption& each : question.assumptions) json.element(std::string_view(each.text));
+  json.end_array();
+  write_counts(json, question, answer);
+  write_rows(json, "best", answer.best);
+  write_rows(json, "front", answer.front);
+  if (report != nullptr) write_memory(json, *report);
+  json.end_object();
+  return json.text();
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,205 @@
+#include "cli/plan_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <optional>
+
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise::cli {
+namespace {
+
+Diagnostic wrong(std::string flag, std::string message, std::string hint = {}) {
+  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
+}
+
+void append(Diagnostics& to, const Diagnostics& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts{""};
+  for (const char c : text) {
+    if (c == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// The entry of `names` that `text` is, or a problem with the nearest.
+template <std::size_t N>
+std::size_t choose(const std::string& text, const std::string& flag,
+                   const std::array<std::string_view, N>& names, Diagnostics& problems) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i] == text) return i;
+  }
+  const auto near = nearest(text, {names.begin(), names.end()});
+  problems.push_back(wrong(flag, fmt::format("'{}' is not a choice", shown(text)),
+                           near ? fmt::format("did you mean {}?", *near)
+                                : fmt::format("use {}", fmt::join(names, ", "))));
+  return 0;
+}
+
+/// Sequences of a step that make about 4 Mi tokens: a power of two.
+/// Source: Touvron et al., "Llama 2" (arXiv:2307.09288), section 2.2: 4 M tokens.
+std::int64_t usual_batch(const JobSpec& job) {
+  constexpr std::int64_t kTokens = std::int64_t{1} << 22;
+  const auto sequences = static_cast<std::uint64_t>(kTokens / job.sequence_length);
+  return sequences == 0 ? 1 : static_cast<std::int64_t>(std::bit_floor(sequences));
+}
+
+}  // namespace
+
+Result<std::vector<std::pair<std::string, std::string>>> read_values(const std::string& text,
+                                                                     const std::string& flag) {
+  Diagnostics problems;
+  std::vector<std::pair<std::string, std::string>> values;
+  Layout scratch;
+  for (const std::string& part : split(text, ',')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string::npos) {
+      problems.push_back(
+          wrong(flag, fmt::format("'{}' has no value", shown(part)), "write it as tp=8"));
+      continue;
+    }
+    const std::string key = part.substr(0, equals);
+    const std::string value = part.substr(equals + 1);
+    const std::string problem = set_field(scratch, key, value);
+    if (problem.empty()) {
+      values.emplace_back(key, value);
+    } else {
+      problems.push_back(wrong(flag, problem));
+    }
+  }
+  if (!problems.empty()) return problems;
+  return values;
+}
+
+Result<Bytes> read_bytes(const std::string& text, const std::string& flag) {
+  double number = 0;
+  const char* end = text.data() + text.size();
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  std::string unit(at, end);
+  if (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
+  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits = {
+      {{"", 0x1p30}, {"GiB", 0x1p30}, {"GB", 1e9}, {"MiB", 0x1p20}, {"MB", 1e6}}};
+  for (const auto& [name, size] : kUnits) {
+    const double bytes = number * size;
+    if (error == std::errc() && unit == name && bytes >= 1 && bytes < 1e18) {
+      return Bytes(static_cast<std::int64_t>(bytes));
+    }
+  }
+  return wrong(flag, fmt::format("'{}' is not a size of memory", shown(text)),
+               "write it as 70GiB, 80GB or 70 (GiB)");
+}
+
+Result<PlanQuestion> read_question(const PlanFlags& flags) {
+  Diagnostics problems;
+  PlanQuestion q;
+  JobFlags job = flags.job;
+  Result<std::vector<const EngineProfile*>> engines = read_engines(flags.job.engine);
+  if (engines) {
+    q.engines = *std::move(engines);
+    job.engine = q.engines.front()->name;
+  } else {
+    append(problems, engines.problems());
+    job.engine = "";
+  }
+  const std::vector<std::string> counts = split(flags.job.gpus, ',');
+  job.gpus = counts.front();
+  Result<Subject> subject = read_subject(job);
+  if (subject) {
+    q.model = std::move(subject->model);
+    q.job = std::move(subject->job);
+    q.clusters.push_back(subject->cluster);
+    for (std::size_t i = 1; i < counts.size(); ++i) {
+      job.gpus = counts[i];
+      const Result<Subject> more = read_subject(job);
+      if (more) {
+        q.clusters.push_back(more->cluster);
+      } else {
+        append(problems, more.problems());
+      }
+    }
+  } else {
+    append(problems, subject.problems());
+  }
+
+  constexpr std::array<std::string_view, 2> kSpaces = {"usual", "full"};
+  constexpr std::array<std::string_view, 4> kObjectives = {"step_time", "memory", "cost",
+                                                           "tokens_per_dollar"};
+  q.breadth = static_cast<Breadth>(choose(flags.space, "--space", kSpaces, problems));
+  q.objective = static_cast<Objective>(choose(flags.rank_by, "--rank-by", kObjectives, problems));
+  if (!flags.max_memory.empty()) {
+    const Result<Bytes> bytes = read_bytes(flags.max_memory, "--max-memory");
+    bytes ? void(q.max_memory = *bytes) : append(problems, bytes.problems());
+  }
+  for (const std::string& text : flags.locks) {
+    const auto values = read_values(text, "--lock");
+    if (!values) {
+      append(problems, values.problems());
+      continue;
+    }
+    for (const auto& [key, value] : *values) {
+      const bool twice =
+          std::ranges::any_of(q.locks, [&name = key](const auto& l) { return l.first == name; });
+      if (twice) problems.push_back(wrong("--lock", fmt::format("{} is locked twice", key)));
+      q.locks.emplace_back(key, value);
+    }
+  }
+  for (const std::string& key : flags.opened) {
+    Layout scratch;
+    const std::string problem = set_field(scratch, key, "");
+    // An empty text is no value of a field that exists.
+    if (problem.rfind(key + ":", 0) != 0) problems.push_back(wrong("--open", problem));
+  }
+  if (!flags.why_not.empty()) {
+    const auto values = read_values(flags.why_not, "--why-not");
+    values ? void(q.why_not = *values) : append(problems, values.problems());
+  }
+  if (!problems.empty()) return problems;
+
+  const bool money = q.objective == Objective::cost || q.objective == Objective::tokens_per_dollar;
+  const ClusterSpec& cluster = q.clusters.front();
+  if (money && !cluster.price_per_gpu_hour && !cluster.gpu.price_per_hour) {
+    return wrong("--rank-by", fmt::format("{} has no price", cluster.name),
+                 "put price_per_gpu_hour_usd into a cluster file of your own");
+  }
+  if (q.job.global_batch_size == 0) {
+    q.job.global_batch_size = usual_batch(q.job);
+    q.assumptions.push_back({"global_batch_size",
+                             fmt::format("batch of {} sequences, about 4 Mi tokens a step "
+                                         "(--global-batch-size)",
+                                         q.job.global_batch_size),
+                             "Touvron et al., Llama 2 (arXiv:2307.09288), section 2.2"});
+  }
+  return q;
+}
+
+SearchRequest PlanQuestion::request(const PlanFlags& flags, std::size_t cluster) const {
+  SearchRequest request;
+  request.model = &model;
+  request.cluster = &clusters[cluster];
+  request.job = &job;
+  request.engines = engines;
+  request.breadth = breadth;
+  request.opened = flags.opened;
+  request.locks = locks;
+  request.objective = objective;
+  request.top = static_cast<std::size_t>(flags.top);
+  request.most_memory = max_memory;
+  request.threads = flags.threads;
+  return request;
+}
+
+}  // namespace shardwise::cli

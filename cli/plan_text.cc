@@ -1,0 +1,322 @@
+#include "cli/plan_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "planner/spec/format.h"
+#include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/report_fields.h"
+#include "planner/spec/table.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;        // of sentences
+constexpr std::size_t kTableWidth = 100;  // of tables of layouts
+
+std::string words_of(std::string_view key) {
+  std::string words(key);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+/// "tp-pp-dp": the axes of more than one rank, fastest first.
+std::string order_words(const Layout& layout) {
+  std::vector<std::string_view> axes;
+  for (const Axis axis : layout.order) {
+    switch (axis) {
+      case Axis::tp:
+        if (layout.tp > 1) axes.emplace_back("tp");
+        break;
+      case Axis::cp:
+        if (layout.cp > 1) axes.emplace_back("cp");
+        break;
+      case Axis::ep:
+        if (layout.ep > 1) axes.emplace_back("ep");
+        break;
+      case Axis::pp:
+        if (layout.pp > 1) axes.emplace_back("pp");
+        break;
+      case Axis::dp_shard:
+        if (layout.dp_shard > 1) axes.emplace_back("dp");
+        break;
+      case Axis::dp_replicate:
+        if (layout.dp_replicate > 1) axes.emplace_back("replicas");
+        break;
+    }
+  }
+  return fmt::format("{}", fmt::join(axes, "-"));
+}
+
+/// One column of a table of layouts.
+struct LayoutColumn {
+  Column column;
+  std::function<std::string(const PlanRow&)> text;
+  bool always = false;  // shown even when all rows have the same
+};
+
+std::vector<LayoutColumn> layout_columns() {
+  const auto degree = [](const char* name, std::int32_t Layout::*field) {
+    return LayoutColumn{
+        {name}, [field](const PlanRow& r) { return std::to_string(r.candidate.layout.*field); }};
+  };
+  std::vector<LayoutColumn> columns;
+  columns.push_back({{"step"},
+                     [](const PlanRow& r) { return format_seconds(r.candidate.cost.step_time); },
+                     true});
+  columns.push_back({{"MFU"}, [](const PlanRow& r) { return format_percent(r.mfu); }, true});
+  columns.push_back(
+      {{"GiB"}, [](const PlanRow& r) { return format_gib(r.candidate.cost.point); }, true});
+  columns.push_back({{"$/1e9 tok"}, [](const PlanRow& r) {
+                       return r.dollars_per_1e9_tokens > 0
+                                  ? format_dollars(r.dollars_per_1e9_tokens)
+                                  : "-";
+                     }});
+  columns.push_back({{"engine", Align::left}, [](const PlanRow& r) { return r.engine; }});
+  columns.push_back({{"GPUs"}, [](const PlanRow& r) { return format_count(r.cluster->gpus); }});
+  columns.push_back(degree("tp", &Layout::tp));
+  columns.push_back(degree("cp", &Layout::cp));
+  columns.push_back(degree("pp", &Layout::pp));
+  columns.push_back(degree("vpp", &Layout::vpp));
+  columns.push_back(degree("ep", &Layout::ep));
+  columns.push_back(degree("etp", &Layout::etp));
+  columns.push_back({{"dp"}, [](const PlanRow& r) {
+                       const Layout& l = r.candidate.layout;
+                       return l.dp_replicate > 1
+                                  ? fmt::format("{} x {}", l.dp_shard, l.dp_replicate)
+                                  : std::to_string(l.dp_shard);
+                     }});
+  columns.push_back({{"mbs"}, [](const PlanRow& r) {
+                       return std::to_string(r.candidate.layout.micro_batch_size);
+                     }});
+  columns.push_back(
+      {{"ZeRO"}, [](const PlanRow& r) { return std::to_string(r.candidate.layout.zero_stage); }});
+  columns.push_back(
+      {{"besides", Align::left}, [](const PlanRow& r) { return besides(r.candidate.layout); }});
+  return columns;
+}
+
+/// Of the number and all columns but the last, which takes what is left.
+std::size_t width_before_last(const std::vector<LayoutColumn>& columns,
+                              const std::vector<PlanRow>& rows) {
+  std::size_t width = 4;
+  for (std::size_t c = 0; c + 1 < columns.size(); ++c) {
+    std::size_t widest = display_width(columns[c].column.heading);
+    for (const PlanRow& row : rows) {
+      widest = std::max(widest, display_width(columns[c].text(row)));
+    }
+    width += 2 + widest;
+  }
+  return width;
+}
+
+bool one_cluster(const std::vector<PlanRow>& rows) {
+  return std::ranges::all_of(rows, [&](const PlanRow& row) {
+    return row.cluster->name == rows.front().cluster->name &&
+           row.cluster->gpus == rows.front().cluster->gpus;
+  });
+}
+
+std::string signed_seconds(Seconds time) {
+  return time < Seconds(0) ? "-" + format_seconds(-1.0 * time) : "+" + format_seconds(time);
+}
+
+/// Parts of a step by how much they differ.
+std::string difference_text(const StepReport& winner, const StepReport& other, bool colour) {
+  Table table({{"", Align::left}, {"best"}, {"asked"}, {"difference"}});
+  std::vector<const TimePart*> parts;
+  for (const TimePart& part : kTimeParts) {
+    if (winner.time.*part.field != other.time.*part.field) parts.push_back(&part);
+  }
+  std::ranges::sort(parts, [&](const TimePart* a, const TimePart* b) {
+    return other.time.*a->field - winner.time.*a->field >
+           other.time.*b->field - winner.time.*b->field;
+  });
+  for (const TimePart* part : parts) {
+    const Seconds before = winner.time.*part->field;
+    const Seconds after = other.time.*part->field;
+    table.row({std::string(part->label), format_seconds(before), format_seconds(after),
+               signed_seconds(after - before)});
+  }
+  table.rule();
+  table.row({"step", format_seconds(winner.step_time), format_seconds(other.step_time),
+             signed_seconds(other.step_time - winner.step_time)});
+  return table.text(colour, 2);
+}
+
+/// "tp 4, cp 2, dp_shard 8": the fields in which two layouts differ, with their values in `to`.
+std::string differing(const Layout& from, const Layout& to) {
+  std::vector<std::string> words;
+  for (const std::string& key : layout_keys()) {
+    if (field_text(from, key) != field_text(to, key)) {
+      words.push_back(fmt::format("{} {}", key, field_text(to, key)));
+    }
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace
+
+std::string besides(const Layout& layout) {
+  const Layout usual;
+  std::vector<std::string> words;
+  const auto say = [&](bool differs, std::string text) {
+    if (differs) words.push_back(std::move(text));
+  };
+  say(layout.recompute != usual.recompute,
+      fmt::format("{} recompute", name_of(layout.recompute)) +
+          (layout.recompute_interval > 1 ? fmt::format(" of every {}", layout.recompute_interval)
+                                         : ""));
+  say(layout.schedule != usual.schedule, std::string(name_of(layout.schedule)));
+  say(layout.cp > 1 && layout.cp_kind != usual.cp_kind, std::string(name_of(layout.cp_kind)));
+  say(layout.tp > 1 && !layout.sequence_parallel, "no sequence parallel");
+  say(layout.outer_shards_optimizer, "HFSDP");
+  say(layout.zero_stage == 3 && !layout.reshard_after_forward, "kept gathered");
+  say(layout.zero_stage >= 2 && !layout.reduce_every_microbatch, "reduced once");
+  say(layout.offload_optimizer, "optimizer on host");
+  say(layout.offload_activations, "activations on host");
+  say(layout.double_buffer, "double buffer");
+  say(layout.first_stage_layers > 0, fmt::format("first {}", layout.first_stage_layers));
+  say(layout.last_stage_layers > 0, fmt::format("last {}", layout.last_stage_layers));
+  say(layout.order != usual.order, order_words(layout));
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines, bool colour) {
+  std::vector<LayoutColumn> columns;
+  std::vector<std::string> in_all;  // what all rows have, other than one
+  for (LayoutColumn& each : layout_columns()) {
+    std::set<std::string> values;
+    for (const PlanRow& row : rows) values.insert(each.text(row));
+    const bool says = values.size() > 1 || (rows.size() == 1 && *values.begin() != "1" &&
+                                            *values.begin() != "-" && !values.begin()->empty());
+    const bool engine = several_engines && each.column.heading == "engine";
+    const std::string& value = *values.begin();
+    if (each.always || says || engine) {
+      columns.push_back(std::move(each));
+    } else if (value != "1" && value != "-" && !value.empty() && rows.size() > 1) {
+      in_all.push_back(each.column.heading == "besides"
+                           ? value
+                           : fmt::format("{} {}", each.column.heading, value));
+    }
+  }
+  std::size_t width = width_before_last(columns, rows);
+  if (width > kTableWidth - 20 && one_cluster(rows)) {
+    // On one cluster the price of tokens says what the step time says.
+    std::erase_if(columns, [](const LayoutColumn& c) { return c.column.heading == "$/1e9 tok"; });
+    width = width_before_last(columns, rows);
+  }
+  const std::size_t left = kTableWidth - std::min(width, kTableWidth - 20);
+  std::vector<Column> headings{{"#"}};
+  for (const LayoutColumn& each : columns) headings.push_back(each.column);
+  Table table(std::move(headings));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::vector<Cell> cells{std::to_string(i + 1)};
+    for (const LayoutColumn& each : columns) {
+      cells.emplace_back(shown(each.text(rows[i]), left), i == 0 ? Tone::strong : Tone::plain);
+    }
+    table.row(std::move(cells));
+  }
+  std::string text = table.text(colour);
+  if (!in_all.empty()) text += fmt::format("all: {}\n", fmt::join(in_all, ", "));
+  return text;
+}
+
+std::string counts_text(const std::vector<SearchCounts>& counts, bool colour) {
+  SearchCounts all = counts.front();
+  for (std::size_t e = 1; e < counts.size(); ++e) {
+    all.space.enumerated += counts[e].space.enumerated;
+    all.space.legal += counts[e].space.legal;
+    all.ranked += counts[e].ranked;
+    all.at_risk += counts[e].at_risk;
+    all.does_not_fit += counts[e].does_not_fit;
+  }
+  const auto scaled = [](std::int64_t n) { return format_scaled(static_cast<double>(n)); };
+  const std::string text = fmt::format(
+      "{} layouts enumerated, {} dropped by rules, {} evaluated: {} do not fit, {} at risk, {} "
+      "ranked",
+      scaled(all.space.enumerated), scaled(all.space.enumerated - all.space.legal),
+      format_count(all.space.legal), format_count(all.does_not_fit), format_count(all.at_risk),
+      format_count(all.ranked));
+  return paint(wrap(text, kWidth), Tone::quiet, colour) + "\n";
+}
+
+std::string rules_text(const std::vector<SearchCounts>& counts, bool colour) {
+  std::vector<RuleCount> sums;
+  for (const SearchCounts& engine : counts) {
+    for (const RuleCount& each : engine.space.pruned) {
+      const auto same = std::ranges::find_if(
+          sums, [&](const RuleCount& s) { return s.rule->id == each.rule->id; });
+      if (same == sums.end()) {
+        sums.push_back(each);
+      } else {
+        same->layouts += each.layouts;
+      }
+    }
+  }
+  Table table({{"dropped"}, {"because it breaks", Align::left}});
+  for (const RuleCount& each : sums) {
+    if (each.layouts == 0) continue;
+    table.row({format_scaled(static_cast<double>(each.layouts)),
+               shown(each.rule->text, kWidth) + (each.rule->redundant ? " *" : "")});
+  }
+  return "\n" + paint("Rules", Tone::strong, colour) + "\n" + table.text(colour, 2) +
+         "  * would run, but is the same as another layout or left out of this space\n";
+}
+
+std::string why_not_text(const WhyNot& answer, bool colour) {
+  std::string text;
+  switch (answer.answer) {
+    case WhyNot::Answer::illegal: {
+      text = paint("Illegal", Tone::bad, colour) + ", put into the best layout:\n";
+      for (const Diagnostic& each : answer.reasons) {
+        text += "  " + each.path + ": " + each.message +
+                (each.hint.empty() ? "" : " (" + each.hint + ")") + "\n";
+      }
+      if (answer.reasons.empty()) {
+        text += "  no legal layout of this space has these values (--space full has more)\n";
+      }
+      return text;
+    }
+    case WhyNot::Answer::does_not_fit: {
+      const Verdict& v = answer.other.verdict;
+      text = paint(fmt::format("Does not fit: of {} layouts, the smallest is {} over",
+                               format_count(answer.layouts), format_bytes(v.upper - v.usable)),
+                   Tone::bad, colour) +
+             "\n";
+      text +=
+          "  " + wrap(differing(answer.winner.layout, answer.other.layout), kWidth - 2, 2) + "\n\n";
+      Table table({{"", Align::left}, {"best"}, {"asked"}, {"more"}});
+      const auto ledger = [](const StepReport& r) {
+        return r.stages[static_cast<std::size_t>(r.verdict.worst_stage)][r.verdict.worst_phase];
+      };
+      for (const auto& [category, more] : memory_growth(answer.winner, answer.other)) {
+        table.row({words_of(name_of(category)),
+                   format_bytes(Bytes(ledger(answer.winner)[category])),
+                   format_bytes(Bytes(ledger(answer.other)[category])), "+" + format_bytes(more)});
+      }
+      return text + table.text(colour, 2);
+    }
+    case WhyNot::Answer::slower: {
+      const Seconds more = answer.other.step_time - answer.winner.step_time;
+      text = paint(fmt::format("Slower by {} a step ({}): the best of {} layouts that fit",
+                               format_seconds(more), format_percent(more / answer.winner.step_time),
+                               format_count(answer.ranked)),
+                   Tone::warning, colour) +
+             "\n";
+      text +=
+          "  " + wrap(differing(answer.winner.layout, answer.other.layout), kWidth - 2, 2) + "\n\n";
+      return text + difference_text(answer.winner, answer.other, colour);
+    }
+    case WhyNot::Answer::best:
+      return paint("The best layout has these values", Tone::good, colour) + "\n";
+  }
+  return text;
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,250 @@
+#include "cli/report_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "planner/spec/format.h"
+#include "planner/spec/names.h"
+#include "planner/spec/report_fields.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+
+std::string heading(const std::string& text, bool colour) {
+  return "\n" + paint(text, Tone::strong, colour) + "\n";
+}
+
+std::string words_of(std::string_view key) {
+  std::string words(key);
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+/// "self_attn.q_proj+k_proj" reads well as "self_attn.q+k".
+std::string short_name(std::string name) {
+  for (std::size_t at = name.find("_proj"); at != std::string::npos; at = name.find("_proj")) {
+    name.erase(at, 5);
+  }
+  return name;
+}
+
+/// One row an operation, with the times of its three products that were `measured` or were not.
+std::string products_text(const StepReport& report, bool measured, bool colour) {
+  Table table({{"", Align::left}, {"m x n x k"}, {"forward"}, {"d input"}, {"d weight"}});
+  std::string layer;
+  bool any = false;
+  for (std::size_t i = 0; i + 2 < report.gemms.size(); i += 3) {
+    const GemmUse& forward = report.gemms[i];
+    std::vector<Cell> times;
+    bool shown = false;
+    for (std::size_t j = i; j < i + 3; ++j) {
+      const GemmUse& g = report.gemms[j];
+      shown = shown || g.measured == measured;
+      times.emplace_back(g.measured == measured ? format_seconds(g.time) : "-");
+    }
+    if (!shown) continue;
+    any = true;
+    if (forward.layer != layer) table.row({layer = forward.layer});
+    std::string name = "  " + short_name(forward.operation);
+    if (forward.groups > 1) name += fmt::format(" x{}", forward.groups);
+    std::vector<Cell> row{name, fmt::format("{} x {} x {}", forward.m, forward.n, forward.k)};
+    row.insert(row.end(), times.begin(), times.end());
+    table.row(std::move(row));
+  }
+  return any ? table.text(colour, 2) : "";
+}
+
+}  // namespace
+
+std::string verdict_text(const StepReport& report, bool colour) {
+  const Verdict& v = report.verdict;
+  const std::string step = format_seconds(report.step_time) + " a step";
+  const std::string of = format_bytes(v.usable);
+  std::string line;
+  Tone tone = Tone::good;
+  switch (v.fit) {
+    case Fit::fits:
+      line = fmt::format("Fits: {} of {} on the fullest GPU, at most {}; {}", format_bytes(v.point),
+                         of, format_bytes(v.upper), step);
+      break;
+    case Fit::at_risk:
+      tone = Tone::warning;
+      line = fmt::format("At risk: {} of {} on the fullest GPU, but up to {}; {}",
+                         format_bytes(v.point), of, format_bytes(v.upper), step);
+      break;
+    case Fit::does_not_fit:
+      tone = Tone::bad;
+      line = fmt::format("Does not fit: {} of {} on the fullest GPU, {} too much",
+                         format_bytes(v.point), of, format_bytes(v.point - v.usable));
+      break;
+  }
+  std::string text = paint(line, tone, colour) + "\n";
+  if (!v.cheapest_fix.empty()) text += wrap("Cheapest change: " + v.cheapest_fix, kWidth, 2) + "\n";
+  return text;
+}
+
+std::string layout_text(const StepReport& report, bool colour) {
+  const Layout& l = report.layout;
+  std::vector<std::string> parts;
+  parts.push_back(report.model);
+  parts.push_back(
+      fmt::format("{} GPU{} of {}", l.world(), l.world() == 1 ? "" : "s", report.cluster));
+  parts.push_back(fmt::format("{} ZeRO-{}", report.engine, l.zero_stage));
+  const auto degree = [&](const char* name, std::int64_t value) {
+    if (value > 1) parts.push_back(fmt::format("{} {}", name, value));
+  };
+  degree("tp", l.tp);
+  degree("cp", l.cp);
+  degree("pp", l.pp);
+  degree("vpp", l.vpp);
+  degree("ep", l.ep);
+  degree("dp_shard", l.dp_shard);
+  degree("dp_replicate", l.dp_replicate);
+  if (l.recompute != Recompute::none) {
+    parts.push_back(fmt::format("{} recompute", name_of(l.recompute)));
+  }
+  parts.push_back(fmt::format("micro-batch {} x {}", l.micro_batch_size, report.num_microbatches));
+  parts.push_back(fmt::format("batch {} x {} tokens", format_count(report.global_batch_size),
+                              format_count(report.sequence_length)));
+  std::string text;
+  std::size_t column = 0;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
+    if (column > 0 && column + 1 + part.size() > kWidth) {
+      text += "\n";
+      column = 0;
+    } else if (column > 0) {
+      text += " ";
+      ++column;
+    }
+    text += part;
+    column += part.size();
+  }
+  return paint(text, Tone::quiet, colour) + "\n";
+}
+
+std::string memory_text(const StepReport& report, bool colour) {
+  if (report.stages.empty()) return "";
+  const auto worst = static_cast<std::size_t>(report.verdict.worst_stage);
+  const StageMemory& stage = report.stages[worst];
+  std::string text = heading(report.stages.size() > 1
+                                 ? fmt::format("Memory of stage {} of {}, GiB at each phase's peak",
+                                               worst, report.stages.size())
+                                 : std::string("Memory, GiB at each phase's peak"),
+                             colour);
+  Table table(
+      {{"", Align::left}, {"after init"}, {"first pass"}, {"first step"}, {"pass"}, {"step"}});
+  const auto peak = static_cast<std::size_t>(stage.peak_phase());
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+    std::vector<Cell> cells{words_of(name_of(static_cast<MemoryCategory>(c)))};
+    bool any = false;
+    for (const Ledger& ledger : stage.phases) {
+      any = any || ledger.bytes[c] != 0;
+      cells.emplace_back(format_gib(Bytes(ledger.bytes[c])));
+    }
+    if (any) table.row(std::move(cells));
+  }
+  table.rule();
+  const auto sum = [&](const char* name, auto of) {
+    std::vector<Cell> cells{name};
+    for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+      const bool most = of == &Ledger::total && p == peak;
+      cells.emplace_back(format_gib((stage.phases[p].*of)()), most ? Tone::strong : Tone::plain);
+    }
+    table.row(std::move(cells));
+  };
+  sum("allocated", &Ledger::allocated);
+  sum("reserved", &Ledger::reserved);
+  sum("nvidia-smi", &Ledger::total);
+  return text + table.text(colour, 2);
+}
+
+std::string time_text(const StepReport& report, bool colour) {
+  std::string text = heading(
+      report.stages.size() > 1 ? "Time of a step on the slowest stage" : "Time of a step", colour);
+  Table table({{"", Align::left}, {""}, {""}});
+  for (const TimePart& part : kTimeParts) {
+    const Seconds time = report.time.*part.field;
+    if (time == Seconds(0)) continue;
+    table.row(
+        {std::string(part.label), format_seconds(time), format_percent(time / report.step_time)});
+  }
+  table.rule();
+  table.row({"step", Cell(format_seconds(report.step_time), Tone::strong), ""});
+  text += table.text(colour, 2);
+  if (report.by_axis.empty()) return text;
+
+  text += "\n";
+  Table axes({{"communication", Align::left}, {"alone"}, {"exposed"}, {"hidden"}});
+  for (const AxisTime& axis : report.by_axis) {
+    const double hidden =
+        axis.total > Seconds(0) ? std::max(0.0, 1 - axis.exposed / axis.total) : 0;
+    axes.row({axis.axis, format_seconds(axis.total), format_seconds(axis.exposed),
+              format_percent(hidden)});
+  }
+  return text + axes.text(colour, 2);
+}
+
+std::string rates_text(const StepReport& report, bool colour) {
+  Table table({{"", Align::left}, {"", Align::left}});
+  table.row({"tokens", fmt::format("{}/s, {}/s a GPU", format_scaled(report.tokens_per_s),
+                                   format_scaled(report.tokens_per_s_per_gpu))});
+  table.row({"utilisation",
+             fmt::format("MFU {} (attention counted whole {}), HFU {}", format_percent(report.mfu),
+                         format_percent(report.mfu_non_causal), format_percent(report.hfu))});
+  if (report.dollars_per_1e9_tokens > 0) {
+    table.row(
+        {"cost", fmt::format("{} per 1e9 tokens", format_dollars(report.dollars_per_1e9_tokens))});
+  }
+  if (report.joules_per_token > 0) {
+    table.row({"energy", fmt::format("at most {:.3g} J a token, at the GPUs' full power",
+                                     report.joules_per_token)});
+  }
+  if (report.checkpoint_write > Seconds(0)) {
+    table.row({"checkpoint", fmt::format("{}, written in {}", format_bytes(report.checkpoint_bytes),
+                                         format_seconds(report.checkpoint_write))});
+  }
+  std::string text = "\n" + table.text(colour, 2);
+  if (report.assumptions.empty()) return text;
+  const std::string count =
+      fmt::format("{} assumption{} behind these numbers (--explain lists them)",
+                  report.assumptions.size(), report.assumptions.size() == 1 ? "" : "s");
+  return text + "\n" + paint(count, Tone::quiet, colour) + "\n";
+}
+
+std::string explanation_text(const StepReport& report, bool colour) {
+  std::string text = heading("Why", colour);
+  for (const Explanation& e : report.explanations) {
+    text += "  " + paint(e.subject, Tone::strong, colour) + "\n";
+    for (const std::string* line : {&e.formula, &e.values}) {
+      if (!line->empty()) text += "    " + wrap(*line, kWidth - 4, 6) + "\n";
+    }
+    if (!e.source.empty()) {
+      text += "    " + paint(wrap(e.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
+    }
+  }
+  for (const bool measured : {true, false}) {
+    const std::string products = products_text(report, measured, colour);
+    if (products.empty()) continue;
+    text += heading(measured ? "Matrix products inside the measured range"
+                             : "Matrix products outside the measured range, extrapolated",
+                    colour);
+    text += products;
+  }
+  if (!report.assumptions.empty()) {
+    text += heading("Assumptions", colour);
+    for (const Assumption& a : report.assumptions) {
+      text += "  " + wrap(a.text, kWidth - 2, 4) + "\n";
+      text += "    " + paint(wrap(a.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace shardwise::cli

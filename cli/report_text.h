@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+
+#include "planner/spec/report.h"
+
+namespace shardwise::cli {
+
+/// The pieces of a report as people read them in 80 columns; each ends with a newline.
+
+/// One line: does it fit, how full, how long a step. Then what would make it fit, if anything.
+std::string verdict_text(const StepReport& report, bool colour);
+/// One line: model, engine, degrees, batch.
+std::string layout_text(const StepReport& report, bool colour);
+/// GiB by category and phase of the fullest stage; allocated, reserved, nvidia-smi below.
+std::string memory_text(const StepReport& report, bool colour);
+/// Where the step's time goes, with shares; communication by axis.
+std::string time_text(const StepReport& report, bool colour);
+/// Tokens, utilisation, cost, checkpoint.
+std::string rates_text(const StepReport& report, bool colour);
+/// Formulas with their values and sources, GEMM shapes measured and not, assumptions.
+std::string explanation_text(const StepReport& report, bool colour);
+
+}  // namespace shardwise::cli

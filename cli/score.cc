@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "planner/score/row.h"
+#include "planner/score/score.h"
+#include "planner/score/score_json.h"
+#include "planner/score/score_text.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise::cli {
+namespace {
+
+struct ScoreFlags {
+  std::vector<std::string> files;
+  std::string source;
+  std::string explain;
+  bool rows = false;
+  bool json = false;
+};
+
+/// Rows of all files, or everything wrong with any of them.
+Result<std::vector<Row>> read_files(const ScoreFlags& flags) {
+  std::vector<Row> rows;
+  Diagnostics problems;
+  for (const std::string& file : flags.files) {
+    const Result<std::string> text = read_file(file);
+    Result<std::vector<Row>> some =
+        text ? read_rows(*text, file) : Result<std::vector<Row>>(text.problems());
+    if (!some) {
+      problems.insert(problems.end(), some.problems().begin(), some.problems().end());
+      continue;
+    }
+    for (Row& row : *some) {
+      if (!flags.source.empty() && row.source() != flags.source) continue;
+      if (!flags.explain.empty() && row.id != flags.explain) continue;
+      rows.push_back(std::move(row));
+    }
+  }
+  if (!problems.empty()) return problems;
+  return rows;
+}
+
+ExitCode run_score(const ScoreFlags& flags) {
+  const Result<std::vector<Row>> rows = read_files(flags);
+  if (!rows) {
+    fmt::print(stderr, "{}", to_string(rows.problems()));
+    return ExitCode::bad_input;
+  }
+  const auto missing = [&](std::string_view flag, const std::string& value) {
+    fmt::print(stderr, "shardwise score: {} {}: no row of that name\n", flag, value);
+    return ExitCode::bad_input;
+  };
+  if (rows->empty() && !flags.explain.empty()) return missing("--explain", flags.explain);
+  if (rows->empty() && !flags.source.empty()) return missing("--source", flags.source);
+
+  const bool colour = wants_colour();
+  if (!flags.explain.empty()) {
+    fmt::print("{}", explain_text(rows->front(), colour));
+    return ExitCode::done;
+  }
+  const ScoreReport report = score(*rows);
+  fmt::print("{}", flags.json ? to_json(report) : to_text(report, flags.rows, colour));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_score(CLI::App& app, Run& run) {
+  CLI::App* verb = app.add_subcommand("score", "Published measurements against predictions");
+  auto flags = std::make_shared<ScoreFlags>();
+  verb->add_option("files", flags->files, "Measurements, one JSON object a line")
+      ->required()
+      ->type_name("FILE");
+  verb->add_option("--source", flags->source, "Only rows whose id begins with SOURCE/")
+      ->type_name("SOURCE");
+  verb->add_option("--explain", flags->explain, "How the row ID was understood and predicted")
+      ->type_name("ID");
+  verb->add_flag("--rows", flags->rows, "Print every row and every row left out");
+  verb->add_flag("--json", flags->json, "Print the same facts for a program");
+  verb->footer("Example\n  shardwise score measurements.jsonl --rows");
+  verb->callback([&run, flags] { run = [flags] { return run_score(*flags); }; });
+}
+
+}  // namespace shardwise::cli

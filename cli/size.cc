@@ -1,0 +1,170 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "cli/job_flags.h"
+#include "cli/progress.h"
+#include "cli/size_text.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "planner/cost/estimate.h"
+#include "planner/cost/flops.h"
+#include "planner/search/search.h"
+#include "planner/search/sizing_json.h"
+#include "planner/spec/catalogue.h"
+#include "planner/spec/cluster_reader.h"
+
+namespace shardwise::cli {
+namespace {
+
+/// Tokens of a step when no batch is given: the first batch of Llama 3 405B (arXiv:2407.21783,
+/// section 3.4.1).
+constexpr std::int64_t kDefaultBatchTokens = std::int64_t{4} << 20;
+
+struct SizeFlags {
+  JobFlags job;
+  std::vector<std::string> clusters;
+  double tokens = 0;
+  double days = 0;
+  double restart_minutes = 10;
+  double mtbf_hours = 50677;
+  std::int64_t most_gpus = 16384;
+  std::size_t top = 12;
+  bool json = false;
+};
+
+ExitCode refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return ExitCode::bad_input;
+}
+
+/// The clusters asked for, else all of the catalogue that train on accelerators.
+Result<std::vector<ClusterSpec>> read_clusters(const std::vector<std::string>& asked) {
+  const std::vector<std::string> names = asked.empty() ? catalogue_names("clusters") : asked;
+  std::vector<ClusterSpec> clusters;
+  Diagnostics problems;
+  for (const std::string& name : names) {
+    Result<ClusterSpec> cluster = find_cluster(name);
+    if (!cluster) {
+      problems.insert(problems.end(), cluster.problems().begin(), cluster.problems().end());
+    } else if (!asked.empty() || cluster->gpu.vendor != "cpu") {
+      clusters.push_back(*std::move(cluster));
+    }
+  }
+  if (!problems.empty()) return problems;
+  return clusters;
+}
+
+Diagnostics wrong_numbers(const SizeFlags& flags) {
+  Diagnostics problems;
+  const auto check = [&](const char* flag, double value, double low, double high,
+                         const char* hint) {
+    if (value >= low && value <= high) return;
+    problems.push_back({"command line", 0, 0, flag,
+                        fmt::format("{:g} is not within {:g} … {:g}", value, low, high), hint});
+  };
+  check("--tokens", flags.tokens, 1, 1e18, "15e12 is 15 trillion tokens");
+  check("--days", flags.days, 1e-3, 36500, "");
+  check("--restart-minutes", flags.restart_minutes, 0, 1e5, "");
+  check("--mtbf-hours", flags.mtbf_hours, 1, 1e9, "hours between failures of one GPU");
+  check("--max-gpus", static_cast<double>(flags.most_gpus), 1, static_cast<double>(kMostGpus), "");
+  return problems;
+}
+
+ExitCode run_size(const SizeFlags& flags) {
+  Diagnostics problems = wrong_numbers(flags);
+  Result<std::vector<ClusterSpec>> clusters = read_clusters(flags.clusters);
+  if (!clusters) {
+    problems.insert(problems.end(), clusters.problems().begin(), clusters.problems().end());
+    return refuse(problems);
+  }
+  JobFlags job_flags = flags.job;
+  job_flags.cluster = clusters->front().name;
+  if (!flags.clusters.empty()) job_flags.cluster = flags.clusters.front();
+  Result<Subject> subject = read_subject(job_flags);
+  if (!subject) {
+    problems.insert(problems.end(), subject.problems().begin(), subject.problems().end());
+  }
+  if (!problems.empty()) return refuse(problems);
+
+  JobSpec& job = subject->job;
+  Assumption batch;
+  if (job.global_batch_size == 0) {
+    job.global_batch_size = std::max<std::int64_t>(1, kDefaultBatchTokens / job.sequence_length);
+    batch = {"sizing.batch",
+             fmt::format("{} sequences of {} tokens a step, about 4 M tokens",
+                         job.global_batch_size, job.sequence_length),
+             "Llama 3 (arXiv:2407.21783), section 3.4.1; --global-batch-size states another"};
+  }
+  SizingGoal goal;
+  goal.tokens = static_cast<std::int64_t>(flags.tokens);
+  goal.deadline = Seconds(flags.days * 86400);
+  goal.most_gpus = flags.most_gpus;
+  goal.restart = Seconds(flags.restart_minutes * 60);
+  goal.default_mtbf_hours = flags.mtbf_hours;
+  goal.precision = job.precision;
+  goal.work = model_flops(subject->model, job).causal *
+              (flags.tokens / static_cast<double>(job.sequence_length));
+
+  Progress progress;
+  const BestStep best = [&](const ClusterSpec& cluster) -> std::optional<StepReport> {
+    SearchRequest request;
+    request.model = &subject->model;
+    request.cluster = &cluster;
+    request.job = &job;
+    request.engines = {&subject->engine};
+    request.top = 1;
+    const Result<SearchResult> found = search(request);
+    if (!found || (found->best.empty() && found->risky.empty())) return std::nullopt;
+    const Candidate& winner = found->best.empty() ? found->risky.front() : found->best.front();
+    return estimate(subject->model, cluster, job, subject->engine, winner.layout);
+  };
+  Sizing sizing =
+      size_purchase(*clusters, goal, best, [&](const std::string& cluster, std::int64_t gpus) {
+        progress.say(fmt::format("{}, {} GPUs", cluster, gpus));
+      });
+  progress.clear();
+  if (!batch.id.empty()) sizing.assumptions.push_back(batch);
+
+  fmt::print("{}", flags.json ? to_json(sizing, goal)
+                              : sizing_text(sizing, goal, flags.top, wants_colour()));
+  return sizing.offers.empty() ? ExitCode::nothing_fits : ExitCode::done;
+}
+
+}  // namespace
+
+void add_size(CLI::App& app, Run& run) {
+  CLI::App* verb = app.add_subcommand(
+      "size", "What to buy or rent: machines that train a model in time, cheapest first");
+  auto flags = std::make_shared<SizeFlags>();
+  add_job_flags(*verb, flags->job, JobScope::many_clusters);
+  verb->add_option("--cluster", flags->clusters, "Only these of the catalogue, or files (all)")
+      ->type_name("NAME|FILE");
+  verb->add_option("--tokens", flags->tokens, "Tokens of the whole training: 15e12")
+      ->required()
+      ->type_name("N");
+  verb->add_option("--days", flags->days, "By when it must be done")->required()->type_name("DAYS");
+  verb->add_option("--max-gpus", flags->most_gpus, "Largest cluster tried (16384)")->type_name("N");
+  verb->add_option("--restart-minutes", flags->restart_minutes,
+                   "From a failure to training again (10)")
+      ->type_name("MIN");
+  verb->add_option("--mtbf-hours", flags->mtbf_hours,
+                   "Of one GPU, where a cluster states none (50677)")
+      ->type_name("H");
+  verb->add_option("--top", flags->top, "Offers printed (12)")->type_name("N");
+  verb->add_flag("--json", flags->json, "The same facts for a program");
+  verb->footer(
+      "Examples\n"
+      "  shardwise size --model llama-3.1-8b --tokens 1e12 --days 30\n"
+      "  shardwise size --model llama-3.1-70b --tokens 15e12 --days 90 --cluster dgx-h100 \\\n"
+      "      --cluster dgx-b200 --sequence-length 8192\n"
+      "\n"
+      "Exit codes\n"
+      "  0 done   1 nothing is in time   2 bad input or use   3 the world broke");
+  verb->callback([&run, flags] { run = [flags] { return run_size(*flags); }; });
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,105 @@
+#include "cli/size_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/spec/format.h"
+#include "planner/spec/names.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+
+/// "tp8 pp4 ZeRO-1 full": what differs from one GPU.
+std::string layout_words(const Layout& layout) {
+  std::vector<std::string> words;
+  const auto degree = [&](const char* name, std::int64_t value) {
+    if (value > 1) words.push_back(fmt::format("{}{}", name, value));
+  };
+  degree("tp", layout.tp);
+  degree("cp", layout.cp);
+  degree("pp", layout.pp);
+  degree("ep", layout.ep);
+  if (layout.dp() > 1) words.push_back(fmt::format("ZeRO-{}", layout.zero_stage));
+  if (layout.recompute != Recompute::none) {
+    words.push_back(std::string(name_of(layout.recompute)));
+  }
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+std::string dollars(const SizingOffer& offer) {
+  return offer.dollars > 0 ? format_dollars(offer.dollars) : "no price";
+}
+
+std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bool colour) {
+  Table table({{"cluster", Align::left},
+               {"GPUs"},
+               {"days"},
+               {"cost"},
+               {"MFU"},
+               {"goodput"},
+               {"free"},
+               {"layout", Align::left}});
+  for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
+    const SizingOffer& offer = offers[i];
+    const Tone tone = offer.headroom >= 0 ? Tone::plain : Tone::warning;
+    table.row({offer.cluster,
+               format_count(offer.gpus),
+               fmt::format("{:.1f}", offer.wall.value() / 86400),
+               dollars(offer),
+               format_percent(offer.report.mfu),
+               format_percent(offer.goodput.share),
+               {offer.headroom >= 0 ? format_percent(offer.headroom) : "at risk", tone},
+               layout_words(offer.report.layout)});
+  }
+  return table.text(colour);
+}
+
+}  // namespace
+
+std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_t top,
+                        bool colour) {
+  std::string text;
+  const std::string tokens = format_scaled(static_cast<double>(goal.tokens));
+  if (sizing.offers.empty()) {
+    text += paint(
+        fmt::format("Nothing trains {} tokens in {}\n", tokens, format_seconds(goal.deadline)),
+        Tone::bad, colour);
+  } else {
+    const SizingOffer& best = sizing.offers.front();
+    text += paint(
+        wrap(fmt::format("Cheapest: {} GPUs of {}, {} tokens in {} for {}", format_count(best.gpus),
+                         best.cluster, tokens, format_seconds(best.wall), dollars(best)),
+             kWidth) +
+            "\n\n",
+        Tone::good, colour);
+    text += table_of(sizing.offers, top, colour);
+    if (sizing.offers.size() > top) {
+      text += fmt::format("{} more (--top)\n", sizing.offers.size() - top);
+    }
+    text +=
+        "\ngoodput: share of the time that trains, with failures and checkpoints; free: of\n"
+        "usable memory, beside the upper bound of the prediction\n";
+  }
+  if (!sizing.late.empty()) {
+    text += "\nToo late, at their fastest\n" + table_of(sizing.late, top, colour);
+  }
+  if (!sizing.refusals.empty()) {
+    text += "\nNot in time\n";
+    Table table({{"cluster", Align::left}, {"why", Align::left}});
+    for (const SizingRefusal& refusal : sizing.refusals)
+      table.row({refusal.cluster, refusal.reason});
+    text += table.text(colour);
+  }
+  text += "\nAssumed\n";
+  for (const Assumption& assumption : sizing.assumptions) {
+    text += "  " + wrap(assumption.text, kWidth - 2, 2) + "\n";
+  }
+  return text;
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,99 @@
+# One function per kind of target. Every list is explicit; includes are rooted at the repository root.
+
+function(_shardwise_common target)
+  set_target_properties(${target} PROPERTIES
+    CXX_EXTENSIONS OFF
+    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+  shardwise_use_ccache(${target})
+endfunction()
+
+# shardwise_library(name [SOURCES a.cc…] [DEPENDS library…])
+# A room or sub-room. Without sources it is a library of headers.
+function(shardwise_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  if(arg_SOURCES)
+    add_library(${name} STATIC ${arg_SOURCES})
+    target_link_libraries(${name} PUBLIC shardwise_build ${arg_DEPENDS})
+    _shardwise_common(${name})
+  else()
+    add_library(${name} INTERFACE)
+    target_link_libraries(${name} INTERFACE shardwise_build ${arg_DEPENDS})
+  endif()
+endfunction()
+
+# shardwise_executable(name SOURCES a.cc… [DEPENDS library…])
+# A program people run; it is installed.
+function(shardwise_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS})
+  _shardwise_common(${name})
+  install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endfunction()
+
+# shardwise_test(name SOURCES a_test.cc… [DEPENDS library…] [LABELS label…])
+# A GoogleTest program; ctest lists each of its tests. Tests run in the repository root, so
+# "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
+# Label `threads` has the thread sanitizer watch it (preset tsan), `gpu` that it skips without one.
+function(shardwise_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
+  _shardwise_common(${name})
+  if("threads" IN_LIST arg_LABELS)
+    add_dependencies(threaded ${name})
+  endif()
+  gtest_discover_tests(${name}
+    WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+    DISCOVERY_TIMEOUT 60
+    NO_PRETTY_VALUES
+    PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+endfunction()
+
+# shardwise_benchmark(name SOURCES a_bench.cc… [DEPENDS library…])
+# A google-benchmark program; ctest runs each of its benchmarks for a moment so that it cannot rot.
+function(shardwise_benchmark name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  if(NOT SHARDWISE_BENCHMARKS OR NOT arg_SOURCES)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS} benchmark::benchmark_main)
+  _shardwise_common(${name})
+  add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.001
+           WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS bench)
+endfunction()
+
+# shardwise_fuzzer(name [MUTATES_JSON] SOURCES a_fuzz.cc… [DEPENDS library…] CORPUS folder…)
+# CORPUS folders are relative to the repository root, where the fuzzer runs. MUTATES_JSON changes
+# inputs so that most of them stay JSON.
+# With SHARDWISE_FUZZ: a libFuzzer program, run by ctest for SHARDWISE_FUZZ_SECONDS.
+# Without: the same entry point fed with every file of the corpus, so that each build replays it.
+function(shardwise_fuzzer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MUTATES_JSON" "" "SOURCES;DEPENDS;CORPUS")
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS})
+  _shardwise_common(${name})
+  add_dependencies(fuzzers ${name})
+  if(SHARDWISE_FUZZ)
+    set(SHARDWISE_FUZZ_SECONDS 10 CACHE STRING "Seconds ctest gives each fuzzer")
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+    if(arg_MUTATES_JSON)
+      target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/json_mutator.cc)
+    endif()
+    set(found ${PROJECT_BINARY_DIR}/fuzz/${name})
+    file(MAKE_DIRECTORY ${found})
+    # New inputs go to the first folder; the corpus is only read.
+    add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+             COMMAND ${name} -max_total_time=${SHARDWISE_FUZZ_SECONDS} -timeout=10 -max_len=65536
+                     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${found}/ ${found} ${arg_CORPUS})
+  else()
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cc)
+    add_test(NAME ${name} COMMAND ${name} ${arg_CORPUS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS fuzz)
+endfunction()

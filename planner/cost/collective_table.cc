@@ -1,0 +1,79 @@
+#include "planner/cost/collective_table.h"
+
+#include <cmath>
+
+namespace shardwise {
+namespace {
+
+DataParallelTables::Group group_prices(CollectiveTables& tables, const GroupShape& shape) {
+  return {tables.price(CollectiveKind::all_gather, shape),
+          tables.price(CollectiveKind::reduce_scatter, shape),
+          tables.price(CollectiveKind::all_reduce, shape)};
+}
+
+}  // namespace
+
+CollectiveTable::CollectiveTable(const ClusterSpec& cluster, CollectiveKind kind,
+                                 const GroupShape& group) {
+  if (group.ranks <= 1) return;
+  for (std::size_t i = 0; i < kPoints; ++i) {
+    const Bytes bytes(static_cast<std::int64_t>(start_of(i)));
+    seconds_[i] = collective_time(cluster, kind, bytes, group).value();
+  }
+  for (std::size_t i = 0; i + 1 < kPoints; ++i) {
+    slope_[i] = (seconds_[i + 1] - seconds_[i]) / (start_of(i + 1) - start_of(i));
+  }
+}
+
+GroupShape ends_of(const GroupShape& group) {
+  GroupShape ends = group;
+  ends.ranks = 2;
+  for (std::int32_t i = 0; i < group.tiers; ++i) {
+    const auto tier = static_cast<std::size_t>(i);
+    ends.span[tier] = group.span[tier] == group.ranks ? 2 : 1;
+  }
+  return ends;
+}
+
+std::size_t CollectiveTables::KeyHash::operator()(const Key& key) const {
+  std::size_t hash = static_cast<std::size_t>(key.kind);
+  const auto mix = [&](std::int32_t value) {
+    hash = (hash ^ static_cast<std::size_t>(value)) * 0x9E3779B97F4A7C15U;
+    hash ^= hash >> 29U;
+  };
+  mix(key.group.ranks);
+  for (std::size_t i = 0; i < kMaxTiers; ++i) {
+    mix(key.group.span[i]);
+    mix(key.group.concurrent[i]);
+  }
+  return hash;
+}
+
+CollectivePrice CollectiveTables::price(CollectiveKind kind, const GroupShape& group) {
+  if (group.ranks <= 1) return {};
+  const auto [at, made] = tables_.try_emplace({kind, group});
+  if (made) at->second = CollectiveTable(*cluster_, kind, group);
+  return CollectivePrice(at->second);
+}
+
+DataParallelTables data_parallel_tables(CollectiveTables& tables, const ClusterSpec& cluster,
+                                        const Layout& layout, bool experts) {
+  const auto shape = [&](GroupKind kind) { return group_shape(cluster, layout, kind); };
+  DataParallelTables prices;
+  prices.dense = group_prices(tables, shape(GroupKind::dp_shard_cp));
+  prices.dense_outer = group_prices(tables, shape(GroupKind::dp_replicate));
+  if (experts) {
+    // Experts are sharded within one replica.
+    prices.routed = group_prices(tables, shape(GroupKind::edp_shard));
+    prices.routed_outer = prices.dense_outer;
+  }
+  prices.tp_all_reduce = tables.price(CollectiveKind::all_reduce, shape(GroupKind::tp));
+  if (layout.pp > 1) {
+    prices.tied_all_reduce =
+        tables.price(CollectiveKind::all_reduce, ends_of(shape(GroupKind::pp)));
+  }
+  prices.world_all_reduce = tables.price(CollectiveKind::all_reduce, shape(GroupKind::world));
+  return prices;
+}
+
+}  // namespace shardwise

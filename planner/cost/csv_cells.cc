@@ -1,0 +1,72 @@
+#include "planner/cost/csv_cells.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "planner/spec/reader.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::size_t kMostProblems = 100;
+
+}  // namespace
+
+CsvCells::Column CsvCells::column(std::string_view name) {
+  const Column found = optional(name);
+  if (!found.there) {
+    const auto near = nearest(name, table_.columns);
+    problems_.push_back({table_.file, 1, 0, "", fmt::format("no column {}", name),
+                         near ? fmt::format("did you mean {}?", shown(*near)) : ""});
+  }
+  return found;
+}
+
+CsvCells::Column CsvCells::optional(std::string_view name) const {
+  const std::optional<std::size_t> index = table_.column(name);
+  return {index.value_or(0), index.has_value()};
+}
+
+std::string_view CsvCells::text(const CsvTable::Row& row, Column column) const {
+  return column.there ? std::string_view(row.cells[column.index]) : std::string_view();
+}
+
+double CsvCells::number(const CsvTable::Row& row, Column column, double low, double high) {
+  if (!column.there) return low;
+  const std::string& cell = row.cells[column.index];
+  double value = 0;
+  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value)) {
+    fail(row, column, fmt::format("\"{}\" is not a number", shown(cell)));
+    return low;
+  }
+  if (value < low || value > high) {
+    fail(row, column, fmt::format("{} is too {}", value, value < low ? "small" : "large"),
+         fmt::format("use {} to {}", low, high));
+    return low;
+  }
+  return value;
+}
+
+std::int64_t CsvCells::integer(const CsvTable::Row& row, Column column, std::int64_t low,
+                               std::int64_t high) {
+  const double value = number(row, column, static_cast<double>(low), static_cast<double>(high));
+  if (std::trunc(value) != value) {
+    fail(row, column, fmt::format("{} is not an integer", value));
+    return low;
+  }
+  return static_cast<std::int64_t>(value);
+}
+
+void CsvCells::fail(const CsvTable::Row& row, Column column, std::string message,
+                    std::string hint) {
+  if (problems_.size() >= kMostProblems) return;
+  problems_.push_back({table_.file, row.line, 0, table_.columns[column.index], std::move(message),
+                       std::move(hint)});
+}
+
+}  // namespace shardwise

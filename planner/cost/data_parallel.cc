@@ -1,0 +1,260 @@
+#include "planner/cost/data_parallel.h"
+
+#include <algorithm>
+
+#include "planner/cost/state_bytes.h"
+
+namespace shardwise {
+namespace {
+
+/// Prices of moving one unit.
+class UnitPrices {
+ public:
+  explicit UnitPrices(const LeafContext& context)
+      : rules_(*context.rules),
+        layout_(*context.layout),
+        groups_(*context.groups),
+        placement_(placement_of(layout_.zero_stage, layout_.outer_shards_optimizer)),
+        shards_(shard_ranks(layout_, Placement::shard_inner)),
+        gradient_(gradient_bytes(rules_, layout_)),
+        weight_(rules_.weight_bytes) {}
+
+  const StatePlacement& placement() const { return placement_; }
+
+  /// Sharded to whole, over the inner axis.
+  Seconds gather(double dense, double routed) const {
+    return groups_.dense.all_gather(weight_ * dense) + groups_.routed.all_gather(weight_ * routed);
+  }
+  /// Partial to sharded over the inner axis, or to whole where nothing is sharded.
+  Seconds reduce(double dense, double routed) const {
+    if (placement_.optimizer == Placement::replicate) {
+      return groups_.dense.all_reduce(gradient_ * dense) +
+             groups_.routed.all_reduce(gradient_ * routed);
+    }
+    return groups_.dense.reduce_scatter(gradient_ * dense) +
+           groups_.routed.reduce_scatter(gradient_ * routed);
+  }
+  /// The outer axis, on what the inner reduction leaves.
+  Seconds reduce_outer(double dense, double routed) const {
+    const bool whole = placement_.optimizer == Placement::replicate;
+    const double d = gradient_ * dense / (whole ? 1.0 : static_cast<double>(shards_.dense));
+    const double e = gradient_ * routed / (whole ? 1.0 : static_cast<double>(shards_.routed));
+    if (placement_.optimizer == Placement::shard_both) {
+      return groups_.dense_outer.reduce_scatter(d) + groups_.routed_outer.reduce_scatter(e);
+    }
+    return groups_.dense_outer.all_reduce(d) + groups_.routed_outer.all_reduce(e);
+  }
+  /// Weights that the optimizer updated in shards of the outer axis too.
+  Seconds gather_outer(double dense, double routed) const {
+    const double d = weight_ * dense / static_cast<double>(shards_.dense);
+    const double e = weight_ * routed / static_cast<double>(shards_.routed);
+    return groups_.dense_outer.all_gather(d) + groups_.routed_outer.all_gather(e);
+  }
+  double gradient() const { return gradient_; }
+  double weight() const { return weight_; }
+
+ private:
+  const TimeRules& rules_;
+  const Layout& layout_;
+  const DataParallelTables& groups_;
+  StatePlacement placement_;
+  ShardRanks shards_;
+  double gradient_;
+  double weight_;
+};
+
+/// Stream time beyond `compute` when `communication` runs beside it and slows it by `tax`.
+Seconds beyond(Seconds compute, Seconds communication, double tax) {
+  return std::max(communication * tax, communication - compute);
+}
+
+double overlap_tax(const LeafContext& context) {
+  const TimeRules& r = *context.rules;
+  const Layout& l = *context.layout;
+  const std::int64_t group = std::int64_t{l.tp} * l.cp * l.dp_shard;
+  return group > r.cluster->gpus_per_node ? r.overlap_tax_inter : r.overlap_tax_intra;
+}
+
+/// Parameters are sharded: each unit is gathered before it computes and its gradients are reduced
+/// after, beside the neighbours' compute.
+DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, double stretch) {
+  const UnitPrices prices(context);
+  const Layout& layout = *context.layout;
+  const StageTime& stage = stages.slowest;
+  const auto m = static_cast<double>(context.num_microbatches);
+  const double tax = overlap_tax(context);
+  const auto kinds = static_cast<std::size_t>(stage.kinds);
+
+  std::array<Seconds, kMaxUnitKinds> gather{};
+  std::array<Seconds, kMaxUnitKinds> reduce{};
+  std::array<Seconds, kMaxUnitKinds> outer{};
+  DataParallelTime result;
+  Seconds gathered;
+  Seconds reduced;
+  for (std::size_t i = 0; i < kinds; ++i) {
+    const UnitTime& unit = stage.units[i];
+    const auto dense = static_cast<double>(unit.elements.dense);
+    const auto routed = static_cast<double>(unit.elements.routed);
+    gather[i] = prices.gather(dense, routed);
+    reduce[i] = prices.reduce(dense, routed);
+    outer[i] = prices.reduce_outer(dense, routed);
+    const double n = unit.count;
+    gathered += gather[i] * n;
+    reduced += reduce[i] * n;
+    result.gathered_bytes += prices.weight() * (dense + routed) * n;
+    result.reduced_bytes += prices.gradient() * (dense + routed) * n;
+    result.reduce += outer[i] * n;
+  }
+
+  // Forward: the first gather has nothing beside it; unit i computes while unit i+1 is gathered.
+  Seconds forward = kinds > 0 ? gather[0] : Seconds(0);
+  for (std::size_t i = 0; i < kinds; ++i) {
+    const UnitTime& unit = stage.units[i];
+    forward += beyond(unit.forward * stretch, gather[i], tax) * (unit.count - 1.0);
+    if (i + 1 < kinds) forward += beyond(unit.forward * stretch, gather[i + 1], tax);
+  }
+  // Backward: unit i computes while unit i-1 is gathered and unit i+1 is reduced; the last unit is
+  // whole still, the first unit's reduction has nothing beside it.
+  const auto backward = [&](bool reduces, bool with_outer) {
+    const auto r = [&](std::size_t i) { return reduces ? reduce[i] : Seconds(0); };
+    const auto g = [&](std::size_t i) {
+      return layout.reshard_after_forward ? gather[i] : Seconds(0);
+    };
+    // The outer reduction has links and a stream of its own.
+    const auto o = [&](std::size_t i) { return with_outer ? outer[i] : Seconds(0); };
+    Seconds idle;
+    for (std::size_t i = kinds; i-- > 0;) {
+      const UnitTime& unit = stage.units[i];
+      const bool last = i + 1 == kinds;
+      const bool first = i == 0;
+      const Seconds before = first ? Seconds(0) : g(i - 1);
+      const Seconds after = last ? Seconds(0) : r(i + 1);
+      const Seconds after_outer = last ? Seconds(0) : o(i + 1);
+      if (unit.count == 1) {
+        idle += beyond(unit.backward * stretch, std::max(before + after, after_outer), tax);
+        continue;
+      }
+      idle += beyond(unit.backward * stretch, std::max(g(i) + after, after_outer), tax);
+      idle += beyond(unit.backward * stretch, std::max(before + r(i), o(i)), tax);
+      idle +=
+          beyond(unit.backward * stretch, std::max(g(i) + r(i), o(i)), tax) * (unit.count - 2.0);
+    }
+    return kinds > 0 ? idle + r(0) + o(0) : idle;
+  };
+
+  const double passes = layout.reshard_after_forward ? 2 : 1;
+  const bool each = layout.reduce_every_microbatch;
+  const Seconds usual = backward(each, false);
+  const Seconds last = backward(true, true);
+  result.per_microbatch = forward + usual;
+  result.once = last - usual;
+  result.gather = gathered * (m * passes);
+  result.reduce += reduced * (each ? m : 1);
+  result.gathered_bytes *= m * passes;
+  result.reduced_bytes *= each ? m : 1;
+  // Copies into and out of the communication buffers are the compute stream's work.
+  const auto elements = static_cast<double>(stage.elements.dense + stage.elements.routed);
+  const double copied =
+      context.rules->gather_copy_bytes * passes + (each ? context.rules->reduce_copy_bytes : 0);
+  if (copied > 0 && layout.dp_shard * layout.cp > 1) {
+    const Seconds copies = memory_bound_time(context.rules->cluster->gpu,
+                                             Bytes(static_cast<std::int64_t>(copied * elements)));
+    result.per_microbatch += copies;
+    result.copies = copies * m;
+  }
+  if (prices.placement().optimizer == Placement::shard_both) {
+    const Seconds outer_gather = prices.gather_outer(static_cast<double>(stage.elements.dense),
+                                                     static_cast<double>(stage.elements.routed));
+    result.gather += outer_gather;
+    result.once += beyond(stage.forward.stream() * stretch, outer_gather, tax);
+  }
+  result.tax =
+      std::min(result.per_microbatch * m + result.once, (result.gather + result.reduce) * tax);
+  return result;
+}
+
+/// Communication in `buckets` equal pieces beside `window` seconds of compute that make (or use)
+/// them one after the other: the last (or first) piece has nothing beside it.
+Seconds in_buckets(Seconds whole, Seconds piece, double buckets, Seconds window, double tax,
+                   bool overlaps) {
+  if (!overlaps) return whole;
+  const Seconds beside = window * std::max(0.0, 1 - 1 / buckets);
+  return piece + beyond(beside, whole - piece, tax);
+}
+
+/// Whole parameters on every rank: gradients are reduced in buckets beside the backward pass,
+/// parameters gathered in buckets beside the next forward pass.
+DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context, double stretch) {
+  const UnitPrices prices(context);
+  const Layout& layout = *context.layout;
+  const EngineProfile& engine = *context.rules->engine;
+  const double tax = overlap_tax(context);
+  const auto m = static_cast<double>(context.num_microbatches);
+  const StageTime& stage = stages.first;
+  const auto dense = static_cast<double>(stage.elements.dense);
+  const auto routed = static_cast<double>(stage.elements.routed);
+
+  const double bucket = std::max(
+      {static_cast<double>(engine.bucket_elements),
+       static_cast<double>(engine.bucket_elements_per_rank * layout.dp() * layout.cp), 1.0});
+  double units = 0;
+  for (std::int32_t i = 0; i < stage.kinds; ++i) {
+    units += stage.units[static_cast<std::size_t>(i)].count;
+  }
+  const double buckets =
+      std::max(1.0, engine.bucket_elements > 0 ? (dense + routed) / bucket : units);
+
+  const auto reduce_all = [&](double d, double e, double n) {
+    return (prices.reduce(d / n, e / n) + prices.reduce_outer(d / n, e / n)) * n;
+  };
+  const Seconds reduce = reduce_all(dense, routed, buckets);
+  const Seconds window_backward = stage.backward_stream() * stretch /
+                                  (layout.pp > 1 ? layout.vpp : 1) *
+                                  (layout.pp > 1 ? 1.0 + layout.pp * (layout.vpp - 1.0) : 1.0);
+  const bool shards_gradients = prices.placement().gradients != Placement::replicate;
+  const bool every = shards_gradients && layout.reduce_every_microbatch;
+
+  DataParallelTime result;
+  const Seconds exposed = in_buckets(reduce, reduce / buckets, buckets, window_backward, tax,
+                                     layout.overlap_grad_reduce);
+  result.reduce = reduce * (every ? m : 1);
+  result.reduced_bytes = prices.gradient() * (dense + routed) * (every ? m : 1);
+  (every ? result.per_microbatch : result.once) += exposed;
+
+  // Later stages reduce in one piece after their last backward, which ends earlier.
+  if (layout.pp > 1 && !every) {
+    const Seconds later = reduce_all(static_cast<double>(stages.most_later.dense),
+                                     static_cast<double>(stages.most_later.routed), 1);
+    result.once = std::max(result.once, later - stage.backward_stream() * stretch / layout.vpp);
+  }
+
+  if (prices.placement().optimizer != Placement::replicate) {
+    Seconds gather = prices.gather(dense / buckets, routed / buckets) * buckets;
+    if (prices.placement().optimizer == Placement::shard_both) {
+      gather += prices.gather_outer(dense / buckets, routed / buckets) * buckets;
+    }
+    result.gather = gather;
+    result.gathered_bytes = prices.weight() * (dense + routed);
+    result.once += in_buckets(gather, gather / buckets, buckets, stage.forward.stream() * stretch,
+                              tax, layout.overlap_param_gather);
+  }
+  result.tax =
+      std::min(result.per_microbatch * m + result.once, (result.gather + result.reduce) * tax);
+  return result;
+}
+
+}  // namespace
+
+double gradient_bytes(const TimeRules& rules, const Layout& layout) {
+  return rules.reduce_bytes > 0 ? rules.reduce_bytes : layout.fp32_gradients ? 4.0 : 2.0;
+}
+
+DataParallelTime data_parallel_time(const StageTimes& stages, const LeafContext& context,
+                                    double stretch) {
+  const Placement parameters =
+      placement_of(context.layout->zero_stage, context.layout->outer_shards_optimizer).parameters;
+  return parameters == Placement::replicate ? by_bucket(stages, context, stretch)
+                                            : by_unit(stages, context, stretch);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace shardwise {
+
+// Texts of configs/engines, built in so that an estimate reads no file.
+std::string_view runtime_config();
+std::string_view allocator_config();
+
+}  // namespace shardwise

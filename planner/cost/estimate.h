@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/cost/layer_time.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// The answer of a search for one layout.
+struct Evaluation {
+  Bytes point;  // peak of the worst stage, as nvidia-smi would show it
+  Bytes upper;  // its upper bound
+  Seconds step_time;
+};
+
+/// Memory and time of one layout, from nothing: the reference that the search's memoised path must
+/// equal. \pre check_layout has no diagnostics
+Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                    const EngineProfile& engine, const Layout& layout);
+
+enum class Detail : std::uint8_t { numbers, explained };
+
+/// The same with every number a report has, and with `explained` a formula for each.
+/// \pre check_layout has no diagnostics
+StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                    const EngineProfile& engine, const Layout& layout,
+                    Detail detail = Detail::numbers);
+
+}  // namespace shardwise

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <span>
+
+#include "planner/cost/stages.h"
+#include "planner/cost/step_time.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// What the report's numbers rest on that neither the user nor a measurement stated: curves without
+/// data, defaults of the job.
+void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job);
+
+/// Everything a step was priced from.
+struct PricedStep {
+  const ModelSpec& model;
+  const ClusterSpec& cluster;
+  const JobSpec& job;
+  const Layout& layout;
+  std::span<const LayerTime> times;  // by kind
+  std::span<const StageLayers> stage_layers;
+  const StageTimes& stages;
+  const LeafContext& context;
+  const StepDetail& detail;
+};
+
+/// A formula with its values and its source for every part of the step that takes time, for every
+/// kind of layer on the slowest stage, and for the rates of the report. \pre report is filled
+void explain_time(StepReport& report, const PricedStep& step);
+
+}  // namespace shardwise

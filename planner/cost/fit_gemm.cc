@@ -1,0 +1,265 @@
+#include "planner/cost/fit_gemm.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/cost/fit_quality.h"
+#include "planner/cost/robust_fit.h"
+#include "planner/spec/check.h"
+
+namespace shardwise {
+namespace {
+
+constexpr double kScale = 0.05;     // residuals beyond it count less
+constexpr double kAnchor = 0.0003;  // holds what no point speaks of
+constexpr std::size_t kMostTiles = 3;
+// A further tile must lower the loss to this share.
+constexpr double kWorthATile = 0.99;
+// Tiles of CUTLASS kernels of the three generations, both ways round.
+constexpr std::pair<std::int64_t, std::int64_t> kTiles[] = {
+    {128, 256}, {256, 128}, {128, 128}, {64, 128},  {128, 64},  {64, 256},  {256, 64},
+    {192, 128}, {128, 192}, {160, 128}, {128, 160}, {256, 192}, {192, 256}, {256, 256}};
+
+GemmShape shape_of(const GemmPoint& point) { return {point.groups, point.m, point.n, point.k}; }
+
+/// The points in a form that is quick to evaluate: `limits` by output.
+struct Sample {
+  GemmShape shape;
+  GemmLimits limits;
+  double seconds = 0;
+};
+
+std::vector<Sample> samples_of(const GpuSpec& gpu, DType dtype,
+                               const std::vector<GemmPoint>& points, bool wanted_left_out) {
+  std::vector<Sample> samples;
+  for (const GemmPoint& point : points) {
+    const auto output = static_cast<std::int64_t>(point.output);
+    if (left_out({point.groups, point.m, point.n, point.k, output}) != wanted_left_out) continue;
+    samples.push_back({shape_of(point), gemm_limits(gpu, dtype, point.output), point.time.value()});
+  }
+  return samples;
+}
+
+// The order of the parameters: these, then the rate share of each tile but the first.
+enum Parameter : std::size_t {
+  kStart,
+  kRateShare,
+  kEpilogue,
+  kWaveRounding,
+  kSplit,
+  kBandwidthShare,
+  kSlowdown,
+  kSlowdownTime,
+  kExtraMoves,
+};
+
+/// The source converts operands of this dtype in the time it measures.
+bool converts(const GemmCurve& curve) { return bits_of(curve.dtype) <= 8; }
+
+/// What is looked for, from where and between which bounds.
+FitProblem problem_of(const GemmCurve& curve) {
+  FitProblem problem;
+  const auto add = [&](double low, double start, double high) {
+    problem.low.push_back(low);
+    problem.start.push_back(start);
+    problem.high.push_back(high);
+  };
+  add(1e-7, 2.5e-6, 5e-5);  // kStart, of the conversion for 8-bit dtypes
+  add(0.2, 0.85, 1);        // kRateShare
+  add(1e-8, 2e-6, 2e-5);    // kEpilogue
+  add(0.01, 0.5, 1);        // kWaveRounding
+  add(1e-7, 1e-5, 1e-3);    // kSplit
+  add(0.3, 0.75, 1);        // kBandwidthShare
+  add(1e-3, 0.1, 3);        // kSlowdown
+  add(2e-4, 2e-3, 1e-1);    // kSlowdownTime
+  // Quantising to 8 bits reads the operand once or twice and writes it: counted in operands.
+  if (converts(curve)) add(0.1, 4, 40);  // kExtraMoves
+  for (std::size_t i = 1; i < curve.tiles.size(); ++i) add(0.4, 0.9, 1);
+  return problem;
+}
+
+void set_parameters(GemmCurve& curve, const std::vector<double>& values) {
+  (converts(curve) ? curve.measured_with.extra_start : curve.start) = Seconds(values[kStart]);
+  curve.rate_share = values[kRateShare];
+  curve.epilogue = Seconds(values[kEpilogue]);
+  curve.wave_rounding = values[kWaveRounding];
+  curve.split = Seconds(values[kSplit]);
+  curve.bandwidth_share = values[kBandwidthShare];
+  curve.measured_with.slowdown = values[kSlowdown];
+  curve.measured_with.slowdown_time = Seconds(values[kSlowdownTime]);
+  std::size_t next = kExtraMoves;
+  if (converts(curve)) curve.measured_with.extra_moves = values[next++];
+  for (std::size_t i = 1; i < curve.tiles.size(); ++i) curve.tiles[i].rate_share = values[next++];
+}
+
+struct Candidate {
+  GemmCurve curve;
+  double cost = 0;
+};
+
+Candidate fit_tiles(GemmCurve curve, const std::vector<Sample>& samples,
+                    const FitOptions& options) {
+  FitProblem problem = problem_of(curve);
+  problem.points = samples.size();
+  problem.residuals = [&](const std::vector<double>& values, std::vector<double>& out) {
+    GemmCurve tried = curve;
+    set_parameters(tried, values);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const Sample& each = samples[i];
+      out[i] = std::log(measured_gemm_seconds(tried, each.limits, each.shape) / each.seconds);
+    }
+  };
+  const std::vector<double> values = robust_fit(problem, options);
+  std::vector<double> residuals(problem.points);
+  problem.residuals(values, residuals);
+  double loss = 0;
+  for (const double r : residuals) loss += std::hypot(1.0, r / options.scale) - 1;
+  set_parameters(curve, values);
+  return {std::move(curve), loss};
+}
+
+Candidate select_tiles(const GpuSpec& gpu, DType dtype, const std::vector<Sample>& samples) {
+  const FitOptions quick{kScale, kAnchor, 1, 25};
+  Candidate best;
+  best.curve.dtype = dtype;
+  const GemmCurve* wide = gpu.gemm_curve(DType::bf16);
+  if (converts(best.curve) && wide != nullptr) best.curve.start = wide->start;
+  best.cost = HUGE_VAL;
+  while (best.curve.tiles.size() < kMostTiles) {
+    Candidate better;
+    better.cost = HUGE_VAL;
+    for (const auto& [rows, columns] : kTiles) {
+      GemmCurve curve = best.curve;
+      curve.tiles.push_back({rows, columns, 1.0});
+      Candidate tried = fit_tiles(std::move(curve), samples, quick);
+      if (tried.cost < better.cost) better = std::move(tried);
+    }
+    if (better.cost > kWorthATile * best.cost) break;
+    best = std::move(better);
+  }
+  return fit_tiles(std::move(best.curve), samples, {kScale, kAnchor, 8, 100});
+}
+
+/// The best tile has share 1, coefficients have few digits.
+void tidy(GemmCurve& curve) {
+  double most = 0;
+  for (const GemmTile& tile : curve.tiles) most = std::max(most, tile.rate_share);
+  curve.rate_share = rounded_coefficient(std::min(1.0, curve.rate_share * most));
+  for (GemmTile& tile : curve.tiles) tile.rate_share = rounded_coefficient(tile.rate_share / most);
+  const auto rounded_us = [](Seconds time) {
+    return Seconds(rounded_coefficient(time.value() * 1e6) * 1e-6);
+  };
+  curve.start = rounded_us(curve.start);
+  curve.epilogue = rounded_us(curve.epilogue);
+  curve.wave_rounding = rounded_coefficient(curve.wave_rounding);
+  curve.split = rounded_us(curve.split);
+  curve.bandwidth_share = rounded_coefficient(curve.bandwidth_share);
+  MeasuredWith& with = curve.measured_with;
+  with.slowdown = rounded_coefficient(with.slowdown);
+  with.slowdown_time = rounded_us(with.slowdown_time);
+  with.extra_moves = rounded_coefficient(with.extra_moves);
+  with.extra_start = rounded_us(with.extra_start);
+}
+
+MeasuredRange range_of(const std::vector<GemmPoint>& points, std::int64_t GemmPoint::*dimension) {
+  MeasuredRange range{points.front().*dimension, points.front().*dimension};
+  for (const GemmPoint& point : points) {
+    range.low = std::min(range.low, point.*dimension);
+    range.high = std::max(range.high, point.*dimension);
+  }
+  return range;
+}
+
+}  // namespace
+
+GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>& points,
+                   const std::string& fitted_on) {
+  SHARDWISE_CHECK(points.size() >= 40, std::to_string(points.size()));
+  GemmCurve curve = select_tiles(gpu, dtype, samples_of(gpu, dtype, points, false)).curve;
+  tidy(curve);
+  std::vector<double> errors;
+  for (const Sample& each : samples_of(gpu, dtype, points, true)) {
+    const double predicted = measured_gemm_seconds(curve, each.limits, each.shape);
+    errors.push_back(std::abs(predicted / each.seconds - 1));
+  }
+  curve.m = range_of(points, &GemmPoint::m);
+  curve.n = range_of(points, &GemmPoint::n);
+  curve.k = range_of(points, &GemmPoint::k);
+  curve.fit = fit_record(fitted_on,
+                         "robust least squares on log time over half of the shapes, tiles by "
+                         "forward selection",
+                         points.size(), std::move(errors));
+  return curve;
+}
+
+double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
+                       const std::vector<GemmPoint>& points) {
+  std::vector<double> shares;
+  for (const GemmPoint& point : points) {
+    const GemmLimits limits = gemm_limits(gpu, curve.dtype, point.output);
+    const GemmParts parts = gemm_parts(curve, limits, shape_of(point), 1.0);
+    shares.push_back((curve.start.value() + parts.body) / point.time.value());
+  }
+  return rounded_coefficient(std::min(1.0, summarise(std::move(shares)).median));
+}
+
+double sustained_share(const GpuSpec& gpu, const GemmCurve& curve, FlopsPerSecond best) {
+  const GemmLimits limits = gemm_limits(gpu, curve.dtype, GemmOutput::written);
+  double fastest = 0;
+  for (std::int64_t m = 1024; m <= 16384; m += 1024) {
+    for (std::int64_t n = 1024; n <= 16384; n += 1024) {
+      for (std::int64_t k = 1024; k <= 16384; k += 1024) {
+        const double flops = 2.0 * static_cast<double>(m * n) * static_cast<double>(k);
+        const GemmParts parts = gemm_parts(curve, limits, {1, m, n, k}, 1.0);
+        fastest = std::max(fastest, flops / (curve.start.value() + parts.body));
+      }
+    }
+  }
+  return rounded_coefficient(std::min(1.0, best.value() / fastest));
+}
+
+double sustained_share(const GemmCurve& curve) {
+  constexpr double kLong = 10e-3;
+  const MeasuredWith& with = curve.measured_with;
+  const double slowdown = with.slowdown * kLong / (kLong + with.slowdown_time.value());
+  return rounded_coefficient(1 / (1 + slowdown));
+}
+
+GroupedGemmCurve fit_grouped_gemm(const GpuSpec& gpu, DType dtype,
+                                  const std::vector<GemmPoint>& points,
+                                  const std::string& fitted_on) {
+  SHARDWISE_CHECK(points.size() >= 8, std::to_string(points.size()));
+  const GemmCurve* curve = gpu.gemm_curve(dtype);
+  SHARDWISE_CHECK(curve != nullptr, gpu.name);
+  const auto seconds = [&](const GroupedGemmCurve& grouped, const Sample& each) {
+    const double speed = curve->sustained_share * grouped.rate_share;
+    return curve->start.value() + grouped.group.value() * static_cast<double>(each.shape.groups) +
+           gemm_parts(*curve, each.limits, each.shape, speed).body;
+  };
+  const std::vector<Sample> samples = samples_of(gpu, dtype, points, false);
+  FitProblem problem{{0.8, 1e-6}, {0.2, 1e-8}, {1, 1e-4}, {}, samples.size()};
+  problem.residuals = [&](const std::vector<double>& values, std::vector<double>& out) {
+    GroupedGemmCurve grouped;
+    grouped.rate_share = values[0];
+    grouped.group = Seconds(values[1]);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      out[i] = std::log(seconds(grouped, samples[i]) / samples[i].seconds);
+    }
+  };
+  const std::vector<double> values = robust_fit(problem, {0.1, kAnchor, 4, 100});
+  GroupedGemmCurve grouped;
+  grouped.rate_share = rounded_coefficient(values[0]);
+  grouped.group = Seconds(rounded_coefficient(values[1] * 1e6) * 1e-6);
+  std::vector<double> errors;
+  for (const Sample& each : samples_of(gpu, dtype, points, true)) {
+    errors.push_back(std::abs(seconds(grouped, each) / each.seconds - 1));
+  }
+  grouped.fit = fit_record(fitted_on, "robust least squares on log time over half of the shapes",
+                           points.size(), std::move(errors));
+  return grouped;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/cost/gemm_curve.h"
+#include "planner/cost/measurements.h"
+#include "planner/spec/gpu_spec.h"
+
+namespace shardwise {
+
+/// Fits the curve of one dtype to half of the points and judges it on the other half.
+///
+/// The tiles are chosen from a list by forward selection: up to three, each of which must lower
+/// the loss by 1 %. Points of 8-bit dtypes are taken to include the conversion of the first operand
+/// (their source converts it); that part is fitted and kept apart, and the start of a kernel is
+/// that of the bf16 curve of `gpu`.
+///
+/// \param points     of `dtype`; at least 40
+/// \param fitted_on  data set and commit, kept with the curve
+GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>& points,
+                   const std::string& fitted_on);
+
+/// Speed of arithmetic in long runs, of that of the curve: so that the curve's prediction of these
+/// points is right in the median. At most 1.
+/// \param points  measured in long runs on random data
+double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
+                       const std::vector<GemmPoint>& points);
+
+/// The same from the best rate that a long search over shapes has reached: of the best rate that
+/// the curve gives to any m, n, k of 1024, 2048 … 16384.
+double sustained_share(const GpuSpec& gpu, const GemmCurve& curve, FlopsPerSecond best);
+
+/// The same from the curve's own points: the slowdown of a kernel of 10 ms.
+double sustained_share(const GemmCurve& curve);
+
+/// Fits what grouped GEMMs lose against the curve of `dtype` (whose long-run speed it uses).
+/// \param points  at least 8
+GroupedGemmCurve fit_grouped_gemm(const GpuSpec& gpu, DType dtype,
+                                  const std::vector<GemmPoint>& points,
+                                  const std::string& fitted_on);
+
+}  // namespace shardwise

@@ -1,0 +1,236 @@
+#include "planner/cost/layer_memory.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/cost/layer_pass.h"
+#include "planner/cost/operation_memory.h"
+#include "planner/spec/check.h"
+#include "planner/spec/dtype.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+namespace {
+
+void add_group(LayerParameters& parameters, const TensorGroup& tensor) {
+  for (std::int32_t i = 0; i < parameters.groups; ++i) {
+    TensorGroup& each = parameters.group[static_cast<std::size_t>(i)];
+    if (each.rows == tensor.rows && each.row_elements == tensor.row_elements &&
+        each.routed == tensor.routed) {
+      each.count += tensor.count;
+      return;
+    }
+  }
+  SHARDWISE_CHECK(parameters.groups < kMaxTensorGroups, "more shapes than a layer may have");
+  parameters.group[static_cast<std::size_t>(parameters.groups++)] = tensor;
+}
+
+LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
+                              const EngineProfile& engine, const Layout& layout) {
+  LayerParameters result;
+  for (const ParameterSpec& p : layer.parameters) {
+    std::vector<std::int64_t> shape = p.shape.empty() ? std::vector<std::int64_t>{1} : p.shape;
+    const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp;
+    if (p.tp_dim >= 0) {
+      auto& extent = shape[static_cast<std::size_t>(p.tp_dim)];
+      if (p.tp == TpSplit::vocab) {
+        extent = padded_vocabulary(extent, engine.vocabulary_multiple, ways);
+      }
+      extent = ceil_div(extent, ways);
+    }
+    std::int64_t count = p.count;
+    if (p.routed_expert && p.count > 1) {
+      count = ceil_div(p.count, layout.ep);
+    } else if (p.routed_expert) {
+      shape.front() = ceil_div(shape.front(), layout.ep);  // all experts in one tensor
+    }
+    const std::int64_t rest =
+        std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+    const std::int64_t elements = shape.front() * rest * count;
+    if (!p.trainable || job.frozen_base) {
+      result.frozen += elements;
+      continue;
+    }
+    (p.routed_expert ? result.routed : result.dense) += elements;
+    if (p.tp == TpSplit::vocab) result.vocabulary += elements;
+    if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
+    result.tensors += count;
+    result.chunk_lcm = std::lcm(result.chunk_lcm, rest);
+    add_group(result, {shape.front(), rest, count, p.routed_expert});
+  }
+  return result;
+}
+
+bool is_block(LayerRole role) {
+  return role == LayerRole::block || role == LayerRole::encoder_block || role == LayerRole::mtp;
+}
+
+/// Whether the job or the layout asks for this operation, or what it is joined to, to be
+/// recomputed.
+std::vector<bool> recomputed_operations(const std::vector<OperationMemory>& operations,
+                                        const JobSpec& job, const Layout& layout) {
+  std::vector<bool> again(operations.size(), false);
+  std::size_t head = 0;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const OperationSpec& op = *operations[i].operation;
+    if (!operations[i].joined) head = i;
+    const bool asked =
+        std::ranges::find(job.recompute_operations, op.name) != job.recompute_operations.end();
+    const bool core = layout.recompute == Recompute::selective && op.kind == OpKind::attention &&
+                      job.attention == AttentionKernel::materialised;
+    if (asked || core) again[head] = true;
+  }
+  return again;
+}
+
+PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                     const EngineProfile& engine, const Layout& layout,
+                     const std::vector<OperationMemory>& operations) {
+  PassRules rules;
+  const std::int64_t tokens = layout.micro_batch_size * ceil_div(job.sequence_length, layout.cp);
+  const std::int64_t bytes = job.precision == DType::fp32 ? 4 : 2;
+  const bool is_input = layer.role == LayerRole::embedding;
+  rules.input = is_input ? 0
+                         : (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
+                               model.hidden_size * bytes;
+  rules.gradient_bytes = bytes;
+  const bool buffered = engine.gradient_buffer != GradientBuffer::copy_in;
+  rules.weight_gradients = job.frozen_base                   ? WeightGradients::fused
+                           : !buffered                       ? WeightGradients::accumulated
+                           : job.fused_gradient_accumulation ? WeightGradients::fused
+                                                             : WeightGradients::temporary;
+  rules.whole_layer_again = layout.recompute == Recompute::full && is_block(layer.role);
+  const Kernels kernels = kernels_of(job, engine);
+  rules.again = recomputed_operations(operations, job, layout);
+  rules.interiors_only = job.recompute_operations.empty();
+  // PyTorch's selective checkpointing runs the block again at the first tensor that is missing.
+  const bool some = std::ranges::find(rules.again, true) != rules.again.end();
+  rules.region = kernels == Kernels::eager && !job.recompute_operations.empty() && some;
+  rules.again_at_once = rules.whole_layer_again || rules.region;
+  return rules;
+}
+
+void add_shape(LayerMemory& memory, const OperationMemory& m) {
+  const MatrixShape shape = {m.weight_rows, m.weight_columns};
+  for (std::int32_t i = 0; i < memory.shapes; ++i) {
+    if (memory.shape[static_cast<std::size_t>(i)] == shape) return;
+  }
+  SHARDWISE_CHECK(memory.shapes < kMaxMatrixShapes, "more matrices than a layer may have");
+  memory.shape[static_cast<std::size_t>(memory.shapes++)] = shape;
+}
+
+/// Kept tensors and copies of the routed experts' operations.
+std::int64_t routed_bytes(const std::vector<OperationMemory>& operations, const PassRules& rules) {
+  const KeptTensors kept = kept_tensors(operations, rules);
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const OperationMemory& m = operations[i];
+    if (!m.operation->routed_expert) continue;
+    if (kept.tensor[i + 1]) sum += m.output;
+    if (kept.copies[i]) sum += m.copies;
+  }
+  return sum;
+}
+
+/// What the layer makes the stage hold from the first pass on.
+void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& operations,
+                   const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                   const Layout& layout) {
+  const bool te = kernels_of(job, engine) == Kernels::transformer_engine;
+  const std::int64_t sequence = ceil_div(job.sequence_length, layout.cp);
+  std::int64_t angles = 0;
+  std::int64_t mask = 0;
+  for (const OperationMemory& m : operations) {
+    const OperationSpec& op = *m.operation;
+    if (op.kind == OpKind::rope) angles = sequence * model.head_dim * 4;
+    if (op.kind == OpKind::attention && job.attention_mask_in_batch) {
+      mask = layout.micro_batch_size * sequence * job.sequence_length;
+    }
+    if (op.kind == OpKind::attention && job.attention == AttentionKernel::materialised) {
+      memory.framework_gemm = true;
+    }
+    if (op.kind != OpKind::gemm || m.joined) continue;
+    const bool own = te && op.tp != TpSplit::vocab && !op.name.ends_with("router_proj");
+    (own ? memory.engine_gemm : memory.framework_gemm) = true;
+    memory.grouped_gemm = memory.grouped_gemm || (own && op.routed_expert);
+    if (te && job.fused_gradient_accumulation && !op.name.ends_with("router_proj")) {
+      add_shape(memory, m);
+    }
+    if (te && op.tp == TpSplit::vocab && layout.sequence_parallel && layout.tp > 1) {
+      memory.gather_buffer = layout.micro_batch_size * sequence * op.k * 2;
+    }
+  }
+  memory.tables = angles + mask;
+}
+
+}  // namespace
+
+LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                         const EngineProfile& engine, const Layout& layout) {
+  LayerMemory memory;
+  memory.role = layer.role;
+  memory.parameters = parameters_of(layer, job, engine, layout);
+  const std::vector<OperationMemory> operations =
+      operation_memories(model, layer, job, engine, layout);
+  const PassRules rules = pass_rules(model, layer, job, engine, layout, operations);
+  memory.input = rules.input;
+  if (rules.whole_layer_again && layout.recompute_interval > 1) {
+    PassRules whole = rules;
+    whole.whole_layer_again = whole.again_at_once = false;
+    walk_layer(operations, whole, memory);
+    memory.recompute_interval = layout.recompute_interval;
+    memory.saved_whole = memory.saved;
+    memory.forward_whole = memory.forward;
+    memory.backward_whole = memory.backward;
+    memory.forward = memory.backward = {};
+  }
+  walk_layer(operations, rules, memory);
+  add_residents(memory, operations, model, job, engine, layout);
+  memory.routed_saved = routed_bytes(operations, rules);
+  return memory;
+}
+
+std::vector<LayerMemory> layer_memories(const ModelSpec& model, const JobSpec& job,
+                                        const EngineProfile& engine, const Layout& layout) {
+  std::vector<LayerMemory> memories;
+  memories.reserve(model.kinds.size());
+  for (const LayerSpec& layer : model.kinds) {
+    memories.push_back(layer_memory(model, layer, job, engine, layout));
+  }
+  return memories;
+}
+
+std::vector<KeptActivation> kept_activations(const ModelSpec& model, const LayerSpec& layer,
+                                             const JobSpec& job, const EngineProfile& engine,
+                                             const Layout& layout) {
+  const std::vector<OperationMemory> operations =
+      operation_memories(model, layer, job, engine, layout);
+  const PassRules rules = pass_rules(model, layer, job, engine, layout, operations);
+  const KeptTensors kept = kept_tensors(operations, rules);
+  std::vector<KeptActivation> result;
+  std::vector<bool> counted(operations.size() + 1, false);
+  const auto tensor = [&](int number) -> std::int64_t {
+    const auto t = static_cast<std::size_t>(number);
+    if (!kept.tensor[t] || counted[t]) return 0;
+    counted[t] = true;
+    return number == 0 ? rules.input : operations[t - 1].output;
+  };
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    const OperationMemory& m = operations[i];
+    KeptActivation each;
+    each.operation = m.operation->name;
+    for (int r = 0; r < m.num_reads; ++r) {
+      const auto k = static_cast<std::size_t>(r);
+      if (m.keeps_read[k] || rules.whole_layer_again) each.bytes += tensor(m.reads[k]);
+    }
+    if (m.keeps_output) each.bytes += tensor(static_cast<int>(i) + 1);
+    if (kept.copies[i]) {
+      each.bytes += m.copies + m.statistics;
+      each.statistics = m.statistics;
+    }
+    if (each.bytes > 0) result.push_back(each);
+  }
+  return result;
+}
+
+}  // namespace shardwise

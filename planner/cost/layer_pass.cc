@@ -1,0 +1,222 @@
+#include "planner/cost/layer_pass.h"
+
+#include <algorithm>
+
+namespace shardwise {
+namespace {
+
+/// The layer as a walk sees it: sizes of tensors, and who needs them last in backward.
+class Walk {
+ public:
+  Walk(const std::vector<OperationMemory>& operations, const PassRules& rules)
+      : operations_(operations), rules_(rules), kept_(kept_tensors(operations, rules)) {
+    bytes_.push_back(rules.input);
+    for (const OperationMemory& m : operations) bytes_.push_back(m.output);
+    first_need_.assign(bytes_.size(), -1);
+    for (int i = static_cast<int>(operations.size()) - 1; i >= 0; --i) {
+      const OperationMemory& m = operation(i);
+      for (int r = 0; r < m.num_reads; ++r) {
+        if (m.keeps_read[static_cast<std::size_t>(r)])
+          need(m.reads[static_cast<std::size_t>(r)], i);
+      }
+      if (m.keeps_output) need(i + 1, i);
+    }
+  }
+
+  void forward(LayerMemory& memory) const;
+  void backward(LayerMemory& memory) const;
+
+ private:
+  const OperationMemory& operation(int i) const { return operations_[static_cast<std::size_t>(i)]; }
+  std::int64_t bytes(int tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
+  bool kept(int tensor) const { return kept_.tensor[static_cast<std::size_t>(tensor)]; }
+  bool wanted(int tensor) const { return kept_.wanted[static_cast<std::size_t>(tensor)]; }
+  bool keeps_copies(int i) const { return kept_.copies[static_cast<std::size_t>(i)]; }
+  bool is_loss(int tensor) const { return tensor > 0 && operation(tensor - 1).loss; }
+  /// What an operation needs and has to be computed again for it alone.
+  std::int64_t scratch(int i) const;
+  /// Frees what no earlier operation needs.
+  void release(int i, PassMemory& now) const;
+  /// Whether the gradient of what operation i hands on is the residual stream's, counted already.
+  bool shares_gradient(int i) const;
+  void need(int tensor, int by) { first_need_[static_cast<std::size_t>(tensor)] = by; }
+  int needed_until(int tensor) const { return first_need_[static_cast<std::size_t>(tensor)]; }
+  std::int64_t copies(int i) const { return operation(i).copies + operation(i).statistics; }
+  std::int64_t weight_gradient(int i) const {
+    const OperationMemory& m = operation(i);
+    return m.weight_rows * m.weight_columns * m.weights * rules_.gradient_bytes;
+  }
+
+  const std::vector<OperationMemory>& operations_;
+  const PassRules& rules_;
+  KeptTensors kept_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<int> first_need_;  // earliest operation whose backward needs the tensor; -1 = none
+};
+
+bool is_stream_residual(const OperationMemory& m) {
+  return m.operation->kind == OpKind::residual && m.operation->name != "mlp.shared_residual";
+}
+
+/// Behind dropout a branch gets a gradient of its own; without it, the stream's.
+std::int64_t dropout_gradient(const OperationMemory& residual) {
+  return residual.copies > 0 ? residual.output : 0;
+}
+
+std::int64_t Walk::scratch(int i) const {
+  const OperationMemory& m = operation(i);
+  std::int64_t sum = keeps_copies(i) ? 0 : copies(i);
+  for (int r = 0; r < m.num_reads; ++r) {
+    const auto k = static_cast<std::size_t>(r);
+    if (m.keeps_read[k] && !kept(m.reads[k])) sum += bytes(m.reads[k]);
+  }
+  if (m.keeps_output && !kept(i + 1)) sum += bytes(i + 1);
+  return sum;
+}
+
+void Walk::release(int i, PassMemory& now) const {
+  for (int t = 0; t < static_cast<int>(bytes_.size()); ++t) {
+    if (needed_until(t) != i) continue;
+    if (kept(t)) {
+      (is_loss(t) ? now.loss : now.kept) -= bytes(t);
+    } else if (rules_.again_at_once && wanted(t)) {
+      now.recomputed -= bytes(t);
+    }
+  }
+}
+
+bool Walk::shares_gradient(int i) const {
+  const int next = i + 1;
+  if (next >= static_cast<int>(operations_.size())) return false;
+  const OperationMemory& after = operation(next);
+  return is_stream_residual(after) && after.copies == 0;
+}
+
+void note(PassMemory& best, const PassMemory& now) {
+  if (now.peak > best.peak) best = now;
+}
+
+void Walk::forward(LayerMemory& memory) const {
+  PassMemory now;
+  std::int64_t handed = kept(0) ? 0 : bytes(0);  // what the operation before made, if not kept
+  now.kept = kept(0) ? bytes(0) : 0;
+  std::int64_t loss_handed = 0;
+  for (int i = 0; i < static_cast<int>(operations_.size()); ++i) {
+    const OperationMemory& m = operation(i);
+    if (m.joined) continue;
+    (m.loss ? now.loss : now.kept) += keeps_copies(i) ? copies(i) : 0;
+    const std::int64_t temporary = m.forward_extra + (keeps_copies(i) ? 0 : copies(i));
+    PassMemory at = now;
+    at.loss += loss_handed + (m.loss ? m.output + m.forward_extra : 0);
+    at.peak = now.kept + now.loss + handed + m.output + temporary;
+    note(memory.forward, at);
+    if (kept(i + 1)) {
+      (m.loss ? now.loss : now.kept) += m.output;
+      handed = 0;
+      loss_handed = 0;
+    } else {
+      handed = m.output;
+      loss_handed = m.loss ? m.output : 0;
+    }
+  }
+  memory.saved = now.kept;
+}
+
+void Walk::backward(LayerMemory& memory) const {
+  const int last = static_cast<int>(operations_.size()) - 1;
+  PassMemory now;
+  now.kept = kept(0) ? bytes(0) : 0;
+  // What is alive when backward starts, and what appears as operations are computed again.
+  for (int i = 0; i <= last; ++i) {
+    if (operation(i).joined) continue;
+    if (keeps_copies(i)) {
+      (operation(i).loss ? now.loss : now.kept) += copies(i);
+    } else if (rules_.again_at_once) {
+      now.recomputed += copies(i);
+    }
+    if (kept(i + 1)) {
+      (operation(i).loss ? now.loss : now.kept) += bytes(i + 1);
+    } else if (rules_.again_at_once && wanted(i + 1)) {
+      now.recomputed += bytes(i + 1);
+    }
+  }
+  std::int64_t residual = 0;  // gradient of the residual stream, alive while a branch runs
+  for (int i = last; i >= 0; --i) {
+    const OperationMemory& m = operation(i);
+    if (m.joined) continue;
+    const bool adds_stream = is_stream_residual(m);
+    if (adds_stream) residual = m.output;
+    PassMemory at = now;
+    at.recomputed += rules_.again_at_once ? 0 : scratch(i);
+    const std::int64_t own = weight_gradient(i);
+    if (rules_.weight_gradients != WeightGradients::fused) at.gradients += own;
+    const std::int64_t incoming = adds_stream || shares_gradient(i) ? 0 : m.output;
+    const std::int64_t outgoing = adds_stream ? dropout_gradient(m) : m.input_gradient;
+    const bool logits_gradient = m.operation->kind == OpKind::loss;
+    if (m.loss) at.loss += incoming + m.backward_extra + (logits_gradient ? outgoing : 0);
+    at.peak = at.kept + at.recomputed + at.loss + at.gradients + residual +
+              (m.loss ? 0 : incoming + m.backward_extra) + (logits_gradient ? 0 : outgoing);
+    note(memory.backward, at);
+
+    if (rules_.weight_gradients == WeightGradients::accumulated) now.gradients += own;
+    if (keeps_copies(i)) {
+      (m.loss ? now.loss : now.kept) -= copies(i);
+    } else if (rules_.again_at_once) {
+      now.recomputed -= copies(i);
+    }
+    release(i, now);
+    const bool ends_branch = m.operation->kind == OpKind::norm && m.output == residual;
+    if (ends_branch) residual = 0;  // added to the gradient that leaves the branch
+  }
+}
+
+}  // namespace
+
+KeptTensors kept_tensors(const std::vector<OperationMemory>& operations, const PassRules& rules) {
+  const std::size_t n = operations.size();
+  KeptTensors kept;
+  kept.tensor.assign(n + 1, false);
+  kept.wanted.assign(n + 1, false);
+  kept.copies.assign(n, false);
+  for (std::size_t i = 0; i < n; ++i) {
+    const OperationMemory& m = operations[i];
+    for (int r = 0; r < m.num_reads; ++r) {
+      const auto k = static_cast<std::size_t>(r);
+      if (m.keeps_read[k]) kept.wanted[static_cast<std::size_t>(m.reads[k])] = true;
+    }
+    if (m.keeps_output) kept.wanted[i + 1] = true;
+    kept.copies[i] = !rules.again[i] && !rules.whole_layer_again;
+  }
+  if (rules.whole_layer_again) {
+    kept.tensor[0] = true;
+    return kept;
+  }
+  for (std::size_t t = n; t > 0; --t) {
+    if (!kept.wanted[t]) continue;
+    if (!rules.again[t - 1] || rules.interiors_only) {
+      kept.tensor[t] = true;
+      if (!rules.again[t - 1]) continue;
+    }
+    const OperationMemory& m = operations[t - 1];
+    for (int r = 0; r < m.num_reads; ++r) {
+      kept.wanted[static_cast<std::size_t>(m.reads[static_cast<std::size_t>(r)])] = true;
+    }
+  }
+  kept.tensor[0] = kept.wanted[0];
+  if (!rules.region) return kept;
+  for (std::size_t i = 0; i < n; ++i) {
+    const OpKind kind = operations[i].operation->kind;
+    const bool product = kind == OpKind::gemm || kind == OpKind::attention;
+    if (product && !rules.again[i]) kept.tensor[i + 1] = true;
+  }
+  return kept;
+}
+
+void walk_layer(const std::vector<OperationMemory>& operations, const PassRules& rules,
+                LayerMemory& memory) {
+  const Walk walk(operations, rules);
+  walk.forward(memory);
+  walk.backward(memory);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,249 @@
+#include "planner/cost/layer_pricer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "planner/cost/time_rules.h"
+
+namespace shardwise {
+namespace {
+
+bool runs_flash(const JobSpec& job) {
+  return job.attention != AttentionKernel::materialised && job.precision != DType::fp32;
+}
+
+/// Attention and everything else that has no 8-bit form runs in this.
+DType wide_dtype(DType precision) { return bits_of(precision) <= 8 ? DType::bf16 : precision; }
+
+/// How many times as long an attention kernel takes as the GPU's curve, which is of the kernels
+/// written for it.
+struct AttentionSlowdown {
+  double forward = 1;
+  double backward = 1;
+};
+AttentionSlowdown slowdown_of(AttentionKernel kernel, Kernels kernels, const GpuSpec& gpu) {
+  AttentionSlowdown slow;
+  // PyTorch's flash attention is FlashAttention-2, which reaches 35 % of an H100 (Shah et al.,
+  // "FlashAttention-3", arXiv:2407.08608, abstract); the curve's kernels reach 69 %.
+  const bool torch = kernels == Kernels::eager || kernels == Kernels::compiled;
+  const bool second = torch && kernel == AttentionKernel::flash;
+  const bool first = kernel == AttentionKernel::flash1;
+  if ((first || second) && gpu.architecture == "hopper") slow = {2, 2};
+  // FlashAttention-2 is 1.3 to 1.5 times as fast as the first in Triton forward, twice backward
+  // (Dao, arXiv:2307.08691, section 4.1).
+  if (first) slow = {slow.forward * 1.4, slow.backward * 2};
+  return slow;
+}
+
+}  // namespace
+
+LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                       const ClusterSpec& cluster, const Layout& layout) {
+  LayerSizes s;
+  static_cast<OperationSizes&>(s) = operation_sizes(model, job, engine, layout);
+  s.element = static_cast<double>(s.bytes);
+  s.met = static_cast<double>(s.routed);
+  s.tp_overlap = job.tp_overlap == TpOverlap::by_engine ? engine.tp_overlap : job.tp_overlap;
+  s.tp_tax = overlap_tax(cluster, layout.tp > cluster.gpus_per_node);
+  s.cp_tax = overlap_tax(cluster, std::int64_t{layout.tp} * layout.cp > cluster.gpus_per_node);
+  s.tp_group = group_shape(cluster, layout, GroupKind::tp);
+  s.cp_group = group_shape(cluster, layout, GroupKind::cp);
+  s.ep_group = group_shape(cluster, layout, GroupKind::ep);
+  s.etp_group = group_shape(cluster, layout, GroupKind::etp);
+  return s;
+}
+
+Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t groups, double m,
+                             std::int64_t n, std::int64_t k, GemmOutput gradient) const {
+  const GpuSpec& gpu = cluster_.gpu;
+  const auto rows = std::max<std::int64_t>(1, std::llround(m));
+  const auto price = [&](const char* direction, std::int64_t a, std::int64_t b, std::int64_t c,
+                         GemmOutput output) {
+    const Seconds time =
+        groups > 1 ? grouped_gemm_time(gpu, dtype, groups, static_cast<double>(a), b, c, output)
+                   : gemm_time(gpu, dtype, a, b, c, output);
+    if (gemms_ != nullptr) {
+      gemms_->push_back({layer_.name, std::string(name), direction, dtype, groups, a, b, c, time,
+                         explain_gemm(gpu, dtype, a, b, c, output).inside_measured_range});
+    }
+    return time;
+  };
+  Product p;
+  p.forward = price("forward", rows, n, k, GemmOutput::written);
+  p.input_gradient = price("input gradient", rows, k, n, GemmOutput::written);
+  p.weight_gradient = price("weight gradient", n, k, rows, gradient);
+  if (sizes_.tp_overlap == TpOverlap::pipelined && layout_.tp > 1 && groups == 1) {
+    const std::int64_t piece = ceil_div(rows, layout_.tp);
+    const double ways = layout_.tp;
+    p.forward_pieces = ways * gemm_time(gpu, dtype, piece, n, k);
+    p.input_gradient_pieces = ways * gemm_time(gpu, dtype, piece, k, n);
+  }
+  p.flops = Flops(2.0 * static_cast<double>(groups) * m * static_cast<double>(n) *
+                  static_cast<double>(k));
+  return p;
+}
+
+Seconds LayerPricer::moved(double bytes, int kernels) const {
+  if (bytes <= 0) return Seconds(0);
+  const int parts = std::max(1, kernels);
+  const Bytes each(static_cast<std::int64_t>(bytes / parts));
+  return memory_bound_time(cluster_.gpu, each) * static_cast<double>(parts);
+}
+
+Seconds LayerPricer::collective(CollectiveKind kind, double bytes, const GroupShape& group) const {
+  if (group.ranks <= 1 || bytes <= 0) return Seconds(0);
+  return collective_time(cluster_, kind, Bytes(static_cast<std::int64_t>(bytes)), group);
+}
+
+DType LayerPricer::weight_dtype(const OperationSpec& op) const {
+  if (op.fp32) return DType::fp32;
+  // Embeddings and heads stay wide in every 8-bit recipe we know of.
+  const bool outer = op.tp == TpSplit::vocab || layer_.role == LayerRole::embedding ||
+                     layer_.role == LayerRole::head;
+  return outer ? wide_dtype(job_.precision) : job_.precision;
+}
+
+void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward,
+                                  PassTime& backward) const {
+  const DType dtype = wide_dtype(job_.precision);
+  const AttentionSlowdown slow = slowdown_of(job_.attention, sizes_.kernels, cluster_.gpu);
+  forward.attention += attention_time(cluster_.gpu, dtype, work, Pass::forward) * slow.forward;
+  backward.attention += attention_time(cluster_.gpu, dtype, work, Pass::backward) * slow.backward;
+  forward.flops += attention_flops(work, Pass::forward);
+  backward.flops += attention_flops(work, Pass::backward);
+  forward.kernels += 1;
+  backward.kernels += 3;  // row sums of dO . O, gradients, conversion of dQ
+}
+
+void LayerPricer::materialised_attention(const OperationSpec& op, const AttentionWork& work,
+                                         PassTime& forward, PassTime& backward) const {
+  const DType dtype = wide_dtype(job_.precision);
+  const std::int64_t groups = work.batch * work.heads;
+  const auto queries = static_cast<double>(work.seq_q);
+  // The mask saves no work: the whole [seq_q, seq_kv] is computed.
+  const Product scores =
+      product(op.name + ".scores", dtype, groups, queries, work.seq_kv, work.qk_head_dim);
+  const Product values =
+      product(op.name + ".values", dtype, groups, queries, work.v_head_dim, work.seq_kv);
+  for (const Product& p : {scores, values}) {
+    forward.gemm += p.forward;
+    backward.gemm += p.input_gradient + p.weight_gradient;
+    forward.flops += p.flops;
+    backward.flops += 2.0 * p.flops;
+    forward.kernels += 1;
+    backward.kernels += 2;
+  }
+  const double elements = static_cast<double>(groups) * queries * static_cast<double>(work.seq_kv);
+  const double b = sizes_.element;
+  // Scale, mask and softmax in one kernel where fused, in three otherwise.
+  const bool fused = sizes_.kernels != Kernels::eager;
+  double read_forward = fused ? 2 * b : 6 * b;
+  double read_backward = fused ? 3 * b : 5 * b;
+  forward.kernels += fused ? 1 : 3;
+  backward.kernels += fused ? 1 : 2;
+  if (job_.dropout > 0) {
+    read_forward += 2 * b + 1;
+    read_backward += 2 * b + 1;
+    forward.kernels += 1;
+    backward.kernels += 1;
+  }
+  forward.memory_bound += moved(elements * read_forward);
+  backward.memory_bound += moved(elements * read_backward);
+}
+
+void LayerPricer::ring_attention(const AttentionWork& work, double key_value_bytes,
+                                 PassTime& forward, PassTime& backward) const {
+  // A rank holds one early and one late chunk of the sequence, so that the causal work is equal:
+  // its own block is a causal square, every other block is half a square.
+  AttentionWork own = work;
+  own.seq_kv = own.seq_q;
+  PassTime own_forward;
+  PassTime own_backward;
+  fused_attention(own, own_forward, own_backward);
+
+  AttentionWork other = own;
+  other.causal = false;
+  if (work.causal) other.seq_kv = std::max<std::int64_t>(1, own.seq_kv / 2);
+  if (work.window > 0) other.seq_kv = std::min(other.seq_kv, work.window);
+  PassTime other_forward;
+  PassTime other_backward;
+  fused_attention(other, other_forward, other_backward);
+
+  const double others = layout_.cp - 1;
+  forward += own_forward;
+  backward += own_backward;
+  forward += others * other_forward;
+  backward += others * other_backward;
+  // Every step merges its output, weighted by the softmax statistics.
+  const double output = static_cast<double>(work.batch * work.seq_q * work.heads * work.v_head_dim);
+  forward.memory_bound += others * moved(output * 3 * sizes_.element);
+  forward.kernels += others * 2;
+
+  // The next keys and values travel while a step computes; backward their gradients travel too.
+  const Seconds pass = collective(CollectiveKind::send_recv, key_value_bytes, sizes_.cp_group);
+  const Seconds both = collective(CollectiveKind::send_recv, 2 * key_value_bytes, sizes_.cp_group);
+  const auto charge = [&](PassTime& time, Seconds hop, Seconds step) {
+    const Seconds exposed = std::max(hop * sizes_.cp_tax, hop - step);
+    time.cp += others * exposed;
+    time.cp_hidden += others * (hop - exposed);
+    time.kernels += others;
+  };
+  charge(forward, pass, other_forward.compute());
+  charge(backward, both, other_backward.compute());
+}
+
+void LayerPricer::attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const {
+  AttentionWork work;
+  work.batch = layout_.micro_batch_size;
+  work.heads = ceil_div(op.heads, layout_.tp);
+  work.kv_heads = ceil_div(op.kv_heads, layout_.tp);
+  work.seq_q = ceil_div(job_.sequence_length, layout_.cp);
+  work.seq_kv = job_.sequence_length;
+  work.qk_head_dim = op.qk_head_dim;
+  work.v_head_dim = op.v_head_dim;
+  work.window = op.window;
+  work.causal = op.causal;
+
+  const auto tokens = static_cast<double>(sizes_.tokens);
+  const double b = sizes_.element;
+  const double queries = tokens * static_cast<double>(work.heads * work.qk_head_dim) * b;
+  const double outputs = tokens * static_cast<double>(work.heads * work.v_head_dim) * b;
+  const double key_values =
+      tokens * static_cast<double>(work.kv_heads * (work.qk_head_dim + work.v_head_dim)) * b;
+
+  if (layout_.cp > 1 && layout_.cp_kind == ContextParallelKind::ring && runs_flash(job_)) {
+    ring_attention(work, key_values, forward, backward);
+    return;
+  }
+  if (layout_.cp > 1 && layout_.cp_kind == ContextParallelKind::ulysses) {
+    work.heads = ceil_div(work.heads, layout_.cp);
+    work.kv_heads = ceil_div(work.kv_heads, layout_.cp);
+    work.seq_q = job_.sequence_length;
+    const Seconds inward =
+        collective(CollectiveKind::all_to_all, queries + key_values, sizes_.cp_group);
+    const Seconds outward = collective(CollectiveKind::all_to_all, outputs, sizes_.cp_group);
+    forward.cp += inward + outward;
+    backward.cp += inward + outward;
+    forward.kernels += 4;
+    backward.kernels += 4;
+  } else if (layout_.cp > 1) {
+    const double whole = key_values * layout_.cp;
+    forward.cp += collective(CollectiveKind::all_gather, whole, sizes_.cp_group);
+    backward.cp += collective(CollectiveKind::all_gather, whole, sizes_.cp_group) +
+                   collective(CollectiveKind::reduce_scatter, whole, sizes_.cp_group);
+    forward.kernels += 2;
+    backward.kernels += 3;
+    // Every rank has an early and a late chunk: its queries see half of the keys on average.
+    if (work.causal) work.seq_kv = ceil_div(work.seq_kv, 2);
+    if (work.window > 0) work.seq_kv = std::min(work.seq_kv, work.window);
+    work.causal = false;
+  }
+  if (runs_flash(job_)) {
+    fused_attention(work, forward, backward);
+  } else {
+    materialised_attention(op, work, forward, backward);
+  }
+}
+
+}  // namespace shardwise

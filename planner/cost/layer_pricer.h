@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "planner/cost/collective.h"
+#include "planner/cost/layer_time.h"
+#include "planner/cost/operation_sizes.h"
+
+namespace shardwise {
+
+/// Sizes and groups that every operation of a layer shares on one rank for one micro-batch.
+struct LayerSizes : OperationSizes {
+  double met = 0;      // copies of tokens that meet this rank's experts: the busiest rank's
+  double element = 2;  // bytes of an activation element
+  TpOverlap tp_overlap = TpOverlap::none;
+  double tp_tax = 0;  // share of compute lost while a collective of tp runs beside it
+  double cp_tax = 0;  // and of cp
+  GroupShape tp_group;
+  GroupShape cp_group;
+  GroupShape ep_group;
+  GroupShape etp_group;
+};
+LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                       const ClusterSpec& cluster, const Layout& layout);
+
+/// A matrix product in its three directions. m rows, n columns of the weight, k its rows.
+struct Product {
+  Seconds forward;
+  Seconds forward_pieces;  // the same in tp pieces of m / tp rows, where communication needs that
+  Seconds input_gradient;
+  Seconds input_gradient_pieces;
+  Seconds weight_gradient;
+  Flops flops;  // of one direction
+};
+
+/// The prices that the operations of a layer are summed from.
+class LayerPricer {
+ public:
+  LayerPricer(const LayerSpec& layer, const JobSpec& job, const ClusterSpec& cluster,
+              const Layout& layout, const LayerSizes& sizes, std::vector<GemmUse>* gemms)
+      : layer_(layer),
+        job_(job),
+        cluster_(cluster),
+        layout_(layout),
+        sizes_(sizes),
+        gemms_(gemms) {}
+
+  /// \param groups  products of this shape in one kernel; `m` is then of one of them
+  /// \param gradient  where the weight gradient goes
+  Product product(std::string_view name, DType dtype, std::int64_t groups, double m, std::int64_t n,
+                  std::int64_t k, GemmOutput gradient = GemmOutput::written) const;
+  /// \param kernels  that share the bytes; below one (joined with a neighbour) counts as part of it
+  Seconds moved(double bytes, int kernels = 1) const;
+  Seconds collective(CollectiveKind kind, double bytes, const GroupShape& group) const;
+
+  /// Core attention of one micro-batch with what context parallelism adds.
+  void attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const;
+
+  /// Compute dtype of a weight product.
+  DType weight_dtype(const OperationSpec& op) const;
+
+  const LayerSizes& sizes() const { return sizes_; }
+
+ private:
+  void fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward) const;
+  void materialised_attention(const OperationSpec& op, const AttentionWork& work, PassTime& forward,
+                              PassTime& backward) const;
+  void ring_attention(const AttentionWork& work, double key_value_bytes, PassTime& forward,
+                      PassTime& backward) const;
+
+  const LayerSpec& layer_;
+  const JobSpec& job_;
+  const ClusterSpec& cluster_;
+  const Layout& layout_;
+  const LayerSizes& sizes_;
+  std::vector<GemmUse>* gemms_;
+};
+
+}  // namespace shardwise

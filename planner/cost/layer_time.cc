@@ -1,0 +1,297 @@
+#include "planner/cost/layer_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "planner/cost/expert_load.h"
+#include "planner/cost/layer_pricer.h"
+#include "planner/cost/tensor_region.h"
+#include "planner/cost/traffic.h"
+
+namespace shardwise {
+namespace {
+
+/// The name without its last word: "self_attn.q_proj" -> "self_attn.".
+std::string_view prefix_of(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(0, dot + 1);
+}
+
+/// Two products of the same input that fused modules compute as one: queries, keys and values;
+/// gate and up.
+bool joins(const OperationSpec& a, const OperationSpec& b) {
+  return a.kind == OpKind::gemm && b.kind == OpKind::gemm && a.tp == TpSplit::column &&
+         b.tp == TpSplit::column && a.k == b.k && a.fp32 == b.fp32 &&
+         a.routed_expert == b.routed_expert && prefix_of(a.name) == prefix_of(b.name);
+}
+
+/// Sums one layer's operations.
+class LayerWalk {
+ public:
+  LayerWalk(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+            const EngineProfile& engine, const Layout& layout, const LayerPricer& pricer)
+      : model_(model),
+        layer_(layer),
+        job_(job),
+        engine_(engine),
+        layout_(layout),
+        pricer_(pricer),
+        s_(pricer.sizes()),
+        region_(pricer, layout, time_.forward, time_.backward) {}
+
+  LayerTime run() {
+    const std::size_t needed = recompute_end();
+    for (std::size_t i = 0; i < layer_.operations.size();) i = operation(i, i < needed);
+    region_.close();
+    accumulate_gradients();
+    return time_;
+  }
+
+ private:
+  /// Prices operation `i` and those joined to it; returns the next.
+  std::size_t operation(std::size_t i, bool needed) {
+    const OperationSpec& op = layer_.operations[i];
+    const PassTime before = time_.forward;
+    std::size_t next = i + 1;
+    if (op.kind == OpKind::gemm) {
+      next = gemm(i);
+    } else if (op.kind == OpKind::attention) {
+      pricer_.attention(op, time_.forward, time_.backward);
+    } else if (op.kind == OpKind::dispatch || op.kind == OpKind::combine) {
+      exchange(op);
+    } else {
+      pointwise(op);
+    }
+    if (const double share = recomputed_share(op); share > 0 && needed) {
+      PassTime added = time_.forward;
+      added += -1.0 * before;
+      time_.recompute += share * added;
+    }
+    return next;
+  }
+
+  /// The first operation that a recompute of the whole layer need not run again. PyTorch's stops
+  /// once all tensors that backward reads are there; a layer's last product hands on what none of
+  /// its own gradients read.
+  std::size_t recompute_end() const {
+    const auto& operations = layer_.operations;
+    const bool torch = s_.kernels == Kernels::eager || s_.kernels == Kernels::compiled;
+    if (!torch || !job_.recompute_stops_early) return operations.size();
+    std::size_t end = operations.size();
+    while (end > 0 && operations[end - 1].kind == OpKind::residual && job_.dropout == 0) --end;
+    const bool product = end > 0 && operations[end - 1].kind == OpKind::gemm;
+    return product ? end - 1 : operations.size();
+  }
+
+  /// How often `op` runs again before backward, as a mean over the layers of this kind.
+  double recomputed_share(const OperationSpec& op) const {
+    const bool block = layer_.role == LayerRole::block || layer_.role == LayerRole::encoder_block ||
+                       layer_.role == LayerRole::mtp;
+    if (layout_.recompute == Recompute::full && block) return 1.0 / layout_.recompute_interval;
+    const bool core = layout_.recompute == Recompute::selective && op.kind == OpKind::attention &&
+                      job_.attention == AttentionKernel::materialised;
+    const bool named =
+        std::ranges::find(job_.recompute_operations, op.name) != job_.recompute_operations.end();
+    return core || named ? 1 : 0;
+  }
+
+  std::size_t gemm(std::size_t i) {
+    const OperationSpec& op = layer_.operations[i];
+    const std::int64_t ways = op.routed_expert ? layout_.etp : layout_.tp;
+    const bool column = op.tp == TpSplit::column || op.tp == TpSplit::vocab;
+    std::int64_t width = s_.cut(op.width, op);
+    const std::int64_t k = op.tp == TpSplit::row ? ceil_div(op.k, ways) : op.k;
+    std::size_t next = i + 1;
+    const bool fuses = s_.kernels == Kernels::transformer_engine || s_.kernels == Kernels::planned;
+    std::string name = op.name;
+    while (fuses && next < layer_.operations.size() && joins(op, layer_.operations[next])) {
+      const OperationSpec& more = layer_.operations[next++];
+      name += "+" + more.name.substr(prefix_of(more.name).size());
+      width += s_.cut(more.width, more);
+    }
+    if (column && !op.routed_expert) region_.enter(op.k);
+
+    const DType dtype = pricer_.weight_dtype(op);
+    const std::int64_t groups = op.routed_expert ? s_.local_experts : 1;
+    const double rows = op.routed_expert         ? s_.met / static_cast<double>(groups)
+                        : op.tp == TpSplit::none ? static_cast<double>(s_.spread)
+                                                 : static_cast<double>(s_.tokens);
+    const Product p = pricer_.product(name, dtype, groups, rows, width, k, weight_gradient());
+    time_.forward.gemm += p.forward;
+    time_.forward.flops += p.flops;
+    time_.forward.kernels += 1;
+    time_.backward.gemm += p.input_gradient;
+    time_.backward.flops += p.flops;
+    time_.backward.kernels += 1;
+    if (!job_.frozen_base) {
+      time_.backward.gemm += p.weight_gradient;
+      time_.backward.flops += p.flops;
+      time_.backward.kernels += 1;
+      time_.weight_gradient += p.weight_gradient;
+    }
+    const double all_rows = rows * static_cast<double>(groups);
+    if (const double cast = cast_traffic(dtype); cast > 0) {
+      time_.forward.memory_bound += pricer_.moved(cast * all_rows * static_cast<double>(k));
+      time_.backward.memory_bound += pricer_.moved(cast * all_rows * static_cast<double>(width));
+      time_.forward.kernels += 1;
+      time_.backward.kernels += 1;
+    }
+    if (op.bias) {
+      // Added in the epilogue; its gradient sums the output's gradient over the rows.
+      time_.backward.memory_bound +=
+          pricer_.moved(all_rows * static_cast<double>(width) * s_.element);
+      time_.backward.kernels += 1;
+    }
+    region_.add(p);
+    if (op.tp == TpSplit::row && !op.routed_expert) region_.leave(p, op.width);
+    return next;
+  }
+
+  /// Ranks (or nodes) out of `places` that a token's copies go to, when all are as likely.
+  double distinct(double places) const {
+    const auto copies = static_cast<double>(model_.num_experts_per_tok);
+    return places * (1 - std::pow(1 - 1 / places, copies));
+  }
+
+  /// One way between a rank's tokens and their experts, [spread, width] a copy.
+  Seconds exchange_time(double width) const {
+    if (layout_.ep == 1) return Seconds(0);
+    const double load = busiest_expert_rank(model_, job_, layout_);
+    const double one = static_cast<double>(s_.spread) * width * s_.element * load;
+    const GroupShape& group = s_.ep_group;
+    const auto sent = [&](double copies, const GroupShape& to) {
+      return pricer_.collective(CollectiveKind::all_to_all, one * copies, to);
+    };
+    if (job_.expert_dispatch == ExpertDispatch::all_to_all) {
+      return sent(static_cast<double>(model_.num_experts_per_tok), group);
+    }
+    // Once to each node over the outer links, from there to the ranks inside, one beside the other.
+    GroupShape node = group;
+    node.ranks = group.span[0];
+    node.tiers = 1;
+    const double nodes = static_cast<double>(group.ranks) / std::max(1, group.span[0]);
+    const Seconds inside = sent(distinct(group.ranks), node);
+    return nodes > 1 ? std::max(inside, sent(distinct(nodes), group)) : inside;
+  }
+
+  /// Tokens to their experts and back: permutation, all-to-all over ep, gather over etp.
+  void exchange(const OperationSpec& op) {
+    const Traffic traffic = traffic_of(op, job_, s_.kernels, s_.element);
+    const double width = static_cast<double>(op.width);
+    const Seconds exchange = exchange_time(width);
+    const double met = s_.met * width * s_.element;
+    const bool dispatch = op.kind == OpKind::dispatch;
+    const Seconds gather = pricer_.collective(CollectiveKind::all_gather, met, s_.etp_group);
+    const Seconds scatter = pricer_.collective(CollectiveKind::reduce_scatter, met, s_.etp_group);
+    time_.forward.ep += exchange + (dispatch ? gather : scatter);
+    time_.backward.ep += exchange + (dispatch ? scatter : gather);
+    // Sorted by expert before they leave and after they arrive.
+    time_.forward.memory_bound +=
+        pricer_.moved(traffic.forward * s_.met * width, traffic.forward_kernels);
+    time_.backward.memory_bound +=
+        pricer_.moved(traffic.backward * s_.met * width, traffic.backward_kernels);
+    time_.forward.kernels += traffic.forward_kernels + (layout_.ep > 1 ? 1 : 0);
+    time_.backward.kernels += traffic.backward_kernels + (layout_.ep > 1 ? 1 : 0);
+  }
+
+  void pointwise(const OperationSpec& op) {
+    const Traffic traffic = traffic_of(op, job_, s_.kernels, s_.element);
+    const bool cut = op.tp != TpSplit::none;
+    double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
+    const bool embedding = op.kind == OpKind::embedding;
+    elements *= static_cast<double>(embedding ? op.width : s_.cut(op.width, op));
+    time_.forward.memory_bound +=
+        pricer_.moved(traffic.forward * elements, traffic.forward_kernels);
+    time_.backward.memory_bound +=
+        pricer_.moved(traffic.backward * elements, traffic.backward_kernels);
+    time_.forward.kernels += traffic.forward_kernels;
+    time_.backward.kernels += traffic.backward_kernels;
+
+    if (embedding && op.tp == TpSplit::vocab) region_.embed(op.width);
+    if (op.kind == OpKind::loss && cut) region_.reduce_loss();
+  }
+
+  /// Gradients of weights join those of earlier micro-batches in a buffer that stays: in the
+  /// product itself where that is fused.
+  GemmOutput weight_gradient() const {
+    if (engine_.gradient_buffer != GradientBuffer::contiguous || !s_.fuses_weight_gradient) {
+      return GemmOutput::written;
+    }
+    return layout_.fp32_gradients ? GemmOutput::fp32_sum : GemmOutput::sum;
+  }
+
+  /// Where it is not, the product's output is read and added to the buffer.
+  void accumulate_gradients() {
+    if (engine_.gradient_buffer != GradientBuffer::contiguous || job_.frozen_base) return;
+    if (s_.fuses_weight_gradient) return;
+    const double each = 2 * (layout_.fp32_gradients ? 4.0 : 2.0) + s_.element;
+    double elements = 0;
+    for (const ParameterSpec& p : layer_.parameters) {
+      const double ways = p.routed_expert ? layout_.ep * layout_.etp
+                          : p.tp_dim >= 0 ? layout_.tp
+                                          : 1;
+      elements += static_cast<double>(p.elements()) / ways;
+    }
+    time_.backward.memory_bound += pricer_.moved(each * elements);
+  }
+
+  const ModelSpec& model_;
+  const LayerSpec& layer_;
+  const JobSpec& job_;
+  const EngineProfile& engine_;
+  const Layout& layout_;
+  const LayerPricer& pricer_;
+  const LayerSizes& s_;
+  LayerTime time_;
+  TensorRegion region_;
+};
+
+}  // namespace
+
+PassTime& PassTime::operator+=(const PassTime& o) {
+  gemm += o.gemm;
+  attention += o.attention;
+  memory_bound += o.memory_bound;
+  tp += o.tp;
+  cp += o.cp;
+  ep += o.ep;
+  tp_hidden += o.tp_hidden;
+  cp_hidden += o.cp_hidden;
+  kernels += o.kernels;
+  flops += o.flops;
+  return *this;
+}
+
+PassTime operator*(double factor, const PassTime& t) {
+  PassTime r = t;
+  for (Seconds* s :
+       {&r.gemm, &r.attention, &r.memory_bound, &r.tp, &r.cp, &r.ep, &r.tp_hidden, &r.cp_hidden}) {
+    *s = *s * factor;
+  }
+  r.kernels *= factor;
+  r.flops = r.flops * factor;
+  return r;
+}
+
+LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                     const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
+                     std::vector<GemmUse>* gemms) {
+  const LayerSizes sizes = layer_sizes(model, job, engine, cluster, layout);
+  const LayerPricer pricer(layer, job, cluster, layout, sizes, gemms);
+  return LayerWalk(model, layer, job, engine, layout, pricer).run();
+}
+
+std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,
+                                   const EngineProfile& engine, const ClusterSpec& cluster,
+                                   const Layout& layout) {
+  std::vector<LayerTime> times;
+  times.reserve(model.kinds.size());
+  for (const LayerSpec& layer : model.kinds) {
+    times.push_back(layer_time(model, layer, job, engine, cluster, layout));
+  }
+  return times;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/cost/compute.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/report.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// Where the seconds of one pass over one layer go, on one rank for one micro-batch.
+struct PassTime {
+  Seconds gemm;          // compute, by class
+  Seconds attention;     // fused attention kernels
+  Seconds memory_bound;  // norms, activations, copies, loss
+  Seconds tp;            // communication that stops the compute stream …
+  Seconds cp;
+  Seconds ep;
+  Seconds tp_hidden;  // … and that which runs beside it
+  Seconds cp_hidden;
+  double kernels = 0;  // launched by the host
+  Flops flops;         // of matrix products
+
+  Seconds compute() const { return gemm + attention + memory_bound; }
+  Seconds exposed() const { return tp + cp + ep; }
+  /// How long the layer holds the compute stream.
+  Seconds stream() const { return compute() + exposed(); }
+  PassTime& operator+=(const PassTime& other);
+  friend PassTime operator*(double factor, const PassTime& time);
+};
+
+/// What one layer of one kind costs one rank for one micro-batch.
+///
+/// Depends on the kind and on tp, cp, ep, etp, micro_batch_size, sequence_parallel, recompute,
+/// recompute_interval, cp_kind, fp32_gradients and order of the layout (and, through the place of
+/// tp, cp and ep on the link tiers, on nothing else): the search caches it.
+struct LayerTime {
+  PassTime forward;
+  PassTime backward;        // without recompute
+  PassTime recompute;       // forward done again before backward
+  Seconds weight_gradient;  // part of backward.gemm that no other stage waits for
+};
+
+/// \param gemms  receives every matrix product when not null
+LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                     const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
+                     std::vector<GemmUse>* gemms = nullptr);
+
+/// Same for every kind of `model`, in the order of model.kinds.
+std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,
+                                   const EngineProfile& engine, const ClusterSpec& cluster,
+                                   const Layout& layout);
+
+}  // namespace shardwise

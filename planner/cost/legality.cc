@@ -1,0 +1,31 @@
+#include "planner/cost/legality.h"
+
+#include <algorithm>
+
+#include "planner/cost/layout_rules.h"
+
+namespace shardwise {
+
+Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                         const EngineProfile& engine, const Layout& layout) {
+  const LayoutQuestion question = layout_question(model, cluster, job, engine);
+  Diagnostics problems;
+  for (const LayoutRule& rule : layout_rules()) {
+    if (rule.redundant || !rule.broken(question, layout)) continue;
+    RuleBreach breach = rule.say(question, layout);
+    problems.push_back({"command line", 0, 0, breach.flag, breach.message, breach.hint});
+    if (rule.reads == kReadsNothing) break;  // the other rules divide by degrees
+  }
+  return problems;
+}
+
+bool is_legal(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+              const EngineProfile& engine, const Layout& layout) {
+  const LayoutQuestion question = layout_question(model, cluster, job, engine);
+  // In their order: those that read nothing protect the others.
+  return std::ranges::none_of(layout_rules(), [&](const LayoutRule& rule) {
+    return !rule.redundant && rule.broken(question, layout);
+  });
+}
+
+}  // namespace shardwise

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+
+namespace shardwise {
+
+/// Every reason why `layout` cannot run this job: degrees that do not divide what they cut, ranks
+/// that do not multiply to GPUs, what the engine cannot do. One line each, with the flag as path,
+/// the offending value, and what would be right as hint. Empty when the layout is legal.
+Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                         const EngineProfile& engine, const Layout& layout);
+
+/// Same as check_layout(...).empty(), without writing words: for the search.
+bool is_legal(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+              const EngineProfile& engine, const Layout& layout);
+
+}  // namespace shardwise

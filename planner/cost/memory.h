@@ -1,0 +1,131 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/cost/layer_memory.h"
+#include "planner/cost/stages.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/ledger.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// What a job, an engine and a machine fix for every layout. A plain value made once for a search.
+struct MemoryRules {
+  const EngineProfile* engine = nullptr;
+  RuntimeMemory runtime;
+  std::int32_t weight_bytes = 2;     // an element of the compute weights
+  std::int32_t parameter_bytes = 4;  // of the parameters that the optimizer updates
+  std::int32_t main_bytes = 4;       // of a main copy of them; 0 = the compute weights are updated
+  bool casts_weights = true;         // compute weights are another dtype than what is updated
+  std::int32_t moment_bytes = 8;     // of all moments of an element together
+  std::int32_t reduce_bytes = 4;     // an element of a gradient on its way to the reduction
+};
+MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
+                         const RuntimeMemory& runtime);
+
+/// A unit of gathering and reduction (an FSDP unit): the trained elements of one layer on a rank.
+struct Unit {
+  std::int64_t dense = 0;
+  std::int64_t routed = 0;
+  std::int64_t elements() const { return dense + routed; }
+};
+
+/// An instant of a micro-batch at which a stage may be at its fullest: one layer runs, forward or
+/// backward; those before it have saved their activations, those after it are done (backward).
+struct StageMoment {
+  const LayerMemory* layer = nullptr;
+  bool whole = false;             // a layer that recompute leaves alone
+  std::int64_t saved_before = 0;  // bytes saved by the layers of the chunk before this one
+  Unit next;      // the unit gathered while this one computes backward: the layer before
+  Unit previous;  // the unit whose gradients are being reduced meanwhile: the layer after
+  Unit ready;     // elements of all layers after this one: their gradients are reduced
+};
+inline constexpr int kMaxStageKinds = 12;
+
+/// A pipeline stage as the sum of its layers. Holds pointers into the LayerMemory it was made from.
+struct StageParts {
+  std::int64_t dense = 0;  // trained elements on this rank
+  std::int64_t routed = 0;
+  std::int64_t frozen = 0;
+  std::int64_t copied = 0;  // part of dense: the token table of another stage
+  std::int64_t tensors = 0;
+  std::int64_t tensor_divisor = 0;  // greatest common divisor of the elements of all tensors
+  std::int64_t rows_divisor = 0;    // and of their rows
+  std::int64_t saved = 0;           // activations of one micro-batch, all chunks, without the head
+  std::int64_t saved_by_head = 0;
+  std::int64_t routed_saved = 0;   // part of saved that grows with the tokens experts get
+  std::int64_t largest_saved = 0;  // by one layer
+  std::int64_t boundary = 0;       // what stages hand each other, of one micro-batch
+  std::int64_t tables = 0;         // made once a micro-batch, whatever its layers
+  std::int64_t gather_buffer = 0;  // there from the first pass on
+  std::int64_t placeholders = 0;   // elements of dummy weight gradients, one a shape of matrix
+  bool framework_gemm = false;
+  bool engine_gemm = false;
+  bool grouped_gemm = false;
+  Unit root;  // embedding and head: outside the blocks
+  Unit largest_block;
+  std::int32_t moments = 0;
+  std::int32_t runs = 0;
+  struct Run {
+    const LayerMemory* layer = nullptr;
+    std::int32_t count = 0;
+  };
+  std::array<StageMoment, kMaxStageKinds> moment{};
+  std::array<Run, kMaxStageKinds> run{};
+};
+
+/// \param by_kind  layer_memories of the same model and layout; must outlive the result
+StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
+                       const StageLayers& layers);
+
+/// The choices of a layout that a stage's ledger still depends on, and the stage's place.
+struct StageContext {
+  const MemoryRules* rules = nullptr;
+  const Layout* layout = nullptr;
+  std::int32_t stage = 0;
+  std::int64_t num_microbatches = 1;
+};
+
+/// The ledger of one rank of one pipeline stage. Pure, allocates nothing.
+StageMemory stage_memory(const StageParts& parts, const StageContext& context);
+
+/// What may come on top of a ledger's peak, by source of doubt: the upper bound is the peak and all
+/// of them.
+struct MemoryDoubt {
+  std::int64_t allocator = 0;     // fragmentation beyond the expected slack
+  std::int64_t communicator = 0;  // channels and transports NCCL may set up
+  std::int64_t runtime = 0;       // context and loaded kernels
+  std::int64_t activations = 0;   // temporaries of kernels that were not traced
+  std::int64_t expert_imbalance = 0;
+  Bytes total() const {
+    return Bytes(allocator + communicator + runtime + activations + expert_imbalance);
+  }
+};
+MemoryDoubt memory_doubt(const StageMemory& memory, const StageParts& parts,
+                         const StageContext& context);
+
+/// The peaks of a stage's ledgers without the ledgers, for callers that look at millions:
+/// stage_memory(…).peak_total(), and that with all doubts.
+struct StagePeaks {
+  Bytes allocated;
+  Bytes reserved;
+  Bytes point;
+  Bytes upper;
+};
+StagePeaks stage_peaks(const StageParts& parts, const StageContext& context);
+
+/// Everything at once, for callers that look at a single layout.
+struct LayoutMemory {
+  std::vector<StageMemory> stages;
+  std::vector<Bytes> upper;  // peak total and doubts of each stage
+};
+LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                           const RuntimeMemory& runtime, const Layout& layout);
+
+}  // namespace shardwise

@@ -1,0 +1,212 @@
+#include "planner/cost/operation_memory.h"
+
+#include <algorithm>
+
+#include "planner/cost/operation_sizes.h"
+
+namespace shardwise {
+namespace {
+
+/// Numbers of the tensors that operations read next, as the layer is walked forward.
+struct Stream {
+  int current = 0;   // what the operation before handed on
+  int residual = 0;  // the residual stream
+  int hidden = 0;    // what the projections of this half of the block read: normed, as a rule
+  int routed = 0;    // tokens sorted by expert
+  std::vector<int> projected;  // queries, keys, values; or gate, up; one when one kernel makes all
+};
+
+bool is_column(const OperationSpec& op) {
+  return op.kind == OpKind::gemm && op.tp == TpSplit::column;
+}
+
+/// Whether `op` multiplies the same input as the operation before it.
+bool is_sibling(const OperationSpec& op, const OperationSpec& before) {
+  return is_column(op) && is_column(before) && op.k == before.k && !op.cross &&
+         op.routed_expert == before.routed_expert;
+}
+
+bool is_hidden_norm(const OperationSpec& op, const OperationSizes& s) {
+  return op.tp == TpSplit::none && op.width == s.hidden;
+}
+
+bool is_latent(const OperationSpec& op) { return op.name.ends_with("_b_proj"); }
+
+/// Norms that stand before a half of a block read the residual stream whatever was computed last.
+bool reads_residual(const OperationSpec& op) {
+  return op.name == "attention_norm" || op.name == "mlp_norm" || op.name == "cross_attention_norm";
+}
+
+bool is_shared_experts(const OperationSpec& op) { return op.name == "mlp.shared_residual"; }
+
+void read(OperationMemory& m, int tensor, bool keeps) {
+  m.reads[static_cast<std::size_t>(m.num_reads)] = tensor;
+  m.keeps_read[static_cast<std::size_t>(m.num_reads)] = keeps;
+  ++m.num_reads;
+}
+
+const OperationSpec& core_of(const LayerSpec& layer, std::size_t from) {
+  for (std::size_t i = from; i < layer.operations.size(); ++i) {
+    if (layer.operations[i].kind == OpKind::attention) return layer.operations[i];
+  }
+  return layer.operations[from];
+}
+
+void connect_gemm(OperationMemory& m, const OperationSizes& s, bool sibling, int number,
+                  Stream& at) {
+  const OperationSpec& op = *m.operation;
+  const bool keeps = m.keeps_read[0];
+  if (op.routed_expert) {
+    read(m, op.tp == TpSplit::row ? at.current : at.routed, keeps);
+  } else if (op.tp == TpSplit::row || op.k != s.hidden || is_latent(op)) {
+    read(m, at.current, keeps);
+  } else {
+    read(m, at.hidden, keeps);
+  }
+  if (!sibling) at.projected.clear();
+  at.projected.push_back(number);
+}
+
+/// Norm of queries or keys: takes the place of the projection it reads.
+void connect_head_norm(OperationMemory& m, int number, Stream& at) {
+  const bool separate = at.projected.size() > 1;
+  if (!separate) {  // a view of the joined tensor, copied to be normed
+    if (m.keeps_read[0]) m.copies += m.output;
+    read(m, at.projected.empty() ? at.current : at.projected.front(), false);
+    return;
+  }
+  int& tensor = at.projected[m.operation->name.ends_with("k_norm") ? 1 : 0];
+  read(m, tensor, m.keeps_read[0]);
+  tensor = number;
+}
+
+/// The rotated queries and keys are new; values stay where they are unless one kernel made all.
+void connect_rope(OperationMemory& m, int number, Stream& at) {
+  const std::size_t rotated = std::min<std::size_t>(at.projected.size(), 2);
+  for (std::size_t i = 0; i < rotated; ++i) read(m, at.projected[i], false);
+  if (at.projected.size() == 3) {
+    at.projected = {number, at.projected[2]};
+  } else {
+    at.projected = {number};
+  }
+}
+
+void connect_all_projected(OperationMemory& m, Stream& at) {
+  const bool keeps = m.keeps_read[0];
+  if (at.projected.empty()) at.projected.push_back(at.current);
+  for (const int tensor : at.projected) {
+    if (m.num_reads < OperationMemory::kMaxReads) read(m, tensor, keeps);
+  }
+}
+
+void size(OperationMemory& m, const LayerSpec& layer, std::size_t index, const OperationSizes& s) {
+  switch (m.operation->kind) {
+    case OpKind::embedding:
+      return size_embedding(m, s);
+    case OpKind::gemm:
+      return size_gemm(m, s);
+    case OpKind::attention:
+      return size_attention(m, s);
+    case OpKind::norm:
+      return size_norm(m, s);
+    case OpKind::activation:
+      return size_activation(m, s);
+    case OpKind::rope:
+      return size_rope(m, core_of(layer, index), s);
+    case OpKind::residual:
+      return size_residual(m, s);
+    case OpKind::router:
+      return size_router(m, s);
+    case OpKind::dispatch:
+      return size_dispatch(m, s);
+    case OpKind::combine:
+      return size_combine(m, s);
+    case OpKind::loss:
+      return size_loss(m, s);
+  }
+}
+
+void connect(OperationMemory& m, const OperationSizes& s, int number, const OperationSpec* before,
+             Stream& at) {
+  const OperationSpec& op = *m.operation;
+  switch (op.kind) {
+    case OpKind::gemm:
+      connect_gemm(m, s, before != nullptr && is_sibling(op, *before), number, at);
+      break;
+    case OpKind::norm:
+      if (op.tp == TpSplit::heads) {
+        connect_head_norm(m, number, at);
+        break;
+      }
+      read(m, reads_residual(op) ? at.residual : at.current, m.keeps_read[0]);
+      if (is_hidden_norm(op, s)) {
+        at.hidden = number;
+        const bool after_residual = before != nullptr && before->kind == OpKind::residual;
+        if (after_residual && !reads_residual(op)) at.residual = number;
+      }
+      break;
+    case OpKind::rope:
+      connect_rope(m, number, at);
+      break;
+    case OpKind::attention:
+    case OpKind::activation:
+      connect_all_projected(m, at);
+      break;
+    case OpKind::residual:
+      read(m, at.current, false);
+      if (is_shared_experts(op)) break;  // routed and shared experts are added, not the stream
+      at.residual = number;
+      at.hidden = number;
+      break;
+    case OpKind::embedding:
+      at.residual = number;
+      at.hidden = number;
+      break;
+    case OpKind::dispatch:
+      read(m, at.hidden, m.keeps_read[0]);
+      at.routed = number;
+      break;
+    case OpKind::router:
+    case OpKind::combine:
+    case OpKind::loss:
+      read(m, at.current, m.keeps_read[0]);
+      break;
+  }
+  at.current = number;
+}
+
+}  // namespace
+
+Kernels kernels_of(const JobSpec& job, const EngineProfile& engine) {
+  return job.kernels == Kernels::by_engine ? engine.kernels : job.kernels;
+}
+
+std::vector<OperationMemory> operation_memories(const ModelSpec& model, const LayerSpec& layer,
+                                                const JobSpec& job, const EngineProfile& engine,
+                                                const Layout& layout) {
+  const OperationSizes s = operation_sizes(model, job, engine, layout);
+  const std::vector<OperationSpec>& operations = layer.operations;
+  std::vector<OperationMemory> memories(operations.size());
+  Stream at;
+  std::size_t head = 0;  // of the joined run
+  for (std::size_t i = 0; i < operations.size(); ++i) {
+    OperationMemory& m = memories[i];
+    m.operation = &operations[i];
+    size(m, layer, i, s);
+    const OperationSpec* before = i > 0 ? &operations[i - 1] : nullptr;
+    if (s.joins_projections() && before != nullptr && is_sibling(operations[i], *before)) {
+      OperationMemory& first = memories[head];
+      first.output += m.output;
+      first.weight_rows += m.weight_rows;
+      m = OperationMemory{};
+      m.operation = &operations[i];
+      m.joined = true;
+      continue;
+    }
+    head = i;
+    connect(m, s, static_cast<int>(i) + 1, before, at);
+  }
+  return memories;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/cost/operation_memory.h"
+
+namespace shardwise {
+
+inline constexpr std::int64_t kFp32Bytes = 4;
+inline constexpr std::int64_t kMaskBytes = 1;
+
+/// Sizes that all operations of a model share on one rank, for one micro-batch.
+struct OperationSizes {
+  Kernels kernels = Kernels::eager;
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::fused;
+  ContextParallelKind cp_kind = ContextParallelKind::ring;
+  std::int64_t bytes = 2;     // an element of an activation
+  std::int64_t tokens = 0;    // of this rank's slice of the sequences (cp)
+  std::int64_t spread = 0;    // tokens outside tensor-parallel regions: cut by sequence parallel
+  std::int64_t routed = 0;    // tokens x copies that meet this rank's routed experts
+  std::int64_t sequence = 0;  // keys a query can attend to
+  std::int64_t batch = 1;
+  std::int64_t hidden = 0;
+  std::int64_t head_dim = 0;
+  std::int64_t tp = 1;
+  std::int64_t cp = 1;
+  std::int64_t ep = 1;
+  std::int64_t etp = 1;
+  std::int64_t experts_per_token = 0;
+  std::int64_t local_experts = 0;
+  std::int64_t vocabulary_multiple = 1;
+  bool megatron = false;
+  bool sequence_parallel = false;
+  bool dropout = false;
+  bool frozen = false;                 // only adapters of queries and values are trained
+  bool fuses_weight_gradient = false;  // wgrad accumulates into the gradient buffer directly
+
+  /// One matrix for queries, keys and values, and for gate and up.
+  bool joins_projections() const { return own_modules(); }
+  /// Modules written for training at scale (Megatron's, ours) rather than PyTorch's: they keep what
+  /// their backward needs and no more, whoever wrote the kernels below them.
+  bool own_modules() const { return megatron || kernels == Kernels::planned; }
+  /// The part of `width` that a rank has of what `op` makes.
+  std::int64_t cut(std::int64_t width, const OperationSpec& op) const;
+};
+
+OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
+                               const EngineProfile& engine, const Layout& layout);
+
+// What each kind of operation keeps and needs; what it reads is filled in by the caller.
+void size_norm(OperationMemory& m, const OperationSizes& s);
+void size_gemm(OperationMemory& m, const OperationSizes& s);
+void size_attention(OperationMemory& m, const OperationSizes& s);
+void size_activation(OperationMemory& m, const OperationSizes& s);
+void size_rope(OperationMemory& m, const OperationSpec& core, const OperationSizes& s);
+void size_residual(OperationMemory& m, const OperationSizes& s);
+void size_router(OperationMemory& m, const OperationSizes& s);
+void size_dispatch(OperationMemory& m, const OperationSizes& s);
+void size_combine(OperationMemory& m, const OperationSizes& s);
+void size_embedding(OperationMemory& m, const OperationSizes& s);
+void size_loss(OperationMemory& m, const OperationSizes& s);
+
+}  // namespace shardwise

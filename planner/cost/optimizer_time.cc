@@ -1,0 +1,50 @@
+#include "planner/cost/optimizer_time.h"
+
+#include "planner/cost/data_parallel.h"
+#include "planner/cost/state_bytes.h"
+
+namespace shardwise {
+
+OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& context) {
+  const TimeRules& rules = *context.rules;
+  const Layout& layout = *context.layout;
+  const GpuSpec& gpu = rules.cluster->gpu;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const auto held = [&](Placement p) {
+    const ShardRanks ranks = shard_ranks(layout, p);
+    return static_cast<double>(stages.most_elements.dense) / static_cast<double>(ranks.dense) +
+           static_cast<double>(stages.most_elements.routed) / static_cast<double>(ranks.routed);
+  };
+  const auto moved = [&](double bytes) {
+    return bytes > 0 ? memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(bytes))) : Seconds(0);
+  };
+  const double elements = held(placement.optimizer);
+  const double gradient = gradient_bytes(rules, layout);
+
+  OptimizerTime time;
+  if (rules.clears_buffer) time.update += moved(gradient * held(placement.gradients));
+  if (layout.offload_optimizer) {
+    // Gradients down, update on the host, weights up; the norm is taken on the device.
+    time.update += moved(4 * elements);
+    time.update += Seconds(elements / rules.host_optimizer_elements_per_s);
+    time.transfer = Bytes(static_cast<std::int64_t>((gradient + rules.weight_bytes) * elements)) /
+                    rules.cluster->host_link;
+  } else {
+    time.update += moved(rules.optimizer_bytes * elements);
+    time.update +=
+        rules.issue * (rules.optimizer_kernels * static_cast<double>(stages.most_tensors));
+  }
+
+  const DataParallelTables& groups = *context.groups;
+  if (layout.sequence_parallel) {
+    time.finalize +=
+        groups.tp_all_reduce(gradient * static_cast<double>(stages.slowest.replicated));
+  }
+  if (stages.tied_elements > 0) {
+    time.finalize += groups.tied_all_reduce(gradient * static_cast<double>(stages.tied_elements));
+  }
+  time.finalize += groups.world_all_reduce(4);
+  return time;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/spec/layout.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// Stream time of one micro-batch in a pipeline.
+struct PipelinePace {
+  Seconds forward;          // of the slowest stage
+  Seconds backward;         // of the slowest stage, recompute and weight gradients included
+  Seconds weight_gradient;  // part of `backward` that zero-bubble schedules move
+  Seconds all;              // forward and backward, summed over the stages
+};
+
+/// Idle time by schedule: what a pipeline takes beyond num_microbatches x (forward + backward) of
+/// its slowest stage. Zero for pp == 1.
+///
+/// With p stages, v chunks a stage, f and b of equal stages, w the weight gradients' part of b:
+///   1F1B, GPipe    (p-1)(f+b)                     Huang et al., arXiv:1811.06965
+///   interleaved    (p-1)(f+b)/v                   Narayanan et al., arXiv:2104.04473, section 2.2
+///                  + (v-1)(p - m mod p)(f+b)/v when p does not divide m
+///   ZB-H1          (p-1)(f+b-2w)                  Qi et al., arXiv:2401.10241, section 2.3
+///   ZB-H2, ZB-V    (p-1)(f+b-3w)                  same, sections 2.3 and 6
+///   DualPipe       (p/2-1)(f+2b-3w)               DeepSeek-V3, arXiv:2412.19437, table 2; f+b is
+///                                                 then the time of the overlapped pair
+/// Unequal stages fill and drain at their own pace: (p-1)(f+b) becomes all - (f+b).
+Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp,
+                        std::int64_t num_microbatches, const PipelinePace& pace);
+
+}  // namespace shardwise

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "planner/cost/layout_rule_parts.h"
+#include "planner/spec/names.h"
+
+namespace shardwise {
+namespace {
+
+using Q = LayoutQuestion;
+using L = Layout;
+
+constexpr std::uint32_t kReadsChunks = kReadsPp | kReadsVpp | kReadsSchedule;
+constexpr std::uint32_t kReadsBatch = kReadsDpTotal | kReadsMicroBatch;
+
+bool v_shaped(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe;
+}
+
+/// Model chunks of a stage.
+std::int64_t chunks(const L& l) { return v_shaped(l.schedule) ? 2 : l.vpp; }
+
+bool fixes_stages(const L& l) { return l.first_stage_layers > 0 || l.last_stage_layers > 0; }
+
+/// Blocks that stages of fixed size leave, and stages they leave them to.
+std::int64_t blocks_left(const Q& q, const L& l) {
+  return q.blocks - l.first_stage_layers - l.last_stage_layers;
+}
+std::int64_t stages_left(const L& l) {
+  return l.pp - (l.first_stage_layers > 0 ? 1 : 0) - (l.last_stage_layers > 0 ? 1 : 0);
+}
+
+/// Fewest micro-batches for which the bubble and the memory of the schedule are what they say.
+std::int64_t fewest_microbatches(const L& l) {
+  switch (l.schedule) {
+    case PipelineSchedule::zb_h2:
+      return 2 * std::int64_t{l.pp} - 1;
+    case PipelineSchedule::zb_v:
+    case PipelineSchedule::dualpipe:
+      return 2 * std::int64_t{l.pp};
+    default:
+      return 1;
+  }
+}
+
+// Each rule: id, text, fields, redundant, when broken, what to say.
+const LayoutRule kRules[] = {
+    {"batch_reaches", "the global batch has a micro-batch for each data-parallel rank", kReadsBatch,
+     false,
+     [](const Q& q, const L& l) {
+       return q.job->batch_for(l.dp(), l.micro_batch_size) < l.dp() * l.micro_batch_size;
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--global-batch-size",
+                         fmt::format("{} sequences are fewer than dp {} x micro_batch_size {}",
+                                     q.job->global_batch_size, l.dp(), l.micro_batch_size),
+                         fmt::format("use {} or more, or fewer data-parallel ranks",
+                                     l.dp() * l.micro_batch_size)};
+     }},
+    {"batch_divides", "dp x micro_batch_size divides the global batch", kReadsBatch, false,
+     [](const Q& q, const L& l) {
+       return q.job->batch_for(l.dp(), l.micro_batch_size) % (l.dp() * l.micro_batch_size) != 0;
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--micro-batch-size",
+                         fmt::format("dp {} x micro_batch_size {} does not divide {} sequences",
+                                     l.dp(), l.micro_batch_size, q.job->global_batch_size),
+                         ""};
+     }},
+    {"engine_schedule", "the engine has the pipeline schedule", kReadsPp | kReadsSchedule, false,
+     [](const Q& q, const L& l) {
+       return l.pp > 1 &&
+              std::ranges::find(q.engine->schedules, l.schedule) == q.engine->schedules.end();
+     },
+     [](const Q& q, const L& l) {
+       std::vector<std::string_view> names;
+       for (const PipelineSchedule each : q.engine->schedules) names.push_back(name_of(each));
+       return RuleBreach{"--schedule",
+                         fmt::format("{} does not run {}", q.engine->name, name_of(l.schedule)),
+                         fmt::format("use {}", fmt::join(names, ", "))};
+     }},
+    {"vpp_needs_pp", "interleaving needs a pipeline", kReadsPp | kReadsVpp, false,
+     [](const Q&, const L& l) { return l.vpp > 1 && l.pp == 1; },
+     [](const Q&, const L& l) {
+       return RuleBreach{"--vpp", fmt::format("{} chunks a stage, but pp is 1", l.vpp),
+                         "use 1, or pp of 2 or more"};
+     }},
+    {"vpp_is_1f1b", "interleaving is a form of 1F1B", kReadsVpp | kReadsSchedule, false,
+     [](const Q&, const L& l) { return l.vpp > 1 && l.schedule != PipelineSchedule::one_f_one_b; },
+     [](const Q&, const L& l) {
+       return RuleBreach{
+           "--vpp",
+           fmt::format("{} chunks a stage, but the schedule is {}", l.vpp, name_of(l.schedule)),
+           "use 1, or schedule one_f_one_b"};
+     }},
+    {"stage_layers_need_pp", "stages of fixed size need a pipeline", kReadsPp | kReadsStageLayers,
+     false, [](const Q&, const L& l) { return l.pp == 1 && fixes_stages(l); },
+     [](const Q&, const L&) {
+       return RuleBreach{"--first-stage-layers", "a stage has a fixed size, but pp is 1",
+                         "use pp of 2 or more"};
+     }},
+    {"blocks_for_chunks",
+     "each model chunk has a block; of several chunks a stage, the first may hold the embedding "
+     "alone and the last the head",
+     kReadsChunks | kReadsStageLayers, false,
+     [](const Q& q, const L& l) {
+       if (l.pp == 1) return false;
+       if (!fixes_stages(l)) return q.blocks < l.pp * chunks(l) - (chunks(l) > 1 ? 2 : 0);
+       const auto too_small = [&](std::int64_t layers) { return layers > 0 && layers < chunks(l); };
+       return too_small(l.first_stage_layers) || too_small(l.last_stage_layers) ||
+              blocks_left(q, l) < stages_left(l) * chunks(l) ||
+              (stages_left(l) == 0 && blocks_left(q, l) > 0);
+     },
+     [](const Q& q, const L& l) {
+       if (!fixes_stages(l)) {
+         return RuleBreach{
+             "--pp",
+             fmt::format("{} blocks are too few for {} stages of {} chunk{}", q.blocks, l.pp,
+                         chunks(l), chunks(l) == 1 ? "" : "s"),
+             fmt::format("use --pp {} or less", std::max<std::int64_t>(q.blocks / chunks(l), 1))};
+       }
+       return RuleBreach{"--first-stage-layers",
+                         fmt::format("first stage {} and last stage {} leave {} of {} blocks to {} "
+                                     "stages of {} chunks",
+                                     l.first_stage_layers, l.last_stage_layers, blocks_left(q, l),
+                                     q.blocks, stages_left(l), chunks(l)),
+                         ""};
+     }},
+    {"interleaved_rounds", "interleaving goes round in groups of pp micro-batches",
+     kReadsPp | kReadsVpp | kReadsBatch, false,
+     [](const Q& q, const L& l) { return l.vpp > 1 && microbatches(q, l) % l.pp != 0; },
+     [](const Q& q, const L& l) {
+       return RuleBreach{
+           "--vpp",
+           fmt::format("{} micro-batches are not a multiple of pp {}", microbatches(q, l), l.pp),
+           "use vpp 1, or another batch"};
+     }},
+    {"dualpipe_pairs", "DualPipe feeds both ends: stages and micro-batches are even",
+     kReadsPp | kReadsSchedule | kReadsBatch, false,
+     [](const Q& q, const L& l) {
+       return l.pp > 1 && l.schedule == PipelineSchedule::dualpipe &&
+              (l.pp % 2 != 0 || microbatches(q, l) % 2 != 0);
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--schedule",
+                         fmt::format("dualpipe feeds both ends: {} stages and {} micro-batches are "
+                                     "not both even",
+                                     l.pp, microbatches(q, l)),
+                         "use an even --pp and an even number of micro-batches"};
+     }},
+    {"enough_microbatches",
+     "ZB-H2, ZB-V and DualPipe have micro-batches to fill the pipeline twice",
+     kReadsPp | kReadsSchedule | kReadsBatch, false,
+     [](const Q& q, const L& l) { return l.pp > 1 && microbatches(q, l) < fewest_microbatches(l); },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--schedule",
+                         fmt::format("{} has {} micro-batches on {} stages", name_of(l.schedule),
+                                     microbatches(q, l), l.pp),
+                         fmt::format("needs {} or more", fewest_microbatches(l))};
+     }},
+    {"schedule_without_pp", "one stage has no schedule", kReadsPp | kReadsSchedule, true,
+     [](const Q&, const L& l) { return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b; },
+     nullptr},
+};
+
+}  // namespace
+
+std::span<const LayoutRule> pipeline_rules() { return kRules; }
+
+}  // namespace shardwise

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include "planner/cost/layout_rule_parts.h"
+
+namespace shardwise {
+namespace {
+
+using Q = LayoutQuestion;
+using L = Layout;
+
+bool shards_something(const L& l) { return std::int64_t{l.dp_shard} * l.cp > 1; }
+
+/// The engine can keep gathered weights from forward to backward.
+bool keeps_gathered(const EngineProfile& engine) {
+  return engine.gather == GatherBuffer::copy_out || engine.gather == GatherBuffer::rate_limited;
+}
+
+/// The engine's gradient buffer has the dtype that the layout says.
+bool chooses_gradient_dtype(const Q& q) {
+  return q.engine->gradient_buffer != GradientBuffer::copy_in && q.job->precision != DType::fp32;
+}
+
+/// The engine gathers into a queue, or on request into two persistent buffers (Megatron-FSDP).
+bool chooses_buffers(const EngineProfile& engine) {
+  return engine.gather == GatherBuffer::element_queue &&
+         engine.gradient_buffer == GradientBuffer::unit_queue;
+}
+
+RuleBreach cannot(const Q& q, const char* flag, const char* what) {
+  return {flag, fmt::format("{} cannot {}", q.engine->name, what), ""};
+}
+
+// Each rule: id, text, fields, redundant, when broken, what to say.
+const LayoutRule kRules[] = {
+    {"engine_zero_stage", "the engine has the ZeRO stage", kReadsZeroStage, false,
+     [](const Q& q, const L& l) {
+       return std::ranges::find(q.engine->zero_stages, int{l.zero_stage}) ==
+              q.engine->zero_stages.end();
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--zero-stage",
+                         fmt::format("{} has no ZeRO stage {}", q.engine->name, int{l.zero_stage}),
+                         fmt::format("use {}", fmt::join(q.engine->zero_stages, " or "))};
+     }},
+    {"engine_hybrid", "the engine shards within replicas", kReadsZeroStage | kReadsDp, false,
+     [](const Q& q, const L& l) {
+       return l.zero_stage > 0 && l.dp_replicate > 1 && !q.engine->hybrid;
+     },
+     [](const Q& q, const L&) {
+       RuleBreach breach = cannot(q, "--dp-replicate", "replicate what it shards");
+       breach.hint = "use 1";
+       return breach;
+     }},
+    {"engine_outer", "the engine shards optimizer states over both axes", kReadsOuter, false,
+     [](const Q& q, const L& l) {
+       return l.outer_shards_optimizer && !q.engine->outer_shards_optimizer;
+     },
+     [](const Q& q, const L&) {
+       return cannot(q, "--outer-shards-optimizer", "shard optimizer states over replicas");
+     }},
+    {"outer_is_zero3", "optimizer states over both axes come with ZeRO-3",
+     kReadsOuter | kReadsZeroStage, false,
+     [](const Q&, const L& l) { return l.outer_shards_optimizer && l.zero_stage != 3; },
+     [](const Q&, const L& l) {
+       return RuleBreach{"--outer-shards-optimizer",
+                         fmt::format("needs ZeRO stage 3, not {}", int{l.zero_stage}), ""};
+     }},
+    {"engine_reshard", "the engine can keep weights gathered from forward to backward",
+     kReadsReshard | kReadsZeroStage, false,
+     [](const Q& q, const L& l) {
+       return l.zero_stage == 3 && !l.reshard_after_forward && !keeps_gathered(*q.engine);
+     },
+     [](const Q& q, const L&) {
+       return cannot(q, "--reshard-after-forward", "keep weights gathered until backward");
+     }},
+    {"engine_offload", "the engine offloads optimizer states", kReadsOffloadOptimizer, false,
+     [](const Q& q, const L& l) { return l.offload_optimizer && !q.engine->offload_optimizer; },
+     [](const Q& q, const L&) {
+       return cannot(q, "--offload-optimizer", "keep optimizer states in host memory");
+     }},
+    {"engine_double_buffer", "the engine has double buffers", kReadsDoubleBuffer, false,
+     [](const Q& q, const L& l) { return l.double_buffer && !chooses_buffers(*q.engine); },
+     [](const Q& q, const L&) {
+       return cannot(q, "--double-buffer", "gather into two persistent buffers");
+     }},
+    {"cp_kind_needs_cp", "the kind of context parallelism without cp changes nothing",
+     kReadsCp | kReadsCpKind, true,
+     [](const Q&, const L& l) { return l.cp == 1 && l.cp_kind != ContextParallelKind::ring; },
+     nullptr},
+    {"selective_is_none", "selective recompute of fused attention changes nothing", kReadsRecompute,
+     true,
+     [](const Q& q, const L& l) {
+       return l.recompute == Recompute::selective && q.job->attention == AttentionKernel::flash;
+     },
+     nullptr},
+    {"replicas_without_shards", "without sharding, replicas are data-parallel ranks like others",
+     kReadsZeroStage | kReadsDp, true,
+     [](const Q&, const L& l) { return l.zero_stage == 0 && l.dp_replicate > 1; }, nullptr},
+    {"zero_without_shards", "a ZeRO stage without ranks to share states changes nothing",
+     kReadsZeroStage | kReadsDp | kReadsCp, true,
+     [](const Q& q, const L& l) {
+       return !shards_something(l) && l.zero_stage != std::ranges::min(q.engine->zero_stages);
+     },
+     nullptr},
+    {"outer_without_replicas", "sharding over both axes without replicas changes nothing",
+     kReadsOuter | kReadsDp, true,
+     [](const Q&, const L& l) { return l.outer_shards_optimizer && l.dp_replicate == 1; }, nullptr},
+    {"reshard_without_zero3", "weights that are not sharded are not resharded",
+     kReadsReshard | kReadsZeroStage, true,
+     [](const Q&, const L& l) { return l.zero_stage < 3 && !l.reshard_after_forward; }, nullptr},
+    {"reduce_without_shards", "gradients that are not sharded are reduced once",
+     kReadsReduce | kReadsZeroStage, true,
+     [](const Q&, const L& l) { return l.zero_stage < 2 && !l.reduce_every_microbatch; }, nullptr},
+    {"reduce_of_one", "with one micro-batch each is the last",
+     kReadsReduce | kReadsDpTotal | kReadsMicroBatch, true,
+     [](const Q& q, const L& l) { return !l.reduce_every_microbatch && microbatches(q, l) == 1; },
+     nullptr},
+    {"double_buffer_without_shards", "double buffers of what is not sharded hold nothing",
+     kReadsDoubleBuffer | kReadsZeroStage, true,
+     [](const Q&, const L& l) { return l.double_buffer && l.zero_stage < 2; }, nullptr},
+    {"gradient_dtype_is_fixed", "the engine or the precision fixes the dtype of gradients",
+     kReadsGradients, true,
+     [](const Q& q, const L& l) {
+       const bool fixed = q.job->precision == DType::fp32 || q.engine->fp32_gradients_default;
+       return !chooses_gradient_dtype(q) && l.fp32_gradients != fixed;
+     },
+     nullptr},
+};
+
+}  // namespace
+
+std::span<const LayoutRule> state_rules() { return kRules; }
+
+}  // namespace shardwise

@@ -1,0 +1,107 @@
+#include "planner/cost/stage_buffers.h"
+
+#include <algorithm>
+
+#include "planner/cost/state_bytes.h"
+#include "planner/spec/placement.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+namespace {
+
+/// What is gathered for a layer; frozen weights travel like the others.
+Unit unit_of(const StageMoment& moment) {
+  const LayerParameters& p = moment.layer->parameters;
+  return {p.dense + p.frozen, p.routed};
+}
+
+std::int64_t shard_elements(const Unit& unit, const Layout& layout) {
+  if (unit.routed == 0) {
+    return ceil_div(unit.dense, std::int64_t{layout.dp_shard} * layout.cp);
+  }
+  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  return ceil_div(unit.dense, ranks.dense) + ceil_div(unit.routed, ranks.routed);
+}
+
+/// FSDP2. Forward: the unsharded parameters of this unit, the gather output they were copied from
+/// (kept until the next unit's is waited for) and the next unit's. Backward: the unsharded
+/// parameters and the output gathered for the unit before.
+std::int64_t copied_out(const StageParts& parts, const Layout& layout, const StageMoment& moment,
+                        bool backward) {
+  const Unit unit = unit_of(moment);
+  const std::int64_t own = unit.elements();
+  if (!layout.reshard_after_forward) return parts.dense + parts.routed + parts.frozen + own;
+  if (backward) return own + moment.next.elements();
+  return 2 * own + moment.previous.elements();
+}
+
+}  // namespace
+
+std::int64_t queued_elements(std::int64_t capacity, std::int64_t unit, std::int64_t all) {
+  if (unit == 0) return 0;
+  return std::min(unit * (1 + ceil_div(capacity, unit)), all);
+}
+
+StageBuffers stage_buffers(const StageParts& parts, const StageContext& context) {
+  const EngineProfile& engine = *context.rules->engine;
+  const Layout& layout = *context.layout;
+  const std::int64_t all = parts.dense + parts.routed;
+  const std::int64_t block = parts.largest_block.elements();
+  StageBuffers b;
+  b.whole = layout.zero_stage < 3;
+  b.reduce = engine.reduce_buffer_elements * context.rules->weight_bytes;
+  if (layout.zero_stage >= 2 && engine.gradient_buffer == GradientBuffer::unit_queue) {
+    const std::int64_t elements = layout.double_buffer
+                                      ? 2 * block
+                                      : queued_elements(engine.reduce_queue_elements, block, all);
+    b.reduce += elements * context.rules->reduce_bytes;
+  }
+  if (b.whole) return b;
+  b.root = engine.keeps_root_gathered ? parts.root.elements() : 0;
+  if (layout.double_buffer || engine.gather == GatherBuffer::double_buffer) {
+    b.queue = 2 * block + parts.root.elements();
+  } else if (engine.gather == GatherBuffer::element_queue) {
+    b.queue =
+        queued_elements(engine.gather_queue_elements, block, all + parts.frozen - b.root) + b.root;
+  }
+  return b;
+}
+
+std::int64_t gathered_bytes(const StageBuffers& buffers, const StageParts& parts,
+                            const StageContext& context, const StageMoment& moment, bool backward) {
+  const MemoryRules& rules = *context.rules;
+  const EngineProfile& engine = *rules.engine;
+  const Layout& layout = *context.layout;
+  if (buffers.queue > 0) return buffers.queue * rules.weight_bytes;
+  const bool casts = engine.main_weights == MainWeights::parameter && rules.casts_weights;
+  if (buffers.whole) {
+    // Whole parameters; mixed precision still casts those of the unit that runs.
+    return casts ? unit_of(moment).elements() * rules.weight_bytes : 0;
+  }
+  const Unit unit = unit_of(moment);
+  const std::int64_t cast = casts ? shard_elements(unit, layout) : 0;
+  std::int64_t elements = 0;
+  if (engine.gather == GatherBuffer::copy_out) {
+    elements = copied_out(parts, layout, moment, backward) + cast;
+  } else if (engine.gather == GatherBuffer::rate_limited) {
+    const bool in_root =
+        moment.layer->role == LayerRole::embedding || moment.layer->role == LayerRole::head;
+    elements = (in_root ? 0 : unit.elements() + moment.next.elements()) + buffers.root + cast;
+    // A unit is freed when its gradients arrive: frozen ones wait for the end of backward.
+    if (!layout.reshard_after_forward || parts.frozen > 0) {
+      elements = parts.dense + parts.routed + parts.frozen;
+    }
+  }
+  return elements * rules.weight_bytes;
+}
+
+std::int64_t staging_bytes(const StageBuffers& buffers, const StageContext& context,
+                           const StageMoment& moment) {
+  const MemoryRules& rules = *context.rules;
+  const bool by_unit = context.layout->zero_stage >= 2 && buffers.reduce == 0 &&
+                       rules.engine->gradient_buffer == GradientBuffer::copy_in;
+  // The reduction of the unit before still reads its input.
+  return by_unit ? moment.previous.elements() * rules.reduce_bytes : buffers.reduce;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,174 @@
+#include <algorithm>
+#include <numeric>
+
+#include "planner/cost/memory.h"
+#include "planner/spec/check.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+namespace {
+
+bool is_block(const LayerMemory& layer) {
+  return layer.role != LayerRole::embedding && layer.role != LayerRole::head;
+}
+
+Unit unit_of(const LayerMemory& layer) { return {layer.parameters.dense, layer.parameters.routed}; }
+
+Unit& operator+=(Unit& sum, const Unit& more) {
+  sum.dense += more.dense;
+  sum.routed += more.routed;
+  return sum;
+}
+
+void add_run(StageParts& parts, const LayerMemory& layer, std::int32_t count) {
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    auto& run = parts.run[static_cast<std::size_t>(r)];
+    if (run.layer != &layer) continue;
+    run.count += count;
+    return;
+  }
+  SHARDWISE_CHECK(parts.runs < kMaxStageKinds, "more kinds of layers than a stage may have");
+  parts.run[static_cast<std::size_t>(parts.runs++)] = {&layer, count};
+}
+
+void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t count) {
+  const LayerParameters& p = layer.parameters;
+  parts.dense += p.dense * count;
+  parts.routed += p.routed * count;
+  parts.frozen += p.frozen * count;
+  parts.tensors += p.tensors * count;
+  for (std::int32_t g = 0; g < p.groups; ++g) {
+    const TensorGroup& t = p.group[static_cast<std::size_t>(g)];
+    parts.rows_divisor = std::gcd(parts.rows_divisor, t.rows);
+    parts.tensor_divisor = std::gcd(parts.tensor_divisor, t.rows * t.row_elements);
+  }
+  const Unit own = unit_of(layer);
+  if (!is_block(layer)) {
+    parts.root += own;
+  } else if (own.elements() > parts.largest_block.elements()) {
+    parts.largest_block = own;
+  }
+}
+
+/// The token table of another stage, which a tied head or MTP needs here too.
+void add_copied_table(StageParts& parts, const LayerMemory& embedding) {
+  parts.copied = embedding.parameters.vocabulary;
+  parts.dense += parts.copied;
+  parts.root.dense += parts.copied;
+  parts.tensors += 1;
+}
+
+/// Buffers and flags that are there once however many layers want them.
+void add_residents(StageParts& parts, const LayerMemory& layer) {
+  parts.framework_gemm = parts.framework_gemm || layer.framework_gemm;
+  parts.engine_gemm = parts.engine_gemm || layer.engine_gemm;
+  parts.grouped_gemm = parts.grouped_gemm || layer.grouped_gemm;
+}
+
+bool seen_before(const StageParts& parts, std::int32_t run, const MatrixShape& shape) {
+  for (std::int32_t r = 0; r < run; ++r) {
+    const LayerMemory& layer = *parts.run[static_cast<std::size_t>(r)].layer;
+    for (std::int32_t i = 0; i < layer.shapes; ++i) {
+      if (layer.shape[static_cast<std::size_t>(i)] == shape) return true;
+    }
+  }
+  return false;
+}
+
+void finish_residents(StageParts& parts) {
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const LayerMemory& layer = *parts.run[static_cast<std::size_t>(r)].layer;
+    parts.tables = std::max(parts.tables, layer.tables);
+    parts.gather_buffer = std::max(parts.gather_buffer, layer.gather_buffer);
+    for (std::int32_t i = 0; i < layer.shapes; ++i) {
+      const MatrixShape& shape = layer.shape[static_cast<std::size_t>(i)];
+      if (!seen_before(parts, r, shape)) parts.placeholders += shape.rows * shape.columns;
+    }
+  }
+}
+
+/// Bytes that `count` layers of a kind save, of which recompute takes every n-th, the first
+/// included.
+std::int64_t saved_by(const LayerMemory& layer, std::int64_t count) {
+  const std::int64_t again = ceil_div(count, layer.recompute_interval);
+  return again * layer.saved + (count - again) * layer.saved_whole;
+}
+
+/// The last layer of a kind in a chunk: those before it have saved less.
+void add_moment(StageParts& parts, const StageMoment& moment) {
+  for (std::int32_t i = 0; i < parts.moments; ++i) {
+    StageMoment& each = parts.moment[static_cast<std::size_t>(i)];
+    if (each.layer != moment.layer) continue;
+    if (moment.saved_before > each.saved_before) each = moment;
+    return;
+  }
+  SHARDWISE_CHECK(parts.moments < kMaxStageKinds, "more kinds of layers than a stage may have");
+  parts.moment[static_cast<std::size_t>(parts.moments++)] = moment;
+}
+
+void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
+                 const StageLayers& layers) {
+  const auto layer_of = [&](const StageRun& run) -> const LayerMemory& {
+    return by_kind[static_cast<std::size_t>(run.kind)];
+  };
+  std::int64_t saved = 0;
+  Unit done;
+  for (std::size_t r = 0; r < layers.runs.size(); ++r) {
+    const StageRun& run = layers.runs[r];
+    const LayerMemory& layer = layer_of(run);
+    const bool first_of_chunk = r == 0 || layers.runs[r - 1].chunk != run.chunk;
+    const bool last_of_chunk = r + 1 == layers.runs.size() || layers.runs[r + 1].chunk != run.chunk;
+    if (first_of_chunk) saved = 0;
+    const std::int64_t of_run = saved_by(layer, run.layers);
+    const bool whole = layer.recompute_interval > 1 && run.layers % layer.recompute_interval != 1;
+    const std::int64_t of_last = whole ? layer.saved_whole : layer.saved;
+    saved += of_run - of_last;
+    const Unit own = unit_of(layer);
+    done += {own.dense * run.layers, own.routed * run.layers};
+
+    StageMoment moment;
+    moment.layer = &layer;
+    moment.whole = whole;
+    moment.saved_before = saved;
+    if (run.layers > 1) {
+      moment.next = own;
+    } else if (!first_of_chunk) {
+      moment.next = unit_of(layer_of(layers.runs[r - 1]));
+    }
+    if (!last_of_chunk) moment.previous = unit_of(layer_of(layers.runs[r + 1]));
+    moment.ready = {parts.dense - done.dense, parts.routed - done.routed};
+    add_moment(parts, moment);
+    saved += of_last;
+    const bool head = layer.role == LayerRole::head;
+    (head ? parts.saved_by_head : parts.saved) += of_run;
+    parts.largest_saved = std::max(parts.largest_saved, of_last);
+    parts.routed_saved += layer.routed_saved * run.layers;
+  }
+}
+
+}  // namespace
+
+StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
+                       const StageLayers& layers) {
+  StageParts parts;
+  for (const StageRun& run : layers.runs) {
+    const LayerMemory& layer = by_kind[static_cast<std::size_t>(run.kind)];
+    add_run(parts, layer, run.layers);
+    add_parameters(parts, layer, run.layers);
+    add_residents(parts, layer);
+    parts.boundary = std::max(parts.boundary, layer.input);
+  }
+  if (layers.copies_embedding) {
+    for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+      if (model.kinds[kind].role == LayerRole::embedding) {
+        add_copied_table(parts, by_kind[kind]);
+        break;
+      }
+    }
+  }
+  finish_residents(parts);
+  add_moments(parts, by_kind, layers);
+  return parts;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/cost/layer_memory.h"
+#include "planner/cost/layer_time.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stages.h"
+#include "planner/spec/mesh.h"
+
+namespace shardwise {
+
+/// Equal layers of a stage, each a unit of gathering and reduction.
+struct UnitTime {
+  Seconds forward;   // of one micro-batch: compute and communication that stops it
+  Seconds backward;  // recompute included
+  Unit elements;     // trained, on this rank
+  std::int32_t count = 0;
+};
+inline constexpr int kMaxUnitKinds = 8;
+
+/// What one micro-batch costs on one pipeline stage, all its model chunks together.
+struct StageTime {
+  PassTime forward;
+  PassTime backward;
+  PassTime recompute;
+  Seconds weight_gradient;
+  Unit elements;                // trained, on this rank
+  std::int64_t replicated = 0;  // of these, elements that every tp rank has whole
+  std::int64_t tensors = 0;
+  std::int64_t saved = 0;  // bytes of activations kept to backward
+  std::int32_t kinds = 0;
+  std::array<UnitTime, kMaxUnitKinds> units{};  // in forward order of their first layer
+
+  Seconds backward_stream() const { return backward.stream() + recompute.stream(); }
+  Seconds stream() const { return forward.stream() + backward_stream(); }
+};
+
+/// Stages that hold equally many layers of each kind, one after the other.
+struct StageMix {
+  struct Share {
+    std::int32_t kind = 0;  // index into ModelSpec::kinds
+    std::int32_t layers = 0;
+    friend bool operator==(const Share&, const Share&) = default;
+  };
+  std::vector<Share> shares;  // in forward order of their first layer
+  std::int32_t first = 0;     // stage
+  std::int32_t stages = 0;
+  bool copies_embedding = false;
+};
+std::vector<StageMix> stage_mixes(std::span<const StageLayers> stages);
+
+/// A pipeline for one micro-batch. Everything that does not depend on data parallelism, on the
+/// number of micro-batches or on the ZeRO stage; the search makes one for many layouts.
+struct StageTimes {
+  StageTime slowest;  // most stream time; sets the pace
+  StageTime first;    // stage 0: last to end its backward passes
+  std::int32_t slowest_stage = 0;
+  Seconds all_forward;  // stream time of one micro-batch through all stages
+  Seconds all_backward;
+  Unit most_elements;  // of any stage
+  Unit most_later;     // of any stage but the first
+  std::int64_t most_tensors = 0;
+  std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none
+  std::int64_t hop_bytes = 0;      // activation handed from a stage to the next
+  Seconds hop;                     // one such message
+};
+
+/// Everything but the message. \param times, memories  by kind, for the same model and layout
+StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
+                      std::span<const LayerTime> times, std::span<const LayerMemory> memories,
+                      std::span<const StageMix> mixes);
+
+/// The activation that one micro-batch sends from a stage to the next, over `group` (of kind pp).
+struct StageHop {
+  std::int64_t bytes = 0;
+  Seconds time;
+};
+StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
+                   const Layout& layout, const GroupShape& group);
+
+/// Both together.
+StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
+                       const Layout& layout, std::span<const LayerTime> times,
+                       std::span<const LayerMemory> memories, std::span<const StageLayers> stages);
+
+}  // namespace shardwise

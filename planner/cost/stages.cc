@@ -1,0 +1,144 @@
+#include "planner/cost/stages.h"
+
+#include <algorithm>
+
+#include "planner/spec/check.h"
+
+namespace shardwise {
+namespace {
+
+bool is_v_shaped(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe;
+}
+
+bool is_block(LayerRole role) {
+  return role == LayerRole::block || role == LayerRole::encoder_block;
+}
+
+/// Spreads `blocks` over `chunks`; the remainder goes to the middle, away from embedding and head.
+std::vector<std::int64_t> spread(std::int64_t blocks, std::int64_t chunks) {
+  std::vector<std::int64_t> sizes(static_cast<std::size_t>(chunks),
+                                  chunks > 0 ? blocks / chunks : 0);
+  if (chunks == 0) return sizes;
+  const std::int64_t extra = blocks % chunks;
+  const std::int64_t first = (chunks - extra) / 2;
+  for (std::int64_t i = 0; i < extra; ++i) ++sizes[static_cast<std::size_t>(first + i)];
+  return sizes;
+}
+
+/// Blocks of each model chunk, in the order of the model.
+std::vector<std::int64_t> chunk_sizes(std::int64_t blocks, const Layout& layout) {
+  const std::int64_t chunks_each = is_v_shaped(layout.schedule) ? 2 : layout.vpp;
+  const std::int64_t chunks = layout.pp * chunks_each;
+  const bool fixed = layout.first_stage_layers > 0 || layout.last_stage_layers > 0;
+  if (!fixed || layout.pp == 1) return spread(blocks, chunks);
+
+  const std::int64_t first = layout.first_stage_layers;
+  const std::int64_t last = layout.last_stage_layers;
+  const std::int64_t stages_left = layout.pp - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
+  const auto head = spread(first, first > 0 ? chunks_each : 0);
+  const auto tail = spread(last, last > 0 ? chunks_each : 0);
+  const auto middle = spread(blocks - first - last, stages_left * chunks_each);
+  std::vector<std::int64_t> sizes;
+  std::size_t taken = 0;
+  for (std::int64_t c = 0; c < chunks_each; ++c) {
+    if (first > 0) sizes.push_back(head[static_cast<std::size_t>(c)]);
+    for (std::int64_t s = 0; s < stages_left; ++s) sizes.push_back(middle[taken++]);
+    if (last > 0) sizes.push_back(tail[static_cast<std::size_t>(c)]);
+  }
+  return sizes;
+}
+
+void append(StageLayers& stage, int kind, std::int32_t chunk) {
+  if (!stage.runs.empty() && stage.runs.back().kind == kind && stage.runs.back().chunk == chunk) {
+    ++stage.runs.back().layers;
+  } else {
+    stage.runs.push_back({kind, 1, chunk});
+  }
+}
+
+}  // namespace
+
+std::int32_t StageLayers::layers_of(std::int32_t kind) const {
+  std::int32_t sum = 0;
+  for (const StageRun& run : runs) sum += run.kind == kind ? run.layers : 0;
+  return sum;
+}
+
+std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout) {
+  std::int64_t blocks = 0;
+  for (const int kind : model.layers) {
+    blocks += is_block(model.kinds[static_cast<std::size_t>(kind)].role) ? 1 : 0;
+  }
+  const std::vector<std::int64_t> sizes = chunk_sizes(blocks, layout);
+  const auto chunks = static_cast<std::int64_t>(sizes.size());
+
+  // Where the model's chunk c lives: stage and position on it.
+  const auto stage_of = [&](std::int64_t c) {
+    const std::int64_t s = c % layout.pp;
+    const bool returning = is_v_shaped(layout.schedule) && c >= layout.pp;
+    return static_cast<std::size_t>(returning ? layout.pp - 1 - s : s);
+  };
+
+  std::vector<StageLayers> stages(static_cast<std::size_t>(layout.pp));
+  bool mtp = false;
+  std::int64_t chunk = 0;
+  std::int64_t left = sizes.front();
+  for (const int kind : model.layers) {
+    const LayerRole role = model.kinds[static_cast<std::size_t>(kind)].role;
+    if (role == LayerRole::embedding) {
+      StageLayers& first = stages[stage_of(0)];
+      append(first, kind, 0);
+      first.has_embedding = true;
+      continue;
+    }
+    if (role == LayerRole::head || role == LayerRole::mtp) {
+      StageLayers& last = stages[stage_of(chunks - 1)];
+      append(last, kind, static_cast<std::int32_t>((chunks - 1) / layout.pp));
+      last.has_head = true;
+      mtp = mtp || role == LayerRole::mtp;
+      last.blocks += role == LayerRole::mtp ? 1 : 0;
+      continue;
+    }
+    while (left == 0 && chunk + 1 < chunks) left = sizes[static_cast<std::size_t>(++chunk)];
+    SHARDWISE_CHECK(left > 0, model.name);
+    StageLayers& stage = stages[stage_of(chunk)];
+    append(stage, kind, static_cast<std::int32_t>(chunk / layout.pp));
+    ++stage.blocks;
+    --left;
+  }
+  for (StageLayers& stage : stages) {
+    stage.copies_embedding =
+        stage.has_head && !stage.has_embedding && (model.tie_word_embeddings || mtp);
+  }
+  return stages;
+}
+
+InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
+                                 std::int64_t num_microbatches) {
+  const std::int64_t pp = layout.pp;
+  const std::int64_t behind = pp - 1 - stage;  // stages between this one and the loss
+  const std::int64_t all = num_microbatches;
+  if (pp == 1) return {1, 1};
+  switch (layout.schedule) {
+    case PipelineSchedule::one_f_one_b:
+      if (layout.vpp > 1) {
+        const std::int64_t chunks = layout.vpp;
+        return {std::min(all * chunks, 2 * behind + (chunks - 1) * pp + 1), chunks};
+      }
+      return {std::min(all, behind + 1), 1};
+    case PipelineSchedule::gpipe:
+      return {all, 1};
+    case PipelineSchedule::zb_h1:
+      return {std::min(all, behind + 1), 1};
+    case PipelineSchedule::zb_h2:
+      return {std::min(all, 2 * behind + 1), 1};
+    case PipelineSchedule::zb_v:
+      return {std::min(2 * all, 2 * pp), 2};
+    case PipelineSchedule::dualpipe:
+      return {std::min(2 * all, 2 * (pp + 1)), 2};
+  }
+  return {1, 1};
+}
+
+}  // namespace shardwise

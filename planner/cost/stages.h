@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+
+namespace shardwise {
+
+/// Layers of one kind that run one after the other on a pipeline stage.
+struct StageRun {
+  std::int32_t kind = 0;  // index into ModelSpec::kinds
+  std::int32_t layers = 0;
+  std::int32_t chunk = 0;  // of the stage's vpp model chunks
+  friend bool operator==(const StageRun&, const StageRun&) = default;
+};
+
+/// What a pipeline stage holds, in forward order: chunk by chunk, kind by kind.
+struct StageLayers {
+  std::vector<StageRun> runs;
+  std::int32_t blocks = 0;        // transformer blocks, encoder and MTP included
+  bool has_embedding = false;     // owns the token table
+  bool has_head = false;          // owns the head and computes the loss
+  bool copies_embedding = false;  // also holds the token table of another stage: tied head, MTP
+
+  std::int32_t layers_of(std::int32_t kind) const;
+};
+
+/// Cuts the model into pp stages of vpp chunks.
+///
+/// The embedding joins the first chunk; head and multi-token prediction join the last. Blocks are
+/// spread evenly; when they do not divide, chunks away from both ends get one more, because the
+/// ends also hold the embedding and the head. `first_stage_layers` and `last_stage_layers` of the
+/// layout fix those stages and leave the rest to the others. Chunk c of stage s is the (c * pp +
+/// s)-th of the model; under the V-shaped schedules (zb_v, dualpipe) a stage holds chunks s and 2
+/// pp - 1 - s. Of several chunks a stage, the first of the model may hold the embedding alone and
+/// the last the head (Megatron's --account-for-embedding-in-pipeline-split). \pre every other chunk
+/// gets at least one block, or pp == vpp == 1
+std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout);
+
+/// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
+/// is cut into on that stage: 1F1B min(m, pp - stage), interleaved 2 (pp - stage - 1) + (vpp - 1)
+/// pp
+/// + 1 of vpp chunks (Korthikanti et al., arXiv:2205.05198, section 4.2.3), GPipe all m, ZB-H1 as
+/// 1F1B, ZB-H2 2 (pp - stage) - 1, ZB-V and DualPipe see docs/memory.md.
+struct InFlight {
+  std::int64_t held = 1;
+  std::int64_t chunks = 1;
+};
+InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
+                                 std::int64_t num_microbatches);
+
+}  // namespace shardwise

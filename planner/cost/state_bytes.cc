@@ -1,0 +1,160 @@
+#include "planner/cost/state_bytes.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "planner/spec/units.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t kMainBytes = 4;  // an fp32 gradient
+
+/// Ranks that share a dense state, where the placement shards at all.
+std::int64_t dense_ranks(const Layout& layout, Placement placement) {
+  const bool both = placement == Placement::shard_both;
+  return std::int64_t{layout.dp_shard} * layout.cp * (both ? layout.dp_replicate : 1);
+}
+
+/// Elements of one rank when every unit (or tensor) is padded on its own.
+Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, ShardRanks ranks) {
+  Unit sum;
+  sum.dense = ceil_div(parts.copied, ranks.dense);
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const auto& run = parts.run[static_cast<std::size_t>(r)];
+    const LayerParameters& p = run.layer->parameters;
+    Unit one;
+    switch (engine.padding) {
+      case ShardPadding::bucket:
+      case ShardPadding::flat:
+        one = {ceil_div(p.dense, ranks.dense), ceil_div(p.routed, ranks.routed)};
+        break;
+      case ShardPadding::unit:
+        one = {round_up(p.dense, ranks.dense * p.chunk_lcm) / ranks.dense,
+               round_up(p.routed, ranks.routed * p.chunk_lcm) / ranks.routed};
+        break;
+      case ShardPadding::row:
+      case ShardPadding::tensor:
+        for (std::int32_t g = 0; g < p.groups; ++g) {
+          const TensorGroup& t = p.group[static_cast<std::size_t>(g)];
+          const std::int64_t ways = t.routed ? ranks.routed : ranks.dense;
+          const std::int64_t each = engine.padding == ShardPadding::row
+                                        ? ceil_div(t.rows, ways) * t.row_elements
+                                        : ceil_div(t.rows * t.row_elements, ways);
+          (t.routed ? one.routed : one.dense) += each * t.count;
+        }
+        break;
+    }
+    sum.dense += one.dense * run.count;
+    sum.routed += one.routed * run.count;
+  }
+  return sum;
+}
+
+/// std::lcm, which is slow, for numbers of which one divides the other, as a rule.
+std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
+  if (a % b == 0) return a;
+  return b % a == 0 ? b : std::lcm(a, b);
+}
+
+/// Elements of one rank when every bucket is padded at its end. Buckets end with a tensor, so a
+/// bucket lacks at most `step` less the greatest common divisor of `step` and all tensors' sizes.
+std::int64_t sharded_by_bucket(std::int64_t elements, std::int64_t tensor_divisor,
+                               std::int64_t ranks, const EngineProfile& engine, bool overlap) {
+  if (elements == 0) return 0;
+  const std::int64_t step = common_multiple(ranks, engine.pad_multiple);
+  if (tensor_divisor % step == 0) return elements / ranks;
+  const std::int64_t limit =
+      std::max(engine.bucket_elements, engine.bucket_elements_per_rank * ranks);
+  const std::int64_t buckets = overlap && limit > 0 ? ceil_div(elements, limit) : 1;
+  const std::int64_t lacking = step - std::gcd(step, tensor_divisor);
+  return round_up(elements + (buckets - 1) * lacking, step) / ranks;
+}
+
+}  // namespace
+
+std::int64_t model_state_bytes(std::int64_t elements, const StateWidths& widths,
+                               const StatePlacement& placement, std::int64_t dp_shard,
+                               std::int64_t dp_replicate) {
+  const auto share = [&](Placement p) {
+    return ceil_div(elements, shards(p, dp_shard, dp_replicate));
+  };
+  return share(placement.parameters) * widths.parameter +
+         share(placement.gradients) * widths.gradient +
+         share(placement.optimizer) * widths.optimizer;
+}
+
+ShardRanks shard_ranks(const Layout& layout, Placement placement) {
+  if (placement == Placement::replicate) return {1, 1};
+  const bool both = placement == Placement::shard_both;
+  const std::int64_t dense = dense_ranks(layout, placement);
+  const std::int64_t edp = std::max<std::int64_t>(layout.edp(), 1);
+  const std::int64_t outer =
+      !both && edp % layout.dp_replicate == 0 ? std::int64_t{layout.dp_replicate} : 1;
+  return {dense, edp / outer};
+}
+
+Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
+                     Placement placement) {
+  if (placement == Placement::replicate) return {parts.dense, parts.routed};
+  const ShardRanks ranks = parts.routed == 0 ? ShardRanks{dense_ranks(layout, placement), 1}
+                                             : shard_ranks(layout, placement);
+  if (engine.padding == ShardPadding::bucket) {
+    return {sharded_by_bucket(parts.dense, parts.tensor_divisor, ranks.dense, engine,
+                              layout.overlap_grad_reduce),
+            sharded_by_bucket(parts.routed, parts.tensor_divisor, ranks.routed, engine,
+                              layout.overlap_grad_reduce)};
+  }
+  const bool divides = engine.padding != ShardPadding::unit && parts.rows_divisor > 0 &&
+                       parts.rows_divisor % ranks.dense == 0 &&
+                       parts.rows_divisor % ranks.routed == 0;
+  if (divides) return {parts.dense / ranks.dense, parts.routed / ranks.routed};
+  return sharded_by_unit(parts, engine, ranks);
+}
+
+StageStates stage_states(const StageParts& parts, const StageContext& context) {
+  const MemoryRules& rules = *context.rules;
+  const EngineProfile& engine = *rules.engine;
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const auto placed = [&](Placement p) {
+    return placed_elements(parts, engine, layout, p).elements();
+  };
+  const std::int64_t parameters = placed(placement.parameters);
+  const std::int64_t gradients =
+      placement.gradients == placement.parameters ? parameters : placed(placement.gradients);
+  const std::int64_t optimizer =
+      placement.optimizer == placement.parameters ? parameters : placed(placement.optimizer);
+
+  StageStates s;
+  const bool in_parameters = engine.main_weights == MainWeights::parameter;
+  const bool offloads = layout.offload_optimizer;
+  const std::int64_t frozen_ways = shard_ranks(layout, placement.parameters).dense;
+  s.weights = ceil_div(parts.frozen, frozen_ways) * rules.weight_bytes;
+  if (in_parameters) {
+    s.main_weights = parameters * rules.parameter_bytes;
+  } else {
+    s.weights += parameters * rules.weight_bytes;
+    s.main_weights = offloads ? 0 : optimizer * rules.main_bytes;
+  }
+
+  std::int64_t gradient_bytes = rules.weight_bytes;
+  if (engine.gradient_buffer == GradientBuffer::copy_in) {
+    if (in_parameters) gradient_bytes = rules.parameter_bytes;
+    const bool on_host = offloads && engine.offloads_gradients;
+    s.late_gradients = on_host ? 0 : gradients * gradient_bytes;
+  } else {
+    if (layout.fp32_gradients) gradient_bytes = std::max(gradient_bytes, kMainBytes);
+    s.gradients = gradients * gradient_bytes;
+  }
+  if (engine.flattens_gradients) s.flat_gradients = gradients * gradient_bytes;
+  if (offloads) return s;
+  s.moments = optimizer * rules.moment_bytes;
+  s.step_scratch = optimizer * engine.optimizer_scratch_bytes;
+  if (engine.casts_gradients_for_optimizer && rules.main_bytes > gradient_bytes) {
+    s.cast_gradients = optimizer * rules.main_bytes;
+  }
+  return s;
+}
+
+}  // namespace shardwise

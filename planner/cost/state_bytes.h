@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/cost/memory.h"
+#include "planner/spec/placement.h"
+
+namespace shardwise {
+
+/// Bytes an element of each kind of state takes.
+struct StateWidths {
+  std::int64_t parameter = 2;
+  std::int64_t gradient = 2;
+  std::int64_t optimizer = 12;  // main weights and moments
+};
+/// The law alone: bytes that the largest shard of `elements` takes, no padding, no buffers.
+/// Source: Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 3 and figure 1.
+std::int64_t model_state_bytes(std::int64_t elements, const StateWidths& widths,
+                               const StatePlacement& placement, std::int64_t dp_shard,
+                               std::int64_t dp_replicate);
+
+/// Ranks that share dense and routed states: each divides its elements where a placement shards.
+struct ShardRanks {
+  std::int64_t dense = 1;
+  std::int64_t routed = 1;
+};
+/// dp_shard x cp for dense parameters (context-parallel ranks hold the same weights, so they share
+/// states too), the inner part of edp for routed experts; shard_both multiplies by dp_replicate.
+ShardRanks shard_ranks(const Layout& layout, Placement placement);
+
+/// Trained elements of a stage that one rank holds of a state, padded as the engine pads.
+/// Source: docs/memory.md, padding.
+Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
+                     Placement placement);
+
+/// Bytes of the states of one stage on one rank.
+struct StageStates {
+  std::int64_t weights = 0;
+  std::int64_t main_weights = 0;
+  std::int64_t gradients = 0;       // a buffer there from the start
+  std::int64_t late_gradients = 0;  // made in backward, freed when the step is done
+  std::int64_t moments = 0;
+  std::int64_t cast_gradients = 0;  // main-dtype copies for the optimizer
+  std::int64_t flat_gradients = 0;  // copy made for the reduction
+  std::int64_t step_scratch = 0;    // temporaries of the optimizer step
+};
+StageStates stage_states(const StageParts& parts, const StageContext& context);
+
+}  // namespace shardwise

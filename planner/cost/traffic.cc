@@ -1,0 +1,96 @@
+#include "planner/cost/traffic.h"
+
+namespace shardwise {
+namespace {
+
+constexpr double kFp32 = 4;
+
+Traffic norm_traffic(const OperationSpec& op, Kernels kernels, double b) {
+  // One pass forward; one backward, with a small reduction for the gain.
+  Traffic t{2 * b, 3 * b, 1, 2};
+  if (kernels == Kernels::eager && op.rms) {
+    // Composite: to fp32, square, mean, scale, back, times gain. Backward visits each again.
+    t.forward = (b + kFp32) + 2 * kFp32 + kFp32 + 2 * kFp32 + (kFp32 + b) + 2 * b;
+    t.backward = 2 * t.forward;
+    t.forward_kernels = 6;
+    t.backward_kernels = 10;
+  } else if (kernels == Kernels::eager) {
+    t.backward = 5 * b;  // the gains' gradient reads input and output gradient once more
+  }
+  return t;
+}
+
+Traffic activation_traffic(const OperationSpec& op, Kernels kernels, double b) {
+  if (!op.gated) return {2 * b, 3 * b, 1, 1};
+  if (kernels != Kernels::eager) return {3 * b, 5 * b, 1, 1};
+  // silu, then the product; the product's two gradients, then silu's.
+  return {5 * b, 9 * b, 2, 3};
+}
+
+Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
+  switch (job.loss) {
+    case LossKernel::materialised:
+      // Cast to fp32, log-softmax, pick; its gradient, cast back. torch.compile joins the casts.
+      if (kernels == Kernels::compiled) return {2 * b + kFp32, kFp32 + b, 2, 1};
+      return {(b + kFp32) + 2 * kFp32, 2 * kFp32 + (kFp32 + b), 4, 3};
+    case LossKernel::fused:
+      return {2 * b + b, 2 * b, 2, 1};  // largest, sum; gradient in place
+    case LossKernel::fused_fp32:
+      // A copy in fp32; largest and sum read it, the gradient is written over it and cast back.
+      return {(b + kFp32) + 2 * kFp32, 2 * kFp32 + (kFp32 + b), 3, 2};
+    case LossKernel::chunked:
+      return {2 * b + b, 0, 4, 1};  // gradient in the same pass
+  }
+  return {};
+}
+
+}  // namespace
+
+Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels, double bytes) {
+  const double b = bytes;
+  const bool eager = kernels == Kernels::eager;
+  switch (op.kind) {
+    case OpKind::norm:
+      return norm_traffic(op, kernels, b);
+    case OpKind::activation:
+      return activation_traffic(op, kernels, b);
+    case OpKind::rope:
+      // Eager: two products, the rotation, the sum, for queries and for keys.
+      return eager ? Traffic{8 * b, 8 * b, 8, 8} : Traffic{2 * b, 2 * b, 2, 2};
+    case OpKind::residual: {
+      // Backward: the gradients of the two branches are added. torch.compile joins the addition
+      // with the norm that follows, which then reads nothing again.
+      Traffic t =
+          kernels == Kernels::compiled ? Traffic{2 * b, 2 * b, 0, 0} : Traffic{3 * b, 3 * b, 1, 1};
+      if (job.dropout > 0) {
+        t.forward += eager ? 2 * b + 1 : 1;
+        t.backward += b + 1;
+        t.forward_kernels += eager ? 1 : 0;
+      }
+      return t;
+    }
+    case OpKind::embedding:
+      return {2 * b, 3 * b, 1, 3};
+    case OpKind::router:
+      // Scores, choice, counts and offsets over few elements: kernels, not bytes.
+      return {6 * kFp32, 6 * kFp32, eager ? 12 : 6, eager ? 12 : 4};
+    case OpKind::dispatch:
+      return {2 * b, 2 * b, 2, 2};
+    case OpKind::combine:
+      return {2 * b, 3 * b, 2, 3};
+    case OpKind::loss:
+      return loss_traffic(job, kernels, b);
+    case OpKind::gemm:
+    case OpKind::attention:
+      return {0, 0, 0, 0};
+  }
+  return {};
+}
+
+double cast_traffic(DType precision) {
+  const int bits = bits_of(precision);
+  if (bits > 8) return 0;
+  return 2 + 2 * bits / 8.0;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,30 @@
+#include "planner/engines/engines.h"
+
+#include <array>
+
+namespace shardwise {
+namespace {
+
+const std::vector<EngineProfile>& all_engines() {
+  static const std::vector<EngineProfile> engines = {
+      megatron_ddp(), megatron_fsdp(),      fsdp2(),     fsdp2_in_megatron(), fsdp1(),
+      deepspeed(),    megatron_deepspeed(), internevo(), shardwise_engine()};
+  return engines;
+}
+
+}  // namespace
+
+std::vector<std::string> engine_names() {
+  std::vector<std::string> names;
+  for (const EngineProfile& engine : all_engines()) names.push_back(engine.name);
+  return names;
+}
+
+const EngineProfile* find_engine(std::string_view name) {
+  for (const EngineProfile& engine : all_engines()) {
+    if (engine.name == name) return &engine;
+  }
+  return nullptr;
+}
+
+}  // namespace shardwise

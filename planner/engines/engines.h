@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/engine_profile.h"
+
+namespace shardwise {
+
+/// Megatron-Core's DistributedDataParallel, with the distributed optimizer from ZeRO-1.
+EngineProfile megatron_ddp();
+/// Megatron-FSDP: all four zero_dp_strategy, HSDP and HFSDP, its quirks included.
+EngineProfile megatron_fsdp();
+/// PyTorch's fully_shard as torchtitan uses it: fp32 sharded parameters, bf16 compute.
+EngineProfile fsdp2();
+/// Megatron-Core's --use-torch-fsdp2: bf16 sharded parameters and separate fp32 main weights.
+EngineProfile fsdp2_in_megatron();
+/// PyTorch's FullyShardedDataParallel: FULL_SHARD is ZeRO stage 3, SHARD_GRAD_OP the same without
+/// reshard_after_forward, NO_SHARD stage 0, HYBRID_SHARD dp_replicate > 1.
+EngineProfile fsdp1();
+/// DeepSpeed ZeRO 0 to 3 with its default configuration.
+EngineProfile deepspeed();
+/// Megatron-DeepSpeed of 2021 with DeepSpeed's first ZeRO-1.
+EngineProfile megatron_deepspeed();
+/// InternLM's InternEvo: HybridZeroOptimizer (ZeRO-1) or PyTorch FSDP1 under its own optimizer.
+EngineProfile internevo();
+/// Our executor: a planned arena.
+EngineProfile shardwise_engine();
+
+/// Names of all profiles, in the order people read them.
+std::vector<std::string> engine_names();
+/// The profile of that name, or nullptr.
+const EngineProfile* find_engine(std::string_view name);
+
+}  // namespace shardwise

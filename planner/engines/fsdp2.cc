@@ -1,0 +1,30 @@
+#include "planner/engines/engines.h"
+
+namespace shardwise {
+
+EngineProfile fsdp2() {
+  EngineProfile e;
+  e.name = "fsdp2";
+  e.label = "PyTorch FSDP2 (fully_shard)";
+  e.zero_stages = {3};
+  e.hybrid = true;
+  e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_v,
+                 PipelineSchedule::dualpipe};
+  e.main_weights = MainWeights::parameter;
+  e.gather = GatherBuffer::copy_out;
+  e.gradient_buffer = GradientBuffer::copy_in;
+  e.padding = ShardPadding::row;
+  e.kernels = Kernels::eager;
+  e.reduce_dtype = DType::fp32;
+  e.gathers_ahead = 1;
+  e.all_gather_shares_communicator = true;
+  e.sources = {
+      "pytorch/pytorch:torch/distributed/pipelining/schedules.py (1F1B, GPipe, ZBV, DualPipeV)",
+      "pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py",
+      "pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
+      "pytorch/torchtitan@b5bcd76c:docs/fsdp.md",
+  };
+  return e;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,30 @@
+#include "planner/engines/engines.h"
+
+namespace shardwise {
+
+EngineProfile shardwise_engine() {
+  EngineProfile e;
+  e.name = "shardwise";
+  e.label = "Shardwise executor";
+  e.zero_stages = {0, 1, 2, 3};
+  e.hybrid = true;
+  e.outer_shards_optimizer = true;
+  e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
+                 PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2,
+                 PipelineSchedule::zb_v,        PipelineSchedule::dualpipe};
+  e.main_weights = MainWeights::separate;
+  e.gather = GatherBuffer::double_buffer;
+  e.gradient_buffer = GradientBuffer::unit_queue;
+  e.padding = ShardPadding::flat;
+  e.kernels = Kernels::planned;
+  e.reduce_dtype = DType::fp32;
+  e.gathers_ahead = 1;
+  e.reduce_queue_elements = 0;  // one unit is reduced while the next is computed
+  e.allocator = AllocatorKind::arena;
+  e.lazy_moments = false;  // everything is placed before the first step
+  e.all_gather_shares_communicator = false;
+  e.sources = {"this project: executor/"};
+  return e;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,48 @@
+#include "planner/model/families.h"
+
+namespace shardwise {
+
+TransformerConfig read_bert(ConfigFile& file) {
+  TransformerConfig c;
+  c.hidden_size = file.size("hidden_size", {"hidden_size"}, 768);
+  c.num_hidden_layers = file.size("num_hidden_layers", {"num_hidden_layers"}, 12, kMaxLayers);
+  c.num_attention_heads = file.size("num_attention_heads", {"num_attention_heads"}, 12, kMaxHeads);
+  c.intermediate_size = file.size("intermediate_size", {"intermediate_size"}, 3072);
+  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 30522);
+  c.type_vocab_size = file.size("type_vocab_size", {"type_vocab_size"}, 2);
+  c.max_position_embeddings =
+      file.size("max_position_embeddings", {"max_position_embeddings"}, 512);
+  c.tie_word_embeddings = file.flag("tie_word_embeddings", true);
+  c.activation = file.activation({"hidden_act"}, Activation::gelu);
+
+  c.causal = false;
+  c.norm = NormKind::layernorm;
+  c.norm_placement = NormPlacement::after;
+  c.norm_bias = c.qkv_bias = c.attention_output_bias = c.mlp_bias = true;
+  c.embedding_norm = true;
+  c.final_norm = false;
+  c.gated_mlp = false;
+  c.position_embedding = PositionEmbedding::learned;
+  // What BERT is trained with, and what its checkpoints hold (BertForPreTraining).
+  c.pretraining_heads = true;
+
+  c.names.token_embedding = "bert.embeddings.word_embeddings";
+  c.names.position_embedding = "bert.embeddings.position_embeddings";
+  c.names.token_type_embedding = "bert.embeddings.token_type_embeddings";
+  c.names.embedding_norm = "bert.embeddings.LayerNorm";
+  c.names.lm_head = "cls.predictions";
+  BlockNames& block = c.names.block;
+  block.prefix = "bert.encoder.layer.{layer}.";
+  block.attention_output_norm = "attention.output.LayerNorm";
+  block.mlp_output_norm = "output.LayerNorm";
+  block.attention.q = "attention.self.query";
+  block.attention.k = "attention.self.key";
+  block.attention.v = "attention.self.value";
+  block.attention.o = "attention.output.dense";
+  block.mlp_prefix = "";
+  block.mlp.up = "intermediate.dense";
+  block.mlp.down = "output.dense";
+  return c;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,152 @@
+#include "planner/model/hf_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "planner/model/build.h"
+#include "planner/model/families.h"
+#include "planner/model/model_sources.h"
+#include "planner/spec/catalogue.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+struct Family {
+  std::string_view model_type;
+  TransformerConfig (*read)(ConfigFile& file);
+};
+
+constexpr std::array<Family, 25> kFamilies = {{
+    {"RefinedWeb", read_falcon},       // falcon-40b before transformers had the family
+    {"RefinedWebModel", read_falcon},  // falcon-7b before transformers had the family
+    {"bert", read_bert},
+    {"bloom", read_bloom},
+    {"deepseek_v2", read_deepseek_v2},
+    {"deepseek_v3", read_deepseek_v3},
+    {"falcon", read_falcon},
+    {"gemma", read_gemma},
+    {"gemma2", read_gemma2},
+    {"gemma3_text", read_gemma3_text},
+    {"gpt2", read_gpt2},
+    {"gpt_neox", read_gpt_neox},
+    {"gpt_oss", read_gpt_oss},
+    {"llama", read_llama},
+    {"mistral", read_mistral},
+    {"mixtral", read_mixtral},
+    {"mpt", read_mpt},
+    {"opt", read_opt},
+    {"phi3", read_phi3},
+    {"qwen2", read_qwen2},
+    {"qwen2_moe", read_qwen2_moe},
+    {"qwen3", read_qwen3},
+    {"qwen3_moe", read_qwen3_moe},
+    {"t5", read_t5},
+    {"transformer", read_transformer},
+}};
+
+/// Gemma 3 with images keeps its text model one level down.
+constexpr std::string_view kGemma3 = "gemma3";
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += ", ";
+    text += word;
+  }
+  return text;
+}
+
+void reject_model_type(ObjectReader& reader, const std::string& model_type) {
+  const std::vector<std::string> known = known_model_types();
+  std::string hint;
+  if (const auto near = nearest(model_type, known))
+    hint = fmt::format("did you mean {}?\n    ", *near);
+  hint += "known: " + joined(known) +
+          "\n    any other transformer can be described by hand, for example:\n"
+          "    {\"schema\": \"shardwise.model/1\", \"model_type\": \"transformer\",\n"
+          "     \"hidden_size\": 4096, \"num_hidden_layers\": 32, \"num_attention_heads\": 32,\n"
+          "     \"intermediate_size\": 11008, \"vocab_size\": 32000,\n"
+          "     \"max_position_embeddings\": 4096}";
+  reader.fail("model_type", fmt::format("\"{}\" is not known", shown(model_type)), std::move(hint));
+}
+
+/// Reads `config` as the family it names. Gives back nothing sensible after a problem.
+TransformerConfig read_family(const JsonValue& config, const std::string& file,
+                              Diagnostics& problems) {
+  ObjectReader reader(config, file, "", problems);
+  const std::string model_type = reader.string("model_type");
+  if (!reader.ok()) return {};
+
+  if (model_type == kGemma3) {
+    const JsonValue* text = reader.object("text_config");
+    if (text == nullptr) return {};
+    ConfigFile nested(*text, file, "/text_config", problems);
+    TransformerConfig result = read_gemma3_text(nested);
+    result.names.token_embedding = "language_model.model.embed_tokens";
+    result.names.final_norm = "language_model.model.norm";
+    result.names.block.prefix = "language_model.model.layers.{layer}.";
+    nested.check(result);
+    result.model_type = model_type;
+    return result;
+  }
+
+  const auto family = std::find_if(kFamilies.begin(), kFamilies.end(),
+                                   [&](const Family& f) { return f.model_type == model_type; });
+  if (family == kFamilies.end()) {
+    reject_model_type(reader, model_type);
+    return {};
+  }
+  ConfigFile keys(config, file, "", problems);
+  TransformerConfig result = family->read(keys);
+  keys.check(result);
+  result.model_type = model_type;
+  return result;
+}
+
+}  // namespace
+
+std::vector<std::string> known_model_types() {
+  std::vector<std::string> names{std::string(kGemma3)};
+  for (const Family& family : kFamilies) names.emplace_back(family.model_type);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
+                             const std::string& name) {
+  Diagnostics problems;
+  const TransformerConfig read = read_family(config, file, problems);
+  if (!problems.empty()) {
+    std::ranges::stable_sort(problems, {}, [](const Diagnostic& problem) {
+      return std::pair(problem.line, problem.column);
+    });
+    return problems;
+  }
+  return make_model(read, name);
+}
+
+Result<ModelSpec> read_model_file(const std::filesystem::path& path) {
+  const Result<JsonValue> config = read_json(path);
+  if (!config) return config.problems();
+  return read_model(*config, path.string(), path.stem().string());
+}
+
+Result<ModelSpec> load_model(const std::string& name_or_path) {
+  const Result<CatalogueFile> found = find_in_catalogue("models", name_or_path);
+  if (!found) return found.problems();
+  if (!found->exists) {
+    if (const auto entry = entry_published_as(name_or_path)) return load_model(*entry);
+  }
+  const Result<JsonValue> config = read_json(found->path);
+  if (!config) return config.problems();
+  Result<ModelSpec> model = read_model(*config, found->path.string(), found->name);
+  if (model && found->from_catalogue) model->source = source_of(*found);
+  return model;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+
+/// The model a Hugging Face config.json describes, taken as published: keys we have no use for are
+/// ignored, absent ones take the defaults of transformers' configuration class.
+///
+/// "model_type": "transformer" with "schema": "shardwise.model/1" is our own description of any
+/// transformer; there an unknown key is an error.
+/// \param file  the name put into diagnostics
+/// \param name  what the model is called in reports
+/// \returns the model, or everything wrong with the file
+Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
+                             const std::string& name);
+
+/// read_json, then read_model. The model is called as the file.
+Result<ModelSpec> read_model_file(const std::filesystem::path& path);
+
+/// The model that `--model` names: a path or a catalogue entry (planner/spec/catalogue.h), or the
+/// repository on Hugging Face that an entry was published in ("meta-llama/Llama-3.1-8B"). The
+/// source of a catalogue entry is known: ModelSpec::source.
+Result<ModelSpec> load_model(const std::string& name_or_path);
+
+/// The values of "model_type" that read_model knows, sorted.
+std::vector<std::string> known_model_types();
+
+}  // namespace shardwise

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "planner/spec/catalogue.h"
+
+namespace shardwise {
+
+// configs/model_sources.json says where each entry of configs/models was published.
+
+/// Where `entry` was published: a repository on Hugging Face or a paper; empty when not known.
+std::string source_of(const CatalogueFile& entry);
+
+/// The catalogue entry that was published in a repository on Hugging Face: "llama-3.1-8b" for
+/// "meta-llama/Llama-3.1-8B", in any case of letters. Nothing for other words.
+std::optional<std::string> entry_published_as(const std::string& repository);
+
+}  // namespace shardwise

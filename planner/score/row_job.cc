@@ -1,0 +1,268 @@
+#include "planner/score/row_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "planner/score/row_layout.h"
+#include "planner/score/row_recompute.h"
+
+namespace shardwise {
+namespace {
+
+/// Adapters are trained on frozen weights. Their own few millions of parameters are not counted.
+bool adapters_of(const Row& row, JobSpec& job, Notes& notes) {
+  const std::string_view step = row.flag_text("step");
+  if (says(row.task, "qlora") || says(step, "qlora")) {
+    notes.refuse("frozen weights of 4 bits are not modelled");
+    return false;
+  }
+  if (!says_any(row.task, "lora", "adapter") && !says(step, "lora")) return true;
+  job.frozen_base = true;
+  notes.assume("the adapters themselves count for nothing");
+  return true;
+}
+
+void precision_of(const Row& row, JobSpec& job, Notes& notes) {
+  const std::string_view wording = row.precision;
+  if (says_any(wording, "fp4", "mxfp4")) {
+    job.precision = DType::fp4;
+  } else if (says_any(wording, "fp8", "float8")) {
+    job.precision = DType::fp8;
+  } else if (says(wording, "bf16") && !says(wording, "fp16/bf16")) {
+    job.precision = DType::bf16;
+  } else if (says(wording, "fp16") && !says(wording, "fp16/bf16")) {
+    job.precision = DType::fp16;
+  } else if (says_any(wording, "fp32", "tf32")) {
+    job.precision = says(wording, "tf32") ? DType::tf32 : DType::fp32;
+  } else {
+    job.precision = says(row.hardware.gpu, "v100") ? DType::fp16 : DType::bf16;
+    notes.assume(fmt::format("precision {}", name_of(job.precision)));
+  }
+  job.fp8_parameter_gather =
+      says_any(wording, "fp8_param_gather", "fp8 all-gather") ||
+      says_any(row.flag_text("float8"), "float8 all-gather", "fp8 all-gather");
+  // Parameters, gradients and optimizer states all in 16 bits, no fp32 copy.
+  if (says_any(wording, "pure bf16", "bf16-true", "pure fp16", "fp16-true")) {
+    job.main_dtype = job.precision;
+    job.moment_dtype = job.precision;
+  }
+}
+
+bool optimizer_of(const Row& row, JobSpec& job, Notes& notes) {
+  const std::string_view wording = row.optimizer;
+  if (says(wording, "muon") || says(row.flag_text("optimizer"), "muon")) {
+    notes.refuse("optimizer muon is not modelled");
+    return false;
+  }
+  if (says_any(wording, "4-bit")) {
+    notes.refuse_memory("optimizer states of 4 bits are not modelled");
+  } else if (says_any(wording, "8-bit")) {
+    job.moment_dtype = DType::int8;
+  } else if (says(wording, "bf16 states")) {
+    job.moment_dtype = DType::bf16;
+  } else if (says(wording, "sgd")) {
+    job.optimizer = Optimizer::sgd;
+  }
+  return true;
+}
+
+void kernels_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes& notes) {
+  if (row.flag_on("compile")) job.kernels = Kernels::compiled;
+  if (row.flag_off("compile")) job.kernels = Kernels::eager;
+  // Transformer Engine came with Hopper; Megatron before it and its "local" implementation are
+  // PyTorch operators with a few fused ones.
+  const bool before_te = !row.date.empty() && row.date < "2022-10";
+  if (engine.megatron && (before_te || row.flag_text("transformer_impl") == "local")) {
+    job.kernels = Kernels::eager;
+  }
+
+  // Flash attention is a switch in Megatron's code of 2021, which DeepSpeed's fork keeps.
+  const bool unfused = row.flag_off("flash_attention") ||
+                       says_any(row.flag_text("attention_backend"), "unfused", "local");
+  const bool off_by_default =
+      (engine.megatron_deepspeed || before_te) && !row.flag_on("flash_attention");
+  job.attention =
+      unfused || off_by_default ? AttentionKernel::materialised : AttentionKernel::flash;
+  if (!unfused && off_by_default) notes.assume("attention not fused");
+  // Its benchmarks ran with attn_impl triton.
+  // Source: mosaicml/llm-foundry@12a63191:scripts/train/benchmarking/submit_benchmarks.py.
+  const bool triton = says(row.framework, "composer") && row.flag_on("flash_attention");
+  if (triton) job.attention = AttentionKernel::flash1;
+  // The same script at first ran PyTorch 1.13 and FSDP's mixed precision PURE.
+  if (triton && says(row.precision, "pure")) job.recompute_stops_early = false;
+}
+
+void loss_of(const Row& row, const RowEngine& engine, JobSpec& job) {
+  // Megatron has two fusions: its own, and Transformer Engine's.
+  // Source: NVIDIA/Megatron-LM:megatron/training/arguments.py, --cross-entropy-fusion-impl.
+  const std::string_view kind = row.flag_text("cross_entropy_fusion");
+  const bool fused = engine.performance_recipe || row.flag_on("cross_entropy_loss_fusion") ||
+                     row.flag_on("cross_entropy_fusion") || !kind.empty();
+  job.loss = LossKernel::materialised;
+  if (fused) job.loss = says(kind, "te") ? LossKernel::fused : LossKernel::fused_fp32;
+  if (fused || engine.megatron || !row.flag_on("compile")) return;
+  // torchtitan compiled its blocks only, until in spring 2025 the loss joined them.
+  // Source: pytorch/torchtitan:train.py, "compiling loss function causes CUDA errors, turning off
+  // for now", replaced by torchtitan/components/loss.py.
+  const bool blocks_only = engine.torchtitan && !row.date.empty() && row.date < "2025-04";
+  if (!blocks_only) job.loss = LossKernel::fused;
+}
+
+/// Megatron's defaults are hidden and attention dropout of 0.1, which its GPTs keep.
+/// Source: NVIDIA/Megatron-LM:megatron/training/arguments.py.
+void dropout_of(const Row& row, const RowEngine& engine, JobSpec& job) {
+  const JsonValue* stated = row.flag("hidden_dropout");
+  if (stated != nullptr && stated->number >= 0 && stated->number <= 1) {
+    job.dropout = stated->number;
+  } else if ((engine.megatron || engine.megatron_deepspeed) && !engine.performance_recipe &&
+             says(row.model.norm, "layer")) {
+    job.dropout = 0.1;
+  }
+}
+
+void communication_of(const Row& row, const RowEngine& engine, const JobSpec& job, Layout& layout) {
+  const bool recipe = engine.performance_recipe;
+  const bool megatron = engine.megatron && layout.zero_stage < 2;
+  layout.overlap_grad_reduce = !row.flag_off("overlap_grad_reduce") &&
+                               (!megatron || recipe || row.flag_on("overlap_grad_reduce"));
+  layout.overlap_param_gather = !row.flag_off("overlap_param_gather") &&
+                                (!megatron || recipe || row.flag_on("overlap_param_gather"));
+  // Gradients are accumulated in fp32 by default when training in bf16, not in fp16; the
+  // performance recipes set grad_reduce_in_fp32 to false.
+  // Source: NVIDIA/Megatron-LM:megatron/training/arguments.py; NVIDIA-NeMo/Megatron-Bridge recipes.
+  layout.fp32_gradients = job.precision != DType::fp16;
+  if (recipe || says(row.precision, "pure")) layout.fp32_gradients = false;
+  if (says(row.precision, "fp32 grad")) layout.fp32_gradients = true;
+  if (engine.torchtitan && layout.pp > 1) layout.reshard_after_forward = false;
+}
+
+void tp_overlap_of(const Row& row, const RowEngine& engine, const Layout& layout, JobSpec& job) {
+  if (layout.tp == 1) return;
+  const bool asked = row.flag_on("tp_comm_overlap") || row.flag_on("async_tp");
+  const bool refused = row.flag_off("tp_comm_overlap") || row.flag_off("async_tp");
+  if (asked || (engine.performance_recipe && !refused)) job.tp_overlap = TpOverlap::pipelined;
+}
+
+/// How tokens reach their experts, and what the host does meanwhile.
+void experts_of(const Row& row, JobSpec& job) {
+  job.expert_overlap = row.flag_on("moe_a2a_overlap");
+  if (!row.flag_text("moe_flex_dispatcher_backend").empty()) {
+    job.expert_dispatch = ExpertDispatch::deduplicated;
+  }
+  const std::string_view graphs = row.flag_text("cuda_graph_impl");
+  job.cuda_graphs = !graphs.empty() && graphs != "none";
+}
+
+/// The ladder of torchtune's README adds one optimisation to the previous each time; its last steps
+/// train adapters, with all but the optimizer inside the backward pass.
+/// Source: pytorch/torchtune@bd2a0fc7:README.md, "Optimization flags".
+enum class Rung : std::uint8_t {
+  baseline,
+  packed,
+  compiled,
+  chunked_loss,
+  recompute,
+  in_backward,
+  offload,
+  small_states,
+  adapters
+};
+std::optional<Rung> rung_of(std::string_view step) {
+  constexpr std::array<std::string_view, 9> kSteps = {"baseline",
+                                                      "+packed",
+                                                      "+compile",
+                                                      "+chunked ce",
+                                                      "+activation ckpt",
+                                                      "+optim in bwd",
+                                                      "+activation offload",
+                                                      "+8-bit adamw",
+                                                      "lora"};
+  for (std::size_t i = 0; i < kSteps.size(); ++i) {
+    if (says(step, kSteps[i])) return static_cast<Rung>(i);
+  }
+  return std::nullopt;
+}
+
+bool ladder_of(const Row& row, JobSpec& job, Notes& notes) {
+  const std::string_view step = row.flag_text("step");
+  if (step.empty()) return true;
+  const std::optional<Rung> rung = rung_of(step);
+  if (!rung) {
+    notes.refuse(fmt::format("step \"{}\" of a ladder", step));
+    return false;
+  }
+  if (*rung >= Rung::in_backward && *rung < Rung::adapters) {
+    notes.refuse("optimizer inside the backward pass is not modelled");
+    return false;
+  }
+  if (*rung >= Rung::compiled) job.kernels = Kernels::compiled;
+  if (*rung >= Rung::chunked_loss) job.loss = LossKernel::chunked;
+  return true;
+}
+
+/// Layers whose activations go to host memory, as a share.
+double offloaded_share(const Row& row) {
+  if (row.flag_on("activation_cpu_offload") || rung_of(row.flag_text("step")) == Rung::adapters) {
+    return 1;
+  }
+  const JsonValue* layers = row.flag("cpu_offloading_num_layers");
+  if (layers == nullptr || layers->kind != JsonValue::Kind::integer || layers->integer <= 0)
+    return 0;
+  return std::min(1.0, static_cast<double>(layers->integer) /
+                           static_cast<double>(row.model.layers.value_or(1)));
+}
+
+/// A micro-batch packed into one long sequence: attention reaches over all of it.
+/// Source: InternLM/InternEvo:doc/en/usage.md, pack_sample_into_one.
+void pack(JobSpec& job, Layout& layout) {
+  job.sequence_length *= layout.micro_batch_size;
+  job.global_batch_size /= layout.micro_batch_size;
+  layout.micro_batch_size = 1;
+}
+
+}  // namespace
+
+std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layout& layout,
+                             Notes& notes) {
+  JobSpec job;
+  job.sequence_length = row.model.seq.value_or(0);
+  job.global_batch_size = global_batch_of(row, layout);
+  precision_of(row, job, notes);
+  if (!adapters_of(row, job, notes) || !optimizer_of(row, job, notes)) return std::nullopt;
+  kernels_of(row, engine, job, notes);
+  loss_of(row, engine, job);
+  dropout_of(row, engine, job);
+  tp_overlap_of(row, engine, layout, job);
+  experts_of(row, job);
+  if (!ladder_of(row, job, notes)) return std::nullopt;
+  job.deterministic = row.flag_on("deterministic_mode");
+  job.fused_gradient_accumulation = !row.flag_on("no_gradient_accumulation_fusion") &&
+                                    !row.flag_off("gradient_accumulation_fusion");
+  if (row.flag_on("defer_embedding_wgrad_compute")) {
+    notes.refuse_memory("deferred gradients of the embedding are not modelled");
+  }
+
+  const std::optional<RowRecompute> recompute = recompute_of(row, engine, notes);
+  if (!recompute) return std::nullopt;
+  Layout chosen = layout;
+  communication_of(row, engine, job, chosen);
+  job.recompute_operations = recompute->operations;
+  chosen.recompute = recompute->kind;
+  chosen.recompute_interval = recompute->interval;
+  if (row.flag_on("pack_sample_into_one")) pack(job, chosen);
+
+  RowJob result;
+  result.recompute_stated = recompute->stated;
+  result.variants.push_back({1, job, chosen});
+  const double offloaded = offloaded_share(row);
+  if (offloaded > 0) result.variants.front().layout.offload_activations = true;
+  if (offloaded > 0 && offloaded < 1) {
+    result.variants.front().share = offloaded;
+    result.variants.push_back({1 - offloaded, job, chosen});
+  }
+  return result;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <optional>
+
+#include "planner/model/transformer_config.h"
+#include "planner/score/notes.h"
+#include "planner/score/row.h"
+
+namespace shardwise {
+
+/// The architecture a row describes. Refuses rows that do not state layers, hidden size or heads.
+std::optional<TransformerConfig> transformer_of(const Row& row, Notes& notes);
+
+}  // namespace shardwise

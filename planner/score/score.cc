@@ -1,0 +1,150 @@
+#include "planner/score/score.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/score/predict.h"
+
+namespace shardwise {
+namespace {
+
+constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
+
+/// Why a row's quality keeps it out, or nothing.
+std::string refused_by_quality(const Row& row) {
+  if (row.quality == "A" || row.quality == "B") return "";
+  if (row.quality == "C") return "quality C: its layout or batch is unclear, good for ratios only";
+  if (row.quality == "X") return "quality X: contradicted by its own source";
+  return fmt::format("quality {} is unknown", row.quality.empty() ? "(none)" : row.quality);
+}
+
+/// Why a row has nothing to compare with, or nothing.
+std::string nothing_measured(const Row& row) {
+  const RowMeasured& m = row.measured;
+  if (m.oom || m.memory_gib || m.step_time_s || m.tokens_per_s_per_gpu || m.samples_per_s) {
+    return "";
+  }
+  return m.reports_rate_only ? "measured TFLOP/s or MFU only, which sources do not count alike"
+                             : "neither memory nor time measured";
+}
+
+/// The measured quantities of one row, each to be scored or skipped with a reason.
+void score_quantity(const Row& row, Scored quantity, std::optional<double> measured,
+                    std::optional<double> predicted, const std::string& reason,
+                    const RowPrediction& prediction, ScoreReport& report) {
+  if (!measured) return;
+  if (!predicted) {
+    report.skipped.push_back({row.id, fmt::format("{}: {}", name_of(quantity), reason)});
+    return;
+  }
+  report.figures.push_back({row.id, std::string(row.source()), quantity, *measured, *predicted,
+                            prediction.notes.assumed});
+}
+
+void score_beside(const Row& row, std::string_view what, std::optional<double> measured,
+                  std::optional<double> predicted, ScoreReport& report) {
+  if (!measured || !predicted) return;
+  report.beside.push_back({row.id,
+                           fmt::format("{} {}", row.source(), what),
+                           Scored::memory,
+                           *measured,
+                           *predicted,
+                           {}});
+}
+
+/// A run that stopped for lack of memory has no figure; whether we would have let it start counts.
+void judge_out_of_memory(const Row& row, const RowPrediction& prediction, ScoreReport& report) {
+  OutOfMemoryRow entry;
+  entry.id = row.id;
+  for (std::size_t i = 0; i < prediction.reports.size(); ++i) {
+    const StepReport& each = prediction.reports[i];
+    entry.predicted_gib +=
+        prediction.variants[i].share * static_cast<double>(each.verdict.point.value()) / kGiB;
+    entry.usable_gib = static_cast<double>(each.verdict.usable.value()) / kGiB;
+  }
+  report.skipped.push_back(
+      {row.id, fmt::format("ran out of memory, no figure; predicted {:.1f} of {:.1f} GiB: {}",
+                           entry.predicted_gib, entry.usable_gib,
+                           entry.contradicted()                     ? "contradicted"
+                           : entry.predicted_gib < entry.usable_gib ? "at the limit"
+                                                                    : "does not fit")});
+  report.out_of_memory.push_back(std::move(entry));
+}
+
+void score_row(const Row& row, RowPredictor& predictor, ScoreReport& report) {
+  for (std::string reason : {refused_by_quality(row), nothing_measured(row)}) {
+    if (reason.empty()) continue;
+    report.skipped.push_back({row.id, std::move(reason)});
+    return;
+  }
+  const RowPrediction prediction = predictor.predict(row);
+  const Notes& notes = prediction.notes;
+  if (!notes.refused.empty()) {
+    report.skipped.push_back({row.id, notes.refused});
+    return;
+  }
+  if (row.measured.oom) {
+    judge_out_of_memory(row, prediction, report);
+    return;
+  }
+  const RowMeasured& measured = row.measured;
+  score_quantity(row, Scored::memory, measured.memory_gib, prediction.memory_gib,
+                 notes.refused_memory, prediction, report);
+  score_quantity(row, Scored::time, prediction.measured_time_s, prediction.step_time_s,
+                 notes.refused_time, prediction, report);
+  score_beside(row, "reserved", measured.reserved_gib, prediction.reserved_gib, report);
+  score_beside(row, "after step", measured.after_step_gib, prediction.after_step_gib, report);
+}
+
+OverallScore overall(const ScoreReport& report, Scored quantity) {
+  OverallScore result;
+  for (const SourceScore& source : report.sources) {
+    if (source.quantity != quantity) continue;
+    ++result.sources;
+    result.rows += source.errors.n;
+    result.median_abs_error += source.errors.median_abs_error;
+    result.p90_abs_error += source.errors.p90_abs_error;
+    result.bias += source.errors.bias;
+  }
+  if (result.sources == 0) return result;
+  const auto n = static_cast<double>(result.sources);
+  result.median_abs_error /= n;
+  result.p90_abs_error /= n;
+  result.bias /= n;
+  return result;
+}
+
+}  // namespace
+
+std::string_view name_of(Scored quantity) { return quantity == Scored::memory ? "memory" : "time"; }
+
+void summarise(ScoreReport& report) {
+  report.sources.clear();
+  std::vector<std::string> names;
+  for (const ScoredFigure& figure : report.figures) {
+    if (std::ranges::find(names, figure.source) == names.end()) names.push_back(figure.source);
+  }
+  for (const std::string& name : names) {
+    for (const Scored quantity : {Scored::memory, Scored::time}) {
+      std::vector<double> errors;
+      for (const ScoredFigure& figure : report.figures) {
+        if (figure.source == name && figure.quantity == quantity) errors.push_back(figure.error());
+      }
+      if (errors.empty()) continue;
+      report.sources.push_back({name, quantity, error_statistics(errors)});
+    }
+  }
+  report.memory = overall(report, Scored::memory);
+  report.time = overall(report, Scored::time);
+}
+
+ScoreReport score(std::span<const Row> rows) {
+  ScoreReport report;
+  RowPredictor predictor;
+  for (const Row& row : rows) score_row(row, predictor, report);
+  summarise(report);
+  return report;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planner/score/row.h"
+#include "planner/score/statistics.h"
+
+namespace shardwise {
+
+enum class Scored : std::uint8_t { memory, time };
+std::string_view name_of(Scored quantity);
+
+/// One measured figure against its prediction: GiB for memory, seconds of a step for time.
+struct ScoredFigure {
+  std::string id;
+  std::string source;
+  Scored quantity = Scored::memory;
+  double measured = 0;
+  double predicted = 0;
+  std::vector<std::string> assumed;
+  double error() const { return (predicted - measured) / measured; }
+};
+
+struct SkippedRow {
+  std::string id;
+  std::string reason;
+};
+
+/// A run that ended for lack of memory.
+struct OutOfMemoryRow {
+  std::string id;
+  double predicted_gib = 0;
+  double usable_gib = 0;
+  /// The prediction leaves more than 5 % of the memory free: contradicted by the run.
+  bool contradicted() const { return predicted_gib < 0.95 * usable_gib; }
+};
+
+struct SourceScore {
+  std::string source;
+  Scored quantity = Scored::memory;
+  ErrorStatistics errors;
+};
+
+/// Means over sources, so that a source with many rows does not drown the others.
+struct OverallScore {
+  std::size_t sources = 0;
+  std::size_t rows = 0;
+  double median_abs_error = 0;  // mean of the sources' medians, and so on
+  double p90_abs_error = 0;
+  double bias = 0;
+};
+
+struct ScoreReport {
+  std::vector<ScoredFigure> figures;  // in the order of the rows; memory before time
+  std::vector<ScoredFigure> beside;   // further figures of the rows: reserved, after the step
+  std::vector<SkippedRow> skipped;
+  std::vector<OutOfMemoryRow> out_of_memory;
+  std::vector<SourceScore> sources;  // in order of appearance; memory before time
+  OverallScore memory;
+  OverallScore time;
+};
+
+/// Predicts every row and compares. Rows that cannot be said in the planner's terms are listed as
+/// skipped, with the reason; so is a quantity of a row when only the other one can be scored.
+ScoreReport score(std::span<const Row> rows);
+
+/// Groups figures by source and averages over the sources.
+void summarise(ScoreReport& report);
+
+}  // namespace shardwise

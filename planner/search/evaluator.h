@@ -1,0 +1,101 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/cost/collective_table.h"
+#include "planner/cost/estimate.h"
+#include "planner/cost/layer_memory.h"
+#include "planner/cost/layer_time.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stage_times.h"
+#include "planner/cost/stages.h"
+#include "planner/cost/step_time.h"
+#include "planner/search/enumerate.h"
+
+namespace shardwise {
+
+/// Memory of all orders of a layout: orders move ranks, not bytes.
+struct MemoryPrice {
+  Bytes point;
+  Bytes upper;
+};
+
+/// Who looks at the prices.
+class LayoutVisitor {
+ public:
+  virtual ~LayoutVisitor() = default;
+  /// Once for all `orders` of a layout. \returns the time from which on they do not matter; below
+  /// zero, they are not timed
+  virtual Seconds memory(const Layout& layout, const MemoryPrice& price, std::int64_t orders) = 0;
+  /// An order whose time is below what `memory` returned; `index` counts the orders of the item.
+  virtual void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
+                    std::int64_t index) = 0;
+};
+
+/// Prices every layout of a WorkItem. The answers are those of evaluate(), from the same functions;
+/// what several layouts share is made once: costs of a layer per micro-batch and layer choice, sums
+/// over a stage per pipeline, tables of collectives per group shape. One thread's.
+class Evaluator {
+ public:
+  /// \pre all outlive this
+  Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+            const EngineProfile& engine);
+
+  void run(const WorkItem& item, LayoutVisitor& visitor);
+
+ private:
+  /// The stages of a pipeline and those among them that may be the fullest.
+  struct Stages {
+    std::vector<StageLayers> layers;
+    std::vector<StageMix> mixes;        // of `layers`
+    std::vector<std::int32_t> fullest;  // of stages alike, the one that holds most micro-batches
+  };
+  /// Costs of layers under one LayerChoice. Those that differ in offload_activations alone share
+  /// both, those that differ in fp32_gradients share memories.
+  struct Layers {
+    std::vector<LayerMemory> memories;
+    std::vector<std::vector<LayerTime>> times;  // by place of tp, cp, ep and etp on the links
+  };
+  /// A mesh and an order, with what they are on the links.
+  struct Place {
+    const PlacedOrder* order = nullptr;
+    std::int32_t layer_place = 0;  // numbers of equal shapes, from 0
+    std::int32_t stage_place = 0;
+    DataParallelTables groups;
+  };
+
+  const Stages& stages_of(const Layout& layout, std::int64_t num_microbatches);
+  void place_meshes(const WorkItem& item, const WorkItem::Stretch& stretch);
+  MemoryPrice memory_of(const Layout& layout, const Stages& stages, std::int64_t num_microbatches);
+  const StageTimes& times_of(const std::vector<LayerMemory>& memories, Layers& layers,
+                             const Place& place, const Layout& layout, const Stages& stages);
+
+  const ModelSpec& model_;
+  const ClusterSpec& cluster_;
+  const JobSpec& job_;
+  const EngineProfile& engine_;
+  MemoryRules memory_rules_;
+  TimeRules time_rules_;
+  CollectiveTables tables_;
+  std::map<std::tuple<std::int32_t, std::int32_t, PipelineSchedule, std::int32_t, std::int32_t,
+                      std::int64_t>,
+           Stages>
+      stages_;
+  // Of the item in work.
+  std::vector<std::array<GroupShape, 4>> layer_shapes_;  // tp, cp, ep, etp
+  std::vector<GroupShape> hop_shapes_;
+  std::vector<std::pair<std::int32_t, std::int32_t>> stage_shapes_;
+  // Of the stretch in work.
+  std::vector<std::vector<Place>> places_;  // by mesh, then order
+  // Of the pipeline and layer choice in work.
+  std::vector<StageParts> parts_;                       // of the stages that may be the fullest
+  std::vector<std::optional<StageTimes>> stage_times_;  // by stage_place
+};
+
+}  // namespace shardwise

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/cost/estimate.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// What the best layout has least (or, of tokens_per_dollar, most) of. On the same GPUs with the
+/// same batch, step_time, cost and tokens_per_dollar rank alike; over several counts of GPUs they
+/// do not.
+enum class Objective : std::uint8_t { step_time, memory, cost, tokens_per_dollar };
+
+/// A legal layout and what it costs.
+struct Candidate {
+  std::int32_t engine = 0;  // index into the engines of the search
+  Layout layout;
+  Evaluation cost;
+  std::int64_t index = 0;  // place in the enumeration: of two that cost the same, the earlier wins
+};
+
+/// Layouts that people compare first: same engine and degrees. They differ in micro-batch, stages,
+/// recompute, sharding or order.
+bool same_degrees(const Candidate& a, const Candidate& b);
+
+/// True when `a` ranks before `b`.
+bool ranks_before(Objective objective, const Candidate& a, const Candidate& b);
+
+/// The best `most` candidates, no two of the same degrees. The result does not depend on the order
+/// in which candidates are offered.
+class BestLayouts {
+ public:
+  BestLayouts(Objective objective, std::size_t most) : objective_(objective), most_(most) {}
+
+  void offer(const Candidate& candidate);
+  /// A candidate with this memory and a time of this or more would not be kept.
+  Seconds time_limit(Bytes memory) const;
+  /// Best first.
+  std::span<const Candidate> entries() const { return entries_; }
+
+ private:
+  Objective objective_;
+  std::size_t most_;
+  std::vector<Candidate> entries_;
+};
+
+/// The candidates that no other beats in memory without losing time: by memory, times falling. The
+/// result does not depend on the order in which candidates are offered.
+class ParetoFront {
+ public:
+  void offer(const Candidate& candidate);
+  /// A candidate with this memory and a time of this or more would not be kept, unless it is as
+  /// good and earlier.
+  Seconds time_limit(Bytes memory) const;
+  std::span<const Candidate> entries() const { return entries_; }
+
+ private:
+  std::vector<Candidate> entries_;
+};
+
+}  // namespace shardwise

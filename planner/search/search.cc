@@ -1,0 +1,240 @@
+#include "planner/search/search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include "planner/search/evaluator.h"
+#include "planner/spec/check.h"
+
+namespace shardwise {
+namespace {
+
+/// Everything about one engine's share of a search.
+struct EngineSpace {
+  EngineSpace(const SearchRequest& request, const EngineProfile& profile)
+      : engine(&profile),
+        question(layout_question(*request.model, *request.cluster, *request.job, profile)),
+        space(search_space(question, request.breadth)) {}
+
+  const EngineProfile* engine;
+  LayoutQuestion question;
+  SearchSpace space;
+  std::unique_ptr<Enumerator> enumerator;
+  std::vector<DegreeGroup> groups;
+  SpaceCounts first;  // counted with the groups
+};
+
+/// One micro-batch size of one group of one engine.
+struct Task {
+  std::int32_t engine = 0;
+  std::int32_t group = 0;
+  std::int32_t micro_batch_size = 0;
+};
+
+/// What one thread has found.
+class Finder final : public LayoutVisitor {
+ public:
+  Finder(const SearchRequest& request, Bytes usable)
+      : usable_(usable),
+        best(request.objective, request.top),
+        risky(request.objective, std::min<std::size_t>(request.top, 1)),
+        counts(request.engines.size()) {}
+
+  void begin(std::int32_t engine, std::int64_t task) {
+    candidate_.engine = engine;
+    first_index_ = task << kIndexBits;
+  }
+
+  Seconds memory(const Layout&, const MemoryPrice& price, std::int64_t orders) override {
+    SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
+    evaluated += orders;
+    is_smallest_ = !smallest || price.point <= smallest->cost.point;
+    fits_ = price.upper <= usable_;
+    if (fits_) {
+      count.ranked += orders;
+      if (is_smallest_) return kForever;
+      return std::max(best.time_limit(price.point), front.time_limit(price.point));
+    }
+    risks_ = price.point <= usable_;
+    (risks_ ? count.at_risk : count.does_not_fit) += orders;
+    if (is_smallest_) return kForever;
+    return risks_ ? risky.time_limit(price.point) : Seconds(-1);
+  }
+
+  void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
+            std::int64_t index) override {
+    candidate_.layout = layout;
+    candidate_.cost = {price.point, price.upper, step_time};
+    candidate_.index = first_index_ + index;
+    offer(candidate_);
+  }
+
+  void offer(const Candidate& found) {
+    if (!smallest || ranks_before(Objective::memory, found, *smallest)) smallest = found;
+    if (found.cost.upper <= usable_) {
+      best.offer(found);
+      front.offer(found);
+    } else if (found.cost.point <= usable_) {
+      risky.offer(found);
+    }
+  }
+
+ private:
+  static constexpr int kIndexBits = 38;  // layouts of a task
+  static constexpr Seconds kForever = Seconds(1e300);
+
+  Bytes usable_;
+  Candidate candidate_;
+  std::int64_t first_index_ = 0;
+  bool fits_ = false;
+  bool risks_ = false;
+  bool is_smallest_ = false;
+
+ public:
+  BestLayouts best;
+  BestLayouts risky;
+  ParetoFront front;
+  std::optional<Candidate> smallest;
+  std::vector<SearchCounts> counts;
+  std::int64_t evaluated = 0;
+};
+
+/// Runs work(0) … work(count - 1) on `threads` threads, the calling one among them.
+template <class Work>
+void in_parallel(int threads, Work work) {
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+int thread_count(const SearchRequest& request) {
+  if (request.threads > 0) return request.threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Narrows or widens a space as the request says. \returns what is wrong with it
+Diagnostics shape(EngineSpace& each, const SearchRequest& request) {
+  Diagnostics problems;
+  for (const std::string& key : request.opened) {
+    const std::string problem = open(each.space, each.question, key);
+    if (!problem.empty()) problems.push_back({"command line", 0, 0, "--open", problem, ""});
+  }
+  for (const auto& [key, value] : request.locks) {
+    const std::string problem = lock(each.space, key, value);
+    if (!problem.empty()) problems.push_back({"command line", 0, 0, "--lock", problem, ""});
+  }
+  return problems;
+}
+
+}  // namespace
+
+SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
+  space += other.space;
+  does_not_fit += other.does_not_fit;
+  at_risk += other.at_risk;
+  ranked += other.ranked;
+  return *this;
+}
+
+Bytes usable_memory(const ClusterSpec& cluster, const JobSpec& job, Bytes most_memory) {
+  const Bytes usable(static_cast<std::int64_t>(static_cast<double>(cluster.gpu.hbm_bytes.value()) *
+                                               (1 - job.held_back)));
+  return most_memory > Bytes(0) ? std::min(usable, most_memory) : usable;
+}
+
+Result<SearchResult> search(const SearchRequest& request) {
+  SHARDWISE_CHECK(request.job->global_batch_size > 0, "a search compares steps of one batch");
+  std::vector<std::unique_ptr<EngineSpace>> spaces;
+  std::vector<Task> tasks;
+  std::vector<DegreeGroup*> groups;
+  for (const EngineProfile* engine : request.engines) {
+    EngineSpace& each = *spaces.emplace_back(std::make_unique<EngineSpace>(request, *engine));
+    const Diagnostics problems = shape(each, request);
+    if (!problems.empty()) return problems;
+    each.enumerator = std::make_unique<Enumerator>(each.question, each.space);
+    each.first = each.enumerator->no_counts();
+    each.groups = each.enumerator->degree_groups(each.first);
+    for (std::size_t g = 0; g < each.groups.size(); ++g) {
+      groups.push_back(&each.groups[g]);
+      for (const std::int32_t size : each.enumerator->micro_batch_sizes()) {
+        tasks.push_back(
+            {static_cast<std::int32_t>(spaces.size() - 1), static_cast<std::int32_t>(g), size});
+      }
+    }
+  }
+
+  const int threads = thread_count(request);
+  const Bytes usable = usable_memory(*request.cluster, *request.job, request.most_memory);
+  std::vector<std::unique_ptr<Finder>> finders;
+  for (int t = 0; t < threads; ++t) {
+    finders.push_back(std::make_unique<Finder>(request, usable));
+    for (std::size_t e = 0; e < spaces.size(); ++e) {
+      finders.back()->counts[e].space = spaces[e]->enumerator->no_counts();
+    }
+  }
+
+  std::atomic<std::size_t> next_group = 0;
+  std::vector<std::int32_t> engine_of_group;
+  for (std::size_t e = 0; e < spaces.size(); ++e) {
+    engine_of_group.insert(engine_of_group.end(), spaces[e]->groups.size(),
+                           static_cast<std::int32_t>(e));
+  }
+  in_parallel(threads, [&](int) {
+    for (std::size_t g = next_group++; g < groups.size(); g = next_group++) {
+      spaces[static_cast<std::size_t>(engine_of_group[g])]->enumerator->place(*groups[g]);
+    }
+  });
+
+  std::atomic<std::size_t> next_task = 0;
+  std::atomic<std::int64_t> evaluated = 0;
+  std::atomic<std::int64_t> done = 0;
+  in_parallel(threads, [&](int thread) {
+    Finder& finder = *finders[static_cast<std::size_t>(thread)];
+    std::vector<std::unique_ptr<Evaluator>> evaluators(spaces.size());
+    for (std::size_t t = next_task++; t < tasks.size(); t = next_task++) {
+      const Task& task = tasks[t];
+      const auto e = static_cast<std::size_t>(task.engine);
+      if (evaluators[e] == nullptr) {
+        evaluators[e] = std::make_unique<Evaluator>(*request.model, *request.cluster, *request.job,
+                                                    *spaces[e]->engine);
+      }
+      const WorkItem item =
+          spaces[e]->enumerator->work_item(spaces[e]->groups[static_cast<std::size_t>(task.group)],
+                                           task.micro_batch_size, finder.counts[e].space);
+      const std::int64_t before = finder.evaluated;
+      finder.begin(task.engine, static_cast<std::int64_t>(t));
+      evaluators[e]->run(item, finder);
+      evaluated += finder.evaluated - before;
+      ++done;
+      if (thread == 0 && request.progress) {
+        request.progress({evaluated, done, static_cast<std::int64_t>(tasks.size())});
+      }
+    }
+  });
+
+  SearchResult result;
+  result.usable = usable;
+  Finder all(request, usable);
+  for (std::size_t e = 0; e < spaces.size(); ++e) {
+    SearchCounts& counts = result.counts.emplace_back();
+    counts.space = spaces[e]->first;
+    for (const auto& finder : finders) counts += finder->counts[e];
+  }
+  for (const auto& finder : finders) {
+    for (const auto& entries :
+         {finder->best.entries(), finder->front.entries(), finder->risky.entries()}) {
+      for (const Candidate& each : entries) all.offer(each);
+    }
+    if (finder->smallest) all.offer(*finder->smallest);
+  }
+  result.best.assign(all.best.entries().begin(), all.best.entries().end());
+  result.front.assign(all.front.entries().begin(), all.front.entries().end());
+  result.risky.assign(all.risky.entries().begin(), all.risky.entries().end());
+  result.smallest = all.smallest;
+  return result;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/search/enumerate.h"
+#include "planner/search/ranking.h"
+#include "planner/search/space.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/model_spec.h"
+
+namespace shardwise {
+
+/// How far a search is.
+struct SearchProgress {
+  std::int64_t evaluated = 0;
+  std::int64_t items_done = 0;  // shares of the space, of about equal work
+  std::int64_t items = 0;
+};
+
+/// Which layouts of a job on all GPUs of a cluster are looked at, and what is wanted of them.
+struct SearchRequest {
+  const ModelSpec* model = nullptr;
+  const ClusterSpec* cluster = nullptr;
+  const JobSpec* job = nullptr;  // global_batch_size is set
+  std::vector<const EngineProfile*> engines;
+  Breadth breadth = Breadth::usual;
+  std::vector<std::string> opened;                         // fields with every value they have
+  std::vector<std::pair<std::string, std::string>> locks;  // field, value
+  Objective objective = Objective::step_time;
+  std::size_t top = 10;
+  Bytes most_memory = Bytes(0);  // a layout may use no more; 0 = what the GPU has
+  int threads = 0;               // 0 = as many as the machine has cores
+  std::function<void(const SearchProgress&)> progress;  // called from one thread, often
+};
+
+/// What became of every layout of one engine.
+struct SearchCounts {
+  SpaceCounts space;
+  std::int64_t does_not_fit = 0;  // even its point estimate needs more memory than there is
+  std::int64_t at_risk = 0;       // its upper bound does
+  std::int64_t ranked = 0;
+
+  SearchCounts& operator+=(const SearchCounts& other);
+};
+
+struct SearchResult {
+  std::vector<Candidate> best;        // that fit, best first; one for each set of degrees
+  std::vector<Candidate> front;       // Pareto front of memory and step time, of those that fit
+  std::vector<Candidate> risky;       // the best whose upper bound does not fit
+  std::optional<Candidate> smallest;  // least memory of all legal layouts, fitting or not
+  std::vector<SearchCounts> counts;   // by engine
+  Bytes usable;                       // memory that a layout may use
+};
+
+/// Bytes of a GPU that the job may use.
+Bytes usable_memory(const ClusterSpec& cluster, const JobSpec& job, Bytes most_memory);
+
+/// Looks at every legal layout of the request's space: its memory on the fullest stage and its step
+/// time. The result is the same for any number of threads.
+/// \returns what was found, or what is wrong with a lock
+Result<SearchResult> search(const SearchRequest& request);
+
+}  // namespace shardwise

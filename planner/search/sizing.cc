@@ -1,0 +1,150 @@
+#include "planner/search/sizing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "planner/spec/check.h"
+#include "planner/spec/format.h"
+
+namespace shardwise {
+namespace {
+
+constexpr double kSecondsPerHour = 3600;
+
+double mtbf_hours(const ClusterSpec& cluster, const SizingGoal& goal) {
+  return cluster.mtbf_hours_per_gpu > 0 ? cluster.mtbf_hours_per_gpu : goal.default_mtbf_hours;
+}
+
+std::optional<double> price(const ClusterSpec& cluster) {
+  return cluster.price_per_gpu_hour ? cluster.price_per_gpu_hour : cluster.gpu.price_per_hour;
+}
+
+/// Whether so many GPUs at peak speed, never failing, would be in time.
+bool can_be_in_time(const ClusterSpec& cluster, std::int64_t gpus, const SizingGoal& goal) {
+  const double peak = cluster.gpu.peak(goal.precision).value() * static_cast<double>(gpus);
+  return goal.work.value() <= peak * goal.deadline.value();
+}
+
+/// Cheapest first; where no price is known, by GPU-hours after all that have one.
+bool better(const SizingOffer& a, const SizingOffer& b) {
+  if ((a.dollars > 0) != (b.dollars > 0)) return a.dollars > 0;
+  if (a.dollars != b.dollars) return a.dollars < b.dollars;
+  if (a.gpu_hours != b.gpu_hours) return a.gpu_hours < b.gpu_hours;
+  if (a.cluster != b.cluster) return a.cluster < b.cluster;
+  return a.gpus < b.gpus;
+}
+
+void state_assumptions(const std::vector<ClusterSpec>& clusters, const SizingGoal& goal,
+                       Sizing& sizing) {
+  sizing.assumptions.push_back(
+      {"sizing.restart",
+       fmt::format("a failure costs {} until training goes on, besides the work done again",
+                   format_seconds(goal.restart)),
+       "stated with --restart-minutes"});
+  std::vector<std::string> silent;
+  for (const ClusterSpec& cluster : clusters) {
+    if (cluster.mtbf_hours_per_gpu <= 0) silent.push_back(cluster.name);
+  }
+  if (!silent.empty()) {
+    sizing.assumptions.push_back(
+        {"sizing.mtbf",
+         fmt::format("one failure in {:.0f} GPU-hours on {}", goal.default_mtbf_hours,
+                     fmt::join(silent, ", ")),
+         "Llama 3 (arXiv:2407.21783), section 3.3.4: 419 unexpected interruptions in 54 days on "
+         "16,384 GPUs"});
+  }
+  sizing.assumptions.push_back({"sizing.price",
+                                "list prices of a GPU-hour as dated in the catalogue, storage and "
+                                "staff not counted",
+                                "configs/gpus, configs/clusters"});
+}
+
+}  // namespace
+
+std::vector<std::int64_t> gpu_counts(const ClusterSpec& cluster, std::int64_t most) {
+  std::vector<std::int64_t> counts;
+  for (std::int64_t power = 1; power <= most; power *= 2) {
+    for (const std::int64_t count : {power, power / 2 * 3}) {
+      if (count < 1 || count > most) continue;
+      const bool whole_nodes = count % cluster.gpus_per_node == 0;
+      const bool part_of_node = count < cluster.gpus_per_node && cluster.gpus_per_node % count == 0;
+      if (whole_nodes || part_of_node) counts.push_back(count);
+    }
+    // Nodes whose size is not a power of two: doublings of whole nodes.
+    const std::int64_t nodes = power * cluster.gpus_per_node;
+    if (nodes <= most) counts.push_back(nodes);
+  }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
+}
+
+SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
+                        const SizingGoal& goal) {
+  SHARDWISE_CHECK(report.tokens_per_s > 0, "a report without speed");
+  SizingOffer offer;
+  offer.cluster = cluster.name;
+  offer.gpu = cluster.gpu.name;
+  offer.gpus = cluster.gpus;
+  offer.report = report;
+  const double gpus = static_cast<double>(cluster.gpus);
+  // A checkpoint that takes no time at all would be taken all the time.
+  const Seconds checkpoint(std::max(report.checkpoint_write.value(), 1.0));
+  offer.goodput = best_goodput(
+      {Seconds(mtbf_hours(cluster, goal) * kSecondsPerHour / gpus), checkpoint, goal.restart});
+  const double useful = static_cast<double>(goal.tokens) / report.tokens_per_s;
+  offer.wall = Seconds(useful / offer.goodput.share);
+  offer.gpu_hours = offer.wall.value() / kSecondsPerHour * gpus;
+  offer.dollars = price(cluster).value_or(0) * offer.gpu_hours;
+  const double usable = static_cast<double>(report.verdict.usable.value());
+  offer.headroom = usable > 0 ? 1 - static_cast<double>(report.verdict.upper.value()) / usable : 0;
+  offer.in_time = offer.wall <= goal.deadline;
+  return offer;
+}
+
+Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal& goal,
+                     const BestStep& best, const SizingProgress& progress) {
+  Sizing sizing;
+  for (const ClusterSpec& kind : clusters) {
+    std::optional<SizingOffer> fastest;
+    int in_time = 0;
+    bool any_fits = false;
+    bool any_tried = false;
+    for (const std::int64_t count : gpu_counts(kind, std::min(goal.most_gpus, kMostGpus))) {
+      if (in_time >= 2) break;
+      if (!can_be_in_time(kind, count, goal)) continue;
+      any_tried = true;
+      ClusterSpec cluster = kind;
+      cluster.gpus = count;
+      if (progress) progress(cluster.name, count);
+      const std::optional<StepReport> report = best(cluster);
+      if (!report) continue;
+      any_fits = true;
+      SizingOffer offer = price_offer(cluster, *report, goal);
+      if (!fastest || offer.wall < fastest->wall) fastest = offer;
+      if (!offer.in_time) continue;
+      ++in_time;
+      sizing.offers.push_back(std::move(offer));
+    }
+    if (!any_tried) {
+      sizing.refusals.push_back(
+          {kind.name, fmt::format("too late even at peak speed on {} GPUs",
+                                  format_count(std::min(goal.most_gpus, kMostGpus)))});
+    } else if (!any_fits) {
+      sizing.refusals.push_back({kind.name, "no layout fits its memory"});
+    } else if (in_time == 0) {
+      sizing.refusals.push_back(
+          {kind.name, fmt::format("{} at best, on {} GPUs", format_seconds(fastest->wall),
+                                  format_count(fastest->gpus))});
+      sizing.late.push_back(std::move(*fastest));
+    }
+  }
+  std::sort(sizing.offers.begin(), sizing.offers.end(), better);
+  std::sort(sizing.late.begin(), sizing.late.end(),
+            [](const SizingOffer& a, const SizingOffer& b) { return a.wall < b.wall; });
+  state_assumptions(clusters, goal, sizing);
+  return sizing;
+}
+
+}  // namespace shardwise

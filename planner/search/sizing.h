@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/search/goodput.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/dtype.h"
+#include "planner/spec/report.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// What has to be trained, and by when.
+struct SizingGoal {
+  std::int64_t tokens = 0;
+  Seconds deadline;
+  Flops work;  // of the whole training by the model's formula; 0 = unknown, nothing is skipped
+  DType precision = DType::bf16;
+  std::int64_t most_gpus = 65536;     // larger clusters are not tried
+  Seconds restart = Seconds(600);     // from a failure to the first step after it
+  double default_mtbf_hours = 50677;  // of one GPU, where a cluster's file states none
+};
+
+/// One machine kind and count, with its best layout.
+struct SizingOffer {
+  std::string cluster;
+  std::string gpu;
+  std::int64_t gpus = 0;
+  StepReport report;  // of the best layout
+  Goodput goodput;
+  Seconds wall;  // of the whole training, failures included
+  double gpu_hours = 0;
+  double dollars = 0;   // 0 = no price known
+  double headroom = 0;  // share of usable memory that the upper bound leaves free; may be negative
+  bool in_time = false;
+};
+
+/// Why a cluster has no offer in time.
+struct SizingRefusal {
+  std::string cluster;
+  std::string reason;
+};
+
+struct Sizing {
+  std::vector<SizingOffer> offers;  // in time; cheapest first, those without a price last
+  std::vector<SizingOffer> late;    // the fastest of each cluster that has none in time
+  std::vector<SizingRefusal> refusals;
+  std::vector<Assumption> assumptions;
+};
+
+/// The best layout of the job on exactly cluster.gpus GPUs, or nothing when none fits.
+using BestStep = std::function<std::optional<StepReport>(const ClusterSpec&)>;
+/// Called before each search: cluster name and GPUs.
+using SizingProgress = std::function<void(const std::string&, std::int64_t)>;
+
+/// Counts of GPUs worth trying on a cluster: whole nodes, and below a node the powers of two; each
+/// a power of two or three times one, since batches and heads divide by those. Ascending.
+std::vector<std::int64_t> gpu_counts(const ClusterSpec& cluster, std::int64_t most);
+
+/// How long and how dear the whole training is with this step.
+SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
+                        const SizingGoal& goal);
+
+/// Sweeps clusters and counts. A cluster is tried with ever more GPUs, starting where the deadline
+/// could be met at peak speed, until two counts meet it: more only cost more.
+Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal& goal,
+                     const BestStep& best, const SizingProgress& progress = {});
+
+}  // namespace shardwise

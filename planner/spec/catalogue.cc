@@ -1,0 +1,117 @@
+#include "planner/spec/catalogue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "planner/spec/reader.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kExtension = ".json";
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+/// "--model" for the catalogue "models".
+std::string flag_of(std::string_view kind) {
+  return "--" + std::string(kind.substr(0, kind.size() - 1));
+}
+
+Diagnostic problem(std::string_view kind, std::string message, std::string hint) {
+  Diagnostic result;
+  result.file = "command line";
+  result.path = flag_of(kind);
+  result.message = std::move(message);
+  result.hint = std::move(hint);
+  return result;
+}
+
+Result<CatalogueFile> from_folder(std::string_view kind, const fs::path& folder) {
+  fs::path file = folder / "config.json";
+  if (!is_file(file)) {
+    return problem(kind,
+                   fmt::format("the folder {} has no config.json", shown(folder.string(), 200)),
+                   "name the file itself");
+  }
+  const fs::path named = folder.has_filename() ? folder : folder.parent_path();
+  return CatalogueFile{std::move(file), named.filename().string(), false, true};
+}
+
+Result<CatalogueFile> unknown_name(std::string_view kind, const std::string& name) {
+  const std::vector<std::string> known = catalogue_names(kind);
+  if (known.empty()) {
+    return problem(kind,
+                   fmt::format("\"{}\" is not a file, and there is no catalogue", shown(name)),
+                   "set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
+  }
+  std::string hint;
+  if (const auto near = nearest(name, known)) hint = fmt::format("did you mean {}?\n    ", *near);
+  hint += "known: ";
+  for (std::size_t i = 0; i < known.size(); ++i) hint += (i > 0 ? ", " : "") + known[i];
+  hint += "\n    or give the path of a file";
+  return problem(kind, fmt::format("\"{}\" is not in the catalogue of {}", shown(name), kind),
+                 std::move(hint));
+}
+
+}  // namespace
+
+std::vector<fs::path> catalogue_folders() {
+  std::vector<fs::path> folders;
+  const char* chosen = std::getenv("SHARDWISE_CONFIGS");
+  if (chosen != nullptr && *chosen != '\0') folders.emplace_back(chosen);
+  folders.emplace_back(SHARDWISE_INSTALLED_CONFIGS);
+  folders.emplace_back(SHARDWISE_SOURCE_CONFIGS);
+  return folders;
+}
+
+std::vector<std::string> catalogue_names(std::string_view kind) {
+  std::vector<std::string> names;
+  for (const fs::path& folder : catalogue_folders()) {
+    std::error_code missing;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder / kind, missing)) {
+      const fs::path& path = entry.path();
+      if (path.extension() == kExtension) names.push_back(path.stem().string());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string& name_or_path) {
+  const fs::path path(name_or_path);
+  if (name_or_path.empty()) return problem(kind, "is empty", "give a name or the path of a file");
+  const bool looks_like_path =
+      name_or_path.find('/') != std::string::npos || path.extension() == kExtension;
+  if (looks_like_path) {
+    if (is_folder(path)) return from_folder(kind, path);
+    // A missing file is the reader's message.
+    const fs::path stem = path.filename() == "config.json" && path.has_parent_path()
+                              ? path.parent_path().filename()
+                              : path.stem();
+    return CatalogueFile{path, stem.string(), false, is_file(path)};
+  }
+  for (const fs::path& folder : catalogue_folders()) {
+    fs::path file = folder / kind / (name_or_path + std::string(kExtension));
+    if (is_file(file)) return CatalogueFile{std::move(file), name_or_path, true, true};
+  }
+  if (is_folder(path)) return from_folder(kind, path);
+  return unknown_name(kind, name_or_path);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise {
+
+/// A file the user named, by path or by catalogue entry.
+struct CatalogueFile {
+  std::filesystem::path path;
+  std::string name;  // "llama-3.1-8b"; for a path the name of the file or of its folder
+  bool from_catalogue = false;
+  bool exists = true;  // false for a path with no file: reading it says so
+};
+
+/// Folders with `models/`, `gpus/`, `clusters/` …, in the order they are searched:
+/// $SHARDWISE_CONFIGS when set, the installed catalogue, the one of the source tree.
+std::vector<std::filesystem::path> catalogue_folders();
+
+/// Finds what `--model`, `--gpu` and `--cluster` take: a path (it has a '/' or ends in ".json"), a
+/// folder with a config.json, or the name of a catalogue entry of `kind` ("models"), which is
+/// configs/KIND/NAME.json. A catalogue entry goes before a folder of the same name.
+/// \returns the file, or a problem with the nearest name and the list of all
+Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string& name_or_path);
+
+/// Names of all entries of `kind`, sorted.
+std::vector<std::string> catalogue_names(std::string_view kind);
+
+}  // namespace shardwise

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/spec/dtype.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+
+namespace shardwise {
+
+/// Where the weights that the optimizer updates live.
+enum class MainWeights : std::uint8_t {
+  separate,   // an fp32 copy beside the compute weights (Megatron, Megatron-FSDP, DeepSpeed)
+  parameter,  // the fp32 sharded parameter itself; compute weights are casts (FSDP1/2 mixed
+              // precision)
+};
+
+/// How the all-gathered weights of ZeRO-3 are held.
+enum class GatherBuffer : std::uint8_t {
+  in_place,       // gathered into the parameter buffer (Megatron's distributed optimizer)
+  element_queue,  // prefetch until a number of elements is in flight (Megatron-FSDP)
+  double_buffer,  // exactly two persistent unit buffers
+  copy_out,       // gather output, then copied to the unsharded parameters (FSDP2)
+  rate_limited,   // at most two units in flight, host waits (FSDP1)
+};
+
+/// How gradients reach their reduction.
+enum class GradientBuffer : std::uint8_t {
+  contiguous,  // wgrad accumulates into one persistent buffer (Megatron DDP)
+  unit_queue,  // per-unit buckets queued for reduction (Megatron-FSDP)
+  copy_in,     // per-parameter gradients, then copied to a reduce-scatter input (FSDP1/2)
+};
+
+enum class AllocatorKind : std::uint8_t { caching, arena };
+
+/// Where bytes are added so that a state divides over the ranks that share it.
+enum class ShardPadding : std::uint8_t {
+  bucket,  // the end of each bucket, to lcm(ranks, pad_multiple) (Megatron)
+  unit,    // the end of each unit, to ranks x the least common multiple of its rows (Megatron-FSDP)
+  row,     // dimension 0 of each tensor (FSDP2)
+  flat,    // the end of each unit's flat parameter (FSDP1)
+  tensor,  // the end of each tensor (DeepSpeed)
+};
+
+/// What a machine's software takes besides the job's tensors. Bytes. Measured or published values
+/// with their sources are in configs/engines.
+struct RuntimeMemory {
+  std::int64_t context = 0;              // CUDA context and loaded kernels
+  std::int64_t framework_workspace = 0;  // the framework's cuBLAS, one a handle: forward and
+                                         // backward run on threads of their own, so there are two
+  std::int64_t engine_workspace = 0;     // Transformer Engine's cuBLASLt
+  std::int64_t communicator = 0;         // one NCCL communicator of more than one rank
+  // Reserved and not allocated: bytes + share x allocated + states_share x states, between two
+  // shares of allocated.
+  std::int64_t slack_bytes = 0;
+  double slack_share = 0;
+  double slack_states_share = 0;
+  double slack_least_share = 0;
+  double slack_most_share = 0;
+  double doubt_share = 0;  // of reserved: what some runs need on top
+  friend bool operator==(const RuntimeMemory&, const RuntimeMemory&) = default;
+};
+
+/// How a training system departs from the bare placement law: data that the ledger, the closed form
+/// and the lowering read. One file per engine in planner/engines. Facts with their sources are
+/// there.
+struct EngineProfile {
+  std::string name;              // "megatron_ddp"
+  std::string label;             // "Megatron-Core DDP (distributed optimizer)"
+  std::vector<int> zero_stages;  // stages it can run
+  bool hybrid = false;           // dp_replicate > 1 with sharding (HSDP, optimizer instances)
+  bool outer_shards_optimizer = false;                                        // HFSDP
+  bool pipeline = true;                                                       // pp > 1 possible
+  std::vector<PipelineSchedule> schedules = {PipelineSchedule::one_f_one_b};  // with pp > 1
+  bool tensor_parallel = true;
+  bool context_parallel = true;
+  bool expert_parallel = true;
+  bool offload_optimizer = false;
+
+  MainWeights main_weights = MainWeights::separate;
+  GatherBuffer gather = GatherBuffer::in_place;
+  GradientBuffer gradient_buffer = GradientBuffer::contiguous;
+  ShardPadding padding = ShardPadding::bucket;
+  Kernels kernels = Kernels::eager;        // unless the job says otherwise
+  TpOverlap tp_overlap = TpOverlap::none;  // unless the job says otherwise
+  bool fp32_gradients_default = true;
+  bool casts_gradients_for_optimizer = false;  // main-dtype copy from reduction to zero_grad
+  bool keeps_root_gathered = false;            // non-unit parameters stay whole over the step
+  bool reduce_every_microbatch = true;         // its default for ZeRO-2/3
+  DType reduce_dtype = DType::fp32;            // gradient communication when not the buffer's
+
+  std::int64_t bucket_elements = 0;           // 0 = by unit
+  std::int64_t bucket_elements_per_rank = 0;  // bucket = max(bucket_elements, this x dp)
+  std::int64_t pad_multiple = 1;              // bucket end padded to lcm(dp, this)
+  std::int64_t vocabulary_multiple = 1;       // vocabulary padded to this x tp
+  std::int64_t reduce_buffer_elements = 0;  // buffer that exists while backward runs, at any stage
+  bool flattens_gradients = false;  // copied whole into a flat tensor before they are reduced
+  bool offloads_gradients = false;  // with the optimizer (DeepSpeed's ZeRO-Offload)
+  std::int64_t optimizer_scratch_bytes = 0;  // temporaries of a step, an element it updates
+  int gathers_ahead = 1;                     // units prefetched beyond the current one
+  std::int64_t gather_queue_elements = 0;    // element_queue: prefetch until this many
+  std::int64_t reduce_queue_elements = 0;    // unit_queue: reductions alive up to this many
+
+  RuntimeMemory runtime;
+  AllocatorKind allocator = AllocatorKind::caching;
+  bool lazy_moments = true;                    // moments appear in the first optimizer step
+  bool all_gather_shares_communicator = true;  // AG and RS serialise
+  std::vector<std::string> sources;
+  friend bool operator==(const EngineProfile&, const EngineProfile&) = default;
+};
+
+}  // namespace shardwise

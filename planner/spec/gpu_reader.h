@@ -1,0 +1,24 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/gpu_spec.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+
+/// Reads a GPU file, schema "shardwise.gpu/1": docs/formats.md.
+Result<GpuSpec> read_gpu(const std::filesystem::path& path);
+
+/// What `--gpu` takes: a name of the catalogue (configs/gpus) or the path of a file.
+Result<GpuSpec> find_gpu(const std::string& name_or_path);
+
+/// The same from a JSON value that was read already.
+/// \param file  the name put into diagnostics
+/// \param path  JSON pointer of `root` in the file
+Result<GpuSpec> gpu_from_json(const JsonValue& root, const std::string& file,
+                              const std::string& path = "");
+
+}  // namespace shardwise

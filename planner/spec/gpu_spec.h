@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/spec/dtype.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// How the efficiency numbers of a curve came about; printed with every report that uses them.
+struct FitRecord {
+  bool measured = false;  // false: a documented default of the architecture, no data for this GPU
+  std::string fitted_on;  // data set and its commit
+  std::string method;
+  int points = 0;           // measured points, fit and left out together
+  double median_error = 0;  // |predicted - measured| / measured on points left out of the fit
+  double p95_error = 0;     // same, 95th percentile
+  friend bool operator==(const FitRecord&, const FitRecord&) = default;
+};
+
+/// A block of the product that one processor of the GPU computes at a time.
+struct GemmTile {
+  std::int64_t rows = 128;
+  std::int64_t columns = 256;
+  double rate_share = 1;  // of the curve's rate, which is that of the best tile
+  friend bool operator==(const GemmTile&, const GemmTile&) = default;
+};
+
+/// Smallest and largest value that was measured; both 0 when nothing was.
+struct MeasuredRange {
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
+};
+
+/// How the source of a curve measured, where that differs from training. Used to fit the curve and
+/// left out of every prediction.
+struct MeasuredWith {
+  double slowdown = 0;     // long kernels run 1 + slowdown times longer, as power limits the clock
+  Seconds slowdown_time;   // a kernel of this length shows half of the slowdown
+  double extra_moves = 0;  // times the source also moves the first operand (to fp8), or K and V
+  Seconds extra_start;     // of the kernels that do so
+  friend bool operator==(const MeasuredWith&, const MeasuredWith&) = default;
+};
+
+/// Time of one GEMM as a function of its shape. docs/time.md, Compute, has the formula.
+struct GemmCurve {
+  DType dtype = DType::bf16;
+  Seconds start;               // of a kernel: filling and draining the GPU
+  double rate_share = 1;       // of the dense peak, reached inside a large tile's main loop
+  Seconds epilogue;            // first loads and write-back of a tile of 128 x 256
+  double wave_rounding = 1;    // share of the last, partly filled wave of tiles that is paid
+  Seconds split;               // to divide the depth among processors, a tile of 128 x 256
+  double bandwidth_share = 1;  // of the memory bandwidth
+  std::vector<GemmTile> tiles;
+  double sustained_share =
+      1;  // speed of arithmetic in a long run, of that in the short measurement
+  std::string sustained_source;
+  MeasuredRange m;
+  MeasuredRange n;
+  MeasuredRange k;
+  MeasuredWith measured_with;
+  FitRecord fit;
+  friend bool operator==(const GemmCurve&, const GemmCurve&) = default;
+};
+
+/// What many GEMMs in one kernel (routed experts) lose against one of the same size.
+struct GroupedGemmCurve {
+  double rate_share = 1;  // of the GEMM curve's rate
+  Seconds group;          // more time for each group
+  FitRecord fit;
+  friend bool operator==(const GroupedGemmCurve&, const GroupedGemmCurve&) = default;
+};
+
+/// The rate that attention reaches for one head dimension.
+struct HeadRate {
+  std::int64_t head_dim = 128;
+  double rate_share = 1;  // of the dense peak
+  friend bool operator==(const HeadRate&, const HeadRate&) = default;
+};
+
+/// Time of fused attention. docs/time.md, Compute, has the formula.
+struct AttentionCurve {
+  Seconds start;
+  Seconds block;                // first loads and write-back of one block of 128 queries
+  double tail_share = 0;        // of the longest block's time, during which others are done
+  double bandwidth_share = 1;   // of the memory bandwidth
+  std::vector<HeadRate> rates;  // by head dimension, ascending
+  MeasuredWith measured_with;
+  FitRecord fit;
+  friend bool operator==(const AttentionCurve&, const AttentionCurve&) = default;
+};
+
+/// Time of kernels that only move bytes.
+struct MemoryBoundCurve {
+  Seconds start;
+  double bandwidth_share = 1;  // of the memory bandwidth
+  FitRecord fit;
+  friend bool operator==(const MemoryBoundCurve&, const MemoryBoundCurve&) = default;
+};
+
+/// One accelerator. Peaks are dense (no sparsity), bandwidths are 1e9 B/s per GB/s.
+struct GpuSpec {
+  std::string name;          // "h100-sxm"
+  std::string label;         // "NVIDIA H100 SXM5 80 GB"
+  std::string architecture;  // "hopper"; default curves are chosen by it
+  std::string vendor;        // "nvidia", "amd", "cpu"
+  int sm_count = 0;          // streaming multiprocessors, compute units or cores
+  Bytes hbm_bytes;           // as the driver reports it to a program, before the context
+  BytesPerSecond memory_bandwidth;
+  std::vector<std::pair<DType, FlopsPerSecond>> peaks;
+  double tdp_watts = 0;
+  Seconds launch_latency;                // one kernel, host side, when the queue runs dry
+  std::optional<double> price_per_hour;  // list price, US dollars a GPU-hour
+  std::string price_date;                // when it was read, "2025-06"
+  std::string price_source;
+  std::vector<std::string> sources;  // of the figures above, "figure: source"
+  std::vector<GemmCurve> gemm;       // one a dtype
+  GroupedGemmCurve grouped_gemm;
+  AttentionCurve attention_forward;
+  AttentionCurve attention_backward;
+  MemoryBoundCurve memory_bound;
+
+  /// Dense peak; zero when the GPU has no unit for `dtype`.
+  FlopsPerSecond peak(DType dtype) const;
+  /// The curve of `dtype`, or of the nearest dtype that has one: fp16 and bf16 stand for each
+  /// other, fp8 for int8, fp6 and fp4, bf16 for the rest. nullptr when there is none at all.
+  const GemmCurve* gemm_curve(DType dtype) const;
+  friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
+};
+
+}  // namespace shardwise

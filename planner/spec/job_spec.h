@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/spec/dtype.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+enum class AttentionKernel : std::uint8_t {
+  flash,         // FlashAttention: never materialises [seq, seq]; batch before sequence
+  flash1,        // the first FlashAttention and its Triton version
+  cudnn,         // cuDNN's fused attention: the same in either order
+  materialised,  // scores, softmax output and dropout mask are tensors
+};
+
+enum class LossKernel : std::uint8_t {
+  materialised,  // logits, an fp32 copy and their gradient
+  fused,         // fused cross-entropy: logits once, gradient in place
+  fused_fp32,    // fused on fp32 logits, out of place (Megatron's "native" fusion)
+  chunked,       // linear + cross-entropy by chunks: logits never whole
+};
+
+/// Who wrote the kernels, which decides what an operation keeps for backward.
+enum class Kernels : std::uint8_t {
+  by_engine,           // what the engine usually runs with
+  eager,               // PyTorch operators one by one
+  compiled,            // torch.compile: pointwise operations are computed again
+  transformer_engine,  // NVIDIA's fused modules (Megatron)
+  planned,             // our executor
+};
+
+/// What runs beside tensor-parallel communication.
+enum class TpOverlap : std::uint8_t {
+  by_engine,  // what the engine usually does
+  none,
+  backward,   // backward only: beside the gradient GEMM that does not need it (Megatron)
+  pipelined,  // GEMMs cut into tp pieces, each beside the transfer of another (user buffers)
+};
+
+/// How tokens reach their experts.
+enum class ExpertDispatch : std::uint8_t {
+  all_to_all,    // every copy of a token travels
+  deduplicated,  // once to each node, then once to each rank that needs it (DeepEP, hybrid EP)
+};
+
+enum class Optimizer : std::uint8_t { adamw, sgd, sgd_momentum };
+
+/// What is trained, whatever the layout: fixed by the user, never searched.
+struct JobSpec {
+  std::int64_t sequence_length = 4096;  // tokens of one sequence
+  std::int64_t global_batch_size = 0;  // sequences a step; 0 = one micro-batch a data-parallel rank
+  DType precision = DType::bf16;       // of forward and backward: bf16, fp16, fp32, fp8
+  bool fp8_parameter_gather = false;   // weights travel in 8 bits (with precision fp8)
+  Optimizer optimizer = Optimizer::adamw;
+  DType main_dtype = DType::fp32;  // of the weights that the optimizer updates
+  DType moment_dtype = DType::fp32;
+  bool fused_gradient_accumulation =
+      true;  // weight gradients are added to their buffer by the GEMM
+  AttentionKernel attention = AttentionKernel::flash;
+  LossKernel loss = LossKernel::fused;
+  Kernels kernels = Kernels::by_engine;
+  bool deterministic = false;  // bitwise repeatable kernels, with the workspaces they need
+  bool attention_mask_in_batch = false;  // a batch carries its [batch, 1, seq, seq] mask
+  TpOverlap tp_overlap = TpOverlap::by_engine;
+  ExpertDispatch expert_dispatch = ExpertDispatch::all_to_all;
+  bool expert_overlap = false;  // the exchange runs beside another micro-batch's compute
+  bool cuda_graphs = false;     // the host replays recorded kernels
+  double dropout = 0.0;         // > 0: masks are kept, one byte an element
+  bool frozen_base = false;     // adapters only are trained (LoRA)
+  std::vector<std::string>
+      recompute_operations;           // op names recomputed besides the layout's Recompute
+  bool recompute_stops_early = true;  // PyTorch since 2.1: once all that backward needs is there
+  double held_back = 0.0;             // share of HBM a plan may not use
+  double expert_imbalance = 1.0;      // tokens of the busiest expert rank over the mean, >= 1
+  double expert_skew = 0.0;          // popularity of the i-th expert falls as i^-skew; 0 = balanced
+  std::int64_t tokens_total = 0;     // training tokens, for sizing; 0 = not stated
+  double bytes_per_token_input = 4;  // read from storage
+
+  /// Sequences a data-parallel rank sees a step, given its share.
+  std::int64_t batch_for(std::int64_t dp, std::int64_t micro_batch_size) const {
+    return global_batch_size > 0 ? global_batch_size : dp * micro_batch_size;
+  }
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,294 @@
+#include "planner/spec/reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::size_t kDeepest = 64;
+// A value takes about 130 bytes in memory but two in a file: without this limit a file of 100 MB
+// could ask for 6 GB.
+constexpr std::size_t kMostValues = 1'000'000;
+constexpr std::size_t kMostProblems = 20;  // of the text itself; then reading stops
+
+constexpr int kNumberOverflow = 406;  // nlohmann's number of this error
+constexpr std::string_view kNot64Bits = "does not fit 64 bits";
+
+struct Place {
+  int line = 1;
+  int column = 1;  // in characters, not bytes, as editors count
+};
+
+/// Moves `place` over `text[from, to)`.
+Place moved(Place place, std::string_view text, std::size_t from, std::size_t to) {
+  for (std::size_t i = from; i < to; ++i) {
+    if (text[i] == '\n') {
+      ++place.line;
+      place.column = 1;
+    } else if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) {
+      ++place.column;
+    }
+  }
+  return place;
+}
+
+/// Builds the tree from nlohmann's events. They come in the order of the text and each stands for
+/// one token that was found well-formed, so walking the text in step with them gives every value's
+/// place; the parser itself knows only how far it has read.
+class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  TreeBuilder(std::string_view text, const std::string& file) : text_(text), file_(file) {
+    if (text_.substr(0, 3) == "\xEF\xBB\xBF") cursor_ = 3;  // byte order mark; has no column
+  }
+
+  bool null() override { return add(JsonValue::Kind::null) != nullptr; }
+  bool boolean(bool value) override {
+    JsonValue* added = add(JsonValue::Kind::boolean);
+    if (added != nullptr) added->boolean = value;
+    return added != nullptr;
+  }
+  bool number_integer(std::int64_t value) override { return add_integer(value); }
+  bool number_unsigned(std::uint64_t value) override {
+    if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
+      return add_too_large(std::to_string(value), kNot64Bits);
+    }
+    return add_integer(static_cast<std::int64_t>(value));
+  }
+  bool number_float(double value, const std::string& digits) override {
+    if (digits.find_first_of(".eE") == std::string::npos) return add_too_large(digits, kNot64Bits);
+    JsonValue* added = add(JsonValue::Kind::number);
+    if (added != nullptr) added->number = value;
+    return added != nullptr;
+  }
+  bool string(std::string& value) override {
+    JsonValue* added = add(JsonValue::Kind::string);
+    if (added != nullptr) added->string = std::move(value);
+    return added != nullptr;
+  }
+  bool binary(binary_t& /*value*/) override { return false; }  // not in JSON text
+
+  bool start_object(std::size_t /*elements*/) override { return open(JsonValue::Kind::object); }
+  bool start_array(std::size_t /*elements*/) override { return open(JsonValue::Kind::array); }
+  bool key(std::string& value) override {
+    next_token();
+    open_.back()->members.push_back({std::move(value), JsonValue()});
+    return true;
+  }
+  bool end_object() override { return find_duplicates(*open_.back()) && close(); }
+  bool end_array() override { return close(); }
+
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& error) override {
+    if (error.id == kNumberOverflow) {
+      add_too_large(token, "is too large, numbers end at 1.8e308");
+    } else {
+      syntax_problem(position == 0 ? 0 : position - 1, error.what());
+    }
+    return false;
+  }
+
+  Result<JsonValue> result() && {
+    if (!problems_.empty()) return std::move(problems_);
+    return std::move(root_);
+  }
+
+ private:
+  // Skips what stands between values and returns the place of the next token; the cursor moves
+  // behind that token.
+  Place next_token() {
+    std::size_t start = text_.find_first_not_of(" \t\r\n,:", cursor_);
+    start = std::min(start, text_.size());
+    const Place place = moved(here_, text_, cursor_, start);
+    std::size_t end = start + 1;
+    if (start < text_.size() && text_[start] == '"') {
+      while (end < text_.size() && text_[end] != '"') end += text_[end] == '\\' ? 2U : 1U;
+      ++end;
+    } else if (start < text_.size() && std::strchr("{}[]", text_[start]) == nullptr) {
+      end = text_.find_first_of(" \t\r\n,:{}[]", start);
+    }
+    end = std::min(end, text_.size());
+    here_ = moved(place, text_, start, end);
+    cursor_ = end;
+    return place;
+  }
+
+  JsonValue* add(JsonValue::Kind kind) {
+    const Place place = next_token();
+    if (++values_ > kMostValues) {
+      problems_.push_back({file_, place.line, place.column, "",
+                           fmt::format("more than {} values in one file", kMostValues), ""});
+      return nullptr;
+    }
+    JsonValue* slot = &root_;
+    if (!open_.empty()) {
+      JsonValue& parent = *open_.back();
+      slot = parent.kind == JsonValue::Kind::array ? &parent.elements.emplace_back()
+                                                   : &parent.members.back().value;
+    }
+    slot->kind = kind;
+    slot->line = place.line;
+    slot->column = place.column;
+    return slot;
+  }
+
+  bool add_integer(std::int64_t value) {
+    JsonValue* added = add(JsonValue::Kind::integer);
+    if (added == nullptr) return false;
+    added->integer = value;
+    added->number = static_cast<double>(value);
+    return true;
+  }
+
+  bool add_too_large(const std::string& digits, std::string_view why) {
+    const JsonValue* added = add(JsonValue::Kind::number);
+    if (added == nullptr) return false;
+    problems_.push_back({file_, added->line, added->column, current_path(),
+                         fmt::format("{} {}", shown(digits), why), ""});
+    return problems_.size() < kMostProblems;
+  }
+
+  bool open(JsonValue::Kind kind) {
+    JsonValue* added = add(kind);
+    if (added == nullptr) return false;
+    if (open_.size() == kDeepest) {
+      problems_.push_back({file_, added->line, added->column, "",
+                           fmt::format("nested deeper than {} levels", kDeepest), ""});
+      return false;
+    }
+    open_.push_back(added);
+    return true;
+  }
+
+  bool close() {
+    next_token();
+    open_.pop_back();
+    return true;
+  }
+
+  bool find_duplicates(const JsonValue& object) {
+    std::vector<const JsonMember*> sorted;
+    sorted.reserve(object.members.size());
+    for (const auto& member : object.members) sorted.push_back(&member);
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto* a, const auto* b) { return a->key < b->key; });
+    for (std::size_t i = 1; i < sorted.size(); ++i) {
+      if (sorted[i]->key != sorted[i - 1]->key) continue;
+      if (problems_.size() >= kMostProblems) return false;
+      const JsonValue& again = sorted[i]->value;
+      problems_.push_back(
+          {file_, again.line, again.column, json_pointer(container_path(), sorted[i]->key),
+           fmt::format("given twice, first on line {}", sorted[i - 1]->value.line), ""});
+    }
+    return true;
+  }
+
+  // JSON pointer of the innermost open container.
+  std::string container_path() const {
+    std::string path;
+    for (std::size_t i = 0; i + 1 < open_.size(); ++i) path = step_into(path, *open_[i]);
+    return path;
+  }
+  // JSON pointer of the value added last.
+  std::string current_path() const {
+    return open_.empty() ? "" : step_into(container_path(), *open_.back());
+  }
+  static std::string step_into(const std::string& path, const JsonValue& container) {
+    if (container.kind == JsonValue::Kind::array) {
+      return json_pointer(path, std::to_string(container.elements.size() - 1));
+    }
+    return json_pointer(path, container.members.back().key);
+  }
+
+  void syntax_problem(std::size_t offset, const std::string& what) {
+    const std::size_t at = std::min(offset, text_.size());
+    const Place place = moved(Place(), text_, text_.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0, at);
+    Diagnostic problem{file_, place.line, place.column, "", "", ""};
+    problem.message = reason(what);
+    problem.hint = syntax_hint(at, problem.message);
+    problems_.push_back(std::move(problem));
+  }
+
+  // nlohmann says "[…] parse error at line 1, column 8: syntax error while parsing object key -
+  // unexpected '}'; expected string literal", sometimes with all it has read of the token between.
+  // Gives "not JSON while parsing object key: unexpected '}', expected string literal".
+  static std::string reason(const std::string& what) {
+    static constexpr std::string_view kStart = "syntax error ";
+    const std::size_t start = what.find(kStart);
+    std::string text = start == std::string::npos ? what : what.substr(start + kStart.size());
+    if (const std::size_t read = text.find("; last read"); read != std::string::npos) {
+      const std::size_t expected = text.rfind("; expected ");
+      const bool keep = expected != std::string::npos && expected > read;
+      text = text.substr(0, read) + (keep ? text.substr(expected) : "");
+    }
+    if (const std::size_t semicolon = text.find("; "); semicolon != std::string::npos) {
+      text[semicolon] = ',';
+    }
+    if (const std::size_t dash = text.find(" - "); dash != std::string::npos) {
+      text = text.substr(0, dash) + ": " + text.substr(dash + 3);
+    }
+    return "not JSON " + shown(text, 200);
+  }
+
+  std::string syntax_hint(std::size_t at, const std::string& message) const {
+    if (at >= text_.size() || message.find("unexpected end of input") != std::string::npos) {
+      return text_.find_first_not_of(" \t\r\n") == std::string_view::npos
+                 ? "the file is empty"
+                 : "the text ends too early: is the file complete?";
+    }
+    const std::size_t before =
+        at == 0 ? std::string_view::npos : text_.find_last_not_of(" \t\r\n", at - 1);
+    const char previous = before == std::string_view::npos ? '\0' : text_[before];
+    switch (text_[at]) {
+      case '}':
+      case ']':
+        return previous == ',' ? "remove the comma before it" : "";
+      case '\'':
+        return "strings stand in double quotes";
+      case '/':
+      case '#':
+        return "JSON has no comments";
+      case 'N':
+      case 'I':
+        return "JSON has no NaN and no infinity";
+      default:
+        return "";
+    }
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  std::size_t cursor_ = 0;  // behind the last token
+  Place here_;              // place of cursor_
+  JsonValue root_;
+  std::vector<JsonValue*> open_;  // from the root to the innermost open container
+  std::size_t values_ = 0;
+  Diagnostics problems_;
+};
+
+}  // namespace
+
+Result<JsonValue> parse_json(std::string_view text, const std::string& file) {
+  const std::size_t bad = first_not_utf8(text);
+  if (bad < text.size()) {
+    const Place place = moved(Place(), text, 0, bad);
+    return Diagnostic{
+        file,
+        place.line,
+        place.column,
+        "",
+        fmt::format("not UTF-8 (byte 0x{:02x})", static_cast<unsigned char>(text[bad])),
+        "save the file as UTF-8"};
+  }
+  TreeBuilder builder(text, file);
+  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  return std::move(builder).result();
+}
+
+}  // namespace shardwise

@@ -1,0 +1,75 @@
+#include "planner/spec/plan.h"
+
+#include <utility>
+
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/cluster_writer.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/sha256.h"
+
+namespace shardwise {
+namespace {
+
+template <class T>
+void read_part(ObjectReader& plan, std::string_view key, T& part) {
+  const JsonValue* value = plan.object(key);
+  if (value == nullptr) return;
+  ObjectReader reader = plan.nested(key, *value);
+  read_fields(reader, part);
+}
+
+template <class T>
+void write_part(JsonWriter& json, std::string_view key, const T& part) {
+  json.begin_object(key);
+  write_fields(json, part);
+  json.end_object();
+}
+
+}  // namespace
+
+std::string to_json(const Plan& plan) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.plan/1");
+  write_part(json, "layout", plan.layout);
+  write_part(json, "job", plan.job);
+  write_part(json, "engine", plan.engine);
+  json.begin_object("cluster");
+  write_cluster(json, plan.cluster);
+  json.end_object();
+  write_part(json, "model", plan.model);
+  json.end_object();
+  return json.text();
+}
+
+Result<Plan> plan_from_json(const JsonValue& root, const std::string& file) {
+  Diagnostics problems;
+  ObjectReader reader(root, file, "", problems);
+  reader.require_schema("shardwise.plan/1");
+  Plan plan;
+  read_part(reader, "layout", plan.layout);
+  read_part(reader, "job", plan.job);
+  read_part(reader, "engine", plan.engine);
+  if (const JsonValue* value = reader.object("cluster")) {
+    Result<ClusterSpec> cluster = cluster_from_json(*value, file, "/cluster");
+    if (cluster) {
+      plan.cluster = *std::move(cluster);
+    } else {
+      problems.insert(problems.end(), cluster.problems().begin(), cluster.problems().end());
+    }
+  }
+  read_part(reader, "model", plan.model);
+  reader.reject_unknown();
+  if (!problems.empty()) return problems;
+  return plan;
+}
+
+Result<Plan> read_plan(const std::filesystem::path& path) {
+  const Result<JsonValue> json = read_json(path);
+  if (!json) return json.problems();
+  return plan_from_json(*json, path.string());
+}
+
+std::string digest(const Plan& plan) { return sha256(to_json(plan)); }
+
+}  // namespace shardwise

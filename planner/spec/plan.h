@@ -1,0 +1,38 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+
+/// A decision, fully resolved: what is trained, on what, by which software, spread how. Whoever
+/// simulates or executes it needs no other file, no catalogue and no default.
+struct Plan {
+  ModelSpec model;
+  ClusterSpec cluster;
+  JobSpec job;  // global_batch_size is set
+  EngineProfile engine;
+  Layout layout;
+};
+
+/// The text of a plan.json, schema "shardwise.plan/1". Equal plans have equal texts, and a text
+/// written by this reads back as the plan it was written from.
+std::string to_json(const Plan& plan);
+
+/// \returns the plan, or everything wrong with the file. What is accepted is safe to compute with,
+///          but the layout may still be illegal: see check_layout.
+Result<Plan> plan_from_json(const JsonValue& root, const std::string& file);
+Result<Plan> read_plan(const std::filesystem::path& path);
+
+/// Names a plan in reports: the SHA-256 of its text, 64 hexadecimal digits.
+std::string digest(const Plan& plan);
+
+}  // namespace shardwise

@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/spec/dtype.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/ledger.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// Something a number rests on that the user did not state.
+struct Assumption {
+  std::string id;  // "attention.curve.default"
+  std::string text;
+  std::string source;
+};
+
+enum class Fit : std::uint8_t {
+  fits,     // the upper bound fits
+  at_risk,  // the point fits, the upper bound does not
+  does_not_fit,
+};
+
+/// Does a layout fit, and by how much. Infeasible is a value, not an error.
+struct Verdict {
+  Fit fit = Fit::fits;
+  int worst_stage = 0;
+  MemoryPhase worst_phase = MemoryPhase::steady_forward_backward;
+  Bytes point;               // predicted peak of the worst stage, as nvidia-smi would show it
+  Bytes upper;               // upper bound of the same
+  Bytes usable;              // HBM less what is held back
+  std::string cheapest_fix;  // the single change that makes it fit; empty when it fits or none does
+};
+
+/// Where a step's time goes, on the slowest stage. The parts add up to the step.
+struct TimeParts {
+  Seconds forward;  // compute
+  Seconds backward;
+  Seconds recompute;
+  Seconds tp_exposed;
+  Seconds cp_exposed;
+  Seconds ep_exposed;
+  Seconds pp_exposed;  // sends and receives not hidden
+  Seconds dp_exposed;  // gradient reduction and parameter gathers not hidden
+  Seconds bubble;      // idle by schedule
+  Seconds optimizer;   // including clipping and its reductions
+  Seconds launch;      // kernels the host cannot issue fast enough
+  Seconds offload_exposed;
+  Seconds input_exposed;  // reading the batch
+  Seconds anchored;       // measured less predicted, carried over from another configuration
+  Seconds total() const {
+    return forward + backward + recompute + tp_exposed + cp_exposed + ep_exposed + pp_exposed +
+           dp_exposed + bubble + optimizer + launch + offload_exposed + input_exposed + anchored;
+  }
+};
+
+/// Seconds of a step by kind of kernel, on the slowest stage; forward, backward and recompute.
+struct ComputeClasses {
+  Seconds gemm;
+  Seconds attention;
+  Seconds memory_bound;
+};
+
+/// Communication on one axis over a step, on the slowest stage.
+struct AxisTime {
+  std::string axis;  // "tp", "cp", "ep", "pp", "dp"
+  Seconds total;     // as if nothing ran beside it
+  Seconds exposed;
+};
+
+/// One matrix product of the model, for --explain.
+struct GemmUse {
+  std::string layer;      // "block"
+  std::string operation;  // "self_attn.q_proj"
+  std::string product;    // "forward", "input gradient", "weight gradient"
+  DType dtype = DType::bf16;
+  std::int64_t groups = 1;  // > 1: grouped (experts) or batched (materialised attention)
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  Seconds time;
+  bool measured = false;  // the shape is inside the range that was measured
+};
+
+/// One value of an explanation: a formula with its numbers, and where they come from.
+struct Explanation {
+  std::string subject;  // "steady_forward_backward.gathered_weights", "time.bubble"
+  std::string formula;
+  std::string values;
+  std::string source;
+};
+
+/// Predicted or measured, the same shape.
+struct StepReport {
+  std::string origin = "predicted";  // or "measured"
+  std::string plan_digest;
+  std::string model;
+  std::string cluster;
+  std::string engine;
+  Layout layout;
+  std::int64_t global_batch_size = 0;
+  std::int64_t sequence_length = 0;
+  std::int64_t num_microbatches = 0;
+  std::vector<StageMemory> stages;  // memory ledger by stage
+  std::vector<Bytes> stage_upper;   // upper bound of each stage's peak total
+  Verdict verdict;
+  TimeParts time;
+  ComputeClasses compute;
+  std::vector<AxisTime> by_axis;
+  Seconds step_time;
+  double mfu = 0;             // model FLOPs over dense peak, causal mask left out
+  double mfu_non_causal = 0;  // the same with attention counted whole, as PaLM and Megatron do
+  double hfu = 0;             // as mfu, with recompute
+  Flops model_flops;          // a step, all ranks, causal mask left out
+  std::string flops_formula;
+  double tokens_per_s = 0;  // all ranks
+  double tokens_per_s_per_gpu = 0;
+  double dollars_per_1e9_tokens = 0;  // 0 = no price known
+  double joules_per_token = 0;        // 0 = no power known
+  Seconds checkpoint_write;           // one checkpoint, not part of the step
+  Bytes checkpoint_bytes;
+  std::vector<Assumption> assumptions;
+  std::vector<Explanation> explanations;  // filled when asked for
+  std::vector<GemmUse> gemms;             // filled when asked for
+};
+
+}  // namespace shardwise

@@ -1,0 +1,236 @@
+#include "planner/spec/report_json.h"
+
+#include <string>
+
+#include "planner/spec/fields.h"
+#include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/report_fields.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
+constexpr double kMostSeconds = 1e12;
+constexpr double kMost = 1e36;
+
+constexpr std::string_view kOrigins[] = {"predicted", "measured"};
+
+std::string keyed(std::string_view name, std::string_view unit) {
+  return std::string(name) + "_" + std::string(unit);
+}
+
+/// A quantity through the plain number the reader and the writer know.
+template <class Io, class S>
+void seconds(Io& io, std::string_view key, S& time) {
+  double value = time.value();
+  io.number(key, value, -kMostSeconds, kMostSeconds);
+  if constexpr (Io::kReads) time = Seconds(value);
+}
+template <class Io, class B>
+void bytes(Io& io, std::string_view key, B& amount) {
+  std::int64_t value = amount.value();
+  io.integer(key, value, 0, kMostBytes);
+  if constexpr (Io::kReads) amount = Bytes(value);
+}
+/// What follows from other fields: written for whoever reads the file, not read back.
+template <class Io>
+void derived(Io& io, std::string_view key, Bytes amount) {
+  bytes(io, key, amount);
+}
+
+template <class Io, class P>
+void list_phase(Io& io, P& phase) {
+  io.choice("phase", phase.name);
+  derived(io, "allocated_bytes", phase.ledger.allocated());
+  derived(io, "reserved_bytes", phase.ledger.reserved());
+  derived(io, "total_bytes", phase.ledger.total());
+  io.object("categories", phase.ledger, [](auto& inner, auto& ledger) {
+    for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+      inner.integer(keyed(name_of(static_cast<MemoryCategory>(c)), "bytes"), ledger.bytes[c], 0,
+                    kMostBytes);
+    }
+  });
+}
+
+/// One pipeline stage as a report shows it.
+struct StageEntry {
+  Bytes upper;
+  StageMemory memory;
+};
+struct PhaseEntry {
+  MemoryPhase name = MemoryPhase::after_init;
+  Ledger ledger;
+};
+
+template <class Io, class E>
+void list_stage(Io& io, E& stage) {
+  bytes(io, "upper_bytes", stage.upper);
+  derived(io, "peak_allocated_bytes", stage.memory.peak_allocated());
+  derived(io, "peak_reserved_bytes", stage.memory.peak_reserved());
+  derived(io, "peak_total_bytes", stage.memory.peak_total());
+  MemoryPhase peak = stage.memory.peak_phase();
+  io.choice("peak_phase", peak);
+  std::vector<PhaseEntry> phases;
+  for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+    phases.push_back({static_cast<MemoryPhase>(p), stage.memory.phases[p]});
+  }
+  io.objects("phases", phases, kMemoryPhases,
+             [](auto& inner, auto& phase) { list_phase(inner, phase); });
+  if constexpr (Io::kReads) {
+    for (const PhaseEntry& phase : phases) stage.memory[phase.name] = phase.ledger;
+  }
+}
+
+template <class Io, class R>
+void list_memory(Io& io, R& report) {
+  std::vector<StageEntry> stages;
+  for (std::size_t s = 0; s < report.stages.size(); ++s) {
+    stages.push_back(
+        {s < report.stage_upper.size() ? report.stage_upper[s] : Bytes(0), report.stages[s]});
+  }
+  io.objects("memory", stages, kMaxRanks, [](auto& inner, auto& s) { list_stage(inner, s); });
+  if constexpr (Io::kReads) {
+    report.stages.clear();
+    report.stage_upper.clear();
+    for (const StageEntry& stage : stages) {
+      report.stages.push_back(stage.memory);
+      report.stage_upper.push_back(stage.upper);
+    }
+  }
+}
+
+template <class Io, class V>
+void list_verdict(Io& io, V& verdict) {
+  io.choice("fit", verdict.fit);
+  io.integer("worst_stage", verdict.worst_stage, 0, kMaxRanks);
+  io.choice("worst_phase", verdict.worst_phase);
+  bytes(io, "point_bytes", verdict.point);
+  bytes(io, "upper_bytes", verdict.upper);
+  bytes(io, "usable_bytes", verdict.usable);
+  io.text("cheapest_fix", verdict.cheapest_fix);
+}
+
+template <class Io, class R>
+void list_time(Io& io, R& report) {
+  seconds(io, "step_time_s", report.step_time);
+  io.object("time", report.time, [](auto& inner, auto& time) {
+    for (const TimePart& part : kTimeParts) seconds(inner, keyed(part.key, "s"), time.*part.field);
+  });
+  io.object("compute", report.compute, [](auto& inner, auto& compute) {
+    seconds(inner, "gemm_s", compute.gemm);
+    seconds(inner, "attention_s", compute.attention);
+    seconds(inner, "memory_bound_s", compute.memory_bound);
+  });
+  io.objects("by_axis", report.by_axis, 16, [](auto& inner, auto& axis) {
+    inner.text("axis", axis.axis);
+    seconds(inner, "total_s", axis.total);
+    seconds(inner, "exposed_s", axis.exposed);
+  });
+}
+
+template <class Io, class R>
+void list_rates(Io& io, R& report) {
+  io.number("mfu", report.mfu, 0, kMost);
+  io.number("mfu_non_causal", report.mfu_non_causal, 0, kMost);
+  io.number("hfu", report.hfu, 0, kMost);
+  double flops = report.model_flops.value();
+  io.number("model_flops", flops, 0, kMost);
+  if constexpr (Io::kReads) report.model_flops = Flops(flops);
+  io.text("flops_formula", report.flops_formula);
+  io.number("tokens_per_s", report.tokens_per_s, 0, kMost);
+  io.number("tokens_per_s_per_gpu", report.tokens_per_s_per_gpu, 0, kMost);
+  io.number("dollars_per_1e9_tokens", report.dollars_per_1e9_tokens, 0, kMost);
+  io.number("joules_per_token", report.joules_per_token, 0, kMost);
+  seconds(io, "checkpoint_write_s", report.checkpoint_write);
+  bytes(io, "checkpoint_bytes", report.checkpoint_bytes);
+}
+
+template <class Io, class R>
+void list_reasons(Io& io, R& report) {
+  io.objects("assumptions", report.assumptions, 1000, [](auto& inner, auto& a) {
+    inner.text("id", a.id);
+    inner.text("text", a.text);
+    inner.text("source", a.source);
+  });
+  io.objects("explanations", report.explanations, 10'000, [](auto& inner, auto& e) {
+    inner.text("subject", e.subject);
+    inner.text("formula", e.formula);
+    inner.text("values", e.values);
+    inner.text("source", e.source);
+  });
+  io.objects("gemms", report.gemms, 10'000, [](auto& inner, auto& g) {
+    inner.text("layer", g.layer);
+    inner.text("operation", g.operation);
+    inner.text("product", g.product);
+    inner.choice("dtype", g.dtype);
+    inner.integer("groups", g.groups, 1, kMostBytes);
+    inner.integer("m", g.m, 1, kMostBytes);
+    inner.integer("n", g.n, 1, kMostBytes);
+    inner.integer("k", g.k, 1, kMostBytes);
+    seconds(inner, "time_s", g.time);
+    inner.boolean("measured", g.measured);
+  });
+}
+
+template <class Io, class R>
+void list_report(Io& io, R& report) {
+  io.require({"origin", "model", "layout", "step_time_s"});
+  io.text("origin", report.origin);
+  io.text("plan_digest", report.plan_digest);
+  io.text("model", report.model);
+  io.text("cluster", report.cluster);
+  io.text("engine", report.engine);
+  io.integer("global_batch_size", report.global_batch_size, 0, kMaxBatch);
+  io.integer("sequence_length", report.sequence_length, 0, kMaxSequence);
+  io.integer("num_microbatches", report.num_microbatches, 0, kMaxBatch);
+  io.object("verdict", report.verdict, [](auto& inner, auto& v) { list_verdict(inner, v); });
+  list_time(io, report);
+  list_rates(io, report);
+  list_memory(io, report);
+  list_reasons(io, report);
+}
+
+}  // namespace
+
+std::string report_json(const StepReport& report) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.report/1");
+  json.begin_object("layout");
+  write_fields(json, report.layout);
+  json.end_object();
+  FieldWriter io(json);
+  list_report(io, report);
+  json.end_object();
+  return json.text();
+}
+
+Result<StepReport> report_from_text(std::string_view text, const std::string& file) {
+  const Result<JsonValue> json = parse_json(text, file);
+  if (!json) return json.problems();
+  Diagnostics problems;
+  ObjectReader root(*json, file, "", problems);
+  root.require_schema("shardwise.report/1");
+  StepReport report;
+  FieldReader io(root);
+  list_report(io, report);
+  if (const JsonValue* value = root.object("layout", false)) {
+    ObjectReader layout = root.nested("layout", *value);
+    read_fields(layout, report.layout);
+  }
+  if (report.origin != kOrigins[0] && report.origin != kOrigins[1]) {
+    root.fail("origin", "is neither predicted nor measured");
+  }
+  root.reject_unknown();
+  if (!problems.empty()) return problems;
+  return report;
+}
+
+Result<StepReport> read_report(const std::filesystem::path& path) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return text.problems();
+  return report_from_text(*text, path.string());
+}
+
+}  // namespace shardwise

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// A report as JSON, schema "shardwise.report/1": docs/formats.md.
+std::string report_json(const StepReport& report);
+
+/// Reads a report back. Whatever can be added up from its parts (allocated, reserved, total bytes)
+/// is not read but computed.
+Result<StepReport> read_report(const std::filesystem::path& path);
+
+/// The same from a text. \param file  the name put into diagnostics
+Result<StepReport> report_from_text(std::string_view text, const std::string& file);
+
+}  // namespace shardwise

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Builds Shardwise in build/dev and runs every test. Installs what is missing. Safe to run again.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/packages.sh
+
+need_packages "${packages_build[@]}" "${packages_test[@]}"
+say "configuring build/dev"
+cmake --preset dev
+say "building with $(nproc) cores"
+cmake --build --preset dev --parallel "$(nproc)"
+say "testing"
+ctest --preset dev --parallel "$(nproc)"

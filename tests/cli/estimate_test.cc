@@ -1,0 +1,141 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "planner/spec/report_json.h"
+#include "planner/spec/table.h"
+#include "tests/cli/command.h"
+
+namespace shardwise::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::MatchesRegex;
+using testing::Not;
+
+std::vector<std::string> llama_on_a_node(std::initializer_list<std::string> more) {
+  std::vector<std::string> arguments = {
+      "estimate",     "--model", "llama-3.1-8b",      "--cluster", "dgx-h100", "--engine", "fsdp2",
+      "--zero-stage", "3",       "--sequence-length", "8192"};
+  arguments.insert(arguments.end(), more);
+  return arguments;
+}
+
+TEST(Estimate, SaysFirstWhetherItFits) {
+  const Outcome fits = shardwise(llama_on_a_node({"--recompute", "full"}));
+  EXPECT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_THAT(fits.out.substr(0, fits.out.find('\n')),
+              MatchesRegex("(Fits|At risk): [0-9.]+ GiB of 79.2 GiB .* a step"));
+  const Outcome not_at_all = shardwise(llama_on_a_node({"--micro-batch-size", "16"}));
+  EXPECT_EQ(not_at_all.exit_code, 1);
+  EXPECT_THAT(not_at_all.out, testing::StartsWith("Does not fit: "));
+}
+
+TEST(Estimate, FitsEightyColumnsAndHasNoColourInAFile) {
+  const Outcome outcome = shardwise(llama_on_a_node({"--recompute", "full", "--explain"}));
+  std::istringstream lines(outcome.out);
+  std::string line;
+  while (std::getline(lines, line)) {
+    EXPECT_LE(display_width(line), 80U) << line;
+    EXPECT_TRUE(line.empty() || line.back() != ' ') << line;
+  }
+  EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b")));
+}
+
+TEST(Estimate, JsonIsAReportWithTheLedgerByPhaseAndCategory) {
+  const Outcome outcome = shardwise(llama_on_a_node({"--micro-batch-size", "2", "--json"}));
+  const Result<StepReport> report = report_from_text(outcome.out, "stdout");
+  ASSERT_TRUE(report.ok()) << to_string(report.problems());
+  EXPECT_EQ(report->model, "llama-3.1-8b");
+  EXPECT_EQ(report->layout.dp_shard, 8);
+  EXPECT_EQ(report->global_batch_size, 16);
+  ASSERT_EQ(report->stages.size(), 1U);
+  EXPECT_GT(report->stages[0][MemoryPhase::steady_forward_backward][MemoryCategory::activations],
+            0);
+  EXPECT_DOUBLE_EQ(report->step_time.value(), report->time.total().value());
+}
+
+TEST(Estimate, DerivesWhatIsNotGiven) {
+  const auto layout = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {"estimate",  "--model",  "llama-3.1-70b",
+                                          "--cluster", "dgx-h100", "--json"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Outcome outcome = shardwise(arguments);
+    const Result<StepReport> report = report_from_text(outcome.out, "stdout");
+    EXPECT_TRUE(report.ok()) << outcome.err;
+    return report.ok() ? report->layout : Layout{};
+  };
+  EXPECT_EQ(layout({}).dp_shard, 8);  // one node
+  EXPECT_EQ(layout({"--gpus", "64", "--tp", "8"}).dp_shard, 8);
+  EXPECT_TRUE(layout({"--tp", "8"}).sequence_parallel);
+  EXPECT_FALSE(layout({"--tp", "8", "--sequence-parallel", "false"}).sequence_parallel);
+  EXPECT_EQ(layout({"--tp", "8", "--pp", "4"}).world(), 32);  // more than a node
+  EXPECT_EQ(layout({"--dp-shard", "2"}).world(), 2);
+}
+
+TEST(Estimate, ExplainsEveryNumberAndListsProductsByWhatWasMeasured) {
+  const Outcome outcome = shardwise(llama_on_a_node({"--explain"}));
+  for (const char* words : {"time.forward", "time.dp_exposed", "mlp.gate ", "d input",
+                            "Matrix products", "measured range"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(words));
+  }
+}
+
+TEST(Estimate, ReportsAllThatIsWrongAndRunsNothing) {
+  const Outcome outcome = shardwise({"estimate", "--model", "lama-3.1-8b", "--cluster", "dgx-h100",
+                                     "--engine", "fsdp3", "--precision", "bf61"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean llama-3.1-8b?"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("--engine: 'fsdp3' is not an engine\n    did you mean fsdp2?"));
+  EXPECT_THAT(outcome.err, HasSubstr("command line: --precision: "));
+  EXPECT_THAT(outcome.err, HasSubstr("3 problems, nothing was run"));
+}
+
+TEST(Estimate, RefusesNumbersThatAreNone) {
+  for (const char* bad : {"-1", "0", "1e3x", "99999999999999999999", "ten"}) {
+    const Outcome outcome = shardwise(llama_on_a_node({"--tp", bad}));
+    EXPECT_EQ(outcome.exit_code, 2) << bad;
+    EXPECT_THAT(outcome.err, HasSubstr("tp")) << bad;
+    const Outcome gpus = shardwise(llama_on_a_node({"--gpus", bad}));
+    EXPECT_EQ(gpus.exit_code, 2) << bad;
+    EXPECT_THAT(gpus.err, HasSubstr("--gpus")) << bad;
+  }
+  EXPECT_EQ(shardwise(llama_on_a_node({"--gpus", "1000000000"})).exit_code, 2);
+}
+
+TEST(Estimate, AnchorsToAMeasuredRun) {
+  const std::string file = testing::TempDir() + "measured.json";
+  const Outcome plain = shardwise(llama_on_a_node({"--json"}));
+  Result<StepReport> measured = report_from_text(plain.out, "stdout");
+  ASSERT_TRUE(measured.ok());
+  const Seconds predicted = measured->step_time;
+  const auto anchored = [&](const StepReport& report) {
+    std::ofstream(file) << report_json(report);
+    return shardwise(llama_on_a_node({"--json", "--anchor", file}));
+  };
+  EXPECT_THAT(anchored(*measured).err, HasSubstr("/origin: is predicted"));
+  measured->origin = "measured";
+  measured->step_time = 1.5 * predicted;
+  const Result<StepReport> report = report_from_text(anchored(*measured).out, "stdout");
+  ASSERT_TRUE(report.ok());
+  EXPECT_NEAR(report->step_time / predicted, 1.5, 1e-9);
+  EXPECT_NEAR(report->time.anchored / predicted, 0.5, 1e-9);
+  measured->model = "gpt2";
+  EXPECT_THAT(anchored(*measured).err, HasSubstr("does not speak for llama-3.1-8b"));
+  EXPECT_EQ(shardwise(llama_on_a_node({"--anchor", "no/such.json"})).exit_code, 2);
+}
+
+TEST(Estimate, HelpHasAnExample) {
+  const Outcome outcome = shardwise({"estimate", "--help"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, HasSubstr("Examples\n  shardwise estimate --model llama-3.1-8b"));
+  EXPECT_THAT(outcome.out, HasSubstr("--dp-shard"));
+}
+
+}  // namespace
+}  // namespace shardwise::cli

@@ -1,0 +1,70 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "planner/spec/reader.h"
+#include "planner/spec/table.h"
+#include "tests/cli/command.h"
+
+namespace shardwise::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::vector<std::string> tiny_purchase(std::initializer_list<std::string> more) {
+  std::vector<std::string> arguments = {"size",   "--model", "gpt2",      "--tokens", "1e11",
+                                        "--days", "10",      "--cluster", "dgx-h100"};
+  arguments.insert(arguments.end(), more);
+  return arguments;
+}
+
+TEST(Size, SaysTheCheapestFirst) {
+  const Outcome outcome = shardwise(tiny_purchase({}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith("Cheapest: "));
+  EXPECT_THAT(outcome.out, HasSubstr("goodput"));
+  std::istringstream lines(outcome.out);
+  std::string line;
+  while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+TEST(Size, OffersInJsonAreInTimeAndAscendInCost) {
+  const Outcome outcome = shardwise(tiny_purchase({"--json"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Result<JsonValue> json = parse_json(outcome.out, "size");
+  ASSERT_TRUE(json.ok());
+  const JsonValue* offers = json->find("offers");
+  ASSERT_NE(offers, nullptr);
+  ASSERT_FALSE(offers->elements.empty());
+  double before = 0;
+  for (const JsonValue& offer : offers->elements) {
+    EXPECT_LE(offer.find("wall_days")->number, 10);
+    const double cost = offer.find("gpu_hours")->number;
+    EXPECT_GE(cost, before);  // one cluster, one price: GPU-hours rank as dollars do
+    before = cost;
+    EXPECT_GT(offer.find("goodput")->number, 0.9);
+  }
+}
+
+TEST(Size, ExitsWithOneWhenNothingIsInTime) {
+  const Outcome outcome = shardwise({"size", "--model", "llama-3.1-405b", "--tokens", "15e12",
+                                     "--days", "1", "--cluster", "dgx-h100", "--max-gpus", "64"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, StartsWith("Nothing trains 15.0 T tokens in "));
+  EXPECT_THAT(outcome.out, HasSubstr("too late even at peak speed"));
+}
+
+TEST(Size, SaysEverythingWrongWithTheCommandLine) {
+  const Outcome outcome = shardwise(
+      {"size", "--model", "gpt2", "--tokens", "-5", "--days", "0", "--cluster", "dgx-h10"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("--tokens: -5 is not within 1 … 1e+18"));
+  EXPECT_THAT(outcome.err, HasSubstr("--days: 0 is not within"));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean dgx-h100?"));
+}
+
+}  // namespace
+}  // namespace shardwise::cli

@@ -1,0 +1,83 @@
+// Every file under tests/invalid/<kind>/ must be refused by the reader of that kind, with exactly
+// the text of the .txt beside it.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/model/hf_config.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/collective_reader.h"
+#include "planner/spec/gpu_reader.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a reader says about a file, "" when it accepts it.
+using Refusal = std::string (*)(const fs::path&);
+
+template <class T, Result<T> (*kRead)(const fs::path&)>
+std::string refusal(const fs::path& path) {
+  const Result<T> result = kRead(path);
+  return result.ok() ? "" : to_string(result.problems());
+}
+
+const std::map<std::string, Refusal>& readers() {
+  static const std::map<std::string, Refusal> kReaders = {
+      {"cluster", refusal<ClusterSpec, read_cluster>},
+      {"collectives", refusal<CollectiveCurve, read_collectives>},
+      {"gpu", refusal<GpuSpec, read_gpu>},
+      {"json", refusal<JsonValue, read_json>},
+      {"model", refusal<ModelSpec, read_model_file>},
+  };
+  return kReaders;
+}
+
+std::vector<fs::path> files() {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::recursive_directory_iterator("tests/invalid")) {
+    if (entry.path().extension() == ".json") found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+class Invalid : public testing::TestWithParam<fs::path> {};
+
+TEST_P(Invalid, IsRefusedWithTheExactMessage) {
+  const std::string kind = GetParam().parent_path().filename().string();
+  ASSERT_TRUE(readers().count(kind)) << "no reader for tests/invalid/" << kind;
+  fs::path expected = GetParam();
+  expected.replace_extension(".txt");
+  const Result<std::string> text = read_file(expected);
+  ASSERT_TRUE(text.ok()) << expected << " is missing, the reader says:\n"
+                         << readers().at(kind)(GetParam());
+  EXPECT_EQ(readers().at(kind)(GetParam()), *text);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Invalid, testing::ValuesIn(files()), [](const auto& each) {
+  std::string name =
+      each.param.parent_path().filename().string() + "_" + each.param.stem().string();
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+});
+
+TEST(InvalidFolder, HasFilesForEveryReader) {
+  const std::vector<fs::path> all = files();
+  for (const auto& reader : readers()) {
+    EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const fs::path& path) {
+      return path.parent_path().filename() == reader.first;
+    })) << reader.first;
+  }
+}
+
+}  // namespace
+}  // namespace shardwise

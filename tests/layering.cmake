@@ -1,0 +1,56 @@
+# Which room may include which. Run by ctest: cmake -D ROOT=<repository> -P tests/layering.cmake
+cmake_minimum_required(VERSION 3.25)
+
+set(planner_may planner)
+set(simulator_may planner simulator)
+set(executor_may planner executor)
+set(gui_may planner simulator gui)
+set(cli_may planner simulator cli)
+
+# Inside the planner: score, search, export -> lowering -> cost, engines, model -> spec.
+set(planner_spec_may spec)
+set(planner_model_may spec model)
+set(planner_cost_may spec cost)
+set(planner_engines_may spec engines)
+set(planner_lowering_may spec model cost engines lowering)
+set(planner_search_may spec model cost engines lowering search)
+set(planner_export_may spec model cost engines lowering export)
+set(planner_score_may spec model cost engines lowering search score)
+
+# The planner and the simulator are pure: no clock, no console, no files besides the reader, and
+# besides the last words of a failed check. Naming a file by its path is no I/O.
+set(impure "^#include <(chrono|ctime|iostream|fstream|cstdio|unistd\\.h|sys/.*)>")
+set(may_be_impure planner/spec/reader planner/spec/check simulator/trace_writer)
+
+# Headers stay light: these are for sources.
+set(heavy "^#include [<\"](nlohmann/|CLI/|Eigen/|Eigen>)")
+
+foreach(room planner simulator executor gui cli)
+  file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/${room}/*.h ${ROOT}/${room}/*.cc ${ROOT}/${room}/*.cu)
+  foreach(file ${files})
+    file(STRINGS ${ROOT}/${file} lines REGEX "^#include ")
+    string(REGEX REPLACE "\\.(h|cc|cu)$" "" stem ${file})
+    string(REGEX MATCH "^planner/([a-z]+)/" _ ${file})
+    set(sub_room "${CMAKE_MATCH_1}")
+    foreach(line ${lines})
+      if(line MATCHES "^#include \"([a-z]+)/([a-z_]+)")
+        set(their_room ${CMAKE_MATCH_1})
+        set(their_sub_room ${CMAKE_MATCH_2})
+        if(NOT their_room IN_LIST ${room}_may)
+          message(SEND_ERROR "${file}: ${room} may not include ${their_room}: ${line}")
+        elseif(room STREQUAL planner AND NOT their_sub_room IN_LIST planner_${sub_room}_may)
+          message(SEND_ERROR
+            "${file}: planner/${sub_room} may not include planner/${their_sub_room}: ${line}")
+        endif()
+      elseif(line MATCHES "^#include \"")
+        message(SEND_ERROR "${file}: includes start at the repository root: ${line}")
+      elseif(room MATCHES "^(planner|simulator)$" AND line MATCHES "${impure}"
+             AND NOT stem IN_LIST may_be_impure)
+        message(SEND_ERROR "${file}: ${room} is pure: ${line}")
+      endif()
+      if(file MATCHES "\\.h$" AND line MATCHES "${heavy}")
+        message(SEND_ERROR "${file}: headers stay light, include it in the source: ${line}")
+      endif()
+    endforeach()
+  endforeach()
+endforeach()

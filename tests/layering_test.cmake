@@ -1,0 +1,31 @@
+# layering.cmake passes good trees and names each kind of violation.
+cmake_minimum_required(VERSION 3.25)
+
+# Writes one file with one include and runs layering.cmake on it. An empty `expected` means it passes.
+function(expect path include expected)
+  file(REMOVE_RECURSE ${SCRATCH})
+  file(WRITE ${SCRATCH}/${path} "#include ${include}\n")
+  execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${SCRATCH} -P ${CMAKE_CURRENT_LIST_DIR}/layering.cmake
+                  RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE error)
+  string(REGEX REPLACE "[ \n]+" " " error "${error}")
+  string(FIND "${error}" "${expected}" at)
+  if(expected STREQUAL "" AND NOT result EQUAL 0)
+    message(SEND_ERROR "${path} with ${include} should pass, said: ${error}")
+  elseif(NOT expected STREQUAL "" AND (result EQUAL 0 OR at EQUAL -1))
+    message(SEND_ERROR "${path} with ${include} should say '${expected}', said: ${error}")
+  endif()
+endfunction()
+
+expect(planner/search/rank.cc "\"planner/cost/ledger.h\"" "")
+expect(planner/spec/reader.cc "<fstream>" "")
+expect(planner/model/a.h "<filesystem>" "")
+expect(cli/plan.cc "<CLI/CLI.hpp>" "")
+expect(planner/cost/a.cc "\"simulator/links.h\"" "planner may not include simulator")
+expect(executor/a.cu "\"simulator/links.h\"" "executor may not include simulator")
+expect(planner/spec/a.h "\"planner/model/llama.h\"" "planner/spec may not include planner/model")
+expect(planner/cost/a.h "\"planner/engines/fsdp2.h\"" "planner/cost may not include planner/engines")
+expect(planner/export/a.h "\"planner/search/rank.h\"" "planner/export may not include planner/search")
+expect(planner/cost/a.cc "\"ledger.h\"" "includes start at the repository root")
+expect(planner/search/a.cc "<chrono>" "planner is pure")
+expect(planner/spec/a.h "<nlohmann/json.hpp>" "headers stay light")
+expect(cli/verbs.h "<CLI/CLI.hpp>" "headers stay light")

@@ -1,0 +1,223 @@
+#include "planner/cost/legality.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "planner/cost/layout_rules.h"
+#include "planner/spec/plan_fields.h"
+#include "tests/support/models.h"
+
+namespace shardwise {
+namespace {
+
+/// Everything a rule may ask about, with the layout that is legal for it.
+struct Sample {
+  ModelSpec model = test::llama(32, 4096, 14336, 32, 8, 128256);
+  ClusterSpec cluster;
+  JobSpec job;
+  EngineProfile engine;
+  Layout layout;
+
+  Sample() {
+    cluster.gpus = 64;
+    job.global_batch_size = 64;
+    job.sequence_length = 8192;
+    engine.name = "sample";
+    engine.zero_stages = {0, 1, 3};
+    engine.hybrid = true;
+    layout.tp = 4;
+    layout.pp = 2;
+    layout.dp_shard = 8;
+    layout.zero_stage = 1;
+  }
+  std::vector<std::string> problems() const {
+    std::vector<std::string> lines;
+    for (const Diagnostic& each : check_layout(model, cluster, job, engine, layout)) {
+      lines.push_back(each.path + ": " + each.message +
+                      (each.hint.empty() ? "" : " (" + each.hint + ")"));
+    }
+    EXPECT_EQ(lines.empty(), is_legal(model, cluster, job, engine, layout));
+    return lines;
+  }
+  void set(const std::string& key, const std::string& text) {
+    EXPECT_EQ(set_field(layout, key, text), "");
+  }
+};
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+TEST(CheckLayout, AcceptsWhatDivides) { EXPECT_THAT(Sample().problems(), IsEmpty()); }
+
+TEST(CheckLayout, NamesEveryReasonAtOnce) {
+  Sample s;
+  s.set("tp", "3");
+  s.set("zero_stage", "2");
+  EXPECT_THAT(
+      s.problems(),
+      ElementsAre("--dp-shard: tp 3 x cp 1 x pp 2 x dp_shard 8 x dp_replicate 1 is 48 ranks on 64 "
+                  "GPUs (tp x cp x pp is 6, which does not divide 64)",
+                  "--tp: 3 does not divide 32 attention heads (use 1 or 2)",
+                  "--tp: 3 neither divides 8 key and value heads nor is a multiple (use 1 or 2)",
+                  "--tp: 3 does not divide the widths of the layers, whose greatest common divisor "
+                  "is 1024 (use 1 or 2)",
+                  "--zero-stage: sample has no ZeRO stage 2 (use 0 or 1 or 3)"));
+}
+
+TEST(CheckLayout, RefusesDegreesBelowOneBeforeItDivides) {
+  Sample s;
+  s.layout.tp = 0;
+  EXPECT_THAT(s.problems(), ElementsAre("--tp: a degree, a micro-batch or a stage is below its "
+                                        "least (use 1 or more)"));
+}
+
+TEST(CheckLayout, RefusesABatchThatDoesNotReachOrDivide) {
+  Sample s;
+  s.job.global_batch_size = 4;
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--global-batch-size: 4 sequences are fewer than dp 8 x micro_batch_size "
+                          "1 (use 8 or more, or fewer data-parallel ranks)",
+                          "--micro-batch-size: dp 8 x micro_batch_size 1 does not divide 4 "
+                          "sequences"));
+  s.job.global_batch_size = 20;
+  EXPECT_THAT(s.problems(), ElementsAre("--micro-batch-size: dp 8 x micro_batch_size 1 does not "
+                                        "divide 20 sequences"));
+}
+
+TEST(CheckLayout, RefusesPipelinesThatCannotRun) {
+  Sample s;
+  s.set("vpp", "18");
+  s.set("schedule", "gpipe");
+  s.engine.schedules.push_back(PipelineSchedule::gpipe);
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--vpp: 18 chunks a stage, but the schedule is gpipe (use 1, or schedule "
+                          "one_f_one_b)",
+                          "--pp: 32 blocks are too few for 2 stages of 18 chunks (use --pp 1 or "
+                          "less)"));
+  s = Sample();
+  s.set("vpp", "2");
+  s.job.global_batch_size = 8 * 3;
+  EXPECT_THAT(s.problems(), ElementsAre("--vpp: 3 micro-batches are not a multiple of pp 2 (use "
+                                        "vpp 1, or another batch)"));
+  s = Sample();
+  s.set("first_stage_layers", "31");
+  EXPECT_THAT(s.problems(), IsEmpty());
+  s.set("last_stage_layers", "2");
+  EXPECT_THAT(s.problems(), ElementsAre("--first-stage-layers: first stage 31 and last stage 2 "
+                                        "leave -1 of 32 blocks to 0 stages of 1 chunks"));
+}
+
+TEST(CheckLayout, RefusesContextParallelismThatDoesNotCut) {
+  Sample s;
+  s.set("cp", "8");
+  s.set("dp_shard", "1");
+  EXPECT_THAT(s.problems(), IsEmpty());
+  s.job.sequence_length = 8200;
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--cp: sequence length 8200 is not a multiple of 2 x 8 (use 1, 2, 4 or "
+                          "5)"));
+  s.set("cp_kind", "ulysses");
+  EXPECT_THAT(s.problems(), IsEmpty());
+  s.set("cp_kind", "ring");
+  s.job.sequence_length = 8192;
+  s.job.attention = AttentionKernel::materialised;
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--cp-kind: ring attention needs flash attention in 16 bits "
+                          "(use all_gather or ulysses)"));
+}
+
+TEST(CheckLayout, RefusesExpertsWhereThereAreNone) {
+  Sample s;
+  s.set("ep", "2");
+  EXPECT_THAT(s.problems(), ElementsAre("--ep: llama has no routed experts (use 1)"));
+}
+
+TEST(LayoutRules, HaveNamesOfTheirOwnAndWordsUnlessRedundant) {
+  std::set<std::string_view> ids;
+  for (const LayoutRule& rule : layout_rules()) {
+    EXPECT_TRUE(ids.insert(rule.id).second) << rule.id;
+    EXPECT_NE(rule.broken, nullptr) << rule.id;
+    EXPECT_EQ(rule.say == nullptr, rule.redundant) << rule.id;
+  }
+}
+
+// A search that drops a subtree by a rule relies on this.
+TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
+  const std::map<std::string, std::uint32_t> bits = {
+      {"tp", kReadsTp},
+      {"cp", kReadsCp},
+      {"pp", kReadsPp},
+      {"vpp", kReadsVpp},
+      {"first_stage_layers", kReadsStageLayers},
+      {"last_stage_layers", kReadsStageLayers},
+      {"ep", kReadsEp},
+      {"etp", kReadsEtp},
+      {"dp_shard", kReadsDp | kReadsDpTotal},
+      {"dp_replicate", kReadsDp | kReadsDpTotal},
+      {"micro_batch_size", kReadsMicroBatch},
+      {"zero_stage", kReadsZeroStage},
+      {"sequence_parallel", kReadsSequenceParallel},
+      {"outer_shards_optimizer", kReadsOuter},
+      {"reshard_after_forward", kReadsReshard},
+      {"reduce_every_microbatch", kReadsReduce},
+      {"offload_optimizer", kReadsOffloadOptimizer},
+      {"offload_activations", kReadsOffloadActivations},
+      {"double_buffer", kReadsDoubleBuffer},
+      {"fp32_gradients", kReadsGradients},
+      {"overlap_grad_reduce", kReadsOverlap},
+      {"overlap_param_gather", kReadsOverlap},
+      {"recompute", kReadsRecompute},
+      {"schedule", kReadsSchedule},
+      {"cp_kind", kReadsCpKind},
+  };
+  const std::map<std::string, std::vector<std::string>> values = {
+      {"recompute", {"none", "selective", "full"}},
+      {"schedule", {"one_f_one_b", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe"}},
+      {"cp_kind", {"ring", "all_gather", "ulysses"}},
+      {"zero_stage", {"0", "1", "2", "3"}}};
+
+  Sample sample;
+  std::mt19937 random(1);
+  const auto pick = [&](std::size_t n) {
+    return std::uniform_int_distribution<std::size_t>(0, n - 1)(random);
+  };
+  const auto change = [&](Layout& layout, const std::string& key) {
+    const auto named = values.find(key);
+    std::string text = std::to_string(1 + pick(9));
+    if (named != values.end()) text = named->second[pick(named->second.size())];
+    const std::string now = field_text(layout, key);
+    if (now == "true" || now == "false") text = pick(2) == 0 ? "true" : "false";
+    EXPECT_EQ(set_field(layout, key, text), "") << key;
+  };
+  std::set<std::string_view> seen_broken;
+  for (int seed = 0; seed < 400; ++seed) {
+    sample.model.num_experts = pick(2) == 0 ? 0 : 8;
+    sample.job.attention = pick(2) == 0 ? AttentionKernel::flash : AttentionKernel::materialised;
+    sample.job.global_batch_size = static_cast<std::int64_t>(pick(200));
+    sample.engine.outer_shards_optimizer = pick(2) == 0;
+    sample.engine.hybrid = pick(2) == 0;
+    sample.engine.pipeline = pick(2) == 0;
+    const LayoutQuestion question =
+        layout_question(sample.model, sample.cluster, sample.job, sample.engine);
+    Layout layout;
+    for (const auto& [key, bit] : bits) change(layout, key);
+    for (const LayoutRule& rule : layout_rules()) {
+      if (rule.reads == kReadsNothing) continue;
+      const bool broken = rule.broken(question, layout);
+      if (broken) seen_broken.insert(rule.id);
+      Layout other = layout;
+      for (const auto& [key, bit] : bits) {
+        if ((rule.reads & bit) == 0) change(other, key);
+      }
+      ASSERT_EQ(rule.broken(question, other), broken) << rule.id << " in round " << seed;
+    }
+  }
+  EXPECT_GE(seen_broken.size(), layout_rules().size() * 3 / 4);
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,84 @@
+#include "planner/cost/memory.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/engines/engines.h"
+#include "tests/support/models.h"
+
+namespace shardwise {
+namespace {
+
+using enum MemoryCategory;
+
+constexpr std::int64_t kLlama8B = 8'030'261'248;
+
+StageMemory stage_of(const std::string& engine, const Layout& layout, const JobSpec& job = {}) {
+  return layout_memory(test::llama_3_1_8b(), job, *find_engine(engine), {}, layout).stages.front();
+}
+
+// Korthikanti et al. and Megatron-LM's theoretical_memory_usage.py: 18 bytes a parameter.
+TEST(StageMemory, HoldsEighteenBytesAParameterWithoutADistributedOptimizer) {
+  const Ledger ledger =
+      stage_of("megatron_ddp", {.dp_shard = 8})[MemoryPhase::steady_optimizer_step];
+  EXPECT_EQ(ledger[weights] + ledger[main_weights] + ledger[gradients] + ledger[optimizer_moments],
+            18 * kLlama8B);
+}
+
+TEST(StageMemory, HoldsSixBytesAndAShareOfTwelveWithADistributedOptimizer) {
+  const Ledger ledger = stage_of(
+      "megatron_ddp", {.dp_shard = 8, .zero_stage = 1})[MemoryPhase::steady_optimizer_step];
+  EXPECT_EQ(ledger[weights] + ledger[gradients], 6 * kLlama8B);
+  EXPECT_EQ(ledger[main_weights] + ledger[optimizer_moments], 12 * kLlama8B / 8);
+}
+
+TEST(StageMemory, HoldsAShareOfSixteenBytesUnderFsdp2) {
+  const Ledger ledger =
+      stage_of("fsdp2", {.dp_shard = 8, .zero_stage = 3})[MemoryPhase::steady_optimizer_step];
+  EXPECT_EQ(ledger[weights] + ledger[main_weights] + ledger[gradients] + ledger[optimizer_moments],
+            16 * kLlama8B / 8);
+}
+
+TEST(StageMemory, PeaksInForwardAndBackwardRatherThanAfterInit) {
+  const StageMemory memory =
+      stage_of("fsdp2", {.dp_shard = 8, .micro_batch_size = 2, .zero_stage = 3});
+  EXPECT_GT(memory[MemoryPhase::first_forward_backward].total(),
+            memory[MemoryPhase::after_init].total());
+  EXPECT_GT(memory[MemoryPhase::steady_forward_backward].total(),
+            memory[MemoryPhase::first_forward_backward].total());
+}
+
+// The search asks for the peaks of millions of stages and has no use for their ledgers.
+TEST(StagePeaks, AreThoseOfTheLedgers) {
+  const ModelSpec model = test::llama_3_1_8b();
+  JobSpec job;
+  job.global_batch_size = 64;
+  for (const std::string& name : engine_names()) {
+    const EngineProfile& engine = *find_engine(name);
+    RuntimeMemory runtime = engine.runtime;
+    runtime.context = 500'000'000;
+    runtime.communicator = 300'000'000;
+    runtime.slack_share = runtime.slack_least_share = 0.02;
+    runtime.slack_most_share = 0.2;
+    runtime.doubt_share = 0.03;
+    const MemoryRules rules = memory_rules(job, engine, runtime);
+    for (const int stage : engine.zero_stages) {
+      Layout layout = {.pp = 4, .dp_shard = 4, .micro_batch_size = 2};
+      layout.zero_stage = static_cast<std::int8_t>(stage);
+      layout.recompute = stage % 2 == 0 ? Recompute::none : Recompute::full;
+      const std::vector<LayerMemory> layers = layer_memories(model, job, engine, layout);
+      const std::vector<StageLayers> stages = assign_stages(model, layout);
+      for (std::int32_t s = 0; s < layout.pp; ++s) {
+        SCOPED_TRACE(name + ", ZeRO stage " + std::to_string(stage));
+        const StageParts parts = stage_parts(model, layers, stages[static_cast<std::size_t>(s)]);
+        const StageContext context = {&rules, &layout, s, 8};
+        const StageMemory memory = stage_memory(parts, context);
+        const StagePeaks peaks = stage_peaks(parts, context);
+        EXPECT_EQ(peaks.point, memory.peak_total());
+        EXPECT_EQ(peaks.upper, memory.peak_total() + memory_doubt(memory, parts, context).total());
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,41 @@
+#include <gtest/gtest.h>
+
+#include "planner/cost/state_bytes.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t kZeroPaper = 7'500'000'000;
+constexpr StateWidths kMixedAdam = {2, 2, 12};
+
+std::int64_t zero_paper(int stage) {
+  return model_state_bytes(kZeroPaper, kMixedAdam, placement_of(stage, false), 64, 1);
+}
+
+// Rajbhandari et al., arXiv:1910.02054, figure 1: 120, 31.4, 16.6 and 1.9 GB.
+TEST(ModelStates, MatchZeroPaperFigure1) {
+  EXPECT_EQ(zero_paper(0), 120'000'000'000);
+  EXPECT_EQ(zero_paper(1), 31'406'250'000);
+  EXPECT_EQ(zero_paper(2), 16'640'625'000);
+  EXPECT_EQ(zero_paper(3), 1'875'000'000);
+}
+
+// deepspeedai/DeepSpeed@edaa7221:docs/code-docs/source/memory.rst: t5-3b, 2851 M parameters,
+// largest layer 32 M, 8 GPUs: 15.93, 5.31, 6.10, 0.79 and 0.12 GiB.
+TEST(ModelStates, MatchDeepSpeedsEstimators) {
+  constexpr std::int64_t kParameters = 2'851'000'000;
+  constexpr std::int64_t kLargest = 4 * std::int64_t{32'000'000};
+  constexpr double kGiB = 1 << 30;
+  const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / kGiB; };
+  const auto states = [](const StateWidths& widths, int stage) {
+    return model_state_bytes(kParameters, widths, placement_of(stage, false), 8, 1);
+  };
+  EXPECT_NEAR(gib(states({2, 2, 16}, 1)), 15.93, 0.005);
+  EXPECT_NEAR(gib(states({2, 0, 0}, 1)), 5.31, 0.005);
+  EXPECT_NEAR(gib(states({2, 2, 14}, 3) + kLargest), 6.10, 0.01);
+  EXPECT_NEAR(gib(states({2, 0, 0}, 3) + kLargest), 0.79, 0.01);
+  EXPECT_NEAR(gib(kLargest), 0.12, 0.005);
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,297 @@
+// How rows become models, engines, layouts and jobs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planner/score/row_engine.h"
+#include "planner/score/row_job.h"
+#include "planner/score/row_layout.h"
+#include "planner/score/row_model.h"
+#include "tests/planner/score/rows.h"
+
+namespace shardwise {
+namespace {
+
+using test::llama_row;
+using test::megatron_row;
+using test::set_flag;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(Says, FindsWordsWhateverTheirCase) {
+  EXPECT_TRUE(says("Megatron-LM (DDP)", "megatron"));
+  EXPECT_FALSE(says("Meg", "megatron"));
+  EXPECT_TRUE(says_any("NeMo", "bridge", "nemo"));
+}
+
+TEST(TransformerOf, TakesTheArchitectureAsStated) {
+  Notes notes;
+  const auto config = transformer_of(llama_row(), notes);
+  ASSERT_TRUE(config) << notes.refused;
+  EXPECT_EQ(config->hidden_size, 1024);
+  EXPECT_EQ(config->num_key_value_heads, 2);
+  EXPECT_EQ(config->norm, NormKind::rmsnorm);
+  EXPECT_TRUE(config->gated_mlp);
+  EXPECT_FALSE(config->qkv_bias);
+  EXPECT_THAT(notes.assumed, IsEmpty());
+}
+
+TEST(TransformerOf, RefusesAnArchitectureThatIsNotStated) {
+  Row row = llama_row();
+  row.model.hidden.reset();
+  Notes notes;
+  EXPECT_FALSE(transformer_of(row, notes));
+  EXPECT_THAT(notes.refused, HasSubstr("architecture not stated"));
+}
+
+TEST(TransformerOf, SaysWhatItAssumed) {
+  Row row = llama_row();
+  row.model.vocab.reset();
+  row.model.pos_emb = "learned";
+  row.model.gated_mlp.reset();
+  row.model.norm = "layernorm";
+  Notes notes;
+  const auto config = transformer_of(row, notes);
+  ASSERT_TRUE(config) << notes.refused;
+  EXPECT_EQ(config->vocab_size, 50304);  // GPT-2's 50,257 to a multiple of 128
+  EXPECT_FALSE(config->gated_mlp);
+  EXPECT_THAT(notes.assumed, Contains(HasSubstr("vocabulary 50304")));
+}
+
+TEST(TransformerOf, ReadsExpertsWithTheirDenseLayers) {
+  Row row = llama_row();
+  row.model.arch = "moe";
+  RowMoe& moe = row.model.moe.emplace();
+  moe.experts = 8;
+  moe.topk = 2;
+  moe.ffn = 512;
+  moe.first_dense_layers = 1;
+  Notes notes;
+  const auto config = transformer_of(row, notes);
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->moe->num_experts, 8);
+  EXPECT_THAT(config->moe->dense_layers, ElementsAre(0));
+}
+
+TEST(EngineOf, FollowsFrameworkAndStrategy) {
+  const auto name = [](const char* framework, const char* strategy, int zero) {
+    Row row = llama_row();
+    row.framework = framework;
+    row.parallel.strategy = strategy;
+    row.parallel.zero_stage = zero;
+    Notes notes;
+    const auto engine = engine_of(row, notes);
+    return engine ? engine->profile->name : notes.refused;
+  };
+  EXPECT_EQ(name("torchtitan (FSDP2)", "FSDP2 full shard", 3), "fsdp2");
+  EXPECT_EQ(name("Megatron-LM", "DDP", 0), "megatron_ddp");
+  EXPECT_EQ(name("NeMo (Megatron-Core)", "DP + distributed optimizer", 1), "megatron_ddp");
+  EXPECT_THAT(name("MaxText (JAX/XLA)", "FSDP", 3), HasSubstr("no engine profile for MaxText"));
+}
+
+TEST(EngineOf, DerivesTheStageFromTheStrategy) {
+  Row row = megatron_row();
+  row.parallel.zero_stage.reset();
+  Notes notes;
+  EXPECT_EQ(engine_of(row, notes)->zero_stage, 1);
+  EXPECT_THAT(notes.assumed, ElementsAre("zero_stage 1"));
+}
+
+std::optional<Layout> layout_with(const Row& row, Notes& notes) {
+  const auto engine = engine_of(row, notes);
+  return engine ? layout_of(row, *engine, notes) : std::nullopt;
+}
+
+TEST(LayoutOf, TakesDegreesAsStated) {
+  Notes notes;
+  const auto layout = layout_with(megatron_row(), notes);
+  ASSERT_TRUE(layout) << notes.refused;
+  EXPECT_EQ(layout->world(), 8);
+  EXPECT_EQ(layout->tp, 2);
+  EXPECT_EQ(layout->zero_stage, 1);
+  EXPECT_FALSE(layout->sequence_parallel);
+}
+
+TEST(LayoutOf, RefusesDegreesThatAreNotTheGpus) {
+  Row row = megatron_row();
+  row.parallel.dp = 4;
+  Notes notes;
+  EXPECT_FALSE(layout_with(row, notes));
+  EXPECT_EQ(notes.refused, "degrees multiply to 16, not to 8 GPUs");
+}
+
+TEST(LayoutOf, FindsDataParallelismFromTheGpus) {
+  Row row = megatron_row();
+  row.parallel.dp.reset();
+  Notes notes;
+  EXPECT_EQ(layout_with(row, notes)->dp(), 2);
+}
+
+TEST(LayoutOf, CutsHybridShardsIntoReplicas) {
+  Row row = llama_row();
+  row.parallel.hsdp_shard = 4;
+  row.parallel.hsdp_replicate = 2;
+  Notes notes;
+  const auto layout = layout_with(row, notes);
+  EXPECT_EQ(layout->dp_shard, 4);
+  EXPECT_EQ(layout->dp_replicate, 2);
+}
+
+TEST(LayoutOf, FindsTheMicroBatchFromAccumulation) {
+  Row row = llama_row();
+  row.batch.micro.reset();
+  row.batch.global = 64;
+  row.batch.grad_accum = 4;
+  Notes notes;
+  EXPECT_EQ(layout_with(row, notes)->micro_batch_size, 2);
+  EXPECT_THAT(notes.refused_memory, IsEmpty());
+}
+
+TEST(LayoutOf, DoesNotScoreMemoryOfAnUnknownMicroBatch) {
+  Row row = llama_row();
+  row.batch.micro.reset();
+  Notes notes;
+  EXPECT_EQ(layout_with(row, notes)->micro_batch_size, 1);
+  EXPECT_EQ(notes.refused_memory, "micro-batch not stated");
+}
+
+TEST(LayoutOf, ReadsUlyssesAsContextParallelism) {
+  Row row = megatron_row();
+  row.parallel.tp = 1;
+  row.parallel.sequence_parallel.reset();
+  row.parallel.sequence_wording = "ulysses 2";
+  Notes notes;
+  const auto layout = layout_with(row, notes);
+  ASSERT_TRUE(layout) << notes.refused;
+  EXPECT_EQ(layout->cp, 2);
+  EXPECT_EQ(layout->cp_kind, ContextParallelKind::ulysses);
+}
+
+std::optional<RowJob> job_with(const Row& row, Notes& notes) {
+  const auto engine = engine_of(row, notes);
+  if (!engine) return std::nullopt;
+  const auto layout = layout_of(row, *engine, notes);
+  return layout ? job_of(row, *engine, *layout, notes) : std::nullopt;
+}
+
+JobSpec only_job(const Row& row) {
+  Notes notes;
+  const auto job = job_with(row, notes);
+  EXPECT_TRUE(job) << notes.refused;
+  EXPECT_EQ(job->variants.size(), 1U);
+  return job->variants.front().job;
+}
+
+TEST(JobOf, ReadsPrecision) {
+  const auto precision = [](const char* wording) {
+    Row row = llama_row();
+    row.precision = wording;
+    return only_job(row).precision;
+  };
+  EXPECT_EQ(precision("bf16 mixed (fp32 reduce)"), DType::bf16);
+  EXPECT_EQ(precision("bf16 mixed + float8 linear"), DType::fp8);
+  EXPECT_EQ(precision("MXFP8"), DType::fp8);
+  EXPECT_EQ(precision("NVFP4 (bf16 tail)"), DType::fp4);
+  EXPECT_EQ(precision("fp16 mixed"), DType::fp16);
+  EXPECT_EQ(precision("fp16/bf16 mixed (not stated)"), DType::bf16);
+}
+
+TEST(JobOf, ReadsWordingsOfRecompute) {
+  Row row = megatron_row();
+  Notes notes;
+  row.recompute = "full (uniform, 1 layers)";
+  EXPECT_EQ(job_with(row, notes)->variants.front().layout.recompute, Recompute::full);
+  row.recompute = "selective (attention core)";
+  EXPECT_EQ(job_with(row, notes)->variants.front().layout.recompute, Recompute::selective);
+  row.recompute = "selective ([moe_act, layernorm])";
+  EXPECT_THAT(job_with(row, notes)->variants.front().job.recompute_operations,
+              Contains("mlp.experts.activation"));
+  row.recompute = "not stated";
+  EXPECT_FALSE(job_with(row, notes)->recompute_stated);
+  row.recompute = "some";
+  EXPECT_FALSE(job_with(row, notes));
+  EXPECT_EQ(notes.refused, "recompute \"some\"");
+}
+
+TEST(JobOf, ReadsTorchtitansPolicyByOperator) {
+  Row row = llama_row();
+  row.recompute = "selective (per-op SAC)";
+  const JobSpec job = only_job(row);
+  EXPECT_THAT(job.recompute_operations, Contains("mlp.up_proj"));
+  EXPECT_THAT(job.recompute_operations, testing::Not(Contains("mlp.gate_proj")));
+}
+
+TEST(JobOf, RecomputesEverySecondLayer) {
+  Row row = llama_row();
+  row.recompute = "selective layer (every 2nd layer)";
+  Notes notes;
+  const auto job = job_with(row, notes);
+  ASSERT_TRUE(job) << notes.refused;
+  EXPECT_EQ(job->variants.front().layout.recompute, Recompute::full);
+  EXPECT_EQ(job->variants.front().layout.recompute_interval, 2);
+}
+
+TEST(JobOf, SplitsRowsThatOffloadSomeLayers) {
+  Row row = llama_row();
+  set_flag(row, "cpu_offloading_num_layers", std::int64_t{1});
+  Notes notes;
+  const auto job = job_with(row, notes);
+  ASSERT_EQ(job->variants.size(), 2U);
+  EXPECT_DOUBLE_EQ(job->variants[0].share, 0.25);
+  EXPECT_TRUE(job->variants[0].layout.offload_activations);
+  EXPECT_FALSE(job->variants[1].layout.offload_activations);
+}
+
+TEST(JobOf, ReadsFlags) {
+  Row row = llama_row();
+  set_flag(row, "compile", true);
+  set_flag(row, "flash_attention", false);
+  const JobSpec job = only_job(row);
+  EXPECT_EQ(job.kernels, Kernels::compiled);
+  EXPECT_EQ(job.attention, AttentionKernel::materialised);
+}
+
+TEST(JobOf, OverlapsMegatronOnlyWhenAsked) {
+  Row row = megatron_row();
+  Notes notes;
+  EXPECT_FALSE(job_with(row, notes)->variants.front().layout.overlap_grad_reduce);
+  set_flag(row, "overlap_grad_reduce", true);
+  EXPECT_TRUE(job_with(row, notes)->variants.front().layout.overlap_grad_reduce);
+  EXPECT_TRUE(job_with(llama_row(), notes)->variants.front().layout.overlap_grad_reduce);
+}
+
+TEST(JobOf, PacksAMicroBatchIntoOneSequence) {
+  Row row = llama_row();
+  set_flag(row, "pack_sample_into_one", true);
+  Notes notes;
+  const auto job = job_with(row, notes);
+  ASSERT_TRUE(job) << notes.refused;
+  EXPECT_EQ(job->variants.front().job.sequence_length, 2 * 4096);
+  EXPECT_EQ(job->variants.front().job.global_batch_size, 8);
+  EXPECT_EQ(job->variants.front().layout.micro_batch_size, 1);
+}
+
+TEST(JobOf, FreezesTheWeightsUnderAdapters) {
+  Row row = llama_row();
+  row.task = "lora";
+  EXPECT_TRUE(only_job(row).frozen_base);
+  row.task = "qlora";
+  Notes notes;
+  EXPECT_FALSE(job_with(row, notes));
+  EXPECT_THAT(notes.refused, HasSubstr("4 bits"));
+}
+
+TEST(JobOf, KeepsOneCopyOfPureLowPrecisionWeights) {
+  Row row = llama_row();
+  row.precision = "pure bf16";
+  const JobSpec job = only_job(row);
+  EXPECT_EQ(job.main_dtype, DType::bf16);
+  EXPECT_EQ(job.moment_dtype, DType::bf16);
+  row.precision = "bf16; FSDP mixed precision PURE";
+  EXPECT_EQ(only_job(row).main_dtype, DType::fp32);
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,124 @@
+#include "planner/search/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/plan_fields.h"
+
+namespace shardwise {
+namespace {
+
+/// Compares a share of the layouts it is shown with evaluate().
+class Comparer final : public LayoutVisitor {
+ public:
+  Comparer(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+           const EngineProfile& engine, double share)
+      : model_(model), cluster_(cluster), job_(job), engine_(engine), share_(share) {}
+
+  Seconds memory(const Layout&, const MemoryPrice&, std::int64_t orders) override {
+    shown += orders;
+    return Seconds(INFINITY);
+  }
+  void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
+            std::int64_t index) override {
+    EXPECT_EQ(index, next_++);
+    if (std::uniform_real_distribution<>(0, 1)(random_) > share_) return;
+    ++compared;
+    const Evaluation naive = evaluate(model_, cluster_, job_, engine_, layout);
+    const bool same = naive.point == price.point && naive.upper == price.upper &&
+                      std::abs(naive.step_time / step_time - 1) <= 1e-12;
+    if (same) return;
+    std::string text;
+    for (const std::string& key : layout_keys()) text += key + "=" + field_text(layout, key) + " ";
+    ADD_FAILURE() << text << "\n  point " << price.point.value() << " naive " << naive.point.value()
+                  << "\n  upper " << price.upper.value() << " naive " << naive.upper.value()
+                  << "\n  time " << step_time.value() << " naive " << naive.step_time.value();
+  }
+  void next_item() { next_ = 0; }
+
+  std::int64_t shown = 0;
+  std::int64_t compared = 0;
+
+ private:
+  const ModelSpec& model_;
+  const ClusterSpec& cluster_;
+  const JobSpec& job_;
+  const EngineProfile& engine_;
+  double share_;
+  std::int64_t next_ = 0;
+  std::mt19937_64 random_{11};
+};
+
+struct Case {
+  const char* model;
+  const char* engine;
+  std::int64_t gpus;
+  std::int64_t batch;
+  std::int64_t sequence;
+  Breadth breadth;
+};
+
+class EvaluatorOf : public testing::TestWithParam<Case> {};
+
+// The search's answer to every question is that of the path that looks at one layout at a time.
+TEST_P(EvaluatorOf, EqualsTheNaivePath) {
+  const Case& c = GetParam();
+  const ModelSpec model = *load_model(c.model);
+  const ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), c.gpus);
+  const EngineProfile engine = *find_engine(c.engine);
+  JobSpec job;
+  job.global_batch_size = c.batch;
+  job.sequence_length = c.sequence;
+  const LayoutQuestion question = layout_question(model, cluster, job, engine);
+  const SearchSpace space = search_space(question, c.breadth);
+  const Enumerator enumerator(question, space);
+
+  SpaceCounts counts = enumerator.no_counts();
+  std::vector<DegreeGroup> groups = enumerator.degree_groups(counts);
+  std::vector<WorkItem> items;
+  for (DegreeGroup& group : groups) {
+    enumerator.place(group);
+    for (const std::int32_t size : enumerator.micro_batch_sizes()) {
+      items.push_back(enumerator.work_item(group, size, counts));
+    }
+  }
+  ASSERT_GT(counts.legal, 0);
+  constexpr double kCompared = 400;
+  Comparer comparer(model, cluster, job, engine, kCompared / static_cast<double>(counts.legal));
+  Evaluator evaluator(model, cluster, job, engine);
+  for (const WorkItem& item : items) {
+    comparer.next_item();
+    evaluator.run(item, comparer);
+  }
+  EXPECT_EQ(comparer.shown, counts.legal);
+  EXPECT_GT(comparer.compared, kCompared / 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, EvaluatorOf,
+    testing::Values(Case{"llama-3.1-70b", "megatron_ddp", 64, 512, 8192, Breadth::usual},
+                    Case{"llama-3.1-8b", "megatron_ddp", 16, 64, 4096, Breadth::full},
+                    Case{"llama-3.1-8b", "fsdp2", 16, 64, 4096, Breadth::full},
+                    Case{"gpt2-xl", "megatron_fsdp", 8, 32, 1024, Breadth::full},
+                    Case{"gpt2-xl", "shardwise", 8, 32, 1024, Breadth::full},
+                    Case{"gpt2-xl", "deepspeed", 24, 96, 1024, Breadth::full},
+                    Case{"gpt2-xl", "fsdp1", 12, 96, 1024, Breadth::full},
+                    Case{"mixtral-8x7b", "megatron_ddp", 16, 64, 4096, Breadth::usual},
+                    Case{"mixtral-8x7b", "megatron_fsdp", 8, 16, 4096, Breadth::usual},
+                    Case{"deepseek-v2-lite", "megatron_ddp", 16, 64, 4096, Breadth::usual},
+                    Case{"t5-large", "fsdp2", 8, 32, 512, Breadth::usual}),
+    [](const auto& each) {
+      std::string name = std::string(each.param.model) + "_" + each.param.engine;
+      std::ranges::replace_if(
+          name, [](char ch) { return ch == '-' || ch == '.'; }, '_');
+      return name + (each.param.breadth == Breadth::full ? "_full" : "");
+    });
+
+}  // namespace
+}  // namespace shardwise

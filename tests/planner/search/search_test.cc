@@ -1,0 +1,303 @@
+#include "planner/search/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/cost/legality.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/search/cheapest_fix.h"
+#include "planner/search/relief.h"
+#include "planner/search/why_not.h"
+#include "planner/spec/cluster_reader.h"
+
+namespace shardwise {
+namespace {
+
+/// A job small enough that every layout can be asked for one at a time.
+struct Job {
+  ModelSpec model;
+  ClusterSpec cluster;
+  JobSpec job;
+  SearchRequest request;
+
+  explicit Job(const std::string& model_name, std::int64_t gpus, const std::string& engine)
+      : model(*load_model(model_name)), cluster(*with_gpus(*find_cluster("dgx-h100"), gpus)) {
+    job.global_batch_size = 32;
+    job.sequence_length = 1024;
+    request.engines = {find_engine(engine)};
+    request.threads = 1;
+    request.top = 10;
+  }
+  SearchResult found() {
+    request.model = &model;
+    request.cluster = &cluster;
+    request.job = &job;
+    const Result<SearchResult> result = search(request);
+    EXPECT_TRUE(result.ok()) << to_string(result.problems());
+    return *result;
+  }
+  /// Every legal layout with its cost by the naive path, in the order of the enumeration.
+  std::vector<Candidate> all() const {
+    std::vector<Candidate> candidates;
+    for (std::size_t e = 0; e < request.engines.size(); ++e) {
+      const LayoutQuestion question = layout_question(model, cluster, job, *request.engines[e]);
+      const SearchSpace space = search_space(question, request.breadth);
+      const Enumerator enumerator(question, space);
+      SpaceCounts counts = enumerator.no_counts();
+      for (DegreeGroup& group : enumerator.degree_groups(counts)) {
+        enumerator.place(group);
+        for (const std::int32_t size : enumerator.micro_batch_sizes()) {
+          add(enumerator.work_item(group, size, counts), static_cast<std::int32_t>(e), candidates);
+        }
+      }
+    }
+    return candidates;
+  }
+
+ private:
+  void add(const WorkItem& item, std::int32_t engine, std::vector<Candidate>& candidates) const {
+    Candidate c;
+    c.engine = engine;
+    c.layout = item.base;
+    for (const WorkItem::Stretch& stretch : item.stretches) {
+      c.layout.pp = stretch.pp;
+      for (const PipelineChoice& pipeline : stretch.pipelines) {
+        set(c.layout, pipeline);
+        for (const LayerChoice& layer : item.layers) {
+          set(c.layout, layer);
+          for (const WorkItem::PlacedMesh& mesh : stretch.meshes) {
+            c.layout.dp_shard = mesh.mesh->dp_shard;
+            c.layout.dp_replicate = mesh.mesh->dp_replicate;
+            for (const StateChoice& states : mesh.states) {
+              set(c.layout, states);
+              for (const PlacedOrder& order : mesh.mesh->orders) {
+                c.layout.order = order.order;
+                c.cost = evaluate(model, cluster, job,
+                                  *request.engines[static_cast<std::size_t>(engine)], c.layout);
+                c.index = static_cast<std::int64_t>(candidates.size());
+                candidates.push_back(c);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+};
+
+std::vector<Layout> layouts_of(const std::vector<Candidate>& candidates) {
+  std::vector<Layout> layouts;
+  for (const Candidate& each : candidates) layouts.push_back(each.layout);
+  return layouts;
+}
+
+std::vector<Candidate> that_fit(std::vector<Candidate> candidates, Bytes usable) {
+  std::erase_if(candidates, [&](const Candidate& c) { return c.cost.upper > usable; });
+  return candidates;
+}
+
+TEST(Search, RanksAsTheNaivePath) {
+  for (const Objective objective : {Objective::step_time, Objective::memory}) {
+    Job job("gpt2-xl", 16, "megatron_fsdp");
+    job.request.objective = objective;
+    const SearchResult result = job.found();
+    std::vector<Candidate> expected = that_fit(job.all(), result.usable);
+    std::ranges::stable_sort(expected, [&](const Candidate& a, const Candidate& b) {
+      return ranks_before(objective, a, b);
+    });
+    std::vector<Candidate> distinct;
+    for (const Candidate& each : expected) {
+      const bool known = std::ranges::any_of(
+          distinct, [&](const Candidate& other) { return same_degrees(each, other); });
+      if (!known) distinct.push_back(each);
+    }
+    ASSERT_GE(distinct.size(), 10U);
+    distinct.resize(10);
+    EXPECT_EQ(layouts_of(result.best), layouts_of(distinct));
+  }
+}
+
+TEST(Search, FrontIsThatOfBruteForce) {
+  Job job("gpt2-xl", 16, "fsdp2");
+  const SearchResult result = job.found();
+  const std::vector<Candidate> all = that_fit(job.all(), result.usable);
+  std::vector<Candidate> front;
+  for (const Candidate& each : all) {
+    const bool beaten = std::ranges::any_of(all, [&](const Candidate& other) {
+      const bool as_good =
+          other.cost.point <= each.cost.point && other.cost.step_time <= each.cost.step_time;
+      const bool better = other.cost.point < each.cost.point ||
+                          other.cost.step_time < each.cost.step_time || other.index < each.index;
+      return as_good && better;
+    });
+    if (!beaten) front.push_back(each);
+  }
+  std::ranges::sort(front, {}, [](const Candidate& c) { return c.cost.point; });
+  EXPECT_EQ(layouts_of(result.front), layouts_of(front));
+  EXPECT_GT(front.size(), 3U);
+}
+
+TEST(Search, CountsAddUpAndMatchBruteForce) {
+  Job job("gpt2-xl", 8, "megatron_ddp");
+  job.cluster.gpu.hbm_bytes = 30_GiB;  // so that some do not fit
+  const SearchResult result = job.found();
+  const SearchCounts& counts = result.counts.front();
+  EXPECT_EQ(counts.space.enumerated, counts.space.pruned_total() + counts.space.legal);
+  EXPECT_EQ(counts.space.legal, counts.does_not_fit + counts.at_risk + counts.ranked);
+  const std::vector<Candidate> all = job.all();
+  EXPECT_EQ(counts.space.legal, static_cast<std::int64_t>(all.size()));
+  EXPECT_EQ(counts.ranked, std::ranges::count_if(all, [&](const Candidate& c) {
+              return c.cost.upper <= result.usable;
+            }));
+  EXPECT_EQ(counts.does_not_fit, std::ranges::count_if(all, [&](const Candidate& c) {
+              return c.cost.point > result.usable;
+            }));
+  EXPECT_GT(counts.does_not_fit, 0);
+  EXPECT_GT(counts.ranked, 0);
+}
+
+TEST(Search, IsTheSameForAnyNumberOfThreads) {
+  Job job("llama-3.1-8b", 32, "megatron_ddp");
+  job.request.engines.push_back(find_engine("fsdp2"));
+  job.request.breadth = Breadth::full;
+  job.request.locks = {{"cp", "1"}, {"recompute", "none"}};
+  const SearchResult one = job.found();
+  ASSERT_FALSE(one.best.empty());
+  for (const int threads : {2, 5}) {
+    job.request.threads = threads;
+    const SearchResult many = job.found();
+    EXPECT_EQ(layouts_of(many.best), layouts_of(one.best));
+    EXPECT_EQ(layouts_of(many.front), layouts_of(one.front));
+    ASSERT_EQ(many.counts.size(), one.counts.size());
+    for (std::size_t e = 0; e < one.counts.size(); ++e) {
+      EXPECT_EQ(many.counts[e].ranked, one.counts[e].ranked);
+      EXPECT_EQ(many.counts[e].space.enumerated, one.counts[e].space.enumerated);
+      EXPECT_EQ(many.counts[e].space.pruned_total(), one.counts[e].space.pruned_total());
+    }
+  }
+}
+
+TEST(Search, MoreMemoryNeverLosesAPlan) {
+  Job job("gpt2-xl", 8, "fsdp2");
+  std::int64_t ranked = 0;
+  Seconds best(1e300);
+  for (const Bytes hbm : {4_GiB, 8_GiB, 16_GiB, 24_GiB, 40_GiB, 80_GiB, 192_GiB}) {
+    job.cluster.gpu.hbm_bytes = hbm;
+    const SearchResult result = job.found();
+    EXPECT_GE(result.counts.front().ranked, ranked) << hbm.value();
+    ranked = result.counts.front().ranked;
+    if (ranked == 0) continue;
+    EXPECT_LE(result.best.front().cost.step_time, best) << hbm.value();
+    best = result.best.front().cost.step_time;
+  }
+  EXPECT_GT(ranked, 0);
+}
+
+TEST(Search, RespectsLocksAndTheMemoryLimit) {
+  Job job("gpt2-xl", 16, "megatron_ddp");
+  job.request.locks = {{"pp", "2"}, {"vpp", "3"}};
+  job.request.most_memory = 20_GiB;
+  const SearchResult result = job.found();
+  ASSERT_FALSE(result.best.empty());
+  EXPECT_EQ(result.usable, 20_GiB);
+  for (const Candidate& each : result.best) {
+    EXPECT_EQ(each.layout.pp, 2);
+    EXPECT_EQ(each.layout.vpp, 3);
+    EXPECT_LE(each.cost.upper, 20_GiB);
+  }
+}
+
+TEST(Search, SaysWhatIsWrongWithALock) {
+  Job job("gpt2", 8, "megatron_ddp");
+  job.request.model = &job.model;
+  job.request.cluster = &job.cluster;
+  job.request.job = &job.job;
+  job.request.locks = {{"tq", "2"}};
+  const Result<SearchResult> result = search(job.request);
+  ASSERT_FALSE(result.ok());
+  EXPECT_EQ(result.problems().front().message, "tq is no field of a layout (did you mean tp?)");
+}
+
+TEST(WhyNot, TellsIllegalTooLargeSlowerAndBestApart) {
+  Job job("llama-3.1-8b", 8, "megatron_ddp");
+  const SearchResult result = job.found();
+  ASSERT_FALSE(result.best.empty());
+  const Candidate& winner = result.best.front();
+  const auto ask = [&](std::vector<std::pair<std::string, std::string>> values) {
+    return *why_not(job.request, winner, values);
+  };
+  const WhyNot illegal = ask({{"tp", "3"}});
+  EXPECT_EQ(illegal.answer, WhyNot::Answer::illegal);
+  EXPECT_THAT(illegal.reasons, testing::Contains(testing::Field(
+                                   &Diagnostic::message,
+                                   testing::HasSubstr("3 does not divide 32 attention heads"))));
+
+  const WhyNot large = ask({{"zero_stage", "0"}, {"tp", "1"}, {"pp", "1"}});
+  EXPECT_EQ(large.answer, WhyNot::Answer::does_not_fit);
+  EXPECT_GT(large.other.verdict.upper, result.usable);
+  const auto growth = memory_growth(large.winner, large.other);
+  ASSERT_FALSE(growth.empty());
+  EXPECT_TRUE(std::ranges::is_sorted(growth, std::ranges::greater(),
+                                     [](const auto& each) { return each.second; }));
+
+  const WhyNot slower = ask({{"recompute", "full"}});
+  EXPECT_EQ(slower.answer, WhyNot::Answer::slower);
+  EXPECT_GT(slower.other.step_time, slower.winner.step_time);
+  EXPECT_GT(slower.other.time.recompute, Seconds(0));
+
+  const WhyNot best = ask({{"tp", std::to_string(winner.layout.tp)}});
+  EXPECT_EQ(best.answer, WhyNot::Answer::best);
+}
+
+TEST(CheapestFix, FindsTheFastestSingleChangeThatFits) {
+  const Job job("llama-3.1-8b", 8, "megatron_ddp");
+  const EngineProfile& engine = *find_engine("megatron_ddp");
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.zero_stage = 1;
+  layout.micro_batch_size = 2;
+  JobSpec long_job = job.job;
+  long_job.sequence_length = 8192;
+  const Bytes usable = usable_memory(job.cluster, long_job, Bytes(0));
+  const Evaluation now = evaluate(job.model, job.cluster, long_job, engine, layout);
+  ASSERT_GT(now.upper, usable) << "the layout was meant not to fit";
+
+  const std::optional<Fix> fix =
+      cheapest_fix(job.model, job.cluster, long_job, engine, layout, usable);
+  ASSERT_TRUE(fix.has_value());
+  EXPECT_LE(fix->cost.upper, usable);
+  std::size_t fitting = 0;
+  for (const LayoutChange& each :
+       single_changes(job.model, job.cluster, long_job, engine, layout)) {
+    EXPECT_TRUE(check_layout(job.model, job.cluster, long_job, engine, each.layout).empty())
+        << each.text;
+    EXPECT_EQ(each.layout.world(), 8) << each.text;
+    const Evaluation cost = evaluate(job.model, job.cluster, long_job, engine, each.layout);
+    if (cost.upper > usable) continue;
+    ++fitting;
+    EXPECT_GE(cost.step_time, fix->cost.step_time) << each.text;
+  }
+  EXPECT_GT(fitting, 1U) << "there was no choice";
+}
+
+TEST(CheapestRelief, NamesAChangeAfterWhichALayoutFits) {
+  Job job("llama-3.1-70b", 8, "megatron_ddp");
+  job.request.locks = {{"pp", "1"}};
+  const SearchResult result = job.found();
+  ASSERT_TRUE(result.best.empty());
+  ASSERT_TRUE(result.smallest.has_value());
+  std::vector<std::string> tried;
+  const std::optional<Relief> relief =
+      cheapest_relief(job.request, [&](const std::string& what) { tried.push_back(what); });
+  EXPECT_THAT(tried, testing::Contains("without --lock pp=1"));
+  EXPECT_THAT(tried, testing::Contains("--gpus 16"));
+  ASSERT_TRUE(relief.has_value());
+  EXPECT_LE(relief->best.cost.upper, result.usable);
+}
+
+}  // namespace
+}  // namespace shardwise

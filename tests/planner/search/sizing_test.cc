@@ -1,0 +1,115 @@
+#include "planner/search/sizing.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace shardwise {
+namespace {
+
+using ::testing::ElementsAre;
+
+ClusterSpec cluster(const std::string& name, double dollars, double petaflops) {
+  ClusterSpec c;
+  c.name = name;
+  c.gpu.name = name + "-gpu";
+  c.gpu.peaks = {{DType::bf16, FlopsPerSecond(petaflops * 1e15)}};
+  c.gpus_per_node = 8;
+  c.mtbf_hours_per_gpu = 50000;
+  if (dollars > 0) c.price_per_gpu_hour = dollars;
+  return c;
+}
+
+/// A job that runs at half of peak on any count of GPUs from `least` on. 6e9 FLOP a token.
+BestStep half_of_peak(std::int64_t least) {
+  return [least](const ClusterSpec& c) -> std::optional<StepReport> {
+    if (c.gpus < least) return std::nullopt;
+    StepReport report;
+    report.tokens_per_s = 0.5 * c.gpu.peak(DType::bf16).value() * static_cast<double>(c.gpus) / 6e9;
+    report.checkpoint_write = Seconds(30);
+    report.verdict.usable = 80_GiB;
+    report.verdict.upper = 60_GiB;
+    return report;
+  };
+}
+
+SizingGoal goal(double days) {
+  SizingGoal g;
+  g.tokens = 1'000'000'000'000;
+  g.deadline = Seconds(days * 86400);
+  g.work = Flops(6e21);
+  return g;
+}
+
+TEST(GpuCounts, ArePartsOfANodeThenWholeNodes) {
+  EXPECT_THAT(gpu_counts(cluster("a", 0, 1), 100), ElementsAre(1, 2, 4, 8, 16, 24, 32, 48, 64, 96));
+}
+
+TEST(GpuCounts, FollowNodesThatAreNoPowerOfTwo) {
+  ClusterSpec nvl = cluster("nvl", 0, 1);
+  nvl.gpus_per_node = 72;
+  EXPECT_THAT(gpu_counts(nvl, 300), ElementsAre(1, 2, 3, 4, 6, 8, 12, 24, 72, 144, 288));
+}
+
+// 1e12 tokens at 0.5e15 / 6e9 tokens/s a GPU are 1.2e7 GPU-seconds: 3,333 GPU-hours and what
+// failures cost. At $2 that is about $6,667.
+TEST(PriceOffer, CountsHoursDollarsAndFailures) {
+  ClusterSpec c = cluster("a", 2, 1);
+  c.gpus = 16;
+  const SizingOffer offer = price_offer(c, *half_of_peak(1)(c), goal(30));
+  EXPECT_NEAR(offer.gpu_hours * offer.goodput.share, 1.2e7 / 3600, 1e-6);
+  EXPECT_NEAR(offer.dollars, offer.gpu_hours * 2, 1e-9);
+  EXPECT_GT(offer.goodput.share, 0.97);
+  EXPECT_LT(offer.goodput.share, 1);
+  EXPECT_NEAR(offer.headroom, 0.25, 1e-12);
+  EXPECT_TRUE(offer.in_time);
+}
+
+TEST(SizePurchase, PutsTheCheapestInTimeFirst) {
+  const Sizing sizing =
+      size_purchase({cluster("dear", 4, 1), cluster("cheap", 1, 1), cluster("unpriced", 0, 1)},
+                    goal(10), half_of_peak(1));
+  ASSERT_EQ(sizing.offers.size(), 6U);
+  EXPECT_EQ(sizing.offers.front().cluster, "cheap");
+  EXPECT_EQ(sizing.offers.back().cluster, "unpriced");
+  // 138.9 GPU-days of work in 10 days: 16 GPUs are the fewest that make it.
+  EXPECT_EQ(sizing.offers.front().gpus, 16);
+  for (const SizingOffer& offer : sizing.offers) EXPECT_TRUE(offer.in_time);
+}
+
+TEST(SizePurchase, SaysWhatIsTooLateAndWhatDoesNotFit) {
+  SizingGoal hurry = goal(1);
+  hurry.most_gpus = 128;
+  const Sizing sizing =
+      size_purchase({cluster("slow", 1, 1), cluster("slower", 1, 0.5)}, hurry, half_of_peak(1));
+  EXPECT_TRUE(sizing.offers.empty());
+  ASSERT_EQ(sizing.late.size(), 1U);
+  EXPECT_EQ(sizing.late.front().gpus, 128);
+  ASSERT_EQ(sizing.refusals.size(), 2U);
+  EXPECT_THAT(sizing.refusals.front().reason, ::testing::HasSubstr("at best, on 128 GPUs"));
+  EXPECT_EQ(sizing.refusals.back().reason, "too late even at peak speed on 128 GPUs");
+
+  const Sizing small = size_purchase({cluster("small", 1, 1)}, goal(30), half_of_peak(1 << 20));
+  ASSERT_EQ(small.refusals.size(), 1U);
+  EXPECT_EQ(small.refusals.front().reason, "no layout fits its memory");
+}
+
+TEST(SizePurchase, TriesNoCountThatPeakSpeedRulesOut) {
+  std::vector<std::int64_t> tried;
+  (void)size_purchase({cluster("a", 1, 1)}, goal(10), half_of_peak(1),
+                      [&](const std::string&, std::int64_t gpus) { tried.push_back(gpus); });
+  // 6e21 FLOP in 864,000 s need 6.9 GPUs at 1 PFLOP/s.
+  EXPECT_THAT(tried, ElementsAre(8, 16, 24));
+}
+
+TEST(SizePurchase, StatesTheFailureRateItAssumed) {
+  ClusterSpec silent = cluster("silent", 1, 1);
+  silent.mtbf_hours_per_gpu = 0;
+  const Sizing sizing = size_purchase({silent}, goal(10), half_of_peak(1));
+  const auto& all = sizing.assumptions;
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Assumption& a) {
+    return a.id == "sizing.mtbf" && a.text == "one failure in 50677 GPU-hours on silent";
+  }));
+}
+
+}  // namespace
+}  // namespace shardwise

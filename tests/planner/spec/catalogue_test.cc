@@ -1,0 +1,114 @@
+#include "planner/spec/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Contains;
+using testing::HasSubstr;
+
+/// A folder of files that is gone after the test, named by SHARDWISE_CONFIGS.
+class Catalogue : public testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(testing::TempDir()) / (std::string("catalogue_") + info->name());
+    fs::remove_all(folder_);
+    write("models/small-model.json");
+    write("models/large-model.json");
+    write("mine/config.json");
+    write("mine/other.json");
+    write("empty/readme.txt");
+    ::setenv("SHARDWISE_CONFIGS", folder_.c_str(), 1);
+  }
+  void TearDown() override {
+    ::unsetenv("SHARDWISE_CONFIGS");
+    fs::remove_all(folder_);
+  }
+  void write(const std::string& name) const {
+    fs::create_directories((folder_ / name).parent_path());
+    std::ofstream(folder_ / name) << "{}\n";
+  }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+TEST_F(Catalogue, FindsAnEntryByName) {
+  const auto found = find_in_catalogue("models", "small-model");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->path, folder_ / "models/small-model.json");
+  EXPECT_EQ(found->name, "small-model");
+  EXPECT_TRUE(found->from_catalogue);
+}
+
+TEST_F(Catalogue, FallsBackToTheOneOfTheSourceTree) {
+  const auto found = find_in_catalogue("models", "gpt2");
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found->path.filename(), "gpt2.json");
+  EXPECT_THAT(catalogue_names("models"), Contains("gpt2"));
+  EXPECT_THAT(catalogue_names("models"), Contains("small-model"));
+}
+
+TEST_F(Catalogue, TakesAPath) {
+  const auto file = find_in_catalogue("models", at("mine/other.json"));
+  ASSERT_TRUE(file.ok());
+  EXPECT_EQ(file->name, "other");
+  EXPECT_FALSE(file->from_catalogue);
+  // A config.json is called as the folder it was downloaded to.
+  EXPECT_EQ(find_in_catalogue("models", at("mine/config.json"))->name, "mine");
+}
+
+TEST_F(Catalogue, TakesAFolderWithAConfig) {
+  for (const char* name : {"mine", "mine/"}) {
+    const auto found = find_in_catalogue("models", at(name));
+    ASSERT_TRUE(found.ok()) << name;
+    EXPECT_EQ(found->path.filename(), "config.json") << name;
+    EXPECT_EQ(found->name, "mine") << name;
+  }
+  const auto empty = find_in_catalogue("models", at("empty"));
+  ASSERT_FALSE(empty.ok());
+  EXPECT_EQ(to_string(empty.problems()[0]), "command line: --model: the folder " + at("empty") +
+                                                " has no config.json\n    name the file itself");
+}
+
+TEST_F(Catalogue, LeavesAMissingFileToTheReader) {
+  EXPECT_EQ(find_in_catalogue("models", "no/such.json")->path, "no/such.json");
+  EXPECT_FALSE(find_in_catalogue("models", "no/such.json")->exists);
+}
+
+TEST_F(Catalogue, SuggestsTheNearestName) {
+  const auto found = find_in_catalogue("models", "smal-model");
+  ASSERT_FALSE(found.ok());
+  const Diagnostic& problem = found.problems()[0];
+  EXPECT_EQ(problem.path, "--model");
+  EXPECT_EQ(problem.message, "\"smal-model\" is not in the catalogue of models");
+  EXPECT_THAT(problem.hint, testing::StartsWith("did you mean small-model?\n    known: "));
+  EXPECT_THAT(problem.hint, HasSubstr("large-model, "));
+  EXPECT_THAT(problem.hint, testing::EndsWith("\n    or give the path of a file"));
+}
+
+TEST_F(Catalogue, SaysWhenThereIsNone) {
+  const auto found = find_in_catalogue("spaceships", "enterprise");
+  ASSERT_FALSE(found.ok());
+  EXPECT_EQ(to_string(found.problems()[0]),
+            "command line: --spaceship: \"enterprise\" is not a file, and there is no catalogue\n"
+            "    set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
+  EXPECT_FALSE(find_in_catalogue("models", "").ok());
+}
+
+TEST_F(Catalogue, IsSearchedInOrder) {
+  EXPECT_EQ(catalogue_folders().front(), folder_);
+  ::setenv("SHARDWISE_CONFIGS", "", 1);
+  EXPECT_EQ(catalogue_folders().size(), 2U);
+  EXPECT_THAT(catalogue_folders().back().filename(), "configs");
+}
+
+}  // namespace
+}  // namespace shardwise
