@@ -93,8 +93,8 @@ constexpr std::array<Described, 27> kLayoutFields = {{
 static_assert(kJobFields.size() == field_count<JobSpec>(), "give the new field a flag");
 static_assert(kLayoutFields.size() == field_count<Layout>(), "give the new field a flag");
 
-template <std::size_t N>
-void add_fields(CLI::App& verb, const char* group, const std::array<Described, N>& fields,
+template <std::size_t kCount>
+void add_fields(CLI::App& verb, const char* group, const std::array<Described, kCount>& fields,
                 std::map<std::string, std::string>& texts) {
   for (const Described& d : fields) {
     CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(group);
@@ -290,7 +290,7 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject) {
     if (problem.empty()) continue;
     const std::string prefix = field + ": ";
     problems.push_back(wrong(
-        flag_of(field), problem.rfind(prefix, 0) == 0 ? problem.substr(prefix.size()) : problem));
+        flag_of(field), problem.starts_with(prefix) ? problem.substr(prefix.size()) : problem));
   }
   if (!problems.empty()) return problems;
 

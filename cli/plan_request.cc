@@ -37,10 +37,10 @@ std::vector<std::string> split(const std::string& text, char at) {
 }
 
 /// The entry of `names` that `text` is, or a problem with the nearest.
-template <std::size_t N>
+template <std::size_t kCount>
 std::size_t choose(const std::string& text, const std::string& flag,
-                   const std::array<std::string_view, N>& names, Diagnostics& problems) {
-  for (std::size_t i = 0; i < N; ++i) {
+                   const std::array<std::string_view, kCount>& names, Diagnostics& problems) {
+  for (std::size_t i = 0; i < kCount; ++i) {
     if (names[i] == text) return i;
   }
   const auto near = nearest(text, {names.begin(), names.end()});
@@ -161,7 +161,7 @@ Result<PlanQuestion> read_question(const PlanFlags& flags) {
     Layout scratch;
     const std::string problem = set_field(scratch, key, "");
     // An empty text is no value of a field that exists.
-    if (problem.rfind(key + ":", 0) != 0) problems.push_back(wrong("--open", problem));
+    if (!problem.starts_with(key + ":")) problems.push_back(wrong("--open", problem));
   }
   if (!flags.why_not.empty()) {
     const auto values = read_values(flags.why_not, "--why-not");

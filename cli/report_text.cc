@@ -133,11 +133,11 @@ std::string memory_text(const StepReport& report, bool colour) {
   if (report.stages.empty()) return "";
   const auto worst = static_cast<std::size_t>(report.verdict.worst_stage);
   const StageMemory& stage = report.stages[worst];
-  std::string text = heading(report.stages.size() > 1
-                                 ? fmt::format("Memory of stage {} of {}, GiB at each phase's peak",
-                                               worst, report.stages.size())
-                                 : std::string("Memory, GiB at each phase's peak"),
-                             colour);
+  const std::string text = heading(
+      report.stages.size() > 1 ? fmt::format("Memory of stage {} of {}, GiB at each phase's peak",
+                                             worst, report.stages.size())
+                               : std::string("Memory, GiB at each phase's peak"),
+      colour);
   Table table(
       {{"", Align::left}, {"after init"}, {"first pass"}, {"first step"}, {"pass"}, {"step"}});
   const auto peak = static_cast<std::size_t>(stage.peak_phase());

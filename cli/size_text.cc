@@ -26,7 +26,7 @@ std::string layout_words(const Layout& layout) {
   degree("ep", layout.ep);
   if (layout.dp() > 1) words.push_back(fmt::format("ZeRO-{}", layout.zero_stage));
   if (layout.recompute != Recompute::none) {
-    words.push_back(std::string(name_of(layout.recompute)));
+    words.emplace_back(name_of(layout.recompute));
   }
   return fmt::format("{}", fmt::join(words, " "));
 }

@@ -7,19 +7,11 @@
 #include <vector>
 
 #include "planner/spec/cluster_spec.h"
+#include "planner/spec/kernel_work.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
-
-enum class CollectiveKind : std::uint8_t {
-  all_gather,
-  reduce_scatter,
-  all_reduce,
-  all_to_all,
-  broadcast,
-  send_recv,
-};
 
 /// "all_gather", "all_to_all" …
 std::string_view name_of(CollectiveKind kind);

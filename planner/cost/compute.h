@@ -6,21 +6,13 @@
 
 #include "planner/spec/dtype.h"
 #include "planner/spec/gpu_spec.h"
+#include "planner/spec/kernel_work.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
 
 // Times of single kernels on an otherwise idle GPU whose clock is that of a long run. Launch
 // latency is not included. docs/time.md, Compute, has every formula, its source and its error.
-
-enum class Pass : std::uint8_t { forward, backward };
-
-/// Where a GEMM puts its result.
-enum class GemmOutput : std::uint8_t {
-  written,   // in the operands' dtype; bf16 when that is narrower than 16 bits
-  fp32_sum,  // added to an fp32 matrix in memory: main gradients of Megatron
-  sum,       // added to a matrix of the `written` dtype
-};
 
 /// Time of C[m, n] = A[m, k] B[k, n] in `dtype` with fp32 accumulation. Never below flops / peak
 /// nor bytes / bandwidth. Infinite when the GPU has no unit for `dtype`. \pre m, n, k >= 1
@@ -31,20 +23,6 @@ Seconds gemm_time(const GpuSpec& gpu, DType dtype, std::int64_t m, std::int64_t 
 /// experts).
 Seconds grouped_gemm_time(const GpuSpec& gpu, DType dtype, std::int64_t groups, double m,
                           std::int64_t n, std::int64_t k, GemmOutput output = GemmOutput::written);
-
-/// One attention call on one rank. q: [batch, seq_q, heads, qk_head_dim], k: [batch, seq_kv,
-/// kv_heads, qk_head_dim], v: [batch, seq_kv, kv_heads, v_head_dim].
-struct AttentionWork {
-  std::int64_t batch = 1;
-  std::int64_t heads = 1;
-  std::int64_t kv_heads = 1;
-  std::int64_t seq_q = 1;
-  std::int64_t seq_kv = 1;
-  std::int64_t qk_head_dim = 128;
-  std::int64_t v_head_dim = 128;
-  std::int64_t window = 0;  // 0 = full
-  bool causal = true;
-};
 
 /// Floating-point operations done (the causal or windowed part only). Backward is 2.5 x forward:
 /// five matrix products for two (Dao, FlashAttention-2, section 3.1).
