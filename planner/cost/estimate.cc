@@ -179,6 +179,8 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
   fill_checkpoint(report, model, cluster, layout, b);
   add_assumptions(report, cluster, job);
   if (detail == Detail::explained) {
+    explain_memory(report, {model, job, engine, layout, b.memories, b.stages, b.memory_rules,
+                            b.num_microbatches});
     explain_time(report,
                  {model, cluster, job, layout, b.times, b.stages, b.stage_times, context, found});
     for (const LayerSpec& layer : model.kinds) {

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "planner/cost/memory.h"
 #include "planner/cost/stages.h"
 #include "planner/cost/step_time.h"
 #include "planner/spec/cluster_spec.h"
@@ -14,6 +15,23 @@ namespace shardwise {
 /// What the report's numbers rest on that neither the user nor a measurement stated: curves without
 /// data, defaults of the job.
 void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job);
+
+/// Everything the ledgers were made from.
+struct PricedMemory {
+  const ModelSpec& model;
+  const JobSpec& job;
+  const EngineProfile& engine;
+  const Layout& layout;
+  std::span<const LayerMemory> memories;  // by kind
+  std::span<const StageLayers> stage_layers;
+  const MemoryRules& rules;
+  std::int64_t num_microbatches;
+};
+
+/// For the worst stage at its fullest: a line for every category that is not zero (the summands it
+/// was added up from, their factors, their source), one for what each operation of each kind of
+/// layer keeps, one for the sum and one for the upper bound. \pre report.verdict is filled
+void explain_memory(StepReport& report, const PricedMemory& memory);
 
 /// Everything a step was priced from.
 struct PricedStep {

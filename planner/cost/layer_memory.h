@@ -52,6 +52,13 @@ struct PassMemory {
   std::int64_t loss = 0;        // logits, their copies and gradients
   std::int64_t gradients = 0;   // weight gradients made so far, before their reduction
   std::int64_t working() const { return peak - kept - recomputed - loss - gradients; }
+  // Parts of loss and of working().
+  std::int64_t loss_kept = 0;  // by what has run; the rest comes and goes with one operation
+  std::int64_t handed = 0;     // forward: what the operation reads and nobody keeps; backward: the
+                               // gradient it is given
+  std::int64_t made = 0;       // forward: what it hands on; backward: the gradient it hands back
+  std::int64_t residual = 0;   // gradient of the residual stream, alive while a branch runs
+  std::int64_t temporary = 0;  // of its kernels
 };
 
 /// What one layer of one kind costs one rank for ONE micro-batch, in bytes.

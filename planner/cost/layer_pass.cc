@@ -109,6 +109,10 @@ void Walk::forward(LayerMemory& memory) const {
     PassMemory at = now;
     at.loss += loss_handed + (m.loss ? m.output + m.forward_extra : 0);
     at.peak = now.kept + now.loss + handed + m.output + temporary;
+    at.loss_kept = now.loss;
+    at.handed = handed - loss_handed;
+    at.made = m.loss ? 0 : m.output;
+    at.temporary = temporary - (m.loss ? m.forward_extra : 0);
     note(memory.forward, at);
     if (kept(i + 1)) {
       (m.loss ? now.loss : now.kept) += m.output;
@@ -154,8 +158,13 @@ void Walk::backward(LayerMemory& memory) const {
     const std::int64_t outgoing = adds_stream ? dropout_gradient(m) : m.input_gradient;
     const bool logits_gradient = m.operation->kind == OpKind::loss;
     if (m.loss) at.loss += incoming + m.backward_extra + (logits_gradient ? outgoing : 0);
-    at.peak = at.kept + at.recomputed + at.loss + at.gradients + residual +
-              (m.loss ? 0 : incoming + m.backward_extra) + (logits_gradient ? 0 : outgoing);
+    at.loss_kept = now.loss;
+    at.handed = m.loss ? 0 : incoming;
+    at.made = logits_gradient ? 0 : outgoing;
+    at.residual = residual;
+    at.temporary = m.loss ? 0 : m.backward_extra;
+    at.peak = at.kept + at.recomputed + at.loss + at.gradients + at.handed + at.made + at.residual +
+              at.temporary;
     note(memory.backward, at);
 
     if (rules_.weight_gradients == WeightGradients::accumulated) now.gradients += own;

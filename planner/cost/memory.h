@@ -42,6 +42,7 @@ struct StageMoment {
   const LayerMemory* layer = nullptr;
   bool whole = false;             // a layer that recompute leaves alone
   std::int64_t saved_before = 0;  // bytes saved by the layers of the chunk before this one
+  std::int32_t alike_before = 0;  // of them, layers just before that save what this one does
   Unit next;      // the unit gathered while this one computes backward: the layer before
   Unit previous;  // the unit whose gradients are being reduced meanwhile: the layer after
   Unit ready;     // elements of all layers after this one: their gradients are reduced

@@ -26,13 +26,19 @@ std::int64_t shard_elements(const Unit& unit, const Layout& layout) {
 /// FSDP2. Forward: the unsharded parameters of this unit, the gather output they were copied from
 /// (kept until the next unit's is waited for) and the next unit's. Backward: the unsharded
 /// parameters and the output gathered for the unit before.
-std::int64_t copied_out(const StageParts& parts, const Layout& layout, const StageMoment& moment,
-                        bool backward) {
-  const Unit unit = unit_of(moment);
-  const std::int64_t own = unit.elements();
-  if (!layout.reshard_after_forward) return parts.dense + parts.routed + parts.frozen + own;
-  if (backward) return own + moment.next.elements();
-  return 2 * own + moment.previous.elements();
+Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMoment& moment,
+                    bool backward) {
+  Gathered g;
+  g.unit = unit_of(moment).elements();
+  if (!layout.reshard_after_forward) {
+    g.output = parts.dense + parts.routed + parts.frozen;
+  } else if (backward) {
+    g.ahead = moment.next.elements();
+  } else {
+    g.output = g.unit;
+    g.ahead = moment.previous.elements();
+  }
+  return g;
 }
 
 }  // namespace
@@ -49,59 +55,74 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
   const std::int64_t block = parts.largest_block.elements();
   StageBuffers b;
   b.whole = layout.zero_stage < 3;
-  b.reduce = engine.reduce_buffer_elements * context.rules->weight_bytes;
+  b.reduce_buffer = {engine.reduce_buffer_elements, context.rules->weight_bytes};
   if (layout.zero_stage >= 2 && engine.gradient_buffer == GradientBuffer::unit_queue) {
     const std::int64_t elements = layout.double_buffer
                                       ? 2 * block
                                       : queued_elements(engine.reduce_queue_elements, block, all);
-    b.reduce += elements * context.rules->reduce_bytes;
+    b.reduce_queue = {elements, context.rules->reduce_bytes};
   }
   if (b.whole) return b;
-  b.root = engine.keeps_root_gathered ? parts.root.elements() : 0;
-  if (layout.double_buffer || engine.gather == GatherBuffer::double_buffer) {
-    b.queue = 2 * block + parts.root.elements();
-  } else if (engine.gather == GatherBuffer::element_queue) {
+  const bool two = layout.double_buffer || engine.gather == GatherBuffer::double_buffer;
+  b.queues = two || engine.gather == GatherBuffer::element_queue;
+  b.root = two || engine.keeps_root_gathered ? parts.root.elements() : 0;
+  if (b.queues) {
     b.queue =
-        queued_elements(engine.gather_queue_elements, block, all + parts.frozen - b.root) + b.root;
+        two ? 2 * block
+            : queued_elements(engine.gather_queue_elements, block, all + parts.frozen - b.root);
   }
   return b;
 }
 
-std::int64_t gathered_bytes(const StageBuffers& buffers, const StageParts& parts,
-                            const StageContext& context, const StageMoment& moment, bool backward) {
+Gathered gathered_elements(const StageBuffers& buffers, const StageParts& parts,
+                           const StageContext& context, const StageMoment& moment, bool backward) {
   const MemoryRules& rules = *context.rules;
   const EngineProfile& engine = *rules.engine;
   const Layout& layout = *context.layout;
-  if (buffers.queue > 0) return buffers.queue * rules.weight_bytes;
+  Gathered g;
+  if (buffers.queues) {
+    g.queue = buffers.queue;
+    g.root = buffers.root;
+    return g;
+  }
   const bool casts = engine.main_weights == MainWeights::parameter && rules.casts_weights;
   if (buffers.whole) {
     // Whole parameters; mixed precision still casts those of the unit that runs.
-    return casts ? unit_of(moment).elements() * rules.weight_bytes : 0;
+    if (casts) g.unit = unit_of(moment).elements();
+    return g;
   }
   const Unit unit = unit_of(moment);
-  const std::int64_t cast = casts ? shard_elements(unit, layout) : 0;
-  std::int64_t elements = 0;
   if (engine.gather == GatherBuffer::copy_out) {
-    elements = copied_out(parts, layout, moment, backward) + cast;
+    g = copied_out(parts, layout, moment, backward);
   } else if (engine.gather == GatherBuffer::rate_limited) {
-    const bool in_root =
-        moment.layer->role == LayerRole::embedding || moment.layer->role == LayerRole::head;
-    elements = (in_root ? 0 : unit.elements() + moment.next.elements()) + buffers.root + cast;
     // A unit is freed when its gradients arrive: frozen ones wait for the end of backward.
     if (!layout.reshard_after_forward || parts.frozen > 0) {
-      elements = parts.dense + parts.routed + parts.frozen;
+      g.output = parts.dense + parts.routed + parts.frozen;
+      return g;
     }
+    const bool in_root =
+        moment.layer->role == LayerRole::embedding || moment.layer->role == LayerRole::head;
+    g.root = buffers.root;
+    if (!in_root) {
+      g.unit = unit.elements();
+      g.ahead = moment.next.elements();
+    }
+  } else {
+    return g;
   }
-  return elements * rules.weight_bytes;
+  if (casts) g.cast = shard_elements(unit, layout);
+  return g;
 }
 
-std::int64_t staging_bytes(const StageBuffers& buffers, const StageContext& context,
-                           const StageMoment& moment) {
+Staging staging_at(const StageBuffers& buffers, const StageContext& context,
+                   const StageMoment& moment) {
   const MemoryRules& rules = *context.rules;
-  const bool by_unit = context.layout->zero_stage >= 2 && buffers.reduce == 0 &&
+  Staging staging = {buffers.reduce_buffer, buffers.reduce_queue, {}};
+  const bool by_unit = context.layout->zero_stage >= 2 && staging.bytes() == 0 &&
                        rules.engine->gradient_buffer == GradientBuffer::copy_in;
   // The reduction of the unit before still reads its input.
-  return by_unit ? moment.previous.elements() * rules.reduce_bytes : buffers.reduce;
+  if (by_unit) staging.unit = {moment.previous.elements(), rules.reduce_bytes};
+  return staging;
 }
 
 }  // namespace shardwise

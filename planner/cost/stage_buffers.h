@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "planner/cost/amount.h"
 #include "planner/cost/memory.h"
 
 namespace shardwise {
@@ -9,23 +10,40 @@ namespace shardwise {
 /// What moves weights and gradients of a stage between shards and whole, whatever layer runs.
 struct StageBuffers {
   bool whole = true;       // parameters are not sharded
+  bool queues = false;     // gathers go to a queue or to double buffers, whatever layer runs
   std::int64_t root = 0;   // elements kept gathered over the step
   std::int64_t queue = 0;  // elements of a gather queue or of double buffers
-  std::int64_t reduce =
-      0;  // bytes of reductions on their way, where they do not depend on the layer
+  Amount reduce_buffer;    // exists while backward runs, whatever layer
+  Amount reduce_queue;     // units whose reductions are on their way
 };
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context);
 
-/// Whole weights that exist while `moment` runs forward or backward, beyond the persistent states:
-/// gathered units, those prefetched, and the shards cast for gathering. Zero below ZeRO-3.
+/// Elements of whole weights that exist while a layer runs, beyond the persistent states.
 /// Source: docs/memory.md, gathered weights.
-std::int64_t gathered_bytes(const StageBuffers& buffers, const StageParts& parts,
-                            const StageContext& context, const StageMoment& moment, bool backward);
+struct Gathered {
+  std::int64_t unit = 0;    // of the layer that runs
+  std::int64_t output = 0;  // the gather output they were copied from, or all that stays gathered
+  std::int64_t ahead = 0;   // of the layer that runs next
+  std::int64_t root = 0;    // embedding and head, kept over the step
+  std::int64_t cast = 0;    // this rank's shard, cast to be sent
+  std::int64_t queue = 0;   // units of a queue or of double buffers
+  std::int64_t elements() const { return unit + output + ahead + root + cast + queue; }
+};
+/// Zero below ZeRO-3, but for the casts of mixed precision.
+Gathered gathered_elements(const StageBuffers& buffers, const StageParts& parts,
+                           const StageContext& context, const StageMoment& moment, bool backward);
 
 /// Gradients on their way from the layers that made them to their shards, besides those of the
 /// layer that runs. Source: docs/memory.md, gradient staging.
-std::int64_t staging_bytes(const StageBuffers& buffers, const StageContext& context,
-                           const StageMoment& moment);
+struct Staging {
+  Amount buffer;
+  Amount queue;
+  Amount unit;  // input of the reduction of the unit before
+  std::int64_t bytes() const { return buffer.bytes() + queue.bytes() + unit.bytes(); }
+};
+/// Of a backward pass; a forward pass has none.
+Staging staging_at(const StageBuffers& buffers, const StageContext& context,
+                   const StageMoment& moment);
 
 /// Units that a queue holds which takes new ones until at least `capacity` elements are in it, and
 /// the unit being worked on; no more elements than `all`.

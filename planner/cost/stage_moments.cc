@@ -3,28 +3,63 @@
 #include <algorithm>
 
 #include "planner/cost/stage_buffers.h"
+#include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
 
-/// The part of gradients made in backward that exists when `ready` elements of `all` are reduced.
-std::int64_t part_of(std::int64_t bytes, std::int64_t ready, std::int64_t all) {
-  if (all == 0) return 0;
-  return static_cast<std::int64_t>(static_cast<double>(bytes) * static_cast<double>(ready) /
-                                   static_cast<double>(all));
+/// What does not depend on the moment.
+struct Shared {
+  std::int64_t in_flight = 0;
+  StageBuffers buffers;
+};
+
+PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backward,
+                     const StageParts& parts, const StageContext& context,
+                     const StageStates& states) {
+  const PassMemory& pass = pass_of(moment, backward);
+  PassBytes b;
+  b.activations = pass.kept + parts.tables + saved_before(moment, parts, *context.layout).bytes();
+  b.in_flight = shared.in_flight;
+  b.loss = pass.loss;
+  b.recomputed = pass.recomputed;
+  b.working = pass.working();
+  // A stage still holds the gradient it sent when the next micro-batch runs.
+  if (context.stage > 0) b.working += parts.boundary;
+  b.gathered = gathered_elements(shared.buffers, parts, context, moment, backward).elements() *
+               context.rules->weight_bytes;
+  b.staging = pass.gradients;
+  if (backward) b.staging += staging_at(shared.buffers, context, moment).bytes();
+  b.gradients = gradients_made(moment, backward, parts, context, states).bytes();
+  return b;
 }
 
-/// Activations of the micro-batches that are not running.
-std::int64_t other_micro_batches(const StageParts& parts, const StageContext& context) {
+/// The sum of bytes_with, less what is the same at every moment.
+std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool backward,
+                       const StageParts& parts, const StageContext& context,
+                       const StageStates& states) {
+  const std::int64_t weight_bytes = context.rules->weight_bytes;
+  std::int64_t height =
+      pass_of(moment, backward).peak + saved_before(moment, parts, *context.layout).bytes() +
+      gathered_elements(shared.buffers, parts, context, moment, backward).elements() *
+          weight_bytes +
+      gradients_made(moment, backward, parts, context, states).bytes();
+  if (backward) height += staging_at(shared.buffers, context, moment).bytes();
+  return height;
+}
+
+}  // namespace
+
+OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContext& context) {
   const Layout& layout = *context.layout;
-  if (layout.pp == 1 || layout.offload_activations) return 0;
+  OtherMicroBatches others;
+  if (layout.pp == 1 || layout.offload_activations) return others;
   const InFlight flight = micro_batches_in_flight(layout, context.stage, context.num_microbatches);
-  std::int64_t bytes = parts.saved * (flight.held - 1);
-  if (flight.chunks > 1) {
-    bytes = parts.saved * flight.held / flight.chunks - parts.saved / flight.chunks;
+  others.held = {flight.held - 1, ceil_div(parts.saved, flight.chunks)};
+  if (layout.schedule == PipelineSchedule::gpipe) {
+    others.heads = {flight.held - 1, parts.saved_by_head};
   }
-  if (layout.schedule == PipelineSchedule::gpipe) bytes += parts.saved_by_head * (flight.held - 1);
-  return bytes;
+  return others;
 }
 
 const PassMemory& pass_of(const StageMoment& moment, bool backward) {
@@ -33,69 +68,40 @@ const PassMemory& pass_of(const StageMoment& moment, bool backward) {
   return backward ? layer.backward : layer.forward;
 }
 
-/// What does not depend on the moment.
-struct Shared {
-  std::int64_t in_flight = 0;
-  StageBuffers buffers;
-};
-
-std::int64_t saved_before(const StageMoment& moment, const StageParts& parts,
-                          const Layout& layout) {
-  // Offloading: one layer's activations are on their way while another layer runs.
-  return layout.offload_activations ? std::min(moment.saved_before, parts.largest_saved)
-                                    : moment.saved_before;
+SavedBefore saved_before(const StageMoment& moment, const StageParts& parts, const Layout& layout) {
+  SavedBefore saved;
+  if (layout.offload_activations) {
+    // One layer's activations are on their way while another layer runs.
+    saved.on_its_way = {1, std::min(moment.saved_before, parts.largest_saved)};
+    return saved;
+  }
+  saved.alike = {moment.alike_before, moment.layer->saved};
+  saved.others = {1, moment.saved_before - saved.alike.bytes()};
+  return saved;
 }
 
-/// Gradients made in backward that exist at the moment.
-std::int64_t gradients_at(const StageMoment& moment, bool backward, const StageParts& parts,
-                          const StageContext& context, const StageStates& states) {
-  if (states.late_gradients == 0 || context.num_microbatches > 1) return states.late_gradients;
-  if (!backward) return 0;
-  return part_of(states.late_gradients, moment.ready.elements(), parts.dense + parts.routed);
+Amount gradients_made(const StageMoment& moment, bool backward, const StageParts& parts,
+                      const StageContext& context, const StageStates& states) {
+  Amount made = states.late_gradients;
+  if (context.num_microbatches > 1) return made;
+  const std::int64_t all = parts.dense + parts.routed;
+  if (!backward || all == 0) return {0, made.bytes_each};
+  made.count = static_cast<std::int64_t>(static_cast<double>(made.count) *
+                                         static_cast<double>(moment.ready.elements()) /
+                                         static_cast<double>(all));
+  return made;
 }
-
-PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backward,
-                     const StageParts& parts, const StageContext& context,
-                     const StageStates& states) {
-  const PassMemory& pass = pass_of(moment, backward);
-  PassBytes b;
-  b.activations = pass.kept + parts.tables + saved_before(moment, parts, *context.layout);
-  b.in_flight = shared.in_flight;
-  b.loss = pass.loss;
-  b.recomputed = pass.recomputed;
-  b.working = pass.working();
-  // A stage still holds the gradient it sent when the next micro-batch runs.
-  if (context.stage > 0) b.working += parts.boundary;
-  b.gathered = gathered_bytes(shared.buffers, parts, context, moment, backward);
-  b.staging = pass.gradients;
-  if (backward) b.staging += staging_bytes(shared.buffers, context, moment);
-  b.gradients = gradients_at(moment, backward, parts, context, states);
-  return b;
-}
-
-/// The sum of bytes_with, less what is the same at every moment.
-std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool backward,
-                       const StageParts& parts, const StageContext& context,
-                       const StageStates& states) {
-  std::int64_t height = pass_of(moment, backward).peak +
-                        saved_before(moment, parts, *context.layout) +
-                        gathered_bytes(shared.buffers, parts, context, moment, backward) +
-                        gradients_at(moment, backward, parts, context, states);
-  if (backward) height += staging_bytes(shared.buffers, context, moment);
-  return height;
-}
-
-}  // namespace
 
 PassBytes bytes_at(const StageMoment& moment, bool backward, const StageParts& parts,
                    const StageContext& context, const StageStates& states) {
-  return bytes_with({other_micro_batches(parts, context), stage_buffers(parts, context)}, moment,
-                    backward, parts, context, states);
+  return bytes_with({other_micro_batches(parts, context).bytes(), stage_buffers(parts, context)},
+                    moment, backward, parts, context, states);
 }
 
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
                              const StageStates& states) {
-  const Shared shared = {other_micro_batches(parts, context), stage_buffers(parts, context)};
+  const Shared shared = {other_micro_batches(parts, context).bytes(),
+                         stage_buffers(parts, context)};
   FullestMoment fullest;
   std::int64_t most = -1;
   for (std::int32_t i = 0; i < parts.moments; ++i) {

@@ -2,10 +2,35 @@
 
 #include <cstdint>
 
+#include "planner/cost/amount.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/state_bytes.h"
 
 namespace shardwise {
+
+/// Activations of the micro-batches that are not running.
+struct OtherMicroBatches {
+  Amount held;   // chunks of a micro-batch in flight
+  Amount heads;  // and of the head, where all forwards run before the first backward
+  std::int64_t bytes() const { return held.bytes() + heads.bytes(); }
+};
+OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContext& context);
+
+/// The pass of the layer that runs at `moment`.
+const PassMemory& pass_of(const StageMoment& moment, bool backward);
+
+/// Activations that the layers before the one that runs keep, of the same micro-batch.
+struct SavedBefore {
+  Amount alike;       // by layers of the same kind just before
+  Amount others;      // by those before them
+  Amount on_its_way;  // or, when activations are offloaded, of the layer whose copy is on its way
+  std::int64_t bytes() const { return alike.bytes() + others.bytes() + on_its_way.bytes(); }
+};
+SavedBefore saved_before(const StageMoment& moment, const StageParts& parts, const Layout& layout);
+
+/// Gradients that backward makes and the step frees, of the layers that are done at `moment`.
+Amount gradients_made(const StageMoment& moment, bool backward, const StageParts& parts,
+                      const StageContext& context, const StageStates& states);
 
 /// What a stage holds at one moment of a micro-batch beyond its states and resident buffers.
 struct PassBytes {

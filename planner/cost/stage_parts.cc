@@ -130,6 +130,7 @@ void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
     moment.layer = &layer;
     moment.whole = whole;
     moment.saved_before = saved;
+    moment.alike_before = layer.recompute_interval > 1 ? 0 : run.layers - 1;
     if (run.layers > 1) {
       moment.next = own;
     } else if (!first_of_chunk) {

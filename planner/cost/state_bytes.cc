@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/spec/check.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -63,6 +64,7 @@ std::int64_t sharded_by_bucket(std::int64_t elements, std::int64_t tensor_diviso
                                std::int64_t ranks, const EngineProfile& engine, bool overlap) {
   if (elements == 0) return 0;
   const std::int64_t step = common_multiple(ranks, engine.pad_multiple);
+  SHARDWISE_CHECK(step > 0, engine.name);
   if (tensor_divisor % step == 0) return elements / ranks;
   const std::int64_t limit =
       std::max(engine.bucket_elements, engine.bucket_elements_per_rank * ranks);
@@ -130,29 +132,29 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const bool in_parameters = engine.main_weights == MainWeights::parameter;
   const bool offloads = layout.offload_optimizer;
   const std::int64_t frozen_ways = shard_ranks(layout, placement.parameters).dense;
-  s.weights = ceil_div(parts.frozen, frozen_ways) * rules.weight_bytes;
+  s.frozen_weights = {ceil_div(parts.frozen, frozen_ways), rules.weight_bytes};
   if (in_parameters) {
-    s.main_weights = parameters * rules.parameter_bytes;
+    s.main_weights = {parameters, rules.parameter_bytes};
   } else {
-    s.weights += parameters * rules.weight_bytes;
-    s.main_weights = offloads ? 0 : optimizer * rules.main_bytes;
+    s.weights = {parameters, rules.weight_bytes};
+    if (!offloads) s.main_weights = {optimizer, rules.main_bytes};
   }
 
   std::int64_t gradient_bytes = rules.weight_bytes;
   if (engine.gradient_buffer == GradientBuffer::copy_in) {
     if (in_parameters) gradient_bytes = rules.parameter_bytes;
     const bool on_host = offloads && engine.offloads_gradients;
-    s.late_gradients = on_host ? 0 : gradients * gradient_bytes;
+    if (!on_host) s.late_gradients = {gradients, gradient_bytes};
   } else {
     if (layout.fp32_gradients) gradient_bytes = std::max(gradient_bytes, kMainBytes);
-    s.gradients = gradients * gradient_bytes;
+    s.gradients = {gradients, gradient_bytes};
   }
-  if (engine.flattens_gradients) s.flat_gradients = gradients * gradient_bytes;
+  if (engine.flattens_gradients) s.flat_gradients = {gradients, gradient_bytes};
   if (offloads) return s;
-  s.moments = optimizer * rules.moment_bytes;
-  s.step_scratch = optimizer * engine.optimizer_scratch_bytes;
+  s.moments = {optimizer, rules.moment_bytes};
+  s.step_scratch = {optimizer, engine.optimizer_scratch_bytes};
   if (engine.casts_gradients_for_optimizer && rules.main_bytes > gradient_bytes) {
-    s.cast_gradients = optimizer * rules.main_bytes;
+    s.cast_gradients = {optimizer, rules.main_bytes};
   }
   return s;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "planner/cost/amount.h"
 #include "planner/cost/memory.h"
 #include "planner/spec/placement.h"
 
@@ -33,16 +34,17 @@ ShardRanks shard_ranks(const Layout& layout, Placement placement);
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
                      Placement placement);
 
-/// Bytes of the states of one stage on one rank.
+/// The states of one stage on one rank, in elements of so many bytes.
 struct StageStates {
-  std::int64_t weights = 0;
-  std::int64_t main_weights = 0;
-  std::int64_t gradients = 0;       // a buffer there from the start
-  std::int64_t late_gradients = 0;  // made in backward, freed when the step is done
-  std::int64_t moments = 0;
-  std::int64_t cast_gradients = 0;  // main-dtype copies for the optimizer
-  std::int64_t flat_gradients = 0;  // copy made for the reduction
-  std::int64_t step_scratch = 0;    // temporaries of the optimizer step
+  Amount weights;         // in compute dtype, of trained elements
+  Amount frozen_weights;  // of elements without gradients
+  Amount main_weights;
+  Amount gradients;       // a buffer there from the start
+  Amount late_gradients;  // made in backward, freed when the step is done
+  Amount moments;
+  Amount cast_gradients;  // main-dtype copies for the optimizer
+  Amount flat_gradients;  // copy made for the reduction
+  Amount step_scratch;    // temporaries of the optimizer step
 };
 StageStates stage_states(const StageParts& parts, const StageContext& context);
 

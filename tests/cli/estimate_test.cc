@@ -78,8 +78,11 @@ TEST(Estimate, DerivesWhatIsNotGiven) {
 
 TEST(Estimate, ExplainsEveryNumberAndListsProductsByWhatWasMeasured) {
   const Outcome outcome = shardwise(llama_on_a_node({"--explain"}));
-  for (const char* words : {"time.forward", "time.dp_exposed", "mlp.gate ", "d input",
-                            "Matrix products", "measured range"}) {
+  for (const char* words :
+       {"steady_forward_backward.gathered_weights",
+        "elements of the layer that runs x bytes of a weight", "docs/memory.md, Activations",
+        "upper_bound", "time.forward", "time.dp_exposed", "mlp.gate ", "d input", "Matrix products",
+        "measured range"}) {
     EXPECT_THAT(outcome.out, HasSubstr(words));
   }
 }

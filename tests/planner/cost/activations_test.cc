@@ -3,6 +3,7 @@
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/memory.h"
 #include "planner/engines/engines.h"
+#include "planner/spec/units.h"
 #include "tests/support/models.h"
 
 // Activation memory of Korthikanti et al., "Reducing Activation Recomputation in Large Transformer
@@ -98,7 +99,7 @@ TEST(StageActivations, MatchKorthikantiEquation5WithInterleaving) {
   const std::int64_t stage = 48 / 4 * one + tokens;
   EXPECT_EQ(first_stage(4, 1), 3 * stage);  // and one that runs
   // 4 (1 + 3 / 12) micro-batches of three chunks each: 15 chunks, one of them running.
-  EXPECT_EQ(first_stage(4, 3), stage * 15 / 3 - stage / 3);
+  EXPECT_EQ(first_stage(4, 3), 14 * ceil_div(stage, 3));
 }
 
 TEST(LayerActivations, OfAFusedKernelGrowWithTheSequenceAndNotWithItsSquare) {

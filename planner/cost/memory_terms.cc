@@ -1,0 +1,142 @@
+#include "planner/cost/memory_terms.h"
+
+#include "planner/cost/stage_buffers.h"
+#include "planner/cost/stage_moments.h"
+#include "planner/cost/stage_residents.h"
+#include "planner/cost/state_bytes.h"
+#include "planner/spec/check.h"
+
+namespace shardwise {
+namespace {
+
+using enum MemoryCategory;
+using enum MemoryPhase;
+
+constexpr std::uint8_t bit(MemoryPhase phase) {
+  return static_cast<std::uint8_t>(1U << static_cast<unsigned>(phase));
+}
+constexpr std::uint8_t kPasses = bit(first_forward_backward) | bit(steady_forward_backward);
+constexpr std::uint8_t kSteps = bit(first_optimizer_step) | bit(steady_optimizer_step);
+constexpr std::uint8_t kRunning = kPasses | kSteps;
+constexpr std::uint8_t kAlways = kRunning | bit(after_init);
+constexpr std::uint8_t kAfterFirstPass = kSteps | bit(steady_forward_backward);
+
+Amount once(std::int64_t bytes) { return {1, bytes}; }
+
+void add_states(StageTerms& terms, const StageStates& s, const MemoryRules& rules) {
+  terms.add(weights, kAlways, "elements of a rank x bytes of a compute weight", s.weights);
+  terms.add(weights, kAlways, "frozen elements of a rank x bytes of a compute weight",
+            s.frozen_weights);
+  terms.add(main_weights, kAlways, "elements of a rank x bytes of a main weight", s.main_weights);
+  terms.add(gradients, kAlways, "elements of a rank x bytes of a buffered gradient", s.gradients);
+  terms.add(optimizer_moments, rules.engine->lazy_moments ? kAfterFirstPass : kAlways,
+            "elements of a rank x bytes of its moments", s.moments);
+  terms.add(gradients, kSteps, "elements of a rank x bytes of a gradient", s.late_gradients);
+  terms.add(main_gradients, kSteps, "elements of a rank x bytes of a gradient cast for the step",
+            s.cast_gradients);
+  terms.add(optimizer_scratch, kSteps, "elements of a rank x bytes of the step's temporaries",
+            s.step_scratch);
+  terms.add(gradient_staging, kSteps, "elements of the flat copy x bytes of a gradient",
+            s.flat_gradients);
+}
+
+void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules& rules) {
+  terms.add(library_workspace, kRunning, "gathered input of the head", r.gather_buffer);
+  terms.add(library_workspace, kRunning, "BLAS handles of the framework x workspace",
+            r.framework_workspace);
+  terms.add(library_workspace, kRunning, "workspace of the engine's GEMMs", r.engine_workspace);
+  terms.add(library_workspace, kRunning, "streams of grouped GEMMs x workspace",
+            r.grouped_workspace);
+  terms.add(gradient_staging, kRunning,
+            "elements of a placeholder for each shape of matrix x bytes of a weight",
+            r.placeholders);
+  terms.add(communicator, kAlways, "communicators x bytes of one", r.communicators);
+  terms.add(runtime_context, kAlways, "context and loaded kernels", once(rules.runtime.context));
+}
+
+void add_gathered(StageTerms& terms, const Gathered& g, std::int64_t bytes) {
+  const auto add = [&](const char* formula, std::int64_t elements) {
+    terms.add(gathered_weights, kPasses, formula, {elements, bytes});
+  };
+  add("elements of the layer that runs x bytes of a weight", g.unit);
+  add("elements of gather outputs that stay x bytes of a weight", g.output);
+  add("elements gathered ahead x bytes of a weight", g.ahead);
+  add("elements of embedding and head x bytes of a weight", g.root);
+  add("elements of the shard cast to be sent x bytes of a weight", g.cast);
+  add("elements of the units in the gather buffers x bytes of a weight", g.queue);
+}
+
+/// The first of `parts` and what of `whole` they leave, for the pieces of one moment.
+void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& context,
+              const StageStates& states, const FullestMoment& at) {
+  const StageMoment& moment = parts.moment[static_cast<std::size_t>(at.moment)];
+  const bool backward = at.backward;
+  const PassMemory& pass = pass_of(moment, backward);
+  const SavedBefore saved = saved_before(moment, parts, *context.layout);
+  terms.add(activations, kPasses, "kept by the layer that runs", once(pass.kept));
+  terms.add(activations, kPasses, "layers like it before it x kept by one", saved.alike);
+  terms.add(activations, kPasses, "kept by the layers before those", saved.others);
+  terms.add(activations, kPasses, "kept by the layer on its way to or from the host",
+            saved.on_its_way);
+  terms.add(activations, kPasses, "tables of the stage: rotary angles, attention mask",
+            once(parts.tables));
+
+  const OtherMicroBatches others = other_micro_batches(parts, context);
+  terms.add(activations_in_flight, kPasses, "other chunks in flight x kept by one", others.held);
+  terms.add(activations_in_flight, kPasses, "other micro-batches in flight x kept by the head",
+            others.heads);
+
+  terms.add(
+      working, kPasses,
+      backward ? "gradient handed to the operation that runs" : "input of the operation that runs",
+      once(pass.handed));
+  terms.add(working, kPasses, backward ? "gradient it hands back" : "its output", once(pass.made));
+  terms.add(working, kPasses, "gradient of the residual stream", once(pass.residual));
+  terms.add(working, kPasses, "temporaries of its kernels", once(pass.temporary));
+  if (context.stage > 0) {
+    terms.add(working, kPasses, "gradient sent to the stage before", once(parts.boundary));
+  }
+  terms.add(logits_and_loss, kPasses, "logits and what the loss keeps", once(pass.loss_kept));
+  terms.add(logits_and_loss, kPasses, "outputs, gradients and temporaries of the loss",
+            once(pass.loss - pass.loss_kept));
+  terms.add(recompute_scratch, kPasses, "activations computed again", once(pass.recomputed));
+  terms.add(gradient_staging, kPasses, "weight gradients of the layer that runs",
+            once(pass.gradients));
+  terms.add(gradients, kPasses, "elements of the layers that are done x bytes of a gradient",
+            gradients_made(moment, backward, parts, context, states));
+
+  const StageBuffers buffers = stage_buffers(parts, context);
+  add_gathered(terms, gathered_elements(buffers, parts, context, moment, backward),
+               context.rules->weight_bytes);
+  if (!backward) return;
+  const Staging staging = staging_at(buffers, context, moment);
+  terms.add(gradient_staging, kPasses, "elements of the reduction buffer x bytes of a gradient",
+            staging.buffer);
+  terms.add(gradient_staging, kPasses, "elements of the reduction queue x bytes of a gradient",
+            staging.queue);
+  terms.add(gradient_staging, kPasses, "elements of the unit being reduced x bytes of a gradient",
+            staging.unit);
+}
+
+}  // namespace
+
+void StageTerms::add(MemoryCategory category, std::uint8_t phases, const char* formula,
+                     const Amount& amount) {
+  if (amount.bytes() == 0) return;
+  SHARDWISE_CHECK(size_ < kMost, formula);
+  term_[size_++] = {category, phases, formula, amount};
+}
+
+StageTerms stage_terms(const StageParts& parts, const StageContext& context) {
+  const MemoryRules& rules = *context.rules;
+  const StageStates states = stage_states(parts, context);
+  StageTerms terms;
+  add_states(terms, states, rules);
+  add_residents(terms, stage_residents(parts, context), rules);
+  if (parts.moments > 0) {
+    add_pass(terms, parts, context, states, fullest_moment(parts, context, states));
+  }
+  return terms;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "planner/cost/amount.h"
+#include "planner/cost/memory.h"
+#include "planner/spec/ledger.h"
+
+namespace shardwise {
+
+/// One summand of a ledger: what it is, and the two factors it is the product of.
+struct MemoryTerm {
+  MemoryCategory category = MemoryCategory::weights;
+  std::uint8_t phases = 0;   // in which it exists, one bit a MemoryPhase
+  const char* formula = "";  // the two factors in words, as docs/memory.md has them
+  Amount amount;
+  bool in(MemoryPhase phase) const { return (phases >> static_cast<unsigned>(phase) & 1U) != 0; }
+};
+
+/// All summands of a stage's ledgers but the allocator's slack: stage_memory() adds these up and
+/// nothing else, so what --explain prints of them is what the ledger is made of.
+class StageTerms {
+ public:
+  void add(MemoryCategory category, std::uint8_t phases, const char* formula, const Amount& amount);
+  std::span<const MemoryTerm> all() const { return {term_.data(), size_}; }
+
+ private:
+  static constexpr std::size_t kMost = 48;
+  std::array<MemoryTerm, kMost> term_{};
+  std::size_t size_ = 0;
+};
+StageTerms stage_terms(const StageParts& parts, const StageContext& context);
+
+}  // namespace shardwise
