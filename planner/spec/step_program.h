@@ -1,0 +1,158 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/dtype.h"
+#include "planner/spec/kernel_work.h"
+#include "planner/spec/ledger.h"
+#include "planner/spec/mesh.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+// A plan's step as a list of operations for each pipeline stage: what the simulator gives durations
+// and the executor gives kernels. planner/lowering makes it; nobody else knows a schedule.
+
+/// A queue of one rank. The operations of a stream run one after the other in program order;
+/// streams run beside each other.
+enum class Stream : std::uint8_t {
+  compute,         // kernels of the model, the loss and the optimizer
+  copy,            // into and out of communication buffers, where an engine has a stream for it
+  all_gather,      // parameters
+  reduce_scatter,  // gradients: reduce-scatter, or all-reduce of plain data parallelism
+  outer_reduce,    // gradients over dp_replicate: HSDP, optimizer instances
+  tensor_parallel,
+  context_parallel,
+  expert_parallel,
+  send,  // pipeline messages
+  receive,
+  host_copy,  // offload, both ways
+};
+inline constexpr std::size_t kStreams = 11;
+
+/// What an operation is for. Its name starts with it.
+enum class OpRole : std::uint8_t {
+  forward,
+  backward,        // input and weight gradients together
+  backward_input,  // zero-bubble schedules split them
+  backward_weight,
+  recompute,
+  gather,        // all-gather of a unit's parameters
+  gather_outer,  // of optimizer-sharded weights over dp_replicate (HFSDP)
+  copy_in,
+  copy_out,
+  reduce,        // reduce-scatter or all-reduce of a unit's or bucket's gradients
+  reduce_outer,  // all-reduce (HSDP) or reduce-scatter (HFSDP) of the shard over dp_replicate
+  accumulate,    // the reduced shard joins the gradient shard
+  send_forward,
+  receive_forward,
+  send_backward,
+  receive_backward,
+  offload,
+  reload,
+  finalize,  // reductions after the last backward: norms over tp, tied embeddings, tokens
+  gradient_norm,
+  optimizer,
+  gather_updated,  // after the step: over the axes that O shards and P does not
+};
+inline constexpr std::size_t kOpRoles = 22;
+
+/// One kernel, or several of one kind that share their bytes. Priced by planner/cost.
+enum class KernelKind : std::uint8_t { gemm, attention, memory_bound };
+struct KernelWork {
+  KernelKind kind = KernelKind::memory_bound;
+  Pass pass = Pass::forward;
+  GemmWork gemm;            // kind gemm
+  AttentionWork attention;  // kind attention, in gemm.dtype
+  double bytes = 0;         // kind memory_bound: reads and writes
+  double launches = 1;      // kernels the host issues
+  double times = 1;         // how often on average: recompute of every n-th block
+  std::string_view name;    // the operation of the layer; lives as long as the program's names
+};
+
+/// Bytes between ranks of one group, as planner/cost/collective.h counts them.
+struct CollectiveWork {
+  CollectiveKind kind = CollectiveKind::all_gather;
+  GroupKind group = GroupKind::dp_shard_cp;
+  DType dtype = DType::bf16;
+  std::int64_t bytes = 0;
+  friend bool operator==(const CollectiveWork&, const CollectiveWork&) = default;
+};
+
+/// What an operation costs, shared by all that cost the same: kernels one after the other, a
+/// collective, or bytes between GPU and host. Exactly one of the three.
+struct OpCost {
+  std::vector<KernelWork> kernels;
+  std::vector<CollectiveWork> collectives;  // at most one
+  std::int64_t host_bytes = 0;
+};
+
+/// Something that takes memory on the rank.
+struct ProgramBuffer {
+  MemoryCategory category = MemoryCategory::working;
+  std::int64_t bytes = 0;
+  std::int32_t layer = -1;
+  std::int32_t microbatch = -1;
+  bool resident = false;  // exists before the step and after it; no operation allocates it
+};
+
+/// A half-open range of one of the program's index lists.
+struct IndexRange {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+};
+
+/// One operation of a stage's ranks. Waits for the operation before it on its stream and for those
+/// in `waits`.
+struct ProgramOp {
+  OpRole role = OpRole::forward;
+  Stream stream = Stream::compute;
+  std::int16_t chunk = 0;        // of the stage's vpp model chunks
+  std::int32_t layer = -1;       // index into ModelSpec::layers; -1 when of none
+  std::int32_t microbatch = -1;  // -1 when of the whole step
+  std::int32_t part = -1;        // kernel or bucket within its layer; -1 when whole
+  std::int32_t cost = 0;         // index into StageProgram::costs
+  std::int32_t message = -1;     // send and receive with the same number are one message
+  IndexRange waits;              // of StageProgram::indices: operations
+  IndexRange allocates;          // buffers that exist from this operation's start
+  IndexRange frees;              // buffers that end with it
+};
+
+/// What every rank of a pipeline stage runs in one step, in the order in which the host issues it.
+struct StageProgram {
+  std::int32_t stage = 0;
+  std::vector<ProgramOp> operations;
+  std::vector<std::uint32_t> indices;
+  std::vector<ProgramBuffer> buffers;
+  std::vector<OpCost> costs;
+
+  std::span<const std::uint32_t> of(IndexRange range) const {
+    return std::span(indices).subspan(range.begin, range.end - range.begin);
+  }
+};
+
+/// How fine compute is cut.
+enum class Granularity : std::uint8_t {
+  layer,   // one operation a layer and pass; tensor-, context- and expert-parallel traffic within
+           // it is priced as the closed form prices it
+  kernel,  // one operation a kernel and collective
+};
+
+struct StepProgram {
+  std::string plan_digest;
+  Granularity granularity = Granularity::layer;
+  std::int64_t num_microbatches = 1;
+  std::vector<StageProgram> stages;
+};
+
+/// "fwd.layer12.mb3", "gather.layer0.mb0", "bwd.layer12.mb3.q_proj", "optimizer". The same plan
+/// always has the same names; a measured and a predicted report join on them.
+std::string name_of(const StageProgram& stage, const ProgramOp& op);
+std::string_view name_of(Stream stream);
+std::string_view name_of(OpRole role);
+
+}  // namespace shardwise
