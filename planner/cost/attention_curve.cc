@@ -70,7 +70,7 @@ double attention_seconds(const AttentionCurve& curve, const AttentionLimits& lim
 
   // Whole blocks are computed where the mask cuts through them: half a block a query and edge.
   const double edges = (work.causal ? 1.0 : 0.0) + (work.window > 0 ? 1.0 : 0.0);
-  const double computed = pairs.all + edges * queries * (kBlock / 2);
+  const double computed = pairs.all + edges * queries * 0.5 * static_cast<double>(kBlock);
   const double blocks = heads * static_cast<double>(ceil_div(work.seq_q, kBlock));
   const double pair_time = 2 * products * head_dims * limits.processors /
                            (limits.flops * rate_share(curve, head_dims / 2));

@@ -12,7 +12,7 @@ Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, con
   Diagnostics problems;
   for (const LayoutRule& rule : layout_rules()) {
     if (rule.redundant || !rule.broken(question, layout)) continue;
-    RuleBreach breach = rule.say(question, layout);
+    const RuleBreach breach = rule.say(question, layout);
     problems.push_back({"command line", 0, 0, breach.flag, breach.message, breach.hint});
     if (rule.reads == kReadsNothing) break;  // the other rules divide by degrees
   }
