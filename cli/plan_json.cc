@@ -41,6 +41,7 @@ void write_counts(JsonWriter& json, const PlanQuestion& question, const PlanAnsw
     json.member("legal", counts.space.legal);
     json.member("does_not_fit", counts.does_not_fit);
     json.member("at_risk", counts.at_risk);
+    json.member("too_slow", counts.too_slow);
     json.member("ranked", counts.ranked);
     json.begin_array("pruned_by");
     for (const RuleCount& each : counts.space.pruned) {

@@ -233,16 +233,21 @@ std::string counts_text(const std::vector<SearchCounts>& counts, bool colour) {
     all.space.enumerated += counts[e].space.enumerated;
     all.space.legal += counts[e].space.legal;
     all.ranked += counts[e].ranked;
+    all.too_slow += counts[e].too_slow;
     all.at_risk += counts[e].at_risk;
     all.does_not_fit += counts[e].does_not_fit;
   }
   const auto scaled = [](std::int64_t n) { return format_scaled(static_cast<double>(n)); };
+  const std::string bounded =
+      all.too_slow > 0
+          ? fmt::format("{} too slow by a bound on their time, ", format_count(all.too_slow))
+          : "";
   const std::string text = fmt::format(
-      "{} layouts enumerated, {} dropped by rules, {} evaluated: {} do not fit, {} at risk, {} "
+      "{} layouts enumerated, {} dropped by rules, {} evaluated: {} do not fit, {} at risk, {}{} "
       "ranked",
       scaled(all.space.enumerated), scaled(all.space.enumerated - all.space.legal),
       format_count(all.space.legal), format_count(all.does_not_fit), format_count(all.at_risk),
-      format_count(all.ranked));
+      bounded, format_count(all.ranked));
   return paint(wrap(text, kWidth), Tone::quiet, colour) + "\n";
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/runtime_memory.h"
+#include "planner/search/time_floor.h"
 
 namespace shardwise {
 namespace {
@@ -123,9 +124,10 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
     layers[c].memories = layer_memories(model_, job_, engine_, layout);
   }
 
-  std::int64_t index = 0;
+  index_ = 0;
   for (const WorkItem::Stretch& stretch : item.stretches) {
     layout.pp = stretch.pp;
+    if (stretch.meshes.empty()) continue;
     place_meshes(item, stretch);
     for (const PipelineChoice& pipeline : stretch.pipelines) {
       set(layout, pipeline);
@@ -146,34 +148,54 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
           with_time = c;
           stage_times_.assign(stage_shapes_.size(), std::nullopt);
         }
-        for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
-          const WorkItem::PlacedMesh& mesh = stretch.meshes[m];
-          layout.dp_shard = mesh.mesh->dp_shard;
-          layout.dp_replicate = mesh.mesh->dp_replicate;
-          for (const StateChoice& states : mesh.states) {
-            set(layout, states);
-            const MemoryPrice price = memory_of(layout, stages, stretch.num_microbatches);
-            const Seconds limit =
-                visitor.memory(layout, price, static_cast<std::int64_t>(places_[m].size()));
-            if (limit < Seconds(0)) {  // nobody asks how long they take
-              index += static_cast<std::int64_t>(places_[m].size());
-              continue;
-            }
-            for (const Place& place : places_[m]) {
-              layout.order = place.order->order;
-              const StageTimes& times =
-                  times_of(layers[with_memory].memories, layers[with_time], place, layout, stages);
-              const LeafContext context = {&time_rules_, &layout, &place.groups,
-                                           stretch.num_microbatches};
-              const Seconds time = step_time(times, context).total();
-              if (time <= limit) visitor.time(layout, price, time, index);
-              ++index;
-            }
-          }
-        }
+        price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor);
       }
     }
   }
+}
+
+void Evaluator::price(const WorkItem::Stretch& stretch, const Stages& stages,
+                      const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
+                      LayoutVisitor& visitor) {
+  const auto move_to = [&](const WorkItem::PlacedMesh& mesh) {
+    layout.dp_shard = mesh.mesh->dp_shard;
+    layout.dp_replicate = mesh.mesh->dp_replicate;
+  };
+  const Place& any = places_.front().front();
+  move_to(stretch.meshes.front());
+  layout.order = any.order->order;
+  const Seconds floor = time_floor(layer_times_of(layers, any, layout), stages.mixes, time_rules_,
+                                   layout, stretch.num_microbatches);
+  for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
+    const auto orders = static_cast<std::int64_t>(places_[m].size());
+    move_to(stretch.meshes[m]);
+    for (const StateChoice& states : stretch.meshes[m].states) {
+      set(layout, states);
+      const MemoryPrice memory = memory_of(layout, stages, stretch.num_microbatches);
+      const Seconds limit = visitor.memory(layout, memory, floor, orders);
+      if (limit < floor) {  // nobody asks how long they take
+        index_ += orders;
+        continue;
+      }
+      for (const Place& place : places_[m]) {
+        layout.order = place.order->order;
+        const StageTimes& times = times_of(memories, layers, place, layout, stages);
+        const LeafContext context = {&time_rules_, &layout, &place.groups,
+                                     stretch.num_microbatches};
+        const Seconds time = step_time(times, context).total();
+        if (time <= limit) visitor.time(layout, memory, time, index_);
+        ++index_;
+      }
+    }
+  }
+}
+
+const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Place& place,
+                                                        const Layout& layout) {
+  if (layers.times.size() < layer_shapes_.size()) layers.times.resize(layer_shapes_.size());
+  std::vector<LayerTime>& times = layers.times[static_cast<std::size_t>(place.layer_place)];
+  if (times.empty()) times = layer_times(model_, job_, engine_, cluster_, layout);
+  return times;
 }
 
 const StageTimes& Evaluator::times_of(const std::vector<LayerMemory>& memories, Layers& layers,
@@ -181,9 +203,7 @@ const StageTimes& Evaluator::times_of(const std::vector<LayerMemory>& memories, 
                                       const Stages& stages) {
   std::optional<StageTimes>& made = stage_times_[static_cast<std::size_t>(place.stage_place)];
   if (!made) {
-    if (layers.times.size() < layer_shapes_.size()) layers.times.resize(layer_shapes_.size());
-    std::vector<LayerTime>& times = layers.times[static_cast<std::size_t>(place.layer_place)];
-    if (times.empty()) times = layer_times(model_, job_, engine_, cluster_, layout);
+    const std::vector<LayerTime>& times = layer_times_of(layers, place, layout);
     made = stage_sums(model_, layout, times, memories, stages.mixes);
     if (layout.pp > 1) {
       const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);

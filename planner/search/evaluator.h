@@ -30,9 +30,10 @@ struct MemoryPrice {
 class LayoutVisitor {
  public:
   virtual ~LayoutVisitor() = default;
-  /// Once for all `orders` of a layout. \returns the time from which on they do not matter; below
-  /// zero, they are not timed
-  virtual Seconds memory(const Layout& layout, const MemoryPrice& price, std::int64_t orders) = 0;
+  /// Once for all `orders` of a layout, none of which takes less than `floor`. \returns the time
+  /// from which on they do not matter; below zero, they are not timed
+  virtual Seconds memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
+                         std::int64_t orders) = 0;
   /// An order whose time is below what `memory` returned; `index` counts the orders of the item.
   virtual void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
                     std::int64_t index) = 0;
@@ -72,7 +73,13 @@ class Evaluator {
 
   const Stages& stages_of(const Layout& layout, std::int64_t num_microbatches);
   void place_meshes(const WorkItem& item, const WorkItem::Stretch& stretch);
+  /// Every mesh, state choice and order of a pipeline under a layer choice.
+  void price(const WorkItem::Stretch& stretch, const Stages& stages,
+             const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
+             LayoutVisitor& visitor);
   MemoryPrice memory_of(const Layout& layout, const Stages& stages, std::int64_t num_microbatches);
+  const std::vector<LayerTime>& layer_times_of(Layers& layers, const Place& place,
+                                               const Layout& layout);
   const StageTimes& times_of(const std::vector<LayerMemory>& memories, Layers& layers,
                              const Place& place, const Layout& layout, const Stages& stages);
 
@@ -88,6 +95,7 @@ class Evaluator {
            Stages>
       stages_;
   // Of the item in work.
+  std::int64_t index_ = 0;                               // of its next layout
   std::vector<std::array<GroupShape, 4>> layer_shapes_;  // tp, cp, ep, etp
   std::vector<GroupShape> hop_shapes_;
   std::vector<std::pair<std::int32_t, std::int32_t>> stage_shapes_;

@@ -33,11 +33,20 @@ struct Task {
   std::int32_t micro_batch_size = 0;
 };
 
+/// What a smaller space has already found: an answer never becomes worse than that.
+struct Bound {
+  explicit Bound(const SearchRequest& request) : best(request.objective, request.top) {}
+
+  BestLayouts best;
+  ParetoFront front;
+};
+
 /// What one thread has found.
 class Finder final : public LayoutVisitor {
  public:
-  Finder(const SearchRequest& request, Bytes usable)
+  Finder(const SearchRequest& request, Bytes usable, const Bound* bound = nullptr)
       : usable_(usable),
+        bound_(bound),
         best(request.objective, request.top),
         risky(request.objective, std::min<std::size_t>(request.top, 1)),
         counts(request.engines.size()) {}
@@ -47,15 +56,18 @@ class Finder final : public LayoutVisitor {
     first_index_ = task << kIndexBits;
   }
 
-  Seconds memory(const Layout&, const MemoryPrice& price, std::int64_t orders) override {
+  Seconds memory(const Layout&, const MemoryPrice& price, Seconds floor,
+                 std::int64_t orders) override {
     SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
     evaluated += orders;
     is_smallest_ = !smallest || price.point <= smallest->cost.point;
     fits_ = price.upper <= usable_;
     if (fits_) {
-      count.ranked += orders;
+      const bool too_slow = bound_ != nullptr && floor > limit(*bound_, price.point);
+      (too_slow ? count.too_slow : count.ranked) += orders;
       if (is_smallest_) return kForever;
-      return std::max(best.time_limit(price.point), front.time_limit(price.point));
+      if (too_slow) return Seconds(-1);
+      return limit(*this, price.point);
     }
     risks_ = price.point <= usable_;
     (risks_ ? count.at_risk : count.does_not_fit) += orders;
@@ -82,10 +94,16 @@ class Finder final : public LayoutVisitor {
   }
 
  private:
+  /// From this time on, a layout of this memory is in no answer.
+  static Seconds limit(const auto& known, Bytes memory) {
+    return std::max(known.best.time_limit(memory), known.front.time_limit(memory));
+  }
+
   static constexpr int kIndexBits = 38;  // layouts of a task
   static constexpr Seconds kForever = Seconds(1e300);
 
   Bytes usable_;
+  const Bound* bound_;
   Candidate candidate_;
   std::int64_t first_index_ = 0;
   bool fits_ = false;
@@ -129,12 +147,30 @@ Diagnostics shape(EngineSpace& each, const SearchRequest& request) {
   return problems;
 }
 
+/// The answer of the usual space, which is part of the space of `request`; nothing when it is the
+/// whole of it, or when nothing in it fits.
+std::unique_ptr<Bound> usual_answer(const SearchRequest& request) {
+  if (!request.bounded) return nullptr;
+  if (request.breadth == Breadth::usual && request.opened.empty()) return nullptr;
+  SearchRequest usual = request;
+  usual.breadth = Breadth::usual;
+  usual.opened.clear();
+  usual.progress = nullptr;
+  const Result<SearchResult> found = search(usual);
+  if (!found || found->best.empty()) return nullptr;
+  auto bound = std::make_unique<Bound>(request);
+  for (const Candidate& each : found->best) bound->best.offer(each);
+  for (const Candidate& each : found->front) bound->front.offer(each);
+  return bound;
+}
+
 }  // namespace
 
 SearchCounts& SearchCounts::operator+=(const SearchCounts& other) {
   space += other.space;
   does_not_fit += other.does_not_fit;
   at_risk += other.at_risk;
+  too_slow += other.too_slow;
   ranked += other.ranked;
   return *this;
 }
@@ -168,9 +204,10 @@ Result<SearchResult> search(const SearchRequest& request) {
 
   const int threads = thread_count(request);
   const Bytes usable = usable_memory(*request.cluster, *request.job, request.most_memory);
+  const std::unique_ptr<Bound> bound = usual_answer(request);
   std::vector<std::unique_ptr<Finder>> finders;
   for (int t = 0; t < threads; ++t) {
-    finders.push_back(std::make_unique<Finder>(request, usable));
+    finders.push_back(std::make_unique<Finder>(request, usable, bound.get()));
     for (std::size_t e = 0; e < spaces.size(); ++e) {
       finders.back()->counts[e].space = spaces[e]->enumerator->no_counts();
     }
@@ -228,7 +265,8 @@ Result<SearchResult> search(const SearchRequest& request) {
          {finder->best.entries(), finder->front.entries(), finder->risky.entries()}) {
       for (const Candidate& each : entries) all.offer(each);
     }
-    if (finder->smallest) all.offer(*finder->smallest);
+    const std::optional<Candidate>& smallest = finder->smallest;
+    if (smallest) all.offer(*smallest);
   }
   result.best.assign(all.best.entries().begin(), all.best.entries().end());
   result.front.assign(all.front.entries().begin(), all.front.entries().end());

@@ -38,6 +38,9 @@ struct SearchRequest {
   std::size_t top = 10;
   Bytes most_memory = Bytes(0);  // a layout may use no more; 0 = what the GPU has
   int threads = 0;               // 0 = as many as the machine has cores
+  /// Beyond the usual space, layouts that cannot be as fast as those of the usual space are not
+  /// timed (time_floor); the answer is the same without. False times every layout that fits.
+  bool bounded = true;
   std::function<void(const SearchProgress&)> progress;  // called from one thread, often
 };
 
@@ -46,6 +49,7 @@ struct SearchCounts {
   SpaceCounts space;
   std::int64_t does_not_fit = 0;  // even its point estimate needs more memory than there is
   std::int64_t at_risk = 0;       // its upper bound does
+  std::int64_t too_slow = 0;      // fits, but a bound on its time keeps it out of every answer
   std::int64_t ranked = 0;
 
   SearchCounts& operator+=(const SearchCounts& other);

@@ -54,7 +54,7 @@ Result<WhyNot> why_not(const SearchRequest& request, const Candidate& winner,
   answer.winner = report(winner);
   for (const SearchCounts& counts : found->counts) {
     answer.layouts += counts.space.legal;
-    answer.ranked += counts.ranked;
+    answer.ranked += counts.ranked + counts.too_slow;
   }
   if (answer.layouts == 0) {
     answer.answer = WhyNot::Answer::illegal;

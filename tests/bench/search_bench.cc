@@ -1,17 +1,25 @@
-// The rate at which layouts are priced: a whole search against one layout at a time. One line to
-// run both and see the ratio, in the repository root:
+// What a search costs, in one line to run from the repository root:
 //   build/release/bin/planner_bench
-// CPU time is what a core needs; wall time is what a user waits for.
+// CPU time is what the work needs, wall time what a user waits for; they differ where other
+// programs run, so the load is printed beside them.
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <vector>
 
 #include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/search.h"
+#include "planner/spec/check.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/format.h"
+#include "tests/cli/command.h"
 
 namespace shardwise {
 namespace {
@@ -38,70 +46,142 @@ struct Job {
   Job& operator=(const Job&) = delete;
 };
 
-/// evaluate() of the search's own winners, one at a time and from nothing: layouts a second.
-double naive_rate(const Job& job, const SearchResult& found) {
+Job gpt3(int threads) { return {"gpt3-175b", 4096, 1536, 2048, Breadth::full, threads}; }
+Job llama405(Breadth breadth) { return {"llama-3.1-405b", 16384, 2048, 8192, breadth, 2}; }
+
+/// Wall and CPU seconds since it was made, all threads of this process together.
+class Watch {
+ public:
+  double wall() const { return std::chrono::duration<double>(Clock::now() - wall_).count(); }
+  double cpu() const { return static_cast<double>(std::clock() - cpu_) / CLOCKS_PER_SEC; }
+
+ private:
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
+  Clock::time_point wall_ = Clock::now();
+  std::clock_t cpu_ = std::clock();
+};
+
+struct Rate {
+  std::int64_t layouts = 0;
+  double cpu = 0;
+  double wall = 0;
+  double per_second() const { return static_cast<double>(layouts) / cpu; }
+};
+
+Rate rate_of(const Job& job) {
+  const Watch watch;
+  const SearchResult found = *search(job.request);
+  return {found.counts.front().space.legal, watch.cpu(), watch.wall()};
+}
+
+/// Every layout priced whole, bytes of the fullest stage and step time: memory enough that each
+/// fits, no bound that spares one its time.
+Rate complete_rate() {
+  Job job = gpt3(1);
+  job.cluster.gpu.hbm_bytes = Bytes(std::int64_t{1} << 50);
+  job.request.bounded = false;
+  return rate_of(job);
+}
+
+/// evaluate() of layouts all over the same space, one at a time and from nothing.
+Rate naive_rate() {
+  const Job job = gpt3(1);
+  const LayoutQuestion question =
+      layout_question(job.model, job.cluster, job.job, *job.request.engines.front());
+  const SearchSpace space = search_space(question, Breadth::full);
+  const Enumerator enumerator(question, space);
+  SpaceCounts counts = enumerator.no_counts();
+  std::vector<Layout> layouts;
+  for (DegreeGroup& group : enumerator.degree_groups(counts)) {
+    enumerator.place(group);
+    const WorkItem item = enumerator.work_item(group, 1, counts);
+    for (const WorkItem::Stretch& stretch : item.stretches) {
+      if (stretch.meshes.empty() || stretch.pipelines.empty() || item.layers.empty()) continue;
+      const WorkItem::PlacedMesh& mesh = stretch.meshes.front();
+      Layout layout = item.base;
+      layout.pp = stretch.pp;
+      layout.dp_shard = mesh.mesh->dp_shard;
+      layout.dp_replicate = mesh.mesh->dp_replicate;
+      layout.order = mesh.mesh->orders.front().order;
+      set(layout, stretch.pipelines.front());
+      set(layout, item.layers.front());
+      set(layout, mesh.states.front());
+      layouts.push_back(layout);
+    }
+  }
+  const Watch watch;
   std::int64_t done = 0;
-  double seconds = 0;
-  while (seconds < 0.2) {
-    for (const Candidate& each : found.best) {
+  while (watch.cpu() < 0.5) {
+    for (const Layout& layout : layouts) {
       benchmark::DoNotOptimize(
-          evaluate(job.model, job.cluster, job.job, *job.request.engines.front(), each.layout));
+          evaluate(job.model, job.cluster, job.job, *job.request.engines.front(), layout));
       ++done;
     }
-    seconds = std::chrono::duration<double>(Clock::now() - start).count();
   }
-  return static_cast<double>(done) / seconds;
+  return {done, watch.cpu(), watch.wall()};
 }
 
-void run(benchmark::State& state, const Job& job) {
-  std::int64_t layouts = 0;
-  SearchResult found;
-  for (auto _ : state) {
-    found = *search(job.request);
-    layouts += found.counts.front().space.legal;
+/// `shardwise estimate` from the start of its process to its end; the median of many, in seconds.
+double estimate_seconds() {
+  std::vector<double> seconds;
+  for (int i = 0; i < 21; ++i) {
+    const Watch watch;
+    const cli::Outcome outcome =
+        cli::shardwise({"estimate", "--model", "llama-3.1-70b", "--cluster", "dgx-h100", "--gpus",
+                        "64", "--tp", "8", "--pp", "4"});
+    SHARDWISE_CHECK(outcome.exit_code == 0, outcome.err);
+    seconds.push_back(watch.wall());
   }
-  state.SetItemsProcessed(layouts);
-  state.counters["layouts"] = static_cast<double>(found.counts.front().space.legal);
-  if (job.request.threads == 1) {
-    state.counters["naive/s"] = naive_rate(job, found);
-  }
+  std::ranges::nth_element(seconds, seconds.begin() + 10);
+  return seconds[10];
 }
 
-/// Every layout of GPT-3 175B on 4,096 GPUs with memory enough that each is priced whole: bytes of
-/// the fullest stage and step time. items_per_second over naive/s is the ratio.
-void CompleteEvaluations(benchmark::State& state) {
-  Job job("gpt3-175b", 4096, 1536, 2048, Breadth::full, 1);
-  job.cluster.gpu.hbm_bytes = Bytes(std::int64_t{1} << 50);
-  run(state, job);
+void print_space(const char* name, const Job& job) {
+  const Rate rate = rate_of(job);
+  fmt::print("{:<58} {:>12} layouts  {:6.2f} s wall  {:6.2f} s CPU\n", name,
+             format_count(rate.layouts), rate.wall, rate.cpu);
 }
-BENCHMARK(CompleteEvaluations)->Unit(benchmark::kSecond)->Iterations(1)->MeasureProcessCPUTime();
 
-/// The same space on GPUs of 80 GB: layouts that do not fit are not timed.
-void Gpt3On4096(benchmark::State& state) {
-  run(state, Job("gpt3-175b", 4096, 1536, 2048, Breadth::full, static_cast<int>(state.range(0))));
+void print_summary() {
+  double load = 0;
+  getloadavg(&load, 1);
+  fmt::print("load of the machine before: {:.1f}\n", load);
+  const Rate complete = complete_rate();
+  const Rate naive = naive_rate();
+  fmt::print("complete evaluations    {:>12.0f} /s a core\n", complete.per_second());
+  fmt::print("the naive path          {:>12.0f} /s a core\n", naive.per_second());
+  fmt::print("ratio                   {:>12.0f}\n", complete.per_second() / naive.per_second());
+  print_space("GPT-3 175B on 4,096 H100, complete space, 2 threads", gpt3(2));
+  print_space("Llama-3.1-405B on 16,384 H100, complete space, 2 threads", llama405(Breadth::full));
+  print_space("Llama-3.1-405B on 16,384 H100, usual space, 2 threads", llama405(Breadth::usual));
+  fmt::print("shardwise estimate, from process start {:23.1f} ms wall\n\n",
+             1000 * estimate_seconds());
 }
-BENCHMARK(Gpt3On4096)->Arg(1)->Unit(benchmark::kSecond)->Iterations(1)->MeasureProcessCPUTime();
-BENCHMARK(Gpt3On4096)
-    ->Arg(2)
-    ->Unit(benchmark::kSecond)
-    ->Iterations(1)
-    ->MeasureProcessCPUTime()
-    ->UseRealTime();
-
-/// Llama-3.1-405B on 16,384 H100: what `shardwise plan` does.
-void Llama405On16384(benchmark::State& state) {
-  run(state,
-      Job("llama-3.1-405b", 16384, 2048, 8192, Breadth::usual, static_cast<int>(state.range(0))));
-}
-BENCHMARK(Llama405On16384)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 /// The first command of the README.
-void Llama70On64(benchmark::State& state) {
-  run(state, Job("llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2));
+void llama_70b_on_64(benchmark::State& state) {
+  const Job job("llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2);
+  for (auto _ : state) benchmark::DoNotOptimize(*search(job.request));
 }
-BENCHMARK(Llama70On64)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(llama_70b_on_64)->Unit(benchmark::kMillisecond)->UseRealTime();
+
+/// The same cluster with counts that no power of two divides well: groups straddle the nodes.
+void llama_70b_on_odd_counts(benchmark::State& state) {
+  const Job job("llama-3.1-70b", state.range(0), 960, 4096, Breadth::usual, 2);
+  for (auto _ : state) benchmark::DoNotOptimize(*search(job.request));
+}
+BENCHMARK(llama_70b_on_odd_counts)
+    ->Arg(720)
+    ->Arg(960)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
 
 }  // namespace
 }  // namespace shardwise
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  shardwise::print_summary();
+  benchmark::RunSpecifiedBenchmarks();
+}

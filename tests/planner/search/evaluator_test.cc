@@ -21,13 +21,17 @@ class Comparer final : public LayoutVisitor {
            const EngineProfile& engine, double share)
       : model_(model), cluster_(cluster), job_(job), engine_(engine), share_(share) {}
 
-  Seconds memory(const Layout&, const MemoryPrice&, std::int64_t orders) override {
+  Seconds memory(const Layout&, const MemoryPrice&, Seconds floor, std::int64_t orders) override {
     shown += orders;
+    floor_ = floor;
     return Seconds(INFINITY);
   }
   void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
             std::int64_t index) override {
     EXPECT_EQ(index, next_++);
+    // What is not timed because of its floor would not have been faster.
+    EXPECT_LE(floor_, step_time);
+    tight += floor_ > 0.5 * step_time ? 1 : 0;
     if (std::uniform_real_distribution<>(0, 1)(random_) > share_) return;
     ++compared;
     const Evaluation naive = evaluate(model_, cluster_, job_, engine_, layout);
@@ -44,6 +48,7 @@ class Comparer final : public LayoutVisitor {
 
   std::int64_t shown = 0;
   std::int64_t compared = 0;
+  std::int64_t tight = 0;  // whose floor is more than half their time
 
  private:
   const ModelSpec& model_;
@@ -52,6 +57,7 @@ class Comparer final : public LayoutVisitor {
   const EngineProfile& engine_;
   double share_;
   std::int64_t next_ = 0;
+  Seconds floor_;
   std::mt19937_64 random_{11};
 };
 
@@ -98,6 +104,7 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   }
   EXPECT_EQ(comparer.shown, counts.legal);
   EXPECT_GT(comparer.compared, kCompared / 2);
+  EXPECT_GT(comparer.tight, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(

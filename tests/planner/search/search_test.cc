@@ -160,6 +160,32 @@ TEST(Search, CountsAddUpAndMatchBruteForce) {
   EXPECT_GT(counts.ranked, 0);
 }
 
+// A bound may only save time.
+TEST(Search, FindsTheSameWhenItTimesEveryLayout) {
+  for (const char* engine : {"megatron_ddp", "megatron_fsdp"}) {
+    for (const Objective objective : {Objective::step_time, Objective::memory}) {
+      Job job("gpt2-xl", 16, engine);
+      job.request.breadth = Breadth::full;
+      job.request.objective = objective;
+      job.request.locks = {{"order", "tp-cp-ep-dp_shard-dp_replicate-pp"}};
+      job.cluster.gpu.hbm_bytes = 20_GiB;
+      const SearchResult bounded = job.found();
+      job.request.bounded = false;
+      const SearchResult timed = job.found();
+      EXPECT_EQ(layouts_of(bounded.best), layouts_of(timed.best));
+      EXPECT_EQ(layouts_of(bounded.front), layouts_of(timed.front));
+      EXPECT_EQ(bounded.smallest->layout, timed.smallest->layout);
+      const SearchCounts& saved = bounded.counts.front();
+      const SearchCounts& all = timed.counts.front();
+      EXPECT_GT(saved.too_slow, 0);
+      EXPECT_EQ(all.too_slow, 0);
+      EXPECT_EQ(saved.ranked + saved.too_slow, all.ranked);
+      EXPECT_EQ(saved.at_risk, all.at_risk);
+      EXPECT_EQ(saved.does_not_fit, all.does_not_fit);
+    }
+  }
+}
+
 TEST(Search, IsTheSameForAnyNumberOfThreads) {
   Job job("llama-3.1-8b", 32, "megatron_ddp");
   job.request.engines.push_back(find_engine("fsdp2"));
@@ -175,6 +201,7 @@ TEST(Search, IsTheSameForAnyNumberOfThreads) {
     ASSERT_EQ(many.counts.size(), one.counts.size());
     for (std::size_t e = 0; e < one.counts.size(); ++e) {
       EXPECT_EQ(many.counts[e].ranked, one.counts[e].ranked);
+      EXPECT_EQ(many.counts[e].too_slow, one.counts[e].too_slow);
       EXPECT_EQ(many.counts[e].space.enumerated, one.counts[e].space.enumerated);
       EXPECT_EQ(many.counts[e].space.pruned_total(), one.counts[e].space.pruned_total());
     }
