@@ -21,10 +21,10 @@ constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute",
                                                                  "host_copy"};
 
 constexpr std::array<std::string_view, kOpRoles> kRoleNames = {
-    "fwd",          "bwd",           "bwd_input", "bwd_weight",    "recompute",    "gather",
-    "gather_outer", "copy_in",       "copy_out",  "reduce",        "reduce_outer", "accumulate",
-    "send_fwd",     "receive_fwd",   "send_bwd",  "receive_bwd",   "offload",      "reload",
-    "finalize",     "gradient_norm", "optimizer", "gather_updated"};
+    "fwd",        "bwd",          "bwd_input",     "bwd_weight", "recompute",     "cast",
+    "gather",     "gather_outer", "copy_in",       "copy_out",   "reduce",        "reduce_outer",
+    "accumulate", "send_fwd",     "receive_fwd",   "send_bwd",   "receive_bwd",   "offload",
+    "reload",     "finalize",     "gradient_norm", "optimizer",  "gather_updated"};
 
 }  // namespace
 
@@ -35,11 +35,14 @@ std::string name_of(const StageProgram& stage, const ProgramOp& op) {
   std::string name(name_of(op.role));
   if (op.layer >= 0) name += fmt::format(".layer{}", op.layer);
   if (op.microbatch >= 0) name += fmt::format(".mb{}", op.microbatch);
-  if (op.part < 0) return name;
-  const OpCost& cost = stage.costs[static_cast<std::size_t>(op.cost)];
-  const bool named = !cost.kernels.empty() && !cost.kernels.front().name.empty();
-  return named ? fmt::format("{}.{}", name, cost.kernels.front().name)
-               : fmt::format("{}.{}", name, op.part);
+  if (op.part >= 0) {
+    const OpCost& cost = stage.costs[static_cast<std::size_t>(op.cost)];
+    const bool named = !cost.kernels.empty() && !cost.kernels.front().name.empty();
+    name += named ? fmt::format(".{}", cost.kernels.front().name) : fmt::format(".{}", op.part);
+  }
+  if (op.pass == Pass::backward) name += ".bwd";
+  if (op.routed) name += ".experts";
+  return name;
 }
 
 }  // namespace shardwise

@@ -41,10 +41,11 @@ enum class OpRole : std::uint8_t {
   backward_input,  // zero-bubble schedules split them
   backward_weight,
   recompute,
+  cast,          // of this rank's shard to the dtype that travels
   gather,        // all-gather of a unit's parameters
   gather_outer,  // of optimizer-sharded weights over dp_replicate (HFSDP)
-  copy_in,
-  copy_out,
+  copy_in,       // gradients into the input of their reduction
+  copy_out,      // gathered parameters out of the gather's output
   reduce,        // reduce-scatter or all-reduce of a unit's or bucket's gradients
   reduce_outer,  // all-reduce (HSDP) or reduce-scatter (HFSDP) of the shard over dp_replicate
   accumulate,    // the reduced shard joins the gradient shard
@@ -54,12 +55,12 @@ enum class OpRole : std::uint8_t {
   receive_backward,
   offload,
   reload,
-  finalize,  // reductions after the last backward: norms over tp, tied embeddings, tokens
-  gradient_norm,
-  optimizer,
-  gather_updated,  // after the step: over the axes that O shards and P does not
+  finalize,        // reductions after the last backward: norms over tp, tied embeddings, tokens
+  gradient_norm,   // its sum over all ranks
+  optimizer,       // norm of this rank's gradients, clipping and update
+  gather_updated,  // parameters that the optimizer updated in shards and that are kept whole
 };
-inline constexpr std::size_t kOpRoles = 22;
+inline constexpr std::size_t kOpRoles = 23;
 
 /// One kernel, or several of one kind that share their bytes. Priced by planner/cost.
 enum class KernelKind : std::uint8_t { gemm, attention, memory_bound };
@@ -78,17 +79,40 @@ struct KernelWork {
 struct CollectiveWork {
   CollectiveKind kind = CollectiveKind::all_gather;
   GroupKind group = GroupKind::dp_shard_cp;
+  bool ends = false;  // of the group's first and last rank alone: a tied embedding over pp
   DType dtype = DType::bf16;
   std::int64_t bytes = 0;
   friend bool operator==(const CollectiveWork&, const CollectiveWork&) = default;
 };
 
-/// What an operation costs, shared by all that cost the same: kernels one after the other, a
-/// collective, or bytes between GPU and host. Exactly one of the three.
+/// What of a layer runs.
+enum class LayerPart : std::uint8_t {
+  forward,
+  backward,  // both gradients, without recompute
+  backward_input,
+  backward_weight,
+  recompute,
+};
+
+/// A pass of a whole layer for one micro-batch, priced as the closed form prices it: with the
+/// tensor-, context- and expert-parallel communication that stops the compute stream.
+struct LayerWork {
+  std::int32_t kind = 0;  // index into ModelSpec::kinds
+  LayerPart part = LayerPart::forward;
+  double times = 1;  // recompute of every n-th block: the closed form spreads it over all
+  friend bool operator==(const LayerWork&, const LayerWork&) = default;
+};
+
+/// What an operation costs, shared by all that cost the same: a layer's pass, kernels one after the
+/// other, a collective, bytes between GPU and host, or elements that the host updates. Of bytes and
+/// elements both or one; of the others exactly one.
 struct OpCost {
+  std::vector<LayerWork> layers;  // at most one
   std::vector<KernelWork> kernels;
   std::vector<CollectiveWork> collectives;  // at most one
   std::int64_t host_bytes = 0;
+  std::int64_t host_elements = 0;  // of optimizer state, updated by the node's CPUs
+  double launches = 1;             // kernels that the host issues for it
 };
 
 /// Something that takes memory on the rank.
@@ -111,7 +135,9 @@ struct IndexRange {
 struct ProgramOp {
   OpRole role = OpRole::forward;
   Stream stream = Stream::compute;
-  std::int16_t chunk = 0;        // of the stage's vpp model chunks
+  Pass pass = Pass::forward;     // of what is gathered: for which pass
+  bool routed = false;           // parameters of routed experts, which have groups of their own
+  std::int16_t chunk = 0;        // of the stage's model chunks
   std::int32_t layer = -1;       // index into ModelSpec::layers; -1 when of none
   std::int32_t microbatch = -1;  // -1 when of the whole step
   std::int32_t part = -1;        // kernel or bucket within its layer; -1 when whole
@@ -145,12 +171,14 @@ enum class Granularity : std::uint8_t {
 struct StepProgram {
   std::string plan_digest;
   Granularity granularity = Granularity::layer;
+  bool first_step = false;  // of a run: what engines learn in it is not known yet
   std::int64_t num_microbatches = 1;
   std::vector<StageProgram> stages;
 };
 
-/// "fwd.layer12.mb3", "gather.layer0.mb0", "bwd.layer12.mb3.q_proj", "optimizer". The same plan
-/// always has the same names; a measured and a predicted report join on them.
+/// "fwd.layer12.mb3", "gather.layer0.mb0", "gather.layer0.mb0.bwd", "bwd.layer12.mb3.q_proj",
+/// "reduce.layer12.mb3.experts", "optimizer". Unique on a rank. The same plan always has the same
+/// names; a measured and a predicted report join on them.
 std::string name_of(const StageProgram& stage, const ProgramOp& op);
 std::string_view name_of(Stream stream);
 std::string_view name_of(OpRole role);
