@@ -23,9 +23,9 @@ struct Allocator {
 };
 
 template <class Entry>
-using ReadEntry = Entry (*)(ObjectReader&);
+using ReadEntry = Entry (*)(ObjectReader);
 
-Architecture read_architecture(ObjectReader& entry) {
+Architecture read_architecture(ObjectReader entry) {
   Architecture result;
   result.name = entry.string("architecture");
   result.memory.context = entry.integer("context_bytes", 0, kMostBytes);
@@ -35,7 +35,7 @@ Architecture read_architecture(ObjectReader& entry) {
   return result;
 }
 
-Allocator read_allocator(ObjectReader& entry) {
+Allocator read_allocator(ObjectReader entry) {
   Allocator result;
   result.engine = entry.string("engine");
   RuntimeMemory& m = result.memory;
@@ -60,30 +60,29 @@ std::vector<Entry> read_entries(std::string_view text, const char* name, const c
   const JsonValue* list = root.array(key);
   SHARDWISE_CHECK(list != nullptr, name);
   for (std::size_t i = 0; i < list->elements.size(); ++i) {
-    ObjectReader entry = root.nested(key, i, list->elements[i]);
-    entries.push_back(read(entry));
+    entries.push_back(read(root.nested(key, i, list->elements[i])));
   }
   SHARDWISE_CHECK(problems.empty(), to_string(problems));
   return entries;
 }
 
 const RuntimeMemory& machine_part(std::string_view architecture) {
-  static const std::vector<Architecture> all = read_entries<Architecture>(
+  static const std::vector<Architecture> kAll = read_entries<Architecture>(
       runtime_config(), "runtime.json", "architectures", read_architecture);
-  for (const Architecture& each : all) {
+  for (const Architecture& each : kAll) {
     if (architecture.starts_with(each.name)) return each.memory;
   }
   // An architecture after those listed is most like the newest NVIDIA one.
-  for (const Architecture& each : all) {
+  for (const Architecture& each : kAll) {
     if (each.name == "blackwell") return each.memory;
   }
-  return all.front().memory;
+  return kAll.front().memory;
 }
 
 const RuntimeMemory* allocator_part(std::string_view engine) {
-  static const std::vector<Allocator> all =
+  static const std::vector<Allocator> kAll =
       read_entries<Allocator>(allocator_config(), "allocator.json", "engines", read_allocator);
-  for (const Allocator& each : all) {
+  for (const Allocator& each : kAll) {
     if (each.engine == engine) return &each.memory;
   }
   return nullptr;

@@ -46,7 +46,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
   if (rules.expert_overlap || layout.schedule == PipelineSchedule::dualpipe) {
     // One micro-batch's exchange runs beside another's compute.
     const Seconds compute = stage.forward.compute() + stage.backward.compute();
-    const bool across = layout.ep * layout.etp > rules.cluster->gpus_per_node;
+    const bool across = std::int64_t{layout.ep} * layout.etp > rules.cluster->gpus_per_node;
     const double tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
     hidden_experts = std::min(experts, compute) * (1 - tax);
   }

@@ -6,10 +6,10 @@ namespace shardwise {
 namespace {
 
 const std::vector<EngineProfile>& all_engines() {
-  static const std::vector<EngineProfile> engines = {
+  static const std::vector<EngineProfile> kEngines = {
       megatron_ddp(), megatron_fsdp(),      fsdp2(),     fsdp2_in_megatron(), fsdp1(),
       deepspeed(),    megatron_deepspeed(), internevo(), shardwise_engine()};
-  return engines;
+  return kEngines;
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ std::string layout_text(const Layout& layout) {
   for (const std::string& key : layout_keys()) {
     const std::string value = field_text(layout, key);
     if (value == field_text(usual, key)) continue;
-    text += (text.empty() ? "" : ", ") + key + " " + value;
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", key, value);
   }
   return text.empty() ? "one rank" : text;
 }

@@ -31,8 +31,7 @@ void feed_forward(const RowModel& from, TransformerConfig& to, Notes& notes) {
   notes.assume(fmt::format("ffn {} from the hidden size", to.intermediate_size));
 }
 
-void experts(const RowModel& from, TransformerConfig& to) {
-  const RowMoe& moe = *from.moe;
+void experts(const RowMoe& moe, TransformerConfig& to) {
   MoeConfig config;
   config.num_experts = moe.experts;
   config.num_experts_per_tok = moe.topk;
@@ -105,7 +104,7 @@ std::optional<TransformerConfig> transformer_of(const Row& row, Notes& notes) {
   to.mlp_bias = bias && !to.gated_mlp;
   to.parallel_residual = row.flag_on("parallel_block");
   vocabulary(row, to, notes);
-  if (from.moe) experts(from, to);
+  if (from.moe) experts(*from.moe, to);
   if (from.mla) {
     to.mla = MlaConfig{from.mla->q_lora_rank, from.mla->kv_lora_rank, from.mla->qk_head_dim,
                        from.mla->qk_rope_dim, from.mla->v_head_dim};

@@ -13,11 +13,11 @@ namespace {
 /// Source: pytorch/torchtitan@004b3148:torchtitan/parallelisms/parallelize_llama.py, _save_list and
 /// _custom_policy.
 const std::vector<std::string>& torchtitan_operations() {
-  static const std::vector<std::string> operations = {
+  static const std::vector<std::string> kOperations = {
       "attention_norm",   "self_attn.k_proj",   "self_attn.rope",
       "self_attn.o_proj", "attention_residual", "mlp_norm",
       "mlp.up_proj",      "mlp.activation",     "mlp_residual"};
-  return operations;
+  return kOperations;
 }
 
 /// Megatron-Core's --recompute-modules and the operations they run again.
@@ -27,7 +27,7 @@ struct Module {
   std::vector<std::string> operations;
 };
 const std::array<Module, 6>& megatron_modules() {
-  static const std::array<Module, 6> modules = {{
+  static const std::array<Module, 6> kModules = {{
       {"core_attn", {"self_attn.core"}},
       {"layernorm", {"attention_norm", "mlp_norm"}},
       {"rmsnorm", {"attention_norm", "mlp_norm"}},
@@ -35,7 +35,7 @@ const std::array<Module, 6>& megatron_modules() {
       {"moe_act", {"mlp.experts.activation"}},
       {"shared_experts", {"mlp.shared.gate_proj", "mlp.shared.up_proj", "mlp.shared.activation"}},
   }};
-  return modules;
+  return kModules;
 }
 
 /// "every 2nd layer" -> 2; 0 when no interval is named.

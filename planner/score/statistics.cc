@@ -10,7 +10,9 @@
 namespace shardwise {
 
 double quantile(std::vector<double> values, double share) {
-  SHARDWISE_CHECK(!values.empty() && share >= 0 && share <= 1, std::to_string(share));
+  SHARDWISE_CHECK(!values.empty(), "no values");
+  SHARDWISE_CHECK(share >= 0, std::to_string(share));
+  SHARDWISE_CHECK(share <= 1, std::to_string(share));
   std::ranges::sort(values);
   const double place = share * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::size_t>(place);

@@ -50,7 +50,7 @@ class Changes {
   /// A degree times 2, 3, 4 … with as much less data parallelism, shards first.
   void grow(std::int32_t Layout::*degree) {
     for (const std::int32_t factor : {2, 3, 4, 6, 8, 12, 16, 32, 64}) {
-      for (std::int32_t Layout::*from : {&Layout::dp_shard, &Layout::dp_replicate}) {
+      for (std::int32_t Layout::*const from : {&Layout::dp_shard, &Layout::dp_replicate}) {
         if (layout_.*from % factor != 0) continue;
         Layout changed = layout_;
         changed.*degree *= factor;
