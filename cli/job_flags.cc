@@ -32,7 +32,7 @@ struct Described {
   const char* text;
 };
 
-constexpr std::array<Described, 26> kJobFields = {{
+constexpr std::array<Described, 27> kJobFields = {{
     {"sequence_length", "N", "Tokens of a sequence (4096)"},
     {"global_batch_size", "N", "Sequences a step (one micro-batch a data-parallel rank)"},
     {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16)"},
@@ -58,6 +58,8 @@ constexpr std::array<Described, 26> kJobFields = {{
     {"attention_mask_in_batch", "", "A batch carries its attention mask"},
     {"frozen_base", "", "Train adapters only"},
     {"fp8_parameter_gather", "", "Weights travel in 8 bits (with --precision fp8)"},
+    {"fp8_recipe", "KIND",
+     "delayed, tensorwise, rowwise, rowwise_wide_gradient or block (tensorwise)"},
     {"recompute_operations", "NAMES", "Operations recomputed besides, by name, comma between"},
 }};
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include "planner/cost/explain.h"
+#include "planner/cost/operation_memory.h"
+#include "planner/cost/timing.h"
 
 namespace shardwise {
 namespace {
@@ -14,9 +16,39 @@ void assume_fit(StepReport& report, const char* id, const std::string& what, con
                                 fit.fitted_on.empty() ? documented : fit.fitted_on});
 }
 
+/// What timing.json says of hosts and of GPUs of one kind, where this job rests on it.
+void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSpec& job,
+                     const EngineProfile& engine) {
+  const TimingFacts& facts = timing_facts();
+  if (const double excess = slowest_gpu_excess(cluster.gpus); excess > 0) {
+    report.assumptions.push_back(
+        {"gpu.speed",
+         fmt::format("GPUs of one kind differ in speed, normally, by {:.2f} %; the slowest of {} "
+                     "takes {:.1f} % longer than the mean",
+                     facts.gpu_speed_deviation * 100, cluster.gpus, excess * 100),
+         facts.gpu_speed_source});
+  }
+  const TimingFacts::Issue& issue = issue_facts(engine, kernels_of(job, engine));
+  if (issue.assumed && !job.cuda_graphs) {
+    report.assumptions.push_back(
+        {"host.issue",
+         fmt::format("the host needs {:.3g} us to issue a kernel, not measured on such a machine",
+                     issue_time(issue, cluster.gpu).value() * 1e6),
+         issue.source});
+  }
+  if (job.deterministic) {
+    report.assumptions.push_back(
+        {"deterministic",
+         fmt::format("bitwise repeatable attention gradients take {:.3g} times as long",
+                     facts.deterministic_backward),
+         facts.deterministic_source});
+  }
+}
+
 }  // namespace
 
-void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job) {
+void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job,
+                     const EngineProfile& engine) {
   const GpuSpec& gpu = cluster.gpu;
   bool gemm = false;
   for (const GemmCurve& curve : gpu.gemm) {
@@ -43,6 +75,7 @@ void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSp
                  tier.collectives.fit, "docs/time.md, Collectives");
     }
   }
+  assume_machines(report, cluster, job, engine);
 }
 
 }  // namespace shardwise

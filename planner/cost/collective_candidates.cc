@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planner/spec/check.h"
+
 namespace shardwise {
 namespace {
 
@@ -190,6 +192,8 @@ const Candidate& Candidates::best() const {
 }
 
 Candidates candidates(const Links& links, CollectiveKind kind, double bytes) {
+  // A group of several ranks meets on some tier, or its shape is wrong.
+  SHARDWISE_CHECK(links.count > 0, "a group that no link tier joins");
   Candidates found;
   const double n = links.ranks;
   const double others = (n - 1) / n;

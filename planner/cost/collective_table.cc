@@ -31,6 +31,8 @@ GroupShape ends_of(const GroupShape& group) {
   for (std::int32_t i = 0; i < group.tiers; ++i) {
     const auto tier = static_cast<std::size_t>(i);
     ends.span[tier] = group.span[tier] == group.ranks ? 2 : 1;
+    ends.least[tier] = ends.span[tier];
+    ends.domains[tier] = 3 - ends.span[tier];
   }
   return ends;
 }

@@ -68,11 +68,20 @@ Seconds beyond(Seconds compute, Seconds communication, double tax) {
   return std::max(communication * tax, communication - compute);
 }
 
-double overlap_tax(const LeafContext& context) {
+/// What a pass loses to a collective beside it, by how much of it is matrix products.
+struct PassTax {
+  double forward = 0;
+  double backward = 0;
+};
+PassTax pass_tax(const StageTime& stage, const LeafContext& context) {
   const TimeRules& r = *context.rules;
   const Layout& l = *context.layout;
   const std::int64_t group = std::int64_t{l.tp} * l.cp * l.dp_shard;
-  return group > r.cluster->gpus_per_node ? r.overlap_tax_inter : r.overlap_tax_intra;
+  const OverlapTax& tax =
+      group > r.cluster->gpus_per_node ? r.overlap_tax_inter : r.overlap_tax_intra;
+  const auto share = [](Seconds gemm, Seconds all) { return all > Seconds(0) ? gemm / all : 0; };
+  return {tax.of(share(stage.forward.gemm, stage.forward.stream())),
+          tax.of(share(stage.backward.gemm + stage.recompute.gemm, stage.backward_stream()))};
 }
 
 /// Parameters are sharded: each unit is gathered before it computes and its gradients are reduced
@@ -82,7 +91,7 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
   const Layout& layout = *context.layout;
   const StageTime& stage = stages.slowest;
   const auto m = static_cast<double>(context.num_microbatches);
-  const double tax = overlap_tax(context);
+  const PassTax tax = pass_tax(stage, context);
   const auto kinds = static_cast<std::size_t>(stage.kinds);
 
   std::array<Seconds, kMaxUnitKinds> gather{};
@@ -110,8 +119,8 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
   Seconds forward = kinds > 0 ? gather[0] : Seconds(0);
   for (std::size_t i = 0; i < kinds; ++i) {
     const UnitTime& unit = stage.units[i];
-    forward += beyond(unit.forward * stretch, gather[i], tax) * (unit.count - 1.0);
-    if (i + 1 < kinds) forward += beyond(unit.forward * stretch, gather[i + 1], tax);
+    forward += beyond(unit.forward * stretch, gather[i], tax.forward) * (unit.count - 1.0);
+    if (i + 1 < kinds) forward += beyond(unit.forward * stretch, gather[i + 1], tax.forward);
   }
   // Backward: unit i computes while unit i-1 is gathered and unit i+1 is reduced; the last unit is
   // whole still, the first unit's reduction has nothing beside it.
@@ -131,13 +140,14 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
       const Seconds after = last ? Seconds(0) : r(i + 1);
       const Seconds after_outer = last ? Seconds(0) : o(i + 1);
       if (unit.count == 1) {
-        idle += beyond(unit.backward * stretch, std::max(before + after, after_outer), tax);
+        idle +=
+            beyond(unit.backward * stretch, std::max(before + after, after_outer), tax.backward);
         continue;
       }
-      idle += beyond(unit.backward * stretch, std::max(g(i) + after, after_outer), tax);
-      idle += beyond(unit.backward * stretch, std::max(before + r(i), o(i)), tax);
-      idle +=
-          beyond(unit.backward * stretch, std::max(g(i) + r(i), o(i)), tax) * (unit.count - 2.0);
+      idle += beyond(unit.backward * stretch, std::max(g(i) + after, after_outer), tax.backward);
+      idle += beyond(unit.backward * stretch, std::max(before + r(i), o(i)), tax.backward);
+      idle += beyond(unit.backward * stretch, std::max(g(i) + r(i), o(i)), tax.backward) *
+              (unit.count - 2.0);
     }
     return kinds > 0 ? idle + r(0) + o(0) : idle;
   };
@@ -166,10 +176,10 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
     const Seconds outer_gather = prices.gather_outer(static_cast<double>(stage.elements.dense),
                                                      static_cast<double>(stage.elements.routed));
     result.gather += outer_gather;
-    result.once += beyond(stage.forward.stream() * stretch, outer_gather, tax);
+    result.once += beyond(stage.forward.stream() * stretch, outer_gather, tax.forward);
   }
-  result.tax =
-      std::min(result.per_microbatch * m + result.once, (result.gather + result.reduce) * tax);
+  result.tax = std::min(result.per_microbatch * m + result.once,
+                        result.gather * tax.forward + result.reduce * tax.backward);
   return result;
 }
 
@@ -188,9 +198,9 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
   const UnitPrices prices(context);
   const Layout& layout = *context.layout;
   const EngineProfile& engine = *context.rules->engine;
-  const double tax = overlap_tax(context);
   const auto m = static_cast<double>(context.num_microbatches);
   const StageTime& stage = stages.first;
+  const PassTax tax = pass_tax(stage, context);
   const auto dense = static_cast<double>(stage.elements.dense);
   const auto routed = static_cast<double>(stage.elements.routed);
 
@@ -215,8 +225,8 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
   const bool every = shards_gradients && layout.reduce_every_microbatch;
 
   DataParallelTime result;
-  const Seconds exposed = in_buckets(reduce, reduce / buckets, buckets, window_backward, tax,
-                                     layout.overlap_grad_reduce);
+  const Seconds exposed = in_buckets(reduce, reduce / buckets, buckets, window_backward,
+                                     tax.backward, layout.overlap_grad_reduce);
   result.reduce = reduce * (every ? m : 1);
   result.reduced_bytes = prices.gradient() * (dense + routed) * (every ? m : 1);
   (every ? result.per_microbatch : result.once) += exposed;
@@ -236,10 +246,10 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
     result.gather = gather;
     result.gathered_bytes = prices.weight() * (dense + routed);
     result.once += in_buckets(gather, gather / buckets, buckets, stage.forward.stream() * stretch,
-                              tax, layout.overlap_param_gather);
+                              tax.forward, layout.overlap_param_gather);
   }
-  result.tax =
-      std::min(result.per_microbatch * m + result.once, (result.gather + result.reduce) * tax);
+  result.tax = std::min(result.per_microbatch * m + result.once,
+                        result.gather * tax.forward + result.reduce * tax.backward);
   return result;
 }
 

@@ -7,5 +7,6 @@ namespace shardwise {
 // Texts of configs/engines, built in so that an estimate reads no file.
 std::string_view runtime_config();
 std::string_view allocator_config();
+std::string_view timing_config();
 
 }  // namespace shardwise

@@ -177,12 +177,12 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
   fill_communication(report, b, found);
   fill_rates(report, model, cluster, job, layout, b);
   fill_checkpoint(report, model, cluster, layout, b);
-  add_assumptions(report, cluster, job);
+  add_assumptions(report, cluster, job, engine);
   if (detail == Detail::explained) {
     explain_memory(report, {model, job, engine, layout, b.memories, b.stages, b.memory_rules,
                             b.num_microbatches});
-    explain_time(report,
-                 {model, cluster, job, layout, b.times, b.stages, b.stage_times, context, found});
+    explain_time(report, {model, cluster, job, engine, layout, b.times, b.stages, b.stage_times,
+                          context, found});
     for (const LayerSpec& layer : model.kinds) {
       layer_time(model, layer, job, engine, cluster, layout, &report.gemms);
     }

@@ -7,6 +7,8 @@
 
 #include "planner/cost/data_parallel.h"
 #include "planner/cost/expert_load.h"
+#include "planner/cost/operation_memory.h"
+#include "planner/cost/timing.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
 
@@ -141,12 +143,15 @@ class Explainer {
                      format_seconds(p_.stages.all_forward + p_.stages.all_backward),
                      format_seconds(t_.bubble)),
          "planner/cost/pipeline.h");
-    line("time.pp_exposed",
-         p_.layout.vpp > 1 ? "2 (p-1) messages to fill and drain; hidden behind a chunk between"
-                           : "2 messages a micro-batch, 2 (p-1) to fill and drain",
-         fmt::format("{} in {}: {} a step", bytes_text(hop), format_seconds(p_.stages.hop),
-                     format_seconds(t_.pp_exposed)),
-         kStep);
+    line(
+        "time.pp_exposed",
+        p_.layout.vpp > 1
+            ? "warm-up and flush wait for 2 (p-1) + (v-1) p messages each; the others of 2 m v run "
+              "beside a chunk, which they slow"
+            : "2 messages a micro-batch, 2 (p-1) to fill and drain",
+        fmt::format("{} in {}: {} a step", bytes_text(hop), format_seconds(p_.stages.hop),
+                    format_seconds(t_.pp_exposed)),
+        kStep);
     collective("time.pp_exposed.message", CollectiveKind::send_recv, hop, GroupKind::pp);
   }
 
@@ -189,7 +194,18 @@ class Explainer {
          fmt::format("{:.0f} kernels a micro-batch x {} = {}, {} busy; {} a step", kernels,
                      format_seconds(rules.issue), format_seconds(rules.issue * kernels),
                      format_seconds(s_.stream()), format_seconds(t_.launch)),
-         kStep);
+         p_.job.cuda_graphs ? kStep : issue_facts(p_.engine, kernels_of(p_.job, p_.engine)).source);
+    if (t_.straggler > Seconds(0)) {
+      line("time.straggler",
+           "compute x deviation of a GPU's speed x expected maximum of as many normal numbers, "
+           "less what waits for the host anyway",
+           fmt::format("{} x {} x {:.2f} of {} GPUs = {}",
+                       format_seconds(t_.forward + t_.backward + t_.recompute),
+                       format_percent(timing_facts().gpu_speed_deviation),
+                       expected_maximum_of_normals(p_.cluster.gpus), p_.cluster.gpus,
+                       format_seconds(t_.straggler)),
+           timing_facts().gpu_speed_source);
+    }
     if (p_.detail.offload_bytes > 0) {
       line("time.offload_exposed", "host traffic less what compute hides",
            fmt::format("{} at {}; {} would hide it", bytes_text(p_.detail.offload_bytes),

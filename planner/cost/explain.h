@@ -13,8 +13,9 @@
 namespace shardwise {
 
 /// What the report's numbers rest on that neither the user nor a measurement stated: curves without
-/// data, defaults of the job.
-void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job);
+/// data, what varies from machine to machine, defaults of the job.
+void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job,
+                     const EngineProfile& engine);
 
 /// Everything the ledgers were made from.
 struct PricedMemory {
@@ -38,6 +39,7 @@ struct PricedStep {
   const ModelSpec& model;
   const ClusterSpec& cluster;
   const JobSpec& job;
+  const EngineProfile& engine;
   const Layout& layout;
   std::span<const LayerTime> times;  // by kind
   std::span<const StageLayers> stage_layers;

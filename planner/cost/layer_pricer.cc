@@ -5,6 +5,7 @@
 #include <string>
 
 #include "planner/cost/time_rules.h"
+#include "planner/cost/timing.h"
 
 namespace shardwise {
 namespace {
@@ -23,16 +24,19 @@ struct AttentionSlowdown {
   double backward = 1;
 };
 AttentionSlowdown slowdown_of(AttentionKernel kernel, Kernels kernels, const GpuSpec& gpu) {
+  const TimingFacts& facts = timing_facts();
   AttentionSlowdown slow;
-  // PyTorch's flash attention is FlashAttention-2, which reaches 35 % of an H100 (Shah et al.,
-  // "FlashAttention-3", arXiv:2407.08608, abstract); the curve's kernels reach 69 %.
+  // PyTorch's flash attention is FlashAttention-2, written for Ampere.
   const bool torch = kernels == Kernels::eager || kernels == Kernels::compiled;
   const bool second = torch && kernel == AttentionKernel::flash;
   const bool first = kernel == AttentionKernel::flash1;
-  if ((first || second) && gpu.architecture == "hopper") slow = {2, 2};
-  // FlashAttention-2 is 1.3 to 1.5 times as fast as the first in Triton forward, twice backward
-  // (Dao, arXiv:2307.08691, section 4.1).
-  if (first) slow = {slow.forward * 1.4, slow.backward * 2};
+  if ((first || second) && gpu.architecture == "hopper") {
+    slow = {facts.second_flash_on_hopper, facts.second_flash_on_hopper};
+  }
+  if (first) {
+    slow.forward *= facts.first_flash_forward;
+    slow.backward *= facts.first_flash_backward;
+  }
   return slow;
 }
 
@@ -45,8 +49,9 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
   s.element = static_cast<double>(s.bytes);
   s.met = static_cast<double>(s.routed);
   s.tp_overlap = job.tp_overlap == TpOverlap::by_engine ? engine.tp_overlap : job.tp_overlap;
-  s.tp_tax = overlap_tax(cluster, layout.tp > cluster.gpus_per_node);
-  s.cp_tax = overlap_tax(cluster, std::int64_t{layout.tp} * layout.cp > cluster.gpus_per_node);
+  s.tp_tax = overlap_tax(cluster.gpu, layout.tp > cluster.gpus_per_node, s.kernels).gemm;
+  const bool cp_across = std::int64_t{layout.tp} * layout.cp > cluster.gpus_per_node;
+  s.cp_tax = overlap_tax(cluster.gpu, cp_across, s.kernels).other;
   s.tp_group = group_shape(cluster, layout, GroupKind::tp);
   s.cp_group = group_shape(cluster, layout, GroupKind::cp);
   s.ep_group = group_shape(cluster, layout, GroupKind::ep);
@@ -72,7 +77,10 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   Product p;
   p.forward = price("forward", rows, n, k, GemmOutput::written);
   p.input_gradient = price("input gradient", rows, k, n, GemmOutput::written);
+  const DType narrow = dtype;
+  if (job_.fp8_recipe == Fp8Recipe::rowwise_wide_gradient) dtype = wide_dtype(dtype);
   p.weight_gradient = price("weight gradient", n, k, rows, gradient);
+  dtype = narrow;
   if (sizes_.tp_overlap == TpOverlap::pipelined && layout_.tp > 1 && groups == 1) {
     const std::int64_t piece = ceil_div(rows, layout_.tp);
     const double ways = layout_.tp;
@@ -109,7 +117,9 @@ void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward,
   const DType dtype = wide_dtype(job_.precision);
   const AttentionSlowdown slow = slowdown_of(job_.attention, sizes_.kernels, cluster_.gpu);
   forward.attention += attention_time(cluster_.gpu, dtype, work, Pass::forward) * slow.forward;
-  backward.attention += attention_time(cluster_.gpu, dtype, work, Pass::backward) * slow.backward;
+  const double ordered = job_.deterministic ? timing_facts().deterministic_backward : 1;
+  backward.attention +=
+      attention_time(cluster_.gpu, dtype, work, Pass::backward) * (slow.backward * ordered);
   forward.flops += attention_flops(work, Pass::forward);
   backward.flops += attention_flops(work, Pass::backward);
   forward.kernels += 1;

@@ -15,8 +15,8 @@ struct LayerSizes : OperationSizes {
   double met = 0;      // copies of tokens that meet this rank's experts: the busiest rank's
   double element = 2;  // bytes of an activation element
   TpOverlap tp_overlap = TpOverlap::none;
-  double tp_tax = 0;  // share of compute lost while a collective of tp runs beside it
-  double cp_tax = 0;  // and of cp
+  double tp_tax = 0;  // share of a product lost while a collective of tp runs beside it
+  double cp_tax = 0;  // of attention, beside one of cp
   GroupShape tp_group;
   GroupShape cp_group;
   GroupShape ep_group;

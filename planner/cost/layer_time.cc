@@ -132,12 +132,8 @@ class LayerWalk {
       time_.weight_gradient += p.weight_gradient;
     }
     const double all_rows = rows * static_cast<double>(groups);
-    if (const double cast = cast_traffic(dtype); cast > 0) {
-      time_.forward.memory_bound += pricer_.moved(cast * all_rows * static_cast<double>(k));
-      time_.backward.memory_bound += pricer_.moved(cast * all_rows * static_cast<double>(width));
-      time_.forward.kernels += 1;
-      time_.backward.kernels += 1;
-    }
+    casts(dtype, all_rows, static_cast<double>(k), static_cast<double>(width),
+          static_cast<double>(groups));
     if (op.bias) {
       // Added in the epilogue; its gradient sums the output's gradient over the rows.
       time_.backward.memory_bound +=
@@ -147,6 +143,19 @@ class LayerWalk {
     region_.add(p);
     if (op.tp == TpSplit::row && !op.routed_expert) region_.leave(p, op.width);
     return next;
+  }
+
+  /// Operands of an 8-bit product [rows, k] x [k, width] of each of `groups` weights.
+  void casts(DType dtype, double rows, double k, double width, double groups) {
+    const CastTraffic cast = cast_traffic(dtype, job_, s_.kernels);
+    const double weights = groups * k * width;
+    time_.forward.memory_bound += pricer_.moved(cast.input * rows * k, cast.input_kernels) +
+                                  pricer_.moved(cast.weight_forward * weights);
+    time_.backward.memory_bound +=
+        pricer_.moved(cast.gradient * rows * width, cast.gradient_kernels) +
+        pricer_.moved(cast.weight_backward * weights);
+    time_.forward.kernels += cast.input_kernels + cast.weight_forward_kernels;
+    time_.backward.kernels += cast.gradient_kernels + cast.weight_backward_kernels;
   }
 
   /// Ranks (or nodes) out of `places` that a token's copies go to, when all are as likely.
@@ -171,6 +180,8 @@ class LayerWalk {
     GroupShape node = group;
     node.ranks = group.span[0];
     node.tiers = 1;
+    node.domains = {};
+    node.domains[0] = 1;
     const double nodes = static_cast<double>(group.ranks) / std::max(1, group.span[0]);
     const Seconds inside = sent(distinct(group.ranks), node);
     return nodes > 1 ? std::max(inside, sent(distinct(nodes), group)) : inside;

@@ -22,6 +22,9 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
   const double gradient = gradient_bytes(rules, layout);
 
   OptimizerTime time;
+  // Where weights travel in 8 bits, shards are cast, else each rank casts all it computes with.
+  time.update += moved(rules.weight_cast_bytes *
+                       (rules.weight_bytes < 2 ? elements : held(Placement::replicate)));
   if (rules.clears_buffer) time.update += moved(gradient * held(placement.gradients));
   if (layout.offload_optimizer) {
     // Gradients down, update on the host, weights up; the norm is taken on the device.

@@ -34,4 +34,15 @@ Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t
   return fill;
 }
 
+PipelineMessages pipeline_messages(std::int32_t pp, std::int32_t vpp,
+                                   std::int64_t num_microbatches) {
+  if (pp <= 1) return {};
+  const auto m = static_cast<double>(num_microbatches);
+  const double fill = 2.0 * (pp - 1.0);
+  if (vpp <= 1) return {2 * m + fill, 0};
+  const double all = m * vpp;
+  const double warm_up = std::min(all, fill + (vpp - 1.0) * pp);
+  return {2 * warm_up, 2 * (all - warm_up)};
+}
+
 }  // namespace shardwise

@@ -30,4 +30,19 @@ struct PipelinePace {
 Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp,
                         std::int64_t num_microbatches, const PipelinePace& pace);
 
+/// Messages of one activation (or its gradient) that a stage waits for in a step.
+struct PipelineMessages {
+  double alone = 0;         // nothing of the stage runs meanwhile
+  double beside_chunk = 0;  // a chunk of another micro-batch does
+};
+
+/// Without chunks every message is waited for: two a micro-batch, and 2 (p-1) to fill and drain.
+/// With v chunks there are 2 m v: the 2 (p-1) + (v-1) p forward ones of the warm-up and as many
+/// backward ones of the flush alone (no more than m v each), the others beside a chunk.
+/// Source: Megatron-LM@d98e8a64, core/pipeline_parallel/schedules.py
+/// (get_pp_rank_microbatches) and core/model_parallel_config.py (overlap_p2p_comm on,
+/// overlap_p2p_comm_warmup_flush off).
+PipelineMessages pipeline_messages(std::int32_t pp, std::int32_t vpp,
+                                   std::int64_t num_microbatches);
+
 }  // namespace shardwise

@@ -47,8 +47,9 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
     // One micro-batch's exchange runs beside another's compute.
     const Seconds compute = stage.forward.compute() + stage.backward.compute();
     const bool across = std::int64_t{layout.ep} * layout.etp > rules.cluster->gpus_per_node;
-    const double tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
-    hidden_experts = std::min(experts, compute) * (1 - tax);
+    const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
+    const double products = (stage.forward.gemm + stage.backward.gemm) / compute;
+    hidden_experts = std::min(experts, compute) * (1 - tax.of(products));
   }
   parts.ep_exposed = m * (experts - hidden_experts);
 
@@ -59,6 +60,10 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
   const Seconds late = std::max(Seconds(0), issue - busy);
   parts.launch = m * late;
   const double stretch = late > Seconds(0) ? issue / busy : 1;
+  // All ranks meet in every step, so the slowest GPU sets the pace; what it takes longer first uses
+  // up the time in which it waits for its host.
+  const Seconds computed = parts.forward + parts.backward + parts.recompute;
+  parts.straggler = std::max(Seconds(0), computed * rules.slowest_gpu_excess - parts.launch);
 
   const DataParallelTime data = data_parallel_time(stages, context, stretch);
   parts.dp_exposed = m * data.per_microbatch + data.once;
@@ -73,13 +78,18 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
     pace.all = stages.all_forward + stages.all_backward + (lost - hidden_experts) * layout.pp;
     parts.bubble =
         pipeline_bubble(layout.schedule, layout.pp, layout.vpp, context.num_microbatches, pace);
-    // Filling and draining pass every boundary; between, interleaving leaves time to hide.
+    const PipelineMessages messages =
+        pipeline_messages(layout.pp, layout.vpp, context.num_microbatches);
     const Seconds chunk = busy / (2.0 * layout.vpp);
-    const Seconds steady =
-        layout.vpp > 1 ? std::max(Seconds(0), stages.hop - chunk) * layout.vpp : stages.hop;
-    parts.pp_exposed = 2.0 * m * steady + 2.0 * (layout.pp - 1.0) * stages.hop;
+    const bool across =
+        std::int64_t{layout.pp} * layout.tp * layout.cp > rules.cluster->gpus_per_node;
+    const double tax =
+        (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
+            .of((stage.forward.gemm + stage.backward.gemm + stage.recompute.gemm) / stage.stream());
+    const Seconds beside = std::max(stages.hop * tax, stages.hop - chunk);
+    parts.pp_exposed = messages.alone * stages.hop + messages.beside_chunk * beside;
     if (detail != nullptr) {
-      detail->messages = 2.0 * (m * layout.vpp + layout.pp - 1.0) * stages.hop;
+      detail->messages = (messages.alone + messages.beside_chunk) * stages.hop;
     }
   }
 

@@ -2,48 +2,31 @@
 
 #include <algorithm>
 
+#include "planner/cost/operation_memory.h"
+#include "planner/cost/timing.h"
+#include "planner/cost/traffic.h"
+
 namespace shardwise {
 namespace {
 
 constexpr double kFp32 = 4;
 
-/// Streaming multiprocessors NCCL occupies while it moves bytes beside compute.
-/// Source: Megatron-LM@d98e8a64, megatron/core/distributed/fsdp, documented SMs of all-gather and
-/// reduce-scatter without registered buffers: 16 over NVLink and InfiniBand, 1-4 over InfiniBand
-/// alone; on NVLink alone NCCL opens up to 24 channels on Hopper
-/// (nccl@v2.28.9:src/graph/tuning.cc).
-constexpr double kSmsIntra = 24;
-constexpr double kSmsInter = 16;
-
-/// Elements a second that the CPUs of a node update with Adam.
-/// Source: Ren et al., "ZeRO-Offload" (arXiv:2101.06840), table 4: 10 billion in 2.57 s on two Xeon
-/// 8168 of a DGX-2.
-constexpr double kHostAdamElements = 10e9 / 2.57;
-
-/// Host time to issue one kernel, autograd and module code included. Eager: a step of GPT 24 x 1024
-/// with one sequence of 1,024 is bound by the host and takes 3.3 ms a layer and micro-batch on an
-/// A100 node, for the 70 kernels that we count (VIA-Research/vTrain@f8dda847:data/
-/// ground_truth_single.csv, 1.2719 s for 24 layers and 16 micro-batches). A compiled graph calls
-/// fewer and thinner functions; our executor replays a recorded program.
-double issue_us(Kernels kernels) {
-  switch (kernels) {
-    case Kernels::compiled:
-      return 10;
-    case Kernels::planned:
-      return 2;
-    case Kernels::by_engine:
-    case Kernels::eager:
-    case Kernels::transformer_engine:
-      break;
-  }
-  return 47;
-}
-
 }  // namespace
 
-double overlap_tax(const ClusterSpec& cluster, bool across_nodes) {
-  const double all = std::max(1, cluster.gpu.sm_count);
-  return std::min(0.5, (across_nodes ? kSmsInter : kSmsIntra) / all);
+OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels) {
+  const TimingFacts& facts = timing_facts();
+  const double all = std::max(1, gpu.sm_count);
+  const double sms = across_nodes ? facts.sms_across_nodes : facts.sms_within_node;
+  OverlapTax tax;
+  tax.other = std::min(0.5, sms / all);
+  // Our executor asks for matrix products that leave the collective its multiprocessors.
+  const bool persistent =
+      kernels != Kernels::planned &&
+      std::ranges::any_of(facts.persistent_architectures, [&](const std::string& name) {
+        return gpu.architecture.starts_with(name);
+      });
+  tax.gemm = persistent ? 1 - 1 / facts.persistent_slowdown : tax.other;
+  return tax;
 }
 
 TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const ClusterSpec& cluster) {
@@ -67,16 +50,18 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   r.optimizer_bytes = kFp32 + 2 * kFp32 + kFp32 + 2 * (kFp32 + moments * moment);
   if (engine.main_weights == MainWeights::separate) r.optimizer_bytes += wide;
   r.clears_buffer = engine.gradient_buffer != GradientBuffer::copy_in;
+  r.weight_cast_bytes = cast_traffic(job.precision, job, kernels_of(job, engine)).weight_step;
   r.optimizer_kernels = 0.1;  // multi-tensor kernels
 
-  r.overlap_tax_intra = overlap_tax(cluster, false);
-  r.overlap_tax_inter = overlap_tax(cluster, true);
-  const Kernels kernels = job.kernels == Kernels::by_engine ? engine.kernels : job.kernels;
+  const Kernels kernels = kernels_of(job, engine);
+  r.overlap_tax_intra = overlap_tax(cluster.gpu, false, kernels);
+  r.overlap_tax_inter = overlap_tax(cluster.gpu, true, kernels);
+  r.slowest_gpu_excess = slowest_gpu_excess(cluster.gpus);
   r.expert_overlap = job.expert_overlap;
-  if (!job.cuda_graphs)
-    r.issue = std::max(cluster.gpu.launch_latency, Seconds(issue_us(kernels) * 1e-6));
+  if (!job.cuda_graphs) r.issue = issue_time(issue_facts(engine, kernels), cluster.gpu);
   r.host_optimizer_elements_per_s =
-      kHostAdamElements / static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_node));
+      timing_facts().host_adam_elements_per_s /
+      static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_node));
   r.input_bytes_per_sequence = job.bytes_per_token_input * static_cast<double>(job.sequence_length);
   return r;
 }

@@ -7,29 +7,40 @@
 
 namespace shardwise {
 
+/// Share of compute that is lost while a collective runs beside it.
+struct OverlapTax {
+  double gemm = 0;   // of matrix products
+  double other = 0;  // of everything else: the multiprocessors that the collective occupies
+  /// Of compute of which `share` is matrix products.
+  double of(double share) const { return share * gemm + (1 - share) * other; }
+};
+
+/// Where matrix products fill the GPU in one wave (persistent kernels), the blocks of the occupied
+/// multiprocessors run in a second. configs/engines/timing.json has the sources.
+/// \param across_nodes  the collective leaves the node
+OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels);
+
 /// What a job, an engine and a machine fix for every layout. A plain value made once for a search.
 struct TimeRules {
   const EngineProfile* engine = nullptr;
   const ClusterSpec* cluster = nullptr;
-  double weight_bytes = 2;       // an element of a weight on its way between ranks
-  double reduce_bytes = 4;       // a gradient element on its way, when the engine fixes it; 0 = as
-                                 // the gradient buffer of the layout
-  double gather_copy_bytes = 0;  // memory traffic per gathered element, around the collective
-  double reduce_copy_bytes = 0;  // and per reduced element
-  double optimizer_bytes = 0;    // memory traffic of the optimizer per element of a shard
-  bool clears_buffer = false;    // a gradient buffer that stays is set to zero each step
-  double optimizer_kernels = 0;  // per tensor
-  double overlap_tax_intra = 0;  // overlap_tax within a node
-  double overlap_tax_inter = 0;  // and across nodes
-  bool expert_overlap = false;   // expert exchange runs beside another micro-batch's compute
-  Seconds issue;                 // host time per kernel
+  double weight_bytes = 2;        // an element of a weight on its way between ranks
+  double reduce_bytes = 4;        // a gradient element on its way, when the engine fixes it; 0 = as
+                                  // the gradient buffer of the layout
+  double gather_copy_bytes = 0;   // memory traffic per gathered element, around the collective
+  double reduce_copy_bytes = 0;   // and per reduced element
+  double optimizer_bytes = 0;     // memory traffic of the optimizer per element of a shard
+  double weight_cast_bytes = 0;   // memory traffic per element of the weights whole, once a step
+  bool clears_buffer = false;     // a gradient buffer that stays is set to zero each step
+  double optimizer_kernels = 0;   // per tensor
+  OverlapTax overlap_tax_intra;   // within a node
+  OverlapTax overlap_tax_inter;   // and across nodes
+  double slowest_gpu_excess = 0;  // of compute, over the mean GPU's
+  bool expert_overlap = false;    // expert exchange runs beside another micro-batch's compute
+  Seconds issue;                  // host time per kernel
   double host_optimizer_elements_per_s = 0;  // a GPU's share of its host, for offloaded states
   double input_bytes_per_sequence = 0;
 };
-
-/// Share of compute that is lost while a collective runs beside it: the multiprocessors it
-/// occupies. \param across_nodes  the collective leaves the node
-double overlap_tax(const ClusterSpec& cluster, bool across_nodes);
 
 TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const ClusterSpec& cluster);
 

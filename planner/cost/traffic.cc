@@ -87,10 +87,46 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
   return {};
 }
 
-double cast_traffic(DType precision) {
-  const int bits = bits_of(precision);
-  if (bits > 8) return 0;
-  return 2 + 2 * bits / 8.0;
+CastTraffic cast_traffic(DType precision, const JobSpec& job, Kernels kernels) {
+  if (bits_of(precision) > 8) return {};
+  constexpr double kWide = 2;
+  const double narrow = bits_of(precision) / 8.0;
+  const double cast = kWide + narrow;      // in one direction
+  const double both = kWide + 2 * narrow;  // as it is and transposed, in one pass
+  CastTraffic t;
+  if (kernels == Kernels::transformer_engine || kernels == Kernels::planned) {
+    // Only the scale of the matrix itself needs a pass before.
+    const bool dynamic = job.fp8_recipe == Fp8Recipe::tensorwise;
+    const double each = both + (dynamic ? kWide : 0);
+    t.input = t.gradient = t.weight_step = each;
+    t.input_kernels = t.gradient_kernels = dynamic ? 2 : 1;
+    return t;
+  }
+  switch (job.fp8_recipe) {
+    case Fp8Recipe::delayed:
+      return {both, both, cast, cast, 0, 1, 1, 1, 1};
+    case Fp8Recipe::tensorwise:
+      // The largest value in two stages, then the cast.
+      t = {kWide + both, kWide + both, kWide + cast, cast, 0, 3, 3, 3, 1};
+      break;
+    case Fp8Recipe::rowwise:
+      // Transposed in 16 bits first: scales run along the other dimension.
+      t = {cast + kWide + cast, cast + kWide + cast, cast, 2 * kWide + cast, 0, 2, 2, 1, 2};
+      break;
+    case Fp8Recipe::rowwise_wide_gradient:
+      t = {cast, cast, cast, cast, 0, 1, 1, 1, 2};
+      break;
+    case Fp8Recipe::block:
+      t = {2 * cast, 2 * cast, cast, cast, 0, 2, 2, 1, 1};
+      break;
+  }
+  if (job.fp8_parameter_gather) {
+    // Shards are cast before they travel; what arrives is only transposed.
+    t.weight_forward = 0;
+    t.weight_forward_kernels = 0;
+    t.weight_backward = 2 * narrow;
+  }
+  return t;
 }
 
 }  // namespace shardwise

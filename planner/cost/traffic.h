@@ -21,11 +21,25 @@ struct Traffic {
 /// \pre kernels != by_engine
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels, double bytes);
 
-/// Elementwise kernels around a low-precision GEMM: the inputs are read once and written in fp8 as
-/// they are and transposed. Bytes per element of each GEMM operand, forward (activation) and
-/// backward (gradient of the output). Zero for the other precisions.
-/// Source: Transformer Engine, user guide, "Using FP8": weights and activations are cast and
-/// transposed for the backward products.
-double cast_traffic(DType precision);
+/// What casting the operands of an 8-bit product moves, in bytes an element of each: read for the
+/// largest value and read again where the scale follows from it, written as they are and transposed
+/// for the products of the backward pass. All zero for the other precisions.
+/// Source: pytorch/ao@05980129:torchao/testing/training/roofline_utils.py,
+/// get_tensor_memory_traffic_ovhd_s (nothing fused with the kernel before). Transformer Engine
+/// casts and transposes in one pass, and casts weights once a step (user guide, "Using FP8 and
+/// FP4", is_first_microbatch): `weight_step` then, and no `weight_*`.
+struct CastTraffic {
+  double input = 0;            // of a product, forward
+  double gradient = 0;         // of its output, backward
+  double weight_forward = 0;   // each micro-batch
+  double weight_backward = 0;  // each micro-batch
+  double weight_step = 0;      // once a step
+  int input_kernels = 0;
+  int gradient_kernels = 0;
+  int weight_forward_kernels = 0;
+  int weight_backward_kernels = 0;
+};
+/// \param precision  of the product
+CastTraffic cast_traffic(DType precision, const JobSpec& job, Kernels kernels);
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 
 #include "planner/score/row_layout.h"
 #include "planner/score/row_recompute.h"
+#include "planner/spec/names.h"
 
 namespace shardwise {
 namespace {
@@ -47,6 +48,31 @@ void precision_of(const Row& row, JobSpec& job, Notes& notes) {
   if (says_any(wording, "pure bf16", "bf16-true", "pure fp16", "fp16-true")) {
     job.main_dtype = job.precision;
     job.moment_dtype = job.precision;
+  }
+}
+
+/// What shares a scale in 8 bits. Megatron's own default is delayed scaling, that of torchao and of
+/// NVIDIA's performance recipes since 2025 a matrix's own largest value.
+/// Source: NVIDIA/Megatron-LM:megatron/training/arguments.py, --fp8-recipe; pytorch/ao:torchao/
+/// float8/config.py; NVIDIA-NeMo/Megatron-Bridge recipes (bf16_with_fp8_current_scaling_mixed).
+void fp8_recipe_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes& notes) {
+  if (bits_of(job.precision) > 8) return;
+  const auto stated = [&](std::string_view word) {
+    return says(row.precision, word) || says(row.flag_text("float8"), word);
+  };
+  if (stated("gw_hp")) {
+    job.fp8_recipe = Fp8Recipe::rowwise_wide_gradient;
+  } else if (stated("rowwise")) {
+    job.fp8_recipe = Fp8Recipe::rowwise;
+  } else if (stated("variant") || stated("mxfp8") || stated("blockwise") ||
+             (stated("fp8-mx") && !stated("fp8-cs")) || job.precision == DType::fp4) {
+    job.fp8_recipe = Fp8Recipe::block;
+  } else if (stated("delayed")) {
+    job.fp8_recipe = Fp8Recipe::delayed;
+  } else if (!stated("fp8-cs") && !stated("tensorwise")) {
+    const bool delayed = engine.megatron && (!engine.performance_recipe || row.date < "2025");
+    job.fp8_recipe = delayed ? Fp8Recipe::delayed : Fp8Recipe::tensorwise;
+    notes.assume(fmt::format("fp8_recipe {}", name_of(job.fp8_recipe)));
   }
 }
 
@@ -231,6 +257,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   job.global_batch_size = global_batch_of(row, layout);
   precision_of(row, job, notes);
   if (!adapters_of(row, job, notes) || !optimizer_of(row, job, notes)) return std::nullopt;
+  fp8_recipe_of(row, engine, job, notes);
   kernels_of(row, engine, job, notes);
   loss_of(row, engine, job);
   dropout_of(row, engine, job);

@@ -32,6 +32,15 @@ enum class Kernels : std::uint8_t {
   planned,             // our executor
 };
 
+/// What shares a scale in 8 bits, which decides how often a matrix is read and written to be cast.
+enum class Fp8Recipe : std::uint8_t {
+  delayed,                // a matrix, its scale from earlier steps
+  tensorwise,             // a matrix, its scale from its own largest value
+  rowwise,                // a row of one operand, a column of the other
+  rowwise_wide_gradient,  // the same, with weight gradients in 16 bits
+  block,                  // 32 elements (MXFP8) or a tile
+};
+
 /// What runs beside tensor-parallel communication.
 enum class TpOverlap : std::uint8_t {
   by_engine,  // what the engine usually does
@@ -54,6 +63,7 @@ struct JobSpec {
   std::int64_t global_batch_size = 0;  // sequences a step; 0 = one micro-batch a data-parallel rank
   DType precision = DType::bf16;       // of forward and backward: bf16, fp16, fp32, fp8
   bool fp8_parameter_gather = false;   // weights travel in 8 bits (with precision fp8)
+  Fp8Recipe fp8_recipe = Fp8Recipe::tensorwise;
   Optimizer optimizer = Optimizer::adamw;
   DType main_dtype = DType::fp32;  // of the weights that the optimizer updates
   DType moment_dtype = DType::fp32;

@@ -43,6 +43,9 @@ template <>
 inline constexpr std::array<std::string_view, 4> kNamesOf<TpOverlap> = {"by_engine", "none",
                                                                         "backward", "pipelined"};
 template <>
+inline constexpr std::array<std::string_view, 5> kNamesOf<Fp8Recipe> = {
+    "delayed", "tensorwise", "rowwise", "rowwise_wide_gradient", "block"};
+template <>
 inline constexpr std::array<std::string_view, 2> kNamesOf<ExpertDispatch> = {"all_to_all",
                                                                              "deduplicated"};
 template <>

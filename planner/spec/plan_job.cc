@@ -10,6 +10,7 @@ void list_fields(Io& io, J& job) {
   io.integer("global_batch_size", job.global_batch_size, 0, kMaxBatch);
   io.choice("precision", job.precision);
   io.boolean("fp8_parameter_gather", job.fp8_parameter_gather);
+  io.choice("fp8_recipe", job.fp8_recipe);
   io.choice("optimizer", job.optimizer);
   io.choice("main_dtype", job.main_dtype);
   io.choice("moment_dtype", job.moment_dtype);
@@ -33,7 +34,7 @@ void list_fields(Io& io, J& job) {
   io.integer("tokens_total", job.tokens_total, 0, 1'000'000'000'000'000'000);
   io.number("bytes_per_token_input", job.bytes_per_token_input, 0, 1e9);
 }
-static_assert(field_count<JobSpec>() == 26, "list the new field above");
+static_assert(field_count<JobSpec>() == 27, "list the new field above");
 
 }  // namespace
 

@@ -48,12 +48,14 @@ struct TimeParts {
   Seconds bubble;      // idle by schedule
   Seconds optimizer;   // including clipping and its reductions
   Seconds launch;      // kernels the host cannot issue fast enough
+  Seconds straggler;   // waiting for the slowest GPU
   Seconds offload_exposed;
   Seconds input_exposed;  // reading the batch
   Seconds anchored;       // measured less predicted, carried over from another configuration
   Seconds total() const {
     return forward + backward + recompute + tp_exposed + cp_exposed + ep_exposed + pp_exposed +
-           dp_exposed + bubble + optimizer + launch + offload_exposed + input_exposed + anchored;
+           dp_exposed + bubble + optimizer + launch + straggler + offload_exposed + input_exposed +
+           anchored;
   }
 };
 

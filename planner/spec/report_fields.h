@@ -15,7 +15,7 @@ struct TimePart {
 };
 
 /// All parts, in the order of TimeParts; they add up to TimeParts::total().
-inline constexpr std::array<TimePart, 14> kTimeParts = {{
+inline constexpr std::array<TimePart, 15> kTimeParts = {{
     {"forward", "forward", &TimeParts::forward},
     {"backward", "backward", &TimeParts::backward},
     {"recompute", "recompute", &TimeParts::recompute},
@@ -27,6 +27,7 @@ inline constexpr std::array<TimePart, 14> kTimeParts = {{
     {"bubble", "pipeline bubble", &TimeParts::bubble},
     {"optimizer", "optimizer", &TimeParts::optimizer},
     {"launch", "kernel launches", &TimeParts::launch},
+    {"straggler", "waiting for the slowest GPU", &TimeParts::straggler},
     {"offload_exposed", "offload, exposed", &TimeParts::offload_exposed},
     {"input_exposed", "input, exposed", &TimeParts::input_exposed},
     {"anchored", "carried from the anchor", &TimeParts::anchored},

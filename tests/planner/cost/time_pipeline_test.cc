@@ -75,5 +75,32 @@ TEST(PipelineBubble, IsNothingWithoutAPipeline) {
   }
 }
 
+// Megatron-LM's schedule of the first stage: 2 (p-1) + (v-1) p forward chunks warm up, as many
+// backward ones flush, and 2 m v messages in all cross its boundary.
+TEST(PipelineMessages, AreWaitedForInWarmUpAndFlush) {
+  for (const int p : {2, 4, 8}) {
+    for (const int v : {2, 3, 6}) {
+      const std::int64_t m = 8 * p;
+      const PipelineMessages messages = pipeline_messages(p, v, m);
+      EXPECT_EQ(messages.alone, 2 * (2 * (p - 1) + (v - 1) * p));
+      EXPECT_EQ(messages.alone + messages.beside_chunk, 2.0 * static_cast<double>(m) * v);
+    }
+  }
+  // With as many micro-batches as stages all forward chunks come before the first backward one.
+  EXPECT_EQ(pipeline_messages(4, 2, 4).beside_chunk, 0);
+  EXPECT_EQ(pipeline_messages(4, 2, 4).alone, 2 * 4 * 2);
+}
+
+TEST(PipelineMessages, GrowWithTheChunksOfAStage) {
+  EXPECT_EQ(pipeline_messages(1, 1, 8).alone, 0);
+  EXPECT_EQ(pipeline_messages(4, 1, 8).alone, 2 * 8 + 2 * 3);
+  double before = 0;
+  for (const int v : {2, 4, 8, 16}) {
+    const PipelineMessages messages = pipeline_messages(8, v, 64);
+    EXPECT_GT(messages.alone, before);
+    before = messages.alone;
+  }
+}
+
 }  // namespace
 }  // namespace shardwise

@@ -119,6 +119,7 @@ TEST(JobFields, SurviveJson) {
   job.global_batch_size = 512;
   job.precision = DType::fp8;
   job.fp8_parameter_gather = true;
+  job.fp8_recipe = Fp8Recipe::rowwise;
   job.optimizer = Optimizer::sgd_momentum;
   job.main_dtype = DType::bf16;
   job.moment_dtype = DType::bf16;

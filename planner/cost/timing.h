@@ -1,0 +1,57 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/gpu_spec.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// What the closed form of time knows of machines and of software besides the curves of a GPU and
+/// of its links: the values of configs/engines/timing.json, each with its source there.
+struct TimingFacts {
+  double gpu_speed_deviation = 0;  // of one GPU's time, over the mean of its kind
+  double sms_within_node = 0;      // multiprocessors that a collective occupies
+  double sms_across_nodes = 0;
+  std::vector<std::string> persistent_architectures;  // whose GEMMs fill the GPU in one wave
+  double persistent_slowdown = 1;                     // of such a GEMM beside a collective
+
+  struct Issue {
+    std::string modules;  // "torch", "megatron", "compiled", "planned"
+    Seconds x86;          // host time a kernel
+    Seconds grace;
+    bool assumed = false;  // no measurement of just this
+    std::string source;
+  };
+  std::vector<Issue> issue;
+  std::vector<std::string> megatron_engines;  // whose modules are Megatron's, over any kernels
+  std::vector<std::string> grace_gpus;        // how the names of GPUs with such a host begin
+
+  double second_flash_on_hopper = 1;  // FlashAttention-2 over the kernels of the curve
+  double first_flash_forward = 1;     // the first FlashAttention over the second
+  double first_flash_backward = 1;
+  double deterministic_backward = 1;  // attention gradients in one order over any order
+  double host_adam_elements_per_s = 0;
+  std::string gpu_speed_source;
+  std::string deterministic_source;
+};
+const TimingFacts& timing_facts();
+
+/// Who wrote the code that issues kernels decides how long the host takes for one.
+const TimingFacts::Issue& issue_facts(const EngineProfile& engine, Kernels kernels);
+/// Host time to issue one kernel on this GPU's host.
+Seconds issue_time(const TimingFacts::Issue& facts, const GpuSpec& gpu);
+
+/// The longest of `gpus` times over their mean, less one, when each varies as timing_facts() says:
+/// deviation x the expected maximum of as many normal numbers.
+double slowest_gpu_excess(std::int64_t gpus);
+
+/// Expected maximum of `count` independent standard normal numbers, 0 for one.
+/// Source: Blom, Statistical Estimates and Transformed Beta-Variables (1958): the quantile of
+/// (n - 0.375) / (n + 0.25); 5 % too large for two numbers, within 1 % from eight on.
+double expected_maximum_of_normals(std::int64_t count);
+
+}  // namespace shardwise
