@@ -1,0 +1,96 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/spec/layout.h"
+#include "planner/spec/mesh.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise::sim {
+
+// A step program made ready for the engines: flat arrays, no strings, nothing to look up. All times
+// are plain seconds.
+
+/// What an engine needs to know of one OpCost.
+struct CostPrice {
+  double seconds = 0;   // alone on the rank
+  double launches = 0;  // kernels the host issues for it
+  double tax = 0;       // share of a rank's compute that it takes away while it runs
+  /// Share of one rank's links of each tier that it keeps busy while it runs alone.
+  std::array<double, kMaxTiers> link_share{};
+};
+/// By stage, then by index into StageProgram::costs.
+using Prices = std::vector<std::vector<CostPrice>>;
+
+/// How the host feeds the device.
+struct LaunchRules {
+  double issue = 0;  // host time to issue one kernel; 0 = the host is never late
+  /// CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue, so that operations start in issue order
+  /// whatever their streams. docs/simulator.md, "Launch".
+  bool in_issue_order = false;
+};
+
+struct WorkOp {
+  double duration = 0;      // alone
+  std::uint32_t index = 0;  // of StageProgram::operations
+  IndexRange waits;         // of StageProgram::indices
+  std::int32_t slot = -1;   // of Workload::slots; -1: meets nobody
+};
+
+/// The program of one pipeline stage.
+struct WorkProgram {
+  const StageProgram* program = nullptr;
+  std::span<const CostPrice> prices;  // by cost
+  std::vector<WorkOp> operations;     // stream by stream, each in program order
+  std::array<std::uint32_t, kStreams + 1> stream_begin{};
+  std::vector<double> issued;       // first kernel of operation i is with the device; empty: always
+  std::vector<double> issued_last;  // and its last
+};
+
+/// A place of the program where ranks wait for one another: the two ends of a message, or a
+/// collective whose ranks are all simulated.
+struct Slot {
+  std::uint32_t first_meeting = 0;  // the meeting of group g is first_meeting + g
+  std::int32_t participants = 0;
+  std::int32_t group = 0;  // of Actor::groups
+};
+
+/// One simulated rank.
+struct Actor {
+  std::uint32_t program = 0;  // of Workload::programs
+  std::size_t base = 0;       // its operation i is number base + i of a timeline
+  std::uint32_t groups = 0;   // of Workload::groups: its group for each entry of group_kinds
+  std::int64_t rank = 0;      // the lowest rank it stands for
+};
+
+/// Ready to run. Refers to the StepProgram and the Prices it was made from.
+struct Workload {
+  std::vector<WorkProgram> programs;
+  std::vector<Slot> slots;
+  std::vector<Actor> actors;
+  std::vector<std::uint32_t> groups;  // actor by actor
+  std::size_t meetings = 0;
+  std::size_t operations = 0;  // of all actors
+  LaunchRules launch;
+
+  const StageProgram& program_of(const Actor& actor) const {
+    return *programs[actor.program].program;
+  }
+};
+
+/// One representative rank for each pipeline stage; only messages and collectives over several
+/// stages are meetings, the other ranks of a collective arrive as the representative does.
+/// \pre prices has the program's stages and costs; an operation waits for earlier ones only
+Workload representatives(const StepProgram& program, const Prices& prices,
+                         const LaunchRules& launch = {});
+
+/// Every rank of `layout`; every collective is a meeting of the ranks of its group.
+/// \pre as above, and program.stages.size() == layout.pp
+Workload all_ranks(const StepProgram& program, const Prices& prices, const Layout& layout,
+                   const LaunchRules& launch = {});
+
+}  // namespace shardwise::sim
