@@ -21,6 +21,14 @@ const CollectiveWork* collective_of(const StageProgram& stage, const ProgramOp& 
 /// Groups that have ranks on several stages.
 bool crosses_stages(GroupKind kind) { return kind == GroupKind::pp || kind == GroupKind::world; }
 
+/// Stages meet in the order of each such sequence: of all ranks of a pipeline, of its two ends, of
+/// the world.
+constexpr std::size_t kCrossingKinds = 3;
+std::size_t crossing_kind(const CollectiveWork& work) {
+  if (work.group == GroupKind::world) return 2;
+  return work.ends ? 1 : 0;
+}
+
 /// Sorts a stage's operations by stream, keeping program order within each.
 WorkProgram sorted(const StageProgram& stage, std::span<const CostPrice> prices,
                    const LaunchRules& launch) {
@@ -73,9 +81,10 @@ class Slots {
     work_.slots[static_cast<std::size_t>(slot)].participants += 1;
     return slot;
   }
-  /// The `nth` collective over groups of `kind`, which crosses stages.
-  std::int32_t across(GroupKind kind, std::size_t nth, std::int32_t group, std::int32_t ranks) {
-    std::vector<std::int32_t>& found = kind == GroupKind::pp ? over_pipeline_ : over_world_;
+  /// The `nth` collective of its stage that crosses stages as `work` does.
+  std::int32_t across(const CollectiveWork& work, std::size_t nth, std::int32_t group,
+                      std::int32_t ranks) {
+    std::vector<std::int32_t>& found = crossing_[crossing_kind(work)];
     if (nth == found.size()) found.push_back(add(group));
     work_.slots[static_cast<std::size_t>(found[nth])].participants += ranks;
     return found[nth];
@@ -94,8 +103,7 @@ class Slots {
 
   Workload& work_;
   std::vector<std::int32_t> messages_;
-  std::vector<std::int32_t> over_pipeline_;
-  std::vector<std::int32_t> over_world_;
+  std::array<std::vector<std::int32_t>, kCrossingKinds> crossing_;
 };
 
 /// How many groups there are for each entry of Actor::groups, so that meetings can be numbered.
@@ -140,7 +148,7 @@ Workload representatives(const StepProgram& program, const Prices& prices,
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
     WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
-    std::array<std::size_t, 2> crossing{};
+    std::array<std::size_t, kCrossingKinds> crossing{};
     std::vector<std::int32_t> slot_of(stage.operations.size(), -1);
     for (std::size_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
@@ -148,8 +156,7 @@ Workload representatives(const StepProgram& program, const Prices& prices,
       if (op.message >= 0) {
         slot_of[i] = slots.message(op.message, 0);
       } else if (collective != nullptr && crosses_stages(collective->group)) {
-        std::size_t& nth = crossing[collective->group == GroupKind::pp ? 0 : 1];
-        slot_of[i] = slots.across(collective->group, nth++, 0, 1);
+        slot_of[i] = slots.across(*collective, crossing[crossing_kind(*collective)]++, 0, 1);
       }
     }
     for (WorkOp& op : made.operations) op.slot = slot_of[op.index];
@@ -180,7 +187,7 @@ Workload all_ranks(const StepProgram& program, const Prices& prices, const Layou
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
     WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
-    std::array<std::size_t, 2> crossing{};
+    std::array<std::size_t, kCrossingKinds> crossing{};
     std::vector<std::int32_t> slot_of(stage.operations.size(), -1);
     for (std::size_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
@@ -188,10 +195,10 @@ Workload all_ranks(const StepProgram& program, const Prices& prices, const Layou
       if (op.message >= 0) {
         slot_of[i] = slots.message(op.message, 0);
       } else if (collective != nullptr && crosses_stages(collective->group)) {
-        const bool pipeline = collective->group == GroupKind::pp;
-        std::size_t& nth = crossing[pipeline ? 0 : 1];
         const auto group = static_cast<std::int32_t>(index_of(collective->group));
-        slot_of[i] = slots.across(collective->group, nth++, group, pipeline ? 1 : ranks_per_stage);
+        const std::int32_t ranks = collective->group == GroupKind::pp ? 1 : ranks_per_stage;
+        std::size_t& nth = crossing[crossing_kind(*collective)];
+        slot_of[i] = slots.across(*collective, nth++, group, ranks);
       } else if (collective != nullptr) {
         const std::size_t group = index_of(collective->group);
         if (groups[group].ranks > 1) {

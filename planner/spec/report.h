@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "planner/spec/dtype.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/ledger.h"
+#include "planner/spec/step_timeline.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -127,6 +129,7 @@ struct StepReport {
   std::vector<Assumption> assumptions;
   std::vector<Explanation> explanations;  // filled when asked for
   std::vector<GemmUse> gemms;             // filled when asked for
+  std::optional<StepTimeline> timeline;   // of a simulated or measured step
 };
 
 }  // namespace shardwise

@@ -1,11 +1,13 @@
 #include "planner/spec/report_json.h"
 
 #include <string>
+#include <utility>
 
 #include "planner/spec/fields.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_fields.h"
+#include "planner/spec/step_program.h"
 
 namespace shardwise {
 namespace {
@@ -173,6 +175,71 @@ void list_reasons(Io& io, R& report) {
   });
 }
 
+template <class Io, class S>
+void list_stage_timeline(Io& io, S& stage) {
+  io.integer("stage", stage.stage, 0, kMaxRanks);
+  seconds(io, "computing_s", stage.computing);
+  seconds(io, "idle_s", stage.idle);
+  io.objects("streams", stage.streams, kStreams, [](auto& inner, auto& stream) {
+    inner.text("stream", stream.stream);
+    inner.integer("operations", stream.operations, 0, kMostBytes);
+    seconds(inner, "busy_s", stream.busy);
+    seconds(inner, "exposed_s", stream.exposed);
+  });
+  io.objects("links", stage.links, kMaxTiers, [](auto& inner, auto& link) {
+    inner.text("tier", link.tier);
+    bytes(inner, "sent_bytes", link.sent);
+    seconds(inner, "busy_s", link.busy);
+  });
+  io.objects("memory", stage.memory, 100'000, [](auto& inner, auto& sample) {
+    seconds(inner, "at_s", sample.at);
+    bytes(inner, "allocated_bytes", sample.allocated);
+    bytes(inner, "reserved_bytes", sample.reserved);
+  });
+  seconds(io, "peak_at_s", stage.peak_at);
+  io.objects("at_peak", stage.at_peak, 10'000, [](auto& inner, auto& live) {
+    inner.choice("category", live.category);
+    inner.integer("layer", live.layer, -1, kMostBytes);
+    inner.integer("count", live.count, 0, kMostBytes);
+    bytes(inner, "bytes", live.bytes);
+  });
+}
+
+template <class Io, class T>
+void list_timeline(Io& io, T& timeline) {
+  seconds(io, "critical_path_s", timeline.critical_path);
+  io.number("overlap", timeline.overlap, 0, 1);
+  io.object("noise", timeline.noise, [](auto& inner, auto& noise) {
+    inner.integer("trials", noise.trials, 0, kMostBytes);
+    inner.integer("seed", noise.seed, 0, kMostBytes);
+    seconds(inner, "p50_s", noise.p50);
+    seconds(inner, "p95_s", noise.p95);
+    inner.number("goodput", noise.goodput, 0, 1);
+  });
+  io.objects("stages", timeline.stages, kMaxRanks,
+             [](auto& inner, auto& stage) { list_stage_timeline(inner, stage); });
+  io.objects("operations", timeline.operations, 100'000, [](auto& inner, auto& op) {
+    inner.text("name", op.name);
+    inner.integer("stage", op.stage, 0, kMaxRanks);
+    inner.text("stream", op.stream);
+    inner.integer("count", op.count, 0, kMostBytes);
+    seconds(inner, "time_s", op.time);
+    seconds(inner, "exposed_s", op.exposed);
+  });
+}
+
+/// Absent from a report that no clock made.
+template <class Io, class R>
+void list_optional_timeline(Io& io, R& report) {
+  if constexpr (Io::kReads) {
+    StepTimeline timeline;
+    io.object("timeline", timeline, [](auto& inner, auto& t) { list_timeline(inner, t); });
+    if (!timeline.stages.empty()) report.timeline = std::move(timeline);
+  } else if (report.timeline) {
+    io.object("timeline", *report.timeline, [](auto& inner, auto& t) { list_timeline(inner, t); });
+  }
+}
+
 template <class Io, class R>
 void list_report(Io& io, R& report) {
   io.require({"origin", "model", "layout", "step_time_s"});
@@ -189,6 +256,7 @@ void list_report(Io& io, R& report) {
   list_rates(io, report);
   list_memory(io, report);
   list_reasons(io, report);
+  list_optional_timeline(io, report);
 }
 
 }  // namespace

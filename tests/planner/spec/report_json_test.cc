@@ -52,6 +52,22 @@ StepReport full_report() {
   r.assumptions = {{"curve", "text", "source"}};
   r.explanations = {{"time.bubble", "(p-1)/m", "3/8", "docs/time.md"}};
   r.gemms = {{"block", "self_attn.q_proj", "forward", DType::fp8, 8, 1, 2, 3, Seconds(1e-5), true}};
+  StageTimeline one;
+  one.stage = 1;
+  one.computing = Seconds(0.5);
+  one.idle = Seconds(0.25);
+  one.streams = {{"all_gather", 3, Seconds(0.4), Seconds(0.1)}};
+  one.links = {{"nvlink", 5_GB, Seconds(0.01)}};
+  one.memory = {{Seconds(0.1), 3_GiB, 4_GiB}};
+  one.peak_at = Seconds(0.1);
+  one.at_peak = {{MemoryCategory::activations, 7, 2, 1_GiB}};
+  StepTimeline timeline;
+  timeline.critical_path = Seconds(0.7);
+  timeline.overlap = 0.75;
+  timeline.stages = {one};
+  timeline.operations = {{"fwd.layer0", 1, "compute", 4, Seconds(0.2), Seconds(0.1)}};
+  timeline.noise = {100, 42, Seconds(1), Seconds(2), 0.9};
+  r.timeline = timeline;
   return r;
 }
 
