@@ -109,7 +109,6 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
   for (const ClusterSpec& kind : clusters) {
     std::optional<SizingOffer> fastest;
     int in_time = 0;
-    bool any_fits = false;
     bool any_tried = false;
     for (const std::int64_t count : gpu_counts(kind, std::min(goal.most_gpus, kMostGpus))) {
       if (in_time >= 2) break;
@@ -120,7 +119,6 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
       if (progress) progress(cluster.name, count);
       const std::optional<StepReport> report = best(cluster);
       if (!report) continue;
-      any_fits = true;
       SizingOffer offer = price_offer(cluster, *report, goal);
       if (!fastest || offer.wall < fastest->wall) fastest = offer;
       if (!offer.in_time) continue;
@@ -131,7 +129,7 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
       sizing.refusals.push_back(
           {kind.name, fmt::format("too late even at peak speed on {} GPUs",
                                   format_count(std::min(goal.most_gpus, kMostGpus)))});
-    } else if (!any_fits) {
+    } else if (!fastest) {
       sizing.refusals.push_back({kind.name, "no layout fits its memory"});
     } else if (in_time == 0) {
       sizing.refusals.push_back(

@@ -63,7 +63,8 @@ Result<WhyNot> why_not(const SearchRequest& request, const Candidate& winner,
                                   with_values(winner.layout, request.cluster->gpus, values));
   } else if (found->best.empty()) {
     answer.answer = WhyNot::Answer::does_not_fit;
-    answer.other = report(*found->smallest);
+    const std::optional<Candidate>& smallest = found->smallest;
+    if (smallest) answer.other = report(*smallest);
   } else {
     const Candidate& best = found->best.front();
     const bool same = best.engine == winner.engine && best.layout == winner.layout;

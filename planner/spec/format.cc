@@ -23,10 +23,10 @@ std::string three_digits(double value) {
 
 /// `value` in the largest of `units` (each `step` times the one before) that leaves it at least 1.
 /// Goes to the next unit already where rounding would print `step` itself.
-template <std::size_t N>
-std::string scaled(double value, double step, const std::array<std::string_view, N>& units) {
+template <std::size_t kCount>
+std::string scaled(double value, double step, const std::array<std::string_view, kCount>& units) {
   std::size_t unit = 0;
-  while (unit + 1 < N && std::abs(value) >= step - 0.5) {
+  while (unit + 1 < kCount && std::abs(value) >= step - 0.5) {
     value /= step;
     ++unit;
   }
@@ -36,9 +36,9 @@ std::string scaled(double value, double step, const std::array<std::string_view,
 }  // namespace
 
 std::string format_bytes(Bytes bytes) {
-  constexpr std::array<std::string_view, 6> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
   if (std::llabs(bytes.value()) < 1024) return fmt::format("{} B", bytes.value());
-  return scaled(static_cast<double>(bytes.value()), 1024.0, units);
+  return scaled(static_cast<double>(bytes.value()), 1024.0, kUnits);
 }
 
 std::string format_gib(Bytes bytes) {
@@ -63,19 +63,19 @@ std::string format_bandwidth(BytesPerSecond rate) {
 }
 
 std::string format_flops_rate(FlopsPerSecond rate) {
-  constexpr std::array<std::string_view, 5> units = {"MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s",
-                                                     "EFLOP/s"};
+  constexpr std::array<std::string_view, 5> kUnits = {"MFLOP/s", "GFLOP/s", "TFLOP/s", "PFLOP/s",
+                                                      "EFLOP/s"};
   // A GPU is always compared in TFLOP/s.
   if (rate.value() >= 1e11 && rate.value() < 1e16) {
     return three_digits(rate.value() / 1e12) + " TFLOP/s";
   }
-  return scaled(rate.value() / 1e6, 1000.0, units);
+  return scaled(rate.value() / 1e6, 1000.0, kUnits);
 }
 
 std::string format_flops(Flops work) {
-  constexpr std::array<std::string_view, 7> units = {"MFLOP", "GFLOP", "TFLOP", "PFLOP",
-                                                     "EFLOP", "ZFLOP", "YFLOP"};
-  return scaled(work.value() / 1e6, 1000.0, units);
+  constexpr std::array<std::string_view, 7> kUnits = {"MFLOP", "GFLOP", "TFLOP", "PFLOP",
+                                                      "EFLOP", "ZFLOP", "YFLOP"};
+  return scaled(work.value() / 1e6, 1000.0, kUnits);
 }
 
 std::string format_count(std::int64_t count) {
@@ -90,9 +90,9 @@ std::string format_count(std::int64_t count) {
 }
 
 std::string format_scaled(double count) {
-  constexpr std::array<std::string_view, 3> units = {"M", "B", "T"};
+  constexpr std::array<std::string_view, 3> kUnits = {"M", "B", "T"};
   if (std::abs(count) < 999'500) return format_count(std::llround(count));
-  return scaled(count / 1e6, 1000.0, units);
+  return scaled(count / 1e6, 1000.0, kUnits);
 }
 
 std::string format_percent(double share) { return fmt::format("{:.1f} %", share * 100); }

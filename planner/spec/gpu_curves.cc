@@ -18,7 +18,7 @@ constexpr std::size_t kMostDTypes = kAllDTypes.size();
 
 template <class Io, class T>
 void list_microseconds(Io& io, std::string_view key, T& time) {
-  double number = in_units(time.value(), 1e-6);
+  double number = in_units(time.value(), 1e-6);  // NOLINT(misc-const-correctness): a reader sets it
   io.number(key, number, 0, kMostMicroseconds);
   if constexpr (Io::kReads) time = Seconds(number * 1e-6);
 }

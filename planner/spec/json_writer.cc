@@ -12,7 +12,7 @@ void JsonWriter::next_line() {
   if (depth_ == 0) return;
   if (!first_) text_ += ',';
   text_ += '\n';
-  text_.append(static_cast<std::size_t>(2 * depth_), ' ');
+  text_.append(2 * static_cast<std::size_t>(depth_), ' ');
   first_ = false;
 }
 
@@ -33,7 +33,7 @@ void JsonWriter::close(char bracket) {
   --depth_;
   if (!first_) {
     text_ += '\n';
-    text_.append(static_cast<std::size_t>(2 * depth_), ' ');
+    text_.append(2 * static_cast<std::size_t>(depth_), ' ');
   }
   text_ += bracket;
   first_ = false;
