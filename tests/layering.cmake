@@ -20,7 +20,7 @@ set(planner_score_may spec model cost engines lowering search score)
 # The planner and the simulator are pure: no clock, no console, no files besides the reader, and
 # besides the last words of a failed check. Naming a file by its path is no I/O.
 set(impure "^#include <(chrono|ctime|iostream|fstream|cstdio|unistd\\.h|sys/.*)>")
-set(may_be_impure planner/spec/reader planner/spec/check simulator/trace_writer)
+set(may_be_impure planner/spec/reader planner/spec/check simulator/trace_file)
 
 # Headers stay light: these are for sources.
 set(heavy "^#include [<\"](nlohmann/|CLI/|Eigen/|Eigen>)")

@@ -1,0 +1,160 @@
+#include "simulator/shared_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/simulator/hand_made.h"
+
+namespace shardwise::sim {
+namespace {
+
+Timeline run(const HandMade& made, const LaunchRules& launch = {}) {
+  return run_shared(representatives(made.program, made.prices, launch));
+}
+
+/// A transfer that keeps `share` of the rank's links of tier 0 busy.
+std::uint32_t transfer(HandMade& made, Stream stream, double seconds, double share) {
+  const std::uint32_t op = made.add(0, stream, seconds);
+  made.price(0, op).link_share[0] = share;
+  return op;
+}
+
+TEST(SharedLinks, HalveTheSpeedOfTwoTransfersThatEachFillThem) {
+  HandMade made;
+  transfer(made, Stream::all_gather, 2, 1);
+  transfer(made, Stream::reduce_scatter, 4, 1);
+  // Both at half speed until the first has moved its 2 s in 4 s; the other then has 2 s left.
+  EXPECT_EQ(run(made).end, (std::vector<double>{4, 6}));
+}
+
+TEST(SharedLinks, CarryTwoTransfersAtFullSpeedWhenTheirSumFits) {
+  HandMade made;
+  transfer(made, Stream::all_gather, 2, 0.5);
+  transfer(made, Stream::reduce_scatter, 4, 0.5);
+  EXPECT_EQ(run(made).end, (std::vector<double>{2, 4}));
+}
+
+TEST(SharedLinks, CarryWhatIsSentBesideWhatIsReceived) {
+  HandMade made;
+  transfer(made, Stream::send, 2, 1);
+  transfer(made, Stream::receive, 2, 1);
+  EXPECT_EQ(run(made).end, (std::vector<double>{2, 2}));
+}
+
+TEST(SharedLinks, AreThoseOfATier) {
+  HandMade made;
+  transfer(made, Stream::all_gather, 2, 1);
+  const auto other = made.add(0, Stream::reduce_scatter, 2);
+  made.price(0, other).link_share[1] = 1;
+  EXPECT_EQ(run(made).end, (std::vector<double>{2, 2}));
+}
+
+TEST(SharedMultiprocessors, SlowComputeWhileBytesMove) {
+  HandMade made;
+  made.add(0, Stream::compute, 4);
+  const auto gather = made.add(0, Stream::all_gather, 2);
+  made.price(0, gather).tax = 0.25;
+  // 2 s at three quarters of the speed leave 2.5 s of work.
+  EXPECT_EQ(run(made).end, (std::vector<double>{4.5, 2}));
+}
+
+TEST(SharedMultiprocessors, LeaveComputeAtLeastHalf) {
+  HandMade made;
+  made.add(0, Stream::compute, 1);
+  for (const Stream stream : {Stream::all_gather, Stream::reduce_scatter}) {
+    made.price(0, made.add(0, stream, 9)).tax = 0.4;
+  }
+  EXPECT_EQ(run(made).end[0], 2);
+}
+
+TEST(SharedMultiprocessors, AreFreeWhileAMessageWaitsForItsOtherEnd) {
+  HandMade made(2);
+  made.add(0, Stream::compute, 4);
+  const auto receive = made.add(0, Stream::receive, 1);
+  const auto kernel = made.add(1, Stream::compute, 6);
+  const auto send = made.add(1, Stream::send, 1, {kernel});
+  made.op(0, receive).message = made.op(1, send).message = 0;
+  made.price(0, receive).tax = 0.5;
+  EXPECT_EQ(run(made).end, (std::vector<double>{4, 7, 6, 7}));
+}
+
+class SharedRandomProgram : public testing::TestWithParam<std::uint32_t> {};
+
+HandMade random_program(std::uint32_t seed, bool shares) {
+  std::mt19937 engine(seed);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  HandMade made;
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    std::vector<std::uint32_t> waits;
+    while (i > 0 && random() % 2 == 0) waits.push_back(random() % i);
+    const auto stream = static_cast<Stream>(random() % kStreams);
+    const auto op = made.add(0, stream, 1 + random() % 9, waits);
+    if (!shares || stream == Stream::compute || stream == Stream::copy) continue;
+    made.price(0, op).tax = 0.1;
+    for (double& share : made.price(0, op).link_share) share = random() % 5 / 4.0;
+  }
+  return made;
+}
+
+TEST_P(SharedRandomProgram, IsToTheBitAsAloneWhenNothingIsShared) {
+  const HandMade made = random_program(GetParam(), false);
+  for (const LaunchRules& launch :
+       {LaunchRules{}, LaunchRules{0.75, false}, LaunchRules{0.5, true}}) {
+    const Workload work = representatives(made.program, made.prices, launch);
+    const Timeline alone = run_alone(work);
+    const Timeline shared = run_shared(work);
+    EXPECT_EQ(alone.start, shared.start);
+    EXPECT_EQ(alone.end, shared.end);
+  }
+}
+
+TEST_P(SharedRandomProgram, RunsNothingFasterThanAlone) {
+  const HandMade made = random_program(GetParam(), true);
+  const Workload work = representatives(made.program, made.prices);
+  const Timeline shared = run_shared(work);
+  for (std::size_t i = 0; i < shared.end.size(); ++i) {
+    EXPECT_GE(shared.end[i] - shared.start[i], made.prices[0][i].seconds * (1 - 1e-12));
+  }
+  EXPECT_GE(shared.length(), run_alone(work).length() * (1 - 1e-12));
+}
+
+TEST_P(SharedRandomProgram, MovesNoMoreThanALinkCarries) {
+  const HandMade made = random_program(GetParam(), true);
+  const Timeline shared = run(made);
+  // All bytes of a tier, as time at its full rate, against the time it had.
+  for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
+    double sent = 0;
+    for (std::size_t i = 0; i < made.prices[0].size(); ++i) {
+      const Stream stream = made.program.stages[0].operations[i].stream;
+      if (stream == Stream::receive) continue;
+      sent += made.prices[0][i].seconds * made.prices[0][i].link_share[tier];
+    }
+    EXPECT_LE(sent, shared.length() * (1 + 1e-9));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SharedRandomProgram, testing::Range(0U, 20U));
+
+TEST(SharedAllRanks, AgreeExactlyWithTheRepresentative) {
+  HandMade made = fsdp(20);
+  for (CostPrice& price : made.prices[0]) price.tax = 0.1;
+  for (std::uint32_t i = 0; i < made.prices[0].size(); ++i) {
+    const Stream stream = made.op(0, i).stream;
+    if (stream != Stream::compute) made.prices[0][i].link_share = {0.9, 0.7, 0, 0};
+  }
+  Layout layout;
+  layout.dp_shard = 16;
+  const Timeline one = run(made);
+  const Workload work = all_ranks(made.program, made.prices, layout);
+  const Timeline all = run_shared(work);
+  EXPECT_GT(one.length(), run_alone(representatives(made.program, made.prices)).length());
+  for (const Actor& actor : work.actors) {
+    for (std::size_t i = 0; i < one.end.size(); ++i) {
+      ASSERT_EQ(all.end[actor.base + i], one.end[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::sim
