@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "planner/model/build.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -66,6 +69,37 @@ PositionEmbedding position_of(const RowModel& model, Notes& notes) {
   return learned ? PositionEmbedding::learned : PositionEmbedding::rope;
 }
 
+/// Biases of `config`, of products and of norms.
+void set_biases(TransformerConfig& config, bool products, bool norms) {
+  config.qkv_bias = products;
+  config.attention_output_bias = products;
+  config.mlp_bias = products && !config.gated_mlp;
+  config.norm_bias = norms && config.norm == NormKind::layernorm;
+}
+
+/// Where a source states the exact count of parameters, which biases there are follows from it,
+/// whatever else it says of them.
+void match_count(const RowModel& from, TransformerConfig& to, Notes& notes) {
+  if (!from.params_exact) return;
+  const auto stated = static_cast<std::int64_t>(*from.params_exact);
+  const auto counts = [&](const TransformerConfig& config) {
+    const Result<ModelSpec> model = make_model(config, from.name);
+    return model && model->parameter_count() == stated;
+  };
+  if (counts(to)) return;
+  for (const auto& [products, norms] : {std::pair(true, true), std::pair(true, false),
+                                        std::pair(false, true), std::pair(false, false)}) {
+    TransformerConfig variant = to;
+    set_biases(variant, products, norms);
+    if (!counts(variant)) continue;
+    to = variant;
+    notes.assume(fmt::format("products {} biases, norms {}: so it has the stated {} parameters",
+                             products ? "with" : "without", norms ? "with" : "without", stated));
+    return;
+  }
+  notes.assume(fmt::format("not the stated {} parameters, whichever biases there are", stated));
+}
+
 }  // namespace
 
 std::optional<TransformerConfig> transformer_of(const Row& row, Notes& notes) {
@@ -94,14 +128,11 @@ std::optional<TransformerConfig> transformer_of(const Row& row, Notes& notes) {
 
   to.norm = says(from.norm, "layer") ? NormKind::layernorm : NormKind::rmsnorm;
   const bool bias = from.bias.value_or(to.norm == NormKind::layernorm);
-  to.norm_bias = to.norm == NormKind::layernorm && !says(from.norm, "no bias");
   to.position_embedding = position_of(from, notes);
   feed_forward(from, to, notes);
   // Gated feed-forwards of published models have no biases, whatever their attention has
   // (InternLM, Qwen2).
-  to.qkv_bias = bias;
-  to.attention_output_bias = bias;
-  to.mlp_bias = bias && !to.gated_mlp;
+  set_biases(to, bias, !says(from.norm, "no bias"));
   to.parallel_residual = row.flag_on("parallel_block");
   vocabulary(row, to, notes);
   if (from.moe) experts(*from.moe, to);
@@ -111,6 +142,7 @@ std::optional<TransformerConfig> transformer_of(const Row& row, Notes& notes) {
   }
   to.num_mtp_layers = from.mtp_layers;
   if (!notes.refused.empty()) return std::nullopt;
+  match_count(from, to, notes);
   return to;
 }
 

@@ -60,6 +60,41 @@ TEST(TransformerOf, SaysWhatItAssumed) {
   EXPECT_THAT(notes.assumed, Contains(HasSubstr("vocabulary 50304")));
 }
 
+// mosaicml/llm-foundry's MPT-7b of 4,096 positions counts 6,667,247,616 parameters, which it only
+// has with biases in every product and norm.
+TEST(TransformerOf, FindsTheBiasesThatTheStatedCountHas) {
+  Row row = test::llama_row();
+  row.model.layers = 32;
+  row.model.hidden = 4096;
+  row.model.ffn = 16384;
+  row.model.heads = 32;
+  row.model.kv_heads = 32;
+  row.model.vocab = 50368;
+  row.model.tied_embeddings = true;
+  row.model.gated_mlp = false;
+  row.model.bias = false;
+  row.model.norm = "layernorm (no bias)";
+  row.model.pos_emb = "learned";
+  row.model.params_exact = 6'667'247'616;
+  Notes notes;
+  const std::optional<TransformerConfig> config = transformer_of(row, notes);
+  ASSERT_TRUE(config);
+  EXPECT_TRUE(config->qkv_bias && config->attention_output_bias && config->mlp_bias);
+  EXPECT_TRUE(config->norm_bias);
+  ASSERT_EQ(notes.assumed.size(), 1U);
+  EXPECT_THAT(notes.assumed.front(), testing::HasSubstr("6667247616"));
+}
+
+TEST(TransformerOf, SaysWhenNoBiasesGiveTheStatedCount) {
+  Row row = test::llama_row();
+  row.model.params_exact = 7;
+  Notes notes;
+  const std::optional<TransformerConfig> config = transformer_of(row, notes);
+  ASSERT_TRUE(config);
+  EXPECT_FALSE(config->qkv_bias);
+  ASSERT_EQ(notes.assumed.size(), 1U);
+}
+
 TEST(TransformerOf, ReadsExpertsWithTheirDenseLayers) {
   Row row = llama_row();
   row.model.arch = "moe";
