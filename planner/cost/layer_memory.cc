@@ -29,24 +29,8 @@ LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
                               const EngineProfile& engine, const Layout& layout) {
   LayerParameters result;
   for (const ParameterSpec& p : layer.parameters) {
-    std::vector<std::int64_t> shape = p.shape.empty() ? std::vector<std::int64_t>{1} : p.shape;
-    const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp;
-    if (p.tp_dim >= 0) {
-      auto& extent = shape[static_cast<std::size_t>(p.tp_dim)];
-      if (p.tp == TpSplit::vocab) {
-        extent = padded_vocabulary(extent, engine.vocabulary_multiple, ways);
-      }
-      extent = ceil_div(extent, ways);
-    }
-    std::int64_t count = p.count;
-    if (p.routed_expert && p.count > 1) {
-      count = ceil_div(p.count, layout.ep);
-    } else if (p.routed_expert) {
-      shape.front() = ceil_div(shape.front(), layout.ep);  // all experts in one tensor
-    }
-    const std::int64_t rest =
-        std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
-    const std::int64_t elements = shape.front() * rest * count;
+    const LocalTensor tensor = local_tensor(p, engine, layout);
+    const std::int64_t elements = tensor.elements();
     if (!p.trainable || job.frozen_base) {
       result.frozen += elements;
       continue;
@@ -54,9 +38,9 @@ LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
     (p.routed_expert ? result.routed : result.dense) += elements;
     if (p.tp == TpSplit::vocab) result.vocabulary += elements;
     if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
-    result.tensors += count;
-    result.chunk_lcm = std::lcm(result.chunk_lcm, rest);
-    add_group(result, {shape.front(), rest, count, p.routed_expert});
+    result.tensors += tensor.count;
+    result.chunk_lcm = std::lcm(result.chunk_lcm, tensor.row_elements);
+    add_group(result, {tensor.rows, tensor.row_elements, tensor.count, p.routed_expert});
   }
   return result;
 }
@@ -164,6 +148,30 @@ void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& oper
 }
 
 }  // namespace
+
+LocalTensor local_tensor(const ParameterSpec& p, const EngineProfile& engine,
+                         const Layout& layout) {
+  std::vector<std::int64_t> shape = p.shape.empty() ? std::vector<std::int64_t>{1} : p.shape;
+  const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp;
+  if (p.tp_dim >= 0) {
+    auto& extent = shape[static_cast<std::size_t>(p.tp_dim)];
+    if (p.tp == TpSplit::vocab) {
+      extent = padded_vocabulary(extent, engine.vocabulary_multiple, ways);
+    }
+    extent = ceil_div(extent, ways);
+  }
+  LocalTensor tensor;
+  tensor.count = p.count;
+  if (p.routed_expert && p.count > 1) {
+    tensor.count = ceil_div(p.count, layout.ep);
+  } else if (p.routed_expert) {
+    shape.front() = ceil_div(shape.front(), layout.ep);  // all experts in one tensor
+  }
+  tensor.rows = shape.front();
+  tensor.row_elements =
+      std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
+  return tensor;
+}
 
 LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout) {

@@ -21,6 +21,16 @@ struct TensorGroup {
 };
 inline constexpr int kMaxTensorGroups = 24;
 
+/// What one rank holds of a parameter after tp, ep and etp: `count` tensors [rows, row_elements].
+struct LocalTensor {
+  std::int64_t rows = 0;
+  std::int64_t row_elements = 1;
+  std::int64_t count = 1;
+  std::int64_t elements() const { return rows * row_elements * count; }
+};
+LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& engine,
+                         const Layout& layout);
+
 /// Elements of the parameters that one rank holds of one layer, after tp, ep and etp.
 struct LayerParameters {
   std::int64_t dense = 0;       // trained; data parallel over dp x cp

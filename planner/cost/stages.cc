@@ -28,7 +28,7 @@ std::vector<std::int64_t> spread(std::int64_t blocks, std::int64_t chunks) {
 
 /// Blocks of each model chunk, in the order of the model.
 std::vector<std::int64_t> chunk_sizes(std::int64_t blocks, const Layout& layout) {
-  const std::int64_t chunks_each = is_v_shaped(layout.schedule) ? 2 : layout.vpp;
+  const std::int64_t chunks_each = chunks_of_stage(layout);
   const std::int64_t chunks = layout.pp * chunks_each;
   const bool fixed = layout.first_stage_layers > 0 || layout.last_stage_layers > 0;
   if (!fixed || layout.pp == 1) return spread(blocks, chunks);
@@ -65,6 +65,16 @@ std::int32_t StageLayers::layers_of(std::int32_t kind) const {
   return sum;
 }
 
+std::int32_t chunks_of_stage(const Layout& layout) {
+  return is_v_shaped(layout.schedule) ? 2 : layout.vpp;
+}
+
+std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk) {
+  const std::int32_t stage = chunk % layout.pp;
+  const bool returning = is_v_shaped(layout.schedule) && chunk >= layout.pp;
+  return returning ? layout.pp - 1 - stage : stage;
+}
+
 std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout) {
   std::int64_t blocks = 0;
   for (const int kind : model.layers) {
@@ -73,11 +83,8 @@ std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& lay
   const std::vector<std::int64_t> sizes = chunk_sizes(blocks, layout);
   const auto chunks = static_cast<std::int64_t>(sizes.size());
 
-  // Where the model's chunk c lives: stage and position on it.
   const auto stage_of = [&](std::int64_t c) {
-    const std::int64_t s = c % layout.pp;
-    const bool returning = is_v_shaped(layout.schedule) && c >= layout.pp;
-    return static_cast<std::size_t>(returning ? layout.pp - 1 - s : s);
+    return static_cast<std::size_t>(stage_of_chunk(layout, static_cast<std::int32_t>(c)));
   };
 
   std::vector<StageLayers> stages(static_cast<std::size_t>(layout.pp));

@@ -39,6 +39,11 @@ struct StageLayers {
 /// gets at least one block, or pp == vpp == 1
 std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout);
 
+/// Model chunks of one stage: vpp, or two under the V-shaped schedules.
+std::int32_t chunks_of_stage(const Layout& layout);
+/// The stage that holds the model's chunk `chunk`. \pre 0 <= chunk < pp x chunks_of_stage
+std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk);
+
 /// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
 /// is cut into on that stage: 1F1B min(m, pp - stage), interleaved 2 (pp - stage - 1) + (vpp - 1)
 /// pp

@@ -122,6 +122,7 @@ struct ProgramBuffer {
   std::int32_t layer = -1;
   std::int32_t microbatch = -1;
   bool resident = false;  // exists before the step and after it; no operation allocates it
+  bool outlives = false;  // an operation of the first step allocates it, none frees it: moments
 };
 
 /// A half-open range of one of the program's index lists.

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/spec/step_program.h"
+
+namespace shardwise {
+
+/// What is wrong with a program, one line each; empty when it can run:
+/// dependencies have no cycle over all stages, messages and streams included; every buffer is
+/// allocated by one operation and freed by one that is not issued before; every operation has a
+/// cost, and costs state one kind of work; each message is sent once and received once, by another
+/// stage, with equal bytes; stages that share a group issue its collectives in the same order, and
+/// two stages each other's messages (a mismatch is how real runs hang).
+std::vector<std::string> check_program(const StepProgram& program);
+
+}  // namespace shardwise

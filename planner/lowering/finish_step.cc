@@ -1,0 +1,181 @@
+#include "planner/lowering/finish_step.h"
+
+#include <cmath>
+#include <utility>
+
+namespace shardwise {
+namespace {
+
+constexpr std::int32_t kNorms = 0;
+constexpr std::int32_t kTiedEmbedding = 1;
+
+class StepEnd {
+ public:
+  StepEnd(const LoweringContext& context, std::int32_t stage, StageBuilder& builder)
+      : context_(context),
+        stage_(stage),
+        builder_(builder),
+        layers_(context.stages[static_cast<std::size_t>(stage)]),
+        parts_(stage_parts(context.plan->model, context.memories, layers_)) {}
+
+  void run(PassMemoryBuffers& memory, DataParallelSchedule& data_parallel) {
+    finalize();
+    norm();
+    lists_.clear();
+    memory.optimizer(lists_);
+    const std::vector<BufferId>& late = data_parallel.late_buffers();
+    lists_.frees.insert(lists_.frees.end(), late.begin(), late.end());
+    const OpId stepped = context_.layout().offload_optimizer ? step_on_host() : step();
+    data_parallel.after_step(stepped);
+  }
+
+ private:
+  /// What gradients are final after, so far.
+  std::vector<OpId> ready() const {
+    return {finalized_, builder_.last(Stream::compute), builder_.last(Stream::reduce_scatter),
+            builder_.last(Stream::outer_reduce)};
+  }
+
+  void sum(std::int32_t part, Stream stream, const CollectiveWork& work) {
+    ProgramOp op;
+    op.role = OpRole::finalize;
+    op.stream = stream;
+    op.part = part;
+    op.cost = builder_.collective_cost(work);
+    finalized_ = builder_.add(op, ready(), {}, {});
+  }
+
+  void finalize() {
+    const ModelSpec& model = context_.plan->model;
+    const Layout& layout = context_.layout();
+    const double each = context_.gradient_bytes();
+    CollectiveWork work;
+    work.kind = CollectiveKind::all_reduce;
+    work.dtype = context_.gradient_dtype();
+    if (layout.sequence_parallel && layout.tp > 1) {
+      std::int64_t replicated = 0;
+      for (const StageRun& run : layers_.runs) {
+        const LayerMemory& memory = context_.memories[static_cast<std::size_t>(run.kind)];
+        replicated += memory.parameters.replicated * run.layers;
+      }
+      work.group = GroupKind::tp;
+      work.bytes = std::llround(each * static_cast<double>(replicated));
+      if (work.bytes > 0) sum(kNorms, Stream::tensor_parallel, work);
+    }
+    bool tied = layers_.copies_embedding;
+    if (layers_.has_embedding) {
+      for (const StageLayers& other : context_.stages) tied = tied || other.copies_embedding;
+    }
+    if (!tied) return;
+    for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
+      if (model.kinds[kind].role != LayerRole::embedding) continue;
+      work.group = GroupKind::pp;
+      work.ends = true;
+      work.bytes =
+          std::llround(each * static_cast<double>(context_.memories[kind].parameters.vocabulary));
+      if (work.bytes > 0) sum(kTiedEmbedding, Stream::outer_reduce, work);
+      return;
+    }
+  }
+
+  /// One number, summed over all ranks. What this rank adds is part of the optimizer's work.
+  void norm() {
+    if (context_.layout().world() <= 1) return;
+    CollectiveWork work;
+    work.kind = CollectiveKind::all_reduce;
+    work.group = GroupKind::world;
+    work.dtype = DType::fp32;
+    work.bytes = 4;
+    ProgramOp op;
+    op.role = OpRole::gradient_norm;
+    op.stream = Stream::outer_reduce;
+    op.cost = builder_.collective_cost(work);
+    finalized_ = builder_.add(op, ready(), {}, {});
+  }
+
+  double held(Placement placement) const {
+    const ShardRanks ranks = shard_ranks(context_.layout(), placement);
+    return static_cast<double>(parts_.dense) / static_cast<double>(ranks.dense) +
+           static_cast<double>(parts_.routed) / static_cast<double>(ranks.routed);
+  }
+
+  static void add_traffic(OpCost& cost, double bytes, double launches) {
+    if (bytes <= 0) return;
+    KernelWork kernel;
+    kernel.bytes = bytes;
+    kernel.launches = launches;
+    cost.kernels.push_back(kernel);
+    cost.launches += launches;
+  }
+
+  /// The kernels of the step on the GPU, with so many bytes of an element of the optimizer's state.
+  OpCost kernels(double bytes_each, double launches) const {
+    OpCost cost;
+    cost.launches = 0;
+    if (context_.time_rules.clears_buffer) {
+      add_traffic(cost, context_.gradient_bytes() * held(context_.placement.gradients), 1);
+    }
+    add_traffic(cost, bytes_each * held(context_.placement.optimizer), launches);
+    return cost;
+  }
+
+  OpId add(OpRole role, Stream stream, OpCost cost, std::vector<OpId> waits, bool first,
+           bool last) {
+    ProgramOp op;
+    op.role = role;
+    op.stream = stream;
+    op.cost = builder_.cost(std::move(cost));
+    const std::vector<BufferId> none;
+    return builder_.add(op, waits, first ? lists_.allocates : none, last ? lists_.frees : none);
+  }
+
+  OpId step() {
+    const TimeRules& rules = context_.time_rules;
+    OpCost cost = kernels(rules.optimizer_bytes,
+                          rules.optimizer_kernels * static_cast<double>(parts_.tensors));
+    if (cost.kernels.empty()) return builder_.last(Stream::compute);
+    return add(OpRole::optimizer, Stream::compute, std::move(cost), ready(), true, true);
+  }
+
+  /// Gradients go to the host, which updates its states and sends weights back. The GPU clears its
+  /// buffer and takes the norm.
+  OpId step_on_host() {
+    const double elements = held(context_.placement.optimizer);
+    OpCost norm = kernels(4, 1);
+    if (norm.kernels.empty()) return builder_.last(Stream::compute);
+    const OpId normed =
+        add(OpRole::optimizer, Stream::compute, std::move(norm), ready(), true, false);
+    OpCost down;
+    down.host_bytes = std::llround(context_.gradient_bytes() * elements);
+    OpCost update;
+    update.host_elements = std::llround(elements);
+    OpCost up;
+    up.host_bytes = std::llround(context_.time_rules.weight_bytes * elements);
+    const OpId sent =
+        add(OpRole::offload, Stream::host_copy, std::move(down), {normed}, false, false);
+    ProgramOp op;
+    op.role = OpRole::optimizer;
+    op.stream = Stream::host_copy;
+    op.part = 1;
+    op.cost = builder_.cost(std::move(update));
+    const OpId updated = builder_.add(op, {sent});
+    return add(OpRole::reload, Stream::host_copy, std::move(up), {updated}, false, true);
+  }
+
+  const LoweringContext& context_;
+  std::int32_t stage_;
+  StageBuilder& builder_;
+  const StageLayers& layers_;
+  StageParts parts_;
+  OperationLists lists_;
+  OpId finalized_ = kNone;
+};
+
+}  // namespace
+
+void finish_step(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,
+                 PassMemoryBuffers& memory, DataParallelSchedule& data_parallel) {
+  StepEnd(context, stage, builder).run(memory, data_parallel);
+}
+
+}  // namespace shardwise

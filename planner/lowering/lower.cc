@@ -1,0 +1,22 @@
+#include "planner/lowering/lower.h"
+
+#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage_lowering.h"
+
+namespace shardwise {
+
+StepProgram lower(const Plan& plan, Granularity granularity, StepKind step) {
+  const LoweringContext context = lowering_context(plan, step == StepKind::first);
+  StepProgram program;
+  program.plan_digest = digest(plan);
+  program.granularity = granularity;
+  program.first_step = context.first_step;
+  program.num_microbatches = context.num_microbatches;
+  program.stages.reserve(context.stages.size());
+  for (std::int32_t stage = 0; stage < plan.layout.pp; ++stage) {
+    program.stages.push_back(lower_stage(context, stage));
+  }
+  return program;
+}
+
+}  // namespace shardwise

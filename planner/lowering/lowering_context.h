@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/cost/layer_memory.h"
+#include "planner/cost/layer_time.h"
+#include "planner/cost/memory.h"
+#include "planner/cost/stages.h"
+#include "planner/cost/state_bytes.h"
+#include "planner/cost/time_rules.h"
+#include "planner/spec/placement.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise {
+
+/// A layer that a stage runs.
+struct StageLayer {
+  std::int32_t layer = 0;  // index into ModelSpec::layers
+  std::int32_t kind = 0;   // index into ModelSpec::kinds
+  bool recomputed = false;
+  bool whole = false;         // full recompute of every n-th layer leaves this one alone
+  bool copies_table = false;  // holds the token table of another stage too: tied head, MTP
+};
+
+/// A chunk of the model on its stage.
+struct ModelChunk {
+  std::int32_t number = 0;         // position in the model, 0 … chunks - 1
+  std::vector<StageLayer> layers;  // in forward order
+};
+
+/// What all stages of a plan are lowered from. Holds pointers into the plan.
+struct LoweringContext {
+  const Plan* plan = nullptr;
+  bool first_step = false;
+  std::int64_t num_microbatches = 1;
+  std::int32_t chunks = 1;     // of the model: pp x chunks of a stage
+  std::int64_t hop_bytes = 0;  // the activation that a stage hands to the next
+  StatePlacement placement;
+  ShardRanks shards;  // ranks that share a state placed shard_inner
+  MemoryRules memory_rules;
+  TimeRules time_rules;
+  std::vector<LayerMemory> memories;  // by kind
+  std::vector<LayerTime> times;       // by kind
+  std::vector<StageLayers> stages;
+  std::vector<std::vector<ModelChunk>> stage_chunks;  // by stage, in order of the chunks
+
+  const Layout& layout() const { return plan->layout; }
+  const EngineProfile& engine() const { return plan->engine; }
+  const JobSpec& job() const { return plan->job; }
+  StageContext of_stage(std::int32_t stage) const {
+    return {&memory_rules, &plan->layout, stage, num_microbatches};
+  }
+  DType weight_dtype() const;    // of a weight on its way between ranks
+  DType gradient_dtype() const;  // of a gradient
+  double gradient_bytes() const;
+};
+
+/// \param plan  must outlive the result. \pre check_layout has no diagnostics
+LoweringContext lowering_context(const Plan& plan, bool first_step);
+
+}  // namespace shardwise

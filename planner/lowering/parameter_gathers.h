@@ -1,0 +1,68 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "planner/lowering/communicator_order.h"
+#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/unit_work.h"
+
+namespace shardwise {
+
+/// Gathers the parameters of units before they compute and lets go of them after, by the rule of
+/// the engine. docs/simulator.md, "Gathers", has the rules and their sources.
+class ParameterGathers {
+ public:
+  ParameterGathers(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,
+                   UnitTable& units, CommunicatorOrder& order);
+
+  void before(const LayerTurn& turn, OperationLists& lists);
+  void after(const LayerTurn& turn, OpId op);
+
+ private:
+  enum class Rule : std::uint8_t {
+    copied,           // into buffers of the gather, copied out of them (FSDP2)
+    limited,          // two units at most, gathered when needed, backward one ahead (FSDP1)
+    queued,           // ahead until so many elements are there (Megatron-FSDP, DeepSpeed)
+    double_buffered,  // the next unit into the buffer that the unit before left
+  };
+  /// A unit of the stage and what of it is whole now.
+  struct Held {
+    bool whole = false;
+    bool used = false;    // since it was gathered
+    bool copied = false;  // rule copied: out of the gather's output
+    bool outer = false;   // gathered over the outer axis in this step
+    std::array<OpId, 2> ready = {kNone, kNone};
+    BufferId output = kNone;     // of the gather
+    BufferId unsharded = kNone;  // what computes
+    std::int64_t number = -1;    // of the gathers that take turns with buffers
+  };
+
+  bool is_root(const StageLayer& layer) const;
+  bool kept_over_step(const StageLayer& layer) const;
+  bool kept_to_backward(const StageLayer& layer) const;
+  bool released_after(const LayerTurn& turn) const;
+  void issue(const LayerTurn& turn, std::size_t at);
+  OpId issue_outer(const LayerTurn& turn, std::size_t at, bool routed, std::int32_t cost);
+  OpId turn_of_buffer(Held& held);
+  void copy_out(const LayerTurn& turn, Held& held);
+  void prefetch(const LayerTurn& turn);
+  void make_double_buffers(std::int32_t stage);
+
+  const LoweringContext& context_;
+  StageBuilder& builder_;
+  UnitTable& units_;
+  CommunicatorOrder& order_;
+  Rule rule_ = Rule::copied;
+  std::vector<Held> held_;   // by slot
+  std::int64_t ahead_ = 0;   // elements gathered and not yet used
+  std::vector<OpId> users_;  // by number: the operation that let go
+  OpId gate_ = kNone;        // rule copied: gathers issued now wait for this copy
+  OpId last_copy_ = kNone;   // and the copy whose output forward keeps
+  BufferId last_output_ = kNone;
+  std::vector<BufferId> double_buffers_;
+  bool double_buffers_made_ = false;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,153 @@
+#include "planner/lowering/pass_memory.h"
+
+#include <algorithm>
+
+#include "planner/cost/stage_moments.h"
+#include "planner/cost/stage_residents.h"
+
+namespace shardwise {
+namespace {
+
+using enum MemoryCategory;
+
+}  // namespace
+
+PassMemoryBuffers::PassMemoryBuffers(const LoweringContext& context, std::int32_t stage,
+                                     StageBuilder& builder)
+    : context_(context),
+      stage_(stage),
+      builder_(builder),
+      parts_(stage_parts(context.plan->model, context.memories,
+                         context.stages[static_cast<std::size_t>(stage)])) {
+  for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+    layers_ += chunk.layers.size();
+  }
+  saved_.assign(layers_ * static_cast<std::size_t>(context.num_microbatches), kNone);
+}
+
+void PassMemoryBuffers::residents() {
+  const StageContext of_stage = context_.of_stage(stage_);
+  const StageStates states = stage_states(parts_, of_stage);
+  const StageResidents r = stage_residents(parts_, of_stage);
+  builder_.resident(weights, states.weights.bytes() + states.frozen_weights.bytes());
+  builder_.resident(main_weights, states.main_weights.bytes());
+  builder_.resident(gradients, states.gradients.bytes());
+  builder_.resident(library_workspace, r.workspace());
+  builder_.resident(gradient_staging, r.placeholders.bytes());
+  builder_.resident(communicator, r.communicators.bytes());
+  builder_.resident(runtime_context, context_.memory_rules.runtime.context);
+  // The first step makes the moments of an engine that makes them late.
+  if (!context_.first_step || !context_.engine().lazy_moments) {
+    builder_.resident(optimizer_moments, states.moments.bytes());
+  }
+}
+
+std::int64_t PassMemoryBuffers::saved_bytes(const StageLayer& layer) const {
+  const LayerMemory& memory = context_.memories[static_cast<std::size_t>(layer.kind)];
+  return layer.whole ? memory.saved_whole : memory.saved;
+}
+
+BufferId& PassMemoryBuffers::saved(const LayerTurn& turn) {
+  return saved_[static_cast<std::size_t>(turn.pass.microbatch) * layers_ + turn.slot()];
+}
+
+void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
+  const StageLayer& layer = turn.layer();
+  const std::int32_t mb = turn.pass.microbatch;
+  if (!started_) {
+    started_ = true;
+    const std::int64_t sent = stage_ > 0 ? parts_.boundary : 0;
+    tables_ = builder_.buffer(activations, parts_.tables);
+    lists.allocates.push_back(tables_);
+    // A stage still holds the gradient it sent when the next micro-batch runs.
+    sent_ = builder_.buffer(working, sent);
+    lists.allocates.push_back(sent_);
+  }
+  if (turn.last) {
+    lists.frees.push_back(tables_);
+    lists.frees.push_back(sent_);
+  }
+  BufferId& kept = saved(turn);
+  const bool forward = turn.pass.part == LayerPart::forward;
+  if (forward) {
+    kept = builder_.buffer(activations, saved_bytes(layer), layer.layer, mb);
+    lists.allocates.push_back(kept);
+  } else if (turn.makes_gradients()) {
+    lists.frees.push_back(kept);
+    kept = kNone;
+  }
+  if (turn.pass.part == LayerPart::backward_weight) return;
+
+  // The fullest moment of the layer: what it keeps and what comes and goes.
+  const LayerMemory& memory = context_.memories[static_cast<std::size_t>(layer.kind)];
+  const PassMemory& pass = layer.whole ? (forward ? memory.forward_whole : memory.backward_whole)
+                                       : (forward ? memory.forward : memory.backward);
+  std::int64_t left = std::max<std::int64_t>(0, pass.peak - saved_bytes(layer));
+  const auto temporary = [&](MemoryCategory category, std::int64_t bytes) {
+    const BufferId buffer = builder_.buffer(category, std::min(left, bytes), layer.layer, mb);
+    left -= std::min(left, bytes);
+    lists.allocates.push_back(buffer);
+    lists.frees.push_back(buffer);
+  };
+  temporary(recompute_scratch, pass.recomputed);
+  temporary(logits_and_loss, pass.loss);
+  temporary(gradient_staging, pass.gradients);
+  temporary(working, left);
+}
+
+std::int32_t PassMemoryBuffers::host_cost(std::int64_t bytes) {
+  for (std::size_t i = 0; i < builder_.program().costs.size(); ++i) {
+    const OpCost& each = builder_.program().costs[i];
+    if (each.host_bytes == bytes && each.host_elements == 0) return static_cast<std::int32_t>(i);
+  }
+  OpCost cost;
+  cost.host_bytes = bytes;
+  return builder_.cost(cost);
+}
+
+void PassMemoryBuffers::offload(const LayerTurn& turn, OpId op) {
+  if (!context_.layout().offload_activations) return;
+  BufferId& kept = saved(turn);
+  if (kept == kNone) return;
+  ProgramOp copy;
+  copy.role = OpRole::offload;
+  copy.stream = Stream::host_copy;
+  copy.chunk = turn.pass.chunk;
+  copy.layer = turn.layer().layer;
+  copy.microbatch = turn.pass.microbatch;
+  copy.cost = host_cost(saved_bytes(turn.layer()));
+  builder_.add(copy, {op}, {}, {kept});
+  kept = kNone;
+}
+
+OpId PassMemoryBuffers::reload(const LayerTurn& turn) {
+  if (!context_.layout().offload_activations) return kNone;
+  const StageLayer& layer = turn.layer();
+  BufferId& kept = saved(turn);
+  if (kept != kNone || saved_bytes(layer) == 0) return kNone;
+  kept = builder_.buffer(activations, saved_bytes(layer), layer.layer, turn.pass.microbatch);
+  ProgramOp copy;
+  copy.role = OpRole::reload;
+  copy.stream = Stream::host_copy;
+  copy.chunk = turn.pass.chunk;
+  copy.layer = layer.layer;
+  copy.microbatch = turn.pass.microbatch;
+  copy.cost = host_cost(saved_bytes(layer));
+  return builder_.add(copy, {}, {kept});
+}
+
+void PassMemoryBuffers::optimizer(OperationLists& lists) {
+  const StageStates states = stage_states(parts_, context_.of_stage(stage_));
+  const auto during = [&](MemoryCategory category, const Amount& amount) {
+    const BufferId buffer = builder_.buffer(category, amount.bytes());
+    lists.allocates.push_back(buffer);
+    lists.frees.push_back(buffer);
+  };
+  during(main_gradients, states.cast_gradients);
+  during(optimizer_scratch, states.step_scratch);
+  if (context_.first_step && context_.engine().lazy_moments) {
+    lists.allocates.push_back(builder_.lasting(optimizer_moments, states.moments.bytes()));
+  }
+}
+
+}  // namespace shardwise

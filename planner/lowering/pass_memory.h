@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage_builder.h"
+
+namespace shardwise {
+
+/// The buffers that the passes of a stage's layers make and free, as the planner's ledger counts
+/// them (docs/memory.md): what a layer keeps from forward to backward, and what comes and goes
+/// while it runs, which is there as long as its operation.
+class PassMemoryBuffers {
+ public:
+  PassMemoryBuffers(const LoweringContext& context, std::int32_t stage, StageBuilder& builder);
+
+  /// States and libraries: there all the time.
+  void residents();
+  void before(const LayerTurn& turn, OperationLists& lists);
+  /// The copy of a layer's activations to the host, and back.
+  void offload(const LayerTurn& turn, OpId op);
+  OpId reload(const LayerTurn& turn);
+  /// What exists while the optimizer steps.
+  void optimizer(OperationLists& lists);
+
+ private:
+  BufferId& saved(const LayerTurn& turn);
+  std::int64_t saved_bytes(const StageLayer& layer) const;
+  std::int32_t host_cost(std::int64_t bytes);
+
+  const LoweringContext& context_;
+  std::int32_t stage_;
+  StageBuilder& builder_;
+  StageParts parts_;
+  std::size_t layers_ = 0;
+  std::vector<BufferId> saved_;  // by micro-batch and slot
+  BufferId tables_ = kNone;
+  BufferId sent_ = kNone;
+  bool started_ = false;
+};
+
+}  // namespace shardwise

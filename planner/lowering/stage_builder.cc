@@ -1,0 +1,89 @@
+#include "planner/lowering/stage_builder.h"
+
+#include <string>
+#include <utility>
+
+#include "planner/spec/check.h"
+
+namespace shardwise {
+
+std::int32_t StageBuilder::cost(OpCost cost) {
+  program_.costs.push_back(std::move(cost));
+  return static_cast<std::int32_t>(program_.costs.size()) - 1;
+}
+
+std::int32_t StageBuilder::layer_cost(const LayerWork& work, double launches) {
+  OpCost whole;
+  whole.layers.push_back(work);
+  whole.launches = launches;
+  return cost(std::move(whole));
+}
+
+std::int32_t StageBuilder::collective_cost(const CollectiveWork& work) {
+  for (std::size_t i = 0; i < program_.costs.size(); ++i) {
+    const OpCost& each = program_.costs[i];
+    if (!each.collectives.empty() && each.collectives.front() == work) {
+      return static_cast<std::int32_t>(i);
+    }
+  }
+  OpCost one;
+  one.collectives.push_back(work);
+  return cost(std::move(one));
+}
+
+std::int32_t StageBuilder::traffic_cost(double bytes) {
+  if (bytes <= 0) return -1;
+  for (std::size_t i = 0; i < program_.costs.size(); ++i) {
+    const OpCost& each = program_.costs[i];
+    if (each.kernels.size() == 1 && each.kernels.front().kind == KernelKind::memory_bound &&
+        each.kernels.front().bytes == bytes) {
+      return static_cast<std::int32_t>(i);
+    }
+  }
+  OpCost one;
+  KernelWork kernel;
+  kernel.bytes = bytes;
+  one.kernels.push_back(kernel);
+  return cost(std::move(one));
+}
+
+BufferId StageBuilder::buffer(MemoryCategory category, std::int64_t bytes, std::int32_t layer,
+                              std::int32_t microbatch) {
+  if (bytes <= 0) return kNone;
+  program_.buffers.push_back({category, bytes, layer, microbatch, false, false});
+  return static_cast<BufferId>(program_.buffers.size()) - 1;
+}
+
+void StageBuilder::resident(MemoryCategory category, std::int64_t bytes) {
+  if (bytes > 0) program_.buffers.push_back({category, bytes, -1, -1, true, false});
+}
+
+BufferId StageBuilder::lasting(MemoryCategory category, std::int64_t bytes) {
+  const BufferId id = buffer(category, bytes);
+  if (id != kNone) program_.buffers[id].outlives = true;
+  return id;
+}
+
+IndexRange StageBuilder::list(std::span<const std::uint32_t> indices) {
+  IndexRange range;
+  range.begin = static_cast<std::uint32_t>(program_.indices.size());
+  for (const std::uint32_t index : indices) {
+    if (index != kNone) program_.indices.push_back(index);
+  }
+  range.end = static_cast<std::uint32_t>(program_.indices.size());
+  return range;
+}
+
+OpId StageBuilder::add(ProgramOp op, std::span<const OpId> waits,
+                       std::span<const BufferId> allocates, std::span<const BufferId> frees) {
+  SHARDWISE_CHECK(op.cost >= 0, std::string(name_of(op.role)));
+  op.waits = list(waits);
+  op.allocates = list(allocates);
+  op.frees = list(frees);
+  const auto id = static_cast<OpId>(program_.operations.size());
+  program_.operations.push_back(op);
+  last_[static_cast<std::size_t>(op.stream)] = id;
+  return id;
+}
+
+}  // namespace shardwise

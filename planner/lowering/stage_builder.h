@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+#include "planner/spec/step_program.h"
+
+namespace shardwise {
+
+/// Indices into StageProgram::operations and ::buffers.
+using OpId = std::uint32_t;
+using BufferId = std::uint32_t;
+/// No operation, no buffer: accepted wherever one is named, and left out.
+inline constexpr std::uint32_t kNone = UINT32_MAX;
+
+/// Writes a stage's program, operation by operation in the order in which the host issues them.
+class StageBuilder {
+ public:
+  explicit StageBuilder(StageProgram& program) : program_(program) {}
+
+  /// Operations of equal cost share it: ask once, keep the number.
+  std::int32_t cost(OpCost cost);
+  std::int32_t layer_cost(const LayerWork& work, double launches);
+  std::int32_t collective_cost(const CollectiveWork& work);
+  /// A kernel that only moves bytes. \returns that of nothing, -1, for no bytes
+  std::int32_t traffic_cost(double bytes);
+
+  BufferId buffer(MemoryCategory category, std::int64_t bytes, std::int32_t layer = -1,
+                  std::int32_t microbatch = -1);
+  /// One that is there before the step and after it.
+  void resident(MemoryCategory category, std::int64_t bytes);
+
+  /// One that an operation of the first step makes and none frees.
+  BufferId lasting(MemoryCategory category, std::int64_t bytes);
+
+  OpId add(ProgramOp op, std::span<const OpId> waits, std::span<const BufferId> allocates,
+           std::span<const BufferId> frees);
+  OpId add(const ProgramOp& op, std::initializer_list<OpId> waits = {},
+           std::initializer_list<BufferId> allocates = {},
+           std::initializer_list<BufferId> frees = {}) {
+    return add(op, std::span(waits.begin(), waits.size()),
+               std::span(allocates.begin(), allocates.size()),
+               std::span(frees.begin(), frees.size()));
+  }
+
+  /// The last operation of a stream so far.
+  OpId last(Stream stream) const { return last_[static_cast<std::size_t>(stream)]; }
+  const StageProgram& program() const { return program_; }
+
+ private:
+  IndexRange list(std::span<const std::uint32_t> indices);
+
+  StageProgram& program_;
+  std::vector<OpId> last_ = std::vector<OpId>(kStreams, kNone);
+};
+
+}  // namespace shardwise

@@ -1,0 +1,200 @@
+#include "planner/lowering/stage_lowering.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/finish_step.h"
+#include "planner/lowering/pass_memory.h"
+#include "planner/lowering/schedule.h"
+#include "planner/lowering/stage_builder.h"
+#include "planner/lowering/stage_messages.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::size_t kLayerParts = 5;
+
+OpRole role_of(LayerPart part) {
+  constexpr std::array<OpRole, kLayerParts> kRoles = {OpRole::forward, OpRole::backward,
+                                                      OpRole::backward_input,
+                                                      OpRole::backward_weight, OpRole::recompute};
+  return kRoles[static_cast<std::size_t>(part)];
+}
+
+/// The layers of a chunk in the order of one direction.
+struct Direction {
+  std::vector<StageLayer> layers;
+  std::vector<std::size_t> slots;
+};
+
+class StageLowering {
+ public:
+  StageLowering(const LoweringContext& context, std::int32_t stage, StageProgram& program)
+      : context_(context),
+        stage_(stage),
+        builder_(program),
+        memory_(context, stage, builder_),
+        messages_(context, stage, builder_),
+        costs_(kLayerParts * context.memories.size(), -1) {
+    const bool whole = context.placement.parameters == Placement::replicate;
+    data_parallel_ = whole ? whole_parameters(context, stage, builder_)
+                           : sharded_parameters(context, stage, builder_);
+    std::size_t slot = 0;
+    for (const ModelChunk& chunk : chunks()) {
+      Direction down{chunk.layers, {}};
+      for (std::size_t i = 0; i < chunk.layers.size(); ++i) down.slots.push_back(slot++);
+      Direction up = down;
+      std::ranges::reverse(up.layers);
+      std::ranges::reverse(up.slots);
+      forward_.push_back(std::move(down));
+      backward_.push_back(std::move(up));
+    }
+  }
+
+  void run() {
+    const std::vector<PipelinePass> order =
+        pass_order(context_.layout(), stage_, context_.num_microbatches);
+    memory_.residents();
+    data_parallel_->start();
+    const std::size_t last = last_pass(order);
+    for (std::size_t i = 0; i < order.size(); ++i) pass(order[i], i == last);
+    data_parallel_->finish();
+    finish_step(context_, stage_, builder_, memory_, *data_parallel_);
+  }
+
+ private:
+  const std::vector<ModelChunk>& chunks() const {
+    return context_.stage_chunks[static_cast<std::size_t>(stage_)];
+  }
+  const Direction& direction(const PipelinePass& pass) const {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    return pass.part == LayerPart::forward ? forward_[chunk] : backward_[chunk];
+  }
+  bool has_weights(const StageLayer& layer) const {
+    return context_.times[static_cast<std::size_t>(layer.kind)].weight_gradient > Seconds(0);
+  }
+
+  /// What of a layer a pass runs; a layer without weight products has nothing to put off.
+  LayerPart part_of(const PipelinePass& pass, const StageLayer& layer) const {
+    if (pass.part == LayerPart::backward_input && !has_weights(layer)) return LayerPart::backward;
+    return pass.part;
+  }
+  bool runs(const PipelinePass& pass, const StageLayer& layer) const {
+    return pass.part != LayerPart::backward_weight || has_weights(layer);
+  }
+  /// The last pass of which anything runs.
+  std::size_t last_pass(const std::vector<PipelinePass>& order) const {
+    for (std::size_t i = order.size(); i-- > 0;) {
+      const std::vector<StageLayer>& layers = direction(order[i]).layers;
+      if (std::ranges::any_of(layers, [&](const StageLayer& l) { return runs(order[i], l); })) {
+        return i;
+      }
+    }
+    return order.size();
+  }
+
+  void pass(const PipelinePass& pass, bool last) {
+    const Direction& way = direction(pass);
+    const OpId received = messages_.receive(pass);
+    std::size_t last_at = way.layers.size();
+    while (last_at > 0 && !runs(pass, way.layers[last_at - 1])) --last_at;
+    OpId done = kNone;
+    for (std::size_t i = 0; i < way.layers.size(); ++i) {
+      if (!runs(pass, way.layers[i])) continue;
+      LayerTurn turn{pass, way.layers, i, way.slots, last && i + 1 == last_at};
+      turn.pass.part = part_of(pass, way.layers[i]);
+      done = layer(turn, i == 0 ? received : kNone);
+    }
+    messages_.send(pass, done);
+  }
+
+  OpId layer(const LayerTurn& turn, OpId received) {
+    lists_.clear();
+    lists_.waits.push_back(received);
+    const LayerPart part = turn.pass.part;
+    if (part != LayerPart::forward) lists_.waits.push_back(memory_.reload(turn));
+    data_parallel_->before(turn, lists_);
+    memory_.before(turn, lists_);
+    const bool again =
+        turn.layer().recomputed && part != LayerPart::forward && part != LayerPart::backward_weight;
+    if (again) {
+      builder_.add(operation(turn, LayerPart::recompute), lists_.waits, lists_.allocates, {});
+      lists_.waits.clear();
+      lists_.allocates.clear();
+    }
+    const OpId op =
+        builder_.add(operation(turn, part), lists_.waits, lists_.allocates, lists_.frees);
+    data_parallel_->after(turn, op);
+    if (part == LayerPart::forward) memory_.offload(turn, op);
+    return op;
+  }
+
+  ProgramOp operation(const LayerTurn& turn, LayerPart part) {
+    ProgramOp op;
+    op.role = role_of(part);
+    op.stream = Stream::compute;
+    op.chunk = turn.pass.chunk;
+    op.layer = turn.layer().layer;
+    op.microbatch = turn.pass.microbatch;
+    op.cost = cost(turn.layer().kind, part);
+    return op;
+  }
+
+  std::int32_t cost(std::int32_t kind, LayerPart part) {
+    const auto k = static_cast<std::size_t>(kind);
+    std::int32_t& cost = costs_[k * kLayerParts + static_cast<std::size_t>(part)];
+    if (cost < 0) {
+      const bool full = context_.layout().recompute == Recompute::full;
+      LayerWork work{kind, part, 1};
+      if (part == LayerPart::recompute && full) work.times = context_.layout().recompute_interval;
+      cost = builder_.layer_cost(work, launches(k, part) * work.times);
+    }
+    return cost;
+  }
+
+  /// A layer's products have one kernel each for their weight gradients.
+  double launches(std::size_t kind, LayerPart part) const {
+    const LayerTime& time = context_.times[kind];
+    const auto& operations = context_.plan->model.kinds[kind].operations;
+    const auto products =
+        static_cast<double>(std::ranges::count(operations, OpKind::gemm, &OperationSpec::kind));
+    const double weights = std::min(products, time.backward.kernels);
+    switch (part) {
+      case LayerPart::forward:
+        return time.forward.kernels;
+      case LayerPart::backward:
+        return time.backward.kernels;
+      case LayerPart::backward_input:
+        return time.backward.kernels - weights;
+      case LayerPart::backward_weight:
+        return weights;
+      case LayerPart::recompute:
+        return time.recompute.kernels;
+    }
+    return 0;
+  }
+
+  const LoweringContext& context_;
+  std::int32_t stage_;
+  StageBuilder builder_;
+  PassMemoryBuffers memory_;
+  StageMessages messages_;
+  std::unique_ptr<DataParallelSchedule> data_parallel_;
+  std::vector<std::int32_t> costs_;  // by kind and part
+  std::vector<Direction> forward_;   // by chunk
+  std::vector<Direction> backward_;
+  OperationLists lists_;
+};
+
+}  // namespace
+
+StageProgram lower_stage(const LoweringContext& context, std::int32_t stage) {
+  StageProgram program;
+  program.stage = stage;
+  StageLowering(context, stage, program).run();
+  return program;
+}
+
+}  // namespace shardwise

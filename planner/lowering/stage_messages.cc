@@ -1,0 +1,109 @@
+#include "planner/lowering/stage_messages.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "planner/spec/check.h"
+
+namespace shardwise {
+
+StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
+                             StageBuilder& builder)
+    : context_(context), stage_(stage), builder_(builder) {
+  if (context.layout().pp == 1) return;
+  CollectiveWork hop;
+  hop.kind = CollectiveKind::send_recv;
+  hop.group = GroupKind::pp;
+  hop.dtype = context.job().precision == DType::fp32 ? DType::fp32 : DType::bf16;
+  hop.bytes = context.hop_bytes;
+  cost_ = builder.collective_cost(hop);
+  for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+    for (const std::int32_t other : {chunk.number - 1, chunk.number + 1}) {
+      if (other < 0 || other >= context.chunks) continue;
+      add_inbox(stage_of_chunk(context.layout(), other));
+    }
+  }
+}
+
+void StageMessages::add_inbox(std::int32_t from) {
+  const auto known = std::ranges::find(inboxes_, from, &Inbox::from);
+  if (from == stage_ || known != inboxes_.end()) return;
+  Inbox inbox;
+  inbox.from = from;
+  for (const PipelinePass& pass : pass_order(context_.layout(), from, context_.num_microbatches)) {
+    Message message;
+    if (!made_by(from, pass, message)) continue;
+    const std::int32_t to = message.backward ? message.lower : message.lower + 1;
+    if (stage_of_chunk(context_.layout(), to) == stage_) inbox.messages.push_back(message);
+  }
+  inboxes_.push_back(std::move(inbox));
+}
+
+std::int32_t StageMessages::chunk_number(std::int32_t stage, std::int16_t chunk) const {
+  return context_.stage_chunks[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)]
+      .number;
+}
+
+bool StageMessages::travels(std::int32_t lower) const {
+  const Layout& layout = context_.layout();
+  return lower >= 0 && lower + 1 < context_.chunks &&
+         stage_of_chunk(layout, lower) != stage_of_chunk(layout, lower + 1);
+}
+
+std::int32_t StageMessages::number_of(const Message& message) const {
+  return 2 * (message.microbatch * context_.chunks + message.lower) + (message.backward ? 1 : 0);
+}
+
+/// The message that a pass ends with, if any.
+bool StageMessages::made_by(std::int32_t stage, const PipelinePass& pass, Message& message) const {
+  if (pass.part == LayerPart::backward_weight) return false;
+  message.backward = pass.part != LayerPart::forward;
+  message.microbatch = pass.microbatch;
+  message.lower = chunk_number(stage, pass.chunk) - (message.backward ? 1 : 0);
+  return travels(message.lower);
+}
+
+OpId StageMessages::add(OpRole role, Stream stream, const Message& message, std::int16_t chunk,
+                        OpId after) {
+  ProgramOp op;
+  op.role = role;
+  op.stream = stream;
+  op.chunk = chunk;
+  op.microbatch = message.microbatch;
+  op.part = message.lower;
+  op.cost = cost_;
+  op.message = number_of(message);
+  return builder_.add(op, {after});
+}
+
+OpId StageMessages::receive(const PipelinePass& pass) {
+  if (pass.part == LayerPart::backward_weight) return kNone;
+  Message needed;
+  needed.backward = pass.part != LayerPart::forward;
+  needed.microbatch = pass.microbatch;
+  needed.lower = chunk_number(stage_, pass.chunk) - (needed.backward ? 0 : 1);
+  if (!travels(needed.lower)) return kNone;
+  const std::int32_t sender = needed.backward ? needed.lower + 1 : needed.lower;
+  const std::int32_t from = stage_of_chunk(context_.layout(), sender);
+  const auto inbox = std::ranges::find(inboxes_, from, &Inbox::from);
+  const std::int32_t number = number_of(needed);
+  while (!received_.contains(number)) {
+    SHARDWISE_CHECK(inbox->next < inbox->messages.size(), std::to_string(number));
+    const Message& message = inbox->messages[inbox->next++];
+    const std::int32_t to = message.backward ? message.lower : message.lower + 1;
+    received_[number_of(message)] =
+        add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
+            message, static_cast<std::int16_t>(to / context_.layout().pp), kNone);
+  }
+  return received_[number];
+}
+
+void StageMessages::send(const PipelinePass& pass, OpId done) {
+  Message message;
+  if (!made_by(stage_, pass, message)) return;
+  add(message.backward ? OpRole::send_backward : OpRole::send_forward, Stream::send, message,
+      pass.chunk, done);
+}
+
+}  // namespace shardwise

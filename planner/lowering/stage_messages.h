@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/schedule.h"
+#include "planner/lowering/stage_builder.h"
+
+namespace shardwise {
+
+/// Sends and receives what the chunks of a stage hand to chunks on other stages. A stage receives
+/// from another in the order in which that one sends, so the two never wait for different messages;
+/// under V-shaped schedules that may be before the pass that needs it.
+class StageMessages {
+ public:
+  StageMessages(const LoweringContext& context, std::int32_t stage, StageBuilder& builder);
+
+  /// Before a pass. \returns what it waits for, or kNone
+  OpId receive(const PipelinePass& pass);
+  /// After it, with its last operation.
+  void send(const PipelinePass& pass, OpId done);
+
+ private:
+  /// A message between chunks `lower` and `lower + 1` of the model.
+  struct Message {
+    std::int32_t lower = 0;
+    std::int32_t microbatch = 0;
+    bool backward = false;
+  };
+  /// What one other stage sends to this one, in its order.
+  struct Inbox {
+    std::int32_t from = 0;
+    std::vector<Message> messages;
+    std::size_t next = 0;
+  };
+
+  bool travels(std::int32_t lower) const;
+  std::int32_t number_of(const Message& message) const;
+  std::int32_t chunk_number(std::int32_t stage, std::int16_t chunk) const;
+  bool made_by(std::int32_t stage, const PipelinePass& pass, Message& message) const;
+  void add_inbox(std::int32_t from);
+  OpId add(OpRole role, Stream stream, const Message& message, std::int16_t chunk, OpId after);
+
+  const LoweringContext& context_;
+  std::int32_t stage_;
+  StageBuilder& builder_;
+  std::int32_t cost_ = -1;
+  std::vector<Inbox> inboxes_;
+  std::unordered_map<std::int32_t, OpId> received_;  // by number
+};
+
+}  // namespace shardwise

@@ -1,0 +1,169 @@
+#include "planner/lowering/unit_reductions.h"
+
+namespace shardwise {
+namespace {
+
+ProgramOp operation(OpRole role, Stream stream, const LayerTurn& turn, std::int32_t cost) {
+  ProgramOp op;
+  op.role = role;
+  op.stream = stream;
+  op.chunk = turn.pass.chunk;
+  op.layer = turn.layer().layer;
+  op.microbatch = turn.pass.microbatch;
+  op.cost = cost;
+  return op;
+}
+
+bool moves(const UnitCosts& costs) {
+  return costs.dense.reduce >= 0 || costs.routed.reduce >= 0 || costs.dense.reduce_outer >= 0 ||
+         costs.routed.reduce_outer >= 0;
+}
+
+}  // namespace
+
+UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stage,
+                               StageBuilder& builder, UnitTable& units, CommunicatorOrder& order)
+    : context_(context), builder_(builder), units_(units), order_(order) {
+  copies_ = context.engine().gradient_buffer == GradientBuffer::copy_in;
+  capacity_ = context.layout().double_buffer ? 1 : context.engine().reduce_queue_elements;
+  const StageParts parts = stage_parts(context.plan->model, context.memories,
+                                       context.stages[static_cast<std::size_t>(stage)]);
+  late_bytes_ = stage_states(parts, context.of_stage(stage)).late_gradients.bytes_each;
+  std::size_t layers = 0;
+  for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+    layers += chunk.layers.size();
+  }
+  unit_.resize(layers);
+}
+
+bool UnitReductions::reduces(const LayerTurn& turn) const {
+  const bool each = context_.layout().reduce_every_microbatch &&
+                    context_.placement.gradients != Placement::replicate;
+  return each || turn.pass.microbatch + 1 == context_.num_microbatches;
+}
+
+/// The shard that a unit's gradients are reduced to, or all of them where nothing is sharded.
+BufferId UnitReductions::late_buffer(const LayerTurn& turn) {
+  Unit& unit = unit_[turn.slot()];
+  if (late_bytes_ == 0 || unit.late) return kNone;
+  unit.late = true;
+  const UnitSizes& sizes = units_.of(turn.layer()).sizes;
+  const bool whole = context_.placement.gradients == Placement::replicate;
+  const std::int64_t elements = whole ? sizes.trained()
+                                      : sizes.padded_dense / context_.shards.dense +
+                                            sizes.padded_routed / context_.shards.routed;
+  const BufferId buffer =
+      builder_.buffer(MemoryCategory::gradients, elements * late_bytes_, turn.layer().layer);
+  if (buffer != kNone) late_buffers_.push_back(buffer);
+  return buffer;
+}
+
+void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
+  if (!turn.makes_gradients()) return;
+  const UnitWork& work = units_.of(turn.layer());
+  if (!moves(work.costs)) {
+    lists.allocates.push_back(late_buffer(turn));
+    return;
+  }
+  // A queue takes another unit once less than its capacity is in it.
+  while (!copies_ && !pending_.empty() &&
+         pending_elements_ - pending_.front().elements >= capacity_) {
+    lists.waits.push_back(pending_.front().op);
+    pending_elements_ -= pending_.front().elements;
+    pending_.pop_front();
+  }
+  // Single tensors are counted with the layer that makes them, unless they wait for a later
+  // micro-batch.
+  Unit& unit = unit_[turn.slot()];
+  if (copies_ && context_.placement.gradients == Placement::replicate) {
+    lists.allocates.push_back(late_buffer(turn));
+    return;
+  }
+  const bool buffered = context_.placement.gradients == Placement::replicate;
+  if (buffered || unit.staged != kNone || (copies_ && reduces(turn))) return;
+  unit.staged = builder_.buffer(MemoryCategory::gradient_staging,
+                                work.sizes.trained() * context_.memory_rules.reduce_bytes,
+                                turn.layer().layer, turn.pass.microbatch);
+  lists.allocates.push_back(unit.staged);
+}
+
+/// Gradients of single tensors into the input of the reduction, once the one before has left its
+/// own. \returns the operation after which the input is there
+OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
+  const UnitWork& work = units_.of(turn.layer());
+  Unit& unit = unit_[turn.slot()];
+  staged = builder_.buffer(MemoryCategory::gradient_staging,
+                           work.sizes.trained() * context_.memory_rules.reduce_bytes,
+                           turn.layer().layer, turn.pass.microbatch);
+  const bool own_stream = context_.engine().gather == GatherBuffer::rate_limited;
+  const OpId copy =
+      builder_.add(operation(OpRole::copy_in, own_stream ? Stream::copy : Stream::compute, turn,
+                             work.costs.copy_in),
+                   {op, last_reduced_}, {staged}, {unit.staged});
+  unit.staged = kNone;
+  return copy;
+}
+
+void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
+  const UnitWork& work = units_.of(turn.layer());
+  Unit& unit = unit_[turn.slot()];
+  const bool last = turn.pass.microbatch + 1 == context_.num_microbatches;
+  const bool sums = unit.accumulated || !copies_;
+  const bool accumulates = context_.num_microbatches > 1 &&
+                           context_.layout().reduce_every_microbatch && sums &&
+                           context_.placement.gradients != Placement::replicate;
+  unit.accumulated = true;
+  BufferId late = late_buffer(turn);
+  OpId done = kNone;
+  const std::array<UnitCosts::Group, 2> costs = {work.costs.dense, work.costs.routed};
+  std::array<OpId, 2> reduced = {kNone, kNone};
+  const bool outer_only = costs[0].reduce < 0 && costs[1].reduce < 0;
+  const int final = costs[1].reduce >= 0 ? 1 : 0;
+  for (int i = 0; i < 2; ++i) {
+    const UnitCosts::Group& group = costs[static_cast<std::size_t>(i)];
+    if (group.reduce < 0) continue;
+    ProgramOp op = operation(OpRole::reduce, Stream::reduce_scatter, turn, group.reduce);
+    op.routed = i == 1;
+    done = builder_.add(op, {made, order_.before_reduce(op.routed)}, {late},
+                        {i == final ? staged : kNone});
+    late = kNone;
+    order_.reduced(op.routed, done);
+    reduced[static_cast<std::size_t>(i)] = done;
+  }
+  last_reduced_ = done;
+  if (done != kNone) {
+    pending_.push_back({done, work.sizes.trained()});
+    pending_elements_ += work.sizes.trained();
+  }
+  if (accumulates && work.costs.accumulate >= 0) {
+    builder_.add(operation(OpRole::accumulate, Stream::reduce_scatter, turn, work.costs.accumulate),
+                 {done});
+  }
+  if (!last) return;
+  for (int i = 0; i < 2; ++i) {
+    const std::int32_t cost = costs[static_cast<std::size_t>(i)].reduce_outer;
+    if (cost < 0) continue;
+    ProgramOp op = operation(OpRole::reduce_outer, Stream::outer_reduce, turn, cost);
+    op.routed = i == 1;
+    builder_.add(
+        op, {made, reduced[static_cast<std::size_t>(i)], builder_.last(Stream::reduce_scatter)},
+        {late}, {outer_only ? staged : kNone});
+    late = staged = kNone;
+  }
+}
+
+void UnitReductions::after(const LayerTurn& turn, OpId op) {
+  if (!turn.makes_gradients()) return;
+  const UnitWork& work = units_.of(turn.layer());
+  if (!moves(work.costs) || !reduces(turn)) return;
+  Unit& unit = unit_[turn.slot()];
+  BufferId staged = unit.staged;
+  const bool copies = copies_ && context_.placement.parameters != Placement::replicate;
+  if (copies && work.costs.copy_in >= 0) {
+    op = copy_in(turn, op, staged);
+  }
+  unit.staged = kNone;
+  reduce(turn, op, staged);
+}
+
+}  // namespace shardwise

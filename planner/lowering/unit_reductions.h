@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "planner/lowering/communicator_order.h"
+#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/unit_work.h"
+
+namespace shardwise {
+
+/// Reduces the gradients of units after their backward passes, by the rule of the engine.
+/// docs/simulator.md, "Reductions", has the rules and their sources.
+class UnitReductions {
+ public:
+  UnitReductions(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,
+                 UnitTable& units, CommunicatorOrder& order);
+
+  void before(const LayerTurn& turn, OperationLists& lists);
+  void after(const LayerTurn& turn, OpId op);
+  /// Gradients that the optimizer step frees.
+  std::vector<BufferId>& late_buffers() { return late_buffers_; }
+
+ private:
+  /// A reduction on its way that backward has not waited for.
+  struct Pending {
+    OpId op = kNone;
+    std::int64_t elements = 0;
+  };
+  struct Unit {
+    BufferId staged = kNone;   // gradients, whole, until they are reduced
+    bool accumulated = false;  // there is something that the next reduction adds to
+    bool late = false;         // its gradient shard exists
+  };
+
+  bool reduces(const LayerTurn& turn) const;
+  BufferId late_buffer(const LayerTurn& turn);
+  OpId copy_in(const LayerTurn& turn, OpId op, BufferId& staged);
+  void reduce(const LayerTurn& turn, OpId made, BufferId staged);
+
+  const LoweringContext& context_;
+  StageBuilder& builder_;
+  UnitTable& units_;
+  CommunicatorOrder& order_;
+  bool copies_ = false;          // gradients are tensors of their own, copied to be reduced
+  std::int64_t late_bytes_ = 0;  // of a gradient element made in backward, 0 = in a buffer
+  std::int64_t capacity_ = 0;    // elements that a queue takes before it waits
+  std::vector<Unit> unit_;       // by slot
+  std::deque<Pending> pending_;
+  std::int64_t pending_elements_ = 0;
+  OpId last_reduced_ = kNone;
+  std::vector<BufferId> late_buffers_;
+};
+
+}  // namespace shardwise

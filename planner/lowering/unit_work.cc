@@ -1,0 +1,119 @@
+#include "planner/lowering/unit_work.h"
+
+#include <cmath>
+
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+UnitSizes unit_sizes(const LoweringContext& context, const StageLayer& layer) {
+  StageLayers alone;
+  alone.runs.push_back({layer.kind, 1, 0});
+  alone.copies_embedding = layer.copies_table;
+  const StageParts parts = stage_parts(context.plan->model, context.memories, alone);
+  const Unit shard =
+      placed_elements(parts, context.engine(), context.layout(), Placement::shard_inner);
+  const ShardRanks& ranks = context.shards;
+  UnitSizes sizes;
+  sizes.dense = parts.dense;
+  sizes.routed = parts.routed;
+  sizes.frozen = parts.frozen;
+  sizes.padded_dense = shard.dense * ranks.dense;
+  sizes.padded_routed = shard.routed * ranks.routed;
+  sizes.padded_frozen = round_up(parts.frozen, ranks.dense);
+  return sizes;
+}
+
+std::int32_t UnitTable::collective(CollectiveKind kind, GroupKind group, std::int64_t ranks,
+                                   DType dtype, double bytes) {
+  if (ranks <= 1 || bytes <= 0) return -1;
+  CollectiveWork work;
+  work.kind = kind;
+  work.group = group;
+  work.dtype = dtype;
+  work.bytes = std::llround(bytes);
+  return builder_.collective_cost(work);
+}
+
+UnitCosts::Group UnitTable::reduction(bool routed, std::int64_t elements, std::int64_t padded) {
+  const std::int64_t inner = ranks(routed);
+  const std::int64_t outer = context_.layout().dp_replicate;
+  const double each = context_.gradient_bytes();
+  const DType dtype = context_.gradient_dtype();
+  const GroupKind group = routed ? GroupKind::edp_shard : GroupKind::dp_shard_cp;
+  UnitCosts::Group costs;
+  if (context_.placement.optimizer == Placement::replicate) {
+    const double whole = each * static_cast<double>(elements);
+    costs.reduce = collective(CollectiveKind::all_reduce, group, inner, dtype, whole);
+    costs.reduce_outer =
+        collective(CollectiveKind::all_reduce, GroupKind::dp_replicate, outer, dtype, whole);
+    return costs;
+  }
+  const double whole = each * static_cast<double>(padded);
+  costs.reduce = collective(CollectiveKind::reduce_scatter, group, inner, dtype, whole);
+  const bool both = context_.placement.optimizer == Placement::shard_both;
+  costs.reduce_outer =
+      collective(both ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+                 GroupKind::dp_replicate, outer, dtype, whole / static_cast<double>(inner));
+  return costs;
+}
+
+std::int32_t UnitTable::gather(bool routed, std::int64_t padded) {
+  return collective(CollectiveKind::all_gather,
+                    routed ? GroupKind::edp_shard : GroupKind::dp_shard_cp, ranks(routed),
+                    context_.weight_dtype(),
+                    context_.time_rules.weight_bytes * static_cast<double>(padded));
+}
+
+UnitWork UnitTable::make(const StageLayer& layer) {
+  UnitWork work;
+  work.sizes = unit_sizes(context_, layer);
+  const UnitSizes& sizes = work.sizes;
+  const TimeRules& rules = context_.time_rules;
+  UnitCosts& costs = work.costs;
+  costs.dense = reduction(false, sizes.dense, sizes.padded_dense);
+  costs.routed = reduction(true, sizes.routed, sizes.padded_routed);
+  costs.dense.gather = gather(false, sizes.padded_dense + sizes.padded_frozen);
+  costs.routed.gather = gather(true, sizes.padded_routed);
+
+  const auto dense = static_cast<double>(sizes.padded_dense) / static_cast<double>(ranks(false));
+  const auto routed = static_cast<double>(sizes.padded_routed) / static_cast<double>(ranks(true));
+  const auto frozen = static_cast<double>(sizes.padded_frozen) / static_cast<double>(ranks(false));
+  if (context_.placement.optimizer == Placement::shard_both) {
+    const auto outer = [&](double elements) {
+      return collective(CollectiveKind::all_gather, GroupKind::dp_replicate,
+                        context_.layout().dp_replicate, context_.weight_dtype(),
+                        rules.weight_bytes * elements);
+    };
+    costs.dense.gather_outer = outer(dense);
+    costs.routed.gather_outer = outer(routed);
+  }
+  // Copies are around collectives: where there is none, nothing is copied.
+  const bool gathers = costs.dense.gather >= 0 || costs.routed.gather >= 0;
+  const bool reduces = costs.dense.reduce >= 0 || costs.routed.reduce >= 0;
+  const MemoryRules& memory = context_.memory_rules;
+  if (gathers && context_.engine().main_weights == MainWeights::parameter && memory.casts_weights) {
+    costs.cast = builder_.traffic_cost((dense + routed + frozen) *
+                                       (memory.parameter_bytes + memory.weight_bytes));
+  }
+  if (gathers) {
+    costs.copy_out =
+        builder_.traffic_cost(rules.gather_copy_bytes * static_cast<double>(sizes.elements()));
+  }
+  if (reduces) {
+    costs.copy_in =
+        builder_.traffic_cost(rules.reduce_copy_bytes * static_cast<double>(sizes.trained()));
+    // The sum is read and written, the reduced shard read.
+    costs.accumulate = builder_.traffic_cost(3 * context_.gradient_bytes() * (dense + routed));
+  }
+  return work;
+}
+
+const UnitWork& UnitTable::of(const StageLayer& layer) {
+  std::optional<UnitWork>& work =
+      by_kind_[2 * static_cast<std::size_t>(layer.kind) + (layer.copies_table ? 1 : 0)];
+  if (!work) work = make(layer);
+  return *work;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage_builder.h"
+
+namespace shardwise {
+
+/// Elements of a unit of gathering and reduction on this rank, whole.
+struct UnitSizes {
+  std::int64_t dense = 0;   // trained
+  std::int64_t routed = 0;  // trained, of routed experts
+  std::int64_t frozen = 0;  // gathered, never reduced
+  // Padded as the engine pads what it shards: multiples of the ranks that share them.
+  std::int64_t padded_dense = 0;
+  std::int64_t padded_routed = 0;
+  std::int64_t padded_frozen = 0;
+
+  std::int64_t trained() const { return dense + routed; }
+  std::int64_t elements() const { return dense + routed + frozen; }
+};
+UnitSizes unit_sizes(const LoweringContext& context, const StageLayer& layer);
+
+/// Numbers of the costs of moving one unit; -1 where nothing moves.
+struct UnitCosts {
+  struct Group {
+    std::int32_t gather = -1;
+    std::int32_t gather_outer = -1;
+    std::int32_t reduce = -1;
+    std::int32_t reduce_outer = -1;
+  };
+  Group dense;
+  Group routed;
+  std::int32_t cast = -1;  // of this rank's shard, before it is gathered
+  std::int32_t copy_out = -1;
+  std::int32_t copy_in = -1;
+  std::int32_t accumulate = -1;  // of the reduced shard
+};
+
+/// What the data-parallel group moves of a unit under the plan's placements: sharded to whole,
+/// partial to sharded or whole, over the inner axis and over the outer one.
+struct UnitWork {
+  UnitSizes sizes;
+  UnitCosts costs;
+};
+
+/// The work of units, made once for each kind of layer.
+class UnitTable {
+ public:
+  UnitTable(const LoweringContext& context, StageBuilder& builder)
+      : context_(context), builder_(builder), by_kind_(2 * context.memories.size()) {}
+  const UnitWork& of(const StageLayer& layer);
+
+  /// The reduction of so many elements: its cost over the inner and over the outer axis.
+  UnitCosts::Group reduction(bool routed, std::int64_t elements, std::int64_t padded);
+  /// The all-gather of so many updated elements.
+  std::int32_t gather(bool routed, std::int64_t padded);
+
+ private:
+  UnitWork make(const StageLayer& layer);
+  std::int64_t ranks(bool routed) const {
+    return routed ? context_.shards.routed : context_.shards.dense;
+  }
+  std::int32_t collective(CollectiveKind kind, GroupKind group, std::int64_t ranks, DType dtype,
+                          double bytes);
+
+  const LoweringContext& context_;
+  StageBuilder& builder_;
+  std::vector<std::optional<UnitWork>> by_kind_;
+};
+
+}  // namespace shardwise

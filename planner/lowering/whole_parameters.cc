@@ -1,0 +1,212 @@
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "planner/lowering/buckets.h"
+#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/unit_reductions.h"
+
+namespace shardwise {
+namespace {
+
+class WholeParameters : public DataParallelSchedule {
+ public:
+  WholeParameters(const LoweringContext& context, std::int32_t stage, StageBuilder& builder)
+      : context_(context),
+        builder_(builder),
+        units_(context, builder),
+        order_(false),
+        buckets_(buckets_of(context, stage)) {
+    const EngineProfile& engine = context.engine();
+    // Gradients leave for their shards unit by unit.
+    if (engine.gradient_buffer == GradientBuffer::unit_queue &&
+        context.placement.gradients != Placement::replicate) {
+      by_unit_.emplace(context, stage, builder, units_, order_);
+    }
+    const bool learns = engine.gradient_buffer == GradientBuffer::contiguous;
+    overlaps_reductions_ = context.layout().overlap_grad_reduce &&
+                           !(learns && context.first_step) && !engine.flattens_gradients;
+    gathers_ = context.placement.optimizer != Placement::replicate;
+    overlaps_gathers_ = gathers_ && context.layout().overlap_param_gather;
+    for (const Bucket& bucket : buckets_) {
+      costs_.push_back(units_.reduction(bucket.routed, bucket.elements, bucket.padded));
+      gather_costs_.push_back(gathers_ ? units_.gather(bucket.routed, bucket.padded) : -1);
+    }
+    // Forward meets the buckets of each chunk in the opposite order.
+    for (std::size_t i = 0; i < buckets_.size(); ++i) forward_.push_back(i);
+    std::ranges::stable_sort(forward_, [&](std::size_t a, std::size_t b) {
+      if (buckets_[a].chunk != buckets_[b].chunk) return buckets_[a].chunk < buckets_[b].chunk;
+      return a > b;
+    });
+    gathered_.assign(buckets_.size(), kNone);
+    std::size_t layers = 0;
+    for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+      layers += chunk.layers.size();
+    }
+    ready_.resize(layers);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) ready_[buckets_[b].first].push_back(b);
+    const StageParts parts = stage_parts(context.plan->model, context.memories,
+                                         context.stages[static_cast<std::size_t>(stage)]);
+    const StageContext of_stage = context.of_stage(stage);
+    const StageStates states = stage_states(parts, of_stage);
+    late_bytes_ = states.late_gradients.bytes();
+    flat_bytes_ = states.flat_gradients.bytes();
+    reduce_buffer_bytes_ = engine.reduce_buffer_elements * context.memory_rules.weight_bytes;
+  }
+
+  void start() override {
+    if (overlaps_gathers_ && !context_.first_step && !forward_.empty()) gather_next(kNone);
+  }
+
+  void before(const LayerTurn& turn, OperationLists& lists) override {
+    const bool first = turn.pass.part == LayerPart::forward && turn.pass.microbatch == 0;
+    if (first) wait_gathers(turn, lists);
+    cast(turn, lists);
+    if (turn.makes_gradients()) {
+      if (late_bytes_ > 0 && !made_late_) {
+        made_late_ = true;
+        late_buffers_.push_back(builder_.buffer(MemoryCategory::gradients, late_bytes_));
+        lists.allocates.push_back(late_buffers_.back());
+      }
+      if (reduce_buffer_bytes_ > 0 && reduce_buffer_ == kNone) {
+        reduce_buffer_ = builder_.buffer(MemoryCategory::gradient_staging, reduce_buffer_bytes_);
+        lists.allocates.push_back(reduce_buffer_);
+      }
+    }
+    if (turn.last) lists.frees.push_back(reduce_buffer_);
+    if (by_unit_) by_unit_->before(turn, lists);
+  }
+
+  void after(const LayerTurn& turn, OpId op) override {
+    if (by_unit_) {
+      by_unit_->after(turn, op);
+      return;
+    }
+    if (!turn.makes_gradients() || !reduces(turn.pass.microbatch) || !overlaps_reductions_) return;
+    for (const std::size_t bucket : ready_[turn.slot()]) reduce(bucket, turn.pass.microbatch, op);
+  }
+
+  void finish() override {
+    if (by_unit_) {
+      const std::vector<BufferId>& late = by_unit_->late_buffers();
+      late_buffers_.insert(late_buffers_.end(), late.begin(), late.end());
+      return;
+    }
+    if (overlaps_reductions_) return;
+    const auto last = static_cast<std::int32_t>(context_.num_microbatches) - 1;
+    const OpId after = builder_.last(Stream::compute);
+    BufferId flat = builder_.buffer(MemoryCategory::gradient_staging, flat_bytes_);
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      if (!reduce(b, last, after, flat)) continue;
+      if (flat != kNone) late_buffers_.push_back(flat);
+      flat = kNone;
+    }
+  }
+
+  void after_step(OpId optimizer) override {
+    if (!gathers_ || overlaps_gathers_) return;
+    while (next_gathered_ < forward_.size()) gather_next(optimizer);
+  }
+
+ private:
+  bool reduces(std::int32_t microbatch) const {
+    const bool each = context_.layout().reduce_every_microbatch &&
+                      context_.placement.gradients != Placement::replicate;
+    return each || microbatch + 1 == context_.num_microbatches;
+  }
+
+  ProgramOp operation(OpRole role, Stream stream, std::size_t bucket, std::int32_t cost) const {
+    ProgramOp op;
+    op.role = role;
+    op.stream = stream;
+    op.chunk = buckets_[bucket].chunk;
+    op.routed = buckets_[bucket].routed;
+    op.part = static_cast<std::int32_t>(bucket);
+    op.cost = cost;
+    return op;
+  }
+
+  /// \returns whether there was anything to reduce
+  bool reduce(std::size_t bucket, std::int32_t microbatch, OpId made, BufferId flat = kNone) {
+    const UnitCosts::Group& costs = costs_[bucket];
+    OpId done = made;
+    if (costs.reduce >= 0) {
+      ProgramOp op = operation(OpRole::reduce, Stream::reduce_scatter, bucket, costs.reduce);
+      op.microbatch = microbatch;
+      done = builder_.add(op, {made}, {flat});
+      flat = kNone;
+    }
+    if (costs.reduce_outer >= 0 && microbatch + 1 == context_.num_microbatches) {
+      ProgramOp op =
+          operation(OpRole::reduce_outer, Stream::outer_reduce, bucket, costs.reduce_outer);
+      op.microbatch = microbatch;
+      builder_.add(op, {done}, {flat});
+    }
+    return costs.reduce >= 0 || costs.reduce_outer >= 0;
+  }
+
+  /// The next bucket of updated parameters, which waits for its optimizer step where that is this
+  /// program's.
+  void gather_next(OpId after) {
+    const std::size_t bucket = forward_[next_gathered_++];
+    if (gather_costs_[bucket] < 0) return;
+    gathered_[bucket] = builder_.add(
+        operation(OpRole::gather_updated, Stream::all_gather, bucket, gather_costs_[bucket]),
+        {after});
+  }
+
+  /// The first forward pass waits for the buckets of its layers; who waits for one has the next
+  /// dispatched.
+  void wait_gathers(const LayerTurn& turn, OperationLists& lists) {
+    if (!overlaps_gathers_ || context_.first_step) return;
+    for (std::size_t i = 0; i < forward_.size(); ++i) {
+      const Bucket& bucket = buckets_[forward_[i]];
+      if (turn.slot() < bucket.first || turn.slot() > bucket.last) continue;
+      while (next_gathered_ <= i) gather_next(kNone);
+      lists.waits.push_back(gathered_[forward_[i]]);
+      if (next_gathered_ == i + 1 && next_gathered_ < forward_.size()) gather_next(kNone);
+    }
+  }
+
+  /// Mixed precision computes with casts of the unit that runs.
+  void cast(const LayerTurn& turn, OperationLists& lists) {
+    const MemoryRules& rules = context_.memory_rules;
+    if (context_.engine().main_weights != MainWeights::parameter || !rules.casts_weights) return;
+    const BufferId casts =
+        builder_.buffer(MemoryCategory::gathered_weights,
+                        units_.of(turn.layer()).sizes.elements() * rules.weight_bytes,
+                        turn.layer().layer, turn.pass.microbatch);
+    lists.allocates.push_back(casts);
+    lists.frees.push_back(casts);
+  }
+
+  const LoweringContext& context_;
+  StageBuilder& builder_;
+  UnitTable units_;
+  CommunicatorOrder order_;
+  std::vector<Bucket> buckets_;
+  std::vector<UnitCosts::Group> costs_;
+  std::vector<std::int32_t> gather_costs_;
+  std::vector<std::vector<std::size_t>> ready_;  // by slot: buckets that its backward completes
+  std::vector<std::size_t> forward_;             // buckets in the order in which forward needs them
+  std::vector<OpId> gathered_;
+  std::size_t next_gathered_ = 0;
+  std::optional<UnitReductions> by_unit_;
+  bool overlaps_reductions_ = true;
+  bool overlaps_gathers_ = false;
+  bool gathers_ = false;
+  bool made_late_ = false;
+  std::int64_t late_bytes_ = 0;
+  std::int64_t flat_bytes_ = 0;
+  std::int64_t reduce_buffer_bytes_ = 0;
+  BufferId reduce_buffer_ = kNone;
+};
+
+}  // namespace
+
+std::unique_ptr<DataParallelSchedule> whole_parameters(const LoweringContext& context,
+                                                       std::int32_t stage, StageBuilder& builder) {
+  return std::make_unique<WholeParameters>(context, stage, builder);
+}
+
+}  // namespace shardwise

@@ -1,0 +1,199 @@
+#include "planner/lowering/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "planner/cost/stages.h"
+
+namespace shardwise::test {
+namespace {
+
+/// "F0 B0 i1 w1 F2'": the second chunk is marked.
+std::string text_of(const std::vector<PipelinePass>& order) {
+  std::string text;
+  for (const PipelinePass& pass : order) {
+    constexpr std::string_view kLetters = "FBiw";
+    if (!text.empty()) text += ' ';
+    text += kLetters[static_cast<std::size_t>(pass.part)];
+    text += std::to_string(pass.microbatch);
+    text += std::string(static_cast<std::size_t>(pass.chunk), '\'');
+  }
+  return text;
+}
+
+Layout pipeline(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp = 1) {
+  Layout layout;
+  layout.schedule = schedule;
+  layout.pp = pp;
+  layout.vpp = vpp;
+  return layout;
+}
+
+// Figure 4, top, of Narayanan et al. (arXiv:2104.04473): four devices, eight micro-batches.
+TEST(PassOrder, IsThePapersOneForwardOneBackward) {
+  const Layout layout = pipeline(PipelineSchedule::one_f_one_b, 4);
+  EXPECT_EQ(text_of(pass_order(layout, 0, 8)), "F0 F1 F2 F3 B0 F4 B1 F5 B2 F6 B3 F7 B4 B5 B6 B7");
+  EXPECT_EQ(text_of(pass_order(layout, 2, 8)), "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 B7");
+  EXPECT_EQ(text_of(pass_order(layout, 3, 8)), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7");
+}
+
+// Figure 4, bottom: two chunks a device. Device 1 warms up with 2 (4 - 1) + 4 = 10 passes.
+TEST(PassOrder, IsThePapersInterleaving) {
+  const Layout layout = pipeline(PipelineSchedule::one_f_one_b, 4, 2);
+  EXPECT_EQ(text_of(pass_order(layout, 0, 8)).substr(0, 63),
+            "F0 F1 F2 F3 F0' F1' F2' F3' F4 F5 F6 B0' F7 B1' F4' B2' F5' B3'");
+  EXPECT_EQ(text_of(pass_order(layout, 3, 8)).substr(0, 39),
+            "F0 F1 F2 F3 F0' B0' F1' B1' F2' B2' F3'");
+}
+
+// Figure 3 of Qi et al. (arXiv:2401.10241), rows of devices 1 and 4.
+TEST(PassOrder, IsThePapersZeroBubble) {
+  const Layout h1 = pipeline(PipelineSchedule::zb_h1, 4);
+  EXPECT_EQ(text_of(pass_order(h1, 0, 8)).substr(0, 38), "F0 F1 F2 F3 i0 w0 F4 i1 w1 F5 i2 w2 F6");
+  EXPECT_EQ(text_of(pass_order(h1, 3, 8)).substr(0, 35), "F0 i0 F1 i1 F2 i2 F3 i3 w0 F4 i4 w1");
+  const Layout h2 = pipeline(PipelineSchedule::zb_h2, 4);
+  EXPECT_EQ(text_of(pass_order(h2, 0, 8)).substr(0, 32), "F0 F1 F2 F3 F4 F5 F6 i0 w0 F7 i1");
+  EXPECT_EQ(text_of(pass_order(h2, 3, 8)).substr(0, 20), "F0 i0 F1 i1 F2 i2 F3");
+}
+
+TEST(PassOrder, RunsAllForwardPassesFirstInGpipe) {
+  EXPECT_EQ(text_of(pass_order(pipeline(PipelineSchedule::gpipe, 2), 0, 3)), "F0 F1 F2 B0 B1 B2");
+}
+
+/// When each pass of every stage runs if forward, input gradient and weight gradient of a chunk
+/// take one time each and messages none.
+struct Timeline {
+  double end = 0;
+  std::vector<double> first;  // start of a stage's first pass
+  std::vector<double> last;   // end of its last
+};
+
+Timeline run(const Layout& layout, std::int32_t microbatches) {
+  const std::int32_t chunks = layout.pp * chunks_of_stage(layout);
+  std::vector<std::vector<PipelinePass>> orders;
+  for (std::int32_t s = 0; s < layout.pp; ++s) {
+    orders.push_back(pass_order(layout, s, microbatches));
+  }
+  std::vector<std::vector<std::int32_t>> numbers(static_cast<std::size_t>(layout.pp));
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    numbers[static_cast<std::size_t>(stage_of_chunk(layout, c))].push_back(c);
+  }
+  std::map<std::tuple<bool, std::int32_t, std::int32_t>, double> done;  // forward, chunk, mb
+  std::vector<std::size_t> next(orders.size(), 0);
+  std::vector<double> now(orders.size(), 0);
+  Timeline result;
+  result.first.assign(orders.size(), -1);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < orders.size(); ++s) {
+      while (next[s] < orders[s].size()) {
+        const PipelinePass& pass = orders[s][next[s]];
+        const std::int32_t c = numbers[s][static_cast<std::size_t>(pass.chunk)];
+        const bool forward = pass.part == LayerPart::forward;
+        double start = now[s];
+        if (pass.part != LayerPart::backward_weight) {
+          const std::int32_t from = forward ? c - 1 : c + 1;
+          if (from >= 0 && from < chunks) {
+            const auto ready = done.find({forward, from, pass.microbatch});
+            if (ready == done.end()) break;
+            start = std::max(start, ready->second);
+          }
+          if (!forward && !done.contains({true, c, pass.microbatch})) break;
+        }
+        now[s] = start + (pass.part == LayerPart::backward ? 2 : 1);
+        if (result.first[s] < 0) result.first[s] = start;
+        if (pass.part != LayerPart::backward_weight) {
+          done[{forward, c, pass.microbatch}] = now[s];
+        }
+        ++next[s];
+        moved = true;
+      }
+    }
+  }
+  for (std::size_t s = 0; s < orders.size(); ++s) EXPECT_EQ(next[s], orders[s].size()) << s;
+  result.last = now;
+  result.end = *std::ranges::max_element(now);
+  return result;
+}
+
+struct Case {
+  PipelineSchedule schedule;
+  std::int32_t vpp;
+};
+const std::vector<Case> kCases = {
+    {PipelineSchedule::gpipe, 1},       {PipelineSchedule::one_f_one_b, 1},
+    {PipelineSchedule::one_f_one_b, 2}, {PipelineSchedule::one_f_one_b, 3},
+    {PipelineSchedule::zb_h1, 1},       {PipelineSchedule::zb_h2, 1},
+    {PipelineSchedule::zb_v, 1},        {PipelineSchedule::dualpipe, 1}};
+
+TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
+  for (const Case& c : kCases) {
+    for (const std::int32_t pp : {2, 4, 6, 8}) {
+      for (const std::int32_t m : {2 * pp, 3 * pp, 4 * pp}) {
+        const Layout layout = pipeline(c.schedule, pp, c.vpp);
+        for (std::int32_t s = 0; s < pp; ++s) {
+          std::map<std::tuple<int, std::int16_t, std::int32_t>, int> seen;
+          std::int64_t held = 0;
+          std::int64_t most = 0;
+          for (const PipelinePass& pass : pass_order(layout, s, m)) {
+            ++seen[{static_cast<int>(pass.part), pass.chunk, pass.microbatch}];
+            if (pass.part == LayerPart::forward) most = std::max(most, ++held);
+            if (pass.part == LayerPart::backward || pass.part == LayerPart::backward_input) --held;
+          }
+          for (std::int16_t chunk = 0; chunk < chunks_of_stage(layout); ++chunk) {
+            for (std::int32_t i = 0; i < m; ++i) {
+              const int whole = seen[{1, chunk, i}];
+              EXPECT_EQ((seen[{0, chunk, i}]), 1);
+              EXPECT_EQ((whole + seen[{2, chunk, i}]), 1);
+              EXPECT_EQ((seen[{2, chunk, i}]), (seen[{3, chunk, i}]));
+            }
+          }
+          EXPECT_EQ(held, 0);
+          const InFlight flight = micro_batches_in_flight(layout, s, m);
+          EXPECT_LE(most, flight.held)
+              << static_cast<int>(c.schedule) << " pp " << pp << " m " << m << " stage " << s;
+          const bool v = chunks_of_stage(layout) == 2 && c.vpp == 1;
+          EXPECT_TRUE(v || most == flight.held) << static_cast<int>(c.schedule) << " stage " << s;
+        }
+      }
+    }
+  }
+}
+
+// With f = b = w = 1: 1F1B and GPipe idle (p - 1)(f + b + w), interleaving 1/v of it, ZB-H1
+// (p - 1)(f + b - w), all as in their papers.
+TEST(PassOrder, HasThePapersBubble) {
+  for (const std::int32_t p : {2, 4, 8}) {
+    const std::int32_t m = 3 * p;
+    EXPECT_EQ(run(pipeline(PipelineSchedule::gpipe, p), m).end, 3.0 * (m + p - 1));
+    EXPECT_EQ(run(pipeline(PipelineSchedule::one_f_one_b, p), m).end, 3.0 * (m + p - 1));
+    for (const std::int32_t v : {2, 4}) {
+      // Chunks of 1/v of a stage.
+      EXPECT_EQ(run(pipeline(PipelineSchedule::one_f_one_b, p, v), m).end, 3.0 * (m * v + p - 1));
+    }
+    EXPECT_EQ(run(pipeline(PipelineSchedule::zb_h1, p), m).end, 3.0 * m + (p - 1));
+  }
+}
+
+// A stage that has begun never waits: what is left is the stagger of the stages, which the next
+// step fills (section 4 of the paper).
+TEST(PassOrder, LeavesNoBubbleWithinAStageInZbH2) {
+  for (const std::int32_t p : {2, 4, 8}) {
+    const std::int32_t m = 3 * p;
+    const Timeline h2 = run(pipeline(PipelineSchedule::zb_h2, p), m);
+    for (std::size_t s = 0; s < h2.first.size(); ++s) {
+      EXPECT_EQ(h2.last[s] - h2.first[s], 3.0 * m) << s;
+    }
+    const Timeline v = run(pipeline(PipelineSchedule::zb_v, p), m);
+    for (std::size_t s = 0; s < v.first.size(); ++s) {
+      EXPECT_EQ(v.last[s] - v.first[s], 6.0 * m) << "ZB-V " << s;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::test
