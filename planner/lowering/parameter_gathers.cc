@@ -11,12 +11,17 @@ Pass pass_of(const LayerTurn& turn) {
   return turn.pass.part == LayerPart::forward ? Pass::forward : Pass::backward;
 }
 
+bool moves(const UnitCosts& costs) {
+  return costs.dense.gather >= 0 || costs.routed.gather >= 0 || costs.dense.gather_outer >= 0 ||
+         costs.routed.gather_outer >= 0;
+}
+
 }  // namespace
 
 ParameterGathers::ParameterGathers(const LoweringContext& context, std::int32_t stage,
                                    StageBuilder& builder, UnitTable& units,
                                    CommunicatorOrder& order)
-    : context_(context), builder_(builder), units_(units), order_(order) {
+    : context_(context), stage_(stage), builder_(builder), units_(units), order_(order) {
   const GatherBuffer buffer = context.engine().gather;
   if (context.layout().double_buffer || buffer == GatherBuffer::double_buffer) {
     rule_ = Rule::double_buffered;
@@ -32,15 +37,16 @@ ParameterGathers::ParameterGathers(const LoweringContext& context, std::int32_t 
     layers += chunk.layers.size();
   }
   held_.resize(layers);
-  if (rule_ == Rule::double_buffered) make_double_buffers(stage);
 }
 
-void ParameterGathers::make_double_buffers(std::int32_t stage) {
+/// The two buffers that units take turns with, made by the first gather.
+BufferId ParameterGathers::make_double_buffers() {
+  if (rule_ != Rule::double_buffered || double_buffers_ != kNone) return kNone;
   const StageParts parts = stage_parts(context_.plan->model, context_.memories,
-                                       context_.stages[static_cast<std::size_t>(stage)]);
-  const StageBuffers buffers = stage_buffers(parts, context_.of_stage(stage));
-  double_buffers_.push_back(
-      builder_.buffer(kGathered, buffers.queue * context_.memory_rules.weight_bytes));
+                                       context_.stages[static_cast<std::size_t>(stage_)]);
+  const StageBuffers buffers = stage_buffers(parts, context_.of_stage(stage_));
+  double_buffers_ = builder_.buffer(kGathered, buffers.queue * context_.memory_rules.weight_bytes);
+  return double_buffers_;
 }
 
 bool ParameterGathers::is_root(const StageLayer& layer) const {
@@ -90,7 +96,7 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
   const StageLayer& layer = turn.order[at];
   Held& held = held_[turn.slots[at]];
   const UnitWork& unit = units_.of(layer);
-  if (held.whole || (unit.costs.dense.gather < 0 && unit.costs.routed.gather < 0)) return;
+  if (held.whole || !moves(unit.costs)) return;
   held.whole = true;
   held.used = false;
   held.copied = false;
@@ -109,8 +115,10 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
 
   const std::int64_t bytes = unit.sizes.elements() * context_.memory_rules.weight_bytes;
   const bool own_buffer = rule_ != Rule::double_buffered || kept_over_step(layer);
-  BufferId made =
-      own_buffer ? builder_.buffer(kGathered, bytes, layer.layer, turn.pass.microbatch) : kNone;
+  const bool inner = unit.costs.dense.gather >= 0 || unit.costs.routed.gather >= 0;
+  BufferId made = own_buffer && inner
+                      ? builder_.buffer(kGathered, bytes, layer.layer, turn.pass.microbatch)
+                      : kNone;
   (rule_ == Rule::copied ? held.output : held.unsharded) = made;
 
   ProgramOp op;
@@ -140,16 +148,13 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
   const int last = costs[1] >= 0 ? 1 : 0;
   for (int i = 0; i < 2; ++i) {
     const auto which = static_cast<std::size_t>(i);
-    held.ready[which] = kNone;
+    held.ready[which] = outer[which];
     if (costs[which] < 0) continue;
     op.routed = i == 1;
     op.cost = costs[which];
-    const BufferId whole =
-        double_buffers_made_ || double_buffers_.empty() ? kNone : double_buffers_[0];
-    double_buffers_made_ = true;
     held.ready[which] =
-        builder_.add(op, {gate, cast, outer[which], order_.before_gather(op.routed)}, {made, whole},
-                     {i == last ? shard : kNone});
+        builder_.add(op, {gate, cast, outer[which], order_.before_gather(op.routed)},
+                     {made, make_double_buffers()}, {i == last ? shard : kNone});
     made = kNone;
     order_.gathered(op.routed, held.ready[which]);
   }
@@ -158,8 +163,8 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
 /// FSDP2: forward keeps a gather's output until the next unit is copied out, so that the gather
 /// after that one waits for the copy before; backward lets go at once.
 void ParameterGathers::copy_out(const LayerTurn& turn, Held& held) {
-  if (rule_ != Rule::copied || held.copied || !held.whole) return;
   const UnitWork& unit = units_.of(turn.layer());
+  if (rule_ != Rule::copied || held.copied || !held.whole || unit.costs.copy_out < 0) return;
   held.copied = true;
   held.unsharded =
       builder_.buffer(kGathered, unit.sizes.elements() * context_.memory_rules.weight_bytes,
@@ -203,9 +208,7 @@ void ParameterGathers::prefetch(const LayerTurn& turn) {
 void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
   if (turn.last) {
     lists.frees.push_back(last_output_);
-    if (double_buffers_made_) {
-      lists.frees.insert(lists.frees.end(), double_buffers_.begin(), double_buffers_.end());
-    }
+    lists.frees.push_back(double_buffers_);
   }
   if (!turn.needs_weights()) return;
   Held& held = held_[turn.slot()];

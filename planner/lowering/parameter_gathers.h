@@ -48,9 +48,10 @@ class ParameterGathers {
   OpId turn_of_buffer(Held& held);
   void copy_out(const LayerTurn& turn, Held& held);
   void prefetch(const LayerTurn& turn);
-  void make_double_buffers(std::int32_t stage);
+  BufferId make_double_buffers();
 
   const LoweringContext& context_;
+  std::int32_t stage_;
   StageBuilder& builder_;
   UnitTable& units_;
   CommunicatorOrder& order_;
@@ -61,8 +62,7 @@ class ParameterGathers {
   OpId gate_ = kNone;        // rule copied: gathers issued now wait for this copy
   OpId last_copy_ = kNone;   // and the copy whose output forward keeps
   BufferId last_output_ = kNone;
-  std::vector<BufferId> double_buffers_;
-  bool double_buffers_made_ = false;
+  BufferId double_buffers_ = kNone;
 };
 
 }  // namespace shardwise

@@ -14,10 +14,8 @@ ProgramOp operation(OpRole role, Stream stream, const LayerTurn& turn, std::int3
   return op;
 }
 
-bool moves(const UnitCosts& costs) {
-  return costs.dense.reduce >= 0 || costs.routed.reduce >= 0 || costs.dense.reduce_outer >= 0 ||
-         costs.routed.reduce_outer >= 0;
-}
+/// Whether a unit is reduced over the inner axis.
+bool moves(const UnitCosts& costs) { return costs.dense.reduce >= 0 || costs.routed.reduce >= 0; }
 
 }  // namespace
 
@@ -117,7 +115,6 @@ void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
   OpId done = kNone;
   const std::array<UnitCosts::Group, 2> costs = {work.costs.dense, work.costs.routed};
   std::array<OpId, 2> reduced = {kNone, kNone};
-  const bool outer_only = costs[0].reduce < 0 && costs[1].reduce < 0;
   const int final = costs[1].reduce >= 0 ? 1 : 0;
   for (int i = 0; i < 2; ++i) {
     const UnitCosts::Group& group = costs[static_cast<std::size_t>(i)];
@@ -139,23 +136,30 @@ void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
     builder_.add(operation(OpRole::accumulate, Stream::reduce_scatter, turn, work.costs.accumulate),
                  {done});
   }
-  if (!last) return;
-  for (int i = 0; i < 2; ++i) {
-    const std::int32_t cost = costs[static_cast<std::size_t>(i)].reduce_outer;
+  if (last) reduce_outer(turn, reduced, builder_.last(Stream::reduce_scatter));
+}
+
+/// The shard over dp_replicate, once a step.
+void UnitReductions::reduce_outer(const LayerTurn& turn, const std::array<OpId, 2>& reduced,
+                                  OpId accumulated) {
+  const UnitCosts& costs = units_.of(turn.layer()).costs;
+  for (const bool routed : {false, true}) {
+    const std::int32_t cost = (routed ? costs.routed : costs.dense).reduce_outer;
     if (cost < 0) continue;
     ProgramOp op = operation(OpRole::reduce_outer, Stream::outer_reduce, turn, cost);
-    op.routed = i == 1;
-    builder_.add(
-        op, {made, reduced[static_cast<std::size_t>(i)], builder_.last(Stream::reduce_scatter)},
-        {late}, {outer_only ? staged : kNone});
-    late = staged = kNone;
+    op.routed = routed;
+    builder_.add(op, {reduced[routed ? 1 : 0], accumulated});
   }
 }
 
 void UnitReductions::after(const LayerTurn& turn, OpId op) {
   if (!turn.makes_gradients()) return;
   const UnitWork& work = units_.of(turn.layer());
-  if (!moves(work.costs) || !reduces(turn)) return;
+  if (!moves(work.costs)) {
+    if (turn.pass.microbatch + 1 == context_.num_microbatches) reduce_outer(turn, {op, op}, kNone);
+    return;
+  }
+  if (!reduces(turn)) return;
   Unit& unit = unit_[turn.slot()];
   BufferId staged = unit.staged;
   const bool copies = copies_ && context_.placement.parameters != Placement::replicate;

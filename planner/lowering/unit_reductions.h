@@ -39,6 +39,7 @@ class UnitReductions {
   BufferId late_buffer(const LayerTurn& turn);
   OpId copy_in(const LayerTurn& turn, OpId op, BufferId& staged);
   void reduce(const LayerTurn& turn, OpId made, BufferId staged);
+  void reduce_outer(const LayerTurn& turn, const std::array<OpId, 2>& reduced, OpId accumulated);
 
   const LoweringContext& context_;
   StageBuilder& builder_;

@@ -95,7 +95,9 @@ class WholeParameters : public DataParallelSchedule {
     if (overlaps_reductions_) return;
     const auto last = static_cast<std::int32_t>(context_.num_microbatches) - 1;
     const OpId after = builder_.last(Stream::compute);
-    BufferId flat = builder_.buffer(MemoryCategory::gradient_staging, flat_bytes_);
+    const bool any = std::ranges::any_of(
+        costs_, [](const UnitCosts::Group& c) { return c.reduce >= 0 || c.reduce_outer >= 0; });
+    BufferId flat = any ? builder_.buffer(MemoryCategory::gradient_staging, flat_bytes_) : kNone;
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       if (!reduce(b, last, after, flat)) continue;
       if (flat != kNone) late_buffers_.push_back(flat);
