@@ -102,6 +102,7 @@ void set_gemm_curve(GpuSpec& gpu, GemmCurve curve) {
   for (GemmCurve& each : gpu.gemm) {
     if (each.dtype != curve.dtype) continue;
     curve.sustained_share = each.sustained_share;
+    curve.sustained_measured = each.sustained_measured;
     curve.sustained_source = each.sustained_source;
     each = std::move(curve);
     return;
@@ -109,32 +110,40 @@ void set_gemm_curve(GpuSpec& gpu, GemmCurve curve) {
   gpu.gemm.push_back(std::move(curve));
 }
 
+std::vector<GemmPoint> of_dtype(const std::vector<GemmPoint>& points, DType dtype) {
+  std::vector<GemmPoint> some;
+  for (const GemmPoint& point : points) {
+    if (point.dtype == dtype) some.push_back(point);
+  }
+  return some;
+}
+
 void fit_gemms(GpuSpec& gpu, const Points& points, const Named& sources) {
   for (const DType dtype : kAllDTypes) {
-    std::vector<GemmPoint> some;
-    for (const GemmPoint& point : points.gemm) {
-      if (point.dtype == dtype) some.push_back(point);
-    }
+    const std::vector<GemmPoint> some = of_dtype(points.gemm, dtype);
     if (some.size() < kLeastGemms || gpu.peak(dtype).value() <= 0) continue;
     set_gemm_curve(gpu, fit_gemm(gpu, dtype, some, sources.at("gemm")));
   }
   // Operators are measured in long runs: a curve of theirs needs no correction.
   const bool own = points.gemm.empty() && points.operators.gemm.size() >= kLeastGemms;
   if (own) {
-    GemmCurve curve = fit_gemm(gpu, DType::bf16, points.operators.gemm, sources.at("operators"));
-    set_gemm_curve(gpu, std::move(curve));
+    set_gemm_curve(gpu, fit_gemm(gpu, DType::bf16, points.operators.gemm, sources.at("operators")));
   }
 }
 
 /// Sets how fast arithmetic is in long runs: from operators, or the best rates named by flags.
 Result<bool> set_sustained(GpuSpec& gpu, const Points& points, const Named& rates,
-                           const Named& sources) {
+                           bool rates_measured, const Named& sources) {
   for (GemmCurve& curve : gpu.gemm) {
-    if (curve.dtype == DType::bf16 && !points.gemm.empty() && !points.operators.gemm.empty()) {
-      curve.sustained_share = sustained_share(gpu, curve, points.operators.gemm);
+    if (curve.dtype == DType::bf16 && points.operators.gemm.size() >= kLeastGemms) {
+      // Of a curve that was fitted to operators this is 1.
+      curve.sustained_share =
+          points.gemm.empty() ? 1 : sustained_share(gpu, curve, points.operators.gemm);
+      curve.sustained_measured = true;
       curve.sustained_source = sources.at("operators");
     } else if (!points.gemm.empty() && bits_of(curve.dtype) >= 16) {
       curve.sustained_share = sustained_share(curve);
+      curve.sustained_measured = false;
       curve.sustained_source = "kernels of 10 ms in " + sources.at("gemm");
     }
     const auto named_rate = rates.find(name_of(curve.dtype));
@@ -146,7 +155,9 @@ Result<bool> set_sustained(GpuSpec& gpu, const Points& points, const Named& rate
       return wrong_flag("--sustained", fmt::format("{} is not a rate in TFLOP/s", text),
                         "for example bf16=794.5");
     }
-    curve.sustained_share = sustained_share(gpu, curve, FlopsPerSecond(tflops * 1e12));
+    const FlopsPerSecond held(tflops * 1e12);
+    curve.sustained_share = sustained_share(gpu, curve, of_dtype(points.gemm, curve.dtype), held);
+    curve.sustained_measured = rates_measured;
     curve.sustained_source = sources.at("sustained");
   }
   return true;
@@ -242,7 +253,9 @@ void add_gpu_flags(CLI::App& verb, GpuCalibration& flags) {
   verb.add_option("--operators", flags.operators, "CSV: system, op, shape, tflops, of long runs");
   verb.add_option("--system", flags.system, "Which rows of --operators");
   verb.add_option("--sustained", flags.sustained,
-                  "DTYPE=TFLOPS: best rate of a GEMM in a long search");
+                  "DTYPE=TFLOPS: best rate that a GEMM holds in a long run");
+  verb.add_flag("--sustained-estimated", flags.sustained_estimated,
+                "The rates of --sustained were not measured on this GPU");
   verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves there are");
 }
 
@@ -265,7 +278,8 @@ ExitCode calibrate_gpu(const GpuCalibration& flags) {
   sources->try_emplace("sustained", "command line");
 
   fit_gemms(*gpu, *points, *sources);
-  const Result<bool> sustained = set_sustained(*gpu, *points, *rates, *sources);
+  const Result<bool> sustained =
+      set_sustained(*gpu, *points, *rates, !flags.sustained_estimated, *sources);
   if (!sustained) return refuse(sustained.problems());
   fit_others(*gpu, *points, *sources);
   print_residuals({*gpu});

@@ -17,6 +17,7 @@ struct GpuCalibration {
   std::string operators;
   std::string system;
   std::vector<std::string> sustained;  // "bf16=794.5"
+  bool sustained_estimated = false;    // and not measured on this GPU
   std::vector<std::string> sources;    // "gemm=owner/repository@commit:path"
   std::string output;
   bool residuals = false;  // print the errors of every curve of the catalogue

@@ -34,8 +34,8 @@ std::string short_name(std::string name) {
   return name;
 }
 
-/// One row an operation, with the times of its three products that were `measured` or were not.
-std::string products_text(const StepReport& report, bool measured, bool colour) {
+/// One row an operation, with the times of those of its three products that rest on `basis`.
+std::string products_text(const StepReport& report, GemmBasis basis, bool colour) {
   Table table({{"", Align::left}, {"m x n x k"}, {"forward"}, {"d input"}, {"d weight"}});
   std::string layer;
   bool any = false;
@@ -45,8 +45,8 @@ std::string products_text(const StepReport& report, bool measured, bool colour) 
     bool shown = false;
     for (std::size_t j = i; j < i + 3; ++j) {
       const GemmUse& g = report.gemms[j];
-      shown = shown || g.measured == measured;
-      times.emplace_back(g.measured == measured ? format_seconds(g.time) : "-");
+      shown = shown || g.basis == basis;
+      times.emplace_back(g.basis == basis ? format_seconds(g.time) : "-");
     }
     if (!shown) continue;
     any = true;
@@ -229,13 +229,14 @@ std::string explanation_text(const StepReport& report, bool colour) {
       text += "    " + paint(wrap(e.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
     }
   }
-  for (const bool measured : {true, false}) {
-    const std::string products = products_text(report, measured, colour);
-    if (products.empty()) continue;
-    text += heading(measured ? "Matrix products inside the measured range"
-                             : "Matrix products outside the measured range, extrapolated",
-                    colour);
-    text += products;
+  constexpr std::pair<GemmBasis, const char*> kHeadings[] = {
+      {GemmBasis::measured, "GEMM shapes found in measured tables"},
+      {GemmBasis::interpolated, "GEMM shapes interpolated between measured ones"},
+      {GemmBasis::extrapolated, "GEMM shapes extrapolated: smaller, larger or not measured"}};
+  for (const auto& [basis, words] : kHeadings) {
+    const std::string products = products_text(report, basis, colour);
+    text += heading(words, colour);
+    text += products.empty() ? "  none\n" : products;
   }
   if (!report.assumptions.empty()) {
     text += heading("Assumptions", colour);

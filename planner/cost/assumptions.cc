@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
+#include <string>
+
 #include "planner/cost/explain.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/timing.h"
+#include "planner/spec/format.h"
 
 namespace shardwise {
 namespace {
@@ -12,8 +15,19 @@ constexpr const char* kCompute = "docs/time.md, Compute";
 void assume_fit(StepReport& report, const char* id, const std::string& what, const FitRecord& fit,
                 const char* documented) {
   if (fit.measured) return;
-  report.assumptions.push_back({id, what + " follows a documented default, not a measurement",
-                                fit.fitted_on.empty() ? documented : fit.fitted_on});
+  report.assumptions.push_back(
+      {id, fmt::format("{} is not measured: {}", what, fit.method), documented});
+}
+
+/// A curve that was measured in short bursts, where nobody has measured a long run.
+void assume_sustained(StepReport& report, const GpuSpec& gpu, const GemmCurve& curve) {
+  if (!curve.fit.measured || curve.sustained_measured) return;
+  const std::string share = format_percent(curve.sustained_share);
+  report.assumptions.push_back(
+      {"gemm.sustained.default",
+       fmt::format("long runs of {} in {} are taken to hold {} of the speed of short ones",
+                   gpu.name, name_of(curve.dtype), share),
+       curve.sustained_source.empty() ? kCompute : curve.sustained_source});
 }
 
 /// What timing.json says of hosts and of GPUs of one kind, where this job rests on it.
@@ -47,14 +61,15 @@ void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSp
 
 }  // namespace
 
-void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job,
-                     const EngineProfile& engine) {
+void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
+                     const JobSpec& job, const EngineProfile& engine) {
   const GpuSpec& gpu = cluster.gpu;
   bool gemm = false;
   for (const GemmCurve& curve : gpu.gemm) {
     if (curve.dtype != job.precision) continue;
     gemm = true;
     assume_fit(report, "gemm.curve.default", "GEMM time on " + gpu.name, curve.fit, kCompute);
+    assume_sustained(report, gpu, curve);
   }
   if (!gemm) {
     report.assumptions.push_back(
@@ -62,6 +77,10 @@ void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSp
          fmt::format("{} has no GEMM curve for {}; the nearest dtype's is used", gpu.name,
                      name_of(job.precision)),
          kCompute});
+  }
+  if (model.num_experts > 0) {
+    assume_fit(report, "grouped_gemm.curve.default", "time of experts' GEMMs on " + gpu.name,
+               gpu.grouped_gemm.fit, kCompute);
   }
   assume_fit(report, "attention.forward.curve.default", "attention time on " + gpu.name,
              gpu.attention_forward.fit, kCompute);

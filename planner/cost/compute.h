@@ -7,6 +7,7 @@
 #include "planner/spec/dtype.h"
 #include "planner/spec/gpu_spec.h"
 #include "planner/spec/kernel_work.h"
+#include "planner/spec/report.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -35,12 +36,15 @@ Seconds attention_time(const GpuSpec& gpu, DType dtype, const AttentionWork& wor
 /// reads and writes. Zero bytes take no time.
 Seconds memory_bound_time(const GpuSpec& gpu, Bytes moved);
 
+/// Whether this product was among those that the curve of `gpu` was fitted to. A product of several
+/// groups, or that adds to its result, is at best between them: tables time plain products.
+GemmBasis gemm_basis(const GpuSpec& gpu, DType dtype, std::int64_t groups, std::int64_t m,
+                     std::int64_t n, std::int64_t k, GemmOutput output = GemmOutput::written);
+
 /// How a time came about, for --explain.
 struct ComputeExplanation {
   Seconds time;
   Seconds bound;  // peak or bandwidth limit
-  /// The shape is within what was measured for this GPU and dtype; false: extrapolated.
-  bool inside_measured_range = false;
   std::vector<std::string> steps;
   std::vector<std::string> sources;
 };

@@ -177,7 +177,7 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
   fill_communication(report, b, found);
   fill_rates(report, model, cluster, job, layout, b);
   fill_checkpoint(report, model, cluster, layout, b);
-  add_assumptions(report, cluster, job, engine);
+  add_assumptions(report, model, cluster, job, engine);
   if (detail == Detail::explained) {
     explain_memory(report, {model, job, engine, layout, b.memories, b.stages, b.memory_rules,
                             b.num_microbatches});
@@ -186,6 +186,7 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
     for (const LayerSpec& layer : model.kinds) {
       layer_time(model, layer, job, engine, cluster, layout, &report.gemms);
     }
+    explain_gemms(report, cluster.gpu);
   }
   return report;
 }

@@ -14,8 +14,8 @@ namespace shardwise {
 
 /// What the report's numbers rest on that neither the user nor a measurement stated: curves without
 /// data, what varies from machine to machine, defaults of the job.
-void add_assumptions(StepReport& report, const ClusterSpec& cluster, const JobSpec& job,
-                     const EngineProfile& engine);
+void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
+                     const JobSpec& job, const EngineProfile& engine);
 
 /// Everything the ledgers were made from.
 struct PricedMemory {
@@ -47,6 +47,10 @@ struct PricedStep {
   const LeafContext& context;
   const StepDetail& detail;
 };
+
+/// How many of report.gemms were measured, and how the longest of them was priced. \pre
+/// report.gemms is filled
+void explain_gemms(StepReport& report, const GpuSpec& gpu);
 
 /// A formula with its values and its source for every part of the step that takes time, for every
 /// kind of layer on the slowest stage, and for the rates of the report. \pre report is filled

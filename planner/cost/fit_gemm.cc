@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "planner/cost/fit_quality.h"
@@ -164,13 +166,59 @@ void tidy(GemmCurve& curve) {
   with.extra_start = rounded_us(with.extra_start);
 }
 
-MeasuredRange range_of(const std::vector<GemmPoint>& points, std::int64_t GemmPoint::*dimension) {
-  MeasuredRange range{points.front().*dimension, points.front().*dimension};
+double flops_of(const GemmShape& shape) {
+  return 2.0 * static_cast<double>(shape.groups) * static_cast<double>(shape.m) *
+         static_cast<double>(shape.n) * static_cast<double>(shape.k);
+}
+
+/// Of the points, freed of what disturbs the measurement where that is a small part of it.
+double best_rate(const GpuSpec& gpu, const GemmCurve& curve, const std::vector<GemmPoint>& points) {
+  constexpr double kLeastOwn = 0.9;  // of what was timed
+  double best = 0;
   for (const GemmPoint& point : points) {
-    range.low = std::min(range.low, point.*dimension);
-    range.high = std::max(range.high, point.*dimension);
+    const GemmLimits limits = gemm_limits(gpu, curve.dtype, point.output);
+    const GemmShape shape = shape_of(point);
+    const double timed = point.time.value();
+    const double own = undisturbed_gemm_seconds(curve, limits, shape, timed);
+    if (own >= kLeastOwn * timed) best = std::max(best, flops_of(shape) / own);
   }
-  return range;
+  return best;
+}
+
+double best_rate_of_curve(const GpuSpec& gpu, const GemmCurve& curve) {
+  const GemmLimits limits = gemm_limits(gpu, curve.dtype, GemmOutput::written);
+  double best = 0;
+  for (std::int64_t m = 1024; m <= 16384; m += 1024) {
+    for (std::int64_t n = 1024; n <= 16384; n += 1024) {
+      for (std::int64_t k = 1024; k <= 16384; k += 1024) {
+        const GemmShape shape{1, m, n, k};
+        const GemmParts parts = gemm_parts(curve, limits, shape, 1.0);
+        best = std::max(best, flops_of(shape) / (curve.start.value() + parts.body));
+      }
+    }
+  }
+  return best;
+}
+
+/// The shapes of plain products among the points, in few blocks: the n and k that were measured
+/// with the same m, then of those the n with the same k.
+std::vector<MeasuredShapes> shapes_of(const std::vector<GemmPoint>& points) {
+  using Sizes = std::set<std::int64_t>;
+  std::map<std::pair<std::int64_t, std::int64_t>, Sizes> rows_of;
+  for (const GemmPoint& point : points) {
+    if (point.output == GemmOutput::written) rows_of[{point.n, point.k}].insert(point.m);
+  }
+  std::map<Sizes, std::map<std::int64_t, Sizes>> depths_of;
+  for (const auto& [weight, rows] : rows_of) depths_of[rows][weight.first].insert(weight.second);
+  std::vector<MeasuredShapes> shapes;
+  for (const auto& [rows, weights] : depths_of) {
+    std::map<Sizes, std::vector<std::int64_t>> columns_of;
+    for (const auto& [columns, depths] : weights) columns_of[depths].push_back(columns);
+    for (const auto& [depths, columns] : columns_of) {
+      shapes.push_back({{rows.begin(), rows.end()}, columns, {depths.begin(), depths.end()}});
+    }
+  }
+  return shapes;
 }
 
 }  // namespace
@@ -185,9 +233,7 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
     const double predicted = measured_gemm_seconds(curve, each.limits, each.shape);
     errors.push_back(std::abs(predicted / each.seconds - 1));
   }
-  curve.m = range_of(points, &GemmPoint::m);
-  curve.n = range_of(points, &GemmPoint::n);
-  curve.k = range_of(points, &GemmPoint::k);
+  curve.shapes = shapes_of(points);
   curve.fit = fit_record(fitted_on,
                          "robust least squares on log time over half of the shapes, tiles by "
                          "forward selection",
@@ -206,19 +252,11 @@ double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
   return rounded_coefficient(std::min(1.0, summarise(std::move(shares)).median));
 }
 
-double sustained_share(const GpuSpec& gpu, const GemmCurve& curve, FlopsPerSecond best) {
-  const GemmLimits limits = gemm_limits(gpu, curve.dtype, GemmOutput::written);
-  double fastest = 0;
-  for (std::int64_t m = 1024; m <= 16384; m += 1024) {
-    for (std::int64_t n = 1024; n <= 16384; n += 1024) {
-      for (std::int64_t k = 1024; k <= 16384; k += 1024) {
-        const double flops = 2.0 * static_cast<double>(m * n) * static_cast<double>(k);
-        const GemmParts parts = gemm_parts(curve, limits, {1, m, n, k}, 1.0);
-        fastest = std::max(fastest, flops / (curve.start.value() + parts.body));
-      }
-    }
-  }
-  return rounded_coefficient(std::min(1.0, best.value() / fastest));
+double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
+                       const std::vector<GemmPoint>& points, FlopsPerSecond held) {
+  const double best =
+      points.empty() ? best_rate_of_curve(gpu, curve) : best_rate(gpu, curve, points);
+  return rounded_coefficient(std::min(1.0, held.value() / best));
 }
 
 double sustained_share(const GemmCurve& curve) {

@@ -27,9 +27,14 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
 double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
                        const std::vector<GemmPoint>& points);
 
-/// The same from the best rate that a long search over shapes has reached: of the best rate that
-/// the curve gives to any m, n, k of 1024, 2048 … 16384.
-double sustained_share(const GpuSpec& gpu, const GemmCurve& curve, FlopsPerSecond best);
+/// The same from `held`, the best rate over all shapes that was held in a long run: of the best
+/// rate among the points that the curve was fitted to, as they would be without the slowdown of
+/// long kernels and without their conversion, both of which the curve leaves out as well. Best is
+/// compared with best because the curve, made right in the median, lies below both.
+/// \param points  of the curve's dtype; empty where nothing was measured: then the best rate is
+///                that of the curve over m, n, k of 1024, 2048 … 16384
+double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
+                       const std::vector<GemmPoint>& points, FlopsPerSecond held);
 
 /// The same from the curve's own points: the slowdown of a kernel of 10 ms.
 double sustained_share(const GemmCurve& curve);

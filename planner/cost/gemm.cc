@@ -20,10 +20,6 @@ double bound_seconds(const GemmLimits& limits, const GemmShape& shape) {
          std::max(2.0 * m * n * k / limits.flops, moved / limits.bytes);
 }
 
-bool within(const MeasuredRange& range, std::int64_t value) {
-  return value >= range.low && value <= range.high;
-}
-
 }  // namespace
 
 Seconds gemm_time(const GpuSpec& gpu, DType dtype, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -46,6 +42,16 @@ Seconds grouped_gemm_time(const GpuSpec& gpu, DType dtype, std::int64_t groups, 
   const double speed = curve->sustained_share * gpu.grouped_gemm.rate_share;
   return curve->start + gpu.grouped_gemm.group * static_cast<double>(groups) +
          Seconds(gemm_parts(*curve, limits, shape, speed).body);
+}
+
+GemmBasis gemm_basis(const GpuSpec& gpu, DType dtype, std::int64_t groups, std::int64_t m,
+                     std::int64_t n, std::int64_t k, GemmOutput output) {
+  const GemmCurve* curve = gpu.gemm_curve(dtype);
+  const bool timed = curve != nullptr && curve->fit.measured && curve->dtype == dtype &&
+                     (groups == 1 || gpu.grouped_gemm.fit.measured);
+  if (!timed || !curve->surrounds(m, n, k)) return GemmBasis::extrapolated;
+  const bool plain = groups == 1 && output == GemmOutput::written;
+  return plain && curve->measured(m, n, k) ? GemmBasis::measured : GemmBasis::interpolated;
 }
 
 ComputeExplanation explain_gemm(const GpuSpec& gpu, DType dtype, std::int64_t m, std::int64_t n,
@@ -80,8 +86,6 @@ ComputeExplanation explain_gemm(const GpuSpec& gpu, DType dtype, std::int64_t m,
                   format_seconds(curve->start), format_seconds(Seconds(parts.body)),
                   format_seconds(result.time), format_seconds(result.bound),
                   format_percent(result.bound / result.time)));
-  result.inside_measured_range = curve->fit.measured && curve->dtype == dtype &&
-                                 within(curve->m, m) && within(curve->n, n) && within(curve->k, k);
   result.sources.push_back(curve->fit.fitted_on.empty() ? curve->fit.method : curve->fit.fitted_on);
   if (curve->sustained_share < 1) {
     result.steps.push_back(fmt::format("arithmetic at {} of the speed of the short measurement",

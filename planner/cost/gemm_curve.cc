@@ -24,6 +24,12 @@ double output_bytes(double input_bytes, GemmOutput output) {
   return written;
 }
 
+/// What the source timed besides the product: its conversion to 8 bits.
+double timed_besides(const MeasuredWith& with, const GemmLimits& limits, const GemmShape& shape) {
+  const double operand = static_cast<double>(shape.m) * static_cast<double>(shape.k);
+  return with.extra_start.value() + with.extra_moves * operand * limits.input_bytes / limits.bytes;
+}
+
 }  // namespace
 
 GemmLimits gemm_limits(const GpuSpec& gpu, DType dtype, GemmOutput output) {
@@ -95,9 +101,19 @@ double measured_gemm_seconds(const GemmCurve& curve, const GemmLimits& limits,
   double slowed = body;
   if (with.slowdown > 0)
     slowed += with.slowdown * body * body / (body + with.slowdown_time.value());
-  const double operand = static_cast<double>(shape.m) * static_cast<double>(shape.k);
-  const double extra = with.extra_moves * operand * limits.input_bytes / limits.bytes;
-  return curve.start.value() + with.extra_start.value() + slowed + extra;
+  return curve.start.value() + slowed + timed_besides(with, limits, shape);
+}
+
+double undisturbed_gemm_seconds(const GemmCurve& curve, const GemmLimits& limits,
+                                const GemmShape& shape, double measured) {
+  const MeasuredWith& with = curve.measured_with;
+  const double start = curve.start.value();
+  const double slowed = measured - start - timed_besides(with, limits, shape);
+  // slowed = body + slowdown * body^2 / (body + time), solved for the body.
+  const double time = with.slowdown_time.value();
+  const double half = (slowed - time) / 2;
+  const double root = std::sqrt(half * half + (1 + with.slowdown) * slowed * time);
+  return slowed > 0 ? start + (half + root) / (1 + with.slowdown) : 0;
 }
 
 }  // namespace shardwise

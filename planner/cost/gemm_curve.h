@@ -45,6 +45,11 @@ GemmParts gemm_parts(const GemmCurve& curve, const GemmLimits& limits, const Gem
 double measured_gemm_seconds(const GemmCurve& curve, const GemmLimits& limits,
                              const GemmShape& shape);
 
+/// The inverse: of a time that the source measured, what is left without the slowdown of its long
+/// kernels and without what else it timed. At most 0 when that was all of it.
+double undisturbed_gemm_seconds(const GemmCurve& curve, const GemmLimits& limits,
+                                const GemmShape& shape, double measured);
+
 /// The larger plus what the smaller adds when the two overlap well but not perfectly: the 4-norm.
 double overlapped(double a, double b);
 

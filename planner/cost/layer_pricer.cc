@@ -70,7 +70,7 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
                    : gemm_time(gpu, dtype, a, b, c, output);
     if (gemms_ != nullptr) {
       gemms_->push_back({layer_.name, std::string(name), direction, dtype, groups, a, b, c, time,
-                         explain_gemm(gpu, dtype, a, b, c, output).inside_measured_range});
+                         gemm_basis(gpu, dtype, groups, a, b, c, output)});
     }
     return time;
   };

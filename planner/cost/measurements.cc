@@ -1,8 +1,6 @@
 #include "planner/cost/measurements.h"
 
-#include <algorithm>
 #include <optional>
-#include <tuple>
 
 #include "planner/cost/csv_cells.h"
 
@@ -12,8 +10,6 @@ namespace {
 constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
 constexpr double kLeastMs = 1e-6;
 constexpr double kMostMs = 1e9;
-
-auto key_of(const GemmPoint& point) { return std::tuple(point.dtype, point.m, point.n, point.k); }
 
 }  // namespace
 
@@ -67,20 +63,6 @@ Result<std::vector<MovePoint>> move_points(const CsvTable& table, Bytes cache) {
   }
   if (!problems.empty()) return problems;
   return points;
-}
-
-GemmTable::GemmTable(std::vector<GemmPoint> points) : points_(std::move(points)) {
-  std::stable_sort(points_.begin(), points_.end(),
-                   [](const GemmPoint& a, const GemmPoint& b) { return key_of(a) < key_of(b); });
-}
-
-const GemmPoint* GemmTable::find(DType dtype, std::int64_t m, std::int64_t n,
-                                 std::int64_t k) const {
-  const auto key = std::tuple(dtype, m, n, k);
-  const auto at = std::lower_bound(
-      points_.begin(), points_.end(), key,
-      [](const GemmPoint& point, const auto& wanted) { return key_of(point) < wanted; });
-  return at != points_.end() && key_of(*at) == key ? &*at : nullptr;
 }
 
 }  // namespace shardwise

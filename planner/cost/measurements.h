@@ -68,16 +68,4 @@ struct OperatorPoints {
 };
 Result<OperatorPoints> operator_points(const CsvTable& table, const std::string& system);
 
-/// Measured times of exact shapes, which --explain shows beside the prediction.
-class GemmTable {
- public:
-  explicit GemmTable(std::vector<GemmPoint> points);
-  /// nullptr when this shape was not measured.
-  const GemmPoint* find(DType dtype, std::int64_t m, std::int64_t n, std::int64_t k) const;
-  std::size_t size() const { return points_.size(); }
-
- private:
-  std::vector<GemmPoint> points_;  // sorted by dtype and shape
-};
-
 }  // namespace shardwise

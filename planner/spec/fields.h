@@ -103,6 +103,12 @@ class FieldReader {
       values.push_back(static_cast<T>(each.integer));
     }
   }
+  /// The same, written on one line: many that belong together.
+  template <std::integral T>
+  void integer_row(std::string_view key, std::vector<T>& values, std::int64_t low,
+                   std::int64_t high) {
+    integers(key, values, low, high);
+  }
   void texts(std::string_view key, std::vector<std::string>& values) {
     const JsonValue* list = reader_.array(key, false);
     if (list == nullptr) return;
@@ -191,6 +197,10 @@ class FieldWriter {
     json_.begin_array(key);
     for (const T value : values) json_.element(static_cast<std::int64_t>(value));
     json_.end_array();
+  }
+  template <std::integral T>
+  void integer_row(std::string_view key, const std::vector<T>& values, std::int64_t, std::int64_t) {
+    json_.row(key, {values.begin(), values.end()});
   }
   void texts(std::string_view key, const std::vector<std::string>& values) {
     json_.begin_array(key);

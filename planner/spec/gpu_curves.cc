@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "planner/spec/fields.h"
 #include "planner/spec/in_units.h"
 
@@ -14,6 +17,7 @@ constexpr std::int64_t kLargestTile = 1 << 16;
 constexpr std::int64_t kLargestDimension = std::int64_t{1} << 40;
 constexpr std::int64_t kMostPoints = 1'000'000'000;
 constexpr std::size_t kMostTiles = 8;
+constexpr std::size_t kMostBlocks = 10'000;
 constexpr std::size_t kMostDTypes = kAllDTypes.size();
 
 template <class Io, class T>
@@ -29,11 +33,20 @@ void list_share(Io& io, std::string_view key, T& share) {
 }
 
 template <class Io, class T>
-void list_range(Io& io, T& range) {
-  io.require({"low", "high"});
-  io.integer("low", range.low, 1, kLargestDimension);
-  io.integer("high", range.high, std::max<std::int64_t>(1, range.low), kLargestDimension);
+void list_shapes(Io& io, T& shapes) {
+  io.require({"m", "n", "k"});
+  const auto ascending = [&](std::string_view key, auto& values) {
+    io.integer_row(key, values, 1, kLargestDimension);
+    if constexpr (Io::kReads) {
+      if (std::is_sorted(values.begin(), values.end(), std::less_equal<>())) return;
+      io.fail(key, "does not ascend");
+    }
+  };
+  ascending("m", shapes.m);
+  ascending("n", shapes.n);
+  ascending("k", shapes.k);
 }
+static_assert(field_count<MeasuredShapes>() == 3, "list the new field above");
 
 template <class Io, class T>
 void list_fit(Io& io, T& fit) {
@@ -96,23 +109,24 @@ void list_gemm(Io& io, T& curve) {
   io.objects("tiles", curve.tiles, kMostTiles,
              [](auto& nested, auto& tile) { list_tile(nested, tile); });
   list_share(io, "sustained_share", curve.sustained_share);
+  io.boolean("sustained_measured", curve.sustained_measured);
   io.text("sustained_source", curve.sustained_source);
   list_fit_of(io, curve);
   if (curve.fit.measured) {
-    io.require({"m", "n", "k"});
-    io.object("m", curve.m, [](auto& nested, auto& range) { list_range(nested, range); });
-    io.object("n", curve.n, [](auto& nested, auto& range) { list_range(nested, range); });
-    io.object("k", curve.k, [](auto& nested, auto& range) { list_range(nested, range); });
+    io.require({"shapes"});
+    io.objects("shapes", curve.shapes, kMostBlocks,
+               [](auto& nested, auto& shapes) { list_shapes(nested, shapes); });
   }
   list_measured(io, curve);
   if constexpr (Io::kReads) {
     if (curve.tiles.empty()) io.fail("tiles", "no tiles", "give rows and columns of one at least");
-    if (curve.sustained_share < 1 && curve.sustained_source.empty()) {
+    const bool sourced = curve.sustained_share == 1 && !curve.sustained_measured;
+    if (!sourced && curve.sustained_source.empty()) {
       io.fail("sustained_share", "has no source", "say in sustained_source where it is from");
     }
   }
 }
-static_assert(field_count<GemmCurve>() == 15, "list the new field above");
+static_assert(field_count<GemmCurve>() == 14, "list the new field above");
 
 template <class Io, class T>
 void list_grouped_gemm(Io& io, T& curve) {

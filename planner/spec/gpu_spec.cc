@@ -1,5 +1,7 @@
 #include "planner/spec/gpu_spec.h"
 
+#include <algorithm>
+
 namespace shardwise {
 namespace {
 
@@ -22,7 +24,36 @@ DType stand_in(DType dtype) {
   return dtype;
 }
 
+bool holds(const std::vector<std::int64_t>& ascending, std::int64_t value) {
+  return std::binary_search(ascending.begin(), ascending.end(), value);
+}
+
+/// `value` lies between the smallest and the largest entry of `dimension` over all `shapes`.
+bool spans(const std::vector<MeasuredShapes>& shapes,
+           std::vector<std::int64_t> MeasuredShapes::*dimension, std::int64_t value) {
+  bool above = false;
+  bool below = false;
+  for (const MeasuredShapes& each : shapes) {
+    const std::vector<std::int64_t>& values = each.*dimension;
+    if (values.empty()) continue;
+    above = above || values.front() <= value;
+    below = below || values.back() >= value;
+  }
+  return above && below;
+}
+
 }  // namespace
+
+bool GemmCurve::measured(std::int64_t m, std::int64_t n, std::int64_t k) const {
+  return std::any_of(shapes.begin(), shapes.end(), [&](const MeasuredShapes& each) {
+    return holds(each.m, m) && holds(each.n, n) && holds(each.k, k);
+  });
+}
+
+bool GemmCurve::surrounds(std::int64_t m, std::int64_t n, std::int64_t k) const {
+  return spans(shapes, &MeasuredShapes::m, m) && spans(shapes, &MeasuredShapes::n, n) &&
+         spans(shapes, &MeasuredShapes::k, k);
+}
 
 FlopsPerSecond GpuSpec::peak(DType dtype) const {
   for (const auto& [each, rate] : peaks) {

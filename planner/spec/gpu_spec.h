@@ -30,11 +30,12 @@ struct GemmTile {
   friend bool operator==(const GemmTile&, const GemmTile&) = default;
 };
 
-/// Smallest and largest value that was measured; both 0 when nothing was.
-struct MeasuredRange {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-  friend bool operator==(const MeasuredRange&, const MeasuredRange&) = default;
+/// GEMMs that were measured: every m with every n and every k, ascending.
+struct MeasuredShapes {
+  std::vector<std::int64_t> m;
+  std::vector<std::int64_t> n;
+  std::vector<std::int64_t> k;
+  friend bool operator==(const MeasuredShapes&, const MeasuredShapes&) = default;
 };
 
 /// How the source of a curve measured, where that differs from training. Used to fit the curve and
@@ -47,7 +48,7 @@ struct MeasuredWith {
   friend bool operator==(const MeasuredWith&, const MeasuredWith&) = default;
 };
 
-/// Time of one GEMM as a function of its shape. docs/time.md, Compute, has the formula.
+/// Time of one GEMM as a function of its shape. docs/time.md, "Compute", has the formula.
 struct GemmCurve {
   DType dtype = DType::bf16;
   Seconds start;               // of a kernel: filling and draining the GPU
@@ -57,14 +58,18 @@ struct GemmCurve {
   Seconds split;               // to divide the depth among processors, a tile of 128 x 256
   double bandwidth_share = 1;  // of the memory bandwidth
   std::vector<GemmTile> tiles;
-  double sustained_share =
-      1;  // speed of arithmetic in a long run, of that in the short measurement
+  /// Speed of arithmetic in a long run, of that in the short measurement.
+  double sustained_share = 1;
+  bool sustained_measured = false;  // on this GPU, in a long run
   std::string sustained_source;
-  MeasuredRange m;
-  MeasuredRange n;
-  MeasuredRange k;
+  std::vector<MeasuredShapes> shapes;  // what the curve was fitted to
   MeasuredWith measured_with;
   FitRecord fit;
+
+  /// [m, k] x [k, n] itself was measured.
+  bool measured(std::int64_t m, std::int64_t n, std::int64_t k) const;
+  /// m, n and k each lie between the smallest and the largest that was measured.
+  bool surrounds(std::int64_t m, std::int64_t n, std::int64_t k) const;
   friend bool operator==(const GemmCurve&, const GemmCurve&) = default;
 };
 

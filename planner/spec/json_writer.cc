@@ -72,6 +72,11 @@ void JsonWriter::null_member(std::string_view key) {
   text_ += "null";
 }
 
+void JsonWriter::row(std::string_view key, const std::vector<std::int64_t>& values) {
+  name(key);
+  text_ += fmt::format("[{}]", fmt::join(values, ", "));
+}
+
 void JsonWriter::element(std::string_view value) {
   next_line();
   quoted(value);

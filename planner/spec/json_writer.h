@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardwise {
 
@@ -41,6 +42,9 @@ class JsonWriter {
     integer(static_cast<std::int64_t>(value));
   }
   void null_member(std::string_view key);
+
+  /// An array on one line.
+  void row(std::string_view key, const std::vector<std::int64_t>& values);
 
   void element(std::string_view value);
   void element(std::int64_t value);

@@ -52,6 +52,9 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<Optimizer> = {"adamw", "sgd",
                                                                         "sgd_momentum"};
 template <>
+inline constexpr std::array<std::string_view, 3> kNamesOf<GemmBasis> = {"measured", "interpolated",
+                                                                        "extrapolated"};
+template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<InNetwork> = {"none", "nvls", "sharp"};
 template <>
 inline constexpr std::array<std::string_view, 2> kNamesOf<Wiring> = {"switched", "mesh"};

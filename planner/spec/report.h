@@ -75,6 +75,13 @@ struct AxisTime {
   Seconds exposed;
 };
 
+/// What stands behind the predicted time of a matrix product.
+enum class GemmBasis : std::uint8_t {
+  measured,      // this very shape was timed on this GPU in this dtype
+  interpolated,  // every dimension lies between shapes that were
+  extrapolated,  // it does not, or nothing was timed on this GPU
+};
+
 /// One matrix product of the model, for --explain.
 struct GemmUse {
   std::string layer;      // "block"
@@ -86,7 +93,7 @@ struct GemmUse {
   std::int64_t n = 0;
   std::int64_t k = 0;
   Seconds time;
-  bool measured = false;  // the shape is inside the range that was measured
+  GemmBasis basis = GemmBasis::extrapolated;
 };
 
 /// One value of an explanation: a formula with its numbers, and where they come from.

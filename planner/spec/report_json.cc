@@ -171,7 +171,7 @@ void list_reasons(Io& io, R& report) {
     inner.integer("n", g.n, 1, kMostBytes);
     inner.integer("k", g.k, 1, kMostBytes);
     seconds(inner, "time_s", g.time);
-    inner.boolean("measured", g.measured);
+    inner.choice("basis", g.basis);
   });
 }
 

@@ -46,20 +46,29 @@ std::string wrap(std::string_view text, std::size_t width, std::size_t indent) {
   std::size_t column = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
+    std::string_view word = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (word.empty()) continue;
-    const std::size_t wide = display_width(word);
-    if (column > 0 && column + 1 + wide > width) {
+    const auto next_line = [&] {
       out += '\n';
       out.append(indent, ' ');
       column = indent;
+    };
+    if (column > 0 && column + 1 + display_width(word) > width) {
+      next_line();
     } else if (column > 0) {
       out += ' ';
       ++column;
     }
+    while (column < width && column + display_width(word) > width) {
+      const std::size_t slash = word.substr(0, width - column).rfind('/');
+      if (slash == std::string_view::npos || slash + 1 == word.size()) break;
+      out += word.substr(0, slash + 1);
+      word.remove_prefix(slash + 1);
+      next_line();
+    }
     out += word;
-    column += wide;
+    column += display_width(word);
   }
   return out;
 }

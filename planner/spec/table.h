@@ -17,7 +17,7 @@ std::string paint(std::string_view text, Tone tone, bool colour);
 std::size_t display_width(std::string_view text);
 
 /// `text` broken at spaces into lines of at most `width` columns, each after the first behind
-/// `indent` spaces. A word longer than a line stands alone.
+/// `indent` spaces. A word longer than a line is broken behind its slashes, or stands alone.
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent = 0);
 
 enum class Align : std::uint8_t { left, right };

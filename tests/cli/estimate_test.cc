@@ -81,8 +81,8 @@ TEST(Estimate, ExplainsEveryNumberAndListsProductsByWhatWasMeasured) {
   for (const char* words :
        {"steady_forward_backward.gathered_weights",
         "elements of the layer that runs x bytes of a weight", "docs/memory.md, Activations",
-        "upper_bound", "time.forward", "time.dp_exposed", "mlp.gate ", "d input", "Matrix products",
-        "measured range"}) {
+        "upper_bound", "time.forward", "time.dp_exposed", "mlp.gate ", "d input",
+        "time.gemm.longest", "GEMM shapes found in measured tables", "GEMM shapes interpolated"}) {
     EXPECT_THAT(outcome.out, HasSubstr(words));
   }
 }

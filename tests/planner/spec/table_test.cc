@@ -43,6 +43,7 @@ TEST(Table, IndentsEveryLineAndFillsMissingCells) {
 TEST(Wrap, BreaksAtSpacesAndIndentsWhatFollows) {
   EXPECT_EQ(wrap("one two three", 7, 2), "one two\n  three");
   EXPECT_EQ(wrap("unbreakable words", 5), "unbreakable\nwords");
+  EXPECT_EQ(wrap("in a/path/too/long", 8, 2), "in\n  a/\n  path/\n  too/\n  long");
   EXPECT_EQ(wrap("", 10), "");
 }
 
