@@ -53,8 +53,10 @@ void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSp
   if (job.deterministic) {
     report.assumptions.push_back(
         {"deterministic",
-         fmt::format("bitwise repeatable attention gradients take {:.3g} times as long",
-                     facts.deterministic_backward),
+         fmt::format(
+             "bitwise repeatable attention gradients take {:.3g} times as long, and memory is "
+             "filled before use",
+             facts.deterministic_backward),
          facts.deterministic_source});
   }
 }

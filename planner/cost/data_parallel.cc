@@ -36,9 +36,8 @@ class UnitPrices {
   }
   /// The outer axis, on what the inner reduction leaves.
   Seconds reduce_outer(double dense, double routed) const {
-    const bool whole = placement_.optimizer == Placement::replicate;
-    const double d = gradient_ * dense / (whole ? 1.0 : static_cast<double>(shards_.dense));
-    const double e = gradient_ * routed / (whole ? 1.0 : static_cast<double>(shards_.routed));
+    const double d = gradient_ * dense / inner_parts(shards_.dense);
+    const double e = gradient_ * routed / inner_parts(shards_.routed);
     if (placement_.optimizer == Placement::shard_both) {
       return groups_.dense_outer.reduce_scatter(d) + groups_.routed_outer.reduce_scatter(e);
     }
@@ -52,8 +51,17 @@ class UnitPrices {
   }
   double gradient() const { return gradient_; }
   double weight() const { return weight_; }
+  /// Elements that the outer axis reduces, or gathers, of a unit. None without that axis.
+  double outer_elements(double dense, double routed) const {
+    if (layout_.dp_replicate == 1) return 0;
+    return dense / inner_parts(shards_.dense) + routed / inner_parts(shards_.routed);
+  }
 
  private:
+  double inner_parts(std::int64_t shards) const {
+    return placement_.optimizer == Placement::replicate ? 1.0 : static_cast<double>(shards);
+  }
+
   const TimeRules& rules_;
   const Layout& layout_;
   const DataParallelTables& groups_;
@@ -113,6 +121,7 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
     result.gathered_bytes += prices.weight() * (dense + routed) * n;
     result.reduced_bytes += prices.gradient() * (dense + routed) * n;
     result.reduce += outer[i] * n;
+    result.outer_reduced_bytes += prices.gradient() * prices.outer_elements(dense, routed) * n;
   }
 
   // Forward: the first gather has nothing beside it; unit i computes while unit i+1 is gathered.
@@ -176,6 +185,8 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
     const Seconds outer_gather = prices.gather_outer(static_cast<double>(stage.elements.dense),
                                                      static_cast<double>(stage.elements.routed));
     result.gather += outer_gather;
+    result.outer_gathered_bytes =
+        result.outer_reduced_bytes * (prices.weight() / prices.gradient());
     result.once += beyond(stage.forward.stream() * stretch, outer_gather, tax.forward);
   }
   result.tax = std::min(result.per_microbatch * m + result.once,
@@ -229,6 +240,9 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
                                      tax.backward, layout.overlap_grad_reduce);
   result.reduce = reduce * (every ? m : 1);
   result.reduced_bytes = prices.gradient() * (dense + routed) * (every ? m : 1);
+  // In pieces of micro-batches or of the whole: the outer axis follows each inner reduction.
+  result.outer_reduced_bytes =
+      prices.gradient() * prices.outer_elements(dense, routed) * (every ? m : 1);
   (every ? result.per_microbatch : result.once) += exposed;
 
   // Later stages reduce in one piece after their last backward, which ends earlier.
@@ -242,6 +256,7 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
     Seconds gather = prices.gather(dense / buckets, routed / buckets) * buckets;
     if (prices.placement().optimizer == Placement::shard_both) {
       gather += prices.gather_outer(dense / buckets, routed / buckets) * buckets;
+      result.outer_gathered_bytes = prices.weight() * prices.outer_elements(dense, routed);
     }
     result.gather = gather;
     result.gathered_bytes = prices.weight() * (dense + routed);

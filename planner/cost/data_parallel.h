@@ -15,6 +15,8 @@ struct DataParallelTime {
   Seconds reduce;  // all gradient reductions of the step, hidden or not
   double gathered_bytes = 0;  // full buffers on this rank, over the step
   double reduced_bytes = 0;
+  double outer_gathered_bytes = 0;  // shards of the inner axis, over dp_replicate
+  double outer_reduced_bytes = 0;
 };
 
 /// Communication is the change of placement (ARCHITECTURE.md): what it moves follows from the

@@ -140,6 +140,8 @@ class LayerWalk {
           pricer_.moved(all_rows * static_cast<double>(width) * s_.element);
       time_.backward.kernels += 1;
     }
+    fill_outputs(all_rows, static_cast<double>(k), static_cast<double>(width),
+                 static_cast<double>(groups));
     region_.add(p);
     if (op.tp == TpSplit::row && !op.routed_expert) region_.leave(p, op.width);
     return next;
@@ -156,6 +158,20 @@ class LayerWalk {
         pricer_.moved(cast.weight_backward * weights);
     time_.forward.kernels += cast.input_kernels + cast.weight_forward_kernels;
     time_.backward.kernels += cast.gradient_kernels + cast.weight_backward_kernels;
+  }
+
+  /// PyTorch fills memory before use where algorithms have to be deterministic
+  /// (torch.utils.deterministic.fill_uninitialized_memory, on by default): what a product
+  /// [rows, k] x [k, width] is about to write.
+  void fill_outputs(double rows, double k, double width, double groups) {
+    if (!job_.deterministic || s_.kernels == Kernels::planned) return;
+    time_.forward.memory_bound += pricer_.moved(rows * width * s_.element);
+    time_.backward.memory_bound += pricer_.moved(rows * k * s_.element);
+    time_.forward.kernels += 1;
+    time_.backward.kernels += 1;
+    if (job_.frozen_base || weight_gradient() != GemmOutput::written) return;
+    time_.backward.memory_bound += pricer_.moved(groups * k * width * s_.element);
+    time_.backward.kernels += 1;
   }
 
   /// Ranks (or nodes) out of `places` that a token's copies go to, when all are as likely.

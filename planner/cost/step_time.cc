@@ -115,6 +115,8 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
     detail->overlap_tax = data.tax;
     detail->gathered_bytes = data.gathered_bytes;
     detail->reduced_bytes = data.reduced_bytes;
+    detail->outer_gathered_bytes = data.outer_gathered_bytes;
+    detail->outer_reduced_bytes = data.outer_reduced_bytes;
     detail->finalize = optimizer.finalize;
   }
   return parts;

@@ -28,6 +28,8 @@ struct StepDetail {
   Seconds messages;           // between stages, hidden or not
   double gathered_bytes = 0;  // full buffers on this rank, over the step
   double reduced_bytes = 0;
+  double outer_gathered_bytes = 0;  // the same over dp_replicate: shards of the inner axis
+  double outer_reduced_bytes = 0;
   Seconds offload;  // host traffic, hidden or not
   double offload_bytes = 0;
   BytesPerSecond offload_required;  // bandwidth at which offloading activations would be hidden

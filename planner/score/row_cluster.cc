@@ -92,6 +92,15 @@ void fit_node(const Row& row, ClusterSpec& cluster, Notes& notes) {
   cluster.gpus_per_node = in_node;
 }
 
+/// Megatron's tests of deterministic mode set NCCL_ALGO=Ring: no sums in switches, no trees (which
+/// one node of 8 has not).
+/// Source: NVIDIA/Megatron-LM:tests/functional_tests/test_cases, ENV_VARS of model_config.yaml.
+void rings_only(const Row& row, ClusterSpec& cluster, Notes& notes) {
+  if (!row.flag_on("deterministic_mode")) return;
+  for (LinkTier& tier : cluster.tiers) tier.in_network = InNetwork::none;
+  notes.assume("collectives by rings only, as NCCL_ALGO=Ring");
+}
+
 /// A800 and H800 have NVLinks of 400 GB/s both ways.
 /// Source: NVIDIA A800 and H800 data sheets.
 void slower_nvlink(const Row& row, ClusterSpec& cluster, Notes& notes) {
@@ -140,8 +149,9 @@ bool on_metas_h100(const Row& row) {
 
 std::string key_of(const Row& row, std::int64_t gpus) {
   const RowHardware& h = row.hardware;
-  return fmt::format("{}|{}|{}|{}|{}|{}|{}", on_metas_h100(row), h.gpu, h.gpu_mem_gb.value_or(0),
-                     gpus, h.gpus_per_node.value_or(0), h.intra_link, h.inter_link);
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", on_metas_h100(row),
+                     row.flag_on("deterministic_mode"), h.gpu, h.gpu_mem_gb.value_or(0), gpus,
+                     h.gpus_per_node.value_or(0), h.intra_link, h.inter_link);
 }
 
 }  // namespace
@@ -202,6 +212,7 @@ Machines::Fitted Machines::fit(const Row& row, std::int64_t gpus) const {
   ClusterSpec cluster = *chosen;
   fit_node(row, cluster, result.notes);
   slower_nvlink(row, cluster, result.notes);
+  rings_only(row, cluster, result.notes);
   if (!meta) fit_memory(row, cluster, result.notes);
   Result<ClusterSpec> sized = with_gpus(std::move(cluster), gpus);
   if (!sized) {

@@ -82,6 +82,56 @@ TEST(StepVolume, OfEightBitWeightsIsHalf) {
   EXPECT_DOUBLE_EQ(p.detail().gathered_bytes, 4 * 2 * kParameters);
 }
 
+// Outer axis: all-reduce of the inner shard once a step with HSDP and with k instances of
+// Megatron's optimizer; HFSDP reduces it into shards of both axes and gathers the weights' inner
+// shard once.
+TEST(StepVolume, OfTheOuterAxisIsTheInnerShardOnce) {
+  for (const std::int32_t instances : {2, 4, 8}) {
+    for (const std::int64_t microbatches : {1, 4}) {
+      Priced hybrid = sharded(3, fsdp2());
+      hybrid.layout.dp_replicate = instances;
+      hybrid.size(microbatches);
+      const StepDetail fsdp = hybrid.detail();
+      EXPECT_DOUBLE_EQ(fsdp.outer_reduced_bytes, 4 * kParameters / 8);
+      EXPECT_DOUBLE_EQ(fsdp.outer_gathered_bytes, 0);
+      EXPECT_DOUBLE_EQ(fsdp.reduced_bytes, static_cast<double>(microbatches) * 4 * kParameters);
+
+      Priced optimizers = sharded(1, megatron_ddp());
+      optimizers.layout.dp_replicate = instances;
+      optimizers.size(microbatches);
+      const StepDetail ddp = optimizers.detail();
+      EXPECT_DOUBLE_EQ(ddp.outer_reduced_bytes, 4 * kParameters / 8);
+      EXPECT_DOUBLE_EQ(ddp.outer_gathered_bytes, 0);
+      EXPECT_DOUBLE_EQ(ddp.reduced_bytes, 4 * kParameters);
+
+      Priced both = sharded(3, megatron_fsdp());
+      both.layout.dp_replicate = instances;
+      both.layout.outer_shards_optimizer = true;
+      both.size(microbatches);
+      const StepDetail hfsdp = both.detail();
+      EXPECT_DOUBLE_EQ(hfsdp.outer_reduced_bytes, 4 * kParameters / 8);
+      EXPECT_DOUBLE_EQ(hfsdp.outer_gathered_bytes, 2 * kParameters / 8);
+    }
+  }
+}
+
+TEST(StepVolume, HasNoOuterAxisWithoutReplicas) {
+  const StepDetail d = sharded(3, fsdp2()).detail();
+  EXPECT_EQ(d.outer_reduced_bytes, 0);
+  EXPECT_EQ(d.outer_gathered_bytes, 0);
+}
+
+// What the outer axis takes is that of its collectives, an all-reduce against half of one and a
+// gather.
+TEST(StepTime, OfHybridShardingOfTheOptimizerMovesLessBetweenReplicas) {
+  Priced p = sharded(3, megatron_fsdp());
+  p.layout.dp_replicate = 4;
+  p.size(4);
+  const Seconds all_reduce = p.detail().reduce;
+  p.layout.outer_shards_optimizer = true;
+  EXPECT_LT(p.detail().reduce, all_reduce);
+}
+
 // A peer prices ZeRO-1 as a full all-reduce and then gathers besides.
 TEST(StepTime, OfZero1ReducesIntoShardsRatherThanIntoWholes) {
   Priced one = sharded(1, megatron_ddp());
