@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "planner/cost/expert_load.h"
 #include "planner/cost/explain.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/timing.h"
@@ -10,6 +11,7 @@
 namespace shardwise {
 namespace {
 
+constexpr const char* kStep = "docs/time.md, Step time";
 constexpr const char* kCompute = "docs/time.md, Compute";
 
 void assume_fit(StepReport& report, const char* id, const std::string& what, const FitRecord& fit,
@@ -97,6 +99,27 @@ void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSp
     }
   }
   assume_machines(report, cluster, job, engine);
+}
+
+void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
+                const JobSpec& job, const Layout& layout, const StepDetail& detail) {
+  if (model.num_experts > 1 && layout.ep > 1) {
+    report.assumptions.push_back(
+        {"experts.load",
+         fmt::format("the i-th most popular expert draws i^-{:g} of the tokens: the busiest rank "
+                     "of {} gets {:.2f} times the mean",
+                     job.expert_skew, layout.ep, busiest_expert_rank(model, job, layout)),
+         "planner/cost/expert_load.h; --expert-skew and --expert-imbalance"});
+  }
+  if (layout.offload_activations && detail.offload_bytes > 0) {
+    report.assumptions.push_back(
+        {"offload.bandwidth",
+         fmt::format("offloaded activations need {} a GPU each way to be hidden; the host link has "
+                     "{}",
+                     format_bandwidth(detail.offload_required),
+                     format_bandwidth(cluster.host_link)),
+         kStep});
+  }
 }
 
 }  // namespace shardwise

@@ -178,6 +178,7 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
   fill_rates(report, model, cluster, job, layout, b);
   fill_checkpoint(report, model, cluster, layout, b);
   add_assumptions(report, model, cluster, job, engine);
+  assume_job(report, model, cluster, job, layout, found);
   if (detail == Detail::explained) {
     explain_memory(report, {model, job, engine, layout, b.memories, b.stages, b.memory_rules,
                             b.num_microbatches});

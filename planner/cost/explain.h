@@ -17,6 +17,10 @@ namespace shardwise {
 void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
                      const JobSpec& job, const EngineProfile& engine);
 
+/// How tokens are taken to spread over experts, and the bandwidth that hides what is offloaded.
+void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
+                const JobSpec& job, const Layout& layout, const StepDetail& detail);
+
 /// Everything the ledgers were made from.
 struct PricedMemory {
   const ModelSpec& model;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -43,6 +44,22 @@ TEST(Estimate, FitsEightyColumnsAndHasNoColourInAFile) {
     EXPECT_TRUE(line.empty() || line.back() != ' ') << line;
   }
   EXPECT_THAT(outcome.out, Not(HasSubstr("\x1b")));
+}
+
+// The activations of a micro-batch cross the link while a pass runs: what they need is their bytes
+// over the shorter pass, whatever the link has.
+TEST(Estimate, OffloadStatesTheBandwidthItRequires) {
+  const Outcome text = shardwise(llama_on_a_node({"--offload-activations", "--explain"}));
+  EXPECT_THAT(text.out, HasSubstr("offloaded activations need"));
+  const Outcome outcome = shardwise(llama_on_a_node({"--offload-activations", "--json"}));
+  const Result<StepReport> report = report_from_text(outcome.out, "stdout");
+  ASSERT_TRUE(report.ok()) << to_string(report.problems());
+  const bool stated = std::ranges::any_of(report->assumptions, [](const Assumption& each) {
+    return each.id == "offload.bandwidth" && each.text.find("GB/s a GPU") != std::string::npos;
+  });
+  EXPECT_TRUE(stated);
+  EXPECT_THAT(shardwise(llama_on_a_node({"--explain"})).out,
+              Not(HasSubstr("offloaded activations need")));
 }
 
 TEST(Estimate, JsonIsAReportWithTheLedgerByPhaseAndCategory) {

@@ -2,12 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <cmath>
 #include <random>
-#include <string>
 
-#include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
 
 namespace shardwise {
@@ -104,48 +100,6 @@ TEST(CollectiveTime, NeverBeatsTheBoundOnAnyMachine) {
       ASSERT_GE(time, bound) << name_of(kind);
       ASSERT_TRUE(std::isfinite(time.value())) << name_of(kind);
       ASSERT_EQ(bound > Seconds(0), group.ranks > 1) << name_of(kind);
-    }
-  }
-}
-
-// Every machine of the catalogue, groups that lie on one tier or across several.
-TEST(CollectiveTime, NeverBeatsTheBoundOnTheCataloguesMachines) {
-  constexpr unsigned kSeed = 20261121;
-  Random random(kSeed);
-  for (const std::string& name : catalogue_names("clusters")) {
-    const Result<ClusterSpec> cluster = find_cluster(name);
-    ASSERT_TRUE(cluster.ok()) << name;
-    for (int i = 0; i < 300; ++i) {
-      const GroupShape group = random_group(*cluster, random);
-      const Bytes bytes(static_cast<std::int64_t>(std::exp(random.between(0, 25))));
-      for (const CollectiveKind kind : kAllKinds) {
-        const Seconds time = collective_time(*cluster, kind, bytes, group);
-        EXPECT_GE(time, collective_bound(*cluster, kind, bytes, group))
-            << name << " " << name_of(kind) << " of " << bytes.value() << " B among " << group.ranks
-            << ", seed " << kSeed;
-      }
-    }
-  }
-}
-
-// More ranks on the same tiers are more steps.
-TEST(CollectiveTime, OfSmallBuffersGrowsWithRanksOnTheCataloguesMachines) {
-  for (const std::string& name : catalogue_names("clusters")) {
-    const Result<ClusterSpec> known = find_cluster(name);
-    ASSERT_TRUE(known.ok()) << name;
-    if (known->tiers.front().domain_size < 4) continue;
-    for (const CollectiveKind kind :
-         {CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
-      Seconds before;
-      for (std::int32_t ranks = 2; ranks <= known->tiers.front().domain_size && ranks <= 64;
-           ranks *= 2) {
-        Layout layout;
-        layout.tp = ranks;
-        const GroupShape group = group_shape(*known, layout, GroupKind::tp);
-        const Seconds time = collective_time(*known, kind, Bytes(64), group);
-        EXPECT_GT(time, before) << name << " " << name_of(kind) << " among " << ranks;
-        before = time;
-      }
     }
   }
 }
