@@ -58,24 +58,35 @@ CollectivePrice CollectiveTables::price(CollectiveKind kind, const GroupShape& g
   return CollectivePrice(at->second);
 }
 
+DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataParallelShapes& shapes,
+                                        bool experts) {
+  DataParallelTables prices;
+  prices.dense = group_prices(tables, shapes.dense);
+  prices.dense_outer = group_prices(tables, shapes.dense_outer);
+  if (experts) {
+    // Experts are sharded within one replica.
+    prices.routed = group_prices(tables, shapes.routed);
+    prices.routed_outer = prices.dense_outer;
+  }
+  prices.tp_all_reduce = tables.price(CollectiveKind::all_reduce, shapes.tp);
+  if (shapes.pp.ranks > 1) {
+    prices.tied_all_reduce = tables.price(CollectiveKind::all_reduce, ends_of(shapes.pp));
+  }
+  prices.world_all_reduce = tables.price(CollectiveKind::all_reduce, shapes.world);
+  return prices;
+}
+
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const ClusterSpec& cluster,
                                         const Layout& layout, bool experts) {
   const auto shape = [&](GroupKind kind) { return group_shape(cluster, layout, kind); };
-  DataParallelTables prices;
-  prices.dense = group_prices(tables, shape(GroupKind::dp_shard_cp));
-  prices.dense_outer = group_prices(tables, shape(GroupKind::dp_replicate));
-  if (experts) {
-    // Experts are sharded within one replica.
-    prices.routed = group_prices(tables, shape(GroupKind::edp_shard));
-    prices.routed_outer = prices.dense_outer;
-  }
-  prices.tp_all_reduce = tables.price(CollectiveKind::all_reduce, shape(GroupKind::tp));
-  if (layout.pp > 1) {
-    prices.tied_all_reduce =
-        tables.price(CollectiveKind::all_reduce, ends_of(shape(GroupKind::pp)));
-  }
-  prices.world_all_reduce = tables.price(CollectiveKind::all_reduce, shape(GroupKind::world));
-  return prices;
+  DataParallelShapes shapes;
+  shapes.dense = shape(GroupKind::dp_shard_cp);
+  shapes.dense_outer = shape(GroupKind::dp_replicate);
+  if (experts) shapes.routed = shape(GroupKind::edp_shard);
+  shapes.tp = shape(GroupKind::tp);
+  shapes.pp = shape(GroupKind::pp);
+  shapes.world = shape(GroupKind::world);
+  return data_parallel_tables(tables, shapes, experts);
 }
 
 }  // namespace shardwise

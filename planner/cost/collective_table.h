@@ -96,8 +96,20 @@ struct DataParallelTables {
 /// The first and the last rank of a group, as a group of two. \pre group.ranks >= 2
 GroupShape ends_of(const GroupShape& group);
 
+/// Where the groups of data parallelism lie: DataParallelTables without the prices.
+struct DataParallelShapes {
+  GroupShape dense;
+  GroupShape dense_outer;
+  GroupShape routed;
+  GroupShape tp;
+  GroupShape pp;
+  GroupShape world;
+};
+
 /// \param tables   of the same cluster; must outlive the result
 /// \param experts  the model has routed experts; without, their prices are those of one rank
+DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataParallelShapes& shapes,
+                                        bool experts);
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const ClusterSpec& cluster,
                                         const Layout& layout, bool experts);
 

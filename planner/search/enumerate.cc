@@ -208,7 +208,7 @@ std::vector<DegreeGroup> Enumerator::degree_groups(SpaceCounts& counts) const {
   return groups;
 }
 
-void Enumerator::place(DegreeGroup& group) const {
+void Enumerator::place(DegreeGroup& group, ShapeCache& shapes) const {
   Layout layout = group.base;
   const bool experts = question_.model->num_experts > 0;
   for (const Split& split : splits(layout)) {
@@ -223,7 +223,7 @@ void Enumerator::place(DegreeGroup& group) const {
     });
     if (!possible) continue;
     group.meshes.push_back({split.pp, split.dp_shard, split.dp_replicate,
-                            distinct_orders(*question_.cluster, layout, experts, space_.order)});
+                            distinct_orders(shapes, layout, experts, space_.order)});
   }
 }
 

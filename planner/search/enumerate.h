@@ -105,7 +105,8 @@ class Enumerator {
   /// what the rules about these four drop.
   std::vector<DegreeGroup> degree_groups(SpaceCounts& counts) const;
   /// Fills the meshes of a group. Adds nothing: each micro-batch size counts for itself.
-  void place(DegreeGroup& group) const;
+  /// \param shapes  of the question's cluster
+  void place(DegreeGroup& group, ShapeCache& shapes) const;
   /// The work of one micro-batch size, and the counts below it. \pre place(group)
   WorkItem work_item(const DegreeGroup& group, std::int32_t micro_batch_size,
                      SpaceCounts& counts) const;

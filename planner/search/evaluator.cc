@@ -54,6 +54,12 @@ std::vector<std::int32_t> fullest_stages(const std::vector<StageLayers>& stages,
   return fullest;
 }
 
+GroupShape shape_of_all(const ClusterSpec& cluster) {
+  Layout all;
+  all.dp_shard = static_cast<std::int32_t>(cluster.gpus);
+  return group_shape(cluster, all, GroupKind::world);
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
@@ -64,7 +70,8 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       engine_(engine),
       memory_rules_(memory_rules(job, engine, runtime_memory(engine, cluster.gpu))),
       time_rules_(time_rules(job, engine, cluster)),
-      tables_(cluster) {}
+      tables_(cluster),
+      world_(shape_of_all(cluster)) {}
 
 const Evaluator::Stages& Evaluator::stages_of(const Layout& layout, std::int64_t num_microbatches) {
   const auto [at, made] =
@@ -94,7 +101,11 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
           layer_shapes_, {order.shapes.tp, order.shapes.cp, order.shapes.ep, order.shapes.etp});
       place.stage_place =
           number_of(stage_shapes_, {place.layer_place, number_of(hop_shapes_, order.shapes.pp)});
-      place.groups = data_parallel_tables(tables_, cluster_, layout, model_.num_experts > 0);
+      const GroupShapes& shapes = order.shapes;
+      place.groups = data_parallel_tables(
+          tables_,
+          {shapes.dp_shard_cp, shapes.dp_replicate, shapes.edp_shard, shapes.tp, shapes.pp, world_},
+          model_.num_experts > 0);
       places.push_back(place);
     }
   }

@@ -90,6 +90,7 @@ class Evaluator {
   MemoryRules memory_rules_;
   TimeRules time_rules_;
   CollectiveTables tables_;
+  GroupShape world_;  // all ranks
   std::map<std::tuple<std::int32_t, std::int32_t, PipelineSchedule, std::int32_t, std::int32_t,
                       std::int64_t>,
            Stages>

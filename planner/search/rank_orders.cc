@@ -36,8 +36,8 @@ std::uint32_t moving_axes(const Layout& layout, bool experts, const RankOrder& o
   return digits;
 }
 
-GroupShapes shapes_of(const ClusterSpec& cluster, const Layout& layout, bool experts) {
-  const auto shape = [&](GroupKind kind) { return group_shape(cluster, layout, kind); };
+GroupShapes shapes_of(ShapeCache& known, const Layout& layout, bool experts) {
+  const auto shape = [&](GroupKind kind) { return known.shape(layout, kind); };
   GroupShapes shapes;
   shapes.tp = shape(GroupKind::tp);
   shapes.cp = shape(GroupKind::cp);
@@ -54,8 +54,8 @@ GroupShapes shapes_of(const ClusterSpec& cluster, const Layout& layout, bool exp
 
 }  // namespace
 
-std::vector<PlacedOrder> distinct_orders(const ClusterSpec& cluster, const Layout& layout,
-                                         bool experts, const std::vector<RankOrder>& candidates) {
+std::vector<PlacedOrder> distinct_orders(ShapeCache& shapes, const Layout& layout, bool experts,
+                                         const std::vector<RankOrder>& candidates) {
   std::vector<PlacedOrder> distinct;
   std::vector<std::uint32_t> seen;
   Layout placed = layout;
@@ -64,10 +64,10 @@ std::vector<PlacedOrder> distinct_orders(const ClusterSpec& cluster, const Layou
     if (std::ranges::find(seen, moving) != seen.end()) continue;
     seen.push_back(moving);
     placed.order = order;
-    const GroupShapes shapes = shapes_of(cluster, placed, experts);
+    const GroupShapes here = shapes_of(shapes, placed, experts);
     const bool known = std::ranges::any_of(
-        distinct, [&](const PlacedOrder& other) { return other.shapes == shapes; });
-    if (!known) distinct.push_back({order, shapes});
+        distinct, [&](const PlacedOrder& other) { return other.shapes == here; });
+    if (!known) distinct.push_back({order, here});
   }
   return distinct;
 }

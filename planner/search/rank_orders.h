@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/search/shape_cache.h"
 #include "planner/search/space.h"
-#include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/mesh.h"
 
@@ -30,7 +30,7 @@ struct PlacedOrder {
 
 /// The orders of `candidates` that put some group of `layout` on other links than every order
 /// before. Several orders cost the same; the first of them stands for all.
-std::vector<PlacedOrder> distinct_orders(const ClusterSpec& cluster, const Layout& layout,
-                                         bool experts, const std::vector<RankOrder>& candidates);
+std::vector<PlacedOrder> distinct_orders(ShapeCache& shapes, const Layout& layout, bool experts,
+                                         const std::vector<RankOrder>& candidates);
 
 }  // namespace shardwise

@@ -220,8 +220,9 @@ Result<SearchResult> search(const SearchRequest& request) {
                            static_cast<std::int32_t>(e));
   }
   in_parallel(threads, [&](int) {
+    ShapeCache shapes(*request.cluster);
     for (std::size_t g = next_group++; g < groups.size(); g = next_group++) {
-      spaces[static_cast<std::size_t>(engine_of_group[g])]->enumerator->place(*groups[g]);
+      spaces[static_cast<std::size_t>(engine_of_group[g])]->enumerator->place(*groups[g], shapes);
     }
   });
 

@@ -91,9 +91,10 @@ Rate naive_rate() {
   const SearchSpace space = search_space(question, Breadth::full);
   const Enumerator enumerator(question, space);
   SpaceCounts counts = enumerator.no_counts();
+  ShapeCache shapes(job.cluster);
   std::vector<Layout> layouts;
   for (DegreeGroup& group : enumerator.degree_groups(counts)) {
-    enumerator.place(group);
+    enumerator.place(group, shapes);
     const WorkItem item = enumerator.work_item(group, 1, counts);
     for (const WorkItem::Stretch& stretch : item.stretches) {
       if (stretch.meshes.empty() || stretch.pipelines.empty() || item.layers.empty()) continue;

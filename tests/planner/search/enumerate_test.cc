@@ -42,9 +42,10 @@ std::set<std::string> walked(const LayoutQuestion& question, const SearchSpace& 
                              SpaceCounts& counts) {
   const Enumerator enumerator(question, space);
   counts = enumerator.no_counts();
+  ShapeCache shapes(*question.cluster);
   std::set<std::string> layouts;
   for (DegreeGroup& group : enumerator.degree_groups(counts)) {
-    enumerator.place(group);
+    enumerator.place(group, shapes);
     for (const std::int32_t size : enumerator.micro_batch_sizes()) {
       const WorkItem item = enumerator.work_item(group, size, counts);
       for (const WorkItem::Stretch& stretch : item.stretches) {
@@ -231,8 +232,9 @@ TEST(SearchSpace, OfGpt3On4096GpusHasMillionsOfLegalLayouts) {
   const SearchSpace space = search_space(question, Breadth::full);
   const Enumerator enumerator(question, space);
   SpaceCounts counts = enumerator.no_counts();
+  ShapeCache shapes(job.cluster);
   for (DegreeGroup& group : enumerator.degree_groups(counts)) {
-    enumerator.place(group);
+    enumerator.place(group, shapes);
     for (const std::int32_t size : enumerator.micro_batch_sizes()) {
       enumerator.work_item(group, size, counts);
     }

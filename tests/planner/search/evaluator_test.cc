@@ -86,10 +86,11 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   const Enumerator enumerator(question, space);
 
   SpaceCounts counts = enumerator.no_counts();
+  ShapeCache shapes(cluster);
   std::vector<DegreeGroup> groups = enumerator.degree_groups(counts);
   std::vector<WorkItem> items;
   for (DegreeGroup& group : groups) {
-    enumerator.place(group);
+    enumerator.place(group, shapes);
     for (const std::int32_t size : enumerator.micro_batch_sizes()) {
       items.push_back(enumerator.work_item(group, size, counts));
     }

@@ -48,8 +48,9 @@ struct Job {
       const SearchSpace space = search_space(question, request.breadth);
       const Enumerator enumerator(question, space);
       SpaceCounts counts = enumerator.no_counts();
+      ShapeCache shapes(cluster);
       for (DegreeGroup& group : enumerator.degree_groups(counts)) {
-        enumerator.place(group);
+        enumerator.place(group, shapes);
         for (const std::int32_t size : enumerator.micro_batch_sizes()) {
           add(enumerator.work_item(group, size, counts), static_cast<std::int32_t>(e), candidates);
         }
