@@ -39,6 +39,9 @@ std::string plain(std::string text) {
     text = name + " is given more than once";
   } else if (text.find(": 1 required ") != std::string::npos) {
     text = name + " needs a value";
+  } else if (text.starts_with("Could not convert: ")) {
+    const std::size_t equals = text.find(" = ");
+    text = text.substr(19, equals - 19) + ": " + text.substr(equals + 3) + " is not a number";
   }
   while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
   return shown(text, 300);
@@ -87,6 +90,7 @@ ExitCode run_command(int argc, const char* const* argv) {
   add_score(app, run);
   add_calibrate(app, run);
   add_size(app, run);
+  add_list(app, run);
 
   // Only the command itself: the verbs, added above, refuse what they do not know.
   app.allow_extras();

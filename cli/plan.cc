@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -15,11 +14,11 @@
 #include "cli/report_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "cli/write_file.h"
 #include "planner/cost/estimate.h"
 #include "planner/search/relief.h"
 #include "planner/search/search.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/error.h"
 #include "planner/spec/format.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/table.h"
@@ -72,6 +71,7 @@ PlanAnswer answer_of(const PlanQuestion& q, const PlanFlags& flags,
   PlanAnswer answer;
   answer.usable = results.front().usable;
   answer.counts = results.front().counts;
+  answer.held = results.front().held;
   for (std::size_t r = 0; r < results.size(); ++r) {
     std::ranges::move(rows_of(q, results[r].best, q.clusters[r]), std::back_inserter(answer.best));
     std::ranges::move(rows_of(q, results[r].front, q.clusters[r]),
@@ -103,15 +103,12 @@ void write_plan(const PlanQuestion& q, const PlanRow& best, const std::string& p
   const Plan plan = {q.model, *best.cluster, q.job,
                      *q.engines[static_cast<std::size_t>(best.candidate.engine)],
                      best.candidate.layout};
-  std::ofstream file(path, std::ios::binary);
-  file << to_json(plan);
-  file.close();
-  if (!file) throw IoError(path + ": cannot be written");
+  write_file(path, to_json(plan));
 }
 
 /// No layout fits: how far from it the smallest is, and what would help.
 ExitCode say_nothing_fits(const PlanQuestion& q, const PlanFlags& flags,
-                          const std::vector<SearchResult>& results, bool colour) {
+                          const std::vector<SearchResult>& results, PlanAnswer answer) {
   const SearchResult& last = results.back();
   const std::size_t at = results.size() - 1;
   std::int64_t legal = 0;
@@ -124,8 +121,19 @@ ExitCode say_nothing_fits(const PlanQuestion& q, const PlanFlags& flags,
     }
     return refuse(reasons);
   }
-  const Candidate& smallest = last.risky.empty() ? *last.smallest : last.risky.front();
   const bool risky = !last.risky.empty();
+  const Candidate& smallest = risky ? last.risky.front() : *last.smallest;
+  answer.smallest = rows_of(q, {&smallest, 1}, q.clusters[at]);
+  Progress progress;
+  const std::optional<Relief> relief = cheapest_relief(
+      q.request(flags, at), [&](const std::string& what) { progress.say("trying " + what); });
+  progress.clear();
+  if (relief) answer.cheapest_change = to_string(*relief);
+  if (flags.json) {
+    fmt::print("{}", plan_json(q, answer, nullptr));
+    return ExitCode::nothing_fits;
+  }
+  const bool colour = wants_colour();
   const std::string line =
       risky ? fmt::format("Nothing fits for sure: up to {} of {} in the best layout at risk",
                           format_bytes(smallest.cost.upper), format_bytes(last.usable))
@@ -133,13 +141,9 @@ ExitCode say_nothing_fits(const PlanQuestion& q, const PlanFlags& flags,
                           format_bytes(smallest.cost.upper), format_bytes(last.usable),
                           format_bytes(smallest.cost.upper - last.usable));
   fmt::print("{}\n\n{}\n{}", paint(line, Tone::bad, colour),
-             layouts_text(rows_of(q, {&smallest, 1}, q.clusters[at]), q.engines.size() > 1, colour),
+             layouts_text(answer.smallest, q.engines.size() > 1, colour),
              counts_text(last.counts, colour));
-  Progress progress;
-  const std::optional<Relief> relief = cheapest_relief(
-      q.request(flags, at), [&](const std::string& what) { progress.say("trying " + what); });
-  progress.clear();
-  const std::string change = relief ? to_string(*relief) : "no single change makes it fit";
+  const std::string change = answer.cheapest_change.value_or("no single change makes it fit");
   fmt::print("\n{}\n", wrap("Cheapest change: " + change, kWidth, 2));
   return ExitCode::nothing_fits;
 }
@@ -163,7 +167,7 @@ void print_answer(const PlanQuestion& q, const PlanFlags& flags, const PlanAnswe
     fmt::print("\n{}\n{}", paint("Pareto front of memory and time", Tone::strong, colour),
                layouts_text(answer.front, engines.size() > 1, colour));
   }
-  if (flags.explain) fmt::print("{}", rules_text(answer.counts, colour));
+  if (flags.explain) fmt::print("{}", rules_text(answer, colour));
   fmt::print("\n{}{}{}{}", verdict_text(report, colour), memory_text(report, colour),
              time_text(report, colour), rates_text(report, colour));
   if (flags.explain) fmt::print("{}", explanation_text(report, colour));
@@ -192,18 +196,14 @@ ExitCode run_plan(const PlanFlags& flags) {
   progress.clear();
 
   const PlanAnswer answer = answer_of(q, flags, results);
-  if (answer.best.empty() && flags.json) {
-    fmt::print("{}", plan_json(q, answer, nullptr));
-    return ExitCode::nothing_fits;
-  }
-  if (answer.best.empty()) return say_nothing_fits(q, flags, results, colour);
+  if (answer.best.empty()) return say_nothing_fits(q, flags, results, answer);
 
   const PlanRow& best = answer.best.front();
   if (!q.why_not.empty()) {
     const auto cluster = static_cast<std::size_t>(best.cluster - q.clusters.data());
     const Result<WhyNot> why = why_not(q.request(flags, cluster), best.candidate, q.why_not);
     if (!why) return refuse(why.problems());
-    fmt::print("{}", why_not_text(*why, colour));
+    fmt::print("{}", flags.json ? why_not_json(*why) : why_not_text(*why, colour));
     return ExitCode::done;
   }
   StepReport report = estimate(

@@ -2,7 +2,7 @@
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
-#include "planner/spec/report_json.h"
+#include "planner/spec/report_fields.h"
 
 namespace shardwise::cli {
 namespace {
@@ -59,11 +59,11 @@ void write_counts(JsonWriter& json, const PlanQuestion& question, const PlanAnsw
   json.end_array();
 }
 
-void write_memory(JsonWriter& json, const StepReport& report) {
+void write_memory(JsonWriter& json, const StepReport& report, std::string_view key) {
   const Verdict& verdict = report.verdict;
   const Ledger& ledger =
       report.stages[static_cast<std::size_t>(verdict.worst_stage)][verdict.worst_phase];
-  json.begin_object("memory_of_best");
+  json.begin_object(key);
   json.member("stage", verdict.worst_stage);
   json.member("phase", name_of(verdict.worst_phase));
   for (std::size_t c = 0; c < kMemoryCategories; ++c) {
@@ -74,7 +74,54 @@ void write_memory(JsonWriter& json, const StepReport& report) {
   json.end_object();
 }
 
+void write_time(JsonWriter& json, const TimeParts& time) {
+  for (const TimePart& part : kTimeParts) {
+    json.member(std::string(part.key) + "_s", (time.*part.field).value());
+  }
+}
+
+void write_side(JsonWriter& json, std::string_view key, const StepReport& report) {
+  json.begin_object(key);
+  json.member("engine", report.engine);
+  json.member("step_time_s", report.step_time.value());
+  json.member("memory_bytes", report.verdict.point.value());
+  json.member("memory_upper_bytes", report.verdict.upper.value());
+  json.member("usable_bytes", report.verdict.usable.value());
+  json.begin_object("layout");
+  write_fields(json, report.layout);
+  json.end_object();
+  json.begin_object("time");
+  write_time(json, report.time);
+  json.end_object();
+  write_memory(json, report, "memory");
+  json.end_object();
+}
+
 }  // namespace
+
+std::string why_not_json(const WhyNot& answer) {
+  constexpr std::array<std::string_view, 4> kAnswers = {"illegal", "does_not_fit", "slower",
+                                                        "best"};
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.why_not/1");
+  json.member("answer", kAnswers[static_cast<std::size_t>(answer.answer)]);
+  json.member("layouts", answer.layouts);
+  json.member("ranked", answer.ranked);
+  json.begin_array("reasons");
+  for (const Diagnostic& each : answer.reasons) {
+    json.begin_object();
+    json.member("flag", each.path);
+    json.member("message", each.message);
+    json.member("hint", each.hint);
+    json.end_object();
+  }
+  json.end_array();
+  write_side(json, "best", answer.winner);
+  if (answer.answer != WhyNot::Answer::illegal) write_side(json, "asked", answer.other);
+  json.end_object();
+  return json.text();
+}
 
 std::string plan_json(const PlanQuestion& question, const PlanAnswer& answer,
                       const StepReport* report) {
@@ -95,9 +142,24 @@ std::string plan_json(const PlanQuestion& question, const PlanAnswer& answer,
   for (const Assumption& each : question.assumptions) json.element(std::string_view(each.text));
   json.end_array();
   write_counts(json, question, answer);
+  json.begin_array("held");
+  for (const std::string& each : answer.held) json.element(std::string_view(each));
+  json.end_array();
   write_rows(json, "best", answer.best);
   write_rows(json, "front", answer.front);
-  if (report != nullptr) write_memory(json, *report);
+  if (report != nullptr) {
+    write_memory(json, *report, "memory_of_best");
+    json.begin_object("time_of_best");
+    write_time(json, report->time);
+    json.end_object();
+  } else {
+    write_rows(json, "smallest", answer.smallest);
+    if (answer.cheapest_change) {
+      json.member("cheapest_change", *answer.cheapest_change);
+    } else {
+      json.null_member("cheapest_change");
+    }
+  }
   json.end_object();
   return json.text();
 }

@@ -251,9 +251,9 @@ std::string counts_text(const std::vector<SearchCounts>& counts, bool colour) {
   return paint(wrap(text, kWidth), Tone::quiet, colour) + "\n";
 }
 
-std::string rules_text(const std::vector<SearchCounts>& counts, bool colour) {
+std::string rules_text(const PlanAnswer& answer, bool colour) {
   std::vector<RuleCount> sums;
-  for (const SearchCounts& engine : counts) {
+  for (const SearchCounts& engine : answer.counts) {
     for (const RuleCount& each : engine.space.pruned) {
       const auto same = std::ranges::find_if(
           sums, [&](const RuleCount& s) { return s.rule->id == each.rule->id; });
@@ -271,7 +271,17 @@ std::string rules_text(const std::vector<SearchCounts>& counts, bool colour) {
                shown(each.rule->text, kWidth) + (each.rule->redundant ? " *" : "")});
   }
   return "\n" + paint("Rules", Tone::strong, colour) + "\n" + table.text(colour, 2) +
-         "  * would run, but is the same as another layout or left out of this space\n";
+         "  * would run, but is the same as another layout or left out of this space\n\n" +
+         wrap(fmt::format("Held at one value (--open FIELD searches the others): {}",
+                          fmt::join(answer.held, ", ")),
+              kWidth, 2) +
+         "\n" +
+         wrap(
+             "Not a layout's to choose, so asked of the job: precision, attention, loss, kernels, "
+             "tp_overlap, expert_dispatch, expert_overlap, cuda_graphs, the optimizer and its "
+             "dtypes, batch and sequence length",
+             kWidth, 2) +
+         "\n";
 }
 
 std::string why_not_text(const WhyNot& answer, bool colour) {

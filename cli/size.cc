@@ -154,7 +154,9 @@ void add_size(CLI::App& app, Run& run) {
   verb->add_option("--mtbf-hours", flags->mtbf_hours,
                    "Of one GPU, where a cluster states none (50677)")
       ->type_name("H");
-  verb->add_option("--top", flags->top, "Offers printed (12)")->type_name("N");
+  verb->add_option("--top", flags->top, "Offers printed (12)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 10000));
   verb->add_flag("--json", flags->json, "The same facts for a program");
   verb->footer(
       "Examples\n"

@@ -35,11 +35,20 @@ std::string dollars(const SizingOffer& offer) {
   return offer.dollars > 0 ? format_dollars(offer.dollars) : "no price";
 }
 
+/// Nobody published how fast this GPU multiplies or its links gather: the step time is that of its
+/// architecture's defaults.
+bool rests_on_defaults(const SizingOffer& offer) {
+  return std::ranges::any_of(offer.report.assumptions, [](const Assumption& each) {
+    return each.id.ends_with(".curve.default") && !each.id.starts_with("memory_bound");
+  });
+}
+
 std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bool colour) {
   Table table({{"cluster", Align::left},
                {"GPUs"},
                {"days"},
                {"cost"},
+               {"$/GPU-h"},
                {"MFU"},
                {"goodput"},
                {"free"},
@@ -51,7 +60,8 @@ std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bo
                format_count(offer.gpus),
                fmt::format("{:.1f}", offer.wall.value() / 86400),
                dollars(offer),
-               format_percent(offer.report.mfu),
+               offer.dollars > 0 ? fmt::format("{:.2f}", offer.dollars / offer.gpu_hours) : "",
+               format_percent(offer.report.mfu) + (rests_on_defaults(offer) ? "*" : " "),
                format_percent(offer.goodput.share),
                {offer.headroom >= 0 ? format_percent(offer.headroom) : "at risk", tone},
                layout_words(offer.report.layout)});
@@ -82,19 +92,22 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_
       text += fmt::format("{} more (--top)\n", sizing.offers.size() - top);
     }
     text +=
-        "\ngoodput: share of the time that trains, with failures and checkpoints; free: of\n"
+        "\n* rests on defaults of the architecture, not on measurements of this machine\n"
+        "goodput: share of the time that trains, with failures and checkpoints; free: of\n"
         "usable memory, beside the upper bound of the prediction\n";
   }
   if (!sizing.late.empty()) {
     text += "\nToo late, at their fastest\n" + table_of(sizing.late, top, colour);
   }
-  if (!sizing.refusals.empty()) {
-    text += "\nNot in time\n";
-    Table table({{"cluster", Align::left}, {"why", Align::left}});
-    for (const SizingRefusal& refusal : sizing.refusals)
-      table.row({refusal.cluster, refusal.reason});
-    text += table.text(colour);
+  Table refused({{"cluster", Align::left}, {"why", Align::left}});
+  bool any = false;
+  for (const SizingRefusal& refusal : sizing.refusals) {
+    const auto late = std::ranges::find(sizing.late, refusal.cluster, &SizingOffer::cluster);
+    if (late != sizing.late.end()) continue;  // said above, with more about it
+    refused.row({refusal.cluster, refusal.reason});
+    any = true;
   }
+  if (any) text += "\nNot in time\n" + refused.text(colour);
   text += "\nAssumed\n";
   for (const Assumption& assumption : sizing.assumptions) {
     text += "  " + wrap(assumption.text, kWidth - 2, 2) + "\n";

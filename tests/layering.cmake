@@ -18,9 +18,17 @@ set(planner_export_may spec model cost engines lowering export)
 set(planner_score_may spec model cost engines lowering search score)
 
 # The planner and the simulator are pure: no clock, no console, no files besides the reader, and
-# besides the last words of a failed check. Naming a file by its path is no I/O.
-set(impure "^#include <(chrono|ctime|iostream|fstream|cstdio|unistd\\.h|sys/.*)>")
+# besides the last words of a failed check.
+set(impure "^#include <(chrono|ctime|time\\.h|iostream|fstream|cstdio|stdio\\.h|unistd\\.h|fcntl\\.h|sys/.*)>")
 set(may_be_impure planner/spec/reader planner/spec/check simulator/trace_file)
+# Naming a file by its path is no I/O: readers and the catalogue do so, nobody else.
+set(may_name_files "^planner/(spec/([a-z]+_reader|reader|catalogue|csv|plan|report_json)|model/hf_config)$")
+# What these words do, they do whatever header brought them. The catalogue looks names up in folders.
+set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(steady|system)_clock|sleep_(for|until)|directory_iterator|is_regular_file|is_directory|create_director|remove_all)")
+set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue simulator/trace_file)
+# One answer for any number of threads is the search's to keep: the rest of the planner has none.
+set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")
+set(may_have_threads planner/search/search)
 
 # Headers stay light: these are for sources.
 set(heavy "^#include [<\"](nlohmann/|CLI/|Eigen/|Eigen>)")
@@ -32,6 +40,12 @@ foreach(room planner simulator executor gui cli)
     string(REGEX REPLACE "\\.(h|cc|cu)$" "" stem ${file})
     string(REGEX MATCH "^planner/([a-z]+)/" _ ${file})
     set(sub_room "${CMAKE_MATCH_1}")
+    if(room MATCHES "^(planner|simulator)$" AND NOT stem IN_LIST may_use_words)
+      file(STRINGS ${ROOT}/${file} words REGEX "${impure_words}")
+      foreach(line ${words})
+        message(SEND_ERROR "${file}: ${room} is pure: ${line}")
+      endforeach()
+    endif()
     foreach(line ${lines})
       if(line MATCHES "^#include \"([a-z]+)/([a-z_]+)")
         set(their_room ${CMAKE_MATCH_1})
@@ -47,6 +61,11 @@ foreach(room planner simulator executor gui cli)
       elseif(room MATCHES "^(planner|simulator)$" AND line MATCHES "${impure}"
              AND NOT stem IN_LIST may_be_impure)
         message(SEND_ERROR "${file}: ${room} is pure: ${line}")
+      elseif(room STREQUAL planner AND line MATCHES "^#include <filesystem>"
+             AND NOT stem MATCHES "${may_name_files}")
+        message(SEND_ERROR "${file}: only readers and the catalogue name files: ${line}")
+      elseif(room STREQUAL planner AND line MATCHES "${threads}" AND NOT stem IN_LIST may_have_threads)
+        message(SEND_ERROR "${file}: only the search has threads: ${line}")
       endif()
       if(file MATCHES "\\.h$" AND line MATCHES "${heavy}")
         message(SEND_ERROR "${file}: headers stay light, include it in the source: ${line}")

@@ -93,6 +93,12 @@ const LayoutRule kRules[] = {
        return l.recompute == Recompute::selective && q.job->attention == AttentionKernel::flash;
      },
      nullptr},
+    {"interval_without_full", "an interval of what is not recomputed whole changes nothing",
+     kReadsRecompute, true,
+     [](const Q&, const L& l) {
+       return l.recompute != Recompute::full && l.recompute_interval != 1;
+     },
+     nullptr},
     {"replicas_without_shards", "without sharding, replicas are data-parallel ranks like others",
      kReadsZeroStage | kReadsDp, true,
      [](const Q&, const L& l) { return l.zero_stage == 0 && l.dp_replicate > 1; }, nullptr},

@@ -133,6 +133,17 @@ int thread_count(const SearchRequest& request) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+/// Counts are of 64 bits.
+constexpr double kMostEnumerated = 9e18;
+Diagnostic too_large() {
+  return {"command line",
+          0,
+          0,
+          "--open",
+          "the space has more than 9e18 layouts, too many to count",
+          "open fewer fields, lock one, or leave out --space full"};
+}
+
 /// Narrows or widens a space as the request says. \returns what is wrong with it
 Diagnostics shape(EngineSpace& each, const SearchRequest& request) {
   Diagnostics problems;
@@ -190,6 +201,7 @@ Result<SearchResult> search(const SearchRequest& request) {
     EngineSpace& each = *spaces.emplace_back(std::make_unique<EngineSpace>(request, *engine));
     const Diagnostics problems = shape(each, request);
     if (!problems.empty()) return problems;
+    if (each.space.product() > kMostEnumerated) return too_large();
     each.enumerator = std::make_unique<Enumerator>(each.question, each.space);
     each.first = each.enumerator->no_counts();
     each.groups = each.enumerator->degree_groups(each.first);
@@ -255,6 +267,7 @@ Result<SearchResult> search(const SearchRequest& request) {
 
   SearchResult result;
   result.usable = usable;
+  result.held = held_fields(spaces.front()->space, spaces.front()->question, request.locks);
   Finder all(request, usable);
   for (std::size_t e = 0; e < spaces.size(); ++e) {
     SearchCounts& counts = result.counts.emplace_back();

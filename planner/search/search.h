@@ -61,6 +61,7 @@ struct SearchResult {
   std::vector<Candidate> risky;       // the best whose upper bound does not fit
   std::optional<Candidate> smallest;  // least memory of all legal layouts, fitting or not
   std::vector<SearchCounts> counts;   // by engine
+  std::vector<std::string> held;      // fields that no layout varied: "recompute_interval 1"
   Bytes usable;                       // memory that a layout may use
 };
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "planner/spec/check.h"
 #include "planner/spec/format.h"
@@ -45,6 +47,19 @@ void state_assumptions(const std::vector<ClusterSpec>& clusters, const SizingGoa
   std::vector<std::string> silent;
   for (const ClusterSpec& cluster : clusters) {
     if (cluster.mtbf_hours_per_gpu <= 0) silent.push_back(cluster.name);
+  }
+  std::map<double, std::vector<std::string>> stated;
+  for (const ClusterSpec& cluster : clusters) {
+    if (cluster.mtbf_hours_per_gpu > 0) {
+      stated[cluster.mtbf_hours_per_gpu].push_back(cluster.name);
+    }
+  }
+  for (const auto& [hours, names] : stated) {
+    const auto one = std::ranges::find(clusters, names.front(), &ClusterSpec::name);
+    sizing.assumptions.push_back({"sizing.mtbf.stated",
+                                  fmt::format("one failure in {:.0f} GPU-hours on {}: {}", hours,
+                                              fmt::join(names, ", "), one->mtbf_source),
+                                  one->mtbf_source});
   }
   if (!silent.empty()) {
     sizing.assumptions.push_back(
@@ -109,9 +124,11 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
   for (const ClusterSpec& kind : clusters) {
     std::optional<SizingOffer> fastest;
     int in_time = 0;
+    int dearer = 0;  // offers in a row
+    std::optional<double> least;
     bool any_tried = false;
     for (const std::int64_t count : gpu_counts(kind, std::min(goal.most_gpus, kMostGpus))) {
-      if (in_time >= 2) break;
+      if (dearer >= 2) break;
       if (!can_be_in_time(kind, count, goal)) continue;
       any_tried = true;
       ClusterSpec cluster = kind;
@@ -123,6 +140,9 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
       if (!fastest || offer.wall < fastest->wall) fastest = offer;
       if (!offer.in_time) continue;
       ++in_time;
+      const double cost = offer.dollars > 0 ? offer.dollars : offer.gpu_hours;
+      dearer = least && cost >= *least ? dearer + 1 : 0;
+      least = std::min(cost, least.value_or(cost));
       sizing.offers.push_back(std::move(offer));
     }
     if (!any_tried) {

@@ -66,7 +66,8 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
                         const SizingGoal& goal);
 
 /// Sweeps clusters and counts. A cluster is tried with ever more GPUs, starting where the deadline
-/// could be met at peak speed, until two counts meet it: more only cost more.
+/// could be met at peak speed, until two counts in a row that meet it cost more than the cheapest
+/// before: more GPUs may leave memory for faster layouts, but past that they only cost more.
 Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal& goal,
                      const BestStep& best, const SizingProgress& progress = {});
 

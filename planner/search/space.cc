@@ -148,6 +148,23 @@ SearchSpace usual_space(const LayoutQuestion& q) {
   return s;
 }
 
+std::vector<std::int32_t> from_zero(std::int64_t most) {
+  std::vector<std::int32_t> result = all_to(most);
+  result.insert(result.begin(), 0);
+  return result;
+}
+
+/// The full space with the values of those fields too that only refine a layout.
+SearchSpace every_value(const LayoutQuestion& q) {
+  SearchSpace s = full_space(q);
+  s.first_stage_layers = from_zero(q.blocks);
+  s.last_stage_layers = from_zero(q.blocks);
+  s.recompute_interval = all_to(q.blocks);
+  s.overlap_grad_reduce = {true, false};
+  s.overlap_param_gather = {true, false};
+  return s;
+}
+
 std::string unknown(const std::string& key) {
   Layout scratch;
   return set_field(scratch, key, "");
@@ -163,6 +180,16 @@ void forget_usual(SearchSpace& space, std::string_view key) {
 }
 
 }  // namespace
+
+double SearchSpace::product() const {
+  double product = 1;
+  SearchSpace copy = *this;
+  for_each_field(copy, [&](std::string_view key, auto& values, auto) {
+    // The degrees multiply to the GPUs: the last of them follows from the others.
+    if (key != "dp_replicate") product *= static_cast<double>(values.size());
+  });
+  return product;
+}
 
 SearchSpace search_space(const LayoutQuestion& question, Breadth breadth) {
   SearchSpace space = breadth == Breadth::full ? full_space(question) : usual_space(question);
@@ -205,6 +232,28 @@ const std::vector<SearchRule>& search_rules() {
   return kRules;
 }
 
+std::vector<std::string> held_fields(
+    const SearchSpace& space, const LayoutQuestion& question,
+    const std::vector<std::pair<std::string, std::string>>& locks) {
+  std::vector<std::string> held;
+  SearchSpace every = every_value(question);
+  SearchSpace here = space;
+  for_each_field(here, [&](std::string_view key, auto& values, auto field) {
+    const bool locked =
+        std::ranges::any_of(locks, [&](const auto& each) { return each.first == key; });
+    if (locked || values.size() != 1) return;
+    bool has_more = false;
+    for_each_field(every, [&](std::string_view other, auto& all, auto) {
+      if (other == key) has_more = all.size() > 1;
+    });
+    if (!has_more) return;
+    Layout layout;
+    layout.*field = values.front();
+    held.push_back(fmt::format("{} {}", key, field_text(layout, std::string(key))));
+  });
+  return held;
+}
+
 std::string lock(SearchSpace& space, const std::string& key, const std::string& text) {
   Layout layout;
   std::string problem = set_field(layout, key, text);
@@ -218,8 +267,8 @@ std::string lock(SearchSpace& space, const std::string& key, const std::string& 
 
 std::string open(SearchSpace& space, const LayoutQuestion& question, const std::string& key) {
   if (std::ranges::find(layout_keys(), key) == layout_keys().end()) return unknown(key);
-  SearchSpace full = full_space(question);
-  for_each_field(full, [&](std::string_view from, auto& wide, auto) {
+  SearchSpace every = every_value(question);
+  for_each_field(every, [&](std::string_view from, auto& wide, auto) {
     if (from != key) return;
     for_each_field(space, [&](std::string_view to, auto& values, auto) {
       if constexpr (std::is_same_v<decltype(values), decltype(wide)>) {

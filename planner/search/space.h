@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/layout_rules.h"
@@ -51,6 +52,9 @@ struct SearchSpace {
   std::vector<RankOrder> order;
   /// Ids of the search_rules() that apply.
   std::vector<std::string_view> rules;
+
+  /// Of the numbers of values: no fewer than the layouts there are.
+  double product() const;
 };
 
 /// The space of a job on all GPUs of its cluster. Besides divisors, sizes are bounded where more
@@ -66,10 +70,17 @@ struct SearchRule {
 };
 const std::vector<SearchRule>& search_rules();
 
+/// Fields that the space leaves one value though they have more, as "first_stage_layers 0". Those
+/// in `locks` are left out.
+std::vector<std::string> held_fields(const SearchSpace& space, const LayoutQuestion& question,
+                                     const std::vector<std::pair<std::string, std::string>>& locks);
+
 /// Leaves the field `key` one value, as a user typed it. \returns empty, or what is wrong
 std::string lock(SearchSpace& space, const std::string& key, const std::string& text);
 
-/// Gives the field `key` every value it has in the full space. \returns empty, or what is wrong
+/// Gives the field `key` every value it has. Fields that refine a layout (stages of other sizes,
+/// recompute of some blocks, communication not overlapped) have one value even in the full space,
+/// and all here. \returns empty, or what is wrong
 std::string open(SearchSpace& space, const LayoutQuestion& question, const std::string& key);
 
 }  // namespace shardwise

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -52,6 +53,29 @@ Result<CatalogueFile> from_folder(std::string_view kind, const fs::path& folder)
   return CatalogueFile{std::move(file), named.filename().string(), false, true};
 }
 
+/// At most four names that `word` may have meant, nearest first: slips of the pen, else names that
+/// contain it or begin with its letters ("llama", "h100").
+std::vector<std::string> nearest_names(std::string_view word, std::vector<std::string> known) {
+  constexpr std::size_t kMost = 4;
+  constexpr std::size_t kFewestLetters = 3;
+  std::vector<std::string> near;
+  while (near.size() < kMost) {
+    const std::optional<std::string> next = nearest(word, known);
+    if (!next) break;
+    near.push_back(*next);
+    std::erase(known, *next);
+  }
+  const std::string_view letters =
+      word.substr(0, word.find_first_not_of("abcdefghijklmnopqrstuvwxyz"));
+  for (const std::string& name : known) {
+    if (near.size() == kMost) break;
+    const bool contains = !word.empty() && name.find(word) != std::string::npos;
+    const bool begins = letters.size() >= kFewestLetters && name.starts_with(letters);
+    if (contains || begins) near.push_back(name);
+  }
+  return near;
+}
+
 Result<CatalogueFile> unknown_name(std::string_view kind, const std::string& name) {
   const std::vector<std::string> known = catalogue_names(kind);
   if (known.empty()) {
@@ -59,11 +83,11 @@ Result<CatalogueFile> unknown_name(std::string_view kind, const std::string& nam
                    fmt::format("\"{}\" is not a file, and there is no catalogue", shown(name)),
                    "set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
   }
+  const std::vector<std::string> near = nearest_names(name, known);
   std::string hint;
-  if (const auto near = nearest(name, known)) hint = fmt::format("did you mean {}?\n    ", *near);
-  hint += "known: ";
-  for (std::size_t i = 0; i < known.size(); ++i) hint += (i > 0 ? ", " : "") + known[i];
-  hint += "\n    or give the path of a file";
+  if (!near.empty()) hint = fmt::format("did you mean {}?\n    ", fmt::join(near, ", "));
+  hint +=
+      fmt::format("shardwise list {} shows all {}; or give the path of a file", kind, known.size());
   return problem(kind, fmt::format("\"{}\" is not in the catalogue of {}", shown(name), kind),
                  std::move(hint));
 }

@@ -24,7 +24,7 @@ std::vector<std::filesystem::path> catalogue_folders();
 /// Finds what `--model`, `--gpu` and `--cluster` take: a path (it has a '/' or ends in ".json"), a
 /// folder with a config.json, or the name of a catalogue entry of `kind` ("models"), which is
 /// configs/KIND/NAME.json. A catalogue entry goes before a folder of the same name.
-/// \returns the file, or a problem with the nearest name and the list of all
+/// \returns the file, or a problem with the nearest names
 Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string& name_or_path);
 
 /// Names of all entries of `kind`, sorted.

@@ -78,6 +78,7 @@ class Walk {
     if (group_.inner != 0 || group_.count == 0) return world_;
     const RankRun& last = group_.runs[static_cast<std::size_t>(group_.count - 1)];
     const std::int64_t end = last.stride * last.size;
+    SHARDWISE_CHECK(end > 0, "a run without ranks");
     const std::int64_t common = end / std::gcd(end, block);
     return block > world_ / common ? world_ : common * block;
   }

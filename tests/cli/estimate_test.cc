@@ -109,7 +109,7 @@ TEST(Estimate, ReportsAllThatIsWrongAndRunsNothing) {
                                      "--engine", "fsdp3", "--precision", "bf61"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.out, IsEmpty());
-  EXPECT_THAT(outcome.err, HasSubstr("did you mean llama-3.1-8b?"));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean llama-3.1-8b, "));
   EXPECT_THAT(outcome.err,
               HasSubstr("--engine: 'fsdp3' is not an engine\n    did you mean fsdp2?"));
   EXPECT_THAT(outcome.err, HasSubstr("command line: --precision: "));

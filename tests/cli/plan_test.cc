@@ -72,7 +72,26 @@ TEST(Plan, WritesAPlanThatReadsBack) {
 TEST(Plan, SaysWhenTheFileCannotBeWritten) {
   const Outcome outcome = plan({"--model", "gpt2", "-o", "/nowhere/plan.json"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_EQ(outcome.err, "shardwise: /nowhere/plan.json: cannot be written\n");
+  EXPECT_EQ(outcome.err,
+            "shardwise: /nowhere/plan.json: cannot be written: No such file or directory\n");
+}
+
+// /dev/full takes no byte, as a full disk.
+TEST(Plan, SaysWhenTheDiskIsFull) {
+  const Outcome outcome = plan({"--model", "gpt2", "-o", "/dev/full"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.err, "shardwise: /dev/full: cannot be written: No space left on device\n");
+}
+
+TEST(Plan, LeavesNoHalfFileWhereItCannotWrite) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(testing::TempDir()) / "shardwise_plan_over_a_folder";
+  fs::create_directories(folder / "plan.json");
+  const Outcome outcome = plan({"--model", "gpt2", "-o", (folder / "plan.json").string()});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("plan.json: cannot be written: Is a directory\n"));
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder), fs::directory_iterator()), 1);
+  fs::remove_all(folder);
 }
 
 TEST(Plan, JsonHasTheSameFacts) {
@@ -102,6 +121,53 @@ TEST(Plan, ReturnsOneWithTheCheapestChangeWhenNothingFits) {
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.out, HasSubstr("Nothing fits: the smallest layout takes"));
   EXPECT_THAT(outcome.out, HasSubstr("Cheapest change: "));
+}
+
+TEST(Plan, JsonSaysTheSameWhenNothingFits) {
+  const Outcome outcome = plan({"--model", "llama-3.1-405b", "--gpus", "8", "--json"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  const nlohmann::json answer = nlohmann::json::parse(outcome.out);
+  EXPECT_TRUE(answer.at("best").empty());
+  ASSERT_EQ(answer.at("smallest").size(), 1U);
+  EXPECT_GT(answer["smallest"][0].at("memory_upper_bytes"), answer.at("usable_bytes"));
+  EXPECT_TRUE(answer.contains("cheapest_change"));
+}
+
+TEST(Plan, JsonAnswersWhyNot) {
+  const auto ask = [](const std::string& what) {
+    const Outcome outcome =
+        plan({"--model", "llama-3.1-70b", "--gpus", "64", "--why-not", what, "--json"});
+    return nlohmann::json::parse(outcome.out);
+  };
+  const nlohmann::json illegal = ask("tp=7");
+  EXPECT_EQ(illegal.at("schema"), "shardwise.why_not/1");
+  EXPECT_EQ(illegal.at("answer"), "illegal");
+  EXPECT_EQ(illegal.at("reasons").at(0).at("flag"), "--dp-shard");
+  EXPECT_FALSE(illegal.contains("asked"));
+  const nlohmann::json slower = ask("recompute=full");
+  EXPECT_EQ(slower.at("answer"), "slower");
+  EXPECT_EQ(slower.at("asked").at("layout").at("recompute"), "full");
+  EXPECT_GT(slower["asked"].at("step_time_s"), slower.at("best").at("step_time_s"));
+  double parts = 0;
+  for (const auto& [key, value] : slower["best"].at("time").items()) parts += value.get<double>();
+  EXPECT_NEAR(parts, slower["best"].at("step_time_s").get<double>(), 1e-9 * parts);
+  EXPECT_EQ(ask("tp=1,pp=1").at("answer"), "does_not_fit");
+}
+
+// What a search leaves out is said, not left to be guessed.
+TEST(Plan, SaysWhatNoLayoutVaried) {
+  const auto held = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"--model", "gpt2-xl", "--json", "--lock", "tp=1"});
+    return nlohmann::json::parse(plan(more).out).at("held").get<std::vector<std::string>>();
+  };
+  EXPECT_THAT(held({}),
+              testing::IsSupersetOf({"recompute_interval 1", "first_stage_layers 0",
+                                     "overlap_grad_reduce true", "offload_optimizer false"}));
+  EXPECT_THAT(held({}), Not(testing::Contains("tp 1")));  // locked on purpose
+  EXPECT_THAT(held({"--open", "recompute_interval"}),
+              Not(testing::Contains("recompute_interval 1")));
+  EXPECT_THAT(plan({"--model", "gpt2-xl", "--explain"}).out,
+              HasSubstr("Held at one value (--open FIELD searches the others): "));
 }
 
 TEST(Plan, AnswersWhyNot) {

@@ -63,7 +63,7 @@ TEST(Size, SaysEverythingWrongWithTheCommandLine) {
   EXPECT_EQ(outcome.out, "");
   EXPECT_THAT(outcome.err, HasSubstr("--tokens: -5 is not within 1 … 1e+18"));
   EXPECT_THAT(outcome.err, HasSubstr("--days: 0 is not within"));
-  EXPECT_THAT(outcome.err, HasSubstr("did you mean dgx-h100?"));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean dgx-h100, "));
 }
 
 }  // namespace

@@ -1,6 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {
@@ -21,6 +26,30 @@ TEST(Command, HelpHasExamplesAndExitCodes) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("shardwise plan --model"));
   EXPECT_THAT(outcome.out, HasSubstr("2 bad input or use"));
+}
+
+TEST(List, NamesEveryKindOfTheCatalogue) {
+  for (const auto& [kind, entry] :
+       std::map<std::string, std::string>{{"models", "llama-3.1-8b"},
+                                          {"clusters", "dgx-h100"},
+                                          {"gpus", "mi300x"},
+                                          {"collectives", "nvlink4-h100"},
+                                          {"engines", "fsdp2"}}) {
+    const Outcome text = shardwise({"list", kind});
+    EXPECT_EQ(text.exit_code, 0);
+    EXPECT_THAT(text.out, HasSubstr("\n" + entry + " "));
+    const auto json = nlohmann::json::parse(shardwise({"list", kind, "--json"}).out);
+    EXPECT_EQ(json["schema"], "shardwise.list/1");
+    const auto lines = std::count(text.out.begin(), text.out.end(), '\n');
+    EXPECT_EQ(json["entries"].size(), static_cast<std::size_t>(lines - 2));  // without the heading
+  }
+}
+
+TEST(List, RefusesAnotherKind) {
+  const Outcome outcome = shardwise({"list", "planets"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("planets"));
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
 }
 
 }  // namespace

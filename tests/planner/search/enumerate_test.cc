@@ -243,6 +243,33 @@ TEST(SearchSpace, OfGpt3On4096GpusHasMillionsOfLegalLayouts) {
   EXPECT_EQ(counts.enumerated, counts.pruned_total() + counts.legal);
 }
 
+TEST(SearchSpace, OpensWhatRefinesALayout) {
+  const Job job("gpt2", 8, "megatron_ddp");
+  const LayoutQuestion question = job.question();
+  SearchSpace space = search_space(question, Breadth::usual);
+  SpaceCounts even;
+  const std::set<std::string> before = walked(question, space, even);
+  EXPECT_EQ(open(space, question, "recompute_interval"), "");
+  EXPECT_EQ(space.recompute_interval.size(), 12U);  // gpt2 has 12 blocks
+  SpaceCounts counts;
+  const std::set<std::string> finer = walked(question, space, counts);
+  EXPECT_TRUE(std::ranges::includes(finer, before));
+  // Of each layout with full recompute there are twelve, of the others one.
+  const auto full = std::ranges::count_if(before, [](const std::string& layout) {
+    return layout.find("recompute=full") != std::string::npos;
+  });
+  ASSERT_GT(full, 0);
+  EXPECT_EQ(finer.size(), before.size() + 11 * static_cast<std::size_t>(full));
+
+  EXPECT_EQ(open(space, question, "first_stage_layers"), "");
+  EXPECT_EQ(open(space, question, "overlap_grad_reduce"), "");
+  EXPECT_GT(space.first_stage_layers.size(), 6U);
+  EXPECT_EQ(space.overlap_grad_reduce.size(), 2U);
+  walked(question, space, counts);
+  EXPECT_GT(counts.legal, static_cast<std::int64_t>(finer.size()));
+  EXPECT_EQ(counts.enumerated, counts.pruned_total() + counts.legal);
+}
+
 TEST(SearchSpace, IsNarrowedByLocksAndWidenedByOpening) {
   const Job job("gpt2", 8, "megatron_ddp");
   const LayoutQuestion question = job.question();

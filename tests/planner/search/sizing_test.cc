@@ -1,7 +1,11 @@
 #include "planner/search/sizing.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
 
 namespace shardwise {
 namespace {
@@ -68,7 +72,7 @@ TEST(SizePurchase, PutsTheCheapestInTimeFirst) {
   const Sizing sizing =
       size_purchase({cluster("dear", 4, 1), cluster("cheap", 1, 1), cluster("unpriced", 0, 1)},
                     goal(10), half_of_peak(1));
-  ASSERT_EQ(sizing.offers.size(), 6U);
+  ASSERT_EQ(sizing.offers.size(), 9U);
   EXPECT_EQ(sizing.offers.front().cluster, "cheap");
   EXPECT_EQ(sizing.offers.back().cluster, "unpriced");
   // 138.9 GPU-days of work in 10 days: 16 GPUs are the fewest that make it.
@@ -98,7 +102,43 @@ TEST(SizePurchase, TriesNoCountThatPeakSpeedRulesOut) {
   (void)size_purchase({cluster("a", 1, 1)}, goal(10), half_of_peak(1),
                       [&](const std::string&, std::int64_t gpus) { tried.push_back(gpus); });
   // 6e21 FLOP in 864,000 s need 6.9 GPUs at 1 PFLOP/s.
-  EXPECT_THAT(tried, ElementsAre(8, 16, 24));
+  EXPECT_THAT(tried, ElementsAre(8, 16, 24, 32));
+}
+
+// More GPUs leave each more memory, and layouts become faster, until groups grow too large: the
+// cheapest count is not the first that is in time.
+TEST(SizePurchase, FindsTheCheapestOfBruteForce) {
+  const auto job = [](double best_gpus) {
+    return [best_gpus](const ClusterSpec& c) -> std::optional<StepReport> {
+      std::optional<StepReport> report = half_of_peak(1)(c);
+      const double off = std::log2(static_cast<double>(c.gpus) / best_gpus);
+      report->tokens_per_s *= std::exp(-0.3 * off * off);
+      return report;
+    };
+  };
+  const std::vector<ClusterSpec> clusters = {cluster("dear", 3, 1), cluster("cheap", 2, 0.8)};
+  for (const double best_gpus : {8.0, 20.0, 64.0, 200.0}) {
+    for (const double days : {3.0, 10.0, 60.0}) {
+      SCOPED_TRACE(fmt::format("{} GPUs, {} days", best_gpus, days));
+      std::optional<SizingOffer> cheapest;
+      for (ClusterSpec c : clusters) {
+        for (const std::int64_t gpus : gpu_counts(c, 4096)) {
+          c.gpus = gpus;
+          const SizingOffer offer = price_offer(c, *job(best_gpus)(c), goal(days));
+          if (!offer.in_time) continue;
+          if (!cheapest || offer.dollars < cheapest->dollars) cheapest = offer;
+        }
+      }
+      SizingGoal asked = goal(days);
+      asked.most_gpus = 4096;
+      const Sizing sizing = size_purchase(clusters, asked, job(best_gpus));
+      ASSERT_EQ(sizing.offers.empty(), !cheapest.has_value());
+      if (!cheapest) continue;
+      EXPECT_EQ(sizing.offers.front().cluster, cheapest->cluster);
+      EXPECT_EQ(sizing.offers.front().gpus, cheapest->gpus);
+      EXPECT_EQ(sizing.offers.front().dollars, cheapest->dollars);
+    }
+  }
 }
 
 TEST(SizePurchase, StatesTheFailureRateItAssumed) {

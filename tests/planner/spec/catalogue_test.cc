@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -89,9 +90,22 @@ TEST_F(Catalogue, SuggestsTheNearestName) {
   const Diagnostic& problem = found.problems()[0];
   EXPECT_EQ(problem.path, "--model");
   EXPECT_EQ(problem.message, "\"smal-model\" is not in the catalogue of models");
-  EXPECT_THAT(problem.hint, testing::StartsWith("did you mean small-model?\n    known: "));
-  EXPECT_THAT(problem.hint, HasSubstr("large-model, "));
-  EXPECT_THAT(problem.hint, testing::EndsWith("\n    or give the path of a file"));
+  EXPECT_THAT(problem.hint, testing::StartsWith("did you mean small-model?\n"));
+  EXPECT_THAT(problem.hint, HasSubstr("shardwise list models shows all "));
+  EXPECT_THAT(problem.hint, testing::EndsWith("; or give the path of a file"));
+}
+
+// 105 names do not help somebody who asked for one.
+TEST_F(Catalogue, SuggestsAFewNamesThatBeginOrContainTheWord) {
+  const auto hint = [](std::string_view kind, const std::string& name) {
+    return find_in_catalogue(kind, name).problems().at(0).hint;
+  };
+  EXPECT_THAT(hint("models", "large"), HasSubstr("large-model"));
+  EXPECT_THAT(hint("clusters", "b200"), HasSubstr("dgx-b200"));
+  const std::string llamas = hint("models", "llama");
+  EXPECT_THAT(llamas, testing::StartsWith("did you mean llama-"));
+  EXPECT_EQ(std::count(llamas.begin(), llamas.end(), ','), 3);  // four names
+  EXPECT_THAT(hint("models", "zzzzzzzzzz"), testing::StartsWith("shardwise list models"));
 }
 
 TEST_F(Catalogue, SaysWhenThereIsNone) {

@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/model/parameter_counts.h"
+#include "planner/spec/catalogue.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/collective_reader.h"
+#include "planner/spec/format.h"
+#include "planner/spec/gpu_reader.h"
+#include "planner/spec/json_writer.h"
+#include "planner/spec/names.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+struct ListFlags {
+  std::string kind;
+  bool json = false;
+};
+
+/// Rows of one kind for people and for a program, filled together.
+struct Listing {
+  Table table;
+  JsonWriter json;
+};
+
+void list_models(Listing& to) {
+  to.table = Table({{"model", Align::left}, {"parameters"}, {"active"}, {"family", Align::left}});
+  for (const std::string& name : catalogue_names("models")) {
+    const Result<ModelSpec> model = load_model(name);
+    if (!model) continue;  // a broken file of the user's own catalogue: --model says what is wrong
+    const ParameterCounts counts = count_parameters(*model);
+    const bool sparse = counts.active < counts.main_model();
+    to.table.row({name, format_scaled(static_cast<double>(counts.main_model())),
+                  sparse ? format_scaled(static_cast<double>(counts.active)) : "",
+                  model->model_type});
+    to.json.begin_object();
+    to.json.member("name", name);
+    to.json.member("parameters", counts.main_model());
+    to.json.member("active_parameters", counts.active);
+    to.json.member("model_type", model->model_type);
+    to.json.end_object();
+  }
+}
+
+void list_clusters(Listing& to) {
+  to.table = Table({{"cluster", Align::left},
+                    {"GPUs a node"},
+                    {"GPU", Align::left},
+                    {"$/GPU-hour"},
+                    {"", Align::left}});
+  for (const std::string& name : catalogue_names("clusters")) {
+    const Result<ClusterSpec> cluster = find_cluster(name);
+    if (!cluster) continue;
+    const std::optional<double> price =
+        cluster->price_per_gpu_hour ? cluster->price_per_gpu_hour : cluster->gpu.price_per_hour;
+    to.table.row({name, format_count(cluster->gpus_per_node), cluster->gpu.name,
+                  price ? format_dollars(*price) : "", cluster->label});
+    to.json.begin_object();
+    to.json.member("name", name);
+    to.json.member("label", cluster->label);
+    to.json.member("gpu", cluster->gpu.name);
+    to.json.member("gpus_per_node", cluster->gpus_per_node);
+    if (price) to.json.member("price_per_gpu_hour_usd", *price);
+    to.json.end_object();
+  }
+}
+
+void list_gpus(Listing& to) {
+  to.table = Table({{"GPU", Align::left}, {"memory"}, {"bf16 peak"}, {"", Align::left}});
+  for (const std::string& name : catalogue_names("gpus")) {
+    const Result<GpuSpec> gpu = find_gpu(name);
+    if (!gpu) continue;
+    const FlopsPerSecond peak = gpu->peak(DType::bf16);
+    to.table.row({name, format_bytes(gpu->hbm_bytes),
+                  peak.value() > 0 ? format_flops_rate(peak) : "", gpu->label});
+    to.json.begin_object();
+    to.json.member("name", name);
+    to.json.member("label", gpu->label);
+    to.json.member("hbm_bytes", gpu->hbm_bytes.value());
+    if (peak.value() > 0) to.json.member("peak_tflops_bf16", peak.value() / 1e12);
+    to.json.end_object();
+  }
+}
+
+void list_collectives(Listing& to) {
+  to.table = Table({{"collectives", Align::left}, {"fitted on", Align::left}});
+  for (const std::string& name : catalogue_names("collectives")) {
+    const Result<CollectiveCurve> curve = find_collectives(name);
+    if (!curve) continue;
+    to.table.row({name, curve->fit.measured ? curve->fit.fitted_on : "not measured"});
+    to.json.begin_object();
+    to.json.member("name", name);
+    to.json.member("measured", curve->fit.measured);
+    to.json.member("fitted_on", curve->fit.fitted_on);
+    to.json.end_object();
+  }
+}
+
+void list_engines(Listing& to) {
+  to.table = Table({{"engine", Align::left}, {"ZeRO stages", Align::left}, {"", Align::left}});
+  for (const std::string& name : engine_names()) {
+    const EngineProfile& engine = *find_engine(name);
+    std::vector<std::string> has;
+    if (engine.tensor_parallel) has.emplace_back("tp");
+    if (engine.context_parallel) has.emplace_back("cp");
+    if (engine.pipeline) has.emplace_back("pp");
+    if (engine.expert_parallel) has.emplace_back("ep");
+    to.table.row({name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
+                  has.empty() ? "data parallel only" : fmt::format("{}", fmt::join(has, " "))});
+    to.json.begin_object();
+    to.json.member("name", name);
+    to.json.begin_array("zero_stages");
+    for (const int stage : engine.zero_stages) to.json.element(std::int64_t{stage});
+    to.json.end_array();
+    to.json.begin_array("parallel");
+    for (const std::string& each : has) to.json.element(std::string_view(each));
+    to.json.end_array();
+    to.json.end_object();
+  }
+}
+
+ExitCode run_list(const ListFlags& flags) {
+  Listing listing{Table({}), {}};
+  listing.json.begin_object();
+  listing.json.member("schema", "shardwise.list/1");
+  listing.json.member("kind", flags.kind);
+  listing.json.begin_array("entries");
+  if (flags.kind == "models") list_models(listing);
+  if (flags.kind == "clusters") list_clusters(listing);
+  if (flags.kind == "gpus") list_gpus(listing);
+  if (flags.kind == "collectives") list_collectives(listing);
+  if (flags.kind == "engines") list_engines(listing);
+  listing.json.end_array();
+  listing.json.end_object();
+  fmt::print("{}", flags.json ? listing.json.text() : listing.table.text(wants_colour()));
+  return ExitCode::done;
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, Run& run) {
+  CLI::App* verb =
+      app.add_subcommand("list", "Names of the catalogue: models, clusters, GPUs, links, engines");
+  auto flags = std::make_shared<ListFlags>();
+  verb->add_option("kind", flags->kind, "models, clusters, gpus, collectives or engines")
+      ->required()
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"models", "clusters", "gpus", "collectives", "engines"}));
+  verb->add_flag("--json", flags->json, "The same facts for a program");
+  verb->footer("Example\n  shardwise list models");
+  verb->callback([&run, flags] { run = [flags] { return run_list(*flags); }; });
+}
+
+}  // namespace shardwise::cli
