@@ -19,7 +19,7 @@ EngineProfile shardwise_engine() {
   e.kernels = Kernels::planned;
   e.reduce_dtype = DType::fp32;
   e.gathers_ahead = 1;
-  e.reduce_queue_elements = 0;  // one unit is reduced while the next is computed
+  e.reduce_queue_elements = 1;  // one unit is reduced while the next is computed
   e.allocator = AllocatorKind::arena;
   e.lazy_moments = false;  // everything is placed before the first step
   e.all_gather_shares_communicator = false;

@@ -58,10 +58,13 @@ class DataParallelSchedule {
   /// After the optimizer step.
   virtual void after_step(OpId optimizer) = 0;
   /// Buffers that the optimizer step frees: gradients that were made in backward.
-  std::vector<BufferId>& late_buffers() { return late_buffers_; }
+  const std::vector<BufferId>& late_buffers() const { return late_buffers_; }
+  /// Those of them that exist from it on.
+  const std::vector<BufferId>& step_allocates() const { return step_allocates_; }
 
  protected:
   std::vector<BufferId> late_buffers_;
+  std::vector<BufferId> step_allocates_;
 };
 
 /// Parameters are sharded: units are gathered before they compute, reduced after (ZeRO-3, FSDP).

@@ -24,7 +24,9 @@ class StepEnd {
     lists_.clear();
     memory.optimizer(lists_);
     const std::vector<BufferId>& late = data_parallel.late_buffers();
+    const std::vector<BufferId>& made = data_parallel.step_allocates();
     lists_.frees.insert(lists_.frees.end(), late.begin(), late.end());
+    lists_.allocates.insert(lists_.allocates.end(), made.begin(), made.end());
     const OpId stepped = context_.layout().offload_optimizer ? step_on_host() : step();
     data_parallel.after_step(stepped);
   }

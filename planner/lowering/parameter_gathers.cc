@@ -206,10 +206,7 @@ void ParameterGathers::prefetch(const LayerTurn& turn) {
 }
 
 void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
-  if (turn.last) {
-    lists.frees.push_back(last_output_);
-    lists.frees.push_back(double_buffers_);
-  }
+  if (turn.last) lists.frees.push_back(double_buffers_);
   if (!turn.needs_weights()) return;
   Held& held = held_[turn.slot()];
   issue(turn, turn.at);
@@ -218,6 +215,11 @@ void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
   held.used = true;
   copy_out(turn, held);
   prefetch(turn);
+  // The root's forward hook lets go of the last output.
+  if (turn.pass.part == LayerPart::forward && turn.at + 1 == turn.order.size()) {
+    lists.frees.push_back(last_output_);
+    last_output_ = kNone;
+  }
   lists.waits.insert(lists.waits.end(), held.ready.begin(), held.ready.end());
   if (released_after(turn)) lists.frees.push_back(held.unsharded);
 }

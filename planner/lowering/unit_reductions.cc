@@ -1,5 +1,7 @@
 #include "planner/lowering/unit_reductions.h"
 
+#include "planner/cost/stage_buffers.h"
+
 namespace shardwise {
 namespace {
 
@@ -27,6 +29,7 @@ UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stag
   const StageParts parts = stage_parts(context.plan->model, context.memories,
                                        context.stages[static_cast<std::size_t>(stage)]);
   late_bytes_ = stage_states(parts, context.of_stage(stage)).late_gradients.bytes_each;
+  buffer_bytes_ = stage_buffers(parts, context.of_stage(stage)).reduce_buffer.bytes();
   std::size_t layers = 0;
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
     layers += chunk.layers.size();
@@ -58,6 +61,11 @@ BufferId UnitReductions::late_buffer(const LayerTurn& turn) {
 
 void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
   if (!turn.makes_gradients()) return;
+  if (buffer_bytes_ > 0 && buffer_ == kNone) {
+    buffer_ = builder_.buffer(MemoryCategory::gradient_staging, buffer_bytes_);
+    lists.allocates.push_back(buffer_);
+  }
+  if (turn.last) lists.frees.push_back(buffer_);
   const UnitWork& work = units_.of(turn.layer());
   if (!moves(work.costs)) {
     lists.allocates.push_back(late_buffer(turn));
@@ -90,9 +98,11 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
 OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
   const UnitWork& work = units_.of(turn.layer());
   Unit& unit = unit_[turn.slot()];
-  staged = builder_.buffer(MemoryCategory::gradient_staging,
-                           work.sizes.trained() * context_.memory_rules.reduce_bytes,
-                           turn.layer().layer, turn.pass.microbatch);
+  staged = buffer_bytes_ > 0
+               ? kNone
+               : builder_.buffer(MemoryCategory::gradient_staging,
+                                 work.sizes.trained() * context_.memory_rules.reduce_bytes,
+                                 turn.layer().layer, turn.pass.microbatch);
   const bool own_stream = context_.engine().gather == GatherBuffer::rate_limited;
   const OpId copy =
       builder_.add(operation(OpRole::copy_in, own_stream ? Stream::copy : Stream::compute, turn,

@@ -21,7 +21,7 @@ class UnitReductions {
   void before(const LayerTurn& turn, OperationLists& lists);
   void after(const LayerTurn& turn, OpId op);
   /// Gradients that the optimizer step frees.
-  std::vector<BufferId>& late_buffers() { return late_buffers_; }
+  const std::vector<BufferId>& late_buffers() const { return late_buffers_; }
 
  private:
   /// A reduction on its way that backward has not waited for.
@@ -52,6 +52,8 @@ class UnitReductions {
   std::deque<Pending> pending_;
   std::int64_t pending_elements_ = 0;
   OpId last_reduced_ = kNone;
+  std::int64_t buffer_bytes_ = 0;  // of one buffer that all reductions go through
+  BufferId buffer_ = kNone;
   std::vector<BufferId> late_buffers_;
 };
 

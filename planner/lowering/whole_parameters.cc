@@ -44,12 +44,13 @@ class WholeParameters : public DataParallelSchedule {
       layers += chunk.layers.size();
     }
     ready_.resize(layers);
+    kept_.resize(layers);
     for (std::size_t b = 0; b < buckets_.size(); ++b) ready_[buckets_[b].first].push_back(b);
     const StageParts parts = stage_parts(context.plan->model, context.memories,
                                          context.stages[static_cast<std::size_t>(stage)]);
     const StageContext of_stage = context.of_stage(stage);
     const StageStates states = stage_states(parts, of_stage);
-    late_bytes_ = states.late_gradients.bytes();
+    late_bytes_ = states.late_gradients.bytes_each;
     flat_bytes_ = states.flat_gradients.bytes();
     reduce_buffer_bytes_ = engine.reduce_buffer_elements * context.memory_rules.weight_bytes;
   }
@@ -63,11 +64,7 @@ class WholeParameters : public DataParallelSchedule {
     if (first) wait_gathers(turn, lists);
     cast(turn, lists);
     if (turn.makes_gradients()) {
-      if (late_bytes_ > 0 && !made_late_) {
-        made_late_ = true;
-        late_buffers_.push_back(builder_.buffer(MemoryCategory::gradients, late_bytes_));
-        lists.allocates.push_back(late_buffers_.back());
-      }
+      keep_gradients(turn, lists);
       if (reduce_buffer_bytes_ > 0 && reduce_buffer_ == kNone) {
         reduce_buffer_ = builder_.buffer(MemoryCategory::gradient_staging, reduce_buffer_bytes_);
         lists.allocates.push_back(reduce_buffer_);
@@ -87,6 +84,7 @@ class WholeParameters : public DataParallelSchedule {
   }
 
   void finish() override {
+    step_allocates_.push_back(made_);
     if (by_unit_) {
       const std::vector<BufferId>& late = by_unit_->late_buffers();
       late_buffers_.insert(late_buffers_.end(), late.begin(), late.end());
@@ -170,6 +168,22 @@ class WholeParameters : public DataParallelSchedule {
     }
   }
 
+  /// Tensors that backward makes and the step frees. While a layer runs they are counted with it;
+  /// from the next operation on they are gradients.
+  void keep_gradients(const LayerTurn& turn, OperationLists& lists) {
+    lists.allocates.push_back(made_);
+    made_ = kNone;
+    if (late_bytes_ == 0 || kept_[turn.slot()] || by_unit_) return;
+    kept_[turn.slot()] = true;
+    const UnitSizes& sizes = units_.of(turn.layer()).sizes;
+    const bool whole = context_.placement.gradients == Placement::replicate;
+    const std::int64_t elements = whole ? sizes.trained()
+                                        : sizes.padded_dense / context_.shards.dense +
+                                              sizes.padded_routed / context_.shards.routed;
+    made_ = builder_.buffer(MemoryCategory::gradients, elements * late_bytes_, turn.layer().layer);
+    if (made_ != kNone) late_buffers_.push_back(made_);
+  }
+
   /// Mixed precision computes with casts of the unit that runs.
   void cast(const LayerTurn& turn, OperationLists& lists) {
     const MemoryRules& rules = context_.memory_rules;
@@ -197,7 +211,8 @@ class WholeParameters : public DataParallelSchedule {
   bool overlaps_reductions_ = true;
   bool overlaps_gathers_ = false;
   bool gathers_ = false;
-  bool made_late_ = false;
+  BufferId made_ = kNone;   // gradients of the layer that ran last
+  std::vector<bool> kept_;  // by slot: its gradients exist
   std::int64_t late_bytes_ = 0;
   std::int64_t flat_bytes_ = 0;
   std::int64_t reduce_buffer_bytes_ = 0;

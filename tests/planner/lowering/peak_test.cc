@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "planner/cost/memory.h"
+#include "planner/cost/runtime_memory.h"
+#include "tests/planner/lowering/lowered.h"
+
+namespace shardwise::test {
+namespace {
+
+/// Most bytes that are allocated when the operations of a stage run one after the other in the
+/// order in which they are issued.
+std::int64_t serial_peak(const StageProgram& stage) {
+  const auto outside = [](const ProgramBuffer& b) {
+    return b.category == MemoryCategory::communicator ||
+           b.category == MemoryCategory::runtime_context;
+  };
+  std::int64_t now = 0;
+  for (const ProgramBuffer& b : stage.buffers) now += b.resident && !outside(b) ? b.bytes : 0;
+  std::int64_t most = now;
+  for (const ProgramOp& op : stage.operations) {
+    for (const std::uint32_t b : stage.of(op.allocates)) now += stage.buffers[b].bytes;
+    most = std::max(most, now);
+    for (const std::uint32_t b : stage.of(op.frees)) now -= stage.buffers[b].bytes;
+  }
+  return most;
+}
+
+std::int64_t ledger_peak(const Plan& plan, std::size_t stage) {
+  const LayoutMemory memory =
+      layout_memory(plan.model, plan.job, plan.engine,
+                    runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+  return memory.stages[stage].peak_allocated().value();
+}
+
+struct Peaks {
+  std::int64_t serial = 0;
+  std::int64_t ledger = 0;
+};
+Peaks peaks(const EngineProfile& engine, int zero_stage, std::int64_t m, Recompute recompute) {
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+  layout.micro_batch_size = 4;
+  layout.recompute = recompute;
+  const Plan plan = small_plan(engine, layout, m);
+  return {serial_peak(lower(plan).stages.front()), ledger_peak(plan, 0)};
+}
+
+constexpr Recompute kRecomputes[] = {Recompute::none, Recompute::full};
+
+// Nothing is prefetched and nothing waits for a reduction: the ledger is the program's peak to the
+// byte, of arenas and of caching engines alike.
+TEST(SerialPeak, IsTheLedgersWhereParametersAndGradientsAreWhole) {
+  for (const std::string& name : engine_names()) {
+    const EngineProfile& engine = *find_engine(name);
+    for (const int zero_stage : engine.zero_stages) {
+      if (zero_stage > 1) continue;
+      for (const std::int64_t m : {1, 3}) {
+        for (const Recompute recompute : kRecomputes) {
+          const Peaks p = peaks(engine, zero_stage, m, recompute);
+          EXPECT_EQ(p.serial, p.ledger) << name << " ZeRO-" << zero_stage << " m " << m;
+        }
+      }
+    }
+  }
+}
+
+// FSDP holds one unit more at an instant between two operations, when a reduction's input is made
+// from gradients that the ledger counts with the layer before.
+TEST(SerialPeak, IsNearTheLedgersUnderFsdp) {
+  for (const char* name : {"fsdp1", "fsdp2", "fsdp2_in_megatron", "deepspeed"}) {
+    for (const std::int64_t m : {1, 3}) {
+      for (const Recompute recompute : kRecomputes) {
+        const Peaks p = peaks(*find_engine(name), 3, m, recompute);
+        EXPECT_NEAR(static_cast<double>(p.serial) / static_cast<double>(p.ledger), 1, 0.01)
+            << name << " m " << m;
+      }
+    }
+  }
+}
+
+// A queue is as full as the ledger says only when communication lags behind compute, which it never
+// does when operations run one at a time.
+TEST(SerialPeak, IsWithinTheLedgersWhereUnitsQueue) {
+  for (const int zero_stage : {2, 3}) {
+    for (const Recompute recompute : kRecomputes) {
+      const Peaks p = peaks(megatron_fsdp(), zero_stage, 3, recompute);
+      EXPECT_LE(p.serial, p.ledger);
+      EXPECT_GT(static_cast<double>(p.serial), 0.85 * static_cast<double>(p.ledger));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::test
