@@ -39,6 +39,13 @@ std::vector<Change> changes_of(const StageProgram& stage, std::span<const double
   return changes;
 }
 
+/// What the framework's allocator does not see, as Ledger::allocated.
+bool outside(const ProgramBuffer& buffer) {
+  return buffer.category == MemoryCategory::communicator ||
+         buffer.category == MemoryCategory::runtime_context ||
+         buffer.category == MemoryCategory::allocator_slack;
+}
+
 /// The two ways to count.
 class Counter {
  public:
@@ -86,7 +93,8 @@ MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double>
   MemoryCourse course;
   Counter counter(stage, allocator);
   for (std::uint32_t b = 0; b < stage.buffers.size(); ++b) {
-    if (stage.buffers[b].resident) counter.begin(b, Stream::compute);
+    const ProgramBuffer& buffer = stage.buffers[b];
+    if (buffer.resident && !outside(buffer)) counter.begin(b, Stream::compute);
   }
   course.moments.push_back({0, counter.allocated(), counter.reserved()});
   course.peak_allocated = counter.allocated();
@@ -119,7 +127,9 @@ MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double>
   }
   // The same changes again, up to the peak: a list kept all along would cost more.
   std::vector<std::uint8_t> is_alive(stage.buffers.size());
-  for (std::size_t b = 0; b < is_alive.size(); ++b) is_alive[b] = stage.buffers[b].resident ? 1 : 0;
+  for (std::size_t b = 0; b < is_alive.size(); ++b) {
+    is_alive[b] = stage.buffers[b].resident && !outside(stage.buffers[b]) ? 1 : 0;
+  }
   for (std::size_t c = 0; c < peak; ++c) is_alive[changes[c].buffer] = changes[c].begins ? 1 : 0;
   for (std::uint32_t b = 0; b < is_alive.size(); ++b) {
     if (is_alive[b] != 0) course.alive.push_back(b);

@@ -38,7 +38,7 @@ struct Meeting {
 struct Load {
   std::array<double, kMaxTiers> out{};
   std::array<double, kMaxTiers> in{};
-  double tax = 0;
+  OverlapTax tax;
 };
 
 /// Which ways of a link a stream uses.
@@ -250,7 +250,9 @@ class SharedRun {
       const auto stream = static_cast<Stream>(s);
       if (lane.state != State::running || computes(stream)) continue;
       const CostPrice& price = price_of(lane);
-      load.tax += price.tax;
+      // Each collective has multiprocessors of its own; a second wave comes once.
+      load.tax.other += price.tax.other;
+      load.tax.gemm = std::max(load.tax.gemm, price.tax.gemm);
       for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
         if (sends(stream)) load.out[tier] += price.link_share[tier];
         if (receives(stream)) load.in[tier] += price.link_share[tier];
@@ -264,8 +266,8 @@ class SharedRun {
     const Lane& lane = lane_at(l);
     const Load& load = loads_[lane.actor];
     const Stream stream = stream_of(l);
-    if (computes(stream)) return 1 - std::min(kMostTax, load.tax);
     const CostPrice& price = price_of(lane);
+    if (computes(stream)) return 1 - std::min(kMostTax, load.tax.of(price.gemm_share));
     double busiest = 1;
     for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
       if (price.link_share[tier] == 0) continue;

@@ -149,7 +149,8 @@ Workload representatives(const StepProgram& program, const Prices& prices,
     const StageProgram& stage = program.stages[s];
     WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
     std::array<std::size_t, kCrossingKinds> crossing{};
-    std::vector<std::int32_t> slot_of(stage.operations.size(), -1);
+    std::vector<std::int32_t>& slot_of = made.slot_of;
+    slot_of.assign(stage.operations.size(), -1);
     for (std::size_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
       const CollectiveWork* collective = collective_of(stage, op);
@@ -188,7 +189,8 @@ Workload all_ranks(const StepProgram& program, const Prices& prices, const Layou
     const StageProgram& stage = program.stages[s];
     WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
     std::array<std::size_t, kCrossingKinds> crossing{};
-    std::vector<std::int32_t> slot_of(stage.operations.size(), -1);
+    std::vector<std::int32_t>& slot_of = made.slot_of;
+    slot_of.assign(stage.operations.size(), -1);
     for (std::size_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
       const CollectiveWork* collective = collective_of(stage, op);

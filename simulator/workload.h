@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/cost/time_rules.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/step_program.h"
@@ -17,9 +18,10 @@ namespace shardwise::sim {
 
 /// What an engine needs to know of one OpCost.
 struct CostPrice {
-  double seconds = 0;   // alone on the rank
-  double launches = 0;  // kernels the host issues for it
-  double tax = 0;       // share of a rank's compute that it takes away while it runs
+  double seconds = 0;     // alone on the rank
+  double launches = 0;    // kernels the host issues for it
+  OverlapTax tax;         // share of a rank's compute that it takes away while it runs
+  double gemm_share = 0;  // of compute: matrix products
   /// Share of one rank's links of each tier that it keeps busy while it runs alone.
   std::array<double, kMaxTiers> link_share{};
 };
@@ -47,6 +49,7 @@ struct WorkProgram {
   std::span<const CostPrice> prices;  // by cost
   std::vector<WorkOp> operations;     // stream by stream, each in program order
   std::array<std::uint32_t, kStreams + 1> stream_begin{};
+  std::vector<std::int32_t> slot_of;  // by index into StageProgram::operations, as WorkOp::slot
   std::vector<double> issued;       // first kernel of operation i is with the device; empty: always
   std::vector<double> issued_last;  // and its last
 };

@@ -95,7 +95,7 @@ std::uint32_t HandMade::add(std::size_t stage, Stream stream, double seconds,
   op.cost = static_cast<std::int32_t>(made.costs.size());
   op.waits = list(stage, waits);
   made.costs.emplace_back();
-  prices[stage].push_back({seconds, 1, 0, {}});
+  prices[stage].push_back({seconds, 1, {}, 0, {}});
   made.operations.push_back(op);
   return static_cast<std::uint32_t>(made.operations.size() - 1);
 }

@@ -54,7 +54,7 @@ TEST(SharedMultiprocessors, SlowComputeWhileBytesMove) {
   HandMade made;
   made.add(0, Stream::compute, 4);
   const auto gather = made.add(0, Stream::all_gather, 2);
-  made.price(0, gather).tax = 0.25;
+  made.price(0, gather).tax.other = 0.25;
   // 2 s at three quarters of the speed leave 2.5 s of work.
   EXPECT_EQ(run(made).end, (std::vector<double>{4.5, 2}));
 }
@@ -63,7 +63,7 @@ TEST(SharedMultiprocessors, LeaveComputeAtLeastHalf) {
   HandMade made;
   made.add(0, Stream::compute, 1);
   for (const Stream stream : {Stream::all_gather, Stream::reduce_scatter}) {
-    made.price(0, made.add(0, stream, 9)).tax = 0.4;
+    made.price(0, made.add(0, stream, 9)).tax.other = 0.4;
   }
   EXPECT_EQ(run(made).end[0], 2);
 }
@@ -75,7 +75,7 @@ TEST(SharedMultiprocessors, AreFreeWhileAMessageWaitsForItsOtherEnd) {
   const auto kernel = made.add(1, Stream::compute, 6);
   const auto send = made.add(1, Stream::send, 1, {kernel});
   made.op(0, receive).message = made.op(1, send).message = 0;
-  made.price(0, receive).tax = 0.5;
+  made.price(0, receive).tax.other = 0.5;
   EXPECT_EQ(run(made).end, (std::vector<double>{4, 7, 6, 7}));
 }
 
@@ -91,7 +91,7 @@ HandMade random_program(std::uint32_t seed, bool shares) {
     const auto stream = static_cast<Stream>(random() % kStreams);
     const auto op = made.add(0, stream, 1 + random() % 9, waits);
     if (!shares || stream == Stream::compute || stream == Stream::copy) continue;
-    made.price(0, op).tax = 0.1;
+    made.price(0, op).tax.other = 0.1;
     for (double& share : made.price(0, op).link_share) share = random() % 5 / 4.0;
   }
   return made;
@@ -138,7 +138,7 @@ INSTANTIATE_TEST_SUITE_P(Seeds, SharedRandomProgram, testing::Range(0U, 20U));
 
 TEST(SharedAllRanks, AgreeExactlyWithTheRepresentative) {
   HandMade made = fsdp(20);
-  for (CostPrice& price : made.prices[0]) price.tax = 0.1;
+  for (CostPrice& price : made.prices[0]) price.tax.other = 0.1;
   for (std::uint32_t i = 0; i < made.prices[0].size(); ++i) {
     const Stream stream = made.op(0, i).stream;
     if (stream != Stream::compute) made.prices[0][i].link_share = {0.9, 0.7, 0, 0};

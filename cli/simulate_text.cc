@@ -1,0 +1,206 @@
+#include "cli/simulate_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/format.h"
+#include "planner/spec/table.h"
+#include "simulator/stage_summary.h"
+#include "simulator/step_report.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kLabel = 19;
+constexpr std::size_t kColumns = kWidth - kLabel;
+constexpr std::size_t kMostStages = 16;
+constexpr std::size_t kMostLive = 8;
+
+/// What a column of the timeline shows.
+char letter_of(OpRole role) {
+  switch (role) {
+    case OpRole::forward:
+      return 'F';
+    case OpRole::backward:
+    case OpRole::backward_input:
+      return 'B';
+    case OpRole::backward_weight:
+      return 'W';
+    case OpRole::recompute:
+      return 'R';
+    case OpRole::optimizer:
+    case OpRole::gradient_norm:
+    case OpRole::finalize:
+      return 'O';
+    case OpRole::gather:
+    case OpRole::gather_outer:
+    case OpRole::gather_updated:
+      return 'g';
+    case OpRole::reduce:
+    case OpRole::reduce_outer:
+      return 'r';
+    case OpRole::send_forward:
+    case OpRole::send_backward:
+      return 's';
+    case OpRole::receive_forward:
+    case OpRole::receive_backward:
+      return 'v';
+    default:
+      return 'c';
+  }
+}
+
+/// One stream of a rank as text: in each column the letter that ran longest, '.' where it mostly
+/// stood still.
+std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
+  std::array<std::array<double, 128>, kColumns> ran{};
+  const auto s = static_cast<std::size_t>(stream);
+  const double column = run.length / static_cast<double>(kColumns);
+  for (std::uint32_t i = run.work->stream_begin[s]; i < run.work->stream_begin[s + 1]; ++i) {
+    const std::uint32_t index = run.work->operations[i].index;
+    const char letter = letter_of(run.work->program->operations[index].role);
+    const double from = sim::active_start(run, index);
+    const double to = run.end[index];
+    for (auto c = static_cast<std::size_t>(from / column); c < kColumns; ++c) {
+      const double begin = static_cast<double>(c) * column;
+      if (begin >= to) break;
+      ran[c][static_cast<std::size_t>(letter)] +=
+          std::min(to, begin + column) - std::max(from, begin);
+    }
+  }
+  std::string text;
+  for (const auto& letters : ran) {
+    double busy = 0;
+    for (const double each : letters) busy += each;
+    const auto most = std::max_element(letters.begin(), letters.end());
+    text += busy * 2 >= column ? static_cast<char>(most - letters.begin()) : '.';
+  }
+  return text;
+}
+
+/// Of a simulated report.
+const StepTimeline& timeline_of(const StepReport& report) {
+  static const StepTimeline kNone;
+  return report.timeline ? *report.timeline : kNone;
+}
+
+std::size_t slowest_stage(const StepReport& report) {
+  const std::vector<StageTimeline>& stages = timeline_of(report).stages;
+  return static_cast<std::size_t>(
+      std::max_element(stages.begin(), stages.end(),
+                       [](const StageTimeline& a, const StageTimeline& b) {
+                         return a.computing < b.computing;
+                       }) -
+      stages.begin());
+}
+
+std::string label(std::string_view text) { return fmt::format("{:<{}} ", text, kLabel - 1); }
+
+}  // namespace
+
+std::string simulated_text(const StepReport& report, Seconds closed_form, bool colour) {
+  const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
+  const double apart = report.step_time / closed_form - 1;
+  std::string text =
+      paint(fmt::format("step {}", format_seconds(report.step_time)), Tone::strong, colour);
+  text += fmt::format(", {} of it computing, {} of communication hidden, MFU {}\n",
+                      format_percent(stage.computing / report.step_time),
+                      format_percent(timeline_of(report).overlap), format_percent(report.mfu));
+  text += fmt::format("closed form {}, {:+.1f} %; critical path {}\n", format_seconds(closed_form),
+                      100 * apart, format_seconds(timeline_of(report).critical_path));
+  return text;
+}
+
+std::string timeline_text(const sim::Simulation& simulation, bool colour) {
+  const std::size_t stages = simulation.program.stages.size();
+  std::string text = "\n";
+  for (std::size_t s = 0; s < std::min(stages, kMostStages); ++s) {
+    text += label(fmt::format("stage {} compute", s));
+    text += lane_text(sim::run_times(simulation, s), Stream::compute) + "\n";
+  }
+  if (stages > kMostStages) text += fmt::format("… {} more stages\n", stages - kMostStages);
+  const std::size_t slowest = slowest_stage(simulation.report);
+  const sim::StageRunTimes run = sim::run_times(simulation, slowest);
+  for (std::size_t s = 1; s < kStreams; ++s) {
+    if (run.work->stream_begin[s] == run.work->stream_begin[s + 1]) continue;
+    const auto stream = static_cast<Stream>(s);
+    const std::string name =
+        stages == 1 ? std::string(name_of(stream)) : fmt::format("{} {}", slowest, name_of(stream));
+    text += label(name) + lane_text(run, stream) + "\n";
+  }
+  const std::string end = format_seconds(Seconds(run.length));
+  text += label("") + "0" + fmt::format("{:>{}}\n", end, kColumns - 1);
+  text += paint(
+      "F forward  B backward  W weight gradients  R recompute  O optimizer\n"
+      "g gather  r reduce  s send  v receive  c copy  . mostly idle\n",
+      Tone::quiet, colour);
+  return text;
+}
+
+std::string streams_text(const StepReport& report, bool colour) {
+  const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
+  Table table({{"stream", Align::left}, {"operations"}, {"busy"}, {"of step"}, {"exposed"}});
+  for (const StreamTime& stream : stage.streams) {
+    const bool computes = stream.stream == name_of(Stream::compute);
+    table.row({stream.stream, format_count(stream.operations), format_seconds(stream.busy),
+               format_percent(stream.busy / report.step_time),
+               computes ? std::string("-") : format_seconds(stream.exposed)});
+  }
+  if (!stage.links.empty()) {
+    table.rule();
+    for (const LinkTime& link : stage.links) {
+      table.row({link.tier, format_bytes(link.sent), format_seconds(link.busy),
+                 format_percent(link.busy / report.step_time), "-"});
+    }
+  }
+  return fmt::format("\nstage {}\n{}", stage.stage, table.text(colour));
+}
+
+std::string peak_text(const StepReport& report, bool colour) {
+  const StageTimeline* fullest = nullptr;
+  Bytes most;
+  Bytes reserved;
+  for (const StageTimeline& stage : timeline_of(report).stages) {
+    Bytes allocated;
+    Bytes kept;
+    for (const MemorySample& sample : stage.memory) {
+      allocated = std::max(allocated, sample.allocated);
+      kept = std::max(kept, sample.reserved);
+    }
+    if (fullest != nullptr && allocated <= most) continue;
+    fullest = &stage;
+    most = allocated;
+    reserved = kept;
+  }
+  if (fullest == nullptr || most == Bytes(0)) return "";
+  std::string text =
+      fmt::format("\npeak {} allocated, {} reserved, on stage {} at {}\n", format_bytes(most),
+                  format_bytes(reserved), fullest->stage, format_seconds(fullest->peak_at));
+  // Layers of one category together.
+  std::array<Bytes, kMemoryCategories> bytes{};
+  std::array<std::int64_t, kMemoryCategories> count{};
+  for (const LiveBuffers& live : fullest->at_peak) {
+    bytes[static_cast<std::size_t>(live.category)] += live.bytes;
+    count[static_cast<std::size_t>(live.category)] += live.count;
+  }
+  std::vector<std::size_t> order;
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+    if (bytes[c] > Bytes(0)) order.push_back(c);
+  }
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b]; });
+  order.resize(std::min(order.size(), kMostLive));
+  Table table({{"alive at the peak", Align::left}, {"buffers"}, {"GiB"}, {"share"}});
+  for (const std::size_t c : order) {
+    table.row({std::string(name_of(static_cast<MemoryCategory>(c))), format_count(count[c]),
+               format_gib(bytes[c]), format_percent(bytes[c] / most)});
+  }
+  return text + table.text(colour);
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "simulator/simulate.h"
+
+namespace shardwise::cli {
+
+/// One line: how long a step takes, how much of it computes, and what the closed form said.
+std::string simulated_text(const StepReport& report, Seconds closed_form, bool colour);
+/// The step drawn in 80 columns: for each stage a line of its compute stream, and for the slowest
+/// stage one of every other stream. A column is a share of the step; its letter is what ran longest
+/// in it.
+std::string timeline_text(const sim::Simulation& simulation, bool colour);
+/// Busy and exposed time by stream, link use by tier, of the stage that computes longest.
+std::string streams_text(const StepReport& report, bool colour);
+/// Peak of the fullest stage over time, with what is alive then.
+std::string peak_text(const StepReport& report, bool colour);
+
+}  // namespace shardwise::cli

@@ -1,0 +1,134 @@
+#include "simulator/prices.h"
+
+#include <algorithm>
+
+#include "planner/cost/collective_links.h"
+#include "planner/cost/collective_table.h"
+#include "planner/cost/layer_time.h"
+#include "planner/cost/time_rules.h"
+#include "planner/lowering/price.h"
+
+namespace shardwise::sim {
+namespace {
+
+/// Multiprocessors of all-gather and reduce-scatter from registered buffers: 4-5 over NVLink, 16
+/// over NVLink and InfiniBand, 6 of these with SHARP.
+/// Source: Megatron-LM@d98e8a64, megatron/core/distributed/distributed_data_parallel_config.py,
+/// nccl_ub and its documentation.
+constexpr double kRegisteredWithin = 5;
+constexpr double kRegisteredAcross = 16;
+constexpr double kRegisteredSharp = 6;
+
+/// The tier of the cluster that a crossing is of.
+std::size_t index_of(const ClusterSpec& cluster, const LinkTier* tier) {
+  return static_cast<std::size_t>(tier - cluster.tiers.data());
+}
+
+GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout) {
+  const GroupShape shape = group_shape(cluster, layout, work.group);
+  return work.ends ? ends_of(shape) : shape;
+}
+
+/// Times that each byte leaves a domain.
+double passes(const CollectiveWork& work, const Crossing& at) {
+  if (work.kind != CollectiveKind::all_reduce) return 1;
+  return at.tier->in_network == InNetwork::none ? 2 : 1;
+}
+
+/// Share of an operation's kernels that are matrix products.
+double gemm_share(const OpCost& cost, const std::vector<LayerTime>& layers) {
+  if (!cost.kernels.empty()) return cost.kernels.front().kind == KernelKind::gemm ? 1 : 0;
+  const LayerWork& work = cost.layers.front();
+  const LayerTime& layer = layers[static_cast<std::size_t>(work.kind)];
+  const PassTime& pass = work.part == LayerPart::forward     ? layer.forward
+                         : work.part == LayerPart::recompute ? layer.recompute
+                                                             : layer.backward;
+  return pass.stream() > Seconds(0) ? pass.gemm / pass.stream() : 0;
+}
+
+}  // namespace
+
+OverlapTax communication_tax(const Plan& plan, bool across_nodes, Transport transport) {
+  const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
+  OverlapTax tax = across_nodes ? rules.overlap_tax_inter : rules.overlap_tax_intra;
+  if (transport == Transport::usual) return tax;
+  if (transport == Transport::copy_engines && !across_nodes) return {};
+  const std::vector<LinkTier>& tiers = plan.cluster.tiers;
+  const bool sharp = !tiers.empty() && tiers.back().in_network == InNetwork::sharp;
+  const double sms = !across_nodes ? kRegisteredWithin
+                     : sharp       ? kRegisteredSharp
+                                   : kRegisteredAcross;
+  const double other = sms / std::max(1, plan.cluster.gpu.sm_count);
+  // Matrix products that do not fill the GPU in one wave lose what everything else does.
+  if (tax.gemm == tax.other) tax.gemm = std::min(tax.gemm, other);
+  tax.other = std::min(tax.other, other);
+  return tax;
+}
+
+TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
+                       const Layout& layout) {
+  TierTraffic traffic;
+  const Links links = links_of(cluster, shape_of(work, cluster, layout));
+  const auto bytes = static_cast<double>(work.bytes);
+  for (const Crossing& at : links) {
+    const std::size_t tier = index_of(cluster, at.tier);
+    double sent = bytes;  // a message, over the outermost tier that it crosses
+    switch (work.kind) {
+      case CollectiveKind::all_gather:
+      case CollectiveKind::reduce_scatter:
+      case CollectiveKind::all_reduce:
+        // What leaves a domain is spread over the links of its ranks.
+        sent = passes(work, at) * at.beyond * bytes / at.ranks;
+        break;
+      case CollectiveKind::all_to_all:
+        sent = at.beyond * bytes;
+        break;
+      case CollectiveKind::broadcast:
+        sent = bytes / at.ranks;
+        break;
+      case CollectiveKind::send_recv:
+        traffic = {};
+        break;
+    }
+    traffic.bytes[tier] = sent;
+    traffic.seconds[tier] = sent / at.rank_rate;
+  }
+  return traffic;
+}
+
+Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport) {
+  const std::vector<std::vector<Seconds>> alone = price(plan, program);
+  const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
+  const OverlapTax within = communication_tax(plan, false, transport);
+  const OverlapTax across = communication_tax(plan, true, transport);
+  const std::vector<LayerTime> layers =
+      layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
+  Prices prices(program.stages.size());
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const StageProgram& stage = program.stages[s];
+    for (std::size_t c = 0; c < stage.costs.size(); ++c) {
+      const OpCost& cost = stage.costs[c];
+      CostPrice& made = prices[s].emplace_back();
+      made.seconds = alone[s][c].value();
+      made.launches = cost.launches;
+      if (!cost.layers.empty() || !cost.kernels.empty()) {
+        made.seconds *= 1 + rules.slowest_gpu_excess;
+        made.gemm_share = gemm_share(cost, layers);
+      }
+      if (cost.collectives.empty()) continue;
+      const CollectiveWork& work = cost.collectives.front();
+      const TierTraffic traffic = traffic_of(work, plan.cluster, plan.layout);
+      bool across_nodes = false;
+      for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
+        if (made.seconds > 0) {
+          made.link_share[tier] = std::min(1.0, traffic.seconds[tier] / made.seconds);
+        }
+        across_nodes |= tier > 0 && traffic.bytes[tier] > 0;
+      }
+      made.tax = across_nodes ? across : within;
+    }
+  }
+  return prices;
+}
+
+}  // namespace shardwise::sim

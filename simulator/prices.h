@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/spec/plan.h"
+#include "planner/spec/step_program.h"
+#include "simulator/workload.h"
+
+namespace shardwise::sim {
+
+/// What moves the bytes of collectives, and so how much of compute they take.
+enum class Transport : std::uint8_t {
+  usual,         // NCCL with its own buffers
+  registered,    // user buffers registered with NCCL: NVLS, SHARP and fewer channels
+  copy_engines,  // no multiprocessor at all, inside a node
+};
+
+/// What a collective takes of the compute beside it. docs/simulator.md, "Multiprocessors".
+OverlapTax communication_tax(const Plan& plan, bool across_nodes, Transport transport);
+
+/// What every cost of a lowered plan takes: time alone and kernels to issue from planner/lowering
+/// and planner/cost, shares of links and of compute for contention. Compute is as slow as on the
+/// slowest GPU of the cluster. \pre the program was lowered from the plan
+Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport);
+
+/// Bytes that one rank sends over each tier for a collective, and the seconds its links take.
+struct TierTraffic {
+  std::array<double, kMaxTiers> bytes{};
+  std::array<double, kMaxTiers> seconds{};
+};
+TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
+                       const Layout& layout);
+
+}  // namespace shardwise::sim

@@ -1,0 +1,49 @@
+#include "simulator/simulate.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "planner/cost/estimate.h"
+#include "planner/cost/time_rules.h"
+#include "planner/lowering/lower.h"
+#include "planner/spec/check.h"
+#include "simulator/shared_engine.h"
+#include "simulator/step_report.h"
+
+namespace shardwise::sim {
+
+const Actor& Simulation::actor_of(std::size_t stage) const {
+  for (const Actor& actor : work.actors) {
+    if (actor.program == stage) return actor;
+  }
+  SHARDWISE_CHECK(false, fmt::format("no actor of stage {}", stage));
+}
+
+Simulation simulate(const Plan& plan, const SimulationOptions& options) {
+  Simulation made;
+  made.program = lower(plan, options.granularity);
+  made.prices = prices_of(plan, made.program, options.transport);
+  LaunchRules launch;
+  if (options.host) launch.issue = time_rules(plan.job, plan.engine, plan.cluster).issue.value();
+  launch.in_issue_order = options.in_issue_order;
+  made.work = options.all_ranks ? all_ranks(made.program, made.prices, plan.layout, launch)
+                                : representatives(made.program, made.prices, launch);
+  made.timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
+  SHARDWISE_CHECK(made.timeline.stalled.empty(),
+                  fmt::format("{} operations never end", made.timeline.stalled.size()));
+  for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
+    const StageProgram& stage = made.program.stages[s];
+    const std::size_t base = made.actor_of(s).base;
+    const std::size_t count = stage.operations.size();
+    const std::span<const double> start(made.timeline.start);
+    const std::span<const double> end(made.timeline.end);
+    made.memory.push_back(memory_over_time(stage, start.subspan(base, count),
+                                           end.subspan(base, count), plan.engine.allocator));
+  }
+  made.report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  fill_report(made.report, plan, made);
+  return made;
+}
+
+}  // namespace shardwise::sim

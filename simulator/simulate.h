@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+#include "simulator/engine.h"
+#include "simulator/memory.h"
+#include "simulator/prices.h"
+#include "simulator/workload.h"
+
+namespace shardwise::sim {
+
+struct SimulationOptions {
+  Granularity granularity = Granularity::layer;
+  Transport transport = Transport::usual;
+  bool contention = true;       // links and multiprocessors are shared
+  bool host = true;             // the host issues kernel by kernel
+  bool in_issue_order = false;  // CUDA_DEVICE_MAX_CONNECTIONS=1
+  bool all_ranks = false;
+};
+
+/// A plan's step on the virtual clock, with what it was made from: the workload refers to program
+/// and prices.
+struct Simulation {
+  Simulation() = default;
+  Simulation(Simulation&&) = default;
+  Simulation& operator=(Simulation&&) = default;
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+  ~Simulation() = default;
+
+  StepProgram program;
+  Prices prices;
+  Workload work;
+  Timeline timeline;
+  std::vector<MemoryCourse> memory;  // of the first rank of each stage
+  StepReport report;                 // origin predicted, with its timeline
+
+  /// The first actor of a stage.
+  const Actor& actor_of(std::size_t stage) const;
+};
+
+/// Lowers the plan, prices it, runs it, and says where the time and the memory went. What the clock
+/// does not know (reading the batch, checkpoints, the verdict of the memory ledger) is the closed
+/// form's. Pure: equal plans and options give equal results, to the bit.
+/// \pre check_layout has no diagnostics for the plan's layout
+Simulation simulate(const Plan& plan, const SimulationOptions& options = {});
+
+}  // namespace shardwise::sim

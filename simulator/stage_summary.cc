@@ -1,0 +1,231 @@
+#include "simulator/stage_summary.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace shardwise::sim {
+namespace {
+
+constexpr std::uint32_t kNothing = static_cast<std::uint32_t>(-1);
+
+const CostPrice& price_of(const StageRunTimes& run, const ProgramOp& op) {
+  return run.work->prices[static_cast<std::size_t>(op.cost)];
+}
+
+/// What the compute stream waits for when it waits for an operation of this stream.
+Seconds TimeParts::*part_of(Stream stream) {
+  switch (stream) {
+    case Stream::copy:
+    case Stream::all_gather:
+    case Stream::reduce_scatter:
+    case Stream::outer_reduce:
+      return &TimeParts::dp_exposed;
+    case Stream::tensor_parallel:
+      return &TimeParts::tp_exposed;
+    case Stream::context_parallel:
+      return &TimeParts::cp_exposed;
+    case Stream::expert_parallel:
+      return &TimeParts::ep_exposed;
+    case Stream::send:
+    case Stream::receive:
+      return &TimeParts::pp_exposed;
+    case Stream::host_copy:
+      return &TimeParts::offload_exposed;
+    case Stream::compute:
+      break;
+  }
+  return &TimeParts::bubble;
+}
+
+/// What a kernel of the compute stream is for.
+Seconds TimeParts::*part_of(OpRole role) {
+  switch (role) {
+    case OpRole::forward:
+      return &TimeParts::forward;
+    case OpRole::backward:
+    case OpRole::backward_input:
+    case OpRole::backward_weight:
+      return &TimeParts::backward;
+    case OpRole::recompute:
+      return &TimeParts::recompute;
+    case OpRole::finalize:
+    case OpRole::gradient_norm:
+    case OpRole::optimizer:
+      return &TimeParts::optimizer;
+    default:
+      return &TimeParts::dp_exposed;  // copies and casts around gathers and reductions
+  }
+}
+
+const PassTime& pass_of(const LayerTime& layer, LayerPart part) {
+  if (part == LayerPart::forward) return layer.forward;
+  return part == LayerPart::recompute ? layer.recompute : layer.backward;
+}
+
+class Parts {
+ public:
+  Parts(const StageRunTimes& run, std::span<const LayerTime> layers, double excess)
+      : run_(run), layers_(layers), excess_(excess) {
+    const WorkProgram& work = *run.work;
+    before_.assign(work.operations.size(), kNothing);
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      for (std::uint32_t i = work.stream_begin[s] + 1; i < work.stream_begin[s + 1]; ++i) {
+        before_[work.operations[i].index] = work.operations[i - 1].index;
+      }
+    }
+  }
+
+  TimeParts find() {
+    const WorkProgram& work = *run_.work;
+    double free_at = 0;
+    for (std::uint32_t i = work.stream_begin[0]; i < work.stream_begin[1]; ++i) {
+      const std::uint32_t op = work.operations[i].index;
+      if (run_.start[op] > free_at) explain_gap(op, free_at, run_.start[op]);
+      ran(op);
+      free_at = run_.end[op];
+    }
+    explain_tail(free_at);
+    return parts_;
+  }
+
+ private:
+  const ProgramOp& op_at(std::uint32_t op) const { return run_.work->program->operations[op]; }
+  void add(Seconds TimeParts::*part, double seconds) { parts_.*part += Seconds(seconds); }
+
+  /// A kernel, or a whole layer, on the compute stream.
+  void ran(std::uint32_t index) {
+    const ProgramOp& op = op_at(index);
+    const OpCost& cost = run_.work->program->costs[static_cast<std::size_t>(op.cost)];
+    const double alone = price_of(run_, op).seconds;
+    const double took = run_.end[index] - run_.start[index];
+    if (!cost.collectives.empty()) {
+      // A collective on the compute stream stops it: waiting for the others, then moving.
+      const double moved = std::min(took, alone);
+      add(part_of(op.role), moved);
+      add(&TimeParts::bubble, took - moved);
+      return;
+    }
+    const double late = late_issue(index, alone);
+    // Beyond its time alone: the multiprocessors that communication took.
+    add(&TimeParts::dp_exposed, std::max(0.0, took - late - alone));
+    add(&TimeParts::launch, late);
+    const double work = std::min(took - late, alone);
+    const double steady = work / (1 + excess_);
+    add(&TimeParts::straggler, work - steady);
+    if (cost.layers.empty()) return add(part_of(op.role), steady);
+    const LayerWork& layer = cost.layers.front();
+    const PassTime& pass = pass_of(layers_[static_cast<std::size_t>(layer.kind)], layer.part);
+    const double whole = pass.stream().value();
+    if (whole <= 0) return add(part_of(op.role), steady);
+    const double share = steady / whole;
+    // The input gradients carry the communication of a split backward pass.
+    const double talks = layer.part == LayerPart::backward_weight ? 0 : 1;
+    const double tp = std::min(steady, talks * share * pass.tp.value());
+    const double cp = std::min(steady - tp, talks * share * pass.cp.value());
+    const double ep = std::min(steady - tp - cp, talks * share * pass.ep.value());
+    add(&TimeParts::tp_exposed, tp);
+    add(&TimeParts::cp_exposed, cp);
+    add(&TimeParts::ep_exposed, ep);
+    add(part_of(op.role), steady - tp - cp - ep);
+  }
+
+  /// How long an operation was held up because its last kernel was issued late.
+  double late_issue(std::uint32_t op, double alone) const {
+    const std::vector<double>& last = run_.work->issued_last;
+    if (last.empty() || run_.end[op] > last[op]) return 0;
+    return std::max(0.0, run_.end[op] - run_.start[op] - alone);
+  }
+
+  /// The operation before `op` that ended last: on its stream, or among those it waited for.
+  std::uint32_t latest_before(std::uint32_t op) const {
+    std::uint32_t latest = before_[op];
+    for (const std::uint32_t wait : run_.work->program->of(op_at(op).waits)) {
+      if (latest == kNothing || run_.end[wait] > run_.end[latest]) latest = wait;
+    }
+    return latest;
+  }
+
+  /// Why `op` did not run between `from` and `to`: follows what it waited for back in time.
+  void explain_gap(std::uint32_t op, double from, double to) {
+    while (to > from) {
+      const std::uint32_t cause = latest_before(op);
+      const double ready = cause == kNothing ? from : std::max(from, run_.end[cause]);
+      if (to > ready) {
+        const bool issued_late = !run_.work->issued.empty() && run_.work->issued[op] >= to;
+        add(issued_late || cause == kNothing ? &TimeParts::launch : &TimeParts::bubble, to - ready);
+        to = ready;
+      }
+      if (cause == kNothing || to <= from) break;
+      const double moving = std::clamp(active_start(run_, cause), from, to);
+      add(part_of(op_at(cause).stream), to - moving);
+      // Before its bytes moved, a message waited for the other stage.
+      const double there = std::clamp(run_.start[cause], from, moving);
+      add(&TimeParts::bubble, moving - there);
+      to = there;
+      op = cause;
+    }
+    if (to > from) add(&TimeParts::bubble, to - from);
+  }
+
+  /// After the last kernel: this rank's communication, then waiting for other stages.
+  void explain_tail(double from) {
+    const std::size_t count = run_.work->operations.size();
+    std::uint32_t last = kNothing;
+    for (std::uint32_t op = 0; op < count; ++op) {
+      if (last == kNothing || run_.end[op] > run_.end[last]) last = op;
+    }
+    const double end = last == kNothing ? from : std::max(from, run_.end[last]);
+    add(&TimeParts::bubble, std::max(0.0, run_.length - end));
+    if (end <= from) return;
+    const double moving = std::clamp(active_start(run_, last), from, end);
+    add(part_of(op_at(last).stream), end - moving);
+    const double there = std::clamp(run_.start[last], from, moving);
+    add(&TimeParts::bubble, moving - there);
+    explain_gap(last, from, there);
+  }
+
+  const StageRunTimes& run_;
+  std::span<const LayerTime> layers_;
+  double excess_;
+  std::vector<std::uint32_t> before_;  // on the same stream
+  TimeParts parts_;
+};
+
+}  // namespace
+
+double active_start(const StageRunTimes& run, std::uint32_t index) {
+  const ProgramOp& op = run.work->program->operations[index];
+  if (run.work->slot_of[index] < 0) return run.start[index];
+  return std::max(run.start[index], run.end[index] - price_of(run, op).seconds);
+}
+
+std::vector<double> exposed_times(const StageRunTimes& run) {
+  const WorkProgram& work = *run.work;
+  std::vector<double> exposed(work.operations.size(), 0.0);
+  for (std::size_t s = 1; s < kStreams; ++s) {
+    // Both lists ascend: one walk along the kernels for each stream.
+    std::uint32_t kernel = work.stream_begin[0];
+    for (std::uint32_t i = work.stream_begin[s]; i < work.stream_begin[s + 1]; ++i) {
+      const std::uint32_t op = work.operations[i].index;
+      const double from = active_start(run, op);
+      const double to = run.end[op];
+      while (kernel < work.stream_begin[1] && run.end[work.operations[kernel].index] <= from) {
+        ++kernel;
+      }
+      double hidden = 0;
+      for (std::uint32_t k = kernel; k < work.stream_begin[1]; ++k) {
+        const std::uint32_t beside = work.operations[k].index;
+        if (run.start[beside] >= to) break;
+        hidden += std::min(to, run.end[beside]) - std::max(from, run.start[beside]);
+      }
+      exposed[op] = std::max(0.0, to - from - hidden);
+    }
+  }
+  return exposed;
+}
+
+TimeParts time_parts(const StageRunTimes& run, std::span<const LayerTime> layers, double excess) {
+  return Parts(run, layers, excess).find();
+}
+
+}  // namespace shardwise::sim

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/cost/layer_time.h"
+#include "planner/spec/report.h"
+#include "simulator/workload.h"
+
+namespace shardwise::sim {
+
+/// A rank's run of its stage's program. Times by operation, in seconds.
+struct StageRunTimes {
+  const WorkProgram* work = nullptr;
+  std::span<const double> start;
+  std::span<const double> end;
+  double length = 0;  // of the step, all stages
+};
+
+/// When the bytes of an operation moved or its kernels ran: without waiting for its other end.
+double active_start(const StageRunTimes& run, std::uint32_t op);
+
+/// How much of each operation ran with nothing on the compute stream, in seconds.
+std::vector<double> exposed_times(const StageRunTimes& run);
+
+/// Where the step's time goes on this stage: what its compute stream ran, and what it waited for
+/// while it ran nothing. The parts add up to the step. Kernels of whole layers are cut into compute
+/// and communication as `layers` (of every kind) says; `excess` of compute is the slowest GPU's.
+TimeParts time_parts(const StageRunTimes& run, std::span<const LayerTime> layers, double excess);
+
+}  // namespace shardwise::sim

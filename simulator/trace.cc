@@ -1,0 +1,214 @@
+#include "simulator/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "simulator/stage_summary.h"
+#include "simulator/step_report.h"
+
+namespace shardwise::sim {
+namespace {
+
+constexpr std::size_t kPiece = 1 << 20;
+constexpr double kMicroseconds = 1e6;
+
+/// Moves `share` of a tier's links at one moment.
+struct LinkChange {
+  double at = 0;
+  double share = 0;
+};
+
+/// One rank's events. Names are written once for each operation of a stage and used again for the
+/// other ranks of it.
+class TraceWriter {
+ public:
+  TraceWriter(const Plan& plan, const Simulation& simulation, const TextSink& sink)
+      : plan_(plan),
+        simulation_(simulation),
+        sink_(sink),
+        names_(simulation.program.stages.size()) {
+    text_.reserve(kPiece + 4096);
+  }
+
+  void write(std::size_t most_ranks) {
+    fmt::format_to(out(),
+                   "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"schema\":\"shardwise.trace/1\","
+                   "\"origin\":\"{}\",\"plan_digest\":\"{}\"}},\"traceEvents\":[",
+                   simulation_.report.origin, simulation_.report.plan_digest);
+    const std::size_t ranks = std::min(most_ranks, simulation_.work.actors.size());
+    for (std::size_t a = 0; a < ranks; ++a) rank(simulation_.work.actors[a], a);
+    messages(ranks);
+    text_ += "\n]}\n";
+    sink_(text_);
+  }
+
+ private:
+  std::back_insert_iterator<std::string> out() { return std::back_inserter(text_); }
+  void begin_event() {
+    if (text_.size() > kPiece) {
+      sink_(text_);
+      text_.clear();
+    }
+    text_ += first_ ? "\n" : ",\n";
+    first_ = false;
+  }
+
+  const std::vector<std::string>& names_of(std::uint32_t program) {
+    std::vector<std::string>& names = names_[program];
+    const StageProgram& stage = simulation_.program.stages[program];
+    if (names.size() != stage.operations.size()) {
+      names.reserve(stage.operations.size());
+      for (const ProgramOp& op : stage.operations) names.push_back(name_of(stage, op));
+    }
+    return names;
+  }
+
+  void rank(const Actor& actor, std::size_t pid) {
+    const WorkProgram& work = simulation_.work.programs[actor.program];
+    const StageProgram& stage = *work.program;
+    const std::vector<std::string>& names = names_of(actor.program);
+    begin_event();
+    fmt::format_to(out(),
+                   "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"rank "
+                   "{}, stage {}\"}}}}",
+                   pid, actor.rank, stage.stage);
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      if (work.stream_begin[s] == work.stream_begin[s + 1]) continue;
+      begin_event();
+      fmt::format_to(out(),
+                     "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{"
+                     "\"name\":\"{}\"}}}}",
+                     pid, s, name_of(static_cast<Stream>(s)));
+    }
+    const double* start = simulation_.timeline.start.data() + actor.base;
+    const double* end = simulation_.timeline.end.data() + actor.base;
+    for (std::size_t i = 0; i < stage.operations.size(); ++i) {
+      const ProgramOp& op = stage.operations[i];
+      begin_event();
+      fmt::format_to(out(),
+                     "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":"
+                     "{:.3f},\"dur\":{:.3f}}}",
+                     names[i], name_of(op.role), pid, static_cast<int>(op.stream),
+                     start[i] * kMicroseconds, (end[i] - start[i]) * kMicroseconds);
+      for (const std::uint32_t wait : stage.of(op.waits)) {
+        const ProgramOp& before = stage.operations[wait];
+        if (before.stream == op.stream) continue;
+        arrow(pid, static_cast<int>(before.stream), end[wait], pid, static_cast<int>(op.stream),
+              start[i]);
+      }
+    }
+    memory(actor, pid);
+    links(actor, pid);
+  }
+
+  void arrow(std::size_t from_pid, int from_tid, double from, std::size_t to_pid, int to_tid,
+             double to) {
+    ++arrows_;
+    begin_event();
+    fmt::format_to(
+        out(),
+        "{{\"ph\":\"s\",\"id\":{},\"name\":\"waits\",\"cat\":\"waits\",\"pid\":{},\"tid\":"
+        "{},\"ts\":{:.3f}}}",
+        arrows_, from_pid, from_tid, from * kMicroseconds);
+    begin_event();
+    fmt::format_to(out(),
+                   "{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"waits\",\"cat\":\"waits\","
+                   "\"pid\":{},\"tid\":{},\"ts\":{:.3f}}}",
+                   arrows_, to_pid, to_tid, to * kMicroseconds);
+  }
+
+  /// From each send to its receive, between representatives.
+  void messages(std::size_t ranks) {
+    if (ranks != simulation_.program.stages.size()) return;
+    struct End {
+      std::size_t pid = 0;
+      double at = -1;
+    };
+    std::vector<std::array<End, 2>> ends;
+    for (std::size_t a = 0; a < ranks; ++a) {
+      const Actor& actor = simulation_.work.actors[a];
+      const StageProgram& stage = simulation_.work.program_of(actor);
+      for (std::size_t i = 0; i < stage.operations.size(); ++i) {
+        const ProgramOp& op = stage.operations[i];
+        if (op.message < 0) continue;
+        const auto number = static_cast<std::size_t>(op.message);
+        if (number >= ends.size()) ends.resize(number + 1);
+        const bool receives = op.stream == Stream::receive;
+        const double at = receives ? simulation_.timeline.end[actor.base + i]
+                                   : simulation_.timeline.start[actor.base + i];
+        ends[number][receives ? 1 : 0] = {a, at};
+      }
+    }
+    for (const auto& [sent, received] : ends) {
+      if (sent.at < 0 || received.at < 0) continue;
+      arrow(sent.pid, static_cast<int>(Stream::send), sent.at, received.pid,
+            static_cast<int>(Stream::receive), received.at);
+    }
+  }
+
+  void memory(const Actor& actor, std::size_t pid) {
+    for (const MemoryMoment& moment : simulation_.memory[actor.program].moments) {
+      begin_event();
+      fmt::format_to(out(),
+                     "{{\"ph\":\"C\",\"name\":\"memory\",\"pid\":{},\"ts\":{:.3f},\"args\":{{"
+                     "\"allocated_bytes\":{},\"reserved_bytes\":{}}}}}",
+                     pid, moment.at * kMicroseconds, moment.allocated, moment.reserved);
+    }
+  }
+
+  /// Share of each tier's links that the running transfers would fill, sending.
+  void links(const Actor& actor, std::size_t pid) {
+    const WorkProgram& work = simulation_.work.programs[actor.program];
+    const std::size_t count = work.operations.size();
+    const StageRunTimes run = {&work,
+                               std::span(simulation_.timeline.start).subspan(actor.base, count),
+                               std::span(simulation_.timeline.end).subspan(actor.base, count), 0};
+    for (std::size_t tier = 0; tier < plan_.cluster.tiers.size() && tier < kMaxTiers; ++tier) {
+      std::vector<LinkChange> changes;
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const ProgramOp& op = work.program->operations[i];
+        const double share = work.prices[static_cast<std::size_t>(op.cost)].link_share[tier];
+        if (share == 0 || op.stream == Stream::receive) continue;
+        changes.push_back({active_start(run, i), share});
+        changes.push_back({run.end[i], -share});
+      }
+      std::stable_sort(changes.begin(), changes.end(),
+                       [](const LinkChange& a, const LinkChange& b) { return a.at < b.at; });
+      double sum = 0;
+      for (std::size_t c = 0; c < changes.size(); ++c) {
+        sum += changes[c].share;
+        if (c + 1 < changes.size() && changes[c + 1].at == changes[c].at) continue;
+        begin_event();
+        fmt::format_to(out(),
+                       "{{\"ph\":\"C\",\"name\":\"{}\",\"pid\":{},\"ts\":{:.3f},\"args\":{{"
+                       "\"percent\":{:.1f}}}}}",
+                       plan_.cluster.tiers[tier].name, pid, changes[c].at * kMicroseconds,
+                       100 * std::clamp(sum, 0.0, 1.0));
+      }
+    }
+  }
+
+  const Plan& plan_;
+  const Simulation& simulation_;
+  const TextSink& sink_;
+  std::vector<std::vector<std::string>> names_;
+  std::string text_;
+  bool first_ = true;
+  std::uint64_t arrows_ = 0;
+};
+
+}  // namespace
+
+void write_trace(const Plan& plan, const Simulation& simulation, std::size_t most_ranks,
+                 const TextSink& sink) {
+  TraceWriter(plan, simulation, sink).write(most_ranks);
+}
+
+}  // namespace shardwise::sim

@@ -1,0 +1,130 @@
+#include "simulator/simulate.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "planner/cost/estimate.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/report_fields.h"
+#include "planner/spec/report_json.h"
+#include "simulator/trace.h"
+
+namespace shardwise::sim {
+namespace {
+
+Plan plan_of(const char* model, const char* engine, std::int64_t gpus, const Layout& layout,
+             std::int64_t batch) {
+  Plan plan;
+  plan.model = *load_model(model);
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
+  plan.engine = *find_engine(engine);
+  plan.layout = layout;
+  plan.job.global_batch_size = batch;
+  return plan;
+}
+
+Plan sharded() {
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.zero_stage = 3;
+  return plan_of("llama-3.1-8b", "fsdp2", 8, layout, 16);
+}
+
+Plan pipelined() {
+  Layout layout;
+  layout.tp = 8;
+  layout.sequence_parallel = true;
+  layout.pp = 4;
+  layout.dp_shard = 2;
+  layout.zero_stage = 1;
+  return plan_of("llama-3.1-70b", "megatron_ddp", 64, layout, 32);
+}
+
+Seconds closed_form(const Plan& plan) {
+  return evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).step_time;
+}
+
+TEST(Simulate, IsWithinOnePercentOfTheClosedFormWithoutContention) {
+  SimulationOptions options;
+  options.contention = false;
+  const Simulation made = simulate(pipelined(), options);
+  EXPECT_NEAR(made.report.step_time / closed_form(pipelined()), 1, 0.01);
+}
+
+TEST(Simulate, HasPartsThatAddUpToTheStep) {
+  for (const Plan& plan : {sharded(), pipelined()}) {
+    const Simulation made = simulate(plan);
+    EXPECT_NEAR(made.report.time.total() / made.report.step_time, 1, 1e-9);
+    for (const TimePart& part : kTimeParts) {
+      EXPECT_GE(made.report.time.*part.field, Seconds(0)) << part.key;
+    }
+  }
+}
+
+TEST(Simulate, IsNeverShorterThanItsBusiestStream) {
+  const Simulation made = simulate(pipelined());
+  for (const StageTimeline& stage : made.report.timeline->stages) {
+    for (const StreamTime& stream : stage.streams) {
+      EXPECT_LE(stream.busy.value(), made.timeline.length() * (1 + 1e-9)) << stream.stream;
+    }
+  }
+  EXPECT_LE(made.report.timeline->critical_path, made.report.step_time);
+}
+
+TEST(Simulate, FreesWhatItAllocates) {
+  for (const Plan& plan : {sharded(), pipelined()}) {
+    const Simulation made = simulate(plan);
+    for (const MemoryCourse& course : made.memory) {
+      EXPECT_TRUE(course.misused.empty());
+      EXPECT_EQ(course.moments.back().allocated, course.moments.front().allocated);
+    }
+  }
+}
+
+TEST(Simulate, AgreesExactlyWithEveryRankSimulated) {
+  const Plan plan = pipelined();
+  SimulationOptions options;
+  const Simulation few = simulate(plan, options);
+  options.all_ranks = true;
+  const Simulation all = simulate(plan, options);
+  EXPECT_EQ(all.work.actors.size(), 64U);
+  EXPECT_EQ(all.timeline.length(), few.timeline.length());
+  EXPECT_EQ(all.report.time.total(), few.report.time.total());
+}
+
+TEST(Simulate, IsEqualToTheBitWhenRepeated) {
+  EXPECT_EQ(report_json(simulate(sharded()).report), report_json(simulate(sharded()).report));
+}
+
+TEST(Simulate, WritesAReportThatReadsBack) {
+  const std::string text = report_json(simulate(sharded()).report);
+  const Result<StepReport> read = report_from_text(text, "report.json");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(report_json(*read), text);
+}
+
+TEST(Trace, IsJsonWithAnEventForEveryOperation) {
+  const Plan plan = pipelined();
+  const Simulation made = simulate(plan);
+  std::string text;
+  write_trace(plan, made, 64, [&text](std::string_view piece) { text += piece; });
+  const nlohmann::json trace = nlohmann::json::parse(text);
+  std::size_t operations = 0;
+  std::set<std::string> names;
+  for (const nlohmann::json& event : trace["traceEvents"]) {
+    if (event["ph"] != "X") continue;
+    ++operations;
+    EXPECT_GE(event["dur"].get<double>(), 0);
+    names.insert(event["name"].get<std::string>() + "@" + event["pid"].dump());
+  }
+  EXPECT_EQ(operations, made.work.operations);
+  EXPECT_EQ(names.size(), made.work.operations);  // every operation has a name of its own
+}
+
+}  // namespace
+}  // namespace shardwise::sim
