@@ -48,6 +48,11 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
   static_cast<OperationSizes&>(s) = operation_sizes(model, job, engine, layout);
   s.element = static_cast<double>(s.bytes);
   s.met = static_cast<double>(s.routed);
+  // Megatron's modules come with fused norms, softmax, activations and residuals, whoever wrote the
+  // rest (NVIDIA/Megatron-LM:megatron/arguments.py, --no-masked-softmax-fusion,
+  // --no-bias-gelu-fusion, --no-bias-dropout-fusion: on by default).
+  const bool fuses = s.kernels == Kernels::eager && has_megatron_modules(engine);
+  s.pointwise = fuses ? Kernels::transformer_engine : s.kernels;
   s.tp_overlap = job.tp_overlap == TpOverlap::by_engine ? engine.tp_overlap : job.tp_overlap;
   s.tp_tax = overlap_tax(cluster.gpu, layout.tp > cluster.gpus_per_node, s.kernels).gemm;
   const bool cp_across = std::int64_t{layout.tp} * layout.cp > cluster.gpus_per_node;
@@ -147,7 +152,7 @@ void LayerPricer::materialised_attention(const OperationSpec& op, const Attentio
   const double elements = static_cast<double>(groups) * queries * static_cast<double>(work.seq_kv);
   const double b = sizes_.element;
   // Scale, mask and softmax in one kernel where fused, in three otherwise.
-  const bool fused = sizes_.kernels != Kernels::eager;
+  const bool fused = sizes_.pointwise != Kernels::eager;
   double read_forward = fused ? 2 * b : 6 * b;
   double read_backward = fused ? 3 * b : 5 * b;
   forward.kernels += fused ? 1 : 3;
@@ -160,6 +165,21 @@ void LayerPricer::materialised_attention(const OperationSpec& op, const Attentio
   }
   forward.memory_bound += moved(elements * read_forward);
   backward.memory_bound += moved(elements * read_backward);
+  if (sizes_.megatron_eager()) {
+    // The output is put in order of tokens, and its gradient of heads; the gradients of queries,
+    // keys and values become one matrix (NVIDIA/Megatron-LM:megatron/model/transformer.py,
+    // permute(2, 0, 1, 3).contiguous() and split_tensor_along_last_dim).
+    const double tokens = static_cast<double>(work.batch) * queries;
+    const auto heads = static_cast<double>(work.heads);
+    const double output = tokens * heads * static_cast<double>(work.v_head_dim);
+    const double inputs =
+        tokens * (heads * static_cast<double>(work.qk_head_dim) +
+                  static_cast<double>(work.kv_heads * (work.qk_head_dim + work.v_head_dim)));
+    forward.memory_bound += moved(2 * b * output);
+    backward.memory_bound += moved(2 * b * output) + moved(2 * b * inputs);
+    forward.kernels += 1;
+    backward.kernels += 2;
+  }
 }
 
 void LayerPricer::ring_attention(const AttentionWork& work, double key_value_bytes,

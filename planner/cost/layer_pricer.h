@@ -14,6 +14,9 @@ namespace shardwise {
 struct LayerSizes : OperationSizes {
   double met = 0;      // copies of tokens that meet this rank's experts: the busiest rank's
   double element = 2;  // bytes of an activation element
+  Kernels pointwise = Kernels::eager;  // who wrote what only moves bytes
+  /// Megatron's modules over PyTorch's operators: fused pointwise kernels, and copies between them.
+  bool megatron_eager() const { return kernels == Kernels::eager && pointwise != kernels; }
   TpOverlap tp_overlap = TpOverlap::none;
   double tp_tax = 0;  // share of a product lost while a collective of tp runs beside it
   double cp_tax = 0;  // of attention, beside one of cp

@@ -104,7 +104,8 @@ class LayerWalk {
     std::int64_t width = s_.cut(op.width, op);
     const std::int64_t k = op.tp == TpSplit::row ? ceil_div(op.k, ways) : op.k;
     std::size_t next = i + 1;
-    const bool fuses = s_.kernels == Kernels::transformer_engine || s_.kernels == Kernels::planned;
+    const bool fuses =
+        s_.pointwise == Kernels::transformer_engine || s_.pointwise == Kernels::planned;
     std::string name = op.name;
     while (fuses && next < layer_.operations.size() && joins(op, layer_.operations[next])) {
       const OperationSpec& more = layer_.operations[next++];
@@ -139,6 +140,13 @@ class LayerWalk {
       time_.backward.memory_bound +=
           pricer_.moved(all_rows * static_cast<double>(width) * s_.element);
       time_.backward.kernels += 1;
+      // Megatron leaves biases to the kernel that follows, where there is one: not of queries, keys
+      // and values (NVIDIA/Megatron-LM@02bb1f5c:megatron/mpu/layers.py, output + bias).
+      if (s_.megatron_eager() && column && op.name.starts_with("self_attn.")) {
+        time_.forward.memory_bound +=
+            pricer_.moved(2 * all_rows * static_cast<double>(width) * s_.element);
+        time_.forward.kernels += 1;
+      }
     }
     fill_outputs(all_rows, static_cast<double>(k), static_cast<double>(width),
                  static_cast<double>(groups));
@@ -205,7 +213,7 @@ class LayerWalk {
 
   /// Tokens to their experts and back: permutation, all-to-all over ep, gather over etp.
   void exchange(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.kernels, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.element);
     const double width = static_cast<double>(op.width);
     const Seconds exchange = exchange_time(width);
     const double met = s_.met * width * s_.element;
@@ -224,7 +232,7 @@ class LayerWalk {
   }
 
   void pointwise(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.kernels, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.element);
     const bool cut = op.tp != TpSplit::none;
     double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
     const bool embedding = op.kind == OpKind::embedding;

@@ -102,10 +102,13 @@ const TimingFacts& timing_facts() {
   return kFacts;
 }
 
-const TimingFacts::Issue& issue_facts(const EngineProfile& engine, Kernels kernels) {
+bool has_megatron_modules(const EngineProfile& engine) {
   const std::vector<std::string>& engines = timing_facts().megatron_engines;
-  const bool megatron = kernels == Kernels::transformer_engine ||
-                        std::ranges::find(engines, engine.name) != engines.end();
+  return std::ranges::find(engines, engine.name) != engines.end();
+}
+
+const TimingFacts::Issue& issue_facts(const EngineProfile& engine, Kernels kernels) {
+  const bool megatron = kernels == Kernels::transformer_engine || has_megatron_modules(engine);
   const std::string_view modules = kernels == Kernels::compiled  ? "compiled"
                                    : kernels == Kernels::planned ? "planned"
                                    : megatron                    ? "megatron"

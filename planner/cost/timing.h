@@ -40,6 +40,9 @@ struct TimingFacts {
 };
 const TimingFacts& timing_facts();
 
+/// The engine runs modules of Megatron, or made like those, over any kernels.
+bool has_megatron_modules(const EngineProfile& engine);
+
 /// Who wrote the code that issues kernels decides how long the host takes for one.
 const TimingFacts::Issue& issue_facts(const EngineProfile& engine, Kernels kernels);
 /// Host time to issue one kernel on this GPU's host.

@@ -104,6 +104,22 @@ TEST(LayerTime, FlashAttention2IsSlowerOnHopperThanKernelsMadeForIt) {
   EXPECT_NEAR(flash2 / p.layer("block").forward.attention, 2, 1e-9);
 }
 
+// Megatron's pointwise kernels are fused by default, whoever wrote the rest.
+TEST(LayerTime, MegatronsModulesFuseWhatPyTorchsDoNot) {
+  Priced p;
+  p.model = test::gpt(12, 1024, 16, 50304);
+  p.job.attention = AttentionKernel::materialised;
+  p.job.kernels = Kernels::eager;
+  p.size(1);
+  const LayerTime megatron = p.layer("block");
+  p.engine = deepspeed();
+  p.layout.zero_stage = 1;
+  const LayerTime torch = p.layer("block");
+  EXPECT_LT(megatron.forward.memory_bound, torch.forward.memory_bound * 0.6);
+  EXPECT_LT(megatron.forward.kernels, torch.forward.kernels);
+  EXPECT_EQ(megatron.forward.flops.value(), torch.forward.flops.value());
+}
+
 TEST(LayerTime, NamedOperationsRunAgain) {
   Priced p;
   p.job.recompute_operations = {"mlp.activation"};
