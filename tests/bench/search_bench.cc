@@ -181,8 +181,9 @@ BENCHMARK(llama_70b_on_odd_counts)
 }  // namespace shardwise
 
 int main(int argc, char** argv) {
+  // The summary takes some ten seconds of both cores: not for a run that only asks for a benchmark.
+  if (argc == 1) shardwise::print_summary();
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  shardwise::print_summary();
   benchmark::RunSpecifiedBenchmarks();
 }
