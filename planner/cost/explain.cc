@@ -189,7 +189,7 @@ class Explainer {
          fmt::format("{} + {}", format_seconds(t_.optimizer - p_.detail.finalize),
                      format_seconds(p_.detail.finalize)),
          kStep);
-    const double kernels = s_.forward.kernels + s_.backward.kernels + s_.recompute.kernels;
+    const double kernels = kernels_a_microbatch(s_, p_.layout);
     line("time.launch", "what the host needs to issue kernels beyond what they run",
          fmt::format("{:.0f} kernels a micro-batch x {} = {}, {} busy; {} a step", kernels,
                      format_seconds(rules.issue), format_seconds(rules.issue * kernels),

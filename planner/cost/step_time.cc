@@ -29,6 +29,11 @@ void offload_activations(const StageTimes& stages, const LeafContext& context, T
 
 }  // namespace
 
+double kernels_a_microbatch(const StageTime& stage, const Layout& layout) {
+  const double messages = layout.pp > 1 ? 4.0 * layout.vpp : 0;
+  return stage.forward.kernels + stage.backward.kernels + stage.recompute.kernels + messages;
+}
+
 TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDetail* detail) {
   const TimeRules& rules = *context.rules;
   const Layout& layout = *context.layout;
@@ -55,8 +60,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
 
   // The host may be slower than the kernels it issues: then every pass takes as long as issuing.
   const Seconds busy = stage.stream() - hidden_experts;
-  const Seconds issue =
-      rules.issue * (stage.forward.kernels + stage.backward.kernels + stage.recompute.kernels);
+  const Seconds issue = rules.issue * kernels_a_microbatch(stage, layout);
   const Seconds late = std::max(Seconds(0), issue - busy);
   parts.launch = m * late;
   const double stretch = late > Seconds(0) ? issue / busy : 1;

@@ -35,6 +35,10 @@ struct StepDetail {
   BytesPerSecond offload_required;  // bandwidth at which offloading activations would be hidden
 };
 
+/// Kernels that the host of one rank issues for one micro-batch on `stage`: those of its layers,
+/// and in a pipeline what each chunk receives and sends, forward and backward.
+double kernels_a_microbatch(const StageTime& stage, const Layout& layout);
+
 /// Where the time of a step goes on the slowest stage. Plain values in and out; allocates nothing
 /// unless `detail` is given. docs/time.md, "Step time", has every formula.
 TimeParts step_time(const StageTimes& stages, const LeafContext& context,

@@ -203,6 +203,29 @@ TEST(StepTime, HidesTheExpertExchangeBesideAnotherMicrobatch) {
   EXPECT_GT(p.step().ep_exposed, Seconds(0));  // it takes processors from compute
 }
 
+// Each chunk of a stage receives and sends once forward and once backward.
+TEST(StepTime, ManyChunksCostTheHostAndTheLinks) {
+  Priced p;
+  p.model = test::llama(64, 1024, 4096, 8, 8, 32000);
+  p.job.sequence_length = 256;  // little work: the host sets the pace
+  p.layout.pp = 8;
+  p.layout.dp_shard = 1;
+  const auto with_chunks = [&](std::int32_t vpp) {
+    p.layout.vpp = vpp;
+    p.size(8);
+    return p;
+  };
+  const StageTime stage = with_chunks(2).stages().slowest;
+  EXPECT_EQ(kernels_a_microbatch(stage, with_chunks(8).layout) -
+                kernels_a_microbatch(stage, with_chunks(2).layout),
+            4 * 6);
+  const TimeParts few = with_chunks(2).step();
+  const TimeParts many = with_chunks(8).step();
+  EXPECT_GT(many.pp_exposed, few.pp_exposed);
+  EXPECT_GT(many.launch, few.launch);
+  EXPECT_LT(many.bubble, few.bubble);
+}
+
 TEST(StepTime, ReplayedKernelsNeedNoHost) {
   Priced p;
   p.model = test::gpt(12, 768, 12, 50304);
