@@ -5,13 +5,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 
 #include "cli/terminal.h"
+#include "cli/write_file.h"
 #include "planner/cost/collective_measurements.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/collective_reader.h"
-#include "planner/spec/error.h"
 #include "planner/spec/format.h"
 #include "planner/spec/table.h"
 
@@ -68,10 +67,7 @@ void write_curve(const std::string& path, const CollectiveCurve& curve) {
   json.member("schema", "shardwise.collectives/1");
   write_collectives(json, curve);
   json.end_object();
-  std::ofstream file(path, std::ios::binary);
-  file << json.text();
-  file.close();
-  if (!file) throw IoError(fmt::format("{}: cannot be written", path));
+  write_file(path, json.text());
 }
 
 }  // namespace
