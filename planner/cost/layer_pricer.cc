@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "planner/cost/time_rules.h"
 #include "planner/cost/timing.h"
@@ -65,7 +66,8 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
 }
 
 Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t groups, double m,
-                             std::int64_t n, std::int64_t k, GemmOutput gradient) const {
+                             std::int64_t n, std::int64_t k, GemmOutput gradient,
+                             bool trains) const {
   const GpuSpec& gpu = cluster_.gpu;
   const auto rows = std::max<std::int64_t>(1, std::llround(m));
   const auto price = [&](const char* direction, std::int64_t a, std::int64_t b, std::int64_t c,
@@ -85,7 +87,22 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   const DType narrow = dtype;
   if (job_.fp8_recipe == Fp8Recipe::rowwise_wide_gradient) dtype = wide_dtype(dtype);
   p.weight_gradient = price("weight gradient", n, k, rows, gradient);
+  const DType weight_dtype = dtype;
   dtype = narrow;
+  const auto product_of = [&](DType type, GemmOutput output, std::int64_t a, std::int64_t b,
+                              std::int64_t c) {
+    KernelWork kernel;
+    kernel.kind = KernelKind::gemm;
+    kernel.gemm = {type, output, groups, static_cast<double>(a), b, c};
+    kernel.name = name;
+    return kernel;
+  };
+  if (items_ != nullptr) {
+    // Backward runs these in the opposite order: the input gradient first.
+    note(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k));
+    if (trains) note(Pass::backward, product_of(weight_dtype, gradient, n, k, rows));
+    note(Pass::backward, product_of(dtype, GemmOutput::written, rows, k, n));
+  }
   if (sizes_.tp_overlap == TpOverlap::pipelined && layout_.tp > 1 && groups == 1) {
     const std::int64_t piece = ceil_div(rows, layout_.tp);
     const double ways = layout_.tp;
@@ -97,16 +114,65 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   return p;
 }
 
-Seconds LayerPricer::moved(double bytes, int kernels) const {
+Seconds LayerPricer::moved(Pass pass, double bytes, int kernels, double times) const {
   if (bytes <= 0) return Seconds(0);
   const int parts = std::max(1, kernels);
   const Bytes each(static_cast<std::int64_t>(bytes / parts));
+  if (items_ != nullptr) {
+    KernelWork kernel;
+    kernel.bytes = static_cast<double>(each.value());
+    kernel.times = parts * times;
+    kernel.launches = kernels * times;
+    note(pass, std::move(kernel));
+  }
   return memory_bound_time(cluster_.gpu, each) * static_cast<double>(parts);
 }
 
 Seconds LayerPricer::collective(CollectiveKind kind, double bytes, const GroupShape& group) const {
   if (group.ranks <= 1 || bytes <= 0) return Seconds(0);
   return collective_time(cluster_, kind, Bytes(static_cast<std::int64_t>(bytes)), group);
+}
+
+Seconds LayerPricer::charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group,
+                            const Placing& placing, bool node) const {
+  const GroupShape& whole = group == GroupKind::tp   ? sizes_.tp_group
+                            : group == GroupKind::cp ? sizes_.cp_group
+                            : group == GroupKind::ep ? sizes_.ep_group
+                                                     : sizes_.etp_group;
+  const Seconds time = collective(kind, bytes, node ? node_of(whole) : whole);
+  if (items_ == nullptr || time == Seconds(0)) return time;
+  LayerItem item;
+  item.pass = pass;
+  item.moves = true;
+  item.again = pass == Pass::forward ? again_ : 0;
+  item.beside = placing.beside;
+  item.collective.kind = kind;
+  item.collective.group = group;
+  item.collective.node = node;
+  item.collective.dtype = wide_dtype(job_.precision);
+  item.collective.bytes = static_cast<std::int64_t>(bytes);
+  item.collective.times = placing.times;
+  const std::size_t at = std::min(placing.at, items_->size());
+  items_->insert(items_->begin() + static_cast<std::ptrdiff_t>(at), std::move(item));
+  return time;
+}
+
+void LayerPricer::note(Pass pass, KernelWork kernel) const {
+  kernel.pass = pass;
+  LayerItem item;
+  item.pass = pass;
+  item.again = pass == Pass::forward ? again_ : 0;
+  item.kernel = std::move(kernel);
+  items_->push_back(std::move(item));
+}
+
+GroupShape node_of(const GroupShape& group) {
+  GroupShape node = group;
+  node.ranks = group.span[0];
+  node.tiers = 1;
+  node.domains = {};
+  node.domains[0] = 1;
+  return node;
 }
 
 DType LayerPricer::weight_dtype(const OperationSpec& op) const {
@@ -117,14 +183,26 @@ DType LayerPricer::weight_dtype(const OperationSpec& op) const {
   return outer ? wide_dtype(job_.precision) : job_.precision;
 }
 
-void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward,
-                                  PassTime& backward) const {
+void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
+                                  double times) const {
   const DType dtype = wide_dtype(job_.precision);
   const AttentionSlowdown slow = slowdown_of(job_.attention, sizes_.kernels, cluster_.gpu);
   forward.attention += attention_time(cluster_.gpu, dtype, work, Pass::forward) * slow.forward;
   const double ordered = job_.deterministic ? timing_facts().deterministic_backward : 1;
   backward.attention +=
       attention_time(cluster_.gpu, dtype, work, Pass::backward) * (slow.backward * ordered);
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    if (items_ == nullptr) break;
+    KernelWork kernel;
+    kernel.kind = KernelKind::attention;
+    kernel.gemm.dtype = dtype;
+    kernel.attention = work;
+    kernel.slowdown = pass == Pass::forward ? slow.forward : slow.backward * ordered;
+    kernel.times = times;
+    kernel.launches = (pass == Pass::forward ? 1 : 3) * times;
+    kernel.name = "attention";
+    note(pass, std::move(kernel));
+  }
   forward.flops += attention_flops(work, Pass::forward);
   backward.flops += attention_flops(work, Pass::backward);
   forward.kernels += 1;
@@ -163,8 +241,8 @@ void LayerPricer::materialised_attention(const OperationSpec& op, const Attentio
     forward.kernels += 1;
     backward.kernels += 1;
   }
-  forward.memory_bound += moved(elements * read_forward);
-  backward.memory_bound += moved(elements * read_backward);
+  forward.memory_bound += moved(Pass::forward, elements * read_forward);
+  backward.memory_bound += moved(Pass::backward, elements * read_backward);
   if (sizes_.megatron_eager()) {
     // The output is put in order of tokens, and its gradient of heads; the gradients of queries,
     // keys and values become one matrix (NVIDIA/Megatron-LM:megatron/model/transformer.py,
@@ -175,8 +253,9 @@ void LayerPricer::materialised_attention(const OperationSpec& op, const Attentio
     const double inputs =
         tokens * (heads * static_cast<double>(work.qk_head_dim) +
                   static_cast<double>(work.kv_heads * (work.qk_head_dim + work.v_head_dim)));
-    forward.memory_bound += moved(2 * b * output);
-    backward.memory_bound += moved(2 * b * output) + moved(2 * b * inputs);
+    forward.memory_bound += moved(Pass::forward, 2 * b * output);
+    backward.memory_bound +=
+        moved(Pass::backward, 2 * b * output) + moved(Pass::backward, 2 * b * inputs);
     forward.kernels += 1;
     backward.kernels += 2;
   }
@@ -198,29 +277,32 @@ void LayerPricer::ring_attention(const AttentionWork& work, double key_value_byt
   if (work.window > 0) other.seq_kv = std::min(other.seq_kv, work.window);
   PassTime other_forward;
   PassTime other_backward;
-  fused_attention(other, other_forward, other_backward);
-
   const double others = layout_.cp - 1;
+  // The next keys and values travel while a step computes; backward their gradients travel too.
+  const Placing steps = {true, others, kLast};
+  const Seconds pass =
+      charge(Pass::forward, CollectiveKind::send_recv, key_value_bytes, GroupKind::cp, steps);
+  fused_attention(other, other_forward, other_backward, others);
+  const Seconds both =
+      charge(Pass::backward, CollectiveKind::send_recv, 2 * key_value_bytes, GroupKind::cp, steps);
+
   forward += own_forward;
   backward += own_backward;
   forward += others * other_forward;
   backward += others * other_backward;
   // Every step merges its output, weighted by the softmax statistics.
   const double output = static_cast<double>(work.batch * work.seq_q * work.heads * work.v_head_dim);
-  forward.memory_bound += others * moved(output * 3 * sizes_.element);
+  forward.memory_bound += others * moved(Pass::forward, output * 3 * sizes_.element, 1, others);
   forward.kernels += others * 2;
 
-  // The next keys and values travel while a step computes; backward their gradients travel too.
-  const Seconds pass = collective(CollectiveKind::send_recv, key_value_bytes, sizes_.cp_group);
-  const Seconds both = collective(CollectiveKind::send_recv, 2 * key_value_bytes, sizes_.cp_group);
-  const auto charge = [&](PassTime& time, Seconds hop, Seconds step) {
+  const auto hide = [&](PassTime& time, Seconds hop, Seconds step) {
     const Seconds exposed = std::max(hop * sizes_.cp_tax, hop - step);
     time.cp += others * exposed;
     time.cp_hidden += others * (hop - exposed);
     time.kernels += others;
   };
-  charge(forward, pass, other_forward.compute());
-  charge(backward, both, other_backward.compute());
+  hide(forward, pass, other_forward.compute());
+  hide(backward, both, other_backward.compute());
 }
 
 void LayerPricer::attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const {
@@ -250,18 +332,15 @@ void LayerPricer::attention(const OperationSpec& op, PassTime& forward, PassTime
     work.heads = ceil_div(work.heads, layout_.cp);
     work.kv_heads = ceil_div(work.kv_heads, layout_.cp);
     work.seq_q = job_.sequence_length;
-    const Seconds inward =
-        collective(CollectiveKind::all_to_all, queries + key_values, sizes_.cp_group);
-    const Seconds outward = collective(CollectiveKind::all_to_all, outputs, sizes_.cp_group);
-    forward.cp += inward + outward;
-    backward.cp += inward + outward;
+    const double inputs = queries + key_values;
+    forward.cp += charge(Pass::forward, CollectiveKind::all_to_all, inputs, GroupKind::cp);
+    backward.cp += charge(Pass::backward, CollectiveKind::all_to_all, inputs, GroupKind::cp);
     forward.kernels += 4;
     backward.kernels += 4;
   } else if (layout_.cp > 1) {
     const double whole = key_values * layout_.cp;
-    forward.cp += collective(CollectiveKind::all_gather, whole, sizes_.cp_group);
-    backward.cp += collective(CollectiveKind::all_gather, whole, sizes_.cp_group) +
-                   collective(CollectiveKind::reduce_scatter, whole, sizes_.cp_group);
+    forward.cp += charge(Pass::forward, CollectiveKind::all_gather, whole, GroupKind::cp);
+    backward.cp += charge(Pass::backward, CollectiveKind::reduce_scatter, whole, GroupKind::cp);
     forward.kernels += 2;
     backward.kernels += 3;
     // Every rank has an early and a late chunk: its queries see half of the keys on average.
@@ -273,6 +352,15 @@ void LayerPricer::attention(const OperationSpec& op, PassTime& forward, PassTime
     fused_attention(work, forward, backward);
   } else {
     materialised_attention(op, work, forward, backward);
+  }
+  if (layout_.cp == 1) return;
+  // What backward begins with, and forward ends with.
+  if (layout_.cp_kind == ContextParallelKind::ulysses) {
+    forward.cp += charge(Pass::forward, CollectiveKind::all_to_all, outputs, GroupKind::cp);
+    backward.cp += charge(Pass::backward, CollectiveKind::all_to_all, outputs, GroupKind::cp);
+  } else {
+    const double whole = key_values * layout_.cp;
+    backward.cp += charge(Pass::backward, CollectiveKind::all_gather, whole, GroupKind::cp);
   }
 }
 

@@ -38,25 +38,50 @@ struct Product {
   Flops flops;  // of one direction
 };
 
+/// The ranks of a group that are inside one domain of the innermost tier. \pre group.tiers >= 1
+GroupShape node_of(const GroupShape& group);
+
 /// The prices that the operations of a layer are summed from.
 class LayerPricer {
  public:
   LayerPricer(const LayerSpec& layer, const JobSpec& job, const ClusterSpec& cluster,
-              const Layout& layout, const LayerSizes& sizes, std::vector<GemmUse>* gemms)
+              const Layout& layout, const LayerSizes& sizes, std::vector<GemmUse>* gemms,
+              std::vector<LayerItem>* items)
       : layer_(layer),
         job_(job),
         cluster_(cluster),
         layout_(layout),
         sizes_(sizes),
-        gemms_(gemms) {}
+        gemms_(gemms),
+        items_(items) {}
 
   /// \param groups  products of this shape in one kernel; `m` is then of one of them
   /// \param gradient  where the weight gradient goes
+  /// \param trains    the weight gradient is computed at all
   Product product(std::string_view name, DType dtype, std::int64_t groups, double m, std::int64_t n,
-                  std::int64_t k, GemmOutput gradient = GemmOutput::written) const;
+                  std::int64_t k, GemmOutput gradient = GemmOutput::written,
+                  bool trains = true) const;
   /// \param kernels  that share the bytes; below one (joined with a neighbour) counts as part of it
-  Seconds moved(double bytes, int kernels = 1) const;
+  Seconds moved(Pass pass, double bytes, int kernels = 1, double times = 1) const;
   Seconds collective(CollectiveKind kind, double bytes, const GroupShape& group) const;
+  /// How a collective lies among the kernels: beside the one that follows, as steps one after the
+  /// other, and before which item.
+  struct Placing {
+    bool beside = false;
+    double times = 1;
+    std::size_t at = kLast;
+  };
+  static constexpr std::size_t kLast = SIZE_MAX;
+  /// The price of one collective of a group of the layer, which is noted. \param node  see node_of
+  Seconds charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group) const {
+    return charge(pass, kind, bytes, group, Placing{});
+  }
+  Seconds charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group,
+                 const Placing& placing, bool node = false) const;
+  /// Items noted so far.
+  std::size_t noted() const { return items_ == nullptr ? 0 : items_->size(); }
+  /// How often what is noted from now on runs again before backward.
+  void set_again(double share) const { again_ = share; }
 
   /// Core attention of one micro-batch with what context parallelism adds.
   void attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const;
@@ -67,7 +92,9 @@ class LayerPricer {
   const LayerSizes& sizes() const { return sizes_; }
 
  private:
-  void fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward) const;
+  void fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
+                       double times = 1) const;
+  void note(Pass pass, KernelWork kernel) const;
   void materialised_attention(const OperationSpec& op, const AttentionWork& work, PassTime& forward,
                               PassTime& backward) const;
   void ring_attention(const AttentionWork& work, double key_value_bytes, PassTime& forward,
@@ -79,6 +106,8 @@ class LayerPricer {
   const Layout& layout_;
   const LayerSizes& sizes_;
   std::vector<GemmUse>* gemms_;
+  std::vector<LayerItem>* items_;
+  mutable double again_ = 0;  // part of what is noted, not of any price
 };
 
 }  // namespace shardwise

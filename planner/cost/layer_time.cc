@@ -54,6 +54,8 @@ class LayerWalk {
   std::size_t operation(std::size_t i, bool needed) {
     const OperationSpec& op = layer_.operations[i];
     const PassTime before = time_.forward;
+    const double share = needed ? recomputed_share(op) : 0;
+    pricer_.set_again(share);
     std::size_t next = i + 1;
     if (op.kind == OpKind::gemm) {
       next = gemm(i);
@@ -64,7 +66,8 @@ class LayerWalk {
     } else {
       pointwise(op);
     }
-    if (const double share = recomputed_share(op); share > 0 && needed) {
+    pricer_.set_again(0);
+    if (share > 0) {
       PassTime added = time_.forward;
       added += -1.0 * before;
       time_.recompute += share * added;
@@ -119,7 +122,8 @@ class LayerWalk {
     const double rows = op.routed_expert         ? s_.met / static_cast<double>(groups)
                         : op.tp == TpSplit::none ? static_cast<double>(s_.spread)
                                                  : static_cast<double>(s_.tokens);
-    const Product p = pricer_.product(name, dtype, groups, rows, width, k, weight_gradient());
+    const Product p =
+        pricer_.product(name, dtype, groups, rows, width, k, weight_gradient(), !job_.frozen_base);
     time_.forward.gemm += p.forward;
     time_.forward.flops += p.flops;
     time_.forward.kernels += 1;
@@ -138,13 +142,13 @@ class LayerWalk {
     if (op.bias) {
       // Added in the epilogue; its gradient sums the output's gradient over the rows.
       time_.backward.memory_bound +=
-          pricer_.moved(all_rows * static_cast<double>(width) * s_.element);
+          pricer_.moved(Pass::backward, all_rows * static_cast<double>(width) * s_.element);
       time_.backward.kernels += 1;
       // Megatron leaves biases to the kernel that follows, where there is one: not of queries, keys
       // and values (NVIDIA/Megatron-LM@02bb1f5c:megatron/mpu/layers.py, output + bias).
       if (s_.megatron_eager() && column && op.name.starts_with("self_attn.")) {
         time_.forward.memory_bound +=
-            pricer_.moved(2 * all_rows * static_cast<double>(width) * s_.element);
+            pricer_.moved(Pass::forward, 2 * all_rows * static_cast<double>(width) * s_.element);
         time_.forward.kernels += 1;
       }
     }
@@ -159,11 +163,12 @@ class LayerWalk {
   void casts(DType dtype, double rows, double k, double width, double groups) {
     const CastTraffic cast = cast_traffic(dtype, job_, s_.kernels);
     const double weights = groups * k * width;
-    time_.forward.memory_bound += pricer_.moved(cast.input * rows * k, cast.input_kernels) +
-                                  pricer_.moved(cast.weight_forward * weights);
+    time_.forward.memory_bound +=
+        pricer_.moved(Pass::forward, cast.input * rows * k, cast.input_kernels) +
+        pricer_.moved(Pass::forward, cast.weight_forward * weights);
     time_.backward.memory_bound +=
-        pricer_.moved(cast.gradient * rows * width, cast.gradient_kernels) +
-        pricer_.moved(cast.weight_backward * weights);
+        pricer_.moved(Pass::backward, cast.gradient * rows * width, cast.gradient_kernels) +
+        pricer_.moved(Pass::backward, cast.weight_backward * weights);
     time_.forward.kernels += cast.input_kernels + cast.weight_forward_kernels;
     time_.backward.kernels += cast.gradient_kernels + cast.weight_backward_kernels;
   }
@@ -173,12 +178,12 @@ class LayerWalk {
   /// [rows, k] x [k, width] is about to write.
   void fill_outputs(double rows, double k, double width, double groups) {
     if (!job_.deterministic || s_.kernels == Kernels::planned) return;
-    time_.forward.memory_bound += pricer_.moved(rows * width * s_.element);
-    time_.backward.memory_bound += pricer_.moved(rows * k * s_.element);
+    time_.forward.memory_bound += pricer_.moved(Pass::forward, rows * width * s_.element);
+    time_.backward.memory_bound += pricer_.moved(Pass::backward, rows * k * s_.element);
     time_.forward.kernels += 1;
     time_.backward.kernels += 1;
     if (job_.frozen_base || weight_gradient() != GemmOutput::written) return;
-    time_.backward.memory_bound += pricer_.moved(groups * k * width * s_.element);
+    time_.backward.memory_bound += pricer_.moved(Pass::backward, groups * k * width * s_.element);
     time_.backward.kernels += 1;
   }
 
@@ -189,44 +194,55 @@ class LayerWalk {
   }
 
   /// One way between a rank's tokens and their experts, [spread, width] a copy.
-  Seconds exchange_time(double width) const {
+  Seconds exchange_time(Pass pass, double width) const {
     if (layout_.ep == 1) return Seconds(0);
     const double load = busiest_expert_rank(model_, job_, layout_);
     const double one = static_cast<double>(s_.spread) * width * s_.element * load;
     const GroupShape& group = s_.ep_group;
-    const auto sent = [&](double copies, const GroupShape& to) {
-      return pricer_.collective(CollectiveKind::all_to_all, one * copies, to);
+    const auto charged = [&](double copies, bool node) {
+      return pricer_.charge(pass, CollectiveKind::all_to_all, one * copies, GroupKind::ep,
+                            LayerPricer::Placing{}, node);
     };
     if (job_.expert_dispatch == ExpertDispatch::all_to_all) {
-      return sent(static_cast<double>(model_.num_experts_per_tok), group);
+      return charged(static_cast<double>(model_.num_experts_per_tok), false);
     }
     // Once to each node over the outer links, from there to the ranks inside, one beside the other.
-    GroupShape node = group;
-    node.ranks = group.span[0];
-    node.tiers = 1;
-    node.domains = {};
-    node.domains[0] = 1;
     const double nodes = static_cast<double>(group.ranks) / std::max(1, group.span[0]);
-    const Seconds inside = sent(distinct(group.ranks), node);
-    return nodes > 1 ? std::max(inside, sent(distinct(nodes), group)) : inside;
+    const Seconds inside =
+        pricer_.collective(CollectiveKind::all_to_all, one * distinct(group.ranks), node_of(group));
+    const Seconds across =
+        nodes > 1 ? pricer_.collective(CollectiveKind::all_to_all, one * distinct(nodes), group)
+                  : Seconds(0);
+    return across > inside ? charged(distinct(nodes), false) : charged(distinct(group.ranks), true);
   }
 
   /// Tokens to their experts and back: permutation, all-to-all over ep, gather over etp.
   void exchange(const OperationSpec& op) {
     const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.element);
     const double width = static_cast<double>(op.width);
-    const Seconds exchange = exchange_time(width);
     const double met = s_.met * width * s_.element;
     const bool dispatch = op.kind == OpKind::dispatch;
-    const Seconds gather = pricer_.collective(CollectiveKind::all_gather, met, s_.etp_group);
-    const Seconds scatter = pricer_.collective(CollectiveKind::reduce_scatter, met, s_.etp_group);
-    time_.forward.ep += exchange + (dispatch ? gather : scatter);
-    time_.backward.ep += exchange + (dispatch ? scatter : gather);
+    const auto spread = [&](Pass pass, bool gathers) {
+      return pricer_.charge(pass,
+                            gathers ? CollectiveKind::all_gather : CollectiveKind::reduce_scatter,
+                            met, GroupKind::etp);
+    };
+    // Backward meets them in the opposite order.
+    if (dispatch) {
+      time_.forward.ep += exchange_time(Pass::forward, width);
+      time_.backward.ep += exchange_time(Pass::backward, width);
+    }
+    time_.forward.ep += spread(Pass::forward, dispatch);
+    time_.backward.ep += spread(Pass::backward, !dispatch);
+    if (!dispatch) {
+      time_.forward.ep += exchange_time(Pass::forward, width);
+      time_.backward.ep += exchange_time(Pass::backward, width);
+    }
     // Sorted by expert before they leave and after they arrive.
     time_.forward.memory_bound +=
-        pricer_.moved(traffic.forward * s_.met * width, traffic.forward_kernels);
+        pricer_.moved(Pass::forward, traffic.forward * s_.met * width, traffic.forward_kernels);
     time_.backward.memory_bound +=
-        pricer_.moved(traffic.backward * s_.met * width, traffic.backward_kernels);
+        pricer_.moved(Pass::backward, traffic.backward * s_.met * width, traffic.backward_kernels);
     time_.forward.kernels += traffic.forward_kernels + (layout_.ep > 1 ? 1 : 0);
     time_.backward.kernels += traffic.backward_kernels + (layout_.ep > 1 ? 1 : 0);
   }
@@ -238,9 +254,9 @@ class LayerWalk {
     const bool embedding = op.kind == OpKind::embedding;
     elements *= static_cast<double>(embedding ? op.width : s_.cut(op.width, op));
     time_.forward.memory_bound +=
-        pricer_.moved(traffic.forward * elements, traffic.forward_kernels);
+        pricer_.moved(Pass::forward, traffic.forward * elements, traffic.forward_kernels);
     time_.backward.memory_bound +=
-        pricer_.moved(traffic.backward * elements, traffic.backward_kernels);
+        pricer_.moved(Pass::backward, traffic.backward * elements, traffic.backward_kernels);
     time_.forward.kernels += traffic.forward_kernels;
     time_.backward.kernels += traffic.backward_kernels;
 
@@ -269,7 +285,7 @@ class LayerWalk {
                                           : 1;
       elements += static_cast<double>(p.elements()) / ways;
     }
-    time_.backward.memory_bound += pricer_.moved(each * elements);
+    time_.backward.memory_bound += pricer_.moved(Pass::backward, each * elements);
   }
 
   const ModelSpec& model_;
@@ -312,9 +328,9 @@ PassTime operator*(double factor, const PassTime& t) {
 
 LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                      const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
-                     std::vector<GemmUse>* gemms) {
+                     std::vector<GemmUse>* gemms, std::vector<LayerItem>* items) {
   const LayerSizes sizes = layer_sizes(model, job, engine, cluster, layout);
-  const LayerPricer pricer(layer, job, cluster, layout, sizes, gemms);
+  const LayerPricer pricer(layer, job, cluster, layout, sizes, gemms, items);
   return LayerWalk(model, layer, job, engine, layout, pricer).run();
 }
 

@@ -9,6 +9,7 @@
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/report.h"
+#include "planner/spec/step_program.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -46,10 +47,23 @@ struct LayerTime {
   Seconds weight_gradient;  // part of backward.gemm that no other stage waits for
 };
 
+/// One kernel or collective of a layer, as the closed form prices it. Items are in the order of the
+/// forward pass; backward runs its own in the opposite order.
+struct LayerItem {
+  Pass pass = Pass::forward;
+  bool moves = false;   // between ranks
+  bool beside = false;  // runs beside the kernel that follows it
+  double again = 0;     // how often, on average, it runs again before backward
+  KernelWork kernel;
+  CollectiveWork collective;
+};
+
 /// \param gemms  receives every matrix product when not null
+/// \param items  receives everything that runs when not null
 LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                      const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
-                     std::vector<GemmUse>* gemms = nullptr);
+                     std::vector<GemmUse>* gemms = nullptr,
+                     std::vector<LayerItem>* items = nullptr);
 
 /// Same for every kind of `model`, in the order of model.kinds.
 std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,

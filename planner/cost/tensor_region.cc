@@ -10,8 +10,9 @@ double TensorRegion::bytes_of(std::int64_t width) const {
   return static_cast<double>(s_.tokens) * static_cast<double>(width) * s_.element;
 }
 
-Seconds TensorRegion::collective(CollectiveKind kind, double bytes) const {
-  return pricer_.collective(kind, bytes, s_.tp_group);
+Seconds TensorRegion::collective(Pass pass, CollectiveKind kind, double bytes,
+                                 const LayerPricer::Placing& placing) const {
+  return pricer_.charge(pass, kind, bytes, GroupKind::tp, placing);
 }
 
 void TensorRegion::beside(PassTime& time, Seconds communication, Seconds shelter) const {
@@ -44,6 +45,7 @@ void TensorRegion::enter(std::int64_t k) {
   close();
   inside_ = true;
   entered_ = k;
+  entered_at_ = pricer_.noted();
   products_ = {};
 }
 
@@ -61,16 +63,26 @@ void TensorRegion::close() {
   const double bytes = bytes_of(entered_);
   const bool overlaps = s_.tp_overlap != TpOverlap::none;
   const Seconds weight_shelter = overlaps ? products_.weight_gradient : Seconds(0);
+  // Before the products; backward after the first one's input gradient, beside its weight gradient:
+  // a product is noted as forward, weight gradient, input gradient.
+  const LayerPricer::Placing before = {false, 1, entered_at_};
+  const LayerPricer::Placing after = {overlaps, 1, entered_at_ + (overlaps ? 2 : 0)};
   if (!layout_.sequence_parallel) {
     // Identity forward, all-reduce of the input's gradient backward.
-    beside(backward_, collective(CollectiveKind::all_reduce, bytes), weight_shelter);
+    beside(backward_, collective(Pass::backward, CollectiveKind::all_reduce, bytes, after),
+           weight_shelter);
     return;
   }
-  const Seconds gather = collective(CollectiveKind::all_gather, bytes);
-  const Seconds scatter = collective(CollectiveKind::reduce_scatter, bytes);
-  through(forward_, gather, products_.forward, products_.forward_pieces);
   // The gathered input is not kept: it is gathered again for the weights' gradient.
-  if (overlaps) beside(backward_, gather, products_.input_gradient);
+  if (overlaps) {
+    beside(backward_,
+           collective(Pass::backward, CollectiveKind::all_gather, bytes,
+                      {true, 1, LayerPricer::kLast}),
+           products_.input_gradient);
+  }
+  const Seconds scatter = collective(Pass::backward, CollectiveKind::reduce_scatter, bytes, after);
+  const Seconds gather = collective(Pass::forward, CollectiveKind::all_gather, bytes, before);
+  through(forward_, gather, products_.forward, products_.forward_pieces);
   beside(backward_, scatter, weight_shelter);
 }
 
@@ -79,12 +91,12 @@ void TensorRegion::leave(const Product& product, std::int64_t width) {
   if (layout_.tp == 1) return;
   const double bytes = bytes_of(width);
   if (!layout_.sequence_parallel) {
-    const Seconds sum = collective(CollectiveKind::all_reduce, bytes);
+    const Seconds sum = collective(Pass::forward, CollectiveKind::all_reduce, bytes);
     through(forward_, sum, product.forward, product.forward_pieces);
     return;
   }
-  const Seconds scatter = collective(CollectiveKind::reduce_scatter, bytes);
-  const Seconds gather = collective(CollectiveKind::all_gather, bytes);
+  const Seconds scatter = collective(Pass::forward, CollectiveKind::reduce_scatter, bytes);
+  const Seconds gather = collective(Pass::backward, CollectiveKind::all_gather, bytes);
   through(forward_, scatter, product.forward, product.forward_pieces);
   through(backward_, gather, product.input_gradient, product.input_gradient_pieces);
 }
@@ -93,17 +105,19 @@ void TensorRegion::embed(std::int64_t width) {
   if (layout_.tp == 1) return;
   const double bytes = bytes_of(width);
   if (!layout_.sequence_parallel) {
-    beside(forward_, collective(CollectiveKind::all_reduce, bytes), Seconds(0));
+    beside(forward_, collective(Pass::forward, CollectiveKind::all_reduce, bytes), Seconds(0));
     return;
   }
-  beside(forward_, collective(CollectiveKind::reduce_scatter, bytes), Seconds(0));
-  beside(backward_, collective(CollectiveKind::all_gather, bytes), Seconds(0));
+  beside(forward_, collective(Pass::forward, CollectiveKind::reduce_scatter, bytes), Seconds(0));
+  beside(backward_, collective(Pass::backward, CollectiveKind::all_gather, bytes), Seconds(0));
 }
 
 void TensorRegion::reduce_loss() {
   if (layout_.tp == 1) return;
-  const Seconds each = collective(CollectiveKind::all_reduce, 4.0 * static_cast<double>(s_.tokens));
-  for (int i = 0; i < 3; ++i) beside(forward_, each, Seconds(0));
+  const double bytes = 4.0 * static_cast<double>(s_.tokens);
+  for (int i = 0; i < 3; ++i) {
+    beside(forward_, collective(Pass::forward, CollectiveKind::all_reduce, bytes), Seconds(0));
+  }
 }
 
 }  // namespace shardwise

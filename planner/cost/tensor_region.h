@@ -37,7 +37,8 @@ class TensorRegion {
 
  private:
   double bytes_of(std::int64_t width) const;
-  Seconds collective(CollectiveKind kind, double bytes) const;
+  Seconds collective(Pass pass, CollectiveKind kind, double bytes,
+                     const LayerPricer::Placing& placing = {}) const;
   /// Communication beside a kernel that does not need it, which it slows.
   void beside(PassTime& time, Seconds communication, Seconds shelter) const;
   /// Communication in tp pieces beside the pieces of the product that needs them, or makes them.
@@ -49,8 +50,9 @@ class TensorRegion {
   PassTime& forward_;
   PassTime& backward_;
   bool inside_ = false;
-  std::int64_t entered_ = 0;  // width of the input
-  Product products_;          // computed since
+  std::int64_t entered_ = 0;    // width of the input
+  std::size_t entered_at_ = 0;  // items noted before
+  Product products_;            // computed since
 };
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include "planner/cost/collective.h"
 #include "planner/cost/collective_table.h"
 #include "planner/cost/compute.h"
+#include "planner/cost/layer_pricer.h"
 #include "planner/cost/time_rules.h"
 #include "planner/spec/check.h"
 
@@ -41,7 +42,8 @@ Seconds kernel_price(const KernelWork& work, const GpuSpec& gpu) {
              work.times;
     }
     case KernelKind::attention:
-      return attention_time(gpu, work.gemm.dtype, work.attention, work.pass) * work.times;
+      return attention_time(gpu, work.gemm.dtype, work.attention, work.pass) *
+             (work.slowdown * work.times);
     case KernelKind::memory_bound:
       return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(work.bytes))) * work.times;
   }
@@ -50,7 +52,7 @@ Seconds kernel_price(const KernelWork& work, const GpuSpec& gpu) {
 
 GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout) {
   const GroupShape shape = group_shape(cluster, layout, work.group);
-  return work.ends ? ends_of(shape) : shape;
+  return work.ends ? ends_of(shape) : work.node ? node_of(shape) : shape;
 }
 
 /// All but collectives.
@@ -73,7 +75,8 @@ Seconds price(const OpCost& cost, const ClusterSpec& cluster, const Layout& layo
               const std::vector<LayerTime>& layers) {
   Seconds sum = local_price(cost, cluster, layers);
   for (const CollectiveWork& work : cost.collectives) {
-    sum += collective_time(cluster, work.kind, Bytes(work.bytes), shape_of(work, cluster, layout));
+    sum += collective_time(cluster, work.kind, Bytes(work.bytes), shape_of(work, cluster, layout)) *
+           work.times;
   }
   return sum;
 }

@@ -72,7 +72,8 @@ struct KernelWork {
   double bytes = 0;         // kind memory_bound: reads and writes
   double launches = 1;      // kernels the host issues
   double times = 1;         // how often on average: recompute of every n-th block
-  std::string_view name;    // the operation of the layer; lives as long as the program's names
+  double slowdown = 1;      // over the GPU's own kernel: attention written for another one
+  std::string name;         // the operation of the layer
 };
 
 /// Bytes between ranks of one group, as planner/cost/collective.h counts them.
@@ -80,8 +81,10 @@ struct CollectiveWork {
   CollectiveKind kind = CollectiveKind::all_gather;
   GroupKind group = GroupKind::dp_shard_cp;
   bool ends = false;  // of the group's first and last rank alone: a tied embedding over pp
+  bool node = false;  // of the group's ranks inside one domain of the innermost tier
   DType dtype = DType::bf16;
   std::int64_t bytes = 0;
+  double times = 1;  // one after the other: steps of a ring
   friend bool operator==(const CollectiveWork&, const CollectiveWork&) = default;
 };
 
