@@ -1,0 +1,110 @@
+#include "simulator/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "planner/spec/json_writer.h"
+#include "planner/spec/report_fields.h"
+
+namespace shardwise::sim {
+namespace {
+
+/// Rows by name and stage; what one report lacks takes no time in it.
+class Join {
+ public:
+  void add(const std::string& name, std::int32_t stage, Seconds time, bool second) {
+    const auto [at, fresh] = rows_.try_emplace({name, stage});
+    ComparedTime& row = at->second;
+    if (fresh) row = {name, stage, {}, {}, false, false};
+    (second ? row.second : row.first) += time;
+    (second ? row.in_second : row.in_first) = true;
+  }
+  std::vector<ComparedTime> sorted() const {
+    std::vector<ComparedTime> rows;
+    for (const auto& [key, row] : rows_) rows.push_back(row);
+    std::stable_sort(rows.begin(), rows.end(), [](const ComparedTime& a, const ComparedTime& b) {
+      return std::abs(a.difference().value()) > std::abs(b.difference().value());
+    });
+    return rows;
+  }
+
+ private:
+  std::map<std::pair<std::string, std::int32_t>, ComparedTime> rows_;
+};
+
+Bytes peak_of(const StepReport& report) {
+  Bytes peak;
+  for (const StageMemory& stage : report.stages) peak = std::max(peak, stage.peak_total());
+  return peak;
+}
+
+void write_rows(JsonWriter& json, const char* key, const std::vector<ComparedTime>& rows) {
+  json.begin_array(key);
+  for (const ComparedTime& row : rows) {
+    json.begin_object();
+    json.member("name", row.name);
+    json.member("stage", row.stage);
+    if (row.in_first) {
+      json.member("first_s", row.first.value());
+    } else {
+      json.null_member("first_s");
+    }
+    if (row.in_second) {
+      json.member("second_s", row.second.value());
+    } else {
+      json.null_member("second_s");
+    }
+    json.member("difference_s", row.difference().value());
+    json.end_object();
+  }
+  json.end_array();
+}
+
+}  // namespace
+
+Comparison compare(const StepReport& first, const StepReport& second) {
+  Comparison made;
+  made.first_step = first.step_time;
+  made.second_step = second.step_time;
+  made.first_peak = peak_of(first);
+  made.second_peak = peak_of(second);
+  Join parts;
+  Join axes;
+  Join operations;
+  for (const bool is_second : {false, true}) {
+    const StepReport& report = is_second ? second : first;
+    for (const TimePart& part : kTimeParts) {
+      const Seconds time = report.time.*part.field;
+      if (time != Seconds(0)) parts.add(std::string(part.key), 0, time, is_second);
+    }
+    for (const AxisTime& axis : report.by_axis) axes.add(axis.axis, 0, axis.exposed, is_second);
+    if (!report.timeline) continue;
+    for (const OperationTime& op : report.timeline->operations) {
+      operations.add(op.name, op.stage, op.time, is_second);
+    }
+  }
+  made.parts = parts.sorted();
+  made.axes = axes.sorted();
+  if (first.timeline && second.timeline) made.operations = operations.sorted();
+  return made;
+}
+
+std::string comparison_json(const Comparison& comparison) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.comparison/1");
+  json.member("first_step_s", comparison.first_step.value());
+  json.member("second_step_s", comparison.second_step.value());
+  json.member("relative", comparison.relative());
+  json.member("first_peak_bytes", comparison.first_peak.value());
+  json.member("second_peak_bytes", comparison.second_peak.value());
+  write_rows(json, "parts", comparison.parts);
+  write_rows(json, "exposed", comparison.axes);
+  write_rows(json, "operations", comparison.operations);
+  json.end_object();
+  return json.text();
+}
+
+}  // namespace shardwise::sim

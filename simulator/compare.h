@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/report.h"
+
+namespace shardwise::sim {
+
+/// One thing that two reports say the time of.
+struct ComparedTime {
+  std::string name;  // a part of the step ("forward"), or an operation ("fwd.layer12")
+  std::int32_t stage = 0;
+  Seconds first;
+  Seconds second;
+  bool in_first = true;
+  bool in_second = true;
+  Seconds difference() const { return second - first; }
+};
+
+/// Two reports side by side: predicted and measured, or two plans. Each list is sorted by what the
+/// row contributes to the difference, largest first, whatever its sign.
+struct Comparison {
+  Seconds first_step;
+  Seconds second_step;
+  std::vector<ComparedTime> parts;       // of the step on the slowest stage
+  std::vector<ComparedTime> operations;  // joined on name and stage; empty without timelines
+  std::vector<ComparedTime> axes;        // exposed communication
+  Bytes first_peak;                      // of the fullest stage, as nvidia-smi shows it
+  Bytes second_peak;
+
+  /// (second - first) / first of the step time.
+  double relative() const { return second_step / first_step - 1; }
+};
+Comparison compare(const StepReport& first, const StepReport& second);
+
+/// Schema "shardwise.comparison/1".
+std::string comparison_json(const Comparison& comparison);
+
+}  // namespace shardwise::sim

@@ -1,0 +1,59 @@
+#include "simulator/compare.h"
+
+#include <gtest/gtest.h>
+
+namespace shardwise::sim {
+namespace {
+
+StepReport report_of(double forward, double gather, double norm) {
+  StepReport report;
+  report.time.forward = Seconds(forward);
+  report.time.dp_exposed = Seconds(gather);
+  report.step_time = report.time.total();
+  report.by_axis = {{"dp", Seconds(9), Seconds(gather)}};
+  StepTimeline timeline;
+  timeline.stages.emplace_back();
+  timeline.operations = {{"fwd.layer0", 0, "compute", 2, Seconds(forward), {}},
+                         {"gather.layer0", 0, "all_gather", 2, Seconds(gather), {}}};
+  if (norm > 0) {
+    timeline.operations.push_back({"gradient_norm", 0, "compute", 1, Seconds(norm), {}});
+  }
+  report.timeline = timeline;
+  return report;
+}
+
+TEST(Compare, SortsOperationsByTheirShareOfTheDifferenceWhateverItsSign) {
+  const Comparison found = compare(report_of(4, 1, 0), report_of(3, 4, 0.5));
+  ASSERT_EQ(found.operations.size(), 3U);
+  EXPECT_EQ(found.operations[0].name, "gather.layer0");
+  EXPECT_EQ(found.operations[0].difference(), Seconds(3));
+  EXPECT_EQ(found.operations[1].name, "fwd.layer0");
+  EXPECT_EQ(found.operations[1].difference(), Seconds(-1));
+  EXPECT_EQ(found.operations[2].name, "gradient_norm");
+  EXPECT_FALSE(found.operations[2].in_first);
+  EXPECT_DOUBLE_EQ(found.relative(), 7.0 / 5 - 1);
+}
+
+TEST(Compare, HasPartsThatAddUpToTheDifferenceOfTheSteps) {
+  const Comparison found = compare(report_of(4, 1, 0), report_of(3, 4, 0));
+  Seconds sum;
+  for (const ComparedTime& part : found.parts) sum += part.difference();
+  EXPECT_EQ(sum, found.second_step - found.first_step);
+}
+
+TEST(Compare, FindsNothingBetweenAReportAndItself) {
+  const Comparison found = compare(report_of(4, 1, 1), report_of(4, 1, 1));
+  for (const ComparedTime& row : found.operations) EXPECT_EQ(row.difference(), Seconds(0));
+  EXPECT_EQ(found.relative(), 0);
+}
+
+TEST(Compare, JoinsNoOperationsWhenOneReportHasNoTimeline) {
+  StepReport closed_form = report_of(4, 1, 0);
+  closed_form.timeline.reset();
+  const Comparison found = compare(closed_form, report_of(4, 1, 0));
+  EXPECT_TRUE(found.operations.empty());
+  EXPECT_EQ(found.parts.size(), 2U);
+}
+
+}  // namespace
+}  // namespace shardwise::sim
