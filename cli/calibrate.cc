@@ -28,6 +28,7 @@ ExitCode calibrate(CalibrateFlags flags) {
   if (gpu) {
     flags.gpu.sources = std::move(flags.sources);
     flags.gpu.output = std::move(flags.output);
+    flags.gpu.check = flags.collectives.check;
     return calibrate_gpu(flags.gpu);
   }
   if (!flags.sources.empty()) flags.collectives.source = flags.sources.front();

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 
+#include "cli/check_gpu.h"
 #include "cli/terminal.h"
 #include "planner/cost/fit_attention.h"
 #include "planner/cost/fit_gemm.h"
@@ -270,6 +271,10 @@ ExitCode calibrate_gpu(const GpuCalibration& flags) {
   const Result<Points> points = read_points(flags);
   if (!points) return refuse(points.problems());
 
+  if (flags.check) {
+    print_gpu_check(*gpu, points->gemm, points->operators, points->attention, points->moves);
+    return ExitCode::done;
+  }
   // Where no source was named, the file is.
   sources->try_emplace("gemm", flags.gemm);
   sources->try_emplace("attention", flags.attention.empty() ? "" : flags.attention.front());

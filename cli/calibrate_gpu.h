@@ -20,6 +20,7 @@ struct GpuCalibration {
   bool sustained_estimated = false;    // and not measured on this GPU
   std::vector<std::string> sources;    // "gemm=owner/repository@commit:path"
   std::string output;
+  bool check = false;      // print the errors of the present curves on the tables, fit nothing
   bool residuals = false;  // print the errors of every curve of the catalogue
 };
 
