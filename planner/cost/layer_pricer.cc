@@ -90,18 +90,20 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   const DType weight_dtype = dtype;
   dtype = narrow;
   const auto product_of = [&](DType type, GemmOutput output, std::int64_t a, std::int64_t b,
-                              std::int64_t c) {
+                              std::int64_t c, std::string_view direction) {
     KernelWork kernel;
     kernel.kind = KernelKind::gemm;
     kernel.gemm = {type, output, groups, static_cast<double>(a), b, c};
-    kernel.name = name;
+    kernel.name = std::string(name).append(direction);
     return kernel;
   };
   if (items_ != nullptr) {
     // Backward runs these in the opposite order: the input gradient first.
-    note(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k));
-    if (trains) note(Pass::backward, product_of(weight_dtype, gradient, n, k, rows));
-    note(Pass::backward, product_of(dtype, GemmOutput::written, rows, k, n));
+    note(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k, ""));
+    if (trains) {
+      note(Pass::backward, product_of(weight_dtype, gradient, n, k, rows, ".weight"), true);
+    }
+    note(Pass::backward, product_of(dtype, GemmOutput::written, rows, k, n, ".input"));
   }
   if (sizes_.tp_overlap == TpOverlap::pipelined && layout_.tp > 1 && groups == 1) {
     const std::int64_t piece = ceil_div(rows, layout_.tp);
@@ -157,11 +159,12 @@ Seconds LayerPricer::charge(Pass pass, CollectiveKind kind, double bytes, GroupK
   return time;
 }
 
-void LayerPricer::note(Pass pass, KernelWork kernel) const {
+void LayerPricer::note(Pass pass, KernelWork kernel, bool weight) const {
   kernel.pass = pass;
   LayerItem item;
   item.pass = pass;
   item.again = pass == Pass::forward ? again_ : 0;
+  item.weight = weight;
   item.kernel = std::move(kernel);
   items_->push_back(std::move(item));
 }
@@ -184,7 +187,7 @@ DType LayerPricer::weight_dtype(const OperationSpec& op) const {
 }
 
 void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
-                                  double times) const {
+                                  double times, std::string_view name) const {
   const DType dtype = wide_dtype(job_.precision);
   const AttentionSlowdown slow = slowdown_of(job_.attention, sizes_.kernels, cluster_.gpu);
   forward.attention += attention_time(cluster_.gpu, dtype, work, Pass::forward) * slow.forward;
@@ -200,7 +203,7 @@ void LayerPricer::fused_attention(const AttentionWork& work, PassTime& forward, 
     kernel.slowdown = pass == Pass::forward ? slow.forward : slow.backward * ordered;
     kernel.times = times;
     kernel.launches = (pass == Pass::forward ? 1 : 3) * times;
-    kernel.name = "attention";
+    kernel.name = name;
     note(pass, std::move(kernel));
   }
   forward.flops += attention_flops(work, Pass::forward);
@@ -282,7 +285,7 @@ void LayerPricer::ring_attention(const AttentionWork& work, double key_value_byt
   const Placing steps = {true, others, kLast};
   const Seconds pass =
       charge(Pass::forward, CollectiveKind::send_recv, key_value_bytes, GroupKind::cp, steps);
-  fused_attention(other, other_forward, other_backward, others);
+  fused_attention(other, other_forward, other_backward, others, "attention.steps");
   const Seconds both =
       charge(Pass::backward, CollectiveKind::send_recv, 2 * key_value_bytes, GroupKind::cp, steps);
 

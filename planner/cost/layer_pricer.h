@@ -93,8 +93,8 @@ class LayerPricer {
 
  private:
   void fused_attention(const AttentionWork& work, PassTime& forward, PassTime& backward,
-                       double times = 1) const;
-  void note(Pass pass, KernelWork kernel) const;
+                       double times = 1, std::string_view name = "attention") const;
+  void note(Pass pass, KernelWork kernel, bool weight = false) const;
   void materialised_attention(const OperationSpec& op, const AttentionWork& work, PassTime& forward,
                               PassTime& backward) const;
   void ring_attention(const AttentionWork& work, double key_value_bytes, PassTime& forward,

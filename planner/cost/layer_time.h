@@ -53,6 +53,7 @@ struct LayerItem {
   Pass pass = Pass::forward;
   bool moves = false;   // between ranks
   bool beside = false;  // runs beside the kernel that follows it
+  bool weight = false;  // a weight gradient
   double again = 0;     // how often, on average, it runs again before backward
   KernelWork kernel;
   CollectiveWork collective;

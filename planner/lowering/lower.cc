@@ -6,7 +6,7 @@
 namespace shardwise {
 
 StepProgram lower(const Plan& plan, Granularity granularity, StepKind step) {
-  const LoweringContext context = lowering_context(plan, step == StepKind::first);
+  const LoweringContext context = lowering_context(plan, granularity, step == StepKind::first);
   StepProgram program;
   program.plan_digest = digest(plan);
   program.granularity = granularity;

@@ -1,6 +1,7 @@
 #include "planner/lowering/lowering_context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/cost/data_parallel.h"
 #include "planner/cost/runtime_memory.h"
@@ -57,7 +58,7 @@ void number_layers(LoweringContext& c) {
 
 }  // namespace
 
-LoweringContext lowering_context(const Plan& plan, bool first_step) {
+LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step) {
   const Layout& layout = plan.layout;
   LoweringContext c;
   c.plan = &plan;
@@ -70,7 +71,12 @@ LoweringContext lowering_context(const Plan& plan, bool first_step) {
       memory_rules(plan.job, plan.engine, runtime_memory(plan.engine, plan.cluster.gpu));
   c.time_rules = time_rules(plan.job, plan.engine, plan.cluster);
   c.memories = layer_memories(plan.model, plan.job, plan.engine, layout);
-  c.times = layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout);
+  for (const LayerSpec& layer : plan.model.kinds) {
+    std::vector<LayerItem> items;
+    c.times.push_back(layer_time(plan.model, layer, plan.job, plan.engine, plan.cluster, layout,
+                                 nullptr, granularity == Granularity::kernel ? &items : nullptr));
+    c.items.push_back(std::move(items));
+  }
   c.stages = assign_stages(plan.model, layout);
   c.chunks = layout.pp * chunks_of_stage(layout);
   if (layout.pp > 1) {

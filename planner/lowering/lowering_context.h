@@ -41,8 +41,9 @@ struct LoweringContext {
   ShardRanks shards;  // ranks that share a state placed shard_inner
   MemoryRules memory_rules;
   TimeRules time_rules;
-  std::vector<LayerMemory> memories;  // by kind
-  std::vector<LayerTime> times;       // by kind
+  std::vector<LayerMemory> memories;          // by kind
+  std::vector<LayerTime> times;               // by kind
+  std::vector<std::vector<LayerItem>> items;  // by kind, at granularity `kernel`
   std::vector<StageLayers> stages;
   std::vector<std::vector<ModelChunk>> stage_chunks;  // by stage, in order of the chunks
 
@@ -58,6 +59,6 @@ struct LoweringContext {
 };
 
 /// \param plan  must outlive the result. \pre check_layout has no diagnostics
-LoweringContext lowering_context(const Plan& plan, bool first_step);
+LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool first_step);
 
 }  // namespace shardwise

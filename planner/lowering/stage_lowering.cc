@@ -6,6 +6,7 @@
 
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/finish_step.h"
+#include "planner/lowering/kernel_passes.h"
 #include "planner/lowering/pass_memory.h"
 #include "planner/lowering/schedule.h"
 #include "planner/lowering/stage_builder.h"
@@ -37,6 +38,7 @@ class StageLowering {
         builder_(program),
         memory_(context, stage, builder_),
         messages_(context, stage, builder_),
+        kernels_(context, builder_),
         costs_(kLayerParts * context.memories.size(), -1) {
     const bool whole = context.placement.parameters == Placement::replicate;
     data_parallel_ = whole ? whole_parameters(context, stage, builder_)
@@ -120,15 +122,25 @@ class StageLowering {
     const bool again =
         turn.layer().recomputed && part != LayerPart::forward && part != LayerPart::backward_weight;
     if (again) {
-      builder_.add(operation(turn, LayerPart::recompute), lists_.waits, lists_.allocates, {});
-      lists_.waits.clear();
-      lists_.allocates.clear();
+      const OperationLists first = {lists_.waits, lists_.allocates, {}};
+      if (add(turn, LayerPart::recompute, first) != kNone) {
+        lists_.waits.clear();
+        lists_.allocates.clear();
+      }
     }
-    const OpId op =
-        builder_.add(operation(turn, part), lists_.waits, lists_.allocates, lists_.frees);
+    const OpId op = add(turn, part, lists_);
     data_parallel_->after(turn, op);
     if (part == LayerPart::forward) memory_.offload(turn, op);
     return op;
+  }
+
+  /// A part of a layer: one operation, or its kernels.
+  OpId add(const LayerTurn& turn, LayerPart part, const OperationLists& lists) {
+    const ProgramOp op = operation(turn, part);
+    if (!context_.items[static_cast<std::size_t>(turn.layer().kind)].empty()) {
+      return kernels_.add(op, turn.layer(), part, lists);
+    }
+    return builder_.add(op, lists.waits, lists.allocates, lists.frees);
   }
 
   ProgramOp operation(const LayerTurn& turn, LayerPart part) {
@@ -138,7 +150,9 @@ class StageLowering {
     op.chunk = turn.pass.chunk;
     op.layer = turn.layer().layer;
     op.microbatch = turn.pass.microbatch;
-    op.cost = cost(turn.layer().kind, part);
+    if (context_.items[static_cast<std::size_t>(turn.layer().kind)].empty()) {
+      op.cost = cost(turn.layer().kind, part);
+    }
     return op;
   }
 
@@ -181,6 +195,7 @@ class StageLowering {
   StageBuilder builder_;
   PassMemoryBuffers memory_;
   StageMessages messages_;
+  KernelPasses kernels_;
   std::unique_ptr<DataParallelSchedule> data_parallel_;
   std::vector<std::int32_t> costs_;  // by kind and part
   std::vector<Direction> forward_;   // by chunk

@@ -154,6 +154,9 @@ TEST(Lower, MakesAProgramOfEveryLayoutThatASearchCanRank) {
         const StepProgram program = lower(plan);
         ASSERT_EQ(problems_of(program), "")
             << name << " " << model.name << " seed " << seed << " " << text_of(plan.layout);
+        const StepProgram kernels = lower(plan, Granularity::kernel);
+        ASSERT_EQ(problems_of(kernels) + shared_names(kernels), "")
+            << name << " " << model.name << " seed " << seed << " " << text_of(plan.layout);
         ASSERT_EQ(shared_names(program), "")
             << name << " " << model.name << " seed " << seed << " " << text_of(plan.layout);
       }

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage_builder.h"
+
+namespace shardwise {
+
+/// Passes of layers at granularity `kernel`: one operation for each kernel and collective that the
+/// closed form sums. Kernels follow one another on the compute stream. A collective waits for the
+/// kernel before it and the next kernel waits for it; one that runs beside a kernel holds up the
+/// kernel after that.
+class KernelPasses {
+ public:
+  KernelPasses(const LoweringContext& context, StageBuilder& builder);
+
+  /// Emits a part of a layer, whose first operations wait for and allocate what `lists` says and
+  /// whose last one frees. `pass` is the operation that the whole layer would be.
+  /// \returns the last operation, kNone when the part has no kernels
+  OpId add(const ProgramOp& pass, const StageLayer& layer, LayerPart part,
+           const OperationLists& lists);
+
+ private:
+  /// The items of a part of a layer in the order in which they run, with their costs.
+  struct Step {
+    bool moves = false;
+    bool beside = false;
+    Stream stream = Stream::compute;
+    std::int32_t part = 0;  // number among the layer's items
+    std::int32_t cost = -1;
+  };
+  const std::vector<Step>& steps(std::int32_t kind, LayerPart part);
+  Step step_of(const LayerItem& item, std::int32_t number);
+
+  const LoweringContext& context_;
+  StageBuilder& builder_;
+  std::vector<std::vector<Step>> steps_;  // by kind and part
+  std::vector<bool> made_;
+  OpId moved_ = kNone;   // a collective that the next kernel waits for
+  OpId beside_ = kNone;  // one that the kernel after the next waits for
+};
+
+}  // namespace shardwise
