@@ -33,7 +33,7 @@ struct Described {
   const char* text;
 };
 
-constexpr std::array<Described, 27> kJobFields = {{
+constexpr std::array<Described, 28> kJobFields = {{
     {"sequence_length", "N", "Tokens of a sequence (4096)"},
     {"global_batch_size", "N", "Sequences a step (one micro-batch a data-parallel rank)"},
     {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16)"},
@@ -43,6 +43,7 @@ constexpr std::array<Described, 27> kJobFields = {{
     {"tp_overlap", "KIND", "none, backward or pipelined (the engine's)"},
     {"expert_dispatch", "KIND", "all_to_all or deduplicated (all_to_all)"},
     {"expert_overlap", "", "Expert exchange beside another micro-batch's compute"},
+    {"grouped_gemm", "", "One GEMM for all experts of a rank (true)"},
     {"cuda_graphs", "", "The host replays recorded kernels"},
     {"deterministic", "", "Bitwise repeatable kernels"},
     {"main_dtype", "TYPE", "Of the weights that the optimizer updates (fp32)"},
@@ -58,7 +59,7 @@ constexpr std::array<Described, 27> kJobFields = {{
     {"fused_gradient_accumulation", "", "GEMMs add to the gradient buffer (true)"},
     {"attention_mask_in_batch", "", "A batch carries its attention mask"},
     {"frozen_base", "", "Train adapters only"},
-    {"fp8_parameter_gather", "", "Weights travel in 8 bits (with --precision fp8)"},
+    {"fp8_parameter_gather", "", "Weights are kept and travel in 8 bits (--precision fp8)"},
     {"fp8_recipe", "KIND",
      "delayed, tensorwise, rowwise, rowwise_wide_gradient or block (tensorwise)"},
     {"recompute_operations", "NAMES", "Operations recomputed besides, by name, comma between"},
@@ -79,7 +80,8 @@ constexpr std::array<Described, 27> kLayoutFields = {{
     {"zero_stage", "0-3", "What is sharded over data parallel (the engine's usual)"},
     {"recompute", "KIND", "none, selective or full (none)"},
     {"recompute_interval", "N", "Full recompute of every N-th layer only (1)"},
-    {"schedule", "KIND", "one_f_one_b, gpipe, zb_h1, zb_h2, zb_v or dualpipe (one_f_one_b)"},
+    {"schedule", "KIND",
+     "one_f_one_b, gpipe, zb_h1, zb_h2, zb_v, dualpipe or dualpipe_v (one_f_one_b)"},
     {"cp_kind", "KIND", "ring, all_gather or ulysses (ring)"},
     {"order", "AXES", "Rank order, fastest first (tp-cp-ep-dp_shard-dp_replicate-pp)"},
     {"sequence_parallel", "", "Cut activations outside tensor-parallel regions (with --tp)"},

@@ -5,6 +5,7 @@
 
 #include "planner/cost/layer_pass.h"
 #include "planner/cost/operation_memory.h"
+#include "planner/cost/operation_sizes.h"
 #include "planner/spec/check.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
@@ -121,7 +122,16 @@ void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& oper
                    const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
                    const Layout& layout) {
   const bool te = kernels_of(job, engine) == Kernels::transformer_engine;
+  const bool megatron = engine.kernels == Kernels::transformer_engine;
+  const bool overlaps = job.tp_overlap == TpOverlap::pipelined && layout.tp > 1;
+  const OperationSizes s = operation_sizes(model, job, engine, layout);
   const std::int64_t sequence = ceil_div(job.sequence_length, layout.cp);
+  // Scores are written over one buffer for all layers, which stays: the global memory buffer of
+  // Megatron's own attention. Source: NVIDIA/Megatron-LM@d98e8a64,
+  // megatron/core/transformer/dot_product_attention.py:189.
+  const auto scores_of = [&](const OperationMemory& m) {
+    return s.tokens * ceil_div(std::int64_t{m.operation->heads}, s.tp) * s.sequence * s.bytes;
+  };
   std::int64_t angles = 0;
   std::int64_t mask = 0;
   for (const OperationMemory& m : operations) {
@@ -132,16 +142,26 @@ void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& oper
     }
     if (op.kind == OpKind::attention && job.attention == AttentionKernel::materialised) {
       memory.framework_gemm = true;
+      if (megatron && !te) memory.gather_buffer = std::max(memory.gather_buffer, scores_of(m));
     }
     if (op.kind != OpKind::gemm || m.joined) continue;
-    const bool own = te && op.tp != TpSplit::vocab && !op.name.ends_with("router_proj");
+    const bool router = op.name.ends_with("router_proj");
+    const bool own = te && op.tp != TpSplit::vocab && !router;
     (own ? memory.engine_gemm : memory.framework_gemm) = true;
-    memory.grouped_gemm = memory.grouped_gemm || (own && op.routed_expert);
+    memory.engine_gemm = memory.engine_gemm || (megatron && router);
+    memory.grouped_gemm = memory.grouped_gemm || (own && op.routed_expert && job.grouped_gemm);
+    memory.overlapped_gemm = memory.overlapped_gemm || (own && !op.routed_expert && overlaps);
+    if (s.is_narrow(op) && !job.frozen_base) {
+      LayerParameters& p = memory.parameters;
+      (op.routed_expert ? p.narrow_routed : p.narrow_dense) +=
+          m.weight_rows * m.weight_columns * m.weights;
+    }
     if (te && job.fused_gradient_accumulation && !op.name.ends_with("router_proj")) {
       add_shape(memory, m);
     }
     if (te && op.tp == TpSplit::vocab && layout.sequence_parallel && layout.tp > 1) {
-      memory.gather_buffer = layout.micro_batch_size * sequence * op.k * 2;
+      memory.gather_buffer =
+          std::max(memory.gather_buffer, layout.micro_batch_size * sequence * op.k * 2);
     }
   }
   memory.tables = angles + mask;

@@ -33,10 +33,12 @@ LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& en
 
 /// Elements of the parameters that one rank holds of one layer, after tp, ep and etp.
 struct LayerParameters {
-  std::int64_t dense = 0;       // trained; data parallel over dp x cp
-  std::int64_t routed = 0;      // trained routed experts; data parallel over edp
-  std::int64_t frozen = 0;      // not trained: weights without gradients or optimizer state
-  std::int64_t vocabulary = 0;  // part of dense: tables over the vocabulary
+  std::int64_t dense = 0;          // trained; data parallel over dp x cp
+  std::int64_t routed = 0;         // trained routed experts; data parallel over edp
+  std::int64_t frozen = 0;         // not trained: weights without gradients or optimizer state
+  std::int64_t vocabulary = 0;     // part of dense: tables over the vocabulary
+  std::int64_t narrow_dense = 0;   // part of dense: matrices multiplied in 8 bits
+  std::int64_t narrow_routed = 0;  // part of routed
   std::int64_t replicated = 0;  // part of dense: whole on every tp rank; under sequence parallelism
                                 // their gradients differ and are summed over tp
   std::int64_t tensors = 0;
@@ -89,10 +91,11 @@ struct LayerMemory {
   PassMemory forward_whole;
   PassMemory backward_whole;
   std::int64_t tables = 0;  // kept once a stage: angles of the rotary embedding, attention mask
-  std::int64_t gather_buffer = 0;  // kept once a stage: gathered input of a head under SP
+  std::int64_t gather_buffer = 0;  // kept once a stage: Megatron's global buffer
   bool framework_gemm = false;     // multiplies through the framework's BLAS handle
   bool engine_gemm = false;        // multiplies through Transformer Engine's
   bool grouped_gemm = false;
+  bool overlapped_gemm = false;  // in pieces, beside tensor-parallel transfers
   std::int32_t shapes = 0;
   std::array<MatrixShape, kMaxMatrixShapes> shape{};  // of weights whose gradients are fused
 };

@@ -195,6 +195,11 @@ KeptTensors kept_tensors(const std::vector<OperationMemory>& operations, const P
     }
     if (m.keeps_output) kept.wanted[i + 1] = true;
     kept.copies[i] = !rules.again[i] && !rules.whole_layer_again;
+    // Who computes its input again casts it again.
+    if (m.copies_input && m.reads[0] > 0 && !rules.interiors_only &&
+        rules.again[static_cast<std::size_t>(m.reads[0] - 1)]) {
+      kept.copies[i] = false;
+    }
   }
   if (rules.whole_layer_again) {
     kept.tensor[0] = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/memory_terms.h"
+#include "planner/cost/operation_memory.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 #include "planner/cost/state_bytes.h"
@@ -30,8 +31,9 @@ struct Summary {
 
   /// Of the phases after the first step.
   std::int64_t resting() const {
-    return states.weights.bytes() + states.frozen_weights.bytes() + states.main_weights.bytes() +
-           states.gradients.bytes() + states.moments.bytes();
+    return states.weights.bytes() + states.narrow_weights.bytes() + states.frozen_weights.bytes() +
+           states.main_weights.bytes() + states.gradients.bytes() + states.moments.bytes() +
+           states.narrow_casts.bytes() + states.narrow_scales.bytes();
   }
   std::int64_t resident() const { return residents.workspace() + residents.placeholders.bytes(); }
   std::int64_t steady_pass() const { return resting() + resident() + pass.bytes.total(); }
@@ -67,6 +69,35 @@ MemoryDoubt doubt_of(std::int64_t reserved, const Summary& s, const StageParts& 
   return doubt;
 }
 
+/// How matrices that are multiplied in 8 bits are kept. Transformer Engine casts them once a step
+/// and keeps the casts, transposed too where the GEMM reads one layout only or where the scales
+/// differ by direction; torchao casts them when they are read.
+/// Source: NVIDIA/TransformerEngine@d0067d0d, transformer_engine/pytorch/module/linear.py,
+/// _fp8_workspaces, and tensor/float8_tensor.py; docs/memory.md, 8 bits.
+void set_narrow(MemoryRules& rules, const JobSpec& job) {
+  rules.narrow_bytes = rules.weight_bytes;
+  const bool fp4 = job.precision == DType::fp4;
+  if (job.precision != DType::fp8 && !fp4) return;
+  const EngineProfile& engine = *rules.engine;
+  const bool kept = job.fp8_parameter_gather && !fp4;
+  if (kept) rules.narrow_bytes = 1;
+  const bool casts = kernels_of(job, engine) == Kernels::transformer_engine &&
+                     engine.gather != GatherBuffer::copy_out;
+  if (!casts) return;
+  const bool by_tensor = job.fp8_recipe != Fp8Recipe::block && !fp4;
+  const bool transposed = !by_tensor || rules.runtime.fp8_needs_transposes;
+  const bool in_place = kept && engine.main_weights == MainWeights::separate;
+  rules.narrow_copies = (in_place ? 0 : 1) + (transposed ? 1 : 0);
+  if (fp4) {
+    rules.narrow_packed = 2;
+    rules.narrow_scaled = 16;
+    rules.narrow_scale_bytes = 1;
+  } else if (job.fp8_recipe == Fp8Recipe::block) {
+    rules.narrow_scaled = 32;
+    rules.narrow_scale_bytes = 1;
+  }
+}
+
 }  // namespace
 
 MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
@@ -80,6 +111,7 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   rules.parameter_bytes = bytes_of(job.main_dtype);
   rules.casts_weights = rules.parameter_bytes != rules.weight_bytes;
   rules.main_bytes = rules.casts_weights ? rules.parameter_bytes : 0;
+  set_narrow(rules, job);
   const int moment = bytes_of(job.moment_dtype);
   rules.moment_bytes = job.optimizer == Optimizer::adamw          ? 2 * moment
                        : job.optimizer == Optimizer::sgd_momentum ? moment

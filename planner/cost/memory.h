@@ -19,7 +19,12 @@ namespace shardwise {
 struct MemoryRules {
   const EngineProfile* engine = nullptr;
   RuntimeMemory runtime;
-  std::int32_t weight_bytes = 2;     // an element of the compute weights
+  std::int32_t weight_bytes = 2;   // an element of the compute weights
+  std::int32_t narrow_bytes = 2;   // of one that is multiplied in 8 bits, where it is kept so
+  std::int32_t narrow_copies = 0;  // casts of such a matrix that stay from the first pass on
+  std::int32_t narrow_packed = 1;  // elements in a byte of them
+  std::int32_t narrow_scaled = 0;  // elements of them that share a scale; 0 = all
+  std::int32_t narrow_scale_bytes = 0;
   std::int32_t parameter_bytes = 4;  // of the parameters that the optimizer updates
   std::int32_t main_bytes = 4;       // of a main copy of them; 0 = the compute weights are updated
   bool casts_weights = true;         // compute weights are another dtype than what is updated
@@ -33,6 +38,7 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
 struct Unit {
   std::int64_t dense = 0;
   std::int64_t routed = 0;
+  std::int64_t narrow = 0;  // part of both: matrices multiplied in 8 bits
   std::int64_t elements() const { return dense + routed; }
 };
 
@@ -54,7 +60,9 @@ struct StageParts {
   std::int64_t dense = 0;  // trained elements on this rank
   std::int64_t routed = 0;
   std::int64_t frozen = 0;
-  std::int64_t copied = 0;  // part of dense: the token table of another stage
+  std::int64_t narrow_dense = 0;   // part of dense: matrices multiplied in 8 bits
+  std::int64_t narrow_routed = 0;  // part of routed
+  std::int64_t copied = 0;         // part of dense: the token table of another stage
   std::int64_t tensors = 0;
   std::int64_t tensor_divisor = 0;  // greatest common divisor of the elements of all tensors
   std::int64_t rows_divisor = 0;    // and of their rows
@@ -69,6 +77,7 @@ struct StageParts {
   bool framework_gemm = false;
   bool engine_gemm = false;
   bool grouped_gemm = false;
+  bool overlapped_gemm = false;
   Unit root;  // embedding and head: outside the blocks
   Unit largest_block;
   std::int32_t moments = 0;

@@ -25,6 +25,9 @@ Amount once(std::int64_t bytes) { return {1, bytes}; }
 
 void add_states(StageTerms& terms, const StageStates& s, const MemoryRules& rules) {
   terms.add(weights, kAlways, "elements of a rank x bytes of a compute weight", s.weights);
+  terms.add(weights, kAlways, "elements kept in 8 bits x bytes of one", s.narrow_weights);
+  terms.add(weights, kRunning, "bytes of matrices in 8 bits x casts kept of them", s.narrow_casts);
+  terms.add(weights, kRunning, "scales of those casts x bytes of one", s.narrow_scales);
   terms.add(weights, kAlways, "frozen elements of a rank x bytes of a compute weight",
             s.frozen_weights);
   terms.add(main_weights, kAlways, "elements of a rank x bytes of a main weight", s.main_weights);
@@ -41,12 +44,15 @@ void add_states(StageTerms& terms, const StageStates& s, const MemoryRules& rule
 }
 
 void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules& rules) {
-  terms.add(library_workspace, kRunning, "gathered input of the head", r.gather_buffer);
+  terms.add(library_workspace, kRunning, "global buffer: gathered input, attention scores",
+            r.gather_buffer);
   terms.add(library_workspace, kRunning, "BLAS handles of the framework x workspace",
             r.framework_workspace);
   terms.add(library_workspace, kRunning, "workspace of the engine's GEMMs", r.engine_workspace);
   terms.add(library_workspace, kRunning, "streams of grouped GEMMs x workspace",
             r.grouped_workspace);
+  terms.add(library_workspace, kRunning, "streams of overlapped GEMMs x workspace",
+            r.overlap_workspace);
   terms.add(gradient_staging, kRunning,
             "elements of a placeholder for each shape of matrix x bytes of a weight",
             r.placeholders);
@@ -54,9 +60,10 @@ void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules
   terms.add(runtime_context, kAlways, "context and loaded kernels", once(rules.runtime.context));
 }
 
-void add_gathered(StageTerms& terms, const Gathered& g, std::int64_t bytes) {
-  const auto add = [&](const char* formula, std::int64_t elements) {
-    terms.add(gathered_weights, kPasses, formula, {elements, bytes});
+void add_gathered(StageTerms& terms, const Gathered& g, const MemoryRules& rules) {
+  const auto add = [&](const char* formula, const WholeWeights& w) {
+    terms.add(gathered_weights, kPasses, formula, w.wide(rules));
+    terms.add(gathered_weights, kPasses, "of the same, in 8 bits x bytes of one", w.slim(rules));
   };
   add("elements of the layer that runs x bytes of a weight", g.unit);
   add("elements of gather outputs that stay x bytes of a weight", g.output);
@@ -106,8 +113,8 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
             gradients_made(moment, backward, parts, context, states));
 
   const StageBuffers buffers = stage_buffers(parts, context);
-  add_gathered(terms, gathered_elements(buffers, parts, context, moment, backward),
-               context.rules->weight_bytes);
+  add_gathered(terms, gathered_weights_at(buffers, parts, context, moment, backward),
+               *context.rules);
   if (!backward) return;
   const Staging staging = staging_at(buffers, context, moment);
   terms.add(gradient_staging, kPasses, "elements of the reduction buffer x bytes of a gradient",

@@ -37,9 +37,26 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
   s.dropout = job.dropout > 0;
   s.frozen = job.frozen_base;
+  s.precision = job.precision;
+  s.recipe = job.fp8_recipe;
+  s.narrow = job.precision == DType::fp8 || job.precision == DType::fp4;
+  s.keeps_narrow = s.kernels == Kernels::transformer_engine;
+  s.gathers_narrow = job.fp8_parameter_gather;
   s.fuses_weight_gradient =
       job.fused_gradient_accumulation && engine.gradient_buffer != GradientBuffer::copy_in;
   return s;
+}
+
+std::int64_t OperationSizes::narrow_bytes(std::int64_t elements) const {
+  constexpr std::int64_t kBlock = 32;  // elements that share a byte of scale, or 128 four
+  constexpr std::int64_t kFp4Block = 16;
+  if (precision == DType::fp4) return ceil_div(elements, 2) + ceil_div(elements, kFp4Block);
+  return elements + (recipe == Fp8Recipe::block ? ceil_div(elements, kBlock) : 0);
+}
+
+bool OperationSizes::is_narrow(const OperationSpec& op) const {
+  return narrow && op.kind == OpKind::gemm && op.tp != TpSplit::vocab &&
+         !op.name.ends_with("router_proj");
 }
 
 std::int64_t OperationSizes::cut(std::int64_t width, const OperationSpec& op) const {
@@ -71,6 +88,36 @@ void size_norm(OperationMemory& m, const OperationSizes& s) {
     m.backward_extra = tokens * width * kFp32Bytes;
   }
 }
+
+namespace {
+
+/// A product in 8 bits of rows x k by k x n.
+void size_narrow(OperationMemory& m, const OperationSizes& s, std::int64_t rows, std::int64_t k,
+                 std::int64_t n) {
+  const bool slice =
+      s.sequence_parallel && !m.operation->routed_expert && m.operation->tp == TpSplit::column;
+  const std::int64_t input = s.narrow_bytes((slice ? s.spread : rows) * k);
+  const std::int64_t gradient = s.narrow_bytes(rows * n);
+  if (s.keeps_narrow) {
+    // Transformer Engine casts the input once and keeps the cast in its place; matrices are cast
+    // once a step. Source: NVIDIA/TransformerEngine@d0067d0d,
+    // transformer_engine/pytorch/module/linear.py, saved_inputmat and _fp8_workspaces.
+    if (m.keeps_read[0]) {
+      m.keeps_read[0] = false;
+      m.copies += input;
+      m.copies_input = true;
+    }
+    m.backward_extra += gradient;
+    return;
+  }
+  // torchao keeps the input as it came and casts input, matrix and gradient when they are read.
+  // Source: pytorch/ao, torchao/float8/float8_linear.py, matmul_with_hp_or_float8_args.
+  const std::int64_t matrix = s.gathers_narrow ? 0 : s.narrow_bytes(n * k);
+  m.forward_extra += input + matrix;
+  m.backward_extra += gradient + (matrix > input ? matrix : input);
+}
+
+}  // namespace
 
 void size_gemm(OperationMemory& m, const OperationSizes& s) {
   const OperationSpec& op = *m.operation;
@@ -110,6 +157,7 @@ void size_gemm(OperationMemory& m, const OperationSizes& s) {
   m.backward_extra += gathered_gradient;
   m.forward_extra += gathered_gradient;  // the product before it is reduce-scattered
   if (m.loss && s.loss == LossKernel::chunked) m.output = 0;
+  if (s.is_narrow(op)) size_narrow(m, s, rows_in, k, n);
 }
 
 void size_attention(OperationMemory& m, const OperationSizes& s) {

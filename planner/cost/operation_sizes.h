@@ -33,7 +33,12 @@ struct OperationSizes {
   bool megatron = false;
   bool sequence_parallel = false;
   bool dropout = false;
-  bool frozen = false;                 // only adapters of queries and values are trained
+  bool frozen = false;          // only adapters of queries and values are trained
+  bool narrow = false;          // products in 8 bits (or 4)
+  bool keeps_narrow = false;    // what a product keeps of its input is the 8-bit copy
+  bool gathers_narrow = false;  // its matrix arrives in 8 bits
+  DType precision = DType::bf16;
+  Fp8Recipe recipe = Fp8Recipe::tensorwise;
   bool fuses_weight_gradient = false;  // wgrad accumulates into the gradient buffer directly
 
   /// One matrix for queries, keys and values, and for gate and up.
@@ -41,6 +46,10 @@ struct OperationSizes {
   /// Modules written for training at scale (Megatron's, ours) rather than PyTorch's: they keep what
   /// their backward needs and no more, whoever wrote the kernels below them.
   bool own_modules() const { return megatron || kernels == Kernels::planned; }
+  /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
+  std::int64_t narrow_bytes(std::int64_t elements) const;
+  /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.
+  bool is_narrow(const OperationSpec& op) const;
   /// The part of `width` that a rank has of what `op` makes.
   std::int64_t cut(std::int64_t width, const OperationSpec& op) const;
 };

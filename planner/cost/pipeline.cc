@@ -30,6 +30,10 @@ Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t
       const Seconds step = each + pace.backward - 3.0 * pace.weight_gradient;
       return std::max(Seconds(0), step * std::max(0.0, pp / 2.0 - 1));
     }
+    case PipelineSchedule::dualpipe_v: {
+      const Seconds step = each + pace.backward - 3.0 * pace.weight_gradient;
+      return std::max(Seconds(0), step * (others / 2));
+    }
   }
   return fill;
 }

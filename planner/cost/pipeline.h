@@ -26,6 +26,8 @@ struct PipelinePace {
 ///   ZB-H2, ZB-V    (p-1)(f+b-3w)                  same, sections 2.3 and 6
 ///   DualPipe       (p/2-1)(f+2b-3w)               DeepSeek-V3, arXiv:2412.19437, table 2; f+b is
 ///                                                 then the time of the overlapped pair
+///   DualPipeV      (p-1)(f+2b-3w)/2               deepseek-ai/DualPipe:README.md: as DualPipe of
+///                                                 2 p stages, each half of a rank's
 /// Unequal stages fill and drain at their own pace: (p-1)(f+b) becomes all - (f+b).
 Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp,
                         std::int64_t num_microbatches, const PipelinePace& pace);

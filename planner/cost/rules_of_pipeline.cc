@@ -15,7 +15,8 @@ constexpr std::uint32_t kReadsChunks = kReadsPp | kReadsVpp | kReadsSchedule;
 constexpr std::uint32_t kReadsBatch = kReadsDpTotal | kReadsMicroBatch;
 
 bool v_shaped(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe;
+  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe ||
+         schedule == PipelineSchedule::dualpipe_v;
 }
 
 /// Model chunks of a stage.
@@ -38,6 +39,7 @@ std::int64_t fewest_microbatches(const L& l) {
       return 2 * std::int64_t{l.pp} - 1;
     case PipelineSchedule::zb_v:
     case PipelineSchedule::dualpipe:
+    case PipelineSchedule::dualpipe_v:
       return 2 * std::int64_t{l.pp};
     default:
       return 1;

@@ -32,6 +32,7 @@ Architecture read_architecture(ObjectReader entry) {
   result.memory.framework_workspace = entry.integer("framework_workspace_bytes", 0, kMostBytes);
   result.memory.engine_workspace = entry.integer("engine_workspace_bytes", 0, kMostBytes);
   result.memory.communicator = entry.integer("communicator_bytes", 0, kMostBytes);
+  result.memory.fp8_needs_transposes = entry.boolean_or("fp8_needs_transposes", false);
   return result;
 }
 
@@ -99,6 +100,7 @@ RuntimeMemory runtime_memory(const EngineProfile& engine, const GpuSpec& gpu) {
   result.framework_workspace = machine.framework_workspace;
   result.engine_workspace = machine.engine_workspace;
   result.communicator = machine.communicator;
+  result.fp8_needs_transposes = machine.fp8_needs_transposes;
   return result;
 }
 

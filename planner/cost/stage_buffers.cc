@@ -12,15 +12,29 @@ namespace {
 /// What is gathered for a layer; frozen weights travel like the others.
 Unit unit_of(const StageMoment& moment) {
   const LayerParameters& p = moment.layer->parameters;
-  return {p.dense + p.frozen, p.routed};
+  return {p.dense + p.frozen, p.routed, p.narrow_dense + p.narrow_routed};
 }
 
-std::int64_t shard_elements(const Unit& unit, const Layout& layout) {
-  if (unit.routed == 0) {
-    return ceil_div(unit.dense, std::int64_t{layout.dp_shard} * layout.cp);
-  }
+WholeWeights whole(const Unit& unit) { return {unit.elements(), unit.narrow}; }
+
+WholeWeights whole_stage(const StageParts& parts) {
+  return {parts.dense + parts.routed + parts.frozen, parts.narrow_dense + parts.narrow_routed};
+}
+
+WholeWeights shard_of(const Unit& unit, const Layout& layout) {
+  const std::int64_t dense = std::int64_t{layout.dp_shard} * layout.cp;
+  if (unit.routed == 0) return {ceil_div(unit.dense, dense), unit.narrow / dense};
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
-  return ceil_div(unit.dense, ranks.dense) + ceil_div(unit.routed, ranks.routed);
+  const std::int64_t elements =
+      ceil_div(unit.dense, ranks.dense) + ceil_div(unit.routed, ranks.routed);
+  return {elements, std::min(elements, unit.narrow / std::min(ranks.dense, ranks.routed))};
+}
+
+/// `elements` of units like `unit`.
+WholeWeights of_units(std::int64_t elements, const Unit& unit) {
+  if (unit.narrow == 0) return {elements, 0};
+  const double share = static_cast<double>(unit.narrow) / static_cast<double>(unit.elements());
+  return {elements, static_cast<std::int64_t>(share * static_cast<double>(elements))};
 }
 
 /// FSDP2. Forward: the unsharded parameters of this unit, the gather output they were copied from
@@ -29,14 +43,14 @@ std::int64_t shard_elements(const Unit& unit, const Layout& layout) {
 Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMoment& moment,
                     bool backward) {
   Gathered g;
-  g.unit = unit_of(moment).elements();
+  g.unit = whole(unit_of(moment));
   if (!layout.reshard_after_forward) {
-    g.output = parts.dense + parts.routed + parts.frozen;
+    g.output = whole_stage(parts);
   } else if (backward) {
-    g.ahead = moment.next.elements();
+    g.ahead = whole(moment.next);
   } else {
     g.output = g.unit;
-    g.ahead = moment.previous.elements();
+    g.ahead = whole(moment.previous);
   }
   return g;
 }
@@ -65,17 +79,19 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
   if (b.whole) return b;
   const bool two = layout.double_buffer || engine.gather == GatherBuffer::double_buffer;
   b.queues = two || engine.gather == GatherBuffer::element_queue;
-  b.root = two || engine.keeps_root_gathered ? parts.root.elements() : 0;
+  if (two || engine.keeps_root_gathered) b.root = whole(parts.root);
   if (b.queues) {
-    b.queue =
-        two ? 2 * block
-            : queued_elements(engine.gather_queue_elements, block, all + parts.frozen - b.root);
+    const std::int64_t elements = two ? 2 * block
+                                      : queued_elements(engine.gather_queue_elements, block,
+                                                        all + parts.frozen - b.root.elements);
+    b.queue = of_units(elements, parts.largest_block);
   }
   return b;
 }
 
-Gathered gathered_elements(const StageBuffers& buffers, const StageParts& parts,
-                           const StageContext& context, const StageMoment& moment, bool backward) {
+Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& parts,
+                             const StageContext& context, const StageMoment& moment,
+                             bool backward) {
   const MemoryRules& rules = *context.rules;
   const EngineProfile& engine = *rules.engine;
   const Layout& layout = *context.layout;
@@ -88,7 +104,7 @@ Gathered gathered_elements(const StageBuffers& buffers, const StageParts& parts,
   const bool casts = engine.main_weights == MainWeights::parameter && rules.casts_weights;
   if (buffers.whole) {
     // Whole parameters; mixed precision still casts those of the unit that runs.
-    if (casts) g.unit = unit_of(moment).elements();
+    if (casts) g.unit = whole(unit_of(moment));
     return g;
   }
   const Unit unit = unit_of(moment);
@@ -97,20 +113,21 @@ Gathered gathered_elements(const StageBuffers& buffers, const StageParts& parts,
   } else if (engine.gather == GatherBuffer::rate_limited) {
     // A unit is freed when its gradients arrive: frozen ones wait for the end of backward.
     if (!layout.reshard_after_forward || parts.frozen > 0) {
-      g.output = parts.dense + parts.routed + parts.frozen;
+      g.output = whole_stage(parts);
       return g;
     }
-    const bool in_root =
+    const bool outside =
         moment.layer->role == LayerRole::embedding || moment.layer->role == LayerRole::head;
+    const bool in_root = outside && engine.keeps_root_gathered;
     g.root = buffers.root;
     if (!in_root) {
-      g.unit = unit.elements();
-      g.ahead = moment.next.elements();
+      g.unit = whole(unit);
+      g.ahead = whole(moment.next);
     }
   } else {
     return g;
   }
-  if (casts) g.cast = shard_elements(unit, layout);
+  if (casts) g.cast = shard_of(unit, layout);
   return g;
 }
 

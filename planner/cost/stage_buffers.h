@@ -7,31 +7,45 @@
 
 namespace shardwise {
 
+/// Elements of whole weights, and how many of them are gathered in 8 bits.
+struct WholeWeights {
+  std::int64_t elements = 0;
+  std::int64_t narrow = 0;
+  Amount wide(const MemoryRules& rules) const { return {elements - narrow, rules.weight_bytes}; }
+  Amount slim(const MemoryRules& rules) const { return {narrow, rules.narrow_bytes}; }
+  std::int64_t bytes(const MemoryRules& rules) const {
+    return wide(rules).bytes() + slim(rules).bytes();
+  }
+};
+
 /// What moves weights and gradients of a stage between shards and whole, whatever layer runs.
 struct StageBuffers {
-  bool whole = true;       // parameters are not sharded
-  bool queues = false;     // gathers go to a queue or to double buffers, whatever layer runs
-  std::int64_t root = 0;   // elements kept gathered over the step
-  std::int64_t queue = 0;  // elements of a gather queue or of double buffers
-  Amount reduce_buffer;    // exists while backward runs, whatever layer
-  Amount reduce_queue;     // units whose reductions are on their way
+  bool whole = true;     // parameters are not sharded
+  bool queues = false;   // gathers go to a queue or to double buffers, whatever layer runs
+  WholeWeights root;     // kept gathered over the step
+  WholeWeights queue;    // of a gather queue or of double buffers
+  Amount reduce_buffer;  // exists while backward runs, whatever layer
+  Amount reduce_queue;   // units whose reductions are on their way
 };
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context);
 
-/// Elements of whole weights that exist while a layer runs, beyond the persistent states.
+/// Whole weights that exist while a layer runs, beyond the persistent states.
 /// Source: docs/memory.md, gathered weights.
 struct Gathered {
-  std::int64_t unit = 0;    // of the layer that runs
-  std::int64_t output = 0;  // the gather output they were copied from, or all that stays gathered
-  std::int64_t ahead = 0;   // of the layer that runs next
-  std::int64_t root = 0;    // embedding and head, kept over the step
-  std::int64_t cast = 0;    // this rank's shard, cast to be sent
-  std::int64_t queue = 0;   // units of a queue or of double buffers
-  std::int64_t elements() const { return unit + output + ahead + root + cast + queue; }
+  WholeWeights unit;    // of the layer that runs
+  WholeWeights output;  // the gather output they were copied from, or all that stays gathered
+  WholeWeights ahead;   // of the layer that runs next
+  WholeWeights root;    // embedding and head, kept over the step
+  WholeWeights cast;    // this rank's shard, cast to be sent
+  WholeWeights queue;   // units of a queue or of double buffers
+  std::int64_t bytes(const MemoryRules& rules) const {
+    return unit.bytes(rules) + output.bytes(rules) + ahead.bytes(rules) + root.bytes(rules) +
+           cast.bytes(rules) + queue.bytes(rules);
+  }
 };
 /// Zero below ZeRO-3, but for the casts of mixed precision.
-Gathered gathered_elements(const StageBuffers& buffers, const StageParts& parts,
-                           const StageContext& context, const StageMoment& moment, bool backward);
+Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& parts,
+                             const StageContext& context, const StageMoment& moment, bool backward);
 
 /// Gradients on their way from the layers that made them to their shards, besides those of the
 /// layer that runs. Source: docs/memory.md, gradient staging.

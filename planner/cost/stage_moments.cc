@@ -26,8 +26,8 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
   b.working = pass.working();
   // A stage still holds the gradient it sent when the next micro-batch runs.
   if (context.stage > 0) b.working += parts.boundary;
-  b.gathered = gathered_elements(shared.buffers, parts, context, moment, backward).elements() *
-               context.rules->weight_bytes;
+  b.gathered =
+      gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules);
   b.staging = pass.gradients;
   if (backward) b.staging += staging_at(shared.buffers, context, moment).bytes();
   b.gradients = gradients_made(moment, backward, parts, context, states).bytes();
@@ -38,11 +38,9 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
 std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool backward,
                        const StageParts& parts, const StageContext& context,
                        const StageStates& states) {
-  const std::int64_t weight_bytes = context.rules->weight_bytes;
   std::int64_t height =
       pass_of(moment, backward).peak + saved_before(moment, parts, *context.layout).bytes() +
-      gathered_elements(shared.buffers, parts, context, moment, backward).elements() *
-          weight_bytes +
+      gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules) +
       gradients_made(moment, backward, parts, context, states).bytes();
   if (backward) height += staging_at(shared.buffers, context, moment).bytes();
   return height;

@@ -12,11 +12,15 @@ bool is_block(const LayerMemory& layer) {
   return layer.role != LayerRole::embedding && layer.role != LayerRole::head;
 }
 
-Unit unit_of(const LayerMemory& layer) { return {layer.parameters.dense, layer.parameters.routed}; }
+Unit unit_of(const LayerMemory& layer) {
+  const LayerParameters& p = layer.parameters;
+  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed};
+}
 
 Unit& operator+=(Unit& sum, const Unit& more) {
   sum.dense += more.dense;
   sum.routed += more.routed;
+  sum.narrow += more.narrow;
   return sum;
 }
 
@@ -36,6 +40,8 @@ void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t co
   parts.dense += p.dense * count;
   parts.routed += p.routed * count;
   parts.frozen += p.frozen * count;
+  parts.narrow_dense += p.narrow_dense * count;
+  parts.narrow_routed += p.narrow_routed * count;
   parts.tensors += p.tensors * count;
   for (std::int32_t g = 0; g < p.groups; ++g) {
     const TensorGroup& t = p.group[static_cast<std::size_t>(g)];
@@ -63,6 +69,7 @@ void add_residents(StageParts& parts, const LayerMemory& layer) {
   parts.framework_gemm = parts.framework_gemm || layer.framework_gemm;
   parts.engine_gemm = parts.engine_gemm || layer.engine_gemm;
   parts.grouped_gemm = parts.grouped_gemm || layer.grouped_gemm;
+  parts.overlapped_gemm = parts.overlapped_gemm || layer.overlapped_gemm;
 }
 
 bool seen_before(const StageParts& parts, std::int32_t run, const MatrixShape& shape) {
@@ -154,8 +161,9 @@ StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_k
   StageParts parts;
   for (const StageRun& run : layers.runs) {
     const LayerMemory& layer = by_kind[static_cast<std::size_t>(run.kind)];
-    add_run(parts, layer, run.layers);
-    add_parameters(parts, layer, run.layers);
+    const std::int32_t held = run.layers * (is_block(layer) ? layers.block_copies : 1);
+    add_run(parts, layer, held);
+    add_parameters(parts, layer, held);
     add_residents(parts, layer);
     parts.boundary = std::max(parts.boundary, layer.input);
   }

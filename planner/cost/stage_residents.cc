@@ -13,6 +13,11 @@ constexpr std::int64_t kBlasHandles = 2;
 /// get_num_cublas_streams.
 constexpr std::int64_t kGroupedGemmStreams = 4;
 
+/// And those of a GEMM cut in pieces beside tensor-parallel transfers.
+/// Source: NVIDIA/TransformerEngine@d0067d0d, transformer_engine/pytorch/cpp_extensions/gemm.py,
+/// _NUM_MAX_UB_STREAMS.
+constexpr std::int64_t kOverlapStreams = 3;
+
 }  // namespace
 
 StageResidents stage_residents(const StageParts& parts, const StageContext& context) {
@@ -23,6 +28,7 @@ StageResidents stage_residents(const StageParts& parts, const StageContext& cont
   if (parts.framework_gemm) r.framework_workspace = {kBlasHandles, runtime.framework_workspace};
   if (parts.engine_gemm) r.engine_workspace = {1, runtime.engine_workspace};
   if (parts.grouped_gemm) r.grouped_workspace = {kGroupedGemmStreams, runtime.engine_workspace};
+  if (parts.overlapped_gemm) r.overlap_workspace = {kOverlapStreams, runtime.engine_workspace};
   r.placeholders = {parts.placeholders, context.rules->weight_bytes};
   const int groups = (layout.tp > 1) + (layout.cp > 1) + (layout.pp > 1) + (layout.ep > 1) +
                      (layout.dp() * layout.cp > 1) + (layout.dp_replicate > 1);

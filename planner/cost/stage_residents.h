@@ -9,16 +9,17 @@ namespace shardwise {
 
 /// What libraries hold on a stage from the first pass on, whatever runs.
 struct StageResidents {
-  Amount gather_buffer;  // gathered input of a head under sequence parallelism
+  Amount gather_buffer;  // Megatron's global buffer: gathered input of a head, attention scores
   Amount framework_workspace;
   Amount engine_workspace;
   Amount grouped_workspace;
+  Amount overlap_workspace;
   Amount placeholders;  // dummy weight gradients
   Amount communicators;
 
   std::int64_t workspace() const {
     return gather_buffer.bytes() + framework_workspace.bytes() + engine_workspace.bytes() +
-           grouped_workspace.bytes();
+           grouped_workspace.bytes() + overlap_workspace.bytes();
   }
 };
 /// Source: docs/memory.md, library, runtime, allocator.

@@ -8,7 +8,8 @@ namespace shardwise {
 namespace {
 
 bool is_v_shaped(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe;
+  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe ||
+         schedule == PipelineSchedule::dualpipe_v;
 }
 
 bool is_block(LayerRole role) {
@@ -115,6 +116,7 @@ std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& lay
     --left;
   }
   for (StageLayers& stage : stages) {
+    if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) stage.block_copies = 2;
     stage.copies_embedding =
         stage.has_head && !stage.has_embedding && (model.tie_word_embeddings || mtp);
   }
@@ -136,14 +138,18 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
       return {std::min(all, behind + 1), 1};
     case PipelineSchedule::gpipe:
       return {all, 1};
+    // Later stages put weight gradients off until as many micro-batches are in flight as on the
+    // first; what those keep is counted whole.
     case PipelineSchedule::zb_h1:
-      return {std::min(all, behind + 1), 1};
+      return {std::min(all, pp), 1};
     case PipelineSchedule::zb_h2:
-      return {std::min(all, 2 * behind + 1), 1};
+      return {std::min(all, 2 * pp - 1), 1};
     case PipelineSchedule::zb_v:
       return {std::min(2 * all, 2 * pp), 2};
     case PipelineSchedule::dualpipe:
-      return {std::min(2 * all, 2 * (pp + 1)), 2};
+      return {std::min(all, pp + 1), 1};
+    case PipelineSchedule::dualpipe_v:
+      return {std::min(2 * all, 2 * pp + 1), 2};
   }
   return {1, 1};
 }

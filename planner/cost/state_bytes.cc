@@ -73,6 +73,29 @@ std::int64_t sharded_by_bucket(std::int64_t elements, std::int64_t tensor_diviso
   return round_up(elements + (buckets - 1) * lacking, step) / ranks;
 }
 
+/// Matrices of a rank that are kept in 8 bits, and casts of them that stay.
+void add_narrow(StageStates& s, const StageParts& parts, const StageContext& context,
+                const ShardRanks& ranks) {
+  const MemoryRules& rules = *context.rules;
+  const std::int64_t whole = parts.narrow_dense + parts.narrow_routed;
+  if (whole == 0) return;
+  const bool sharded = context.layout->zero_stage >= 3;
+  const bool kept = rules.narrow_bytes < rules.weight_bytes &&
+                    rules.engine->main_weights == MainWeights::separate;
+  if (kept) {
+    const std::int64_t held = sharded ? ceil_div(parts.narrow_dense, ranks.dense) +
+                                            ceil_div(parts.narrow_routed, ranks.routed)
+                                      : whole;
+    s.narrow_weights = {held, rules.narrow_bytes};
+    if (sharded) return;  // gathered units are transposed when they are used
+  }
+  s.narrow_casts = {ceil_div(whole, rules.narrow_packed), rules.narrow_copies};
+  if (rules.narrow_scaled > 0) {
+    s.narrow_scales = {ceil_div(whole, rules.narrow_scaled),
+                       std::int64_t{rules.narrow_copies} * rules.narrow_scale_bytes};
+  }
+}
+
 }  // namespace
 
 std::int64_t model_state_bytes(std::int64_t elements, const StateWidths& widths,
@@ -133,10 +156,11 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const bool offloads = layout.offload_optimizer;
   const std::int64_t frozen_ways = shard_ranks(layout, placement.parameters).dense;
   s.frozen_weights = {ceil_div(parts.frozen, frozen_ways), rules.weight_bytes};
+  add_narrow(s, parts, context, shard_ranks(layout, placement.parameters));
   if (in_parameters) {
     s.main_weights = {parameters, rules.parameter_bytes};
   } else {
-    s.weights = {parameters, rules.weight_bytes};
+    s.weights = {parameters - s.narrow_weights.count, rules.weight_bytes};
     if (!offloads) s.main_weights = {optimizer, rules.main_bytes};
   }
 

@@ -37,6 +37,7 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
 /// The states of one stage on one rank, in elements of so many bytes.
 struct StageStates {
   Amount weights;         // in compute dtype, of trained elements
+  Amount narrow_weights;  // of those kept in 8 bits
   Amount frozen_weights;  // of elements without gradients
   Amount main_weights;
   Amount gradients;       // a buffer there from the start
@@ -45,6 +46,8 @@ struct StageStates {
   Amount cast_gradients;  // main-dtype copies for the optimizer
   Amount flat_gradients;  // copy made for the reduction
   Amount step_scratch;    // temporaries of the optimizer step
+  Amount narrow_casts;    // casts for products in 8 bits, from the first pass on
+  Amount narrow_scales;   // and their scales
 };
 StageStates stage_states(const StageParts& parts, const StageContext& context);
 

@@ -48,7 +48,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
   parts.cp_exposed = m * (stage.forward.cp + stage.backward.cp + stage.recompute.cp);
   const Seconds experts = stage.forward.ep + stage.backward.ep + stage.recompute.ep;
   Seconds hidden_experts;
-  if (rules.expert_overlap || layout.schedule == PipelineSchedule::dualpipe) {
+  if (rules.expert_overlap || is_dualpipe(layout.schedule)) {
     // One micro-batch's exchange runs beside another's compute.
     const Seconds compute = stage.forward.compute() + stage.backward.compute();
     const bool across = std::int64_t{layout.ep} * layout.etp > rules.cluster->gpus_per_node;

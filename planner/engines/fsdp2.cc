@@ -9,7 +9,7 @@ EngineProfile fsdp2() {
   e.zero_stages = {3};
   e.hybrid = true;
   e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_v,
-                 PipelineSchedule::dualpipe};
+                 PipelineSchedule::dualpipe_v};
   e.main_weights = MainWeights::parameter;
   e.gather = GatherBuffer::copy_out;
   e.gradient_buffer = GradientBuffer::copy_in;

@@ -11,7 +11,7 @@ EngineProfile shardwise_engine() {
   e.outer_shards_optimizer = true;
   e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
                  PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2,
-                 PipelineSchedule::zb_v,        PipelineSchedule::dualpipe};
+                 PipelineSchedule::zb_v,        PipelineSchedule::dualpipe_v};
   e.main_weights = MainWeights::separate;
   e.gather = GatherBuffer::double_buffer;
   e.gradient_buffer = GradientBuffer::unit_queue;

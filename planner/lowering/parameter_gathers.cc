@@ -45,7 +45,7 @@ BufferId ParameterGathers::make_double_buffers() {
   const StageParts parts = stage_parts(context_.plan->model, context_.memories,
                                        context_.stages[static_cast<std::size_t>(stage_)]);
   const StageBuffers buffers = stage_buffers(parts, context_.of_stage(stage_));
-  double_buffers_ = builder_.buffer(kGathered, buffers.queue * context_.memory_rules.weight_bytes);
+  double_buffers_ = builder_.buffer(kGathered, buffers.queue.bytes(context_.memory_rules));
   return double_buffers_;
 }
 

@@ -29,7 +29,9 @@ void PassMemoryBuffers::residents() {
   const StageContext of_stage = context_.of_stage(stage_);
   const StageStates states = stage_states(parts_, of_stage);
   const StageResidents r = stage_residents(parts_, of_stage);
-  builder_.resident(weights, states.weights.bytes() + states.frozen_weights.bytes());
+  builder_.resident(weights, states.weights.bytes() + states.narrow_weights.bytes() +
+                                 states.narrow_casts.bytes() + states.narrow_scales.bytes() +
+                                 states.frozen_weights.bytes());
   builder_.resident(main_weights, states.main_weights.bytes());
   builder_.resident(gradients, states.gradients.bytes());
   builder_.resident(library_workspace, r.workspace());

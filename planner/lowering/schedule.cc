@@ -37,7 +37,9 @@ std::vector<PipelinePass> pass_order(const Layout& layout, std::int32_t stage,
       return zb_h2_order(place);
     case PipelineSchedule::zb_v:
       return zb_v_order(place);
-    case PipelineSchedule::dualpipe:
+    case PipelineSchedule::dualpipe:  // two copies of weights: no engine with a program runs it
+      break;
+    case PipelineSchedule::dualpipe_v:
       return dualpipe_order(place);
   }
   return {};

@@ -103,14 +103,17 @@ void kernels_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes& no
   if (engine.megatron && (before_te || row.flag_text("transformer_impl") == "local")) {
     job.kernels = Kernels::eager;
   }
+  const bool local = engine.megatron && row.flag_text("transformer_impl") == "local";
 
+  // Megatron's own modules have one attention, which is not fused.
+  // Source: NVIDIA/Megatron-LM@d98e8a64:megatron/core/models/backends.py, LocalSpecProvider.
   // Flash attention is a switch in Megatron's code of 2021, which DeepSpeed's fork keeps.
   const bool unfused = row.flag_off("flash_attention") ||
                        says_any(row.flag_text("attention_backend"), "unfused", "local");
   const bool off_by_default =
       (engine.megatron_deepspeed || before_te) && !row.flag_on("flash_attention");
   job.attention =
-      unfused || off_by_default ? AttentionKernel::materialised : AttentionKernel::flash;
+      unfused || off_by_default || local ? AttentionKernel::materialised : AttentionKernel::flash;
   if (!unfused && off_by_default) notes.assume("attention not fused");
   // Its benchmarks ran with attn_impl triton.
   // Source: mosaicml/llm-foundry@12a63191:scripts/train/benchmarking/submit_benchmarks.py.
@@ -172,7 +175,14 @@ void tp_overlap_of(const Row& row, const RowEngine& engine, const Layout& layout
 }
 
 /// How tokens reach their experts, and what the host does meanwhile.
-void experts_of(const Row& row, JobSpec& job) {
+void experts_of(const Row& row, JobSpec& job, Notes& notes) {
+  // One GEMM an expert is Megatron-Core's default. Its tests ask for grouped ones where they route
+  // to two experts, and in two cases that route to one.
+  // Source: NVIDIA/Megatron-LM@93ebf8d7:tests/functional_tests/test_cases/moe/*/model_config.yaml.
+  if (says(row.framework, "dev ci") && row.model.moe && row.model.moe->topk == 1) {
+    job.grouped_gemm = says_any(row.id, "groupedgemm", "ddp_average_in_collective");
+    if (!job.grouped_gemm) notes.assume("a GEMM for each expert");
+  }
   job.expert_overlap = row.flag_on("moe_a2a_overlap");
   if (!row.flag_text("moe_flex_dispatcher_backend").empty()) {
     job.expert_dispatch = ExpertDispatch::deduplicated;
@@ -262,7 +272,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   loss_of(row, engine, job);
   dropout_of(row, engine, job);
   tp_overlap_of(row, engine, layout, job);
-  experts_of(row, job);
+  experts_of(row, job, notes);
   if (!ladder_of(row, job, notes)) return std::nullopt;
   job.deterministic = row.flag_on("deterministic_mode");
   job.fused_gradient_accumulation = !row.flag_on("no_gradient_accumulation_fusion") &&

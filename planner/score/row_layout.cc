@@ -108,7 +108,9 @@ void place_experts(const Row& row, const RowEngine& engine, Layout& layout, Note
 bool place_schedule(const Row& row, Layout& layout, Notes& notes) {
   const std::string_view schedule = row.parallel.pp_schedule;
   if (layout.pp == 1) return true;
-  if (says(schedule, "dualpipe")) {
+  if (says_any(schedule, "dualpipev", "dualpipe_v", "dualpipe-v")) {
+    layout.schedule = PipelineSchedule::dualpipe_v;
+  } else if (says(schedule, "dualpipe")) {
     layout.schedule = PipelineSchedule::dualpipe;
   } else if (says_any(schedule, "zbv", "zb_v")) {
     layout.schedule = PipelineSchedule::zb_v;
@@ -124,8 +126,7 @@ bool place_schedule(const Row& row, Layout& layout, Notes& notes) {
     notes.refuse(fmt::format("pipeline schedule {} is not modelled", schedule));
     return false;
   }
-  const bool v_shaped =
-      layout.schedule == PipelineSchedule::zb_v || layout.schedule == PipelineSchedule::dualpipe;
+  const bool v_shaped = layout.schedule == PipelineSchedule::zb_v || is_dualpipe(layout.schedule);
   if (v_shaped) layout.vpp = 1;  // their two chunks a stage are in the schedule
   return true;
 }

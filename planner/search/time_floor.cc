@@ -6,7 +6,7 @@ namespace shardwise {
 
 Seconds time_floor(std::span<const LayerTime> times, std::span<const StageMix> mixes,
                    const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
-  if (rules.expert_overlap || layout.schedule == PipelineSchedule::dualpipe) return Seconds(0);
+  if (rules.expert_overlap || is_dualpipe(layout.schedule)) return Seconds(0);
   PipelinePace slowest;
   Seconds all;
   for (const StageMix& mix : mixes) {

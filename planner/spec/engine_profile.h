@@ -52,6 +52,7 @@ struct RuntimeMemory {
                                          // backward run on threads of their own, so there are two
   std::int64_t engine_workspace = 0;     // Transformer Engine's cuBLASLt
   std::int64_t communicator = 0;         // one NCCL communicator of more than one rank
+  bool fp8_needs_transposes = false;     // 8-bit GEMMs read both operands along k (Hopper, Ada)
   // Reserved and not allocated: bytes + share x allocated + states_share x states, between two
   // shares of allocated.
   std::int64_t slack_bytes = 0;

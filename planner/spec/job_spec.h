@@ -62,7 +62,7 @@ struct JobSpec {
   std::int64_t sequence_length = 4096;  // tokens of one sequence
   std::int64_t global_batch_size = 0;  // sequences a step; 0 = one micro-batch a data-parallel rank
   DType precision = DType::bf16;       // of forward and backward: bf16, fp16, fp32, fp8
-  bool fp8_parameter_gather = false;   // weights travel in 8 bits (with precision fp8)
+  bool fp8_parameter_gather = false;   // weights are kept and travel in 8 bits (precision fp8)
   Fp8Recipe fp8_recipe = Fp8Recipe::tensorwise;
   Optimizer optimizer = Optimizer::adamw;
   DType main_dtype = DType::fp32;  // of the weights that the optimizer updates
@@ -77,6 +77,7 @@ struct JobSpec {
   TpOverlap tp_overlap = TpOverlap::by_engine;
   ExpertDispatch expert_dispatch = ExpertDispatch::all_to_all;
   bool expert_overlap = false;  // the exchange runs beside another micro-batch's compute
+  bool grouped_gemm = true;     // one GEMM for all experts of a rank, not one each
   bool cuda_graphs = false;     // the host replays recorded kernels
   double dropout = 0.0;         // > 0: masks are kept, one byte an element
   bool frozen_base = false;     // adapters only are trained (LoRA)

@@ -22,8 +22,14 @@ enum class PipelineSchedule : std::uint8_t {
   zb_h1,  // zero bubble, 1F1B memory
   zb_h2,  // zero bubble, twice the warm-up
   zb_v,
-  dualpipe,
+  dualpipe,    // micro-batches enter at both ends, so every stage has two copies of weights
+  dualpipe_v,  // the same on half as many ranks, each with two stages: no copies
 };
+
+/// Whether one micro-batch's communication runs beside another's compute, in both directions.
+constexpr bool is_dualpipe(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::dualpipe || schedule == PipelineSchedule::dualpipe_v;
+}
 
 /// How attention is spread over context-parallel ranks.
 enum class ContextParallelKind : std::uint8_t { ring, all_gather, ulysses };

@@ -13,6 +13,7 @@ void list_runtime(Io& io, R& r) {
   io.integer("framework_workspace_bytes", r.framework_workspace, 0, kMostBytes);
   io.integer("engine_workspace_bytes", r.engine_workspace, 0, kMostBytes);
   io.integer("communicator_bytes", r.communicator, 0, kMostBytes);
+  io.boolean("fp8_needs_transposes", r.fp8_needs_transposes);
   io.integer("slack_bytes", r.slack_bytes, -kMostBytes, kMostBytes);
   io.number("slack_share", r.slack_share, 0, 1);
   io.number("slack_states_share", r.slack_states_share, 0, 10);
@@ -20,7 +21,7 @@ void list_runtime(Io& io, R& r) {
   io.number("slack_most_share", r.slack_most_share, 0, 10);
   io.number("doubt_share", r.doubt_share, 0, 1);
 }
-static_assert(field_count<RuntimeMemory>() == 10, "list the new field above");
+static_assert(field_count<RuntimeMemory>() == 11, "list the new field above");
 
 template <class Io, class E>
 void list_engine(Io& io, E& e) {

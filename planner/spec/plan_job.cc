@@ -21,6 +21,7 @@ void list_fields(Io& io, J& job) {
   io.choice("tp_overlap", job.tp_overlap);
   io.choice("expert_dispatch", job.expert_dispatch);
   io.boolean("expert_overlap", job.expert_overlap);
+  io.boolean("grouped_gemm", job.grouped_gemm);
   io.boolean("cuda_graphs", job.cuda_graphs);
   io.boolean("deterministic", job.deterministic);
   io.boolean("attention_mask_in_batch", job.attention_mask_in_batch);
@@ -34,7 +35,7 @@ void list_fields(Io& io, J& job) {
   io.integer("tokens_total", job.tokens_total, 0, 1'000'000'000'000'000'000);
   io.number("bytes_per_token_input", job.bytes_per_token_input, 0, 1e9);
 }
-static_assert(field_count<JobSpec>() == 27, "list the new field above");
+static_assert(field_count<JobSpec>() == 28, "list the new field above");
 
 }  // namespace
 

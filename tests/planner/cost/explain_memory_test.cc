@@ -51,6 +51,11 @@ std::vector<Case> cases() {
   lora.frozen_base = true;
   JobSpec again;
   again.recompute_operations = {"mlp.act", "self_attn.core"};
+  JobSpec narrow;
+  narrow.precision = DType::fp8;
+  narrow.fp8_recipe = Fp8Recipe::block;
+  JobSpec kept = narrow;
+  kept.fp8_parameter_gather = true;
   const ModelSpec llama = test::llama_3_1_8b();
   const ModelSpec experts = test::mixture(4, 1024, 8, 8, 2, 2048, 1024);
   return {
@@ -109,6 +114,10 @@ std::vector<Case> cases() {
        llama,
        {.dp_shard = 8, .zero_stage = 1, .offload_activations = true},
        {}},
+      {"8 bits", "megatron_ddp", llama, {.dp_shard = 8, .zero_stage = 1}, narrow},
+      {"kept in 8 bits", "megatron_ddp", llama, {.dp_shard = 8, .zero_stage = 1}, kept},
+      {"queued in 8 bits", "megatron_fsdp", llama, {.dp_shard = 8, .zero_stage = 3}, kept},
+      {"gathered in 8 bits", "fsdp2", llama, {.dp_shard = 8, .zero_stage = 3}, kept},
       {"arena", "shardwise", llama, {.dp_shard = 8, .zero_stage = 3}, {}},
       {"flat gradients",
        "megatron_deepspeed",

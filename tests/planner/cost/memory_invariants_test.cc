@@ -69,7 +69,10 @@ class Sampler {
         {AttentionKernel::flash, AttentionKernel::cudnn, AttentionKernel::materialised});
     s.job.loss =
         one_of<LossKernel>({LossKernel::fused, LossKernel::materialised, LossKernel::chunked});
-    s.job.precision = one_of<DType>({DType::bf16, DType::bf16, DType::fp32});
+    s.job.precision = one_of<DType>({DType::bf16, DType::bf16, DType::fp8, DType::fp32});
+    s.job.fp8_recipe = one_of<Fp8Recipe>(
+        {Fp8Recipe::delayed, Fp8Recipe::tensorwise, Fp8Recipe::rowwise, Fp8Recipe::block});
+    s.job.fp8_parameter_gather = coin();
     s.job.dropout = coin() ? 0.1 : 0;
     Layout& l = s.layout;
     const std::vector<std::int32_t> degrees = {1, 1, 1, 2, 4, 8};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "planner/engines/engines.h"
 #include "tests/support/models.h"
 
@@ -36,6 +38,23 @@ TEST(StageMemory, HoldsAShareOfSixteenBytesUnderFsdp2) {
       stage_of("fsdp2", {.dp_shard = 8, .zero_stage = 3})[MemoryPhase::steady_optimizer_step];
   EXPECT_EQ(ledger[weights] + ledger[main_weights] + ledger[gradients] + ledger[optimizer_moments],
             16 * kLlama8B / 8);
+}
+
+// deepseek-ai/DualPipe:README.md, "Parameter": 2 x. Both copies are trained, so their gradients and
+// optimizer states are there twice as well.
+TEST(StageMemory, HoldsTheBlocksOfBothDirectionsUnderDualPipe) {
+  const auto blocks = [](PipelineSchedule schedule) {
+    JobSpec job;
+    job.global_batch_size = 64;
+    const Ledger step = layout_memory(test::llama_3_1_8b(), job, *find_engine("shardwise"), {},
+                                      {.pp = 4, .schedule = schedule})
+                            .stages[1][MemoryPhase::steady_optimizer_step];
+    return std::array{step[weights], step[main_weights], step[gradients], step[optimizer_moments]};
+  };
+  const auto once = blocks(PipelineSchedule::dualpipe_v);
+  const auto twice = blocks(PipelineSchedule::dualpipe);
+  for (std::size_t i = 0; i < once.size(); ++i) EXPECT_EQ(twice[i], 2 * once[i]);
+  EXPECT_EQ(once[0], 16 * std::int64_t{218'112'000});
 }
 
 TEST(StageMemory, PeaksInForwardAndBackwardRatherThanAfterInit) {

@@ -65,11 +65,11 @@ TEST(Ledger, GathersTheParametersThatGroupedQueriesAndExpertsHave) {
     const LayerMemory block = layer_memory(model, model.kinds[1], {}, engine, layout);
     return block.parameters.dense + block.parameters.routed;
   };
-  const std::int64_t attention = 2 * kHidden * kHidden + 2 * kHidden * 1024;  // 8 of 32 heads
+  const std::int64_t attention = kHidden * kHidden * 2 + kHidden * 1024 * 2;  // 8 of 32 heads
   EXPECT_EQ(gathered(test::llama_3_1_8b()), attention + 3 * kHidden * 14336 + 2 * kHidden);
-  const std::int64_t experts = 8 * 3 * std::int64_t{1024} * 2048;
+  const std::int64_t experts = std::int64_t{1024} * 2048 * 8 * 3;
   EXPECT_EQ(gathered(test::mixture(4, 1024, 8, 8, 2, 2048, 0)),
-            4 * 1024 * 1024 + experts + 8 * 1024 + 2 * 1024);
+            std::int64_t{1024} * 1024 * 4 + experts + std::int64_t{1024} * 10);
 }
 
 // Primus@fd1eeabb:memory_projection/extrapolation.py:181-182 counts 14 bytes a parameter where its
@@ -108,7 +108,7 @@ TEST(Ledger, PricesExpertsByTheTokensSentToThem) {
   };
   // Another copy of each token: its row at the first product, gate and up, the product of both;
   // three numbers where it came from, what it weighs, and its weight at the activation.
-  const std::int64_t copy = (hidden + 2 * width + width) * 2 + 3 * 4;
+  const std::int64_t copy = (hidden + 2 * width + width) * 2 + 12;
   EXPECT_EQ(experts(2) - experts(1), kTokens * copy);
   EXPECT_EQ(experts(4) - experts(2), 2 * kTokens * copy);
 }
@@ -123,7 +123,7 @@ TEST(Ledger, FollowsThePipelineAsItIsCut) {
   const auto uneven =
       stages("megatron_ddp", {.pp = 4, .first_stage_layers = 5, .last_stage_layers = 3});
   EXPECT_EQ(uneven[0][kPass][weights], 2 * (5 * kBlock + kTable));
-  EXPECT_EQ(uneven[1][kPass][weights], 2 * 12 * kBlock);
+  EXPECT_EQ(uneven[1][kPass][weights], 24 * kBlock);
   EXPECT_EQ(uneven[3][kPass][weights], 2 * (3 * kBlock + kTable + kHidden));
 }
 

@@ -67,10 +67,46 @@ TEST(MicroBatchesInFlight, MatchKorthikantiInterleaving) {
   }
 }
 
+std::int64_t held(PipelineSchedule schedule, int stage, int pp = 8) {
+  return micro_batches_in_flight({.pp = pp, .schedule = schedule}, stage, 1000).held;
+}
+
+// Qi et al., arXiv:2401.10241: section 2.1, every stage of ZB-H1 has as many micro-batches in
+// flight as the first of 1F1B; section 2.2, ZB-H2 has 2 p - 1; section 6, ZB-V has p on each, of
+// two half stages.
+TEST(MicroBatchesInFlight, MatchTheZeroBubblePaper) {
+  for (const int stage : {0, 3, 7}) {
+    EXPECT_EQ(held(PipelineSchedule::zb_h1, stage), 8);
+    EXPECT_EQ(held(PipelineSchedule::zb_h2, stage), 15);
+    EXPECT_EQ(held(PipelineSchedule::zb_v, stage), 16);
+  }
+  EXPECT_EQ(held(PipelineSchedule::one_f_one_b, 0), 8);
+  EXPECT_EQ(held(PipelineSchedule::one_f_one_b, 7), 1);
+  EXPECT_EQ(micro_batches_in_flight({.pp = 8, .schedule = PipelineSchedule::zb_v}, 0, 9).chunks, 2);
+}
+
+// DeepSeek-V3, arXiv:2412.19437, table 2, and deepseek-ai/DualPipe:README.md: PP + 1 activations of
+// a stage and twice its parameters; DualPipeV has PP / 2 ranks with two stages each.
+TEST(MicroBatchesInFlight, MatchTheTableOfDualPipe) {
+  for (const int stage : {0, 3, 7}) {
+    EXPECT_EQ(held(PipelineSchedule::dualpipe, stage), 8 + 1);
+    EXPECT_EQ(held(PipelineSchedule::dualpipe_v, stage, 4), 8 + 1);
+  }
+  const Layout v = {.pp = 4, .schedule = PipelineSchedule::dualpipe_v};
+  EXPECT_EQ(micro_batches_in_flight(v, 0, 1000).chunks, 2);
+  const auto copies = [](PipelineSchedule schedule) {
+    return assign_stages(test::llama_3_1_8b(), {.pp = 4, .schedule = schedule})[1].block_copies;
+  };
+  EXPECT_EQ(copies(PipelineSchedule::dualpipe), 2);
+  EXPECT_EQ(copies(PipelineSchedule::dualpipe_v), 1);
+  EXPECT_EQ(copies(PipelineSchedule::zb_v), 1);
+}
+
 TEST(MicroBatchesInFlight, AreNeverMoreThanThereAre) {
   for (const auto schedule :
        {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_h1,
-        PipelineSchedule::zb_h2, PipelineSchedule::zb_v, PipelineSchedule::dualpipe}) {
+        PipelineSchedule::zb_h2, PipelineSchedule::zb_v, PipelineSchedule::dualpipe,
+        PipelineSchedule::dualpipe_v}) {
     const InFlight flight = micro_batches_in_flight({.pp = 8, .schedule = schedule}, 0, 3);
     EXPECT_LE(flight.held, 3 * flight.chunks);
   }

@@ -62,6 +62,15 @@ TEST(PipelineBubble, FollowsTheTableOfDualPipe) {
   EXPECT_DOUBLE_EQ(idle.value(), 3 * (3.5 + 2.5 - 3));
 }
 
+// deepseek-ai/DualPipe:README.md: on half as many ranks, each with two of the stages, (PP / 2 - 1)
+// times the chunks of half a rank's work.
+TEST(PipelineBubble, OfDualPipeVIsThatOfTwiceTheStagesWithHalfTheWork) {
+  const PipelinePace pace = {Seconds(1), Seconds(2), Seconds(0.5), Seconds(24)};
+  const PipelinePace half = {Seconds(0.5), Seconds(1), Seconds(0.25), Seconds(24)};
+  EXPECT_EQ(pipeline_bubble(PipelineSchedule::dualpipe_v, 4, 1, 32, pace),
+            pipeline_bubble(PipelineSchedule::dualpipe, 8, 1, 32, half));
+}
+
 TEST(PipelineBubble, FillsAtThePaceOfEachStageWhenTheyDiffer) {
   // Stages of 1, 2 and 4 seconds: the slowest waits for the others once.
   const PipelinePace pace = {Seconds(1.5), Seconds(2.5), Seconds(1), Seconds(7)};

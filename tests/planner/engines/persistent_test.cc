@@ -16,6 +16,7 @@ using enum MemoryCategory;
 constexpr std::int64_t kParameters = 8'030'261'248;
 constexpr std::int64_t kBlock = 218'112'000;
 constexpr std::int64_t kTable = std::int64_t{128256} * 4096;
+constexpr std::int64_t kRoot = 2 * kTable + 4096;  // embedding, head and its norm
 /// Megatron-FSDP ends a unit on a multiple of ranks x lcm of its rows: 28,672 in a block, whose
 /// rows have 4,096 or 14,336 elements, 4,096 in embedding and head (with its norm).
 constexpr std::int64_t padded(std::int64_t ranks) {
@@ -129,8 +130,8 @@ struct Middle {
   }
   std::int64_t gathered(bool backward) const {
     const Gathered g =
-        gathered_elements(stage_buffers(parts, context), parts, context, moment, backward);
-    return (g.elements() - g.cast) * rules.weight_bytes;
+        gathered_weights_at(stage_buffers(parts, context), parts, context, moment, backward);
+    return g.bytes(rules) - g.cast.bytes(rules);
   }
   std::int64_t staging() const {
     return staging_at(stage_buffers(parts, context), context, moment).bytes();
@@ -163,11 +164,11 @@ TEST(WorkedExample, HasTheBuffersOfMegatronFsdp) {
   EXPECT_NEAR(gib(4 * padded(8) / 8), 3.74, 0.005);
   const Middle queue("megatron_fsdp", false, DType::bf16);
   const Middle two("megatron_fsdp", true, DType::bf16);
-  EXPECT_EQ(queue.gathered(false), 2 * (4 * kBlock + 2 * kTable + 4096));
-  EXPECT_EQ(two.gathered(false), 2 * (2 * kBlock + 2 * kTable + 4096));
-  EXPECT_NEAR(gib(2 * (2 * kTable + 4096)), 1.96, 0.005);
-  EXPECT_NEAR(gib(2 * 4 * kBlock), 1.63, 0.005);
-  EXPECT_NEAR(gib(2 * 2 * kBlock), 0.81, 0.005);
+  EXPECT_EQ(queue.gathered(false), (4 * kBlock + kRoot) * 2);
+  EXPECT_EQ(two.gathered(false), (2 * kBlock + kRoot) * 2);
+  EXPECT_NEAR(gib(kRoot * 2), 1.96, 0.005);
+  EXPECT_NEAR(gib(kBlock * 8), 1.63, 0.005);
+  EXPECT_NEAR(gib(kBlock * 4), 0.81, 0.005);
   EXPECT_NEAR(gib(queue.staging()), 2.44, 0.005);
   EXPECT_NEAR(gib(two.staging()), 0.81, 0.005);
 }

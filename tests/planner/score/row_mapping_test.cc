@@ -288,6 +288,31 @@ TEST(JobOf, ReadsFlags) {
   EXPECT_EQ(job.attention, AttentionKernel::materialised);
 }
 
+// Megatron's own modules have one attention, which is not fused.
+TEST(JobOf, KeepsScoresUnderMegatronsOwnModules) {
+  Row row = megatron_row();
+  EXPECT_EQ(only_job(row).attention, AttentionKernel::flash);
+  set_flag(row, "transformer_impl", "local");
+  EXPECT_EQ(only_job(row).attention, AttentionKernel::materialised);
+  EXPECT_EQ(only_job(row).kernels, Kernels::eager);
+}
+
+// NVIDIA/Megatron-LM@93ebf8d7:tests/functional_tests/test_cases/moe: --moe-grouped-gemm is in the
+// configurations of top-2 routing and of two named cases.
+TEST(JobOf, RunsExpertsOneByOneWhereMegatronsTestsDo) {
+  Row row = megatron_row();
+  row.model.moe = RowMoe{};
+  row.model.moe->topk = 1;
+  EXPECT_TRUE(only_job(row).grouped_gemm);
+  row.framework = "Megatron-LM core (dev CI image)";
+  EXPECT_FALSE(only_job(row).grouped_gemm);
+  row.id = "mcore-ci/moe/gpt3_mcore_te_tp2_pp1_te_8experts2parallel_groupedGEMM/h100";
+  EXPECT_TRUE(only_job(row).grouped_gemm);
+  row.id = "mcore-ci/moe/other";
+  row.model.moe->topk = 2;
+  EXPECT_TRUE(only_job(row).grouped_gemm);
+}
+
 TEST(JobOf, OverlapsMegatronOnlyWhenAsked) {
   Row row = megatron_row();
   Notes notes;

@@ -130,6 +130,7 @@ TEST(JobFields, SurviveJson) {
   job.tp_overlap = TpOverlap::pipelined;
   job.expert_dispatch = ExpertDispatch::deduplicated;
   job.expert_overlap = true;
+  job.grouped_gemm = false;
   job.cuda_graphs = true;
   job.deterministic = true;
   job.attention_mask_in_batch = true;
@@ -148,7 +149,7 @@ TEST(JobFields, SurviveJson) {
 }
 
 TEST(RuntimeFields, SurviveJson) {
-  const RuntimeMemory runtime = {1, 2, 3, 4, -5, 0.25, 1.5, 0.125, 2, 0.375};
+  const RuntimeMemory runtime = {1, 2, 3, 4, true, -5, 0.25, 1.5, 0.125, 2, 0.375};
   const auto [read, problems] = value_of<RuntimeMemory>(text_of(runtime));
   EXPECT_TRUE(problems.empty()) << to_string(problems);
   EXPECT_EQ(read, runtime);
