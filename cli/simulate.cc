@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -16,6 +17,7 @@
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
+#include "simulator/noise.h"
 #include "simulator/simulate.h"
 #include "simulator/trace.h"
 
@@ -34,6 +36,7 @@ struct SimulateFlags {
   std::string host = "on";
   bool one_connection = false;
   bool all_ranks = false;
+  sim::NoiseRules noise;
   bool json = false;
 };
 
@@ -101,7 +104,10 @@ void write_files(const SimulateFlags& flags, const Plan& plan, const sim::Simula
 ExitCode run_simulate(const SimulateFlags& flags) {
   const Result<Plan> plan = plan_of(flags);
   if (!plan) return refuse(plan.problems());
-  const sim::Simulation made = sim::simulate(*plan, options_of(flags));
+  sim::Simulation made = sim::simulate(*plan, options_of(flags));
+  if (flags.noise.trials > 0 && made.report.timeline) {
+    made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise);
+  }
   write_files(flags, *plan, made);
   if (flags.json) {
     fmt::print("{}", report_json(made.report));
@@ -110,10 +116,11 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const Seconds closed_form =
       evaluate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout).step_time;
   const bool colour = wants_colour();
-  fmt::print("{}{}{}{}{}{}{}", simulated_text(made.report, closed_form, colour),
+  fmt::print("{}{}{}{}{}{}{}{}", simulated_text(made.report, closed_form, colour),
              layout_text(made.report, colour), timeline_text(made, colour),
              time_text(made.report, colour), streams_text(made.report, colour),
-             peak_text(made.report, colour), rates_text(made.report, colour));
+             peak_text(made.report, colour), noise_text(made.report),
+             rates_text(made.report, colour));
   return ExitCode::done;
 }
 
@@ -147,6 +154,29 @@ void add_simulate(CLI::App& app, Run& run) {
       ->type_name("on|off");
   verb->add_flag("--one-connection", flags->one_connection, "CUDA_DEVICE_MAX_CONNECTIONS=1");
   verb->add_flag("--all-ranks", flags->all_ranks, "Every rank, not one of each stage");
+  sim::NoiseRules& noise = flags->noise;
+  verb->add_option("--trials", noise.trials, "Simulate every rank so often with noise (0)")
+      ->check(CLI::Range(0, 100'000))
+      ->type_name("N");
+  verb->add_option("--seed", noise.seed, "Of the noise (1)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
+      ->type_name("N");
+  verb->add_option("--jitter", noise.jitter, "Relative deviation of every operation (0)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("SHARE");
+  verb->add_option("--slow-nodes", noise.slow_nodes, "Nodes that compute --slow-factor longer (0)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N");
+  verb->add_option("--slow-factor", noise.slow_factor, "Of slow nodes (1)")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->type_name("X");
+  verb->add_option("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu,
+                   "Mean time between failures that stop the job (none)")
+      ->check(CLI::Range(0.0, 1e9))
+      ->type_name("HOURS");
+  verb->add_option("--restart-minutes", noise.restart_minutes, "From a failure to a step (10)")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("MINUTES");
   verb->add_flag("--json", flags->json, "The report for a program");
   verb->footer(
       "Examples\n"

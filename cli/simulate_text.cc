@@ -178,7 +178,7 @@ std::string peak_text(const StepReport& report, bool colour) {
     reserved = kept;
   }
   if (fullest == nullptr || most == Bytes(0)) return "";
-  std::string text =
+  const std::string text =
       fmt::format("\npeak {} allocated, {} reserved, on stage {} at {}\n", format_bytes(most),
                   format_bytes(reserved), fullest->stage, format_seconds(fullest->peak_at));
   // Layers of one category together.
@@ -201,6 +201,19 @@ std::string peak_text(const StepReport& report, bool colour) {
                format_gib(bytes[c]), format_percent(bytes[c] / most)});
   }
   return text + table.text(colour);
+}
+
+std::string noise_text(const StepReport& report) {
+  const NoiseSpread& noise = timeline_of(report).noise;
+  if (noise.trials == 0) return "";
+  std::string text =
+      fmt::format("\n{} trials with noise, seed {}: step {} (p50), {} (p95)\n", noise.trials,
+                  noise.seed, format_seconds(noise.p50), format_seconds(noise.p95));
+  if (noise.goodput > 0) {
+    text += fmt::format("goodput {} with failures, checkpoints and restarts\n",
+                        format_percent(noise.goodput));
+  }
+  return text;
 }
 
 }  // namespace shardwise::cli

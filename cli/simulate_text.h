@@ -17,4 +17,7 @@ std::string streams_text(const StepReport& report, bool colour);
 /// Peak of the fullest stage over time, with what is alive then.
 std::string peak_text(const StepReport& report, bool colour);
 
+/// Step times of the trials with noise, and goodput; nothing without trials.
+std::string noise_text(const StepReport& report);
+
 }  // namespace shardwise::cli

@@ -95,7 +95,7 @@ class Sweep {
       starts[op.index] = ready;
       if (work_.launch.in_issue_order) wake_next(lane.actor, *program.program, op.index);
       if (op.slot < 0) {
-        double end = ready + op.duration;
+        double end = ready + work_.duration(lane.actor, op);
         if (!program.issued.empty()) end = std::max(end, program.issued_last[op.index]);
         finish(lane, end);
       } else if (!meet(l, op, ready)) {
@@ -138,7 +138,7 @@ class Sweep {
     Meeting& meeting = meetings_[slot.first_meeting + group];
     if (meeting.lanes == kNobody && meeting.missing == 0) meeting.missing = slot.participants;
     meeting.latest = std::max(meeting.latest, ready);
-    meeting.duration = std::max(meeting.duration, op.duration);
+    meeting.duration = std::max(meeting.duration, work_.duration(lane.actor, op));
     if (--meeting.missing > 0) {
       lane.next = meeting.lanes;
       meeting.lanes = l;

@@ -142,7 +142,7 @@ class SharedRun {
     const WorkOp& op = op_of(lane);
     timeline_.start[number(lane)] = now;
     if (op.slot < 0) {
-      move(l, op.duration, now);
+      move(l, work_.duration(lane.actor, op), now);
     } else {
       arrive(l, op, now);
     }
@@ -170,7 +170,7 @@ class SharedRun {
     lane.state = State::arrived;
     lane.next = meeting.lanes;
     meeting.lanes = l;
-    meeting.duration = std::max(meeting.duration, op.duration);
+    meeting.duration = std::max(meeting.duration, work_.duration(lane.actor, op));
     if (--meeting.missing > 0) return;
     for (std::int32_t each = meeting.lanes; each != kNobody; each = lane_at(each).next) {
       move(each, meeting.duration, now);

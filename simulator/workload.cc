@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "planner/spec/check.h"
+#include "simulator/random.h"
 
 namespace shardwise::sim {
 namespace {
@@ -139,6 +140,17 @@ Groups groups_of(const Layout& layout, GroupKind kind) {
 }
 
 }  // namespace
+
+double Workload::noisy(std::uint32_t actor, const WorkOp& op) const {
+  const Actor& rank = actors[actor];
+  const ProgramOp& program_op = program_of(rank).operations[op.index];
+  double seconds = op.duration;
+  const bool computes = program_op.stream == Stream::compute &&
+                        collective_of(program_of(rank), program_op) == nullptr;
+  if (computes && !noise.compute_factor.empty()) seconds *= noise.compute_factor[actor];
+  if (noise.jitter > 0) seconds *= jitter_factor(noise.seed, rank.base + op.index, noise.jitter);
+  return seconds;
+}
 
 Workload representatives(const StepProgram& program, const Prices& prices,
                          const LaunchRules& launch) {

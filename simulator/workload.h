@@ -70,6 +70,13 @@ struct Actor {
   std::int64_t rank = 0;      // the lowest rank it stands for
 };
 
+/// Makes operations take another time on each rank; none by default.
+struct Noise {
+  std::uint64_t seed = 0;
+  double jitter = 0;                   // relative deviation of every operation
+  std::vector<double> compute_factor;  // by actor: of kernels; empty = 1
+};
+
 /// Ready to run. Refers to the StepProgram and the Prices it was made from.
 struct Workload {
   std::vector<WorkProgram> programs;
@@ -79,7 +86,13 @@ struct Workload {
   std::size_t meetings = 0;
   std::size_t operations = 0;  // of all actors
   LaunchRules launch;
+  Noise noise;
 
+  /// Seconds that an operation takes alone on an actor.
+  double duration(std::uint32_t actor, const WorkOp& op) const {
+    return noise.jitter == 0 && noise.compute_factor.empty() ? op.duration : noisy(actor, op);
+  }
+  double noisy(std::uint32_t actor, const WorkOp& op) const;
   const StageProgram& program_of(const Actor& actor) const {
     return *programs[actor.program].program;
   }
