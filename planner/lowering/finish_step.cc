@@ -13,7 +13,6 @@ class StepEnd {
  public:
   StepEnd(const LoweringContext& context, std::int32_t stage, StageBuilder& builder)
       : context_(context),
-        stage_(stage),
         builder_(builder),
         layers_(context.stages[static_cast<std::size_t>(stage)]),
         parts_(stage_parts(context.plan->model, context.memories, layers_)) {}
@@ -165,7 +164,6 @@ class StepEnd {
   }
 
   const LoweringContext& context_;
-  std::int32_t stage_;
   StageBuilder& builder_;
   const StageLayers& layers_;
   StageParts parts_;
