@@ -109,8 +109,9 @@ void JsonWriter::quoted(std::string_view value) {
 }
 
 void JsonWriter::number(double value) {
-  // fmt's default is the shortest text that reads back equal.
-  text_ += std::isfinite(value) ? fmt::format("{}", value) : "null";
+  // fmt's default is the shortest text that reads back equal; "-0" would read back as the integer
+  // 0.
+  text_ += std::isfinite(value) ? fmt::format("{}", value == 0 ? 0.0 : value) : "null";
 }
 
 void JsonWriter::integer(std::int64_t value) { text_ += fmt::format("{}", value); }

@@ -36,6 +36,14 @@ TEST(JsonWriter, WritesMembersInTheOrderGiven) {
             "}\n");
 }
 
+TEST(JsonWriter, ZeroHasNoSign) {
+  JsonWriter json;
+  json.begin_array();
+  json.element(-0.0);
+  json.end_array();
+  EXPECT_EQ(json.text(), "[\n  0\n]\n");
+}
+
 TEST(JsonWriter, NumbersReadBackEqual) {
   for (const double value : {0.1, 1e-12, 989.4e12, 1.0 / 3.0, 5e-324, 1.7976931348623157e308}) {
     JsonWriter json;
