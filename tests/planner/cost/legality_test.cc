@@ -100,7 +100,7 @@ TEST(CheckLayout, RefusesPipelinesThatCannotRun) {
                           "less)"));
   s = Sample();
   s.set("vpp", "2");
-  s.job.global_batch_size = 8 * 3;
+  s.job.global_batch_size = 24;
   EXPECT_THAT(s.problems(), ElementsAre("--vpp: 3 micro-batches are not a multiple of pp 2 (use "
                                         "vpp 1, or another batch)"));
   s = Sample();

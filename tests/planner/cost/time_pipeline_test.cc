@@ -30,7 +30,7 @@ TEST(PipelineBubble, IsOneLessThanTheStagesOverTheMicrobatches) {
 TEST(PipelineBubble, IsDividedByTheModelChunks) {
   for (const int p : {2, 4, 8}) {
     for (const int v : {2, 3, 6}) {
-      const std::int64_t m = 8 * p;
+      const std::int64_t m = std::int64_t{8} * p;
       EXPECT_DOUBLE_EQ(fraction(PipelineSchedule::one_f_one_b, p, v, m),
                        (p - 1.0) / static_cast<double>(m * v));
     }
@@ -89,7 +89,7 @@ TEST(PipelineBubble, IsNothingWithoutAPipeline) {
 TEST(PipelineMessages, AreWaitedForInWarmUpAndFlush) {
   for (const int p : {2, 4, 8}) {
     for (const int v : {2, 3, 6}) {
-      const std::int64_t m = 8 * p;
+      const std::int64_t m = std::int64_t{8} * p;
       const PipelineMessages messages = pipeline_messages(p, v, m);
       EXPECT_EQ(messages.alone, 2 * (2 * (p - 1) + (v - 1) * p));
       EXPECT_EQ(messages.alone + messages.beside_chunk, 2.0 * static_cast<double>(m) * v);
