@@ -148,7 +148,7 @@ TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
             // The ledger of ZB-H1 and ZB-H2 counts a micro-batch until its weight gradients.
             if (pass.part == LayerPart::backward || pass.part == frees) --held;
           }
-          for (std::int16_t chunk = 0; chunk < chunks_of_stage(layout); ++chunk) {
+          for (std::int32_t chunk = 0; chunk < chunks_of_stage(layout); ++chunk) {
             for (std::int32_t i = 0; i < m; ++i) {
               const int whole = seen[{1, chunk, i}];
               EXPECT_EQ((seen[{0, chunk, i}]), 1);
