@@ -11,7 +11,7 @@ void time_of(benchmark::State& state, CollectiveKind kind) {
   const ClusterSpec cluster = *find_cluster("dgx-h100");
   const GroupShape group = even_group(cluster, {8, 512});
   std::int64_t bytes = 1;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     bytes = bytes * 3 % 1'000'000'007;
     benchmark::DoNotOptimize(collective_time(cluster, kind, Bytes(bytes), group));
   }
@@ -26,7 +26,7 @@ void shape_of(benchmark::State& state) {
   Layout layout;
   layout.tp = static_cast<std::int32_t>(state.range(0));
   layout.dp_shard = 64;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     benchmark::DoNotOptimize(group_shape(cluster, layout, GroupKind::dp_shard));
   }
 }

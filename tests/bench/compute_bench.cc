@@ -11,7 +11,7 @@ namespace {
 void time_gemm(benchmark::State& state, const char* name) {
   const GpuSpec gpu = *find_gpu(name);
   std::int64_t m = 1;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     m = m * 7 % 65537;
     benchmark::DoNotOptimize(gemm_time(gpu, DType::bf16, m, 8192, 4096));
   }
@@ -22,7 +22,7 @@ BENCHMARK_CAPTURE(time_gemm, a100_three_tiles, "a100-80-sxm");
 void time_grouped_gemm(benchmark::State& state) {
   const GpuSpec gpu = *find_gpu("h100-sxm");
   std::int64_t m = 1;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     m = m * 7 % 65537;
     const auto rows = static_cast<double>(m);
     benchmark::DoNotOptimize(grouped_gemm_time(gpu, DType::bf16, 16, rows, 2048, 4096));
@@ -35,7 +35,7 @@ void time_attention(benchmark::State& state, Pass pass) {
   AttentionWork work;
   work.heads = 32;
   work.kv_heads = 8;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     work.seq_q = work.seq_kv = work.seq_q * 7 % 65537;
     benchmark::DoNotOptimize(attention_time(gpu, DType::bf16, work, pass));
   }

@@ -52,7 +52,7 @@ void lower_plan(benchmark::State& state, Plan (*make)()) {
   const Plan plan = make();
   if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout)) std::abort();
   std::int64_t operations = 0;
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     const StepProgram program = lower(plan);
     operations = operations_of(program);
     benchmark::DoNotOptimize(operations);
@@ -64,12 +64,12 @@ void lower_plan(benchmark::State& state, Plan (*make)()) {
 void price_program(benchmark::State& state, Plan (*make)()) {
   const Plan plan = make();
   const StepProgram program = lower(plan);
-  for (auto _ : state) benchmark::DoNotOptimize(price(plan, program));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(price(plan, program));
 }
 
 void check_lowered(benchmark::State& state, Plan (*make)()) {
   const StepProgram program = lower(make());
-  for (auto _ : state) benchmark::DoNotOptimize(check_program(program));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(check_program(program));
   state.SetItemsProcessed(state.iterations() * operations_of(program));
 }
 

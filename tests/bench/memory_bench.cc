@@ -19,7 +19,7 @@ void stage_peaks_of(benchmark::State& state, const char* engine_name, const Layo
   const std::vector<StageLayers> stages = assign_stages(model, layout);
   const StageParts parts = stage_parts(model, layers, stages.front());
   const StageContext context = {&rules, &layout, 0, 16};
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     StagePeaks memory = stage_peaks(parts, context);
     benchmark::DoNotOptimize(memory);
   }
@@ -29,7 +29,7 @@ void stage_peaks_of(benchmark::State& state, const char* engine_name, const Layo
 void layer_memory_of(benchmark::State& state) {
   const ModelSpec model = test::llama(80, 8192, 28672, 64, 8, 128256);
   const EngineProfile& engine = *find_engine("megatron_ddp");
-  for (auto _ : state) {
+  for ([[maybe_unused]] const auto _ : state) {
     LayerMemory memory = layer_memory(model, model.kinds[1], {}, engine, {.tp = 8});
     benchmark::DoNotOptimize(memory);
   }

@@ -162,14 +162,14 @@ void print_summary() {
 /// The first command of the README.
 void llama_70b_on_64(benchmark::State& state) {
   const Job job("llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2);
-  for (auto _ : state) benchmark::DoNotOptimize(*search(job.request));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(*search(job.request));
 }
 BENCHMARK(llama_70b_on_64)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 /// The same cluster with counts that no power of two divides well: groups straddle the nodes.
 void llama_70b_on_odd_counts(benchmark::State& state) {
   const Job job("llama-3.1-70b", state.range(0), 960, 4096, Breadth::usual, 2);
-  for (auto _ : state) benchmark::DoNotOptimize(*search(job.request));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(*search(job.request));
 }
 BENCHMARK(llama_70b_on_odd_counts)
     ->Arg(720)

@@ -17,8 +17,8 @@ namespace {
 using testing::HasSubstr;
 
 const GpuSpec& h100() {
-  static const GpuSpec gpu = *find_gpu("h100-sxm");
-  return gpu;
+  static const GpuSpec kGpu = *find_gpu("h100-sxm");
+  return kGpu;
 }
 
 /// What `write` writes, in a file of the running test.

@@ -122,7 +122,7 @@ TEST(LayerActivations, OfGroupedQueriesHoldFewerKeysAndValues) {
     }
     return std::int64_t{0};
   };
-  const std::int64_t head = 4096 * 128 * 2;  // one head of one tensor, 4096 tokens
+  const std::int64_t head = std::int64_t{4096} * 128 * 2;  // one head of one tensor, 4096 tokens
   EXPECT_EQ(attention(32), (32 * 2 + 2 * 32) * head);
   EXPECT_EQ(attention(8), (32 * 2 + 2 * 8) * head);
 }
