@@ -95,9 +95,9 @@ std::vector<Layout> layouts() {
 }
 
 const std::vector<ModelSpec>& models() {
-  static const std::vector<ModelSpec> all = {
+  static const std::vector<ModelSpec> kAll = {
       llama(2, 512, 1408, 8, 4, 32000), gpt(2, 512, 8, 32000), mixture(2, 512, 8, 8, 2, 512, 256)};
-  return all;
+  return kAll;
 }
 
 TEST(LayerItems, CostWhatTheClosedFormSums) {
