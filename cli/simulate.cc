@@ -155,28 +155,35 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_flag("--one-connection", flags->one_connection, "CUDA_DEVICE_MAX_CONNECTIONS=1");
   verb->add_flag("--all-ranks", flags->all_ranks, "Every rank, not one of each stage");
   sim::NoiseRules& noise = flags->noise;
-  verb->add_option("--trials", noise.trials, "Simulate every rank so often with noise (0)")
-      ->check(CLI::Range(0, 100'000))
-      ->type_name("N");
+  CLI::Option* trials =
+      verb->add_option("--trials", noise.trials, "Simulate every rank so often with noise (0)")
+          ->check(CLI::Range(0, 100'000))
+          ->type_name("N");
   verb->add_option("--seed", noise.seed, "Of the noise (1)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
-      ->type_name("N");
+      ->type_name("N")
+      ->needs(trials);
   verb->add_option("--jitter", noise.jitter, "Relative deviation of every operation (0)")
       ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SHARE");
+      ->type_name("SHARE")
+      ->needs(trials);
   verb->add_option("--slow-nodes", noise.slow_nodes, "Nodes that compute --slow-factor longer (0)")
       ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N");
+      ->type_name("N")
+      ->needs(trials);
   verb->add_option("--slow-factor", noise.slow_factor, "Of slow nodes (1)")
       ->check(CLI::Range(1.0, 1000.0))
-      ->type_name("X");
+      ->type_name("X")
+      ->needs(trials);
   verb->add_option("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu,
                    "Mean time between failures that stop the job (none)")
       ->check(CLI::Range(0.0, 1e9))
-      ->type_name("HOURS");
+      ->type_name("HOURS")
+      ->needs(trials);
   verb->add_option("--restart-minutes", noise.restart_minutes, "From a failure to a step (10)")
       ->check(CLI::Range(0.0, 1e6))
-      ->type_name("MINUTES");
+      ->type_name("MINUTES")
+      ->needs(trials);
   verb->add_flag("--json", flags->json, "The report for a program");
   verb->footer(
       "Examples\n"

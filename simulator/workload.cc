@@ -139,6 +139,28 @@ Groups groups_of(const Layout& layout, GroupKind kind) {
   return groups;
 }
 
+/// Numbers the meetings of a stage's operations: messages, and what `slot_across` says of a
+/// collective between stages (its how-maniest of its kind given) and `slot_within` of any other.
+template <class SlotAcross, class SlotWithin>
+void number_slots(WorkProgram& made, const StageProgram& stage, Slots& slots,
+                  const SlotAcross& slot_across, const SlotWithin& slot_within) {
+  std::array<std::size_t, kCrossingKinds> crossing{};
+  std::vector<std::int32_t>& slot_of = made.slot_of;
+  slot_of.assign(stage.operations.size(), -1);
+  for (std::size_t i = 0; i < stage.operations.size(); ++i) {
+    const ProgramOp& op = stage.operations[i];
+    const CollectiveWork* collective = collective_of(stage, op);
+    if (op.message >= 0) {
+      slot_of[i] = slots.message(op.message, 0);
+    } else if (collective != nullptr && crosses_stages(collective->group)) {
+      slot_of[i] = slot_across(*collective, crossing[crossing_kind(*collective)]++);
+    } else if (collective != nullptr) {
+      slot_of[i] = slot_within(*collective);
+    }
+  }
+  for (WorkOp& op : made.operations) op.slot = slot_of[op.index];
+}
+
 }  // namespace
 
 double Workload::noisy(std::uint32_t actor, const WorkOp& op) const {
@@ -160,19 +182,12 @@ Workload representatives(const StepProgram& program, const Prices& prices,
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
     WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
-    std::array<std::size_t, kCrossingKinds> crossing{};
-    std::vector<std::int32_t>& slot_of = made.slot_of;
-    slot_of.assign(stage.operations.size(), -1);
-    for (std::size_t i = 0; i < stage.operations.size(); ++i) {
-      const ProgramOp& op = stage.operations[i];
-      const CollectiveWork* collective = collective_of(stage, op);
-      if (op.message >= 0) {
-        slot_of[i] = slots.message(op.message, 0);
-      } else if (collective != nullptr && crosses_stages(collective->group)) {
-        slot_of[i] = slots.across(*collective, crossing[crossing_kind(*collective)]++, 0, 1);
-      }
-    }
-    for (WorkOp& op : made.operations) op.slot = slot_of[op.index];
+    number_slots(
+        made, stage, slots,
+        [&](const CollectiveWork& collective, std::size_t nth) {
+          return slots.across(collective, nth, 0, 1);
+        },
+        [](const CollectiveWork&) { return -1; });
     work.actors.push_back({static_cast<std::uint32_t>(s), work.operations, 0, 0});
     work.operations += stage.operations.size();
   }
@@ -200,27 +215,18 @@ Workload all_ranks(const StepProgram& program, const Prices& prices, const Layou
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
     WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
-    std::array<std::size_t, kCrossingKinds> crossing{};
-    std::vector<std::int32_t>& slot_of = made.slot_of;
-    slot_of.assign(stage.operations.size(), -1);
-    for (std::size_t i = 0; i < stage.operations.size(); ++i) {
-      const ProgramOp& op = stage.operations[i];
-      const CollectiveWork* collective = collective_of(stage, op);
-      if (op.message >= 0) {
-        slot_of[i] = slots.message(op.message, 0);
-      } else if (collective != nullptr && crosses_stages(collective->group)) {
-        const auto group = static_cast<std::int32_t>(index_of(collective->group));
-        const std::int32_t ranks = collective->group == GroupKind::pp ? 1 : ranks_per_stage;
-        std::size_t& nth = crossing[crossing_kind(*collective)];
-        slot_of[i] = slots.across(*collective, nth++, group, ranks);
-      } else if (collective != nullptr) {
-        const std::size_t group = index_of(collective->group);
-        if (groups[group].ranks > 1) {
-          slot_of[i] = slots.within(static_cast<std::int32_t>(group), groups[group].ranks);
-        }
-      }
-    }
-    for (WorkOp& op : made.operations) op.slot = slot_of[op.index];
+    number_slots(
+        made, stage, slots,
+        [&](const CollectiveWork& collective, std::size_t nth) {
+          const auto group = static_cast<std::int32_t>(index_of(collective.group));
+          const std::int32_t ranks = collective.group == GroupKind::pp ? 1 : ranks_per_stage;
+          return slots.across(collective, nth, group, ranks);
+        },
+        [&](const CollectiveWork& collective) {
+          const std::size_t group = index_of(collective.group);
+          if (groups[group].ranks == 1) return -1;
+          return slots.within(static_cast<std::int32_t>(group), groups[group].ranks);
+        });
   }
   std::vector<std::uint32_t> counts;
   for (const Groups& each : groups) counts.push_back(each.count);
