@@ -4,8 +4,8 @@
 
 #include "planner/cost/memory_terms.h"
 #include "planner/cost/operation_memory.h"
-#include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
+#include "planner/cost/stage_totals.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
@@ -17,56 +17,8 @@ using enum MemoryCategory;
 
 /// CUBLAS_WORKSPACE_CONFIG=:4096:8, which repeatable GEMMs need: eight buffers of 4 MiB.
 constexpr std::int64_t kDeterministicWorkspace = std::int64_t{32} << 20;
-/// Bands of doubt, as shares of what they are about. Source: docs/memory.md, upper bound.
-constexpr double kCommunicatorDoubt = 1.0;  // trees and transports besides the ring
-constexpr double kRuntimeDoubt = 0.5;
-constexpr double kWorkingDoubt = 0.25;    // temporaries of kernels that were not traced
-constexpr double kImbalanceDoubt = 0.25;  // tokens of the busiest expert rank above the stated mean
-
-/// What the peaks of a stage are made of.
-struct Summary {
-  StageStates states;
-  StageResidents residents;
-  FullestMoment pass;
-
-  /// Of the phases after the first step.
-  std::int64_t resting() const {
-    return states.weights.bytes() + states.narrow_weights.bytes() + states.frozen_weights.bytes() +
-           states.main_weights.bytes() + states.gradients.bytes() + states.moments.bytes() +
-           states.narrow_casts.bytes() + states.narrow_scales.bytes();
-  }
-  std::int64_t resident() const { return residents.workspace() + residents.placeholders.bytes(); }
-  std::int64_t steady_pass() const { return resting() + resident() + pass.bytes.total(); }
-  std::int64_t steady_step() const {
-    return resting() + resident() + states.late_gradients.bytes() + states.cast_gradients.bytes() +
-           states.step_scratch.bytes() + states.flat_gradients.bytes();
-  }
-};
-
-Summary summary_of(const StageParts& parts, const StageContext& context) {
-  Summary s;
-  s.states = stage_states(parts, context);
-  s.residents = stage_residents(parts, context);
-  s.pass = fullest_moment(parts, context, s.states);
-  return s;
-}
-
 std::int64_t states_of(const Ledger& ledger) {
   return ledger[weights] + ledger[main_weights] + ledger[gradients] + ledger[optimizer_moments];
-}
-
-MemoryDoubt doubt_of(std::int64_t reserved, const Summary& s, const StageParts& parts,
-                     const MemoryRules& rules) {
-  const auto share = [](std::int64_t bytes, double of) {
-    return static_cast<std::int64_t>(static_cast<double>(bytes) * of);
-  };
-  MemoryDoubt doubt;
-  doubt.allocator = share(reserved, rules.runtime.doubt_share);
-  doubt.communicator = share(s.residents.communicators.bytes(), kCommunicatorDoubt);
-  doubt.runtime = share(rules.runtime.context, kRuntimeDoubt);
-  doubt.activations = share(s.pass.bytes.working, kWorkingDoubt);
-  doubt.expert_imbalance = share(parts.routed_saved, kImbalanceDoubt);
-  return doubt;
 }
 
 /// How matrices that are multiplied in 8 bits are kept. Transformer Engine casts them once a step
@@ -135,29 +87,16 @@ StageMemory stage_memory(const StageParts& parts, const StageContext& context) {
 }
 
 StagePeaks stage_peaks(const StageParts& parts, const StageContext& context) {
-  const MemoryRules& rules = *context.rules;
-  const Summary s = summary_of(parts, context);
-  const std::int64_t outside = rules.runtime.context + s.residents.communicators.bytes();
-  const auto reserved_at = [&](std::int64_t allocated, std::int64_t late_gradients) {
-    return allocated + allocator_slack_bytes(allocated, s.resting() + late_gradients, rules);
-  };
-  // The first step has no more than the steady one.
-  const std::int64_t pass = s.steady_pass();
-  const std::int64_t step = s.steady_step();
-  const std::int64_t reserved = std::max(reserved_at(pass, s.pass.bytes.gradients),
-                                         reserved_at(step, s.states.late_gradients.bytes()));
-  StagePeaks peak;
-  peak.allocated = Bytes(std::max(pass, step));
-  peak.reserved = Bytes(reserved);
-  peak.point = Bytes(reserved + outside);
-  peak.upper = peak.point + doubt_of(reserved, s, parts, rules).total();
-  return peak;
+  const StageStates states = stage_states(parts, context);
+  return stage_peaks(state_totals(states), pass_totals(parts, context, states),
+                     resident_totals(parts, context), parts, context);
 }
 
 MemoryDoubt memory_doubt(const StageMemory& memory, const StageParts& parts,
                          const StageContext& context) {
-  return doubt_of(memory.peak_reserved().value(), summary_of(parts, context), parts,
-                  *context.rules);
+  return memory_doubt(memory.peak_reserved().value(),
+                      pass_totals(parts, context, stage_states(parts, context)),
+                      resident_totals(parts, context), parts, *context.rules);
 }
 
 LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,

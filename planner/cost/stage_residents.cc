@@ -22,7 +22,6 @@ constexpr std::int64_t kOverlapStreams = 3;
 
 StageResidents stage_residents(const StageParts& parts, const StageContext& context) {
   const RuntimeMemory& runtime = context.rules->runtime;
-  const Layout& layout = *context.layout;
   StageResidents r;
   r.gather_buffer = {1, parts.gather_buffer};
   if (parts.framework_gemm) r.framework_workspace = {kBlasHandles, runtime.framework_workspace};
@@ -30,10 +29,14 @@ StageResidents stage_residents(const StageParts& parts, const StageContext& cont
   if (parts.grouped_gemm) r.grouped_workspace = {kGroupedGemmStreams, runtime.engine_workspace};
   if (parts.overlapped_gemm) r.overlap_workspace = {kOverlapStreams, runtime.engine_workspace};
   r.placeholders = {parts.placeholders, context.rules->weight_bytes};
+  r.communicators = communicators(*context.layout, *context.rules);
+  return r;
+}
+
+Amount communicators(const Layout& layout, const MemoryRules& rules) {
   const int groups = (layout.tp > 1) + (layout.cp > 1) + (layout.pp > 1) + (layout.ep > 1) +
                      (layout.dp() * layout.cp > 1) + (layout.dp_replicate > 1);
-  r.communicators = {groups, runtime.communicator};
-  return r;
+  return {groups, rules.runtime.communicator};
 }
 
 std::int64_t allocator_slack_bytes(std::int64_t allocated_bytes, std::int64_t state_bytes,

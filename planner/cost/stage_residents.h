@@ -25,6 +25,9 @@ struct StageResidents {
 /// Source: docs/memory.md, library, runtime, allocator.
 StageResidents stage_residents(const StageParts& parts, const StageContext& context);
 
+/// A communicator for each axis with more than one rank.
+Amount communicators(const Layout& layout, const MemoryRules& rules);
+
 /// What the caching allocator reserves and does not hand out. Source: as above.
 std::int64_t allocator_slack_bytes(std::int64_t allocated, std::int64_t states,
                                    const MemoryRules& rules);

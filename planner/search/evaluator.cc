@@ -70,10 +70,11 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       engine_(engine),
       memory_rules_(memory_rules(job, engine, runtime_memory(engine, cluster.gpu))),
       time_rules_(time_rules(job, engine, cluster)),
+      memories_(model, memory_rules_),
       tables_(cluster),
       world_(shape_of_all(cluster)) {}
 
-const Evaluator::Stages& Evaluator::stages_of(const Layout& layout, std::int64_t num_microbatches) {
+const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t num_microbatches) {
   const auto [at, made] =
       stages_.try_emplace({layout.pp, layout.vpp, layout.schedule, layout.first_stage_layers,
                            layout.last_stage_layers, num_microbatches});
@@ -81,6 +82,7 @@ const Evaluator::Stages& Evaluator::stages_of(const Layout& layout, std::int64_t
     at->second.layers = assign_stages(model_, layout);
     at->second.mixes = stage_mixes(at->second.layers);
     at->second.fullest = fullest_stages(at->second.layers, layout, num_microbatches);
+    memories_.number_states(at->second);
   }
   return at->second;
 }
@@ -111,17 +113,6 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
   }
 }
 
-MemoryPrice Evaluator::memory_of(const Layout& layout, const Stages& stages,
-                                 std::int64_t num_microbatches) {
-  MemoryPrice price;
-  for (std::size_t i = 0; i < stages.fullest.size(); ++i) {
-    const StageContext context = {&memory_rules_, &layout, stages.fullest[i], num_microbatches};
-    const StagePeaks peaks = stage_peaks(parts_[i], context);
-    if (i == 0 || peaks.upper > price.upper) price = {peaks.point, peaks.upper};
-  }
-  return price;
-}
-
 void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
   layer_shapes_.clear();
   hop_shapes_.clear();
@@ -140,20 +131,17 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
     layout.pp = stretch.pp;
     if (stretch.meshes.empty()) continue;
     place_meshes(item, stretch);
+    memories_.start(stretch);
     for (const PipelineChoice& pipeline : stretch.pipelines) {
       set(layout, pipeline);
-      const Stages& stages = stages_of(layout, stretch.num_microbatches);
+      const PipelineStages& stages = stages_of(layout, stretch.num_microbatches);
       std::size_t with_memory = 0;
       std::size_t with_time = 0;
       for (std::size_t c = 0; c < item.layers.size(); ++c) {
         set(layout, item.layers[c]);
         if (c == 0 || !shares_memory(item.layers[c], item.layers[c - 1])) {
           with_memory = c;
-          parts_.clear();
-          for (const std::int32_t stage : stages.fullest) {
-            parts_.push_back(stage_parts(model_, layers[c].memories,
-                                         stages.layers[static_cast<std::size_t>(stage)]));
-          }
+          memories_.start(stages, layers[c].memories, layout);
         }
         if (c == 0 || !shares_time(item.layers[c], item.layers[c - 1])) {
           with_time = c;
@@ -165,7 +153,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
   }
 }
 
-void Evaluator::price(const WorkItem::Stretch& stretch, const Stages& stages,
+void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
                       const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
                       LayoutVisitor& visitor) {
   const auto move_to = [&](const WorkItem::PlacedMesh& mesh) {
@@ -180,9 +168,9 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const Stages& stages,
   for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
     const auto orders = static_cast<std::int64_t>(places_[m].size());
     move_to(stretch.meshes[m]);
-    for (const StateChoice& states : stretch.meshes[m].states) {
-      set(layout, states);
-      const MemoryPrice memory = memory_of(layout, stages, stretch.num_microbatches);
+    for (std::size_t s = 0; s < stretch.meshes[m].states.size(); ++s) {
+      set(layout, stretch.meshes[m].states[s]);
+      const MemoryPrice memory = memories_.price(layout, m, s);
       const Seconds limit = visitor.memory(layout, memory, floor, orders);
       if (limit < floor) {  // nobody asks how long they take
         index_ += orders;
@@ -211,7 +199,7 @@ const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Pl
 
 const StageTimes& Evaluator::times_of(const std::vector<LayerMemory>& memories, Layers& layers,
                                       const Place& place, const Layout& layout,
-                                      const Stages& stages) {
+                                      const PipelineStages& stages) {
   std::optional<StageTimes>& made = stage_times_[static_cast<std::size_t>(place.stage_place)];
   if (!made) {
     const std::vector<LayerTime>& times = layer_times_of(layers, place, layout);

@@ -17,14 +17,9 @@
 #include "planner/cost/stages.h"
 #include "planner/cost/step_time.h"
 #include "planner/search/enumerate.h"
+#include "planner/search/memory_pricer.h"
 
 namespace shardwise {
-
-/// Memory of all orders of a layout: orders move ranks, not bytes.
-struct MemoryPrice {
-  Bytes point;
-  Bytes upper;
-};
 
 /// Who looks at the prices.
 class LayoutVisitor {
@@ -51,12 +46,6 @@ class Evaluator {
   void run(const WorkItem& item, LayoutVisitor& visitor);
 
  private:
-  /// The stages of a pipeline and those among them that may be the fullest.
-  struct Stages {
-    std::vector<StageLayers> layers;
-    std::vector<StageMix> mixes;        // of `layers`
-    std::vector<std::int32_t> fullest;  // of stages alike, the one that holds most micro-batches
-  };
   /// Costs of layers under one LayerChoice. Those that differ in offload_activations alone share
   /// both, those that differ in fp32_gradients share memories.
   struct Layers {
@@ -71,17 +60,17 @@ class Evaluator {
     DataParallelTables groups;
   };
 
-  const Stages& stages_of(const Layout& layout, std::int64_t num_microbatches);
+  const PipelineStages& stages_of(const Layout& layout, std::int64_t num_microbatches);
   void place_meshes(const WorkItem& item, const WorkItem::Stretch& stretch);
   /// Every mesh, state choice and order of a pipeline under a layer choice.
-  void price(const WorkItem::Stretch& stretch, const Stages& stages,
+  void price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
              const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
              LayoutVisitor& visitor);
-  MemoryPrice memory_of(const Layout& layout, const Stages& stages, std::int64_t num_microbatches);
   const std::vector<LayerTime>& layer_times_of(Layers& layers, const Place& place,
                                                const Layout& layout);
   const StageTimes& times_of(const std::vector<LayerMemory>& memories, Layers& layers,
-                             const Place& place, const Layout& layout, const Stages& stages);
+                             const Place& place, const Layout& layout,
+                             const PipelineStages& stages);
 
   const ModelSpec& model_;
   const ClusterSpec& cluster_;
@@ -89,11 +78,12 @@ class Evaluator {
   const EngineProfile& engine_;
   MemoryRules memory_rules_;
   TimeRules time_rules_;
+  MemoryPricer memories_;
   CollectiveTables tables_;
   GroupShape world_;  // all ranks
   std::map<std::tuple<std::int32_t, std::int32_t, PipelineSchedule, std::int32_t, std::int32_t,
                       std::int64_t>,
-           Stages>
+           PipelineStages>
       stages_;
   // Of the item in work.
   std::int64_t index_ = 0;                               // of its next layout
@@ -103,7 +93,6 @@ class Evaluator {
   // Of the stretch in work.
   std::vector<std::vector<Place>> places_;  // by mesh, then order
   // Of the pipeline and layer choice in work.
-  std::vector<StageParts> parts_;                       // of the stages that may be the fullest
   std::vector<std::optional<StageTimes>> stage_times_;  // by stage_place
 };
 

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/cost/memory.h"
+#include "planner/cost/state_bytes.h"
+
+namespace shardwise {
+
+/// The parts that stage_peaks() adds up, for callers that look at millions of layouts: each depends
+/// on a few choices of a layout and serves all that share them. In bytes.
+
+/// Of the states; whatever is recomputed, and whatever schedule runs. Kept from the first step on
+/// but for what backward makes and the step frees.
+struct StateTotals {
+  std::int64_t resting = 0;
+  std::int64_t late_gradients = 0;  // when backward is done
+  std::int64_t step = 0;            // beyond `resting` while the optimizer runs
+};
+StateTotals state_totals(const StageStates& states);
+
+/// Of the fullest moment of a micro-batch; whatever data parallelism does with the states, as far
+/// as pass_follows_mesh() is false.
+struct PassTotals {
+  std::int64_t bytes = 0;           // without gradients that the step frees
+  std::int64_t late_gradients = 0;  // of those, what is there when a step has one micro-batch
+  std::int64_t working = 0;
+};
+PassTotals pass_totals(const StageParts& parts, const StageContext& context,
+                       const StageStates& states);
+/// Whether the totals of a pass differ between layouts that share zero_stage,
+/// reshard_after_forward, double_buffer and offload_activations, but not their mesh and the rest
+/// of what data parallelism does.
+bool pass_follows_mesh(const StageContext& context);
+
+/// Of what libraries hold, whatever layers keep and whatever runs.
+struct ResidentTotals {
+  std::int64_t workspace = 0;  // from the first pass on
+  std::int64_t communicators = 0;
+};
+ResidentTotals resident_totals(const StageParts& parts, const StageContext& context);
+
+StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
+                       const ResidentTotals& residents, const StageParts& parts,
+                       const StageContext& context);
+
+/// What may come on top of `reserved` bytes.
+MemoryDoubt memory_doubt(std::int64_t reserved, const PassTotals& pass,
+                         const ResidentTotals& residents, const StageParts& parts,
+                         const MemoryRules& rules);
+
+}  // namespace shardwise

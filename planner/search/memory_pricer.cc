@@ -1,0 +1,88 @@
+#include "planner/search/memory_pricer.h"
+
+#include <algorithm>
+
+#include "planner/cost/stage_residents.h"
+
+namespace shardwise {
+
+void MemoryPricer::number_states(PipelineStages& stages) {
+  for (const std::int32_t number : stages.fullest) {
+    const StageLayers& layers = stages.layers[static_cast<std::size_t>(number)];
+    HeldLayers held;
+    held.shares = stage_mixes({&layers, 1}).front().shares;
+    held.copies = layers.block_copies;
+    held.copies_embedding = layers.copies_embedding;
+    const auto at = std::ranges::find(known_, held);
+    stages.held.push_back(static_cast<std::int32_t>(at - known_.begin()));
+    if (at == known_.end()) known_.push_back(std::move(held));
+  }
+}
+
+void MemoryPricer::start(const WorkItem::Stretch& stretch) {
+  num_microbatches_ = stretch.num_microbatches;
+  first_state_.clear();
+  states_ = 0;
+  for (const WorkItem::PlacedMesh& mesh : stretch.meshes) {
+    first_state_.push_back(states_);
+    states_ += mesh.states.size();
+  }
+  for (auto& of_held : totals_) of_held.clear();
+}
+
+void MemoryPricer::start(const PipelineStages& stages, std::span<const LayerMemory> memories,
+                         const Layout& layout) {
+  stages_.resize(stages.fullest.size());
+  for (std::size_t i = 0; i < stages_.size(); ++i) {
+    Stage& stage = stages_[i];
+    stage.number = stages.fullest[i];
+    stage.held = stages.held[i];
+    stage.parts =
+        stage_parts(model_, memories, stages.layers[static_cast<std::size_t>(stage.number)]);
+    stage.workspace =
+        resident_totals(stage.parts, {&rules_, &layout, stage.number, num_microbatches_}).workspace;
+    stage.passes.fill(std::nullopt);
+  }
+}
+
+const StateTotals& MemoryPricer::states_of(const Stage& stage, const StageContext& context,
+                                           std::size_t at) {
+  const auto held = static_cast<std::size_t>(stage.held);
+  if (totals_.size() <= held) totals_.resize(known_.size());
+  auto& totals = totals_[held];
+  if (totals.empty()) totals.resize(2 * states_);
+  std::optional<StateTotals>& made =
+      totals[2 * at + static_cast<std::size_t>(context.layout->fp32_gradients)];
+  if (!made) made = state_totals(stage_states(stage.parts, context));
+  return *made;
+}
+
+const PassTotals& MemoryPricer::pass_of(Stage& stage, const StageContext& context) {
+  const Layout& layout = *context.layout;
+  if (pass_follows_mesh(context)) {
+    of_mesh_ = pass_totals(stage.parts, context, stage_states(stage.parts, context));
+    return of_mesh_;
+  }
+  const auto key = static_cast<unsigned>(layout.zero_stage) << 3U |
+                   static_cast<unsigned>(layout.reshard_after_forward) << 2U |
+                   static_cast<unsigned>(layout.double_buffer) << 1U |
+                   static_cast<unsigned>(layout.offload_activations);
+  std::optional<PassTotals>& made = stage.passes[key];
+  if (!made) made = pass_totals(stage.parts, context, stage_states(stage.parts, context));
+  return *made;
+}
+
+MemoryPrice MemoryPricer::price(const Layout& layout, std::size_t mesh, std::size_t state) {
+  MemoryPrice price;
+  const std::int64_t communicating = communicators(layout, rules_).bytes();
+  for (Stage& stage : stages_) {
+    const StageContext context = {&rules_, &layout, stage.number, num_microbatches_};
+    const StateTotals& states = states_of(stage, context, first_state_[mesh] + state);
+    const StagePeaks peaks = stage_peaks(states, pass_of(stage, context),
+                                         {stage.workspace, communicating}, stage.parts, context);
+    if (&stage == stages_.data() || peaks.upper > price.upper) price = {peaks.point, peaks.upper};
+  }
+  return price;
+}
+
+}  // namespace shardwise
