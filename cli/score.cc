@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/progress.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/score/row.h"
@@ -13,6 +14,7 @@
 #include "planner/score/score_json.h"
 #include "planner/score/score_text.h"
 #include "planner/spec/reader.h"
+#include "simulator/simulate.h"
 
 namespace shardwise::cli {
 namespace {
@@ -22,6 +24,7 @@ struct ScoreFlags {
   std::string source;
   std::string explain;
   bool rows = false;
+  bool simulate = false;
   bool json = false;
 };
 
@@ -47,6 +50,19 @@ Result<std::vector<Row>> read_files(const ScoreFlags& flags) {
   return rows;
 }
 
+/// The step on the virtual clock; the batch is read as the closed form says.
+Seconds simulated_step(const Plan& plan, const StepReport& report) {
+  return sim::simulated_length(plan) + report.time.input_exposed;
+}
+
+ScoreReport scored(const std::vector<Row>& rows, bool simulate) {
+  Progress progress;
+  const auto say = [&](std::size_t done) {
+    progress.say(fmt::format("{} of {} rows", done, rows.size()));
+  };
+  return score(rows, simulate ? StepTimer(simulated_step) : StepTimer(), say);
+}
+
 ExitCode run_score(const ScoreFlags& flags) {
   const Result<std::vector<Row>> rows = read_files(flags);
   if (!rows) {
@@ -65,7 +81,7 @@ ExitCode run_score(const ScoreFlags& flags) {
     fmt::print("{}", explain_text(rows->front(), colour));
     return ExitCode::done;
   }
-  const ScoreReport report = score(*rows);
+  const ScoreReport report = scored(*rows, flags.simulate);
   fmt::print("{}", flags.json ? to_json(report) : to_text(report, flags.rows, colour));
   return ExitCode::done;
 }
@@ -82,6 +98,9 @@ void add_score(CLI::App& app, Run& run) {
       ->type_name("SOURCE");
   verb->add_option("--explain", flags->explain, "How the row ID was understood and predicted")
       ->type_name("ID");
+  verb->add_flag("--simulate", flags->simulate,
+                 "Step times from the simulator instead of the closed form")
+      ->excludes(verb->get_option("--explain"));
   verb->add_flag("--rows", flags->rows, "Print every row and every row left out");
   verb->add_flag("--json", flags->json, "Print the same facts for a program");
   verb->footer("Example\n  shardwise score measurements.jsonl --rows");

@@ -20,8 +20,10 @@ const Actor& Simulation::actor_of(std::size_t stage) const {
   SHARDWISE_CHECK(false, fmt::format("no actor of stage {}", stage));
 }
 
-Simulation simulate(const Plan& plan, const SimulationOptions& options) {
-  Simulation made;
+namespace {
+
+/// Program, prices, workload and timeline.
+void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
   made.program = lower(plan, options.granularity);
   made.prices = prices_of(plan, made.program, options.transport);
   LaunchRules launch;
@@ -32,6 +34,13 @@ Simulation simulate(const Plan& plan, const SimulationOptions& options) {
   made.timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
   SHARDWISE_CHECK(made.timeline.stalled.empty(),
                   fmt::format("{} operations never end", made.timeline.stalled.size()));
+}
+
+}  // namespace
+
+Simulation simulate(const Plan& plan, const SimulationOptions& options) {
+  Simulation made;
+  run(plan, options, made);
   for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
     const StageProgram& stage = made.program.stages[s];
     const std::size_t base = made.actor_of(s).base;
@@ -44,6 +53,12 @@ Simulation simulate(const Plan& plan, const SimulationOptions& options) {
   made.report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   fill_report(made.report, plan, made);
   return made;
+}
+
+Seconds simulated_length(const Plan& plan, const SimulationOptions& options) {
+  Simulation made;
+  run(plan, options, made);
+  return Seconds(made.timeline.length());
 }
 
 }  // namespace shardwise::sim

@@ -74,6 +74,12 @@ void understand(const Row& row, Machines& machines, RowPrediction& p) {
 
 }  // namespace
 
+Seconds RowPredictor::time_of(const RowPrediction& p, const RowVariant& variant,
+                              const StepReport& report) const {
+  if (!step_time_ || !p.measured_time_s || !p.notes.refused_time.empty()) return report.step_time;
+  return step_time_({p.model, *p.cluster, variant.job, *p.engine, variant.layout}, report);
+}
+
 RowPrediction RowPredictor::predict(const Row& row, bool explained) {
   RowPrediction p;
   understand(row, machines_, p);
@@ -93,7 +99,7 @@ RowPrediction RowPredictor::predict(const Row& row, bool explained) {
     memory += variant.share * predicted_memory_gib(report, p.memory);
     reserved += variant.share * predicted_memory_gib(report, in_reserve);
     after_step += variant.share * predicted_after_step_gib(report, p.memory.rank);
-    time += variant.share * report.step_time.value();
+    time += variant.share * time_of(p, variant, report).value();
   }
   if (!std::isfinite(time)) p.notes.refuse_time("no finite prediction");
   if (p.notes.refused_memory.empty()) {

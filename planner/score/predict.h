@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/score/notes.h"
@@ -13,6 +15,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/model_spec.h"
+#include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 
 namespace shardwise {
@@ -34,13 +37,23 @@ struct RowPrediction {
   MeasuredMemory memory;
 };
 
+/// Seconds of a plan's step by other means than the closed form, whose report of it is given.
+using StepTimer = std::function<Seconds(const Plan& plan, const StepReport& report)>;
+
 /// Says rows in the planner's terms and predicts them; keeps machines that several rows share.
 class RowPredictor {
  public:
+  /// \param step_time  asked for rows whose time is compared; without it the closed form is taken
+  explicit RowPredictor(StepTimer step_time = {}) : step_time_(std::move(step_time)) {}
+
   /// \param explained  the reports carry explanations
   RowPrediction predict(const Row& row, bool explained = false);
 
  private:
+  Seconds time_of(const RowPrediction& p, const RowVariant& variant,
+                  const StepReport& report) const;
+
+  StepTimer step_time_;
   Machines machines_;
 };
 

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "planner/score/predict.h"
-
 namespace shardwise {
 namespace {
 
@@ -139,10 +137,14 @@ void summarise(ScoreReport& report) {
   report.time = overall(report, Scored::time);
 }
 
-ScoreReport score(std::span<const Row> rows) {
+ScoreReport score(std::span<const Row> rows, const StepTimer& step_time,
+                  const std::function<void(std::size_t)>& progress) {
   ScoreReport report;
-  RowPredictor predictor;
-  for (const Row& row : rows) score_row(row, predictor, report);
+  RowPredictor predictor(step_time);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (progress) progress(i);
+    score_row(rows[i], predictor, report);
+  }
   summarise(report);
   return report;
 }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "planner/score/predict.h"
 #include "planner/score/row.h"
 #include "planner/score/statistics.h"
 
@@ -64,7 +66,10 @@ struct ScoreReport {
 
 /// Predicts every row and compares. Rows that cannot be said in the planner's terms are listed as
 /// skipped, with the reason; so is a quantity of a row when only the other one can be scored.
-ScoreReport score(std::span<const Row> rows);
+/// \param step_time  of a plan, by other means than the closed form
+/// \param progress   told how many rows are done
+ScoreReport score(std::span<const Row> rows, const StepTimer& step_time = {},
+                  const std::function<void(std::size_t)>& progress = {});
 
 /// Groups figures by source and averages over the sources.
 void summarise(ScoreReport& report);

@@ -53,6 +53,27 @@ TEST(Score, TurnsTokensPerSecondIntoAStep) {
   EXPECT_DOUBLE_EQ(report.figures[1].measured, 8192.0 / 6000);
 }
 
+TEST(Score, TakesStepTimesFromWhoeverItIsTold) {
+  const ScoreReport usual = score(made_up());
+  std::size_t asked = 0;
+  std::vector<std::size_t> done;
+  const ScoreReport twice = score(
+      made_up(),
+      [&](const Plan& plan, const StepReport& report) {
+        EXPECT_EQ(plan.layout.world(), report.layout.world());
+        ++asked;
+        return 2 * report.step_time;
+      },
+      [&](std::size_t rows) { done.push_back(rows); });
+  ASSERT_EQ(twice.figures.size(), usual.figures.size());
+  for (std::size_t i = 0; i < usual.figures.size(); ++i) {
+    const bool time = usual.figures[i].quantity == Scored::time;
+    EXPECT_DOUBLE_EQ(twice.figures[i].predicted, usual.figures[i].predicted * (time ? 2 : 1));
+  }
+  EXPECT_EQ(asked, 1U);  // of the rows whose time is compared
+  EXPECT_EQ(done.size(), made_up().size());
+}
+
 TEST(Score, JudgesRunsThatRanOutOfMemory) {
   const ScoreReport report = score(made_up());
   ASSERT_EQ(report.out_of_memory.size(), 1U);
