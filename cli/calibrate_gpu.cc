@@ -5,16 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdio>
-#include <fstream>
 #include <map>
 
 #include "cli/check_gpu.h"
 #include "cli/terminal.h"
+#include "cli/write_file.h"
 #include "planner/cost/fit_attention.h"
 #include "planner/cost/fit_gemm.h"
 #include "planner/cost/measurements.h"
 #include "planner/spec/catalogue.h"
-#include "planner/spec/error.h"
 #include "planner/spec/format.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/gpu_writer.h"
@@ -132,7 +131,26 @@ void fit_gemms(GpuSpec& gpu, const Points& points, const Named& sources) {
   }
 }
 
-/// Sets how fast arithmetic is in long runs: from operators, or the best rates named by flags.
+/// Sets how fast arithmetic is in long runs by the operators of a GPU of the same chip: the
+/// curve's share of them, times what this GPU holds of the best rate that one holds.
+Result<bool> set_sustained(GpuSpec& gpu, const OperatorPoints& operators, double held_ratio,
+                           const Named& sources) {
+  if (operators.gemm.size() < kLeastGemms) {
+    return wrong_flag("--held-ratio",
+                      fmt::format("{} products in --operators, fewer than {}",
+                                  operators.gemm.size(), kLeastGemms),
+                      "name the operators of the other GPU, and --system");
+  }
+  for (GemmCurve& curve : gpu.gemm) {
+    if (curve.dtype != DType::bf16) continue;
+    curve.sustained_share = sustained_share(gpu, curve, operators.gemm, held_ratio);
+    curve.sustained_measured = false;
+    curve.sustained_source = sources.at("operators");
+  }
+  return true;
+}
+
+/// The same from operators of this GPU, or from the best rates named by flags.
 Result<bool> set_sustained(GpuSpec& gpu, const Points& points, const Named& rates,
                            bool rates_measured, const Named& sources) {
   for (GemmCurve& curve : gpu.gemm) {
@@ -230,15 +248,12 @@ ExitCode list_residuals(const std::string& gpu) {
   return ExitCode::done;
 }
 
-void write_file(const std::string& path, const GpuSpec& gpu) {
+std::string text_of(const GpuSpec& gpu) {
   JsonWriter json;
   json.begin_object();
   write_gpu(json, gpu);
   json.end_object();
-  std::ofstream file(path, std::ios::binary);
-  file << json.text();
-  file.close();
-  if (!file) throw IoError(fmt::format("{}: cannot be written", path));
+  return json.text();
 }
 
 }  // namespace
@@ -255,6 +270,10 @@ void add_gpu_flags(CLI::App& verb, GpuCalibration& flags) {
   verb.add_option("--system", flags.system, "Which rows of --operators");
   verb.add_option("--sustained", flags.sustained,
                   "DTYPE=TFLOPS: best rate that a GEMM holds in a long run");
+  verb.add_option("--held-ratio", flags.held_ratio,
+                  "--operators ran on another GPU of the same chip: the best rate that this one "
+                  "holds in long runs over that one's; sets the speed of long runs only")
+      ->check(CLI::Range(0.1, 10.0));
   verb.add_flag("--sustained-estimated", flags.sustained_estimated,
                 "The rates of --sustained were not measured on this GPU");
   verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves there are");
@@ -282,13 +301,15 @@ ExitCode calibrate_gpu(const GpuCalibration& flags) {
   sources->try_emplace("operators", flags.operators);
   sources->try_emplace("sustained", "command line");
 
-  fit_gemms(*gpu, *points, *sources);
+  const bool of_sibling = flags.held_ratio > 0;
+  if (!of_sibling) fit_gemms(*gpu, *points, *sources);
   const Result<bool> sustained =
-      set_sustained(*gpu, *points, *rates, !flags.sustained_estimated, *sources);
+      of_sibling ? set_sustained(*gpu, points->operators, flags.held_ratio, *sources)
+                 : set_sustained(*gpu, *points, *rates, !flags.sustained_estimated, *sources);
   if (!sustained) return refuse(sustained.problems());
-  fit_others(*gpu, *points, *sources);
+  if (!of_sibling) fit_others(*gpu, *points, *sources);
   print_residuals({*gpu});
-  if (!flags.output.empty()) write_file(flags.output, *gpu);
+  if (!flags.output.empty()) write_file(flags.output, text_of(*gpu));
   return ExitCode::done;
 }
 

@@ -16,6 +16,7 @@ struct GpuCalibration {
   double cache_mib = 64;
   std::string operators;
   std::string system;
+  double held_ratio = 0;  // of this GPU over the one of `operators`; 0 = it is this one
   std::vector<std::string> sustained;  // "bf16=794.5"
   bool sustained_estimated = false;    // and not measured on this GPU
   std::vector<std::string> sources;    // "gemm=owner/repository@commit:path"

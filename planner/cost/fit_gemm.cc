@@ -242,14 +242,14 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
 }
 
 double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
-                       const std::vector<GemmPoint>& points) {
+                       const std::vector<GemmPoint>& points, double held_ratio) {
   std::vector<double> shares;
   for (const GemmPoint& point : points) {
     const GemmLimits limits = gemm_limits(gpu, curve.dtype, point.output);
     const GemmParts parts = gemm_parts(curve, limits, shape_of(point), 1.0);
     shares.push_back((curve.start.value() + parts.body) / point.time.value());
   }
-  return rounded_coefficient(std::min(1.0, summarise(std::move(shares)).median));
+  return rounded_coefficient(std::min(1.0, held_ratio * summarise(std::move(shares)).median));
 }
 
 double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,

@@ -23,9 +23,11 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
 
 /// Speed of arithmetic in long runs, of that of the curve: so that the curve's prediction of these
 /// points is right in the median. At most 1.
-/// \param points  measured in long runs on random data
+/// \param points      measured in long runs on random data
+/// \param held_ratio  best rate that `gpu` holds in long runs over that of the GPU of `points`,
+///                    where that is another one of the same chip
 double sustained_share(const GpuSpec& gpu, const GemmCurve& curve,
-                       const std::vector<GemmPoint>& points);
+                       const std::vector<GemmPoint>& points, double held_ratio = 1);
 
 /// The same from `held`, the best rate over all shapes that was held in a long run: of the best
 /// rate among the points that the curve was fitted to, as they would be without the slowdown of

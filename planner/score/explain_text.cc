@@ -106,6 +106,7 @@ std::string time_text(const StepReport& report, bool colour) {
                                                    {"bubble", t.bubble},
                                                    {"optimizer", t.optimizer},
                                                    {"launch", t.launch},
+                                                   {"waiting for the slowest GPU", t.straggler},
                                                    {"offload exposed", t.offload_exposed},
                                                    {"input exposed", t.input_exposed}};
   for (const auto& [name, time] : parts) {

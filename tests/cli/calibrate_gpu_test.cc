@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -141,6 +142,63 @@ TEST(CalibrateGpu, ChecksTheCurvesThereAreWithoutFitting) {
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("gemm bf16, short runs"));
   EXPECT_THAT(outcome.out, HasSubstr("+25.0 %"));
+}
+
+/// Products that another GPU of the chip does at 0.7 of the curve's speed in long runs.
+std::string operators_of_sibling() {
+  return table(".csv", [](std::ofstream& file) {
+    GemmCurve curve = *h100().gemm_curve(DType::bf16);
+    curve.measured_with = {};
+    const GemmLimits limits = gemm_limits(h100(), DType::bf16, GemmOutput::written);
+    file << "system,op,shape,tflops\n";
+    for (const std::int64_t m : {1024, 2048, 4096, 8192}) {
+      for (const std::int64_t n : {1024, 4096, 7168, 12288}) {
+        for (const std::int64_t k : {1024, 2048, 4096}) {
+          const double time = measured_gemm_seconds(curve, limits, {1, m, n, k}) / 0.7;
+          const double flops = 2.0 * static_cast<double>(m * n * k);
+          file << "other,matmul,\"b=1, m=" << m << ", k=" << k << ", n=" << n
+               << ", layout=TN, accumulate=False, out_dtype=bf16\"," << flops / time / 1e12 << "\n";
+        }
+      }
+    }
+  });
+}
+
+TEST(CalibrateGpu, TakesTheSpeedOfLongRunsFromAnotherGpuOfTheChip) {
+  const std::string written = testing::TempDir() + "/sibling.json";
+  const Outcome outcome = shardwise(
+      {"calibrate", "--gpu", "h100-sxm", "--operators", operators_of_sibling(), "--system", "other",
+       "--held-ratio", "1.1", "--source", "operators=a made-up sibling", "-o", written});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Result<GpuSpec> read = find_gpu(written);
+  ASSERT_TRUE(read.ok()) << to_string(read.problems());
+  const GemmCurve& found = *read->gemm_curve(DType::bf16);
+  EXPECT_NEAR(found.sustained_share, 0.7 * 1.1, 0.005);
+  EXPECT_FALSE(found.sustained_measured);
+  EXPECT_EQ(found.sustained_source, "a made-up sibling");
+  // Nothing else of the sibling is this GPU's.
+  EXPECT_EQ(found.rate_share, h100().gemm_curve(DType::bf16)->rate_share);
+  EXPECT_EQ(read->grouped_gemm, h100().grouped_gemm);
+}
+
+TEST(CalibrateGpu, SaysThatASiblingWithoutOperatorsTellsNothing) {
+  EXPECT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--held-ratio", "1.1"}).err,
+            "command line: --held-ratio: 0 products in --operators, fewer than 40\n"
+            "    name the operators of the other GPU, and --system\n"
+            "1 problem, nothing was run\n");
+}
+
+TEST(CalibrateGpu, WritesTheWholeFileOrLeavesTheOldOne) {
+  const std::string written = testing::TempDir() + "/whole_or_old.json";
+  ASSERT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--sustained", "bf16=600", "-o", written})
+                .exit_code,
+            0);
+  EXPECT_TRUE(find_gpu(written).ok());
+  EXPECT_FALSE(std::filesystem::exists(written + ".part"));
+  const Outcome outcome = shardwise({"calibrate", "--gpu", "h100-sxm", "--sustained", "bf16=600",
+                                     "-o", testing::TempDir() + "/no_such_folder/gpu.json"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot be written: No such file or directory"));
 }
 
 TEST(CalibrateGpu, RefusesRatesThatAreNone) {
