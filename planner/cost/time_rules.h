@@ -15,8 +15,9 @@ struct OverlapTax {
   double of(double share) const { return share * gemm + (1 - share) * other; }
 };
 
-/// Where matrix products fill the GPU in one wave (persistent kernels), the blocks of the occupied
-/// multiprocessors run in a second. configs/engines/timing.json has the sources.
+/// Where the blocks of matrix products fill the GPU in one wave, each with its tiles given from the
+/// start (persistent kernels of Hopper), those of the occupied multiprocessors run in a second.
+/// configs/engines/timing.json has the sources.
 /// \param across_nodes  the collective leaves the node
 OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels);
 

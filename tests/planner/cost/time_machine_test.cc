@@ -86,6 +86,10 @@ TEST(OverlapTax, IsHalfOfAPersistentProductAndTheOccupiedProcessorsElsewhere) {
   EXPECT_DOUBLE_EQ(ampere.gemm, 16.0 / 108);
   EXPECT_DOUBLE_EQ(ampere.other, 16.0 / 108);
   EXPECT_EQ(overlap_tax(h100, false, Kernels::planned).gemm, hopper.other);
+  // Blocks of Blackwell take tiles as they become free.
+  const GpuSpec b200 = find_cluster("dgx-b200")->gpu;
+  const OverlapTax blackwell = overlap_tax(b200, false, Kernels::transformer_engine);
+  EXPECT_EQ(blackwell.gemm, blackwell.other);
 }
 
 // NVIDIA/TransformerEngine issue 2053.
