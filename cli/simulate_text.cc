@@ -151,14 +151,20 @@ std::string streams_text(const StepReport& report, bool colour) {
                format_percent(stream.busy / report.step_time),
                computes ? std::string("-") : format_seconds(stream.exposed)});
   }
-  if (!stage.links.empty()) {
-    table.rule();
-    for (const LinkTime& link : stage.links) {
-      table.row({link.tier, format_bytes(link.sent), format_seconds(link.busy),
-                 format_percent(link.busy / report.step_time), "-"});
-    }
+  std::string text = fmt::format("\nstage {}\n{}", stage.stage, table.text(colour));
+  if (stage.links.empty()) return text;
+  Table links({{"link", Align::left},
+               {"ranks on it"},
+               {"a rank sends"},
+               {"carries"},
+               {"busy"},
+               {"of step"}});
+  for (const LinkTime& link : stage.links) {
+    links.row({link.tier, format_count(link.ranks), format_bytes(link.sent),
+               format_bytes(link.carried), format_seconds(link.busy),
+               format_percent(link.utilisation)});
   }
-  return fmt::format("\nstage {}\n{}", stage.stage, table.text(colour));
+  return text + "\n" + links.text(colour);
 }
 
 std::string peak_text(const StepReport& report, bool colour) {

@@ -13,7 +13,7 @@ class Predecessors {
  public:
   explicit Predecessors(const Workload& work)
       : work_(work), on_stream_(work.operations, kNothing), partner_(work.operations, kNothing) {
-    std::vector<std::size_t> seen(work.slots.size(), kNothing);
+    std::vector<std::size_t> seen(work.meetings, kNothing);
     for (const Actor& actor : work.actors) {
       const WorkProgram& program = work.programs[actor.program];
       for (std::size_t s = 0; s < kStreams; ++s) {
@@ -23,7 +23,9 @@ class Predecessors {
           if (i > program.stream_begin[s]) {
             on_stream_[number] = actor.base + program.operations[i - 1].index;
           }
-          if (op.slot >= 0) join(seen[static_cast<std::size_t>(op.slot)], number);
+          if (op.slot < 0) continue;
+          const Slot& slot = work.slots[static_cast<std::size_t>(op.slot)];
+          join(seen[slot.first_meeting + work.group_at(actor, slot)], number);
         }
       }
     }
@@ -55,7 +57,7 @@ class Predecessors {
   }
 
  private:
-  /// The participants of a slot form a ring.
+  /// The participants of a meeting form a ring.
   void join(std::size_t& first, std::size_t number) {
     if (first == kNothing) {
       first = number;

@@ -133,10 +133,11 @@ class Sweep {
   bool meet(std::int32_t l, const WorkOp& op, double ready) {
     Lane& lane = lanes_[static_cast<std::size_t>(l)];
     const Slot& slot = work_.slots[static_cast<std::size_t>(op.slot)];
-    const std::uint32_t group =
-        work_.groups[work_.actors[lane.actor].groups + static_cast<std::uint32_t>(slot.group)];
+    const std::uint32_t group = work_.group_at(work_.actors[lane.actor], slot);
     Meeting& meeting = meetings_[slot.first_meeting + group];
-    if (meeting.lanes == kNobody && meeting.missing == 0) meeting.missing = slot.participants;
+    if (meeting.lanes == kNobody && meeting.missing == 0) {
+      meeting.missing = work_.participants(slot, group);
+    }
     meeting.latest = std::max(meeting.latest, ready);
     meeting.duration = std::max(meeting.duration, work_.duration(lane.actor, op));
     if (--meeting.missing > 0) {

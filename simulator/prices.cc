@@ -35,6 +35,12 @@ double passes(const CollectiveWork& work, const Crossing& at) {
   return at.tier->in_network == InNetwork::none ? 2 : 1;
 }
 
+/// Bytes a second of one link of a tier. Of a mesh, the links to the ranks that the group reaches.
+double link_rate(const Crossing& at) {
+  if (at.tier->wiring == Wiring::mesh) return at.rank_rate * at.tier->oversubscription;
+  return at.tier->bandwidth.value();
+}
+
 /// Share of an operation's kernels that are matrix products.
 double gemm_share(const OpCost& cost, const std::vector<LayerTime>& layers) {
   if (!cost.kernels.empty()) return cost.kernels.front().kind == KernelKind::gemm ? 1 : 0;
@@ -91,7 +97,7 @@ TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
         break;
     }
     traffic.bytes[tier] = sent;
-    traffic.seconds[tier] = sent / at.rank_rate;
+    traffic.seconds[tier] = sent / link_rate(at);
   }
   return traffic;
 }

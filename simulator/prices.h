@@ -23,7 +23,8 @@ OverlapTax communication_tax(const Plan& plan, bool across_nodes, Transport tran
 /// slowest GPU of the cluster. \pre the program was lowered from the plan
 Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport);
 
-/// Bytes that one rank sends over each tier for a collective, and the seconds its links take.
+/// Bytes that one rank sends over each tier for a collective, and the seconds that one link of the
+/// tier takes for them at its full rate.
 struct TierTraffic {
   std::array<double, kMaxTiers> bytes{};
   std::array<double, kMaxTiers> seconds{};

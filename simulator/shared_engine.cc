@@ -34,10 +34,21 @@ struct Meeting {
   std::uint64_t settled = 0;  // in which round its rate was last found
 };
 
-/// What a rank's links and multiprocessors are asked for.
+/// Shares of a link are whole numbers, so that their sum does not depend on the order in which
+/// ranks are added: the representative of four ranks adds what the four would.
+constexpr double kWholeLink = 0x1p32;
+std::int64_t whole(double share) { return static_cast<std::int64_t>(share * kWholeLink); }
+
+/// What is asked of a link, both ways.
+struct Demand {
+  std::int64_t out = 0;
+  std::int64_t in = 0;
+  friend bool operator==(const Demand&, const Demand&) = default;
+};
+
+/// What a rank's own links and multiprocessors are asked for.
 struct Load {
-  std::array<double, kMaxTiers> out{};
-  std::array<double, kMaxTiers> in{};
+  std::array<Demand, kMaxTiers> links{};
   OverlapTax tax;
 };
 
@@ -49,7 +60,10 @@ bool computes(Stream stream) { return stream == Stream::compute || stream == Str
 class SharedRun {
  public:
   explicit SharedRun(const Workload& work)
-      : work_(work), queue_(work.actors.size() * kStreams), loads_(work.actors.size()) {
+      : work_(work),
+        queue_(work.actors.size() * kStreams),
+        loads_(work.actors.size()),
+        demands_(work.links.size()) {
     timeline_.start.assign(work.operations, kUnknown);
     timeline_.end.assign(work.operations, kUnknown);
     waiting_.assign(work.operations, kNobody);
@@ -164,7 +178,8 @@ class SharedRun {
     Lane& lane = lane_at(l);
     Meeting& meeting = meeting_of(lane, op);
     if (meeting.lanes == kNobody) {
-      meeting.missing = work_.slots[static_cast<std::size_t>(op.slot)].participants;
+      const Slot& slot = work_.slots[static_cast<std::size_t>(op.slot)];
+      meeting.missing = work_.participants(slot, work_.group_at(work_.actors[lane.actor], slot));
       meeting.leader = l;
     }
     lane.state = State::arrived;
@@ -178,9 +193,7 @@ class SharedRun {
   }
   Meeting& meeting_of(const Lane& lane, const WorkOp& op) {
     const Slot& slot = work_.slots[static_cast<std::size_t>(op.slot)];
-    const std::uint32_t group =
-        work_.groups[work_.actors[lane.actor].groups + static_cast<std::uint32_t>(slot.group)];
-    return meetings_[slot.first_meeting + group];
+    return meetings_[slot.first_meeting + work_.group_at(work_.actors[lane.actor], slot)];
   }
 
   void move(std::int32_t l, double duration, double now) {
@@ -229,10 +242,12 @@ class SharedRun {
     try_start(l, now);
   }
 
-  /// Finds the rates of everything on the ranks where something began or ended.
+  /// Finds the rates of everything on the ranks where something began or ended, and on those that
+  /// share a crowded link with them.
   void settle(double now) {
     ++round_;
-    for (const std::uint32_t actor : dirty_) loads_[actor] = load_of(actor);
+    const std::size_t changed = dirty_.size();
+    for (std::size_t d = 0; d < changed; ++d) load(dirty_[d]);
     for (const std::uint32_t actor : dirty_) {
       is_dirty_[actor] = 0;
       for (std::size_t s = 0; s < kStreams; ++s) {
@@ -241,6 +256,31 @@ class SharedRun {
       }
     }
     dirty_.clear();
+  }
+
+  /// Adds up what a rank asks for, on its own links and on those it shares.
+  void load(std::uint32_t actor) {
+    const Load before = loads_[actor];
+    loads_[actor] = load_of(actor);
+    const IndexRange uses = work_.actors[actor].links;
+    for (std::uint32_t u = uses.begin; u != uses.end; ++u) {
+      const LinkUse& use = work_.link_uses[u];
+      const SharedLink& link = work_.links[use.link];
+      const Demand& old = before.links[link.tier];
+      const Demand& now = loads_[actor].links[link.tier];
+      if (old == now) continue;
+      Demand& demand = demands_[use.link];
+      const bool was_crowded = crowded(demand, link.capacity);
+      demand.out += use.ranks * (now.out - old.out);
+      demand.in += use.ranks * (now.in - old.in);
+      if (!was_crowded && !crowded(demand, link.capacity)) continue;
+      for (std::uint32_t m = link.members.begin; m != link.members.end; ++m) {
+        mark(work_.link_members[m]);
+      }
+    }
+  }
+  static bool crowded(const Demand& demand, double capacity) {
+    return crowding(std::max(demand.out, demand.in), capacity) > 1;
   }
 
   Load load_of(std::uint32_t actor) {
@@ -254,8 +294,9 @@ class SharedRun {
       load.tax.other += price.tax.other;
       load.tax.gemm = std::max(load.tax.gemm, price.tax.gemm);
       for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-        if (sends(stream)) load.out[tier] += price.link_share[tier];
-        if (receives(stream)) load.in[tier] += price.link_share[tier];
+        const std::int64_t share = whole(price.link_share[tier]);
+        if (sends(stream)) load.links[tier].out += share;
+        if (receives(stream)) load.links[tier].in += share;
       }
     }
     return load;
@@ -271,10 +312,27 @@ class SharedRun {
     double busiest = 1;
     for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
       if (price.link_share[tier] == 0) continue;
-      if (sends(stream)) busiest = std::max(busiest, load.out[tier]);
-      if (receives(stream)) busiest = std::max(busiest, load.in[tier]);
+      busiest = std::max(busiest, crowding(stream, load.links[tier], 1));
+    }
+    const IndexRange uses = work_.actors[lane.actor].links;
+    for (std::uint32_t u = uses.begin; u != uses.end; ++u) {
+      const SharedLink& link = work_.links[work_.link_uses[u].link];
+      if (price.link_share[link.tier] == 0) continue;
+      const Demand& demand = demands_[work_.link_uses[u].link];
+      busiest = std::max(busiest, crowding(stream, demand, link.capacity));
     }
     return 1 / busiest;
+  }
+  /// For a transfer that uses the ways of a link that its stream does.
+  static double crowding(Stream stream, const Demand& demand, double capacity) {
+    const std::int64_t out = sends(stream) ? demand.out : 0;
+    const std::int64_t in = receives(stream) ? demand.in : 0;
+    return crowding(std::max(out, in), capacity);
+  }
+  /// How often longer than alone a transfer takes on a link that `asked` links' worth is asked of
+  /// and that is as fast as `capacity` of them.
+  static double crowding(std::int64_t asked, double capacity) {
+    return std::max(1.0, static_cast<double>(asked) / (kWholeLink * capacity));
   }
 
   void update(std::int32_t l, double now) {
@@ -307,6 +365,7 @@ class SharedRun {
   std::vector<std::int32_t> waiting_;
   std::vector<Meeting> meetings_;
   std::vector<Load> loads_;
+  std::vector<Demand> demands_;  // of shared links
   std::vector<std::uint32_t> dirty_;
   std::vector<std::uint8_t> is_dirty_;
   std::uint64_t round_ = 0;

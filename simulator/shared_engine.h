@@ -6,8 +6,9 @@
 namespace shardwise::sim {
 
 /// As run_alone, but what runs at once on a rank shares it:
-/// - transfers share the links of each tier, each way: where those that run at once would keep a
-///   link busy for more than all of the time, each gets its proportion (processor sharing);
+/// - transfers share the links of each tier, each way, a rank's own and those it shares with other
+///   ranks: where those that run at once would keep a link busy for more than all of the time, each
+///   gets its proportion (processor sharing);
 /// - kernels of the compute and copy streams lose the share of the multiprocessors that
 ///   communication takes while it moves bytes, at most half of them.
 /// A collective is as slow as the slowest of its simulated ranks. Rates change only when something

@@ -29,8 +29,10 @@ void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
   LaunchRules launch;
   if (options.host) launch.issue = time_rules(plan.job, plan.engine, plan.cluster).issue.value();
   launch.in_issue_order = options.in_issue_order;
-  made.work = options.all_ranks ? all_ranks(made.program, made.prices, plan.layout, launch)
-                                : representatives(made.program, made.prices, launch);
+  const std::vector<LinkKind> links = shared_links(plan.cluster);
+  made.work = options.all_ranks
+                  ? all_ranks(made.program, made.prices, plan.layout, links, launch)
+                  : representatives(made.program, made.prices, plan.layout, links, launch);
   made.timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
   SHARDWISE_CHECK(made.timeline.stalled.empty(),
                   fmt::format("{} operations never end", made.timeline.stalled.size()));

@@ -10,6 +10,7 @@
 #include "planner/cost/layer_time.h"
 #include "planner/cost/time_rules.h"
 #include "simulator/critical_path.h"
+#include "simulator/link_times.h"
 
 namespace shardwise::sim {
 namespace {
@@ -72,31 +73,6 @@ std::vector<LiveBuffers> live_of(const MemoryCourse& course, const StageProgram&
   return sorted;
 }
 
-std::vector<LinkTime> links_of_stage(const Plan& plan, const StageProgram& stage) {
-  std::vector<std::int64_t> uses(stage.costs.size());
-  for (const ProgramOp& op : stage.operations) {
-    if (op.stream != Stream::receive) ++uses[static_cast<std::size_t>(op.cost)];
-  }
-  TierTraffic all;
-  for (std::size_t c = 0; c < stage.costs.size(); ++c) {
-    if (stage.costs[c].collectives.empty() || uses[c] == 0) continue;
-    const TierTraffic one =
-        traffic_of(stage.costs[c].collectives.front(), plan.cluster, plan.layout);
-    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      all.bytes[tier] += one.bytes[tier] * static_cast<double>(uses[c]);
-      all.seconds[tier] += one.seconds[tier] * static_cast<double>(uses[c]);
-    }
-  }
-  std::vector<LinkTime> links;
-  for (std::size_t tier = 0; tier < plan.cluster.tiers.size() && tier < kMaxTiers; ++tier) {
-    if (all.bytes[tier] <= 0) continue;
-    links.push_back({plan.cluster.tiers[tier].name,
-                     Bytes(static_cast<std::int64_t>(all.bytes[tier])),
-                     Seconds(all.seconds[tier])});
-  }
-  return links;
-}
-
 /// One stage's rank; adds its operations by name to `operations`.
 StageTimeline stage_timeline(const Plan& plan, const Simulation& simulation, std::size_t s,
                              std::span<const double> exposed,
@@ -131,7 +107,7 @@ StageTimeline stage_timeline(const Plan& plan, const Simulation& simulation, std
   }
   made.computing = streams[0].busy;
   made.idle = Seconds(run.length) - made.computing;
-  made.links = links_of_stage(plan, stage);
+  made.links = link_times(plan, simulation, s);
   const MemoryCourse& course = simulation.memory[s];
   made.memory = samples_of(course);
   made.peak_at = Seconds(course.peak_at);

@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "planner/spec/check.h"
 #include "simulator/random.h"
+#include "simulator/rank_classes.h"
 
 namespace shardwise::sim {
 namespace {
-
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 /// The collective that an operation is, or nullptr.
 const CollectiveWork* collective_of(const StageProgram& stage, const ProgramOp& op) {
@@ -90,11 +88,8 @@ class Slots {
     work_.slots[static_cast<std::size_t>(found[nth])].participants += ranks;
     return found[nth];
   }
-  std::int32_t within(std::int32_t group, std::int32_t ranks) {
-    const std::int32_t slot = add(group);
-    work_.slots.back().participants = ranks;
-    return slot;
-  }
+  /// A collective of one stage: of as many as its group has.
+  std::int32_t within(std::int32_t group) { return add(group); }
 
  private:
   std::int32_t add(std::int32_t group) {
@@ -107,36 +102,11 @@ class Slots {
   std::array<std::vector<std::int32_t>, kCrossingKinds> crossing_;
 };
 
-/// How many groups there are for each entry of Actor::groups, so that meetings can be numbered.
-void number_meetings(Workload& work, std::span<const std::uint32_t> group_counts) {
+void number_meetings(Workload& work) {
   for (Slot& slot : work.slots) {
     slot.first_meeting = static_cast<std::uint32_t>(work.meetings);
-    work.meetings += group_counts[static_cast<std::size_t>(slot.group)];
+    work.meetings += work.members[static_cast<std::size_t>(slot.group)].size();
   }
-}
-
-/// The groups of one kind: of each rank its group, numbered from 0.
-struct Groups {
-  GroupKind kind = GroupKind::world;
-  std::vector<std::uint32_t> of_rank;
-  std::uint32_t count = 0;
-  std::int32_t ranks = 0;  // of one group
-};
-Groups groups_of(const Layout& layout, GroupKind kind) {
-  Groups groups;
-  groups.kind = kind;
-  const std::int64_t world = layout.world();
-  groups.of_rank.assign(static_cast<std::size_t>(world), kNone);
-  for (std::int64_t rank = 0; rank < world; ++rank) {
-    if (groups.of_rank[static_cast<std::size_t>(rank)] != kNone) continue;
-    const std::vector<std::int64_t> members = group_ranks(layout, kind, rank);
-    for (const std::int64_t each : members) {
-      groups.of_rank[static_cast<std::size_t>(each)] = groups.count;
-    }
-    groups.ranks = static_cast<std::int32_t>(members.size());
-    ++groups.count;
-  }
-  return groups;
 }
 
 /// Numbers the meetings of a stage's operations: messages, and what `slot_across` says of a
@@ -159,6 +129,92 @@ void number_slots(WorkProgram& made, const StageProgram& stage, Slots& slots,
     }
   }
   for (WorkOp& op : made.operations) op.slot = slot_of[op.index];
+}
+
+/// The groups in which a program communicates; pipelines first, for messages.
+std::vector<GroupKind> kinds_of(const StepProgram& program) {
+  std::vector<GroupKind> kinds = {GroupKind::pp};
+  for (const StageProgram& stage : program.stages) {
+    for (const OpCost& cost : stage.costs) {
+      if (cost.collectives.empty()) continue;
+      const GroupKind kind = cost.collectives.front().group;
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
+
+void add_links(Workload& work, std::span<const LinkKind> kinds, const RankClasses& classes) {
+  std::vector<std::vector<LinkUse>> uses(classes.size());
+  for (const LinkKind& kind : kinds) {
+    const ClassSets sets = link_sets(kind, classes);
+    std::vector<std::vector<std::uint32_t>> members(sets.sizes.size());
+    for (std::uint32_t c = 0; c < classes.size(); ++c) {
+      const std::uint32_t set = sets.of_class[c];
+      members[set].push_back(c);
+      uses[c].push_back({static_cast<std::uint32_t>(work.links.size()) + set, sets.ranks[c]});
+    }
+    for (const std::vector<std::uint32_t>& each : members) {
+      const auto begin = static_cast<std::uint32_t>(work.link_members.size());
+      work.link_members.insert(work.link_members.end(), each.begin(), each.end());
+      const auto end = static_cast<std::uint32_t>(work.link_members.size());
+      work.links.push_back({kind.tier, kind.capacity, {begin, end}});
+    }
+  }
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    work.actors[c].links.begin = static_cast<std::uint32_t>(work.link_uses.size());
+    work.link_uses.insert(work.link_uses.end(), uses[c].begin(), uses[c].end());
+    work.actors[c].links.end = static_cast<std::uint32_t>(work.link_uses.size());
+  }
+}
+
+/// An actor for each class.
+Workload of_classes(const StepProgram& program, const Prices& prices, const Layout& layout,
+                    std::span<const LinkKind> links, const RankClasses& classes,
+                    const LaunchRules& launch) {
+  SHARDWISE_CHECK(program.stages.size() == static_cast<std::size_t>(layout.pp),
+                  fmt::format("{} stages, pp {}", program.stages.size(), layout.pp));
+  Workload work;
+  work.launch = launch;
+  const std::vector<GroupKind> kinds = kinds_of(program);
+  std::vector<ClassSets> sets;
+  for (const GroupKind kind : kinds) {
+    sets.push_back(group_sets(layout, kind, classes));
+    work.members.push_back(sets.back().sizes);
+  }
+  std::vector<std::int32_t> on_stage(program.stages.size());
+  for (const std::uint32_t stage : classes.stage) ++on_stage[stage];
+  const auto index_of = [&](GroupKind kind) {
+    return std::find(kinds.begin(), kinds.end(), kind) - kinds.begin();
+  };
+  Slots slots(work, program);
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const StageProgram& stage = program.stages[s];
+    WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
+    number_slots(
+        made, stage, slots,
+        [&](const CollectiveWork& collective, std::size_t nth) {
+          const auto group = static_cast<std::int32_t>(index_of(collective.group));
+          const std::int32_t actors = collective.group == GroupKind::pp ? 1 : on_stage[s];
+          return slots.across(collective, nth, group, actors);
+        },
+        [&](const CollectiveWork& collective) {
+          const auto group = index_of(collective.group);
+          const std::vector<std::int32_t>& sizes = work.members[static_cast<std::size_t>(group)];
+          const bool alone = std::all_of(sizes.begin(), sizes.end(), [](auto n) { return n == 1; });
+          return alone ? -1 : slots.within(static_cast<std::int32_t>(group));
+        });
+  }
+  number_meetings(work);
+  for (std::size_t c = 0; c < classes.size(); ++c) {
+    const auto first = static_cast<std::uint32_t>(work.groups.size());
+    const std::uint32_t stage = classes.stage[c];
+    work.actors.push_back({stage, work.operations, first, classes.first[c], {}});
+    for (const ClassSets& each : sets) work.groups.push_back(each.of_class[c]);
+    work.operations += program.stages[stage].operations.size();
+  }
+  add_links(work, links, classes);
+  return work;
 }
 
 }  // namespace
@@ -188,67 +244,25 @@ Workload representatives(const StepProgram& program, const Prices& prices,
           return slots.across(collective, nth, 0, 1);
         },
         [](const CollectiveWork&) { return -1; });
-    work.actors.push_back({static_cast<std::uint32_t>(s), work.operations, 0, 0});
+    work.actors.push_back({static_cast<std::uint32_t>(s), work.operations, 0, 0, {}});
     work.operations += stage.operations.size();
   }
   work.groups = {0};
-  number_meetings(work, std::array<std::uint32_t, 1>{1});
+  work.members = {{1}};
+  number_meetings(work);
   return work;
 }
 
-Workload all_ranks(const StepProgram& program, const Prices& prices, const Layout& layout,
-                   const LaunchRules& launch) {
-  SHARDWISE_CHECK(program.stages.size() == static_cast<std::size_t>(layout.pp),
-                  fmt::format("{} stages, pp {}", program.stages.size(), layout.pp));
-  Workload work;
-  work.launch = launch;
-  std::vector<Groups> groups = {groups_of(layout, GroupKind::pp)};
-  const auto index_of = [&](GroupKind kind) {
-    for (std::size_t g = 0; g < groups.size(); ++g) {
-      if (groups[g].kind == kind) return g;
-    }
-    groups.push_back(groups_of(layout, kind));
-    return groups.size() - 1;
-  };
-  Slots slots(work, program);
-  const auto ranks_per_stage = static_cast<std::int32_t>(layout.world() / layout.pp);
-  for (std::size_t s = 0; s < program.stages.size(); ++s) {
-    const StageProgram& stage = program.stages[s];
-    WorkProgram& made = work.programs.emplace_back(sorted(stage, prices[s], launch));
-    number_slots(
-        made, stage, slots,
-        [&](const CollectiveWork& collective, std::size_t nth) {
-          const auto group = static_cast<std::int32_t>(index_of(collective.group));
-          const std::int32_t ranks = collective.group == GroupKind::pp ? 1 : ranks_per_stage;
-          return slots.across(collective, nth, group, ranks);
-        },
-        [&](const CollectiveWork& collective) {
-          const std::size_t group = index_of(collective.group);
-          if (groups[group].ranks == 1) return -1;
-          return slots.within(static_cast<std::int32_t>(group), groups[group].ranks);
-        });
-  }
-  std::vector<std::uint32_t> counts;
-  for (const Groups& each : groups) counts.push_back(each.count);
-  number_meetings(work, counts);
+Workload representatives(const StepProgram& program, const Prices& prices, const Layout& layout,
+                         std::span<const LinkKind> links, const LaunchRules& launch) {
+  if (links.empty()) return representatives(program, prices, launch);
+  const std::vector<GroupKind> kinds = kinds_of(program);
+  return of_classes(program, prices, layout, links, alike_ranks(layout, links, kinds), launch);
+}
 
-  // The stage of a rank is its place among the ranks of its pipeline.
-  std::vector<std::uint32_t> stage_of(static_cast<std::size_t>(layout.world()), kNone);
-  for (std::int64_t rank = 0; rank < layout.world(); ++rank) {
-    if (stage_of[static_cast<std::size_t>(rank)] != kNone) continue;
-    std::uint32_t stage = 0;
-    for (const std::int64_t each : group_ranks(layout, GroupKind::pp, rank)) {
-      stage_of[static_cast<std::size_t>(each)] = stage++;
-    }
-  }
-  for (std::int64_t rank = 0; rank < layout.world(); ++rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    const auto first = static_cast<std::uint32_t>(work.groups.size());
-    work.actors.push_back({stage_of[r], work.operations, first, rank});
-    for (const Groups& each : groups) work.groups.push_back(each.of_rank[r]);
-    work.operations += program.stages[stage_of[r]].operations.size();
-  }
-  return work;
+Workload all_ranks(const StepProgram& program, const Prices& prices, const Layout& layout,
+                   std::span<const LinkKind> links, const LaunchRules& launch) {
+  return of_classes(program, prices, layout, links, single_ranks(layout), launch);
 }
 
 }  // namespace shardwise::sim

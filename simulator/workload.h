@@ -10,6 +10,7 @@
 #include "planner/spec/layout.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/step_program.h"
+#include "simulator/links.h"
 
 namespace shardwise::sim {
 
@@ -22,7 +23,7 @@ struct CostPrice {
   double launches = 0;    // kernels the host issues for it
   OverlapTax tax;         // share of a rank's compute that it takes away while it runs
   double gemm_share = 0;  // of compute: matrix products
-  /// Share of one rank's links of each tier that it keeps busy while it runs alone.
+  /// Share of one link of each tier, at its full rate, that one rank asks for while it runs alone.
   std::array<double, kMaxTiers> link_share{};
 };
 /// By stage, then by index into StageProgram::costs.
@@ -55,11 +56,24 @@ struct WorkProgram {
 };
 
 /// A place of the program where ranks wait for one another: the two ends of a message, or a
-/// collective whose ranks are all simulated.
+/// collective of which several ranks are simulated.
 struct Slot {
   std::uint32_t first_meeting = 0;  // the meeting of group g is first_meeting + g
-  std::int32_t participants = 0;
-  std::int32_t group = 0;  // of Actor::groups
+  std::int32_t participants = 0;    // of one meeting; 0 = those of the group
+  std::int32_t group = 0;           // of Actor::groups
+};
+
+/// A link that several ranks share. Members are actors; `capacity` is in links of its tier.
+struct SharedLink {
+  std::size_t tier = 0;
+  double capacity = 1;
+  IndexRange members;  // of Workload::link_members
+};
+
+/// That an actor is on a shared link, with so many of the ranks it stands for.
+struct LinkUse {
+  std::uint32_t link = 0;
+  std::int32_t ranks = 1;
 };
 
 /// One simulated rank.
@@ -68,6 +82,7 @@ struct Actor {
   std::size_t base = 0;       // its operation i is number base + i of a timeline
   std::uint32_t groups = 0;   // of Workload::groups: its group for each entry of group_kinds
   std::int64_t rank = 0;      // the lowest rank it stands for
+  IndexRange links;           // of Workload::link_uses
 };
 
 /// Makes operations take another time on each rank; none by default.
@@ -82,7 +97,11 @@ struct Workload {
   std::vector<WorkProgram> programs;
   std::vector<Slot> slots;
   std::vector<Actor> actors;
-  std::vector<std::uint32_t> groups;  // actor by actor
+  std::vector<std::uint32_t> groups;               // actor by actor
+  std::vector<std::vector<std::int32_t>> members;  // actors in each group of an entry of groups
+  std::vector<SharedLink> links;
+  std::vector<std::uint32_t> link_members;
+  std::vector<LinkUse> link_uses;  // actor by actor
   std::size_t meetings = 0;
   std::size_t operations = 0;  // of all actors
   LaunchRules launch;
@@ -93,6 +112,14 @@ struct Workload {
     return noise.jitter == 0 && noise.compute_factor.empty() ? op.duration : noisy(actor, op);
   }
   double noisy(std::uint32_t actor, const WorkOp& op) const;
+  /// The group of an actor that meets at a slot, and how many actors meet there.
+  std::uint32_t group_at(const Actor& actor, const Slot& slot) const {
+    return groups[actor.groups + static_cast<std::uint32_t>(slot.group)];
+  }
+  std::int32_t participants(const Slot& slot, std::uint32_t group) const {
+    return slot.participants > 0 ? slot.participants
+                                 : members[static_cast<std::size_t>(slot.group)][group];
+  }
   const StageProgram& program_of(const Actor& actor) const {
     return *programs[actor.program].program;
   }
@@ -100,13 +127,18 @@ struct Workload {
 
 /// One representative rank for each pipeline stage; only messages and collectives over several
 /// stages are meetings, the other ranks of a collective arrive as the representative does.
-/// \pre prices has the program's stages and costs; an operation waits for earlier ones only
+/// \pre prices has the program's stages and costs; an operation waits for earlier ones only; no
+/// link is shared by several ranks
 Workload representatives(const StepProgram& program, const Prices& prices,
                          const LaunchRules& launch = {});
 
-/// Every rank of `layout`; every collective is a meeting of the ranks of its group.
+/// One representative of each class of ranks of `layout` that behave alike on shared links.
 /// \pre as above, and program.stages.size() == layout.pp
+Workload representatives(const StepProgram& program, const Prices& prices, const Layout& layout,
+                         std::span<const LinkKind> links, const LaunchRules& launch = {});
+
+/// Every rank of `layout`; every collective is a meeting of the ranks of its group.
 Workload all_ranks(const StepProgram& program, const Prices& prices, const Layout& layout,
-                   const LaunchRules& launch = {});
+                   std::span<const LinkKind> links = {}, const LaunchRules& launch = {});
 
 }  // namespace shardwise::sim

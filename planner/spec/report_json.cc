@@ -186,10 +186,13 @@ void list_stage_timeline(Io& io, S& stage) {
     seconds(inner, "busy_s", stream.busy);
     seconds(inner, "exposed_s", stream.exposed);
   });
-  io.objects("links", stage.links, kMaxTiers, [](auto& inner, auto& link) {
+  io.objects("links", stage.links, 2 * kMaxTiers, [](auto& inner, auto& link) {
     inner.text("tier", link.tier);
+    inner.integer("ranks", link.ranks, 1, kMaxRanks);
     bytes(inner, "sent_bytes", link.sent);
+    bytes(inner, "carried_bytes", link.carried);
     seconds(inner, "busy_s", link.busy);
+    inner.number("utilisation", link.utilisation, 0, kMost);
   });
   io.objects("memory", stage.memory, 100'000, [](auto& inner, auto& sample) {
     seconds(inner, "at_s", sample.at);

@@ -20,11 +20,14 @@ struct StreamTime {
   Seconds exposed;  // of this, with nothing on the compute stream
 };
 
-/// What one rank sends over one tier of links.
+/// What goes one way over one of a rank's links in a step: its own, or one that it shares.
 struct LinkTime {
-  std::string tier;
-  Bytes sent;
-  Seconds busy;  // bytes sent at the links' full rate
+  std::string tier;        // "infiniband"; "spine up-links" for those of its switches
+  std::int64_t ranks = 1;  // that share the link
+  Bytes sent;              // by this rank
+  Bytes carried;           // by the link, of all its ranks
+  Seconds busy;            // `carried` at the link's full rate
+  double utilisation = 0;  // busy over the step
 };
 
 /// A moment at which memory changed its course.

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
@@ -97,6 +99,47 @@ TEST(Simulate, AgreesExactlyWithEveryRankSimulated) {
   EXPECT_EQ(all.work.actors.size(), 64U);
   EXPECT_EQ(all.timeline.length(), few.timeline.length());
   EXPECT_EQ(all.report.time.total(), few.report.time.total());
+}
+
+TEST(Simulate, AgreesExactlyWithEveryRankWhereStagesShareNics) {
+  // Stages of 2 x 3 ranks on nodes of 8 with a NIC for 2: nodes mix stages unevenly.
+  Layout layout;
+  layout.tp = 2;
+  layout.pp = 4;
+  layout.dp_shard = 3;
+  layout.zero_stage = 1;
+  for (const Axis first : {Axis::tp, Axis::pp}) {
+    std::swap(layout.order[0], *std::find(layout.order.begin(), layout.order.end(), first));
+    Plan plan = plan_of("llama-3.1-8b", "megatron_ddp", 24, layout, 48);
+    plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 24);
+    SimulationOptions options;
+    const Simulation few = simulate(plan, options);
+    options.all_ranks = true;
+    const Simulation all = simulate(plan, options);
+    ASSERT_EQ(all.work.actors.size(), 24U);
+    EXPECT_LT(few.work.actors.size(), 24U);
+    EXPECT_EQ(all.timeline.length(), few.timeline.length());
+    EXPECT_EQ(all.report.time.total(), few.report.time.total());
+  }
+}
+
+TEST(Simulate, SaysWhatANicCarriesForAllItsGpus) {
+  Layout layout;
+  layout.dp_shard = 16;
+  layout.zero_stage = 3;
+  Plan plan = plan_of("llama-3.1-8b", "fsdp2", 16, layout, 16);
+  plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 16);
+  const StepReport report = simulate(plan).report;
+  const std::vector<LinkTime> links = report.timeline.value_or(StepTimeline{}).stages[0].links;
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(links[0].tier, "nvlink");
+  EXPECT_EQ(links[0].ranks, 1);
+  EXPECT_EQ(links[1].tier, "efa");
+  EXPECT_EQ(links[1].ranks, 2);
+  EXPECT_NEAR(links[1].carried / links[1].sent, 2, 1e-6);
+  // 12.5 GB/s each NIC.
+  EXPECT_NEAR(links[1].busy.value(), static_cast<double>(links[1].carried.value()) / 12.5e9, 1e-6);
+  EXPECT_LE(links[1].utilisation, 1 + 1e-9);
 }
 
 TEST(Simulate, IsEqualToTheBitWhenRepeated) {

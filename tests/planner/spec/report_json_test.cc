@@ -58,7 +58,7 @@ StepReport full_report() {
   one.computing = Seconds(0.5);
   one.idle = Seconds(0.25);
   one.streams = {{"all_gather", 3, Seconds(0.4), Seconds(0.1)}};
-  one.links = {{"nvlink", 5_GB, Seconds(0.01)}};
+  one.links = {{"efa", 2, 5_GB, 10_GB, Seconds(0.8), 0.5}};
   one.memory = {{Seconds(0.1), 3_GiB, 4_GiB}};
   one.peak_at = Seconds(0.1);
   one.at_peak = {{MemoryCategory::activations, 7, 2, 1_GiB}};

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/spec/plan.h"
+#include "planner/spec/step_timeline.h"
+#include "simulator/simulate.h"
+
+namespace shardwise::sim {
+
+/// What goes over each link of the first rank of a stage in the simulated step: its own link of
+/// each tier that it sends over, or the NIC that it shares with neighbours of any stage, and the
+/// up-links of oversubscribed switches. Bytes are those of the collectives, as traffic_of has them.
+std::vector<LinkTime> link_times(const Plan& plan, const Simulation& simulation, std::size_t stage);
+
+}  // namespace shardwise::sim
