@@ -97,6 +97,7 @@ ModelSpec assemble(const TransformerConfig& config, const std::string& name) {
   model.vocab_size = config.vocab_size;
   model.max_position_embeddings = config.max_position_embeddings;
   model.tie_word_embeddings = config.tie_word_embeddings;
+  model.numerics = config.numerics;
 
   Sequence sequence(model);
   sequence.append("embedding", [&](const std::string&) { return embedding_layer(config); });

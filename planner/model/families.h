@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "planner/model/config_file.h"
 #include "planner/model/transformer_config.h"
@@ -34,6 +35,12 @@ TransformerConfig read_deepseek_v3(ConfigFile& file);
 TransformerConfig read_gpt_oss(ConfigFile& file);
 /// Our own description, "model_type": "transformer" (docs/models.md). Unknown keys are errors.
 TransformerConfig read_transformer(ConfigFile& file);
+
+/// The exact function behind the name of an activation, as in transformers' ACT2FN.
+ActivationFunction activation_function(std::string_view name);
+/// What Llama's file and those of its kind say of norms, activation and rotary angles: rope_theta
+/// and rope_scaling, or both in rope_parameters as transformers 5 writes them.
+ModelNumerics llama_numerics(ConfigFile& file);
 
 /// Sizes that a configuration class of the Llama kind takes when its file does not say.
 struct DecoderDefaults {

@@ -16,6 +16,8 @@ TransformerConfig read_gpt2(ConfigFile& file) {
   if (c.intermediate_size == 0) c.intermediate_size = 4 * c.hidden_size;
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);
   c.activation = file.activation({"activation_function"}, Activation::gelu);
+  c.numerics.activation = activation_function(file.text("activation_function", "gelu_new"));
+  c.numerics.norm_epsilon = file.number("layer_norm_epsilon", 1e-5, 0, 1);
 
   c.norm = NormKind::layernorm;
   c.norm_bias = c.qkv_bias = c.attention_output_bias = c.mlp_bias = true;

@@ -31,6 +31,7 @@ TransformerConfig read_llama(ConfigFile& file) {
                                             .num_key_value_heads = 0,
                                             .vocab_size = 32000,
                                             .max_position_embeddings = 2048});
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.mlp_bias = file.flag("mlp_bias", false);
@@ -45,6 +46,7 @@ TransformerConfig read_mistral(ConfigFile& file) {
                                             .num_key_value_heads = 8,
                                             .vocab_size = 32000,
                                             .max_position_embeddings = 131072});
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 4096);
   c.windows = file.windows(c.num_hidden_layers, window, [](std::int64_t) { return true; });

@@ -46,6 +46,7 @@ TransformerConfig read_qwen2(ConfigFile& file) {
                                             .num_key_value_heads = 32,
                                             .vocab_size = 151936,
                                             .max_position_embeddings = 32768});
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   c.qkv_bias = true;
   read_windows(file, c, read_first_sliding(file));
@@ -60,6 +61,7 @@ TransformerConfig read_qwen3(ConfigFile& file) {
                                             .num_key_value_heads = 32,
                                             .vocab_size = 151936,
                                             .max_position_embeddings = 32768});
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 128);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.qk_norm = true;

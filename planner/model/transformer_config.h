@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/model/checkpoint_names.h"
+#include "planner/spec/model_spec.h"
 
 namespace shardwise {
 
@@ -96,6 +97,8 @@ struct TransformerConfig {
   std::optional<MoeConfig> moe;
   std::optional<MlaConfig> mla;
   std::int64_t num_mtp_layers = 0;  // extra blocks that predict further tokens (DeepSeek-V3)
+
+  ModelNumerics numerics;  // of the families that the executor runs; else as they stand
 
   CheckpointNames names;
 };

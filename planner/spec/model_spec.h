@@ -92,6 +92,37 @@ struct LayerSpec {
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
+/// The exact function behind OpKind::activation; kinds with one name cost the same.
+enum class ActivationFunction : std::uint8_t {
+  silu,
+  relu,
+  gelu_erf,   // x Phi(x)
+  gelu_tanh,  // its approximation by tanh: GPT-2's "gelu_new"
+  other,      // one that the executor does not compute
+};
+
+/// How rotary angles are changed so that a model sees longer sequences than it was trained on.
+enum class RopeScaling : std::uint8_t {
+  none,
+  linear,  // every angle over `rope_factor`
+  llama3,  // long wavelengths over `rope_factor`, short ones as they are, between them a blend
+  other,   // one that the executor does not compute
+};
+
+/// The numbers in a transformer's formulas. They change what it computes and not what that costs:
+/// the executor reads them, estimates do not. Names as in config.json.
+struct ModelNumerics {
+  double norm_epsilon = 1e-6;  // rms_norm_eps, layer_norm_epsilon
+  ActivationFunction activation = ActivationFunction::silu;
+  double rope_theta = 10'000;
+  RopeScaling rope_scaling = RopeScaling::none;
+  double rope_factor = 1;
+  double rope_low_freq_factor = 1;                            // llama3
+  double rope_high_freq_factor = 4;                           // llama3
+  std::int64_t rope_original_max_position_embeddings = 8192;  // llama3
+  friend bool operator==(const ModelNumerics&, const ModelNumerics&) = default;
+};
+
 /// A transformer: kinds of layers and the sequence in which they run. Parameters are exact.
 struct ModelSpec {
   std::string name;        // "llama-3.1-8b"
@@ -109,6 +140,7 @@ struct ModelSpec {
   std::int64_t vocab_size = 0;
   std::int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;  // the head uses the embedding's table, counted once
+  ModelNumerics numerics;
   std::vector<LayerSpec> kinds;
   std::vector<int> layers;  // index into kinds, in forward order, embedding first
 

@@ -31,6 +31,12 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<ContextParallelKind> = {
     "ring", "all_gather", "ulysses"};
 template <>
+inline constexpr std::array<std::string_view, 5> kNamesOf<ActivationFunction> = {
+    "silu", "relu", "gelu_erf", "gelu_tanh", "other"};
+template <>
+inline constexpr std::array<std::string_view, 4> kNamesOf<RopeScaling> = {"none", "linear",
+                                                                          "llama3", "other"};
+template <>
 inline constexpr std::array<std::string_view, 4> kNamesOf<AttentionKernel> = {
     "flash", "flash1", "cudnn", "materialised"};
 template <>

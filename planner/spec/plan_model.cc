@@ -79,6 +79,20 @@ void list_kind(Io& io, K& kind) {
 }
 static_assert(field_count<LayerSpec>() == 4, "list the new field above");
 
+template <class Io, class N>
+void list_numerics(Io& io, N& n) {
+  io.number("norm_epsilon", n.norm_epsilon, 0, 1);
+  io.choice("activation", n.activation);
+  io.number("rope_theta", n.rope_theta, 1, 1e12);
+  io.choice("rope_scaling", n.rope_scaling);
+  io.number("rope_factor", n.rope_factor, 1, 1e6);
+  io.number("rope_low_freq_factor", n.rope_low_freq_factor, 1e-6, 1e6);
+  io.number("rope_high_freq_factor", n.rope_high_freq_factor, 1e-6, 1e6);
+  io.integer("rope_original_max_position_embeddings", n.rope_original_max_position_embeddings, 1,
+             kMostExtent);
+}
+static_assert(field_count<ModelNumerics>() == 8, "list the new field above");
+
 template <class Io, class M>
 void list_model(Io& io, M& m) {
   io.require({"name", "kinds", "layers"});
@@ -97,11 +111,12 @@ void list_model(Io& io, M& m) {
   io.integer("vocab_size", m.vocab_size, 1, kMostExtent);
   io.integer("max_position_embeddings", m.max_position_embeddings, 0, kMostExtent);
   io.boolean("tie_word_embeddings", m.tie_word_embeddings);
+  io.object("numerics", m.numerics, [](auto& nested, auto& n) { list_numerics(nested, n); });
   io.objects("kinds", m.kinds, kMostKinds,
              [](auto& nested, auto& kind) { list_kind(nested, kind); });
   io.integers("layers", m.layers, 0, static_cast<std::int64_t>(kMostKinds));
 }
-static_assert(field_count<ModelSpec>() == 17, "list the new field above");
+static_assert(field_count<ModelSpec>() == 18, "list the new field above");
 
 void check(FieldReader& io, ModelSpec& model) {
   const auto kinds = static_cast<int>(model.kinds.size());

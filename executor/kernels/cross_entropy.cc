@@ -1,0 +1,97 @@
+#include "executor/kernels/cross_entropy.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "executor/kernels/linear.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::int64_t kRowsATask = 4;
+
+/// Turns a row of logits into the gradient of scale x its loss, which it returns. The row's
+/// logits are read in fp32 whatever they are stored in.
+template <class E>
+inline float row_loss(E* row, std::int64_t count, std::int64_t target, float scale) {
+  constexpr int kLanes = 16;
+  float lane[kLanes];
+  for (float& each : lane) each = to_float(row[0]);
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) {
+      const float x = to_float(row[i + l]);
+      lane[l] = x > lane[l] ? x : lane[l];
+    }
+  }
+  for (; i < count; ++i) lane[0] = std::max(lane[0], to_float(row[i]));
+  const float highest = *std::max_element(lane, lane + kLanes);
+  const float sum =
+      lane_sum(count, [&](std::int64_t j) { return exp_of(to_float(row[j]) - highest); });
+  const float at_target = to_float(row[target]);
+  const float share = scale / sum;
+  for (std::int64_t j = 0; j < count; ++j) {
+    row[j] = from_float<E>(exp_of(to_float(row[j]) - highest) * share);
+  }
+  row[target] = from_float<E>(exp_of(at_target - highest) * share - scale);
+  return highest + std::log(sum) - at_target;
+}
+
+SHARDWISE_VECTOR_CLONES float loss_of(float* row, std::int64_t n, std::int64_t target,
+                                      float scale) {
+  return row_loss(row, n, target, scale);
+}
+SHARDWISE_VECTOR_CLONES float loss_of(Bf16* row, std::int64_t n, std::int64_t target, float scale) {
+  return row_loss(row, n, target, scale);
+}
+
+}  // namespace
+
+template <class E>
+std::int64_t cross_entropy_bytes(const CrossEntropyShape& s) {
+  return s.chunk * s.vocabulary * static_cast<std::int64_t>(sizeof(E)) +
+         s.rows * static_cast<std::int64_t>(sizeof(float));
+}
+
+template <class E>
+void cross_entropy(const CrossEntropyShape& s, E* x, const E* weight, const std::int64_t* targets,
+                   float scale, float* d_weight, LossSum& loss, std::byte* workspace,
+                   Workers& workers) {
+  auto* losses = reinterpret_cast<float*>(workspace);
+  E* logits = reinterpret_cast<E*>(losses + s.rows);
+  for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
+    const std::int64_t rows = std::min(s.chunk, s.rows - first);
+    E* of_chunk = x + first * s.hidden;
+    const LinearShape linear = {rows, s.hidden, s.vocabulary, s.hidden, s.vocabulary, false};
+    linear_forward<E>(linear, of_chunk, weight, nullptr, logits, false, workers);
+    workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
+      const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
+      for (std::int64_t r = task * kRowsATask; r < end; ++r) {
+        E* row = logits + r * s.vocabulary;
+        const std::int64_t target = targets[first + r];
+        if (target == kIgnored) {
+          std::fill_n(row, s.vocabulary, E{});
+          losses[first + r] = 0;
+        } else {
+          losses[first + r] = loss_of(row, s.vocabulary, target, scale);
+        }
+      }
+    });
+    linear_backward_weight<E>(linear, of_chunk, logits, d_weight, nullptr, workers);
+    linear_backward_input<E>(linear, logits, weight, of_chunk, false, workers);
+  }
+  for (std::int64_t row = 0; row < s.rows; ++row) {
+    if (targets[row] == kIgnored) continue;
+    loss.loss += static_cast<double>(losses[row]);
+    ++loss.tokens;
+  }
+}
+
+template std::int64_t cross_entropy_bytes<float>(const CrossEntropyShape&);
+template std::int64_t cross_entropy_bytes<Bf16>(const CrossEntropyShape&);
+template void cross_entropy(const CrossEntropyShape&, float*, const float*, const std::int64_t*,
+                            float, float*, LossSum&, std::byte*, Workers&);
+template void cross_entropy(const CrossEntropyShape&, Bf16*, const Bf16*, const std::int64_t*,
+                            float, float*, LossSum&, std::byte*, Workers&);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+
+#include "executor/kernels/element.h"
+#include "executor/kernels/workers.h"
+
+namespace shardwise::exec {
+
+struct EmbeddingShape {
+  std::int64_t batch = 0;
+  std::int64_t sequence = 0;
+  std::int64_t width = 0;
+};
+
+/// y [batch, sequence, width] = table[tokens] + positions[0 … sequence - 1].
+///   tokens [batch, sequence], table [vocabulary, width], positions [at least sequence, width]
+/// \param positions  null for none \pre tokens are rows of the table
+template <class E>
+void embedding_forward(const EmbeddingShape& shape, const std::int64_t* tokens, const E* table,
+                       const E* positions, E* y, Workers& workers);
+
+/// d_table[tokens] += d_y and d_positions += the sum of d_y over the batch, in fp32, rows of tokens
+/// that occur several times in their order. \param d_table, d_positions  null when not trained
+template <class E>
+void embedding_backward(const EmbeddingShape& shape, const std::int64_t* tokens, const E* d_y,
+                        float* d_table, float* d_positions, Workers& workers);
+
+}  // namespace shardwise::exec

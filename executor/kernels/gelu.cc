@@ -1,0 +1,93 @@
+#include "executor/kernels/gelu.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::int64_t kElementsATask = 16'384;
+constexpr float kCubic = 0.044715F;
+constexpr float kSlope = 0.797884561F;  // sqrt(2 / pi)
+
+inline float tanh_of(float x) { return 1.0F - 2.0F / (1.0F + exp_of(2.0F * x)); }
+
+inline float value(float x) {
+  return 0.5F * x * (1.0F + tanh_of(kSlope * (x + kCubic * x * x * x)));
+}
+inline float slope(float x) {
+  const float t = tanh_of(kSlope * (x + kCubic * x * x * x));
+  return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * kSlope * (1.0F + 3.0F * kCubic * x * x);
+}
+
+float erf_value(float x) { return 0.5F * x * (1.0F + std::erf(x / std::numbers::sqrt2_v<float>)); }
+float erf_slope(float x) {
+  constexpr float kDensity = 0.398942280F;  // 1 / sqrt(2 pi)
+  return 0.5F * (1.0F + std::erf(x / std::numbers::sqrt2_v<float>)) +
+         x * kDensity * exp_of(-0.5F * x * x);
+}
+
+template <class E>
+inline void tanh_values(std::int64_t count, const E* x, E* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = from_float<E>(value(to_float(x[i])));
+}
+template <class E>
+inline void tanh_slopes(std::int64_t count, const E* x, const E* d_y, E* d_x) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    d_x[i] = from_float<E>(slope(to_float(x[i])) * to_float(d_y[i]));
+  }
+}
+
+SHARDWISE_VECTOR_CLONES void forward_run(std::int64_t n, const float* x, float* y) {
+  tanh_values(n, x, y);
+}
+SHARDWISE_VECTOR_CLONES void forward_run(std::int64_t n, const Bf16* x, Bf16* y) {
+  tanh_values(n, x, y);
+}
+SHARDWISE_VECTOR_CLONES void backward_run(std::int64_t n, const float* x, const float* d_y,
+                                          float* d_x) {
+  tanh_slopes(n, x, d_y, d_x);
+}
+SHARDWISE_VECTOR_CLONES void backward_run(std::int64_t n, const Bf16* x, const Bf16* d_y,
+                                          Bf16* d_x) {
+  tanh_slopes(n, x, d_y, d_x);
+}
+
+/// Calls f(first, count) for runs of elements.
+template <class F>
+void for_runs(std::int64_t count, Workers& workers, F f) {
+  workers.run((count + kElementsATask - 1) / kElementsATask, [&](std::int64_t task) {
+    const std::int64_t first = task * kElementsATask;
+    f(first, std::min(kElementsATask, count - first));
+  });
+}
+
+}  // namespace
+
+template <class E>
+void gelu_forward(Gelu kind, std::int64_t count, const E* x, E* y, Workers& workers) {
+  for_runs(count, workers, [&](std::int64_t first, std::int64_t n) {
+    if (kind == Gelu::tanh) return forward_run(n, x + first, y + first);
+    for (std::int64_t i = first; i < first + n; ++i)
+      y[i] = from_float<E>(erf_value(to_float(x[i])));
+  });
+}
+
+template <class E>
+void gelu_backward(Gelu kind, std::int64_t count, const E* x, const E* d_y, E* d_x,
+                   Workers& workers) {
+  for_runs(count, workers, [&](std::int64_t first, std::int64_t n) {
+    if (kind == Gelu::tanh) return backward_run(n, x + first, d_y + first, d_x + first);
+    for (std::int64_t i = first; i < first + n; ++i) {
+      d_x[i] = from_float<E>(erf_slope(to_float(x[i])) * to_float(d_y[i]));
+    }
+  });
+}
+
+template void gelu_forward(Gelu, std::int64_t, const float*, float*, Workers&);
+template void gelu_forward(Gelu, std::int64_t, const Bf16*, Bf16*, Workers&);
+template void gelu_backward(Gelu, std::int64_t, const float*, const float*, float*, Workers&);
+template void gelu_backward(Gelu, std::int64_t, const Bf16*, const Bf16*, Bf16*, Workers&);
+
+}  // namespace shardwise::exec

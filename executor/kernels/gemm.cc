@@ -1,0 +1,165 @@
+#include "executor/kernels/gemm.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#ifdef SHARDWISE_CBLAS
+#include <cblas.h>
+#else
+#define EIGEN_DONT_PARALLELIZE
+#include <Eigen/Core>
+#endif
+
+namespace shardwise::exec {
+namespace {
+
+// Blocks are large enough that packing them costs little beside multiplying them, and small enough
+// that a few threads share a matrix evenly.
+constexpr std::int64_t kBlock = 512;
+constexpr std::int64_t kFewBlocks = 8;
+// With bf16 a block's operands are converted to fp32 on the stack, `kDepth` of k at a time.
+constexpr std::int64_t kNarrowBlock = 192;
+constexpr std::int64_t kDepth = 256;
+
+std::int64_t blocks(std::int64_t extent, std::int64_t block) {
+  return (extent + block - 1) / block;
+}
+
+template <class E>
+MatrixView<E> part(MatrixView<E> view, std::int64_t row, std::int64_t column) {
+  view.data += view.transposed ? column * view.stride + row : row * view.stride + column;
+  return view;
+}
+
+/// to [rows, columns] = from, in fp32
+template <class E>
+void convert(MatrixView<const E> from, std::int64_t rows, std::int64_t columns, float* to) {
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (from.transposed) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        to[r * columns + c] = to_float(from.data[c * from.stride + r]);
+      }
+    } else {
+      const E* row = from.data + r * from.stride;
+      for (std::int64_t c = 0; c < columns; ++c) to[r * columns + c] = to_float(row[c]);
+    }
+  }
+}
+
+template <class A, class B, class C>
+void narrow_block(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, MatrixView<C> c,
+                  bool adds) {
+  float left[kNarrowBlock * kDepth];
+  float right[kDepth * kNarrowBlock];
+  float sum[kNarrowBlock * kNarrowBlock];
+  for (std::int64_t k = 0; k < s.k; k += kDepth) {
+    const std::int64_t depth = std::min(kDepth, s.k - k);
+    convert(part(a, 0, k), s.m, depth, left);
+    convert(part(b, k, 0), depth, s.n, right);
+    tile_gemm({s.m, s.n, depth}, {left, depth}, {right, s.n}, {sum, s.n}, k > 0);
+  }
+  for (std::int64_t r = 0; r < s.m; ++r) {
+    C* row = c.data + r * c.stride;
+    for (std::int64_t i = 0; i < s.n; ++i) {
+      row[i] = from_float<C>(sum[r * s.n + i] + (adds ? to_float(row[i]) : 0.0F));
+    }
+  }
+}
+
+}  // namespace
+
+#ifdef SHARDWISE_CBLAS
+
+const char* gemm_library() { return "OpenBLAS"; }
+
+void tile_gemm(const GemmShape& s, MatrixView<const float> a, MatrixView<const float> b,
+               MatrixView<float> c, bool adds) {
+  // Threads are ours: each call is of one thread, so that sums do not depend on their number.
+  static const bool kOneThread = [] {
+    openblas_set_num_threads(1);
+    return true;
+  }();
+  static_cast<void>(kOneThread);
+  const auto op = [](bool transposed) { return transposed ? CblasTrans : CblasNoTrans; };
+  const auto number = [](std::int64_t x) { return static_cast<blasint>(x); };
+  cblas_sgemm(CblasRowMajor, op(a.transposed), op(b.transposed), number(s.m), number(s.n),
+              number(s.k), 1.0F, a.data, number(a.stride), b.data, number(b.stride),
+              adds ? 1.0F : 0.0F, c.data, number(c.stride));
+}
+
+#else
+
+const char* gemm_library() { return "Eigen"; }
+
+namespace {
+
+using Stride = Eigen::OuterStride<>;
+using Rows = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+using Columns = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
+template <class M>
+using View = Eigen::Map<M, Eigen::Unaligned, Stride>;
+
+template <class A, class B>
+void multiply(const A& a, const B& b, View<Rows>& c, bool adds) {
+  if (adds) {
+    c.noalias() += a * b;
+  } else {
+    c.noalias() = a * b;
+  }
+}
+
+template <class A>
+void multiply_by(const GemmShape& s, const A& a, MatrixView<const float> b, View<Rows>& c,
+                 bool adds) {
+  if (b.transposed) {
+    multiply(a, View<const Columns>(b.data, s.k, s.n, Stride(b.stride)), c, adds);
+  } else {
+    multiply(a, View<const Rows>(b.data, s.k, s.n, Stride(b.stride)), c, adds);
+  }
+}
+
+}  // namespace
+
+void tile_gemm(const GemmShape& s, MatrixView<const float> a, MatrixView<const float> b,
+               MatrixView<float> c, bool adds) {
+  View<Rows> to(c.data, s.m, s.n, Stride(c.stride));
+  if (a.transposed) {
+    multiply_by(s, View<const Columns>(a.data, s.m, s.k, Stride(a.stride)), b, to, adds);
+  } else {
+    multiply_by(s, View<const Rows>(a.data, s.m, s.k, Stride(a.stride)), b, to, adds);
+  }
+}
+
+#endif
+
+template <class A, class B, class C>
+void gemm(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, MatrixView<C> c,
+          bool adds, Workers& workers) {
+  constexpr bool kWide =
+      std::is_same_v<A, float> && std::is_same_v<B, float> && std::is_same_v<C, float>;
+  std::int64_t block = kWide ? kBlock : kNarrowBlock;
+  if (kWide && blocks(s.m, block) * blocks(s.n, block) < kFewBlocks) block /= 2;
+  const std::int64_t across = blocks(s.n, block);
+  workers.run(blocks(s.m, block) * across, [&](std::int64_t task) {
+    const std::int64_t row = task / across * block;
+    const std::int64_t column = task % across * block;
+    const GemmShape shape = {std::min(block, s.m - row), std::min(block, s.n - column), s.k};
+    const auto left = part(a, row, 0);
+    const auto right = part(b, 0, column);
+    const auto to = part(c, row, column);
+    if constexpr (kWide) {
+      tile_gemm(shape, left, right, to, adds);
+    } else {
+      narrow_block(shape, left, right, to, adds);
+    }
+  });
+}
+
+template void gemm(const GemmShape&, MatrixView<const float>, MatrixView<const float>,
+                   MatrixView<float>, bool, Workers&);
+template void gemm(const GemmShape&, MatrixView<const Bf16>, MatrixView<const Bf16>,
+                   MatrixView<Bf16>, bool, Workers&);
+template void gemm(const GemmShape&, MatrixView<const Bf16>, MatrixView<const Bf16>,
+                   MatrixView<float>, bool, Workers&);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,77 @@
+#include "executor/kernels/swiglu.h"
+
+#include <algorithm>
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::int64_t kRowsATask = 16;
+
+template <class E>
+inline void forward(std::int64_t width, const E* gate, const E* up, E* y) {
+  for (std::int64_t i = 0; i < width; ++i) {
+    const float g = to_float(gate[i]);
+    y[i] = from_float<E>(g / (1.0F + exp_of(-g)) * to_float(up[i]));
+  }
+}
+
+template <class E>
+inline void backward(std::int64_t width, E* gate, E* up, const E* d_y) {
+  for (std::int64_t i = 0; i < width; ++i) {
+    const float g = to_float(gate[i]);
+    const float u = to_float(up[i]);
+    const float d = to_float(d_y[i]);
+    const float sigmoid = 1.0F / (1.0F + exp_of(-g));
+    up[i] = from_float<E>(d * g * sigmoid);
+    gate[i] = from_float<E>(d * u * sigmoid * (1.0F + g * (1.0F - sigmoid)));
+  }
+}
+
+SHARDWISE_VECTOR_CLONES void forward_row(std::int64_t n, const float* g, const float* u, float* y) {
+  forward(n, g, u, y);
+}
+SHARDWISE_VECTOR_CLONES void forward_row(std::int64_t n, const Bf16* g, const Bf16* u, Bf16* y) {
+  forward(n, g, u, y);
+}
+SHARDWISE_VECTOR_CLONES void backward_row(std::int64_t n, float* g, float* u, const float* d_y) {
+  backward(n, g, u, d_y);
+}
+SHARDWISE_VECTOR_CLONES void backward_row(std::int64_t n, Bf16* g, Bf16* u, const Bf16* d_y) {
+  backward(n, g, u, d_y);
+}
+
+/// Calls f(row) for all rows.
+template <class F>
+void for_rows(std::int64_t rows, Workers& workers, F f) {
+  workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
+    const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
+    for (std::int64_t row = task * kRowsATask; row < end; ++row) f(row);
+  });
+}
+
+}  // namespace
+
+template <class E>
+void swiglu_forward(std::int64_t rows, std::int64_t width, const E* gate_up, E* y,
+                    Workers& workers) {
+  for_rows(rows, workers, [&](std::int64_t row) {
+    const E* gate = gate_up + row * 2 * width;
+    forward_row(width, gate, gate + width, y + row * width);
+  });
+}
+
+template <class E>
+void swiglu_backward(std::int64_t rows, std::int64_t width, E* gate_up, const E* d_y,
+                     Workers& workers) {
+  for_rows(rows, workers, [&](std::int64_t row) {
+    E* gate = gate_up + row * 2 * width;
+    backward_row(width, gate, gate + width, d_y + row * width);
+  });
+}
+
+template void swiglu_forward(std::int64_t, std::int64_t, const float*, float*, Workers&);
+template void swiglu_forward(std::int64_t, std::int64_t, const Bf16*, Bf16*, Workers&);
+template void swiglu_backward(std::int64_t, std::int64_t, float*, const float*, Workers&);
+template void swiglu_backward(std::int64_t, std::int64_t, Bf16*, const Bf16*, Workers&);
+
+}  // namespace shardwise::exec

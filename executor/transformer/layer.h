@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/workers.h"
+#include "planner/spec/dtype.h"
+#include "planner/spec/model_spec.h"
+
+namespace shardwise::exec {
+
+/// What a layer is run on, fixed for a run.
+struct LayerShape {
+  std::int64_t batch = 1;       // sequences of a micro-batch
+  std::int64_t sequence = 1;    // tokens of a sequence
+  bool recompute = false;       // a block keeps its input alone and runs again in backward
+  DType storage = DType::fp32;  // of weights, the stream and what is saved; fp32 or bf16
+  std::int64_t tokens() const { return batch * sequence; }
+};
+
+/// Memory that a layer is given, in bytes. Every part starts at a multiple of 64.
+struct LayerBytes {
+  std::int64_t saved = 0;  // from forward to backward of one micro-batch
+  std::int64_t forward_workspace = 0;
+  std::int64_t backward_workspace = 0;
+  std::int64_t tables = 0;  // made once, shared by all layers
+};
+
+// Memory of the passes. "Elements" are of LayerShape::storage. Weights and gradients come in the
+// order and with the shapes of LayerSpec::parameters; a head whose matrix is the embedding's
+// table (tie_word_embeddings) is given that table after its own.
+//
+// The stream is one tensor [batch, sequence, hidden] that all layers work on: in forward a layer
+// finds its input there and leaves its output, in backward the gradient of its output and leaves
+// that of its input. A layer copies into `saved` what it needs of it.
+struct ForwardPass {
+  std::span<const std::byte* const> weights;  // elements
+  std::byte* stream = nullptr;           // elements; an embedding writes only, a head reads only
+  const std::int64_t* inputs = nullptr;  // [batch, sequence] token numbers, for an embedding
+  std::byte* saved = nullptr;
+  std::byte* workspace = nullptr;
+  const std::byte* tables = nullptr;
+};
+
+struct BackwardPass {
+  std::span<const std::byte* const> weights;
+  std::span<float* const> gradients;  // added to; null for a parameter that is not trained
+  std::byte* stream = nullptr;        // a head writes only, an embedding reads only
+  std::byte* saved = nullptr;         // left in an unspecified state
+  std::byte* workspace = nullptr;
+  const std::byte* tables = nullptr;
+  // A head only: it computes the loss here, by chunks of tokens, so that logits are never whole.
+  const std::int64_t* targets = nullptr;  // [batch, sequence] token numbers, or kIgnored
+  float loss_scale = 1;                   // the gradient is of loss_scale * sum of the loss
+  LossSum* loss = nullptr;                // added to
+};
+
+/// One kind of layer on the CPU. What it saves and needs is, to the byte, what the planner's ledger
+/// counts for the engine `shardwise` (docs/memory.md): LayerMemory::saved, and pass.peak less saved
+/// and the stream. Results do not depend on the number of threads.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual LayerBytes bytes() const = 0;
+  virtual void forward(const ForwardPass& pass, Workers& workers) const = 0;
+  virtual void backward(const BackwardPass& pass, Workers& workers) const = 0;
+};
+
+/// \pre cannot_run(model) is empty and `kind` is one of model.kinds
+std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
+                                  const LayerShape& shape);
+
+/// Fills the memory that LayerBytes::tables speaks of: cosine and sine of the rotary angles.
+/// tables: [sequence, head_dim / 2] cosines, then as many sines, fp32
+void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables);
+
+/// What of the model has no kernels here, one line each: "experts", "logit_softcap" …; empty when
+/// it runs.
+std::vector<std::string> cannot_run(const ModelSpec& model);
+
+}  // namespace shardwise::exec
