@@ -142,6 +142,25 @@ void read_gpu_of(const JsonValue& root, ObjectReader& reader, ClusterSpec& clust
   }
 }
 
+/// Of domains that span nodes, a job takes as many nodes of each, as schedulers are asked for
+/// (Slurm's --segment): 256 GPUs are 4 x 64 of NVL72, not 72 + 72 + 72 + 40.
+/// Source: docs/time.md, Groups on links.
+void take_equal_segments(ClusterSpec& cluster) {
+  if (cluster.tiers.size() < 2) return;
+  LinkTier& inner = cluster.tiers.front();
+  const std::int64_t whole = inner.domain_size;
+  if (whole <= cluster.gpus_per_node || cluster.gpus <= whole) return;
+  const std::int64_t fewest = ceil_div(cluster.gpus, whole);
+  for (std::int64_t domains = fewest; domains <= 2 * fewest; ++domains) {
+    if (cluster.gpus % (domains * cluster.gpus_per_node) != 0) continue;
+    inner.domain_size = cluster.gpus / domains;
+    if (inner.domain_size < whole) {
+      inner.source += fmt::format("; the job takes {} GPUs of each domain", inner.domain_size);
+    }
+    return;
+  }
+}
+
 }  // namespace
 
 Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& file,
@@ -200,6 +219,7 @@ Result<ClusterSpec> with_gpus(ClusterSpec cluster, std::int64_t gpus) {
                       ""};
   }
   cluster.gpus = gpus;
+  take_equal_segments(cluster);
   return cluster;
 }
 

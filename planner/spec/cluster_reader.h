@@ -21,7 +21,8 @@ Result<ClusterSpec> find_cluster(const std::string& name_or_path);
 Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& file,
                                       const std::string& path = "");
 
-/// The cluster with `gpus` GPUs, as `--gpus` asks for: a problem when it cannot have so many.
+/// The cluster with `gpus` GPUs, as `--gpus` asks for: a problem when it cannot have so many. Of
+/// domains that span nodes the job takes as many nodes each, and the first tier is then as large.
 Result<ClusterSpec> with_gpus(ClusterSpec cluster, std::int64_t gpus);
 
 }  // namespace shardwise

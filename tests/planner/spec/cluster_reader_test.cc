@@ -42,5 +42,19 @@ TEST(WithGpus, TakesAnyCountTheLinksReach) {
             "1000000000 GPUs, but dgx-h100 can have 1 to 4194304");
 }
 
+TEST(WithGpus, TakesAsManyOfEachDomainThatSpansNodes) {
+  const ClusterSpec racks = *find_cluster("gb200-nvl72");
+  const auto domain = [&](std::int64_t gpus) {
+    return with_gpus(racks, gpus)->tiers.front().domain_size;
+  };
+  EXPECT_EQ(domain(64), 72);  // of one domain
+  EXPECT_EQ(domain(256), 64);
+  EXPECT_EQ(domain(144), 72);
+  EXPECT_EQ(domain(1024), 64);
+  const std::int64_t nodes = 37;  // no equal parts of 3 to 6 domains
+  EXPECT_EQ(domain(4 * nodes), 72);
+  EXPECT_EQ(with_gpus(*find_cluster("dgx-h100"), 100)->tiers.front().domain_size, 8);
+}
+
 }  // namespace
 }  // namespace shardwise
