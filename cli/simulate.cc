@@ -12,6 +12,7 @@
 #include "cli/simulate_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "cli/versus_text.h"
 #include "cli/write_file.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
@@ -20,6 +21,7 @@
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
 #include "simulator/trace.h"
+#include "simulator/versus.h"
 
 namespace shardwise::cli {
 namespace {
@@ -37,6 +39,7 @@ struct SimulateFlags {
   bool one_connection = false;
   bool all_ranks = false;
   sim::NoiseRules noise;
+  std::string versus;
   bool json = false;
 };
 
@@ -101,9 +104,25 @@ void write_files(const SimulateFlags& flags, const Plan& plan, const sim::Simula
   }
 }
 
+ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
+  SimulateFlags other = flags;
+  other.job.engine = flags.versus;
+  const Result<Plan> second = plan_of(other);
+  if (!second) return refuse(second.problems());
+  const sim::Versus found = sim::versus(first, *second, options_of(flags));
+  fmt::print("{}", flags.json ? versus_json(found, first, *second)
+                              : versus_text(found, first, *second, wants_colour()));
+  return ExitCode::done;
+}
+
 ExitCode run_simulate(const SimulateFlags& flags) {
   const Result<Plan> plan = plan_of(flags);
   if (!plan) return refuse(plan.problems());
+  if (!flags.versus.empty()) {
+    if (flags.plan.empty()) return run_versus(flags, *plan);
+    return refuse(wrong_flag("--versus", "a plan file has one engine",
+                             "give --model, --cluster and --engine"));
+  }
   sim::Simulation made = sim::simulate(*plan, options_of(flags));
   if (flags.noise.trials > 0 && made.report.timeline) {
     made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise);
@@ -184,6 +203,10 @@ void add_simulate(CLI::App& app, Run& run) {
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("MINUTES")
       ->needs(trials);
+  verb->add_option("--versus", flags->versus,
+                   "Another engine on the same job: both side by side, and what each mechanism "
+                   "contributes")
+      ->type_name("ENGINE");
   verb->add_flag("--json", flags->json, "The report for a program");
   verb->footer(
       "Examples\n"

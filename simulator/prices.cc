@@ -41,15 +41,58 @@ double link_rate(const Crossing& at) {
   return at.tier->bandwidth.value();
 }
 
-/// Share of an operation's kernels that are matrix products.
-double gemm_share(const OpCost& cost, const std::vector<LayerTime>& layers) {
-  if (!cost.kernels.empty()) return cost.kernels.front().kind == KernelKind::gemm ? 1 : 0;
+/// Shares of an operation's time that go to matrix products and to memory-bound kernels.
+void split_compute(const OpCost& cost, const std::vector<LayerTime>& layers, CostPrice& made) {
+  if (!cost.kernels.empty()) {
+    const KernelKind kind = cost.kernels.front().kind;
+    made.gemm_share = kind == KernelKind::gemm ? 1 : 0;
+    made.memory_share = kind == KernelKind::memory_bound ? 1 : 0;
+    return;
+  }
   const LayerWork& work = cost.layers.front();
   const LayerTime& layer = layers[static_cast<std::size_t>(work.kind)];
   const PassTime& pass = work.part == LayerPart::forward     ? layer.forward
                          : work.part == LayerPart::recompute ? layer.recompute
                                                              : layer.backward;
-  return pass.stream() > Seconds(0) ? pass.gemm / pass.stream() : 0;
+  if (pass.stream() <= Seconds(0)) return;
+  made.gemm_share = pass.gemm / pass.stream();
+  made.memory_share = pass.memory_bound / pass.stream();
+}
+
+// Times that a byte on a link passes through a rank's memory. NCCL's kernels take what a peer wrote
+// into a buffer of this rank, and put it where it belongs and into the next rank's buffer: written,
+// read, written (all-gather), or written, read and added to what is read here (reduce-scatter).
+// From registered buffers an all-gather writes where it belongs at once. A buffer for the network
+// is in this rank's own memory: the kernel writes it, the NIC reads it.
+// Source: NVIDIA/nccl, src/device/prims_simple.h, genericOp (sources Recv + Src, destinations
+// Send + Dst, and the copy that DirectRecv leaves out); src/device/all_gather.h, reduce_scatter.h,
+// all_reduce.h and sendrecv.h.
+constexpr double kRing = 3;
+constexpr double kRegisteredGather = 2;
+constexpr double kPairs = 4;    // read to be sent; written, read and written where it belongs
+constexpr double kMessage = 3;  // at its receiver
+constexpr double kNetworkBuffer = 2;
+// Switches that add read every rank's part and write the sum; without registration both are copied
+// to and from buffers of the switch's group.
+constexpr double kInSwitch = 6;
+constexpr double kRegisteredInSwitch = 2;
+
+double passes_through_memory(const CollectiveWork& work, const Crossing& at, bool registered) {
+  switch (work.kind) {
+    case CollectiveKind::all_gather:
+    case CollectiveKind::broadcast:
+      return registered ? kRegisteredGather : kRing;
+    case CollectiveKind::all_reduce:
+      if (at.tier->in_network == InNetwork::none) return kRing;
+      return registered ? kRegisteredInSwitch : kInSwitch;
+    case CollectiveKind::reduce_scatter:
+      return kRing;
+    case CollectiveKind::all_to_all:
+      return registered ? kRegisteredGather : kPairs;
+    case CollectiveKind::send_recv:
+      return kMessage;
+  }
+  return kRing;
 }
 
 }  // namespace
@@ -102,6 +145,24 @@ TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
   return traffic;
 }
 
+double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout,
+                      Transport transport) {
+  const TierTraffic traffic = traffic_of(work, cluster, layout);
+  const bool registered = transport != Transport::usual;
+  double bytes = 0;
+  const Links links = links_of(cluster, shape_of(work, cluster, layout));
+  // All that a rank sends goes over the innermost tier or, what leaves its node, over a NIC.
+  bool first = true;
+  for (const Crossing& at : links) {
+    const std::size_t tier = index_of(cluster, at.tier);
+    if (traffic.bytes[tier] == 0) continue;
+    if (first) bytes += passes_through_memory(work, at, registered) * traffic.bytes[tier];
+    if (tier > 0 && !registered) bytes += kNetworkBuffer * traffic.bytes[tier];
+    first = false;
+  }
+  return bytes;
+}
+
 Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport) {
   const std::vector<std::vector<Seconds>> alone = price(plan, program);
   const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
@@ -119,7 +180,7 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
       made.launches = cost.launches;
       if (!cost.layers.empty() || !cost.kernels.empty()) {
         made.seconds *= 1 + rules.slowest_gpu_excess;
-        made.gemm_share = gemm_share(cost, layers);
+        split_compute(cost, layers, made);
       }
       if (cost.collectives.empty()) continue;
       const CollectiveWork& work = cost.collectives.front();
@@ -132,6 +193,10 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
         across_nodes |= tier > 0 && traffic.bytes[tier] > 0;
       }
       made.tax = across_nodes ? across : within;
+      const double moved = memory_traffic(work, plan.cluster, plan.layout, transport) * work.times;
+      const double memory =
+          plan.cluster.gpu.memory_bandwidth.value() * plan.cluster.gpu.memory_bound.bandwidth_share;
+      if (made.seconds > 0) made.memory_share = std::min(1.0, moved / memory / made.seconds);
     }
   }
   return prices;

@@ -18,9 +18,14 @@ enum class Transport : std::uint8_t {
 /// What a collective takes of the compute beside it. docs/simulator.md, "Multiprocessors".
 OverlapTax communication_tax(const Plan& plan, bool across_nodes, Transport transport);
 
+/// Bytes that a transfer reads from and writes to a rank's memory for what it sends and receives.
+/// docs/simulator.md, "Memory bandwidth".
+double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout,
+                      Transport transport);
+
 /// What every cost of a lowered plan takes: time alone and kernels to issue from planner/lowering
-/// and planner/cost, shares of links and of compute for contention. Compute is as slow as on the
-/// slowest GPU of the cluster. \pre the program was lowered from the plan
+/// and planner/cost, shares of links, memory bandwidth and compute for contention. Compute is as
+/// slow as on the slowest GPU of the cluster. \pre the program was lowered from the plan
 Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport);
 
 /// Bytes that one rank sends over each tier for a collective, and the seconds that one link of the

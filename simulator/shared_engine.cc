@@ -46,10 +46,12 @@ struct Demand {
   friend bool operator==(const Demand&, const Demand&) = default;
 };
 
-/// What a rank's own links and multiprocessors are asked for.
+/// What a rank's own links, multiprocessors and memory are asked for.
 struct Load {
   std::array<Demand, kMaxTiers> links{};
   OverlapTax tax;
+  double moving = 0;  // share of the memory bandwidth that transfers would take
+  double bound = 0;   // kernels on both streams that memory bandwidth holds up, on average
 };
 
 /// Which ways of a link a stream uses.
@@ -288,8 +290,13 @@ class SharedRun {
     for (std::size_t s = 0; s < kStreams; ++s) {
       const Lane& lane = lanes_[actor * kStreams + s];
       const auto stream = static_cast<Stream>(s);
-      if (lane.state != State::running || computes(stream)) continue;
+      if (lane.state != State::running) continue;
       const CostPrice& price = price_of(lane);
+      if (computes(stream)) {
+        load.bound += price.memory_share;
+        continue;
+      }
+      load.moving += price.memory_share;
       // Each collective has multiprocessors of its own; a second wave comes once.
       load.tax.other += price.tax.other;
       load.tax.gemm = std::max(load.tax.gemm, price.tax.gemm);
@@ -308,8 +315,8 @@ class SharedRun {
     const Load& load = loads_[lane.actor];
     const Stream stream = stream_of(l);
     const CostPrice& price = price_of(lane);
-    if (computes(stream)) return 1 - std::min(kMostTax, load.tax.of(price.gemm_share));
-    double busiest = 1;
+    if (computes(stream)) return compute_rate(load, price);
+    double busiest = memory_crowding(load, price);
     for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
       if (price.link_share[tier] == 0) continue;
       busiest = std::max(busiest, crowding(stream, load.links[tier], 1));
@@ -322,6 +329,21 @@ class SharedRun {
       busiest = std::max(busiest, crowding(stream, demand, link.capacity));
     }
     return 1 / busiest;
+  }
+  /// Kernels lose multiprocessors; those that memory bandwidth holds up lose that, if it is more.
+  static double compute_rate(const Load& load, const CostPrice& price) {
+    const double rate = 1 - std::min(kMostTax, load.tax.of(price.gemm_share));
+    const double others = load.moving + load.bound - price.memory_share;
+    const double more = others / (1 + others) - std::min(kMostTax, load.tax.other);
+    return rate - price.memory_share * std::max(0.0, more);
+  }
+  /// How often longer than alone a transfer takes beside such kernels: while they run, all that
+  /// use the memory get their proportion of it.
+  static double memory_crowding(const Load& load, const CostPrice& price) {
+    if (price.memory_share == 0 || load.bound == 0) return 1;
+    const double rate = load.bound > 1 ? 1 / (load.bound + load.moving)
+                                       : 1 - load.bound * load.moving / (1 + load.moving);
+    return 1 / rate;
   }
   /// For a transfer that uses the ways of a link that its stream does.
   static double crowding(Stream stream, const Demand& demand, double capacity) {

@@ -10,10 +10,12 @@ namespace shardwise::sim {
 ///   ranks: where those that run at once would keep a link busy for more than all of the time, each
 ///   gets its proportion (processor sharing);
 /// - kernels of the compute and copy streams lose the share of the multiprocessors that
-///   communication takes while it moves bytes, at most half of them.
+///   communication takes while it moves bytes, at most half of them;
+/// - transfers and the kernels that memory bandwidth holds up share it in proportion to what each
+///   would take alone.
 /// A collective is as slow as the slowest of its simulated ranks. Rates change only when something
 /// begins or ends, and where nothing is shared the times are run_alone's to the bit.
-/// docs/simulator.md, "Links" and "Multiprocessors".
+/// docs/simulator.md, "Links" to "Memory bandwidth".
 Timeline run_shared(const Workload& work);
 
 }  // namespace shardwise::sim

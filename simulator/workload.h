@@ -25,6 +25,9 @@ struct CostPrice {
   double gemm_share = 0;  // of compute: matrix products
   /// Share of one link of each tier, at its full rate, that one rank asks for while it runs alone.
   std::array<double, kMaxTiers> link_share{};
+  /// Of a transfer, share of the GPU's memory bandwidth that it takes while it runs alone; of
+  /// compute, share of its time that goes to kernels which memory bandwidth holds up.
+  double memory_share = 0;
 };
 /// By stage, then by index into StageProgram::costs.
 using Prices = std::vector<std::vector<CostPrice>>;

@@ -57,6 +57,26 @@ TEST(Simulate, RefusesNoiseThatNoTrialWouldSee) {
   }
 }
 
+TEST(Simulate, SetsTwoEnginesSideBySideInATerminalOf80Columns) {
+  const Outcome outcome = shardwise(tiny_step({"--versus", "megatron_fsdp"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part : {"peak reserved", "kernels", "copies in", "prefetch", "user buffers",
+                           "with equal kernels"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+  std::istringstream lines(outcome.out);
+  std::string line;
+  while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
+}
+
+TEST(Simulate, RefusesAnEngineThatDoesNotExistOrCannotRunTheLayout) {
+  for (const char* engine : {"no_such_engine", "megatron_ddp"}) {
+    const Outcome outcome = shardwise(tiny_step({"--versus", engine}));
+    EXPECT_EQ(outcome.exit_code, 2) << engine;
+    EXPECT_THAT(outcome.err, HasSubstr(engine));
+  }
+}
+
 TEST(Simulate, SaysWhenThereIsNoPlan) {
   const Outcome outcome = shardwise({"simulate", "no_such_plan.json"});
   EXPECT_EQ(outcome.exit_code, 2);

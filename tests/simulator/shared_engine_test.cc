@@ -79,6 +79,50 @@ TEST(SharedMultiprocessors, AreFreeWhileAMessageWaitsForItsOtherEnd) {
   EXPECT_EQ(run(made).end, (std::vector<double>{4, 7, 6, 7}));
 }
 
+/// A kernel that memory bandwidth holds up for `bound` of its time beside a transfer of 9 s that
+/// would take `moving` of the bandwidth.
+Timeline beside_transfer(double seconds, double bound, double moving) {
+  HandMade made;
+  made.price(0, made.add(0, Stream::compute, seconds)).memory_share = bound;
+  made.price(0, made.add(0, Stream::all_gather, 9)).memory_share = moving;
+  return run(made);
+}
+
+TEST(SharedMemoryBandwidth, SlowsAMemoryBoundKernelAndATransferAlike) {
+  // Together they ask for 5/4 of the bandwidth: 4 s of kernel take 5 s, in which the transfer moves
+  // 4 of its 9 s.
+  const Timeline timeline = beside_transfer(4, 1, 0.25);
+  EXPECT_EQ(timeline.end, (std::vector<double>{5, 10}));
+}
+
+TEST(SharedMemoryBandwidth, LeavesMatrixProductsAlone) {
+  EXPECT_EQ(beside_transfer(4, 0, 0.25).end, (std::vector<double>{4, 9}));
+}
+
+TEST(SharedMemoryBandwidth, SlowsALayerByItsMemoryBoundShare) {
+  // Half of the layer loses 1/5: it runs at 9/10, and so does the transfer.
+  const Timeline timeline = beside_transfer(4.5, 0.5, 0.25);
+  EXPECT_DOUBLE_EQ(timeline.end[0], 5);
+  EXPECT_DOUBLE_EQ(timeline.end[1], 5 + (9 - 4.5));
+}
+
+TEST(SharedMemoryBandwidth, IsHalvedForTwoCopiesAtOnce) {
+  HandMade made;
+  for (const Stream stream : {Stream::compute, Stream::copy}) {
+    made.price(0, made.add(0, stream, 2)).memory_share = 1;
+  }
+  EXPECT_EQ(run(made).end, (std::vector<double>{4, 4}));
+}
+
+TEST(SharedMemoryBandwidth, CountsOnceWhereMultiprocessorsAreLostAsWell) {
+  HandMade made;
+  made.price(0, made.add(0, Stream::compute, 4)).memory_share = 1;
+  CostPrice& gather = made.price(0, made.add(0, Stream::all_gather, 9));
+  gather.memory_share = 0.25;
+  gather.tax.other = 0.5;  // more than the fifth of the bandwidth
+  EXPECT_EQ(run(made).end[0], 8);
+}
+
 class SharedRandomProgram : public testing::TestWithParam<std::uint32_t> {};
 
 HandMade random_program(std::uint32_t seed, bool shares) {
@@ -90,6 +134,7 @@ HandMade random_program(std::uint32_t seed, bool shares) {
     while (i > 0 && random() % 2 == 0) waits.push_back(random() % i);
     const auto stream = static_cast<Stream>(random() % kStreams);
     const auto op = made.add(0, stream, 1 + random() % 9, waits);
+    if (shares) made.price(0, op).memory_share = random() % 3 / 4.0;
     if (!shares || stream == Stream::compute || stream == Stream::copy) continue;
     made.price(0, op).tax.other = 0.1;
     for (double& share : made.price(0, op).link_share) share = random() % 5 / 4.0;
