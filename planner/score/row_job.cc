@@ -76,6 +76,22 @@ void fp8_recipe_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes&
   }
 }
 
+/// NVIDIA's performance recipes keep and gather weights in 8 bits (fp8_param_gather), except where
+/// blocks of 128 x 128 share a scale (Hopper) and in NeMo's MXFP8.
+/// Source: NVIDIA-NeMo/Megatron-Bridge@05097809:src/megatron/bridge/training/mixed_precision.py;
+/// NVIDIA/NeMo@0a07447c:nemo/collections/llm/recipes/precision/mixed_precision.py.
+void fp8_parameters_of(const Row& row, const RowEngine& engine, const Layout& layout, JobSpec& job,
+                       Notes& notes) {
+  const bool recipe = engine.megatron && engine.performance_recipe && layout.zero_stage > 0;
+  if (!recipe || job.precision != DType::fp8) return;
+  if (job.fp8_recipe == Fp8Recipe::block &&
+      (!says(row.framework, "bridge") || says_any(row.hardware.gpu, "h100", "h200"))) {
+    return;
+  }
+  job.fp8_parameter_gather = true;
+  notes.assume("fp8_parameter_gather, as the performance recipes");
+}
+
 bool optimizer_of(const Row& row, JobSpec& job, Notes& notes) {
   const std::string_view wording = row.optimizer;
   if (says(wording, "muon") || says(row.flag_text("optimizer"), "muon")) {
@@ -268,6 +284,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   precision_of(row, job, notes);
   if (!adapters_of(row, job, notes) || !optimizer_of(row, job, notes)) return std::nullopt;
   fp8_recipe_of(row, engine, job, notes);
+  fp8_parameters_of(row, engine, layout, job, notes);
   kernels_of(row, engine, job, notes);
   loss_of(row, engine, job);
   dropout_of(row, engine, job);
