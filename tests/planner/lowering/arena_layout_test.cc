@@ -55,9 +55,8 @@ void expect_no_overlap(const StageProgram& stage, const std::vector<ArenaItem>& 
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (start && items[i].first == op) {
         for (const std::size_t other : live) {
-          const bool disjoint =
-              layout.offsets[i] + items[i].bytes <= layout.offsets[other] ||
-              layout.offsets[other] + items[other].bytes <= layout.offsets[i];
+          const bool disjoint = layout.offsets[i] + items[i].bytes <= layout.offsets[other] ||
+                                layout.offsets[other] + items[other].bytes <= layout.offsets[i];
           EXPECT_TRUE(disjoint || items[i].bytes == 0) << name_of(stage, stage.operations[op]);
         }
         live.push_back(i);

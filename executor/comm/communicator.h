@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shardwise::exec {
+
+/// One rank's end of a group. Every rank of the group makes the same calls in the same order; a
+/// call returns once this rank's buffers may be used again. It blocks the thread that calls, which
+/// is the one of the operation's stream: streams, not calls, are what runs beside compute.
+///
+/// Sums are folds in the order of the group's ranks, ((g0 + g1) + g2) + …, element by element, so
+/// the same inputs give the same bits on every back end and whatever the timing.
+///
+/// Shards: `all` is cut into size() pieces of `shard` elements, the last of which may be shorter or
+/// empty; piece r is rank r's.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  /// Everybody's pieces in everybody's `all`. `mine` may be this rank's piece of `all`.
+  virtual void all_gather(std::span<const float> mine, std::span<float> all,
+                          std::int64_t shard) = 0;
+  /// This rank's piece of the sum of all ranks' `all`, in `mine`. With `add` the fold begins with
+  /// what `mine` holds. `mine` may be this rank's piece of `all`, unless it is added to.
+  virtual void reduce_scatter(std::span<const float> all, std::span<float> mine, std::int64_t shard,
+                              bool add) = 0;
+  /// The sum of all ranks' `values` in each of them.
+  virtual void all_reduce(std::span<float> values) = 0;
+  virtual void broadcast(std::span<std::byte> values, int root) = 0;
+  /// Piece r of `send` to rank r, whose piece from this rank lands in `receive`; equal pieces.
+  virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
+  /// `mine` of every rank, in order, in `all`. \pre equal sizes, all.size() == size() * mine.size()
+  virtual void exchange(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  /// A message to another rank of the group, which receives as many bytes.
+  virtual void send(std::span<const std::byte> message, int to) = 0;
+  virtual void receive(std::span<std::byte> message, int from) = 0;
+};
+
+/// A job's ranks as one of them sees them.
+class World {
+ public:
+  virtual ~World() = default;
+  World() = default;
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// The group of `ranks`, in this order; this rank is one of them. Groups of the same ranks that
+  /// different streams use have different numbers, so that their calls do not meet.
+  virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
+                                              int number) = 0;
+};
+
+/// Elements of piece r of `all` elements cut into pieces of `shard`, and where it begins.
+struct Piece {
+  std::size_t begin = 0;
+  std::size_t count = 0;
+};
+Piece piece_of(std::int64_t all, std::int64_t shard, int rank);
+
+/// sum[i] += each[i], the one addition that all folds are made of.
+void add_to(std::span<float> sum, std::span<const float> each);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,130 @@
+// The operations that move, sum and update states: the change of placement that the plan asks for.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+
+#include "executor/engine/program_binder.h"
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+
+std::shared_ptr<Communicator> ProgramBinder::group_of(const ProgramOp& op) {
+  const std::vector<CollectiveWork>& work =
+      program_.costs[static_cast<std::size_t>(op.cost)].collectives;
+  SHARDWISE_CHECK(work.size() == 1, name_of(program_, op));
+  const std::vector<std::int64_t> ranks =
+      group_ranks(parts_.context->layout(), work.front().group, parts_.world->rank());
+  return parts_.world->group(ranks, static_cast<int>(op.stream));
+}
+
+void ProgramBinder::bind_gather(OpId op) {
+  const ProgramOp& each = program_.operations[op];
+  const std::size_t unit = unit_of(parts_.state->units(), each);
+  const ItemId whole = unit_item(MemoryCategory::gathered_weights, unit);
+  items_.touch(whole, op);
+  gathered_[unit] = whole;
+  kernels_[op] = [this, unit, whole, group = group_of(each)] {
+    group->all_gather(view(unit).weights, unit_floats(whole, unit), parts_.state->shard(unit));
+  };
+}
+
+void ProgramBinder::bind_copy_out(OpId op) {
+  const std::size_t unit = unit_of(parts_.state->units(), program_.operations[op]);
+  const ItemId output = gathered_[unit];
+  const ItemId whole = unit_item(MemoryCategory::gathered_weights, unit);
+  items_.touch(output, op);
+  items_.touch(whole, op);
+  gathered_[unit] = whole;
+  kernels_[op] = [this, unit, output, whole] {
+    const std::span<float> from = unit_floats(output, unit);
+    std::memcpy(unit_floats(whole, unit).data(), from.data(), from.size_bytes());
+  };
+}
+
+void ProgramBinder::bind_copy_in(OpId op) {
+  const std::size_t unit = unit_of(parts_.state->units(), program_.operations[op]);
+  const ItemId made = flow_.source(op);
+  const ItemId input = unit_item(MemoryCategory::gradient_staging, unit);
+  items_.touch(input, op);
+  copied_[unit] = input;
+  kernels_[op] = [this, unit, made, input] {
+    const std::span<float> from = unit_floats(made, unit);
+    std::memcpy(unit_floats(input, unit).data(), from.data(), from.size_bytes());
+  };
+}
+
+void ProgramBinder::bind_reduce(OpId op) {
+  const ProgramOp& each = program_.operations[op];
+  const std::size_t unit = unit_of(parts_.state->units(), each);
+  touch_gradients(unit, op);
+  const CollectiveKind kind =
+      program_.costs[static_cast<std::size_t>(each.cost)].collectives.front().kind;
+  if (kind == CollectiveKind::all_reduce) {
+    kernels_[op] = [this, unit, group = group_of(each)] {
+      group->all_reduce(view(unit).gradients);
+    };
+    return;
+  }
+  ItemId source = flow_.source(op);
+  if (copied_[unit] != kNoItem) source = std::exchange(copied_[unit], kNoItem);
+  if (source != kNoItem) items_.touch(source, op);
+  const bool joins = source != kNoItem && flow_.joins_earlier(op);
+  kernels_[op] = [this, unit, source, joins, group = group_of(each)] {
+    const RankState::View own = view(unit);
+    const std::span<float> all = source == kNoItem ? own.gradients : unit_floats(source, unit);
+    group->reduce_scatter(all, own.updated_gradient, parts_.state->shard(unit), joins);
+  };
+}
+
+void ProgramBinder::bind_reduce_outer(OpId op) {
+  const ProgramOp& each = program_.operations[op];
+  const std::size_t unit = unit_of(parts_.state->units(), each);
+  touch_gradients(unit, op);
+  kernels_[op] = [this, unit, group = group_of(each)] {
+    group->all_reduce(view(unit).updated_gradient);
+  };
+}
+
+void ProgramBinder::bind_gather_updated(OpId op) {
+  const ProgramOp& each = program_.operations[op];
+  const std::size_t unit = unit_of(parts_.state->units(), each);
+  kernels_[op] = [this, unit, group = group_of(each)] {
+    const RankState::View own = view(unit);
+    group->all_gather(own.updated, own.weights, parts_.state->shard(unit));
+  };
+}
+
+void ProgramBinder::bind_norm(OpId op) {
+  for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
+  kernels_[op] = [this, group = group_of(program_.operations[op])] {
+    const ExactSquares own = parts_.state->squares(*parts_.arena, number_);
+    std::vector<std::byte> all(ExactSquares::kBytes * static_cast<std::size_t>(group->size()));
+    group->exchange(own.bytes(), all);
+    ExactSquares sum;
+    for (std::size_t at = 0; at < all.size(); at += ExactSquares::kBytes) {
+      sum.add(ExactSquares::from_bytes(
+          std::span<const std::byte, ExactSquares::kBytes>(&all[at], ExactSquares::kBytes)));
+    }
+    parts_.step.gradient_norm = sum.norm();
+  };
+}
+
+void ProgramBinder::bind_optimizer(OpId op) {
+  for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
+  kernels_[op] = [this] {
+    StepState& step = parts_.step;
+    if (!has_norm_) {
+      step.gradient_norm = parts_.state->squares(*parts_.arena, number_).norm();
+    }
+    if (!std::isfinite(step.gradient_norm)) {
+      throw std::runtime_error(fmt::format(
+          "the gradient of step {} is not a number; a lower learning rate may help", step.step));
+    }
+    const AdamStep adam = adam_step(parts_.optimizer, step.step, step.gradient_norm);
+    parts_.state->update(*parts_.arena, number_, adam, parts_.optimizer);
+  };
+}
+
+}  // namespace shardwise::exec

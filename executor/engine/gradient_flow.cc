@@ -1,0 +1,97 @@
+#include "executor/engine/gradient_flow.h"
+
+#include <algorithm>
+#include <array>
+
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+
+std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits& units,
+                                       std::int32_t layer) {
+  const auto l = static_cast<std::size_t>(layer);
+  std::vector<TensorPlace> places = units.places[l];
+  const LayerSpec& kind = model.kinds[static_cast<std::size_t>(model.layers[l])];
+  if (kind.role == LayerRole::head && model.tie_word_embeddings) {
+    places.push_back(units.places.front().front());
+  }
+  return places;
+}
+
+std::size_t unit_of(const StateUnits& units, const ProgramOp& op) {
+  return op.layer >= 0 ? units.of_layer(op.layer) : static_cast<std::size_t>(op.part);
+}
+
+GradientFlow::GradientFlow(const StageProgram& program, const ModelSpec& model,
+                           const RankState& state, MemoryItems& items)
+    : state_(state),
+      staged_(state.placement().gradients != Placement::replicate &&
+              state.place().shard_ranks > 1) {
+  reductions(program);
+  std::map<UnitPass, std::vector<OpId>> makers;
+  for (OpId op = 0; op < program.operations.size(); ++op) {
+    const ProgramOp& each = program.operations[op];
+    if (each.role != OpRole::backward) continue;
+    targets_[op];
+    for (const TensorPlace& place : parameters_of(model, state.units(), each.layer)) {
+      std::vector<OpId>& ops = makers[{place.unit, each.microbatch}];
+      if (ops.empty() || ops.back() != op) ops.push_back(op);
+    }
+  }
+  // By unit and then by micro-batch: sums are met before what is added to them.
+  for (const auto& [key, ops] : makers) unit_pass(key, ops, items);
+}
+
+void GradientFlow::reductions(const StageProgram& program) {
+  std::vector<bool> met(state_.units().units.size(), false);
+  for (OpId op = 0; op < program.operations.size(); ++op) {
+    const ProgramOp& each = program.operations[op];
+    if (each.role != OpRole::copy_in && each.role != OpRole::reduce) continue;
+    const std::size_t unit = unit_of(state_.units(), each);
+    const UnitPass key = {unit, each.microbatch};
+    // Whoever comes first takes the gradients: the copy into the reduction's input, or that.
+    if (!taken_.contains(key)) taken_[key] = op;
+    sources_[op] = kNoItem;
+    if (each.role == OpRole::reduce) {
+      joins_[op] = met[unit];
+      met[unit] = true;
+    }
+  }
+}
+
+void GradientFlow::unit_pass(const UnitPass& key, const std::vector<OpId>& ops,
+                             MemoryItems& items) {
+  const auto& [unit, microbatch] = key;
+  const std::int64_t bytes =
+      state_.units().units[unit].elements * static_cast<std::int64_t>(sizeof(float));
+  // The reduction that takes this micro-batch's gradients is the next one of the unit.
+  auto taker = staged_ ? taken_.lower_bound(key) : taken_.end();
+  const bool held = staged_ && taker != taken_.end() && taker->first.first == unit;
+  SHARDWISE_CHECK(held == staged_, "gradients that nobody reduces");
+  const UnitPass window = held ? taker->first : UnitPass{unit, -1};
+  GradientTarget target;
+  target.unit = unit;
+  const bool first = !sums_.contains(window);
+  if (first) {
+    sums_[window] = held ? items.item(MemoryCategory::gradient_staging, bytes) : kNoItem;
+    target.item = sums_[window];
+  } else {
+    target.item = items.item(MemoryCategory::gradient_staging, bytes);
+  }
+  target.sum = sums_[window];
+  for (const OpId op : ops) {
+    GradientTarget here = target;
+    here.zeroes = op == ops.front();
+    here.adds = !first && op == ops.back();
+    targets_[op].push_back(here);
+    if (target.item != kNoItem) items.touch(target.item, op);
+    if (here.adds && target.sum != kNoItem) items.touch(target.sum, op);
+    if (!held && state_.late_gradients()) items.touch(state_.gradients_item(unit), op);
+  }
+  if (held) {
+    items.touch(sums_[window], taker->second);
+    sources_[taker->second] = sums_[window];
+  }
+}
+
+}  // namespace shardwise::exec

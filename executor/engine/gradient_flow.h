@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "executor/engine/arena.h"
+#include "executor/engine/rank_state.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise::exec {
+
+/// The parameters that a layer computes with: its own, and the token table where a head has none.
+std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits& units,
+                                       std::int32_t layer);
+
+/// Where backward passes put the gradients of a unit.
+///
+/// Gradients of one micro-batch are made from zeros, then added to those of earlier micro-batches:
+/// ((g0 + g1) + g2) + …, the fold that a reduction over ranks makes too, so that it does not matter
+/// to a bit whether one rank ran the micro-batches or each a rank of its own.
+struct GradientTarget {
+  std::size_t unit = 0;
+  ItemId item = kNoItem;  // they are made here; kNoItem: in the rank's own gradients
+  bool zeroes = false;    // this operation is the first to touch them
+  bool adds = false;      // it is the last, and `sum` holds earlier micro-batches
+  ItemId sum = kNoItem;   // kNoItem: the rank's own gradients
+};
+
+/// Follows gradients through a program: which operations make them, and which reduction takes them.
+class GradientFlow {
+ public:
+  GradientFlow(const StageProgram& program, const ModelSpec& model, const RankState& state,
+               MemoryItems& items);
+
+  /// Of a backward operation, one for each unit of its parameters.
+  const std::vector<GradientTarget>& of(OpId backward) const { return targets_.at(backward); }
+  /// What a reduction reads; kNoItem: the rank's own gradients.
+  ItemId source(OpId reduce) const { return sources_.at(reduce); }
+  /// Whether the rank's gradients hold earlier micro-batches when the reduction begins.
+  bool joins_earlier(OpId reduce) const { return joins_.at(reduce); }
+
+ private:
+  using UnitPass = std::pair<std::size_t, std::int32_t>;  // unit, micro-batch
+  void reductions(const StageProgram& program);
+  void unit_pass(const UnitPass& key, const std::vector<OpId>& ops, MemoryItems& items);
+
+  const RankState& state_;
+  bool staged_ = false;              // whole gradients are not the rank's own
+  std::map<UnitPass, OpId> taken_;   // by the last micro-batch in them: who takes them
+  std::map<UnitPass, ItemId> sums_;  // the same
+  std::map<OpId, std::vector<GradientTarget>> targets_;
+  std::map<OpId, ItemId> sources_;
+  std::map<OpId, bool> joins_;
+};
+
+/// The unit that a gather, a copy or a reduction moves.
+std::size_t unit_of(const StateUnits& units, const ProgramOp& op);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,216 @@
+#include "executor/engine/program_binder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+/// The residents come first, in the same order in every program.
+MemoryItems residents(RankState& state) {
+  MemoryItems items;
+  state.add_items(items);
+  return items;
+}
+
+const ModelSpec& model_of(const RankParts& parts) { return parts.context->plan->model; }
+
+}  // namespace
+
+ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std::size_t number)
+    : parts_(parts),
+      program_(program),
+      number_(number),
+      items_(residents(*parts.state)),
+      flow_(program, model_of(parts), *parts.state, items_),
+      gathered_(parts.state->units().units.size(), kNoItem),
+      copied_(gathered_.size(), kNoItem),
+      streams_(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem),
+      saved_(
+          model_of(parts).layers.size(),
+          std::vector<ItemId>(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem)) {
+  std::int64_t tables = 0;
+  for (const auto& layer : parts.layers) tables = std::max(tables, layer->bytes().tables);
+  tables_ = items_.resident(MemoryCategory::activations, tables);
+  has_norm_ = std::ranges::any_of(
+      program.operations, [](const ProgramOp& op) { return op.role == OpRole::gradient_norm; });
+  kernels_.resize(program.operations.size());
+  for (OpId op = 0; op < program.operations.size(); ++op) bind(op);
+}
+
+void ProgramBinder::bind(OpId op) {
+  switch (program_.operations[op].role) {
+    case OpRole::forward:
+    case OpRole::backward:
+      bind_pass(op);
+      return;
+    case OpRole::gather:
+      bind_gather(op);
+      return;
+    case OpRole::copy_out:
+      bind_copy_out(op);
+      return;
+    case OpRole::copy_in:
+      bind_copy_in(op);
+      return;
+    case OpRole::reduce:
+      bind_reduce(op);
+      return;
+    case OpRole::reduce_outer:
+      bind_reduce_outer(op);
+      return;
+    case OpRole::gather_updated:
+      bind_gather_updated(op);
+      return;
+    case OpRole::gradient_norm:
+      bind_norm(op);
+      return;
+    case OpRole::optimizer:
+      bind_optimizer(op);
+      return;
+    case OpRole::recompute:   // a layer's backward pass runs it again itself
+    case OpRole::accumulate:  // the reduction began its fold with what was there
+      kernels_[op] = [] {};
+      return;
+    default:
+      SHARDWISE_CHECK(false, name_of(program_, program_.operations[op]));
+  }
+}
+
+const Layer& ProgramBinder::layer_of(const ProgramOp& op) const {
+  const int kind = model_of(parts_).layers[static_cast<std::size_t>(op.layer)];
+  return *parts_.layers[static_cast<std::size_t>(kind)];
+}
+
+ItemId ProgramBinder::unit_item(MemoryCategory category, std::size_t unit) {
+  const std::int64_t elements = parts_.state->units().units[unit].elements;
+  return items_.item(category, elements * static_cast<std::int64_t>(sizeof(float)));
+}
+
+std::span<float> ProgramBinder::unit_floats(ItemId item, std::size_t unit) const {
+  const std::int64_t elements = parts_.state->units().units[unit].elements;
+  return {reinterpret_cast<float*>(at(item)), static_cast<std::size_t>(elements)};
+}
+
+void ProgramBinder::touch_gradients(std::size_t unit, OpId op) {
+  if (parts_.state->late_gradients()) items_.touch(parts_.state->gradients_item(unit), op);
+}
+
+float* ProgramBinder::weights_at(const Where& where) const {
+  const std::int64_t begin = parts_.state->units().tensor(where.place).begin;
+  float* const base = where.item == kNoItem ? view(where.place.unit).weights.data()
+                                            : unit_floats(where.item, where.place.unit).data();
+  return base + begin;
+}
+
+float* ProgramBinder::gradients_at(const Where& where) const {
+  const std::int64_t begin = parts_.state->units().tensor(where.place).begin;
+  float* const base = where.item == kNoItem ? view(where.place.unit).gradients.data()
+                                            : unit_floats(where.item, where.place.unit).data();
+  return base + begin;
+}
+
+ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
+  const ProgramOp& each = program_.operations[op];
+  const bool forward = each.role == OpRole::forward;
+  const LayerBytes bytes = layer_of(each).bytes();
+  const auto mb = static_cast<std::size_t>(each.microbatch);
+  PassItems pass;
+  for (const TensorPlace& place :
+       parameters_of(model_of(parts_), parts_.state->units(), each.layer)) {
+    const ItemId gathered = gathered_[place.unit];
+    if (gathered != kNoItem) items_.touch(gathered, op);
+    pass.weights.push_back({gathered, place});
+  }
+  if (!forward) {
+    pass.targets = flow_.of(op);
+    for (const Where& weights : pass.weights) {
+      const auto target =
+          std::ranges::find(pass.targets, weights.place.unit, &GradientTarget::unit);
+      pass.gradients.push_back({target->item, weights.place});
+    }
+  }
+  ItemId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
+  if (saved == kNoItem) saved = items_.item(MemoryCategory::activations, bytes.saved);
+  ItemId& stream = streams_[mb];
+  if (stream == kNoItem) {
+    const Layout& layout = parts_.context->layout();
+    const std::int64_t tokens = layout.micro_batch_size * parts_.context->job().sequence_length;
+    const auto wide = static_cast<std::int64_t>(sizeof(float));
+    stream = items_.item(MemoryCategory::working, tokens * model_of(parts_).hidden_size * wide);
+  }
+  const int kind = model_of(parts_).layers[static_cast<std::size_t>(each.layer)];
+  const LayerRole role = model_of(parts_).kinds[static_cast<std::size_t>(kind)].role;
+  pass.workspace = items_.item(
+      role == LayerRole::head ? MemoryCategory::logits_and_loss : MemoryCategory::working,
+      forward ? bytes.forward_workspace : bytes.backward_workspace);
+  pass.saved = saved;
+  pass.stream = stream;
+  for (const ItemId item : {pass.workspace, saved, stream}) items_.touch(item, op);
+  return pass;
+}
+
+void ProgramBinder::bind_pass(OpId op) {
+  const ProgramOp& each = program_.operations[op];
+  PassItems pass = pass_items(op);
+  if (each.role == OpRole::forward) {
+    kernels_[op] = [this, each, pass = std::move(pass)] { run_forward(each, pass); };
+  } else {
+    kernels_[op] = [this, each, pass = std::move(pass)] { run_backward(each, pass); };
+  }
+}
+
+void ProgramBinder::run_forward(const ProgramOp& op, const PassItems& items) {
+  std::vector<const std::byte*> weights;
+  for (const Where& where : items.weights) {
+    weights.push_back(reinterpret_cast<const std::byte*>(weights_at(where)));
+  }
+  ForwardPass pass;
+  pass.weights = weights;
+  pass.stream = at(items.stream);
+  pass.inputs = parts_.step.inputs[static_cast<std::size_t>(op.microbatch)].data();
+  pass.saved = at(items.saved);
+  pass.workspace = at(items.workspace);
+  pass.tables = at(tables_);
+  layer_of(op).forward(pass, *parts_.workers);
+}
+
+/// Zeros before the first operation that makes gradients of a unit in a micro-batch; after the last
+/// they join those of earlier micro-batches.
+void ProgramBinder::settle_gradients(const PassItems& items, bool before) {
+  for (const GradientTarget& target : items.targets) {
+    const auto floats = [&](ItemId item) {
+      return item == kNoItem ? view(target.unit).gradients : unit_floats(item, target.unit);
+    };
+    if (before && target.zeroes) std::ranges::fill(floats(target.item), 0.0F);
+    if (!before && target.adds) add_to(floats(target.sum), floats(target.item));
+  }
+}
+
+void ProgramBinder::run_backward(const ProgramOp& op, const PassItems& items) {
+  const auto mb = static_cast<std::size_t>(op.microbatch);
+  settle_gradients(items, true);
+  std::vector<const std::byte*> weights;
+  std::vector<float*> gradients;
+  for (const Where& where : items.weights) {
+    weights.push_back(reinterpret_cast<const std::byte*>(weights_at(where)));
+  }
+  for (const Where& where : items.gradients) gradients.push_back(gradients_at(where));
+  BackwardPass pass;
+  pass.weights = weights;
+  pass.gradients = gradients;
+  pass.stream = at(items.stream);
+  pass.saved = at(items.saved);
+  pass.workspace = at(items.workspace);
+  pass.tables = at(tables_);
+  pass.targets = parts_.step.targets[mb].data();
+  pass.loss_scale = parts_.step.loss_scale;
+  pass.loss = &parts_.step.losses[mb];
+  layer_of(op).backward(pass, *parts_.workers);
+  settle_gradients(items, false);
+}
+
+}  // namespace shardwise::exec

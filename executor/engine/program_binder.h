@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/comm/communicator.h"
+#include "executor/engine/arena.h"
+#include "executor/engine/gradient_flow.h"
+#include "executor/engine/rank_state.h"
+#include "executor/engine/stream_runner.h"
+#include "executor/optimizer/adamw.h"
+#include "executor/transformer/layer.h"
+#include "planner/lowering/lowering_context.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise::exec {
+
+/// What changes from step to step: read, and its results written, by the operations of one rank.
+struct StepState {
+  std::int64_t step = 0;
+  std::vector<std::vector<std::int64_t>> inputs;   // by micro-batch: [batch, sequence]
+  std::vector<std::vector<std::int64_t>> targets;  // by micro-batch: [batch, sequence]
+  std::vector<LossSum> losses;                     // by micro-batch
+  float loss_scale = 1;                            // 1 / tokens of the step on all ranks
+  double gradient_norm = 0;
+};
+
+/// What the operations of a rank work with, whatever the program.
+struct RankParts {
+  const LoweringContext* context = nullptr;
+  std::vector<std::unique_ptr<Layer>> layers;  // by kind
+  std::unique_ptr<RankState> state;
+  World* world = nullptr;
+  std::unique_ptr<Workers> workers;
+  Arena* arena = nullptr;
+  OptimizerRules optimizer;
+  StepState step;
+};
+
+/// Gives each operation of one program its kernel. What an operation reads and writes follows from
+/// its role, its layer and its micro-batch; when it runs, and beside what, is the program's alone.
+class ProgramBinder {
+ public:
+  /// \param number  of the program in the arena
+  ProgramBinder(RankParts& parts, const StageProgram& program, std::size_t number);
+
+  const std::vector<MemoryItem>& items() const { return items_.all(); }
+  const OpKernels& kernels() const { return kernels_; }
+  /// Memory of the rotary angles, filled once.
+  ItemId tables() const { return tables_; }
+
+ private:
+  /// A tensor in an item, or, of kNoItem, in the rank's own state.
+  struct Where {
+    ItemId item = kNoItem;
+    TensorPlace place;
+  };
+  struct PassItems {
+    std::vector<Where> weights;
+    std::vector<Where> gradients;
+    std::vector<GradientTarget> targets;
+    ItemId saved = kNoItem;
+    ItemId workspace = kNoItem;
+    ItemId stream = kNoItem;
+  };
+
+  void bind(OpId op);
+  void bind_pass(OpId op);
+  void bind_gather(OpId op);
+  void bind_copy_out(OpId op);
+  void bind_copy_in(OpId op);
+  void bind_reduce(OpId op);
+  void bind_reduce_outer(OpId op);
+  void bind_gather_updated(OpId op);
+  void bind_norm(OpId op);
+  void bind_optimizer(OpId op);
+
+  PassItems pass_items(OpId op);
+  void run_forward(const ProgramOp& op, const PassItems& pass);
+  void run_backward(const ProgramOp& op, const PassItems& pass);
+  void settle_gradients(const PassItems& pass, bool before);
+  const Layer& layer_of(const ProgramOp& op) const;
+
+  ItemId unit_item(MemoryCategory category, std::size_t unit);
+  std::shared_ptr<Communicator> group_of(const ProgramOp& op);
+  std::byte* at(ItemId item) const { return parts_.arena->at(number_, item); }
+  std::span<float> unit_floats(ItemId item, std::size_t unit) const;
+  RankState::View view(std::size_t unit) const {
+    return parts_.state->view(*parts_.arena, number_, unit);
+  }
+  float* weights_at(const Where& where) const;
+  float* gradients_at(const Where& where) const;
+  void touch_gradients(std::size_t unit, OpId op);
+
+  RankParts& parts_;
+  const StageProgram& program_;
+  std::size_t number_;
+  MemoryItems items_;
+  GradientFlow flow_;
+  ItemId tables_ = kNoItem;
+  std::vector<ItemId> gathered_;            // by unit: its weights, whole
+  std::vector<ItemId> copied_;              // by unit: its gradients, in a reduction's input
+  std::vector<ItemId> streams_;             // by micro-batch
+  std::vector<std::vector<ItemId>> saved_;  // by layer of the model and micro-batch
+  bool has_norm_ = false;
+  OpKernels kernels_;
+};
+
+}  // namespace shardwise::exec

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "executor/comm/abort.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise::exec {
+
+/// When an operation ran, nanoseconds of the process's steady clock.
+struct OpSpan {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// What each operation of a program does.
+using OpKernels = std::vector<std::function<void()>>;
+
+/// Runs programs on the streams of one rank: a thread for each stream, the caller's for compute. An
+/// operation begins when the one before it on its stream is over and all those that it waits for
+/// are. Knows nothing of what operations do.
+class StreamRunner {
+ public:
+  /// \param rank  for messages
+  StreamRunner(const std::vector<const StageProgram*>& programs, int rank, AbortSignal& abort);
+  ~StreamRunner();
+  StreamRunner(const StreamRunner&) = delete;
+  StreamRunner& operator=(const StreamRunner&) = delete;
+
+  /// Runs a program once, to its last operation. An exception of a kernel ends the run for all
+  /// ranks. \throws Aborted when the run has failed, here or elsewhere
+  void run(std::size_t program, const OpKernels& kernels);
+  /// When each operation of the program that ran last did.
+  const std::vector<OpSpan>& spans() const { return spans_; }
+
+ private:
+  /// Over when its number is that of the run.
+  using Done = std::atomic<std::uint64_t>;
+  static constexpr std::uint64_t kStopped = UINT64_MAX;
+
+  void serve(Stream stream);
+  void run_stream(Stream stream);
+  void await(std::uint32_t op, std::uint64_t run);
+  void stop();
+  void fail(std::uint32_t op, const char* why);
+
+  std::vector<const StageProgram*> programs_;
+  int rank_;
+  AbortSignal& abort_;
+  std::vector<Done> done_;
+  std::vector<OpSpan> spans_;
+  std::vector<std::vector<std::vector<std::uint32_t>>> by_stream_;  // program, stream
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t run_ = 0;  // guarded by mutex_, like what follows
+  std::size_t program_ = 0;
+  const OpKernels* kernels_ = nullptr;
+  std::size_t working_ = 0;  // threads that have not finished the run
+  bool closing_ = false;
+  std::shared_ptr<void> watch_;
+  std::vector<std::thread> threads_;
+};
+
+/// Nanoseconds of the steady clock.
+std::int64_t now_ns();
+
+}  // namespace shardwise::exec

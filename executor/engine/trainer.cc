@@ -1,0 +1,165 @@
+#include "executor/engine/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "planner/lowering/lower.h"
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr int kControl = 100;  // number of the group that exchanges results, beside the streams'
+constexpr std::size_t kMostKept = 63;
+
+DataParallelPlace place_of(const Layout& layout, const World& world) {
+  const auto find = [&](GroupKind kind, std::int64_t& ranks, int& rank) {
+    const std::vector<std::int64_t> group = group_ranks(layout, kind, world.rank());
+    ranks = std::ssize(group);
+    rank = static_cast<int>(std::ranges::find(group, std::int64_t{world.rank()}) - group.begin());
+  };
+  DataParallelPlace place;
+  find(GroupKind::dp_shard_cp, place.shard_ranks, place.shard_rank);
+  find(GroupKind::dp_replicate, place.replicas, place.replica);
+  place.world = world.size();
+  place.world_rank = world.rank();
+  return place;
+}
+
+std::int64_t resident_gradient_bytes(const StageProgram& program) {
+  std::int64_t bytes = 0;
+  for (const ProgramBuffer& buffer : program.buffers) {
+    if (buffer.resident && buffer.category == MemoryCategory::gradients) bytes += buffer.bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abort,
+                 const TrainOptions& options, const LayerKernels& kernels)
+    : plan_(plan),
+      world_(world),
+      arena_(arena),
+      options_(options),
+      kernels_(kernels),
+      context_(lowering_context(plan, Granularity::layer, false)),
+      units_(state_units(context_, 0)) {
+  programs_.push_back(lower(plan, Granularity::layer, StepKind::first));
+  programs_.push_back(lower(plan, Granularity::layer, StepKind::steady));
+  const DataParallelPlace place = place_of(plan.layout, world);
+  data_rank_ = place.replica * place.shard_ranks + place.shard_rank;
+  parts_.context = &context_;
+  for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
+  const bool late = resident_gradient_bytes(program(1)) == 0;
+  parts_.state = std::make_unique<RankState>(units_, context_.placement, place, late);
+  parts_.world = &world;
+  parts_.workers = std::make_unique<Workers>(options.threads);
+  parts_.arena = &arena;
+  parts_.optimizer = options.optimizer;
+  const auto count = static_cast<std::size_t>(context_.num_microbatches);
+  const auto tokens =
+      static_cast<std::size_t>(plan.layout.micro_batch_size * plan.job.sequence_length);
+  parts_.step.inputs.assign(count, std::vector<std::int64_t>(tokens));
+  parts_.step.targets = parts_.step.inputs;
+  parts_.step.losses.resize(count);
+  const auto batch =
+      static_cast<double>(plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size));
+  parts_.step.loss_scale =
+      static_cast<float>(1 / (batch * static_cast<double>(plan.job.sequence_length)));
+  std::vector<const StageProgram*> stages;
+  for (std::size_t i = 0; i < programs_.size(); ++i) {
+    binders_.push_back(std::make_unique<ProgramBinder>(parts_, program(i), i));
+    arena.place(program(i), binders_[i]->items());
+    stages.push_back(&program(i));
+  }
+  arena.allocate();
+  runner_ = std::make_unique<StreamRunner>(stages, world.rank(), abort);
+  std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  everyone_ = world.group(all, kControl);
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::initialise() {
+  // Outputs of blocks join the stream twice a block. Source: Radford et al., "Language models are
+  // unsupervised multitask learners" (GPT-2), section 2.3: 1 / sqrt(N) for N residual layers.
+  const double blocks =
+      static_cast<double>(std::max<std::int64_t>(1, plan_.model.num_hidden_layers));
+  parts_.state->initialise(arena_, 0, options_.seed, 1 / std::sqrt(2 * blocks));
+  kernels_.fill_tables(arena_.at(0, binders_[0]->tables()));
+}
+
+/// Micro-batch j of rank r is number j x ranks + r of the step: the order in which reductions of
+/// every micro-batch add gradients.
+void Trainer::read_batch(const ByteText& text) {
+  const std::int64_t ranks = plan_.layout.dp();
+  const std::int64_t per_pass = plan_.layout.micro_batch_size;
+  const std::int64_t batch = ranks * per_pass * context_.num_microbatches;
+  const auto length = static_cast<std::size_t>(plan_.job.sequence_length);
+  StepState& step = parts_.step;
+  for (std::size_t mb = 0; mb < step.inputs.size(); ++mb) {
+    const std::int64_t first =
+        step.step * batch + (static_cast<std::int64_t>(mb) * ranks + data_rank_) * per_pass;
+    for (std::int64_t s = 0; s < per_pass; ++s) {
+      const std::size_t at = static_cast<std::size_t>(s) * length;
+      text.sequence(first + s, std::span(step.inputs[mb]).subspan(at, length),
+                    std::span(step.targets[mb]).subspan(at, length));
+    }
+    step.losses[mb] = {};
+  }
+}
+
+/// Sums of all micro-batches, in the order of the step.
+double Trainer::mean_loss() {
+  const std::size_t count = parts_.step.losses.size();
+  std::vector<LossSum> all(count * static_cast<std::size_t>(world_.size()));
+  everyone_->exchange(std::as_bytes(std::span<const LossSum>(parts_.step.losses)),
+                      std::as_writable_bytes(std::span<LossSum>(all)));
+  double loss = 0;
+  std::int64_t tokens = 0;
+  for (std::size_t mb = 0; mb < count; ++mb) {
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(world_.size()); ++rank) {
+      loss += all[rank * count + mb].loss;
+      tokens += all[rank * count + mb].tokens;
+    }
+  }
+  return loss / static_cast<double>(tokens);
+}
+
+StepResult Trainer::step(const ByteText& text) {
+  StepState& step = parts_.step;
+  read_batch(text);
+  const std::size_t number = step.step == 0 ? 0 : 1;
+  const std::int64_t begin = now_ns();
+  runner_->run(number, binders_[number]->kernels());
+  StepResult result;
+  result.step = step.step;
+  result.loss = mean_loss();
+  result.gradient_norm = step.gradient_norm;
+  result.learning_rate = learning_rate(options_.optimizer, step.step);
+  result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
+  StepSpans spans = {number, step.step, result.seconds, runner_->spans()};
+  if (step.step == 0) {
+    first_ = std::move(spans);
+  } else {
+    if (history_.size() == kMostKept) history_.erase(history_.begin());
+    history_.push_back(std::move(spans));
+  }
+  ++step.step;
+  return result;
+}
+
+const StepSpans& Trainer::median_step() {
+  if (history_.empty()) return first_;
+  std::vector<std::size_t> order(history_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return history_[i].seconds; });
+  std::size_t chosen = order[order.size() / 2];
+  everyone_->broadcast(std::as_writable_bytes(std::span<std::size_t>(&chosen, 1)), 0);
+  return history_[chosen];
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/comm/abort.h"
+#include "executor/comm/communicator.h"
+#include "executor/data/byte_text.h"
+#include "executor/engine/program_binder.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise::exec {
+
+struct TrainOptions {
+  std::int64_t steps = 1;
+  std::uint64_t seed = 1234;
+  int threads = 1;  // that compute, a rank
+  OptimizerRules optimizer;
+};
+
+/// One step, as every rank knows it.
+struct StepResult {
+  std::int64_t step = 0;
+  double loss = 0;  // mean over the tokens of the batch, natural logarithm
+  double gradient_norm = 0;
+  double learning_rate = 0;
+  double seconds = 0;
+};
+
+/// What a rank's operations took in one step.
+struct StepSpans {
+  std::size_t program = 0;  // 0: of the first step, 1: of the others
+  std::int64_t step = 0;
+  double seconds = 0;
+  std::vector<OpSpan> spans;
+};
+
+/// Where the kernels of layers come from.
+struct LayerKernels {
+  std::function<std::unique_ptr<Layer>(const LayerSpec& kind)> make;
+  std::function<void(std::byte* tables)> fill_tables;
+};
+
+/// One rank of a training run, from its share of the weights to the last step.
+class Trainer {
+ public:
+  /// \param plan   must outlive this; its problems() are none, and pp is 1
+  /// \param arena  where the rank's memory is; outlives all ranks, which read one another's
+  Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abort,
+          const TrainOptions& options, const LayerKernels& kernels);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Fills this rank's weights.
+  void initialise();
+  /// The next step. All ranks get the same result, but for its seconds.
+  StepResult step(const ByteText& text);
+
+  const StageProgram& program(std::size_t number) const { return programs_[number].stages.front(); }
+  const std::vector<MemoryItem>& items(std::size_t number) const {
+    return binders_[number]->items();
+  }
+  /// The first step. \pre it has run
+  const StepSpans& first_step() const { return first_; }
+  /// Of the steps that ran last, after the first: the one of median length on rank 0. All ranks
+  /// call together.
+  const StepSpans& median_step();
+  const LoweringContext& context() const { return context_; }
+  const RankState& state() const { return *parts_.state; }
+  std::int64_t next_step() const { return parts_.step.step; }
+
+ private:
+  void read_batch(const ByteText& text);
+  double mean_loss();
+
+  const Plan& plan_;
+  World& world_;
+  Arena& arena_;
+  TrainOptions options_;
+  LayerKernels kernels_;
+  LoweringContext context_;
+  StateUnits units_;
+  RankParts parts_;
+  std::vector<StepProgram> programs_;
+  std::vector<std::unique_ptr<ProgramBinder>> binders_;
+  std::unique_ptr<StreamRunner> runner_;
+  std::unique_ptr<Communicator> everyone_;
+  std::int64_t data_rank_ = 0;
+  StepSpans first_;
+  std::vector<StepSpans> history_;  // those after it that ran last
+};
+
+}  // namespace shardwise::exec

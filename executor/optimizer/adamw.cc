@@ -1,0 +1,53 @@
+#include "executor/optimizer/adamw.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace shardwise::exec {
+
+double learning_rate(const OptimizerRules& rules, std::int64_t step) {
+  if (step < rules.warmup_steps) {
+    return rules.peak_learning_rate * static_cast<double>(step + 1) /
+           static_cast<double>(rules.warmup_steps);
+  }
+  if (rules.decay_steps <= rules.warmup_steps) return rules.peak_learning_rate;
+  if (step >= rules.decay_steps) return rules.least_learning_rate;
+  const double done = static_cast<double>(step - rules.warmup_steps) /
+                      static_cast<double>(rules.decay_steps - rules.warmup_steps);
+  const double share = 0.5 * (1 + std::cos(std::numbers::pi * done));
+  return rules.least_learning_rate + share * (rules.peak_learning_rate - rules.least_learning_rate);
+}
+
+double clip_factor(const OptimizerRules& rules, double norm) {
+  if (rules.clip_norm <= 0 || norm <= rules.clip_norm) return 1;
+  return rules.clip_norm / norm;
+}
+
+AdamStep adam_step(const OptimizerRules& rules, std::int64_t step, double norm) {
+  const auto t = static_cast<double>(step + 1);
+  AdamStep s;
+  s.learning_rate = static_cast<float>(learning_rate(rules, step));
+  s.beta1 = static_cast<float>(rules.beta1);
+  s.beta2 = static_cast<float>(rules.beta2);
+  s.epsilon = static_cast<float>(rules.epsilon);
+  s.gradient_scale = static_cast<float>(clip_factor(rules, norm));
+  s.moment_correction = static_cast<float>(1 / (1 - std::pow(rules.beta1, t)));
+  s.root_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(rules.beta2, t)));
+  return s;
+}
+
+void adamw(const AdamStep& s, float decay, std::span<const float> gradients,
+           std::span<float> weights, std::span<float> first, std::span<float> second) {
+  const float rest1 = 1 - s.beta1;
+  const float rest2 = 1 - s.beta2;
+  const float rate = s.learning_rate * s.moment_correction;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    const float g = gradients[i] * s.gradient_scale;
+    first[i] = s.beta1 * first[i] + rest1 * g;
+    second[i] = s.beta2 * second[i] + rest2 * g * g;
+    const float root = std::sqrt(second[i]) * s.root_correction + s.epsilon;
+    weights[i] = weights[i] * decay - rate * first[i] / root;
+  }
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace shardwise::exec {
+
+/// How weights are updated.
+struct OptimizerRules {
+  double peak_learning_rate = 3e-4;
+  double least_learning_rate = 3e-5;  // of the cosine's end
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // of matrices; vectors (norms, biases) do not decay
+  double clip_norm = 1.0;     // of all gradients together; 0 = not clipped
+  std::int64_t warmup_steps = 0;
+  std::int64_t decay_steps = 0;  // the cosine ends here, counted from the first step; 0 = constant
+};
+
+/// The rate of step 0, 1, …: a line up to the peak over the warm-up, then half a cosine down to the
+/// least, then the least.
+double learning_rate(const OptimizerRules& rules, std::int64_t step);
+
+/// What gradients are multiplied with so that their norm is at most clip_norm.
+double clip_factor(const OptimizerRules& rules, double norm);
+
+/// One step's numbers, the same on every rank.
+struct AdamStep {
+  float learning_rate = 0;
+  float beta1 = 0;
+  float beta2 = 0;
+  float epsilon = 0;
+  float gradient_scale = 1;     // clipping
+  float moment_correction = 1;  // 1 / (1 - beta1^t)
+  float root_correction = 1;    // 1 / sqrt(1 - beta2^t)
+};
+AdamStep adam_step(const OptimizerRules& rules, std::int64_t step, double norm);
+
+/// Updates weights of one decay group, element by element, in fp32: where an element lies and what
+/// lies beside it changes nothing. All spans have one size. `decay` is 1 - learning rate x decay.
+/// Source: Loshchilov and Hutter, "Decoupled Weight Decay Regularization" (arXiv:1711.05101),
+/// algorithm 2.
+void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
+           std::span<float> weights, std::span<float> first, std::span<float> second);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,76 @@
+#include "executor/optimizer/exact_sum.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::uint32_t kMantissa = (1U << 23) - 1;
+constexpr std::size_t kSpecial = 255;  // exponent of infinities and of what is not a number
+
+/// 65,536 squares below 2^48 fit 64 bits.
+constexpr std::size_t kBlock = 65'536;
+
+void add_wide(std::uint64_t& low, std::uint64_t& high, std::uint64_t add_low,
+              std::uint64_t add_high) {
+  low += add_low;
+  high += add_high + (low < add_low ? 1 : 0);
+}
+
+}  // namespace
+
+void ExactSquares::add(std::span<const float> values) {
+  for (std::size_t at = 0; at < values.size(); at += kBlock) {
+    std::array<std::uint64_t, 256> block{};
+    const std::size_t end = std::min(values.size(), at + kBlock);
+    for (std::size_t i = at; i < end; ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(values[i]);
+      const std::uint32_t exponent = (bits >> 23) & 255U;
+      const std::uint64_t mantissa = (bits & kMantissa) | (exponent > 0 ? kMantissa + 1 : 0U);
+      block[exponent] += mantissa * mantissa;
+    }
+    for (std::size_t e = 0; e < block.size(); ++e) {
+      add_wide(sums_[2 * e], sums_[2 * e + 1], block[e], 0);
+    }
+  }
+}
+
+void ExactSquares::add(const ExactSquares& other) {
+  for (std::size_t e = 0; e < 256; ++e) {
+    add_wide(sums_[2 * e], sums_[2 * e + 1], other.sums_[2 * e], other.sums_[2 * e + 1]);
+  }
+}
+
+bool ExactSquares::finite() const {
+  return sums_[2 * kSpecial] == 0 && sums_[2 * kSpecial + 1] == 0;
+}
+
+double ExactSquares::norm() const {
+  if (!finite()) return std::numeric_limits<double>::quiet_NaN();
+  // From the smallest to the largest: one rounding each, in an order that is always the same. A
+  // value of exponent e is mantissa x 2^(max(e, 1) - 150).
+  double sum = 0;
+  for (int e = 0; e < static_cast<int>(kSpecial); ++e) {
+    const auto at = 2 * static_cast<std::size_t>(e);
+    const double whole =
+        static_cast<double>(sums_[at]) + std::ldexp(static_cast<double>(sums_[at + 1]), 64);
+    if (whole > 0) sum += std::ldexp(whole, 2 * (std::max(e, 1) - 150));
+  }
+  return std::sqrt(sum);
+}
+
+std::span<const std::byte, ExactSquares::kBytes> ExactSquares::bytes() const {
+  return std::as_bytes(std::span<const std::uint64_t, 512>(sums_));
+}
+
+ExactSquares ExactSquares::from_bytes(std::span<const std::byte, kBytes> bytes) {
+  ExactSquares sum;
+  std::memcpy(sum.sums_.data(), bytes.data(), kBytes);
+  return sum;
+}
+
+}  // namespace shardwise::exec

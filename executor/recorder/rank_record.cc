@@ -1,0 +1,52 @@
+#include "executor/recorder/rank_record.h"
+
+#include <algorithm>
+
+namespace shardwise::exec {
+namespace {
+
+std::int64_t sum_of(const Ledger& ledger) {
+  std::int64_t sum = 0;
+  for (const std::int64_t bytes : ledger.bytes) sum += bytes;
+  return sum;
+}
+
+std::int64_t begin_of_optimizer(const StepRecord& record) {
+  for (std::size_t op = 0; op < record.program.operations.size(); ++op) {
+    if (record.program.operations[op].role == OpRole::optimizer) return record.spans[op].begin;
+  }
+  return INT64_MAX;
+}
+
+}  // namespace
+
+std::vector<MemoryChange> memory_changes(const StepRecord& record) {
+  std::vector<MemoryChange> changes;
+  for (std::size_t i = 0; i < record.items.size(); ++i) {
+    const ArenaItem& life = record.items[i].life;
+    if (life.first == kNone || life.bytes == 0) continue;
+    changes.push_back({record.spans[life.first].begin, life.bytes, i});
+    changes.push_back({record.spans[life.last].end, -life.bytes, i});
+  }
+  std::ranges::stable_sort(changes, {}, &MemoryChange::at);
+  return changes;
+}
+
+MeasuredMemory measured_memory(const StepRecord& record) {
+  MeasuredMemory memory;
+  for (const MemoryItem& item : record.items) {
+    if (item.life.first == kNone) memory.residents[item.category] += item.life.bytes;
+  }
+  Ledger now = memory.residents;
+  memory.passes = now;
+  memory.optimizer = now;
+  const std::int64_t steps = begin_of_optimizer(record);
+  for (const MemoryChange& change : memory_changes(record)) {
+    now[record.items[change.item].category] += change.bytes;
+    Ledger& most = change.at < steps ? memory.passes : memory.optimizer;
+    if (sum_of(now) > sum_of(most)) most = now;
+  }
+  return memory;
+}
+
+}  // namespace shardwise::exec

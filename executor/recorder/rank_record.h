@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/engine/arena.h"
+#include "executor/engine/stream_runner.h"
+#include "planner/spec/ledger.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise::exec {
+
+/// What one rank did in one step: when each operation of its program ran, and what it needed.
+struct StepRecord {
+  StageProgram program;
+  std::vector<MemoryItem> items;
+  std::vector<OpSpan> spans;
+  double seconds = 0;  // of the step: its operations, reading its batch, exchanging its loss
+};
+
+/// What is left of one rank's run.
+struct RankRecord {
+  int rank = 0;
+  StepRecord first;
+  StepRecord steady;  // the step of median length among those kept, after the first
+  std::int64_t arena_bytes = 0;
+};
+
+/// A moment at which the memory in use changed.
+struct MemoryChange {
+  std::int64_t at = 0;  // as OpSpan
+  std::int64_t bytes = 0;
+  std::size_t item = 0;
+};
+/// Items of a step as they came and went, in order of time: they begin with their first operation
+/// and end with their last. Residents are not among them.
+std::vector<MemoryChange> memory_changes(const StepRecord& record);
+
+/// Bytes by category: of what is there all the time, and at the fullest moment of the passes and of
+/// the optimizer's operation and what follows it.
+struct MeasuredMemory {
+  Ledger residents;
+  Ledger passes;
+  Ledger optimizer;
+};
+MeasuredMemory measured_memory(const StepRecord& record);
+
+}  // namespace shardwise::exec

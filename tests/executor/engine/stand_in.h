@@ -1,0 +1,25 @@
+#pragma once
+
+#include "executor/engine/trainer.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise::exec::test {
+
+/// Layers with the parameters of a model and arithmetic of three lines: every parameter matters,
+/// sums over tokens depend on their order, and gradients are exact, so that a schedule that reads
+/// too early, adds twice or forgets a rank changes the losses.
+LayerKernels stand_in_kernels(const Plan& plan);
+
+/// A small Llama with `layout` on the laptop's cluster.
+Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t num_microbatches,
+                 bool tied);
+
+/// What a run of so many steps gives.
+struct Curve {
+  std::vector<double> losses;
+  std::vector<double> norms;
+  friend bool operator==(const Curve&, const Curve&) = default;
+};
+Curve train(const Plan& plan, std::int64_t steps);
+
+}  // namespace shardwise::exec::test

@@ -1,0 +1,164 @@
+#include "executor/comm/thread_world.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "planner/spec/error.h"
+
+namespace shardwise::exec {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<std::int64_t> everyone(const World& world) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
+  return ranks;
+}
+
+/// A value that no other rank or index has, whose sums depend on their order.
+float value(int rank, std::size_t i) {
+  return 1.0F / (1.0F + static_cast<float>(rank) * 7.3F + static_cast<float>(i) * 0.37F);
+}
+
+std::vector<float> values_of(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = value(rank, i);
+  return values;
+}
+
+/// The fold in rank order.
+float sum_at(int ranks, std::size_t i) {
+  float sum = value(0, i);
+  for (int r = 1; r < ranks; ++r) sum += value(r, i);
+  return sum;
+}
+
+// 10 elements do not divide by 4 ranks: the last piece is short, and of 3 elements one is empty.
+TEST(ThreadWorld, GathersUnequalPieces) {
+  for (const std::size_t count : {10U, 3U, 10'000U}) {
+    AbortSignal abort;
+    run_ranks(4, abort, [&](World& world) {
+      const auto group = world.group(everyone(world), 0);
+      const std::int64_t shard = (static_cast<std::int64_t>(count) + 3) / 4;
+      std::vector<float> all(count);
+      const Piece own = piece_of(std::ssize(all), shard, group->rank());
+      for (std::size_t i = 0; i < own.count; ++i) all[own.begin + i] = value(0, own.begin + i);
+      group->all_gather(std::span(all).subspan(own.begin, own.count), all, shard);
+      EXPECT_EQ(all, values_of(0, count));
+    });
+  }
+}
+
+TEST(ThreadWorld, SumsInTheOrderOfRanks) {
+  constexpr std::size_t kCount = 9'001;
+  AbortSignal abort;
+  run_ranks(4, abort, [&](World& world) {
+    const auto group = world.group(everyone(world), 0);
+    const std::vector<float> mine = values_of(world.rank(), kCount);
+    std::vector<float> reduced = mine;
+    group->all_reduce(reduced);
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(reduced[i], sum_at(4, i));
+
+    const std::int64_t shard = (kCount + 3) / 4;
+    const Piece own = piece_of(kCount, shard, group->rank());
+    std::vector<float> piece(own.count, 0.5F);
+    group->reduce_scatter(mine, piece, shard, false);
+    for (std::size_t i = 0; i < own.count; ++i) ASSERT_EQ(piece[i], sum_at(4, own.begin + i));
+    std::ranges::fill(piece, 0.5F);
+    group->reduce_scatter(mine, piece, shard, true);
+    for (std::size_t i = 0; i < own.count; ++i) {
+      float sum = 0.5F;
+      for (int r = 0; r < 4; ++r) sum += value(r, own.begin + i);
+      ASSERT_EQ(piece[i], sum);
+    }
+  });
+}
+
+TEST(ThreadWorld, MovesBytesBetweenRanks) {
+  AbortSignal abort;
+  run_ranks(3, abort, [&](World& world) {
+    const auto group = world.group(everyone(world), 0);
+    const auto self = static_cast<std::byte>(world.rank());
+    std::vector<std::byte> all(3);
+    group->exchange({&self, 1}, all);
+    EXPECT_EQ(all, (std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{2}}));
+
+    std::vector<std::byte> send(3);
+    for (std::size_t r = 0; r < 3; ++r)
+      send[r] = static_cast<std::byte>(10 * world.rank() + static_cast<int>(r));
+    std::vector<std::byte> received(3);
+    group->all_to_all(send, received);
+    for (int r = 0; r < 3; ++r) {
+      EXPECT_EQ(received[static_cast<std::size_t>(r)],
+                static_cast<std::byte>(10 * r + world.rank()));
+    }
+    std::byte told = self;
+    group->broadcast({&told, 1}, 2);
+    EXPECT_EQ(told, std::byte{2});
+    if (world.rank() == 2) return;
+    const auto pair = world.group({0, 1}, 7);
+    std::byte message{42};
+    if (world.rank() == 0) {
+      pair->send({&message, 1}, 1);
+    } else {
+      message = std::byte{0};
+      pair->receive({&message, 1}, 0);
+      EXPECT_EQ(message, std::byte{42});
+    }
+  });
+}
+
+// Two streams use groups of the same ranks: their calls never meet one another.
+TEST(ThreadWorld, KeepsGroupsOfDifferentNumbersApart) {
+  AbortSignal abort;
+  run_ranks(2, abort, [&](World& world) {
+    const auto first = world.group(everyone(world), 1);
+    const auto second = world.group(everyone(world), 2);
+    std::vector<float> a(4, static_cast<float>(world.rank()));
+    std::vector<float> b(4, 10);
+    std::thread beside([&] { second->all_reduce(b); });
+    first->all_reduce(a);
+    beside.join();
+    EXPECT_EQ(a, std::vector<float>(4, 1));
+    EXPECT_EQ(b, std::vector<float>(4, 20));
+  });
+}
+
+TEST(ThreadWorld, EndsAllRanksWithTheMessageOfTheOneThatFailed) {
+  AbortSignal abort;
+  try {
+    run_ranks(4, abort, [&](World& world) {
+      const auto group = world.group(everyone(world), 0);
+      if (world.rank() == 2) throw std::runtime_error("out of ideas");
+      std::vector<float> values(8);
+      for (;;) group->all_reduce(values);
+    });
+    FAIL() << "the run went on";
+  } catch (const IoError& broken) {
+    EXPECT_STREQ(broken.what(), "rank 2: out of ideas");
+  }
+}
+
+TEST(ThreadWorld, NamesTheRankThatDoesNotCome) {
+  AbortSignal abort;
+  try {
+    run_ranks(
+        3, abort,
+        [&](World& world) {
+          const auto group = world.group(everyone(world), 0);
+          std::vector<float> values(8);
+          if (world.rank() != 1) group->all_reduce(values);
+        },
+        std::chrono::milliseconds(50));
+    FAIL() << "the run went on";
+  } catch (const IoError& broken) {
+    EXPECT_THAT(broken.what(), HasSubstr("in all_reduce for rank 1"));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::exec
