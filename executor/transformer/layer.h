@@ -10,6 +10,8 @@
 #include "executor/kernels/cross_entropy.h"
 #include "executor/kernels/workers.h"
 #include "planner/spec/dtype.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 
 namespace shardwise::exec {
@@ -19,6 +21,7 @@ struct LayerShape {
   std::int64_t batch = 1;       // sequences of a micro-batch
   std::int64_t sequence = 1;    // tokens of a sequence
   bool recompute = false;       // a block keeps its input alone and runs again in backward
+  std::int64_t loss_chunk = 0;  // tokens whose logits exist at once; 0 = all of a micro-batch
   DType storage = DType::fp32;  // of weights, the stream and what is saved; fp32 or bf16
   std::int64_t tokens() const { return batch * sequence; }
 };
@@ -71,7 +74,12 @@ class Layer {
   virtual void backward(const BackwardPass& pass, Workers& workers) const = 0;
 };
 
-/// \pre cannot_run(model) is empty and `kind` is one of model.kinds
+/// What a job's layers are run on. `whole` asks for the blocks that recompute_interval leaves
+/// alone.
+LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout& layout,
+                       bool whole = false);
+
+/// \pre cannot_run(model, job) is empty and `kind` is one of model.kinds
 std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
                                   const LayerShape& shape);
 
@@ -79,8 +87,8 @@ std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
 /// tables: [sequence, head_dim / 2] cosines, then as many sines, fp32
 void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables);
 
-/// What of the model has no kernels here, one line each: "experts", "logit_softcap" …; empty when
-/// it runs.
-std::vector<std::string> cannot_run(const ModelSpec& model);
+/// What of the model and of how the job computes has no kernels here, one line each, with its name
+/// in config.json or plan.json; empty when it runs. Says nothing of how the layout spreads it.
+std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job);
 
 }  // namespace shardwise::exec

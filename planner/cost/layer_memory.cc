@@ -79,6 +79,10 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
                          : (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
                                model.hidden_size * bytes;
   rules.gradient_bytes = bytes;
+  if (kernels_of(job, engine) == Kernels::planned) {
+    rules.stream = (layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens) *
+                   model.hidden_size * bytes;
+  }
   const bool buffered = engine.gradient_buffer != GradientBuffer::copy_in;
   rules.weight_gradients = job.frozen_base                   ? WeightGradients::fused
                            : !buffered                       ? WeightGradients::accumulated

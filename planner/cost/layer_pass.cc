@@ -33,12 +33,21 @@ class Walk {
   bool wanted(int tensor) const { return kept_.wanted[static_cast<std::size_t>(tensor)]; }
   bool keeps_copies(int i) const { return kept_.copies[static_cast<std::size_t>(i)]; }
   bool is_loss(int tensor) const { return tensor > 0 && operation(tensor - 1).loss; }
+  /// The operation that hands on a tensor; joined ones are the first of theirs.
+  static int producer(int tensor) { return tensor - 1; }
   /// What an operation needs and has to be computed again for it alone.
   std::int64_t scratch(int i) const;
   /// Frees what no earlier operation needs.
   void release(int i, PassMemory& now) const;
   /// Whether the gradient of what operation i hands on is the residual stream's, counted already.
   bool shares_gradient(int i) const;
+  /// Whether what operation i hands on is the stream, which is there already.
+  bool writes_stream(int i) const;
+  /// Whether the gradient of a tensor takes its place: nobody needs it when its gradient is made.
+  bool holds_gradient(int tensor) const;
+  /// The bytes of operation i's gradients: of what it handed on and of what it was handed.
+  std::int64_t incoming(int i) const;
+  std::int64_t outgoing(int i) const;
   void need(int tensor, int by) { first_need_[static_cast<std::size_t>(tensor)] = by; }
   int needed_until(int tensor) const { return first_need_[static_cast<std::size_t>(tensor)]; }
   std::int64_t copies(int i) const { return operation(i).copies + operation(i).statistics; }
@@ -76,7 +85,8 @@ std::int64_t Walk::scratch(int i) const {
 
 void Walk::release(int i, PassMemory& now) const {
   for (int t = 0; t < static_cast<int>(bytes_.size()); ++t) {
-    if (needed_until(t) != i) continue;
+    // With its gradient in its place, a tensor stays until that was read.
+    if ((holds_gradient(t) ? producer(t) : needed_until(t)) != i) continue;
     if (kept(t)) {
       (is_loss(t) ? now.loss : now.kept) -= bytes(t);
     } else if (rules_.again_at_once && wanted(t)) {
@@ -92,13 +102,43 @@ bool Walk::shares_gradient(int i) const {
   return is_stream_residual(after) && after.copies == 0;
 }
 
+bool Walk::writes_stream(int i) const {
+  if (rules_.stream == 0) return false;
+  const OperationMemory& m = operation(i);
+  return is_stream_residual(m) || m.operation->kind == OpKind::embedding || shares_gradient(i);
+}
+
+bool Walk::holds_gradient(int tensor) const {
+  return rules_.stream > 0 && tensor > 0 && wanted(tensor) && !writes_stream(tensor - 1) &&
+         needed_until(tensor) > producer(tensor);
+}
+
+std::int64_t Walk::incoming(int i) const {
+  const OperationMemory& m = operation(i);
+  const bool shared = is_stream_residual(m) || shares_gradient(i) || writes_stream(i);
+  return shared || holds_gradient(i + 1) ? 0 : m.output;
+}
+
+std::int64_t Walk::outgoing(int i) const {
+  const OperationMemory& m = operation(i);
+  if (is_stream_residual(m)) return dropout_gradient(m);
+  if (rules_.stream == 0) return m.input_gradient;
+  // Added to the stream's, turned in place, or in the place of what was read.
+  const bool norms_stream = m.operation->kind == OpKind::norm && m.output == rules_.stream;
+  const int read = m.num_reads > 0 ? m.reads[0] : 0;
+  const bool in_place =
+      m.operation->kind == OpKind::rope || (holds_gradient(read) && needed_until(read) == i);
+  return norms_stream || in_place ? 0 : m.input_gradient;
+}
+
 void note(PassMemory& best, const PassMemory& now) {
   if (now.peak > best.peak) best = now;
 }
 
 void Walk::forward(LayerMemory& memory) const {
   PassMemory now;
-  std::int64_t handed = kept(0) ? 0 : bytes(0);  // what the operation before made, if not kept
+  // What the operation before made, if not kept and not the stream.
+  std::int64_t handed = kept(0) || rules_.stream > 0 ? 0 : bytes(0);
   now.kept = kept(0) ? bytes(0) : 0;
   std::int64_t loss_handed = 0;
   for (int i = 0; i < static_cast<int>(operations_.size()); ++i) {
@@ -106,12 +146,14 @@ void Walk::forward(LayerMemory& memory) const {
     if (m.joined) continue;
     (m.loss ? now.loss : now.kept) += keeps_copies(i) ? copies(i) : 0;
     const std::int64_t temporary = m.forward_extra + (keeps_copies(i) ? 0 : copies(i));
+    const std::int64_t made = writes_stream(i) ? 0 : m.output;
     PassMemory at = now;
     at.loss += loss_handed + (m.loss ? m.output + m.forward_extra : 0);
-    at.peak = now.kept + now.loss + handed + m.output + temporary;
+    at.peak = now.kept + now.loss + handed + made + temporary + rules_.stream;
     at.loss_kept = now.loss;
     at.handed = handed - loss_handed;
-    at.made = m.loss ? 0 : m.output;
+    at.made = m.loss ? 0 : made;
+    at.residual = rules_.stream;
     at.temporary = temporary - (m.loss ? m.forward_extra : 0);
     note(memory.forward, at);
     if (kept(i + 1)) {
@@ -119,7 +161,7 @@ void Walk::forward(LayerMemory& memory) const {
       handed = 0;
       loss_handed = 0;
     } else {
-      handed = m.output;
+      handed = made;
       loss_handed = m.loss ? m.output : 0;
     }
   }
@@ -144,7 +186,8 @@ void Walk::backward(LayerMemory& memory) const {
       now.recomputed += bytes(i + 1);
     }
   }
-  std::int64_t residual = 0;  // gradient of the residual stream, alive while a branch runs
+  // Gradient of the residual stream, alive while a branch runs.
+  std::int64_t residual = rules_.stream;
   for (int i = last; i >= 0; --i) {
     const OperationMemory& m = operation(i);
     if (m.joined) continue;
@@ -154,13 +197,13 @@ void Walk::backward(LayerMemory& memory) const {
     at.recomputed += rules_.again_at_once ? 0 : scratch(i);
     const std::int64_t own = weight_gradient(i);
     if (rules_.weight_gradients != WeightGradients::fused) at.gradients += own;
-    const std::int64_t incoming = adds_stream || shares_gradient(i) ? 0 : m.output;
-    const std::int64_t outgoing = adds_stream ? dropout_gradient(m) : m.input_gradient;
+    const std::int64_t given = incoming(i);
+    const std::int64_t made = outgoing(i);
     const bool logits_gradient = m.operation->kind == OpKind::loss;
-    if (m.loss) at.loss += incoming + m.backward_extra + (logits_gradient ? outgoing : 0);
+    if (m.loss) at.loss += given + m.backward_extra + (logits_gradient ? made : 0);
     at.loss_kept = now.loss;
-    at.handed = m.loss ? 0 : incoming;
-    at.made = logits_gradient ? 0 : outgoing;
+    at.handed = m.loss ? 0 : given;
+    at.made = logits_gradient ? 0 : made;
     at.residual = residual;
     at.temporary = m.loss ? 0 : m.backward_extra;
     at.peak = at.kept + at.recomputed + at.loss + at.gradients + at.handed + at.made + at.residual +
@@ -175,7 +218,8 @@ void Walk::backward(LayerMemory& memory) const {
     }
     release(i, now);
     const bool ends_branch = m.operation->kind == OpKind::norm && m.output == residual;
-    if (ends_branch) residual = 0;  // added to the gradient that leaves the branch
+    if (ends_branch && rules_.stream == 0)
+      residual = 0;  // added to the gradient that leaves the branch
   }
 }
 

@@ -24,7 +24,10 @@ struct PassRules {
   bool interiors_only = false;     // recomputed operations still keep what they hand on
   bool again_at_once = false;      // what is recomputed is recomputed when backward starts
   bool region = false;             // products that are not recomputed are kept, needed or not
-  std::vector<bool> again;         // operation is recomputed, by index
+  // Our executor: the residual stream is one tensor of so many bytes that all layers work on, and
+  // the gradient of a kept tensor takes the place of the tensor. 0 = neither.
+  std::int64_t stream = 0;
+  std::vector<bool> again;  // operation is recomputed, by index
 };
 
 /// Which tensors and copies stay from forward to backward.

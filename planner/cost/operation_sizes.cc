@@ -1,5 +1,6 @@
 #include "planner/cost/operation_sizes.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "planner/cost/expert_load.h"
@@ -156,7 +157,7 @@ void size_gemm(OperationMemory& m, const OperationSizes& s) {
   const std::int64_t gathered_gradient = row && s.sequence_parallel ? s.tokens * n * s.bytes : 0;
   m.backward_extra += gathered_gradient;
   m.forward_extra += gathered_gradient;  // the product before it is reduce-scattered
-  if (m.loss && s.loss == LossKernel::chunked) m.output = 0;
+  if (m.loss && (s.loss == LossKernel::chunked || s.by_rows())) m.output = 0;
   if (s.is_narrow(op)) size_narrow(m, s, rows_in, k, n);
 }
 
@@ -260,16 +261,36 @@ void size_combine(OperationMemory& m, const OperationSizes& s) {
 void size_embedding(OperationMemory& m, const OperationSizes& s) {
   const OperationSpec& op = *m.operation;
   m.output = s.spread * op.width * s.bytes;
-  m.statistics = s.tokens * 8;  // token numbers
-  // Without a buffer to add to, the gradient of the whole table is a tensor of its own.
   const bool by_vocabulary = op.tp == TpSplit::vocab;
+  m.statistics = s.tokens * 8;          // token numbers
+  if (s.kernels == Kernels::planned) {  // rows are added to the table's gradient where it is
+    if (!by_vocabulary) m.statistics = 0;
+    return;
+  }
+  // Without a buffer to add to, the gradient of the whole table is a tensor of its own.
   m.backward_extra = (by_vocabulary ? s.cut(op.k, op) : op.k) * op.width * s.bytes;
+}
+
+std::int64_t loss_chunk_rows(std::int64_t tokens, std::int64_t vocabulary, std::int64_t hidden) {
+  // Fewer rows multiply no faster than the head's matrix and its gradient are read and written.
+  constexpr std::int64_t kLeastRows = 256;
+  const std::int64_t chunks = ceil_div(vocabulary, hidden);
+  const auto rows = static_cast<std::int64_t>(
+      std::bit_ceil(static_cast<std::uint64_t>(ceil_div(tokens, chunks))));
+  return std::min(tokens, std::max(rows, kLeastRows));
 }
 
 void size_loss(OperationMemory& m, const OperationSizes& s) {
   const OperationSpec& op = *m.operation;
   const std::int64_t logits = s.tokens * s.cut(op.width, op);
   m.loss = true;
+  if (s.by_rows()) {
+    const std::int64_t rows =
+        s.loss == LossKernel::chunked ? loss_chunk_rows(s.tokens, op.width, s.hidden) : s.tokens;
+    // Logits of some rows, and the loss of every row.
+    m.backward_extra = rows * s.cut(op.width, op) * s.bytes + s.tokens * kFp32Bytes;
+    return;
+  }
   m.output = s.tokens * kFp32Bytes;
   const bool framework = !s.own_modules();
   switch (s.loss) {

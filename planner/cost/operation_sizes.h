@@ -46,6 +46,11 @@ struct OperationSizes {
   /// Modules written for training at scale (Megatron's, ours) rather than PyTorch's: they keep what
   /// their backward needs and no more, whoever wrote the kernels below them.
   bool own_modules() const { return megatron || kernels == Kernels::planned; }
+  /// Our head computes loss and gradients in backward, by rows: logits do not outlive their rows.
+  bool by_rows() const {
+    return kernels == Kernels::planned &&
+           (loss == LossKernel::chunked || loss == LossKernel::fused);
+  }
   /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
   std::int64_t narrow_bytes(std::int64_t elements) const;
   /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.

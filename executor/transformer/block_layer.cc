@@ -1,0 +1,107 @@
+#include "executor/transformer/block_layer.h"
+
+#include <algorithm>
+
+#include "executor/kernels/gelu.h"
+#include "executor/kernels/swiglu.h"
+
+namespace shardwise::exec {
+
+template <class E>
+BlockLayer<E>::BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape)
+    : s_(block_shape(model, layer, shape)) {}
+
+template <class E>
+LayerBytes BlockLayer<E>::bytes() const {
+  LayerBytes bytes = block_bytes(s_);
+  if (s_.rope) bytes.tables = s_.sequence * s_.head_dim * static_cast<std::int64_t>(sizeof(float));
+  return bytes;
+}
+
+template <class E>
+RopeTables BlockLayer<E>::rope(const std::byte* tables) const {
+  const auto* cosines = reinterpret_cast<const float*>(tables);
+  return {cosines, cosines + s_.sequence * (s_.head_dim / 2)};
+}
+
+template <class E>
+std::vector<Columns<E>> BlockLayer<E>::attention_columns(const BlockPlaces<E>& at) const {
+  const std::int64_t width = s_.qkv_width();
+  if (s_.attention.size() == 1) return {{at.qkv, width}};
+  E* keys = at.qkv + s_.q_width();
+  const Columns<E> values = {keys + s_.kv_width(), width};
+  if (s_.head_norms) return {{at.queries, s_.q_width()}, {at.keys, s_.kv_width()}, values};
+  return {{at.qkv, width}, {keys, width}, values};
+}
+
+template <class E>
+std::vector<Columns<E>> BlockLayer<E>::mlp_columns(const BlockPlaces<E>& at) const {
+  if (s_.mlp.size() == 1) return {{at.up, s_.up_width()}};
+  return {{at.up, s_.up_width()}, {at.up + s_.intermediate, s_.up_width()}};
+}
+
+template <class E>
+void BlockLayer<E>::attention_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* x,
+                                   E* stream, Workers& workers) const {
+  norm_forward(s_.rms, hidden_norm(), s_.attention_norm, weights, x, at.normed,
+               at.attention_statistics, workers);
+  const std::vector<Columns<E>> made = attention_columns(at);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const Projection& p = s_.attention[i];
+    linear_forward<E>(linear(s_.hidden, p.out, made[i].stride), at.normed,
+                      weights.weight(p.parameters), weights.bias(p.parameters), made[i].data, false,
+                      workers);
+  }
+  if (s_.head_norms) {
+    norm_forward<E>(s_.rms, head_norm(s_.heads), s_.q_norm, weights, at.queries, at.qkv,
+                    at.q_statistics, workers);
+    norm_forward<E>(s_.rms, head_norm(s_.kv_heads), s_.k_norm, weights, at.keys,
+                    at.qkv + s_.q_width(), at.k_statistics, workers);
+  }
+  if (s_.rope) rope_forward(rope_shape(), rope(at.tables), at.qkv, workers);
+  attention_forward<E>(attention_shape(), at.qkv, at.attended, at.log_sums, workers);
+  linear_forward<E>(linear(s_.q_width(), s_.hidden, s_.hidden), at.attended, weights.weight(s_.o),
+                    weights.bias(s_.o), stream, true, workers);
+}
+
+template <class E>
+void BlockLayer<E>::mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* middle,
+                             Workers& workers) const {
+  norm_forward(s_.rms, hidden_norm(), s_.mlp_norm, weights, middle, at.mlp_normed,
+               at.mlp_statistics, workers);
+  const std::vector<Columns<E>> made = mlp_columns(at);
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    const Projection& p = s_.mlp[i];
+    linear_forward<E>(linear(s_.hidden, p.out, made[i].stride), at.mlp_normed,
+                      weights.weight(p.parameters), weights.bias(p.parameters), made[i].data, false,
+                      workers);
+  }
+  if (s_.gated) {
+    swiglu_forward<E>(s_.tokens(), s_.intermediate, at.up, at.activated, workers);
+  } else {
+    gelu_forward<E>(s_.gelu, s_.tokens() * s_.intermediate, at.up, at.activated, workers);
+  }
+}
+
+template <class E>
+void BlockLayer<E>::forward(const ForwardPass& pass, Workers& workers) const {
+  const Weights<E> weights(pass.weights);
+  const std::int64_t elements = s_.tokens() * s_.hidden;
+  E* stream = reinterpret_cast<E*>(pass.stream);
+  E* x = reinterpret_cast<E*>(pass.saved);
+  std::copy_n(stream, elements, x);
+  BlockPlaces<E> at =
+      s_.recompute ? BlockPlaces<E>(passing_offsets(s_), pass.workspace)
+                   : BlockPlaces<E>(all_offsets(s_), pass.saved + elements * s_.element_bytes);
+  at.tables = pass.tables;
+  attention_half(at, weights, x, stream, workers);
+  if (!s_.recompute) std::copy_n(stream, elements, at.middle);
+  mlp_half(at, weights, stream, workers);
+  linear_forward<E>(linear(s_.intermediate, s_.hidden, s_.hidden), at.activated,
+                    weights.weight(s_.down), weights.bias(s_.down), stream, true, workers);
+}
+
+template class BlockLayer<float>;
+template class BlockLayer<Bf16>;
+
+}  // namespace shardwise::exec

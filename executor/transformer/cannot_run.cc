@@ -1,0 +1,73 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "executor/kernels/attention.h"
+#include "executor/transformer/layer.h"
+#include "planner/spec/names.h"
+
+namespace shardwise::exec {
+namespace {
+
+// Families whose formulas were held against transformers' (tests/executor/transformer).
+constexpr std::array<std::string_view, 5> kFamilies = {"gpt2", "llama", "mistral", "qwen2",
+                                                       "qwen3"};
+
+void check_block(const ModelSpec& model, const LayerSpec& layer, std::vector<std::string>& lines) {
+  for (const OperationSpec& op : layer.operations) {
+    if (op.kind == OpKind::router) lines.push_back("/model/kinds: " + layer.name + " has experts");
+    if (op.kind == OpKind::attention && op.qk_head_dim > kMaxHeadDim) {
+      lines.push_back(
+          fmt::format("/model/head_dim: {} is more than {}", op.qk_head_dim, kMaxHeadDim));
+    }
+    if (op.kind == OpKind::rope && model.head_dim % 2 != 0) {
+      lines.push_back(fmt::format("/model/head_dim: {} is odd", model.head_dim));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job) {
+  std::vector<std::string> lines;
+  if (std::ranges::find(kFamilies, model.model_type) == kFamilies.end()) {
+    lines.push_back(fmt::format(
+        "/model/model_type: {} is none of gpt2, llama, mistral, qwen2, qwen3", model.model_type));
+    return lines;
+  }
+  for (const LayerSpec& layer : model.kinds) {
+    if (layer.role == LayerRole::block) check_block(model, layer, lines);
+  }
+  const ModelNumerics& n = model.numerics;
+  const bool gated = model.model_type != "gpt2";
+  const bool computed = gated ? n.activation == ActivationFunction::silu
+                              : n.activation == ActivationFunction::gelu_erf ||
+                                    n.activation == ActivationFunction::gelu_tanh;
+  if (!computed) {
+    lines.push_back(fmt::format("/model/numerics/activation: {} has no kernel {} a gate",
+                                name_of(n.activation), gated ? "with" : "without"));
+  }
+  if (n.rope_scaling == RopeScaling::other) {
+    lines.emplace_back("/model/numerics/rope_scaling: only none, linear and llama3");
+  }
+  if (job.precision != DType::fp32 && job.precision != DType::bf16) {
+    lines.push_back(
+        fmt::format("/job/precision: {} is neither fp32 nor bf16", name_of(job.precision)));
+  }
+  if (job.loss != LossKernel::chunked && job.loss != LossKernel::fused) {
+    lines.push_back(fmt::format("/job/loss: {} is neither chunked nor fused", name_of(job.loss)));
+  }
+  if (job.attention == AttentionKernel::materialised) {
+    lines.emplace_back("/job/attention: scores are never materialised");
+  }
+  if (job.dropout > 0) lines.emplace_back("/job/dropout: there is none");
+  if (job.frozen_base) lines.emplace_back("/job/frozen_base: there are no adapters");
+  if (!job.recompute_operations.empty()) {
+    lines.emplace_back("/job/recompute_operations: blocks are recomputed whole");
+  }
+  return lines;
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "executor/transformer/layer.h"
+#include "executor/transformer/parameters.h"
+
+namespace shardwise::exec {
+
+/// Rows of the token table, with those of the position table added where the model has one. Keeps
+/// the token numbers.
+template <class E>
+class EmbeddingLayer final : public Layer {
+ public:
+  EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
+
+  LayerBytes bytes() const override;
+  void forward(const ForwardPass& pass, Workers& workers) const override;
+  void backward(const BackwardPass& pass, Workers& workers) const override;
+
+ private:
+  LayerShape shape_;
+  std::int64_t hidden_;
+  ParameterIndex tokens_;
+  ParameterIndex positions_;
+};
+
+}  // namespace shardwise::exec

@@ -1,0 +1,51 @@
+#include "executor/transformer/layer.h"
+
+#include "executor/transformer/block_layer.h"
+#include "executor/transformer/embedding_layer.h"
+#include "executor/transformer/head_layer.h"
+#include "planner/cost/operation_memory.h"
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+template <class E>
+std::unique_ptr<Layer> make(const ModelSpec& model, const LayerSpec& kind,
+                            const LayerShape& shape) {
+  switch (kind.role) {
+    case LayerRole::embedding:
+      return std::make_unique<EmbeddingLayer<E>>(model, kind, shape);
+    case LayerRole::block:
+      return std::make_unique<BlockLayer<E>>(model, kind, shape);
+    case LayerRole::head:
+      return std::make_unique<HeadLayer<E>>(model, kind, shape);
+    case LayerRole::encoder_block:
+    case LayerRole::mtp:
+      break;
+  }
+  SHARDWISE_CHECK(false, "no kernels for layer " + kind.name);
+  return nullptr;
+}
+
+}  // namespace
+
+LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout& layout,
+                       bool whole) {
+  LayerShape shape;
+  shape.batch = layout.micro_batch_size;
+  shape.sequence = job.sequence_length;
+  shape.recompute = layout.recompute == Recompute::full && !whole;
+  if (job.loss == LossKernel::chunked) {
+    shape.loss_chunk = loss_chunk_rows(shape.tokens(), model.vocab_size, model.hidden_size);
+  }
+  shape.storage = job.precision;
+  return shape;
+}
+
+std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
+                                  const LayerShape& shape) {
+  return shape.storage == DType::fp32 ? make<float>(model, kind, shape)
+                                      : make<Bf16>(model, kind, shape);
+}
+
+}  // namespace shardwise::exec

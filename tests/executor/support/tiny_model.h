@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "executor/transformer/layer.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise::exec {
+
+/// The models of tests/golden/transformer.json.
+const JsonValue& golden_models();
+std::vector<std::string> golden_names();
+/// The sizes that all of them were run with.
+LayerShape golden_shape();
+/// The model of one of them.
+ModelSpec golden_model(const std::string& name);
+
+/// tests/golden/make_transformer_golden.py's numbers of -1 to 1, exact in fp32.
+std::vector<float> noise(const std::string& name, std::int64_t count);
+std::vector<std::int64_t> golden_tokens(const ModelSpec& model, const LayerShape& shape);
+std::vector<std::int64_t> golden_targets(const ModelSpec& model, const LayerShape& shape);
+
+/// One forward and backward of a whole model, in memory of exactly the sizes that its layers name.
+struct ModelRun {
+  LossSum loss;
+  std::vector<float> logits;
+  std::map<std::string, std::vector<float>> gradients;  // by the checkpoint's name
+};
+/// \param micro_batches  the same micro-batch so many times, all forward passes first
+ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
+                   int micro_batches = 1);
+
+}  // namespace shardwise::exec
