@@ -35,6 +35,13 @@ std::string dollars(const SizingOffer& offer) {
   return offer.dollars > 0 ? format_dollars(offer.dollars) : "no price";
 }
 
+/// The same in a column: "$40,325", "$7.43 M".
+std::string short_dollars(const SizingOffer& offer) {
+  constexpr double kMillion = 1e6;
+  if (offer.dollars < kMillion) return dollars(offer);
+  return fmt::format("${:.2f} M", offer.dollars / kMillion);
+}
+
 /// Nobody published how fast this GPU multiplies or its links gather: the step time is that of its
 /// architecture's defaults.
 bool rests_on_defaults(const SizingOffer& offer) {
@@ -56,15 +63,16 @@ std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bo
   for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
     const SizingOffer& offer = offers[i];
     const Tone tone = offer.headroom >= 0 ? Tone::plain : Tone::warning;
-    table.row({offer.cluster,
-               format_count(offer.gpus),
-               fmt::format("{:.1f}", offer.wall.value() / 86400),
-               dollars(offer),
-               offer.dollars > 0 ? fmt::format("{:.2f}", offer.dollars / offer.gpu_hours) : "",
-               format_percent(offer.report.mfu) + (rests_on_defaults(offer) ? "*" : " "),
-               format_percent(offer.goodput.share),
-               {offer.headroom >= 0 ? format_percent(offer.headroom) : "at risk", tone},
-               layout_words(offer.report.layout)});
+    table.row(
+        {offer.cluster,
+         format_count(offer.gpus),
+         fmt::format("{:.1f}", offer.wall.value() / 86400),
+         short_dollars(offer),
+         offer.dollars > 0 ? fmt::format("{:.2f}", offer.dollars / offer.gpu_hours) : "",
+         format_percent(offer.report.mfu) + (rests_on_defaults(offer) ? "*" : " "),
+         format_percent(offer.goodput.share),
+         {offer.headroom >= 0 ? fmt::format("{:.0f} %", 100 * offer.headroom) : "at risk", tone},
+         layout_words(offer.report.layout)});
   }
   return table.text(colour);
 }

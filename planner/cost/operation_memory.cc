@@ -205,6 +205,13 @@ std::vector<OperationMemory> operation_memories(const ModelSpec& model, const La
     }
     head = i;
     connect(m, s, static_cast<int>(i) + 1, before, at);
+    // PyTorch's modules gather a sliced input once for all products that read it; the first keeps
+    // it. Source: pytorch/torchtitan@81c12433:torchtitan/models/llama3/infra/parallelize.py,
+    // PrepareModuleInput before attention and before the feed-forward part.
+    const bool sibling = before != nullptr && is_sibling(operations[i], *before);
+    if (sibling && s.sequence_parallel && !s.own_modules() && !m.operation->routed_expert) {
+      m.copies = 0;
+    }
   }
   return memories;
 }

@@ -25,11 +25,12 @@ const LayoutRule kRules[] = {
     {"positive", "degrees are at least 1", kReadsNothing, false,
      [](const Q&, const L& l) {
        return std::min({l.tp, l.cp, l.pp, l.vpp, l.ep, l.etp, l.dp_shard, l.dp_replicate,
-                        l.micro_batch_size}) < 1 ||
+                        l.micro_batch_size, l.recompute_interval}) < 1 ||
               std::min(l.first_stage_layers, l.last_stage_layers) < 0;
      },
      [](const Q&, const L&) {
-       return RuleBreach{"--tp", "a degree, a micro-batch or a stage is below its least",
+       return RuleBreach{"--tp",
+                         "a degree, a micro-batch, an interval or a stage is below its least",
                          "use 1 or more"};
      }},
     {"order", "the order names each axis once", kReadsNothing, false,
@@ -164,8 +165,11 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L&) {
        return RuleBreach{"--ep", fmt::format("{} has no routed experts", q.model->name), "use 1"};
      }},
-    {"etp_without_experts", "tensor parallelism of experts that are not there", kReadsEtp, true,
-     [](const Q& q, const L& l) { return q.model->num_experts == 0 && l.etp > 1; }, nullptr},
+    {"etp_without_experts", "a dense model has no tensor parallelism of experts", kReadsEtp, false,
+     [](const Q& q, const L& l) { return q.model->num_experts == 0 && l.etp > 1; },
+     [](const Q& q, const L&) {
+       return RuleBreach{"--etp", fmt::format("{} has no routed experts", q.model->name), "use 1"};
+     }},
     {"experts_by_ep", "ep divides the routed experts", kReadsEp, false,
      [](const Q& q, const L& l) {
        return q.model->num_experts > 0 && q.model->num_experts % l.ep != 0;

@@ -93,6 +93,24 @@ TEST(Estimate, DerivesWhatIsNotGiven) {
   EXPECT_EQ(layout({"--dp-shard", "2"}).world(), 2);
 }
 
+// DeepSeek-V3 sends a token to 8 of 256 experts, which lie on 8 nodes here: 8 copies without, one a
+// node that has any with deduplication (arXiv:2412.19437, section 3.2.2).
+TEST(Estimate, SendsATokenOfDeepSeekToANodeOnceWhenAsked) {
+  const auto exchange = [](const char* dispatch) {
+    const Outcome outcome =
+        shardwise({"estimate", "--model", "deepseek-v3", "--cluster", "dgx-h100", "--gpus", "128",
+                   "--pp", "2", "--ep", "64", "--expert-dispatch", dispatch, "--json"});
+    const Result<StepReport> report = report_from_text(outcome.out, "stdout");
+    EXPECT_TRUE(report.ok()) << outcome.err;
+    return report.ok() ? report->time : TimeParts{};
+  };
+  const TimeParts copies = exchange("all_to_all");
+  const TimeParts once = exchange("deduplicated");
+  EXPECT_LT(once.ep_exposed, copies.ep_exposed);
+  EXPECT_GT(once.ep_exposed, 0.3 * copies.ep_exposed);
+  EXPECT_EQ(once.forward, copies.forward);
+}
+
 TEST(Estimate, ExplainsEveryNumberAndListsProductsByWhatWasMeasured) {
   const Outcome outcome = shardwise(llama_on_a_node({"--explain"}));
   for (const char* words :

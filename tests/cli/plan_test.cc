@@ -56,6 +56,33 @@ TEST(Plan, FitsAHundredAndTenColumnsWhenEveryColumnVaries) {
   EXPECT_LE(widest_line(outcome.out.substr(0, outcome.out.find("\nFits"))), 110U);
 }
 
+TEST(Plan, ExplainsWhatEachRuleDroppedAndEveryNumberOfTheBest) {
+  const std::vector<std::string> small = {"--model", "llama-3.1-8b", "--gpus", "16"};
+  std::vector<std::string> explained = small;
+  explained.emplace_back("--explain");
+  const std::string without = plan(small).out;
+  const std::string out = plan(explained).out;
+  for (const char* words :
+       {"because it breaks", "\nWhy\n", "steady_forward_backward.weights", "docs/memory.md, States",
+        "time.forward", "micro-batches x (GEMM + attention", "time.gemm.longest",
+        "GEMM shapes interpolated", "\nAssumptions\n"}) {
+    EXPECT_THAT(out, HasSubstr(words));
+    EXPECT_THAT(without, Not(HasSubstr(words)));
+  }
+  // What the rules dropped adds up to what was dropped in all.
+  std::vector<std::string> counted = small;
+  counted.emplace_back("--json");
+  const nlohmann::json counts = nlohmann::json::parse(plan(counted).out).at("counts").at(0);
+  std::int64_t dropped = 0;
+  for (const auto& rule : counts.at("pruned_by")) {
+    dropped += rule.at("layouts").get<std::int64_t>();
+    EXPECT_THAT(out, HasSubstr(rule.at("text").get<std::string>().substr(0, 20)));
+  }
+  EXPECT_EQ(dropped, counts.at("pruned").get<std::int64_t>());
+  EXPECT_EQ(counts.at("enumerated").get<std::int64_t>(),
+            dropped + counts.at("legal").get<std::int64_t>());
+}
+
 TEST(Plan, WritesAPlanThatReadsBack) {
   const std::string path = testing::TempDir() + "shardwise_plan_test.json";
   const Outcome outcome = plan({"--model", "llama-3.1-8b", "-o", path});

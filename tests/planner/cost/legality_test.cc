@@ -49,6 +49,7 @@ struct Sample {
 };
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(CheckLayout, AcceptsWhatDivides) { EXPECT_THAT(Sample().problems(), IsEmpty()); }
@@ -71,8 +72,9 @@ TEST(CheckLayout, NamesEveryReasonAtOnce) {
 TEST(CheckLayout, RefusesDegreesBelowOneBeforeItDivides) {
   Sample s;
   s.layout.tp = 0;
-  EXPECT_THAT(s.problems(), ElementsAre("--tp: a degree, a micro-batch or a stage is below its "
-                                        "least (use 1 or more)"));
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--tp: a degree, a micro-batch, an interval or a stage is below its "
+                          "least (use 1 or more)"));
 }
 
 TEST(CheckLayout, RefusesABatchThatDoesNotReachOrDivide) {
@@ -134,6 +136,15 @@ TEST(CheckLayout, RefusesExpertsWhereThereAreNone) {
   Sample s;
   s.set("ep", "2");
   EXPECT_THAT(s.problems(), ElementsAre("--ep: llama has no routed experts (use 1)"));
+}
+
+TEST(CheckLayout, RefusesExpertDegreesAndIntervalsThatWouldDivideByNothing) {
+  Sample s;
+  s.layout.etp = 4;
+  EXPECT_THAT(s.problems(), ElementsAre("--etp: llama has no routed experts (use 1)"));
+  Sample interval;
+  interval.layout.recompute_interval = 0;
+  EXPECT_THAT(interval.problems(), ElementsAre(HasSubstr("an interval")));
 }
 
 TEST(LayoutRules, HaveNamesOfTheirOwnAndWordsUnlessRedundant) {

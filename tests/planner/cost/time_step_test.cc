@@ -176,6 +176,21 @@ TEST(StepTime, HasABubbleOfOneLessThanTheStagesOverTheMicrobatches) {
   EXPECT_NEAR(interleaved.bubble / useful, 7.0 / (32 * 4), 0.005);
 }
 
+// SimAI@f5efb5a9:astra-sim-alibabacloud/astra-sim/workload/Layer.cc:504 divides the exposed time of
+// messages between stages by the share of them that is hidden: the more overlaps, the longer.
+TEST(StepTime, ExposesMessagesBetweenStagesWholeWithoutOverlapAndLessWithIt) {
+  Priced p;
+  p.layout.pp = 4;
+  p.size(8);
+  const Seconds alone = p.step().pp_exposed;
+  EXPECT_NEAR(alone / (p.stages().hop * (2 * 8 + 2 * 3)), 1, 1e-12);
+  p.layout.vpp = 4;  // chunks of other micro-batches run beside some of them
+  StepDetail detail;
+  const Seconds beside = p.step(&detail).pp_exposed;
+  EXPECT_GT(beside, Seconds(0));
+  EXPECT_LT(beside, detail.messages);
+}
+
 TEST(StepTime, ReducesTheTiedEmbeddingBetweenFirstAndLastStage) {
   Priced p;
   p.model = test::gpt(32, 4096, 32, 51200);
