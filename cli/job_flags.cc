@@ -33,7 +33,7 @@ struct Described {
   const char* text;
 };
 
-constexpr std::array<Described, 28> kJobFields = {{
+constexpr std::array<Described, 30> kJobFields = {{
     {"sequence_length", "N", "Tokens of a sequence (4096)"},
     {"global_batch_size", "N", "Sequences a step (one micro-batch a data-parallel rank)"},
     {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16)"},
@@ -57,6 +57,9 @@ constexpr std::array<Described, 28> kJobFields = {{
     {"held_back", "SHARE", "Share of memory a plan may not use (0)"},
     {"tokens_total", "N", "Tokens of the whole training"},
     {"fused_gradient_accumulation", "", "GEMMs add to the gradient buffer (true)"},
+    {"reduce_scatter_with_fp32_accumulation", "",
+     "Gradients of 16 bits travel by all-to-all, are summed in fp32"},
+    {"calculate_per_token_loss", "", "Divide gradients by the tokens of the batch that count"},
     {"attention_mask_in_batch", "", "A batch carries its attention mask"},
     {"frozen_base", "", "Train adapters only"},
     {"fp8_parameter_gather", "", "Weights are kept and travel in 8 bits (--precision fp8)"},
@@ -81,7 +84,7 @@ constexpr std::array<Described, 27> kLayoutFields = {{
     {"recompute", "KIND", "none, selective or full (none)"},
     {"recompute_interval", "N", "Full recompute of every N-th layer only (1)"},
     {"schedule", "KIND",
-     "one_f_one_b, gpipe, zb_h1, zb_h2, zb_v, dualpipe or dualpipe_v (one_f_one_b)"},
+     "one_f_one_b, gpipe, looped_bfs, zb_h1, zb_h2, zb_v, dualpipe or dualpipe_v (one_f_one_b)"},
     {"cp_kind", "KIND", "ring, all_gather or ulysses (ring)"},
     {"order", "AXES", "Rank order, fastest first (tp-cp-ep-dp_shard-dp_replicate-pp)"},
     {"sequence_parallel", "", "Cut activations outside tensor-parallel regions (with --tp)"},
@@ -306,7 +309,8 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject) {
   const EngineProfile& engine = subject.engine;
   Layout layout;
   layout.zero_stage = static_cast<std::int8_t>(engine.zero_stages.back());
-  layout.fp32_gradients = engine.fp32_gradients_default;
+  layout.fp32_gradients =
+      engine.fp32_gradients_default && !subject.job.reduce_scatter_with_fp32_accumulation;
   layout.reduce_every_microbatch = engine.reduce_every_microbatch;
   for (const auto& [field, text] : flags.texts) {
     if (text.empty()) continue;

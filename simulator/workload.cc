@@ -20,8 +20,8 @@ const CollectiveWork* collective_of(const StageProgram& stage, const ProgramOp& 
 /// Groups that have ranks on several stages.
 bool crosses_stages(GroupKind kind) { return kind == GroupKind::pp || kind == GroupKind::world; }
 
-/// Stages meet in the order of each such sequence: of all ranks of a pipeline, of its two ends, of
-/// the world.
+/// Stages meet in the order of each such sequence: of all ranks of a pipeline, of a stage and its
+/// mirror image, of the world.
 constexpr std::size_t kCrossingKinds = 3;
 std::size_t crossing_kind(const CollectiveWork& work) {
   if (work.group == GroupKind::world) return 2;
@@ -66,7 +66,7 @@ WorkProgram sorted(const StageProgram& stage, std::span<const CostPrice> prices,
 class Slots {
  public:
   /// \param group_of  entry of Actor::groups for a kind of group, and whether it is a meeting
-  Slots(Workload& work, const StepProgram& program) : work_(work) {
+  Slots(Workload& work, const StepProgram& program) : work_(work), stages_(program.stages.size()) {
     std::int64_t last = -1;
     for (const StageProgram& stage : program.stages) {
       for (const ProgramOp& op : stage.operations) last = std::max<std::int64_t>(last, op.message);
@@ -80,10 +80,13 @@ class Slots {
     work_.slots[static_cast<std::size_t>(slot)].participants += 1;
     return slot;
   }
-  /// The `nth` collective of its stage that crosses stages as `work` does.
-  std::int32_t across(const CollectiveWork& work, std::size_t nth, std::int32_t group,
-                      std::int32_t ranks) {
-    std::vector<std::int32_t>& found = crossing_[crossing_kind(work)];
+  /// The `nth` collective of the stage that crosses stages as `work` does.
+  std::int32_t across(const CollectiveWork& work, std::size_t stage, std::size_t nth,
+                      std::int32_t group, std::int32_t ranks) {
+    std::size_t key = crossing_kind(work);
+    if (work.ends) key = kCrossingKinds + std::min(stage, stages_ - 1 - stage);
+    if (crossing_.size() <= key) crossing_.resize(key + 1);
+    std::vector<std::int32_t>& found = crossing_[key];
     if (nth == found.size()) found.push_back(add(group));
     work_.slots[static_cast<std::size_t>(found[nth])].participants += ranks;
     return found[nth];
@@ -99,7 +102,8 @@ class Slots {
 
   Workload& work_;
   std::vector<std::int32_t> messages_;
-  std::array<std::vector<std::int32_t>, kCrossingKinds> crossing_;
+  std::size_t stages_;
+  std::vector<std::vector<std::int32_t>> crossing_;  // pairs of stages each on their own
 };
 
 void number_meetings(Workload& work) {
@@ -196,7 +200,7 @@ Workload of_classes(const StepProgram& program, const Prices& prices, const Layo
         [&](const CollectiveWork& collective, std::size_t nth) {
           const auto group = static_cast<std::int32_t>(index_of(collective.group));
           const std::int32_t actors = collective.group == GroupKind::pp ? 1 : on_stage[s];
-          return slots.across(collective, nth, group, actors);
+          return slots.across(collective, s, nth, group, actors);
         },
         [&](const CollectiveWork& collective) {
           const auto group = index_of(collective.group);
@@ -241,7 +245,7 @@ Workload representatives(const StepProgram& program, const Prices& prices,
     number_slots(
         made, stage, slots,
         [&](const CollectiveWork& collective, std::size_t nth) {
-          return slots.across(collective, nth, 0, 1);
+          return slots.across(collective, s, nth, 0, 1);
         },
         [](const CollectiveWork&) { return -1; });
     work.actors.push_back({static_cast<std::uint32_t>(s), work.operations, 0, 0, {}});

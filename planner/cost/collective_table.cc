@@ -8,7 +8,8 @@ namespace {
 DataParallelTables::Group group_prices(CollectiveTables& tables, const GroupShape& shape) {
   return {tables.price(CollectiveKind::all_gather, shape),
           tables.price(CollectiveKind::reduce_scatter, shape),
-          tables.price(CollectiveKind::all_reduce, shape)};
+          tables.price(CollectiveKind::all_reduce, shape),
+          {}};
 }
 
 }  // namespace
@@ -59,14 +60,20 @@ CollectivePrice CollectiveTables::price(CollectiveKind kind, const GroupShape& g
 }
 
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataParallelShapes& shapes,
-                                        bool experts) {
+                                        const DataParallelNeeds& needs) {
   DataParallelTables prices;
   prices.dense = group_prices(tables, shapes.dense);
   prices.dense_outer = group_prices(tables, shapes.dense_outer);
-  if (experts) {
+  if (needs.experts) {
     // Experts are sharded within one replica.
     prices.routed = group_prices(tables, shapes.routed);
     prices.routed_outer = prices.dense_outer;
+  }
+  if (needs.fp32_accumulation) {
+    prices.dense.all_to_all = tables.price(CollectiveKind::all_to_all, shapes.dense);
+    if (needs.experts) {
+      prices.routed.all_to_all = tables.price(CollectiveKind::all_to_all, shapes.routed);
+    }
   }
   prices.tp_all_reduce = tables.price(CollectiveKind::all_reduce, shapes.tp);
   if (shapes.pp.ranks > 1) {
@@ -77,16 +84,16 @@ DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataPara
 }
 
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const ClusterSpec& cluster,
-                                        const Layout& layout, bool experts) {
+                                        const Layout& layout, const DataParallelNeeds& needs) {
   const auto shape = [&](GroupKind kind) { return group_shape(cluster, layout, kind); };
   DataParallelShapes shapes;
   shapes.dense = shape(GroupKind::dp_shard_cp);
   shapes.dense_outer = shape(GroupKind::dp_replicate);
-  if (experts) shapes.routed = shape(GroupKind::edp_shard);
+  if (needs.experts) shapes.routed = shape(GroupKind::edp_shard);
   shapes.tp = shape(GroupKind::tp);
   shapes.pp = shape(GroupKind::pp);
   shapes.world = shape(GroupKind::world);
-  return data_parallel_tables(tables, shapes, experts);
+  return data_parallel_tables(tables, shapes, needs);
 }
 
 }  // namespace shardwise

@@ -83,6 +83,7 @@ struct DataParallelTables {
     CollectivePrice all_gather;
     CollectivePrice reduce_scatter;
     CollectivePrice all_reduce;
+    CollectivePrice all_to_all;  // where that and a sum replace a reduce-scatter
   };
   Group dense;                       // dp_shard x cp: shards of dense parameters
   Group dense_outer;                 // dp_replicate
@@ -106,11 +107,16 @@ struct DataParallelShapes {
   GroupShape world;
 };
 
-/// \param tables   of the same cluster; must outlive the result
-/// \param experts  the model has routed experts; without, their prices are those of one rank
+/// What decides which of them are needed.
+struct DataParallelNeeds {
+  bool experts = false;            // the model has routed experts; their prices are else those of
+                                   // one rank
+  bool fp32_accumulation = false;  // JobSpec::reduce_scatter_with_fp32_accumulation
+};
+/// \param tables  of the same cluster; must outlive the result
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataParallelShapes& shapes,
-                                        bool experts);
+                                        const DataParallelNeeds& needs);
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const ClusterSpec& cluster,
-                                        const Layout& layout, bool experts);
+                                        const Layout& layout, const DataParallelNeeds& needs);
 
 }  // namespace shardwise

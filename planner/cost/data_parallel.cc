@@ -25,11 +25,17 @@ class UnitPrices {
   Seconds gather(double dense, double routed) const {
     return groups_.dense.all_gather(weight_ * dense) + groups_.routed.all_gather(weight_ * routed);
   }
-  /// Partial to sharded over the inner axis, or to whole where nothing is sharded.
+  /// Partial to sharded over the inner axis, or to whole where nothing is sharded. Sums in fp32 are
+  /// part of it where they run beside compute, as communication does.
   Seconds reduce(double dense, double routed) const {
     if (placement_.optimizer == Placement::replicate) {
       return groups_.dense.all_reduce(gradient_ * dense) +
              groups_.routed.all_reduce(gradient_ * routed);
+    }
+    if (rules_.fp32_accumulation) {
+      return groups_.dense.all_to_all(gradient_ * dense) +
+             groups_.routed.all_to_all(gradient_ * routed) +
+             (sums_in_compute() ? Seconds(0) : sums(dense, routed));
     }
     return groups_.dense.reduce_scatter(gradient_ * dense) +
            groups_.routed.reduce_scatter(gradient_ * routed);
@@ -49,6 +55,15 @@ class UnitPrices {
     const double e = weight_ * routed / static_cast<double>(shards_.routed);
     return groups_.dense_outer.all_gather(d) + groups_.routed_outer.all_gather(e);
   }
+  /// Of what all-to-alls brought, in fp32; nothing without them.
+  Seconds sums(double dense, double routed) const {
+    if (!rules_.fp32_accumulation) return Seconds(0);
+    return sum(dense, shards_.dense) + sum(routed, shards_.routed);
+  }
+  /// Megatron sums on the stream that waits.
+  bool sums_in_compute() const {
+    return rules_.engine->gradient_buffer == GradientBuffer::contiguous;
+  }
   double gradient() const { return gradient_; }
   double weight() const { return weight_; }
   /// Elements that the outer axis reduces, or gathers, of a unit. None without that axis.
@@ -58,6 +73,11 @@ class UnitPrices {
   }
 
  private:
+  Seconds sum(double elements, std::int64_t ranks) const {
+    if (elements <= 0 || ranks <= 1) return Seconds(0);
+    const double bytes = fp32_sum_bytes(gradient_, elements, static_cast<double>(ranks));
+    return memory_bound_time(rules_.cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)));
+  }
   double inner_parts(std::int64_t shards) const {
     return placement_.optimizer == Placement::replicate ? 1.0 : static_cast<double>(shards);
   }
@@ -244,6 +264,9 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
   result.outer_reduced_bytes =
       prices.gradient() * prices.outer_elements(dense, routed) * (every ? m : 1);
   (every ? result.per_microbatch : result.once) += exposed;
+  if (prices.sums_in_compute()) {
+    result.once += prices.sums(dense / buckets, routed / buckets) * buckets;
+  }
 
   // Later stages reduce in one piece after their last backward, which ends earlier.
   if (layout.pp > 1 && !every) {
@@ -272,6 +295,11 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
 
 double gradient_bytes(const TimeRules& rules, const Layout& layout) {
   return rules.reduce_bytes > 0 ? rules.reduce_bytes : layout.fp32_gradients ? 4.0 : 2.0;
+}
+
+double fp32_sum_bytes(double gradient_bytes, double elements, double ranks) {
+  constexpr double kFp32 = 4;
+  return gradient_bytes * elements + (2 * kFp32 + gradient_bytes) * elements / ranks;
 }
 
 DataParallelTime data_parallel_time(const StageTimes& stages, const LeafContext& context,

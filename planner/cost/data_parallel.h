@@ -28,4 +28,11 @@ DataParallelTime data_parallel_time(const StageTimes& stages, const LeafContext&
 /// An element of a gradient on its way between ranks, in bytes.
 double gradient_bytes(const TimeRules& rules, const Layout& layout);
 
+/// Memory traffic of summing in fp32 what an all-to-all brought of `elements` gradients, into a
+/// shard of 1/ranks of them: all are read, the sums written in fp32, read again and written as
+/// gradients. Source: Megatron-LM@000a7170:megatron/core/distributed/
+/// reduce_scatter_with_fp32_accumulation.py (torch.sum into an fp32 tensor, then copy_).
+double fp32_sum_bytes(double gradient_bytes, double elements, double ranks);
+inline constexpr double kFp32SumKernels = 2;
+
 }  // namespace shardwise

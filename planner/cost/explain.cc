@@ -176,8 +176,11 @@ class Explainer {
                  elements * p_.context.rules->weight_bytes, GroupKind::dp_shard_cp);
     }
     const bool shards = placement_of(p_.layout.zero_stage, false).optimizer != Placement::replicate;
+    const bool scatters = !p_.context.rules->fp32_accumulation;
     collective("time.dp_exposed.reduce",
-               shards ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,
+               !shards    ? CollectiveKind::all_reduce
+               : scatters ? CollectiveKind::reduce_scatter
+                          : CollectiveKind::all_to_all,
                elements * gradient_bytes(*p_.context.rules, p_.layout), GroupKind::dp_shard_cp);
   }
 

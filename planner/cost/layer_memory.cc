@@ -26,12 +26,21 @@ void add_group(LayerParameters& parameters, const TensorGroup& tensor) {
   parameters.group[static_cast<std::size_t>(parameters.groups++)] = tensor;
 }
 
+/// A norm of queries or keys of one head, which the heads of all tp ranks share.
+bool is_head_norm(const ParameterSpec& p) {
+  return p.tp_dim < 0 &&
+         (p.name.find("q_norm") != std::string::npos || p.name.find("k_norm") != std::string::npos);
+}
+
 LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
                               const EngineProfile& engine, const Layout& layout) {
   LayerParameters result;
+  const bool routes = std::ranges::any_of(
+      layer.operations, [](const OperationSpec& op) { return op.kind == OpKind::router; });
   for (const ParameterSpec& p : layer.parameters) {
     const LocalTensor tensor = local_tensor(p, engine, layout);
     const std::int64_t elements = tensor.elements();
+    if (routes && !p.trainable && p.shape.size() == 1) result.counted_experts += elements;
     if (!p.trainable || job.frozen_base) {
       result.frozen += elements;
       continue;
@@ -39,6 +48,7 @@ LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
     (p.routed_expert ? result.routed : result.dense) += elements;
     if (p.tp == TpSplit::vocab) result.vocabulary += elements;
     if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
+    if (is_head_norm(p)) result.head_norms += elements;
     result.tensors += tensor.count;
     result.chunk_lcm = std::lcm(result.chunk_lcm, tensor.row_elements);
     add_group(result, {tensor.rows, tensor.row_elements, tensor.count, p.routed_expert});

@@ -41,6 +41,9 @@ struct LayerParameters {
   std::int64_t narrow_routed = 0;  // part of routed
   std::int64_t replicated = 0;  // part of dense: whole on every tp rank; under sequence parallelism
                                 // their gradients differ and are summed over tp
+  std::int64_t head_norms = 0;  // part of replicated: norms of single heads, whose gradients differ
+                                // over tp in any case
+  std::int64_t counted_experts = 0;  // experts whose load an untrained bias evens out
   std::int64_t tensors = 0;
   std::int64_t chunk_lcm = 1;  // least common multiple of row_elements over the tensors
   std::int32_t groups = 0;

@@ -69,6 +69,7 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
                        : job.optimizer == Optimizer::sgd_momentum ? moment
                                                                   : 0;
   rules.reduce_bytes = std::min(bytes_of(engine.reduce_dtype), std::max(rules.parameter_bytes, 2));
+  rules.fp32_accumulation = job.reduce_scatter_with_fp32_accumulation;
   return rules;
 }
 

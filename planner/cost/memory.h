@@ -30,6 +30,7 @@ struct MemoryRules {
   bool casts_weights = true;         // compute weights are another dtype than what is updated
   std::int32_t moment_bytes = 8;     // of all moments of an element together
   std::int32_t reduce_bytes = 4;     // an element of a gradient on its way to the reduction
+  bool fp32_accumulation = false;    // reductions are all-to-alls and sums in fp32
 };
 MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
                          const RuntimeMemory& runtime);

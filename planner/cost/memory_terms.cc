@@ -41,6 +41,8 @@ void add_states(StageTerms& terms, const StageStates& s, const MemoryRules& rule
             s.step_scratch);
   terms.add(gradient_staging, kSteps, "elements of the flat copy x bytes of a gradient",
             s.flat_gradients);
+  terms.add(gradient_staging, kSteps, "elements an all-to-all brings x bytes of a gradient",
+            s.received_gradients);
 }
 
 void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules& rules) {
@@ -115,14 +117,18 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   const StageBuffers buffers = stage_buffers(parts, context);
   add_gathered(terms, gathered_weights_at(buffers, parts, context, moment, backward),
                *context.rules);
-  if (!backward) return;
-  const Staging staging = staging_at(buffers, context, moment);
+  const Staging staging = staging_at(buffers, context, moment, backward);
   terms.add(gradient_staging, kPasses, "elements of the reduction buffer x bytes of a gradient",
             staging.buffer);
   terms.add(gradient_staging, kPasses, "elements of the reduction queue x bytes of a gradient",
             staging.queue);
+  terms.add(gradient_staging, kPasses,
+            "elements of the largest of embedding and head x bytes of a gradient", staging.root);
   terms.add(gradient_staging, kPasses, "elements of the unit being reduced x bytes of a gradient",
             staging.unit);
+  terms.add(gradient_staging, kPasses, "elements an all-to-all brings x bytes of a gradient",
+            staging.received);
+  terms.add(gradient_staging, kPasses, "elements of their shard x bytes of a sum", staging.sums);
 }
 
 }  // namespace

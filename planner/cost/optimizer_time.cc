@@ -39,12 +39,25 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
   }
 
   const DataParallelTables& groups = *context.groups;
-  if (layout.sequence_parallel) {
-    time.finalize +=
-        groups.tp_all_reduce(gradient * static_cast<double>(stages.slowest.replicated));
-  }
+  const std::int64_t over_tp =
+      layout.sequence_parallel ? stages.slowest.replicated : stages.slowest.head_norms;
+  time.finalize += groups.tp_all_reduce(gradient * static_cast<double>(over_tp));
   if (stages.tied_elements > 0) {
     time.finalize += groups.tied_all_reduce(gradient * static_cast<double>(stages.tied_elements));
+  }
+  if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) {
+    // What a rank holds of the gradients of both copies, with the stage that holds the others.
+    time.finalize += groups.tied_all_reduce(gradient * elements);
+  }
+  // Counts and the number of tokens are summed over ranks of a stage: small messages, priced over
+  // all ranks.
+  if (stages.slowest.counted_experts > 0) {
+    const double counts = kCountBytes * static_cast<double>(stages.slowest.counted_experts);
+    time.finalize += groups.world_all_reduce(counts) + moved(kExpertBiasPasses * counts);
+  }
+  if (rules.per_token_loss) {
+    time.finalize += groups.world_all_reduce(kCountBytes) * (layout.pp > 1 ? 2 : 1) +
+                     moved(2 * gradient * held(placement.gradients));
   }
   time.finalize += groups.world_all_reduce(4);
   return time;

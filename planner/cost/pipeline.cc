@@ -21,6 +21,13 @@ Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t
       }
       return idle;
     }
+    case PipelineSchedule::looped_bfs: {
+      Seconds idle = fill / vpp;
+      if (num_microbatches < pp) {
+        idle += each * (static_cast<double>((vpp - 1) * (pp - num_microbatches)) / vpp);
+      }
+      return idle;
+    }
     case PipelineSchedule::zb_h1:
       return std::max(Seconds(0), fill - pace.weight_gradient * (2 * others));
     case PipelineSchedule::zb_h2:

@@ -22,6 +22,8 @@ struct PipelinePace {
 ///   1F1B, GPipe    (p-1)(f+b)                     Huang et al., arXiv:1811.06965
 ///   interleaved    (p-1)(f+b)/v                   Narayanan et al., arXiv:2104.04473, section 2.2
 ///                  + (v-1)(p - m mod p)(f+b)/v when p does not divide m
+///   looped BFS     (p-1)(f+b)/v                   Lamy-Poirier, arXiv:2211.05953
+///                  + (v-1)(p - m)(f+b)/v when m < p
 ///   ZB-H1          (p-1)(f+b-2w)                  Qi et al., arXiv:2401.10241, section 2.3
 ///   ZB-H2, ZB-V    (p-1)(f+b-3w)                  same, sections 2.3 and 6
 ///   DualPipe       (p/2-1)(f+2b-3w)               DeepSeek-V3, arXiv:2412.19437, table 2; f+b is

@@ -19,8 +19,16 @@ bool v_shaped(PipelineSchedule schedule) {
          schedule == PipelineSchedule::dualpipe_v;
 }
 
+/// Whether a stage goes round over vpp chunks.
+bool loops(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::one_f_one_b || schedule == PipelineSchedule::looped_bfs;
+}
+
 /// Model chunks of a stage.
-std::int64_t chunks(const L& l) { return v_shaped(l.schedule) ? 2 : l.vpp; }
+std::int64_t chunks(const L& l) {
+  if (l.schedule == PipelineSchedule::dualpipe) return 1;  // the other is a copy
+  return v_shaped(l.schedule) ? 2 : l.vpp;
+}
 
 bool fixes_stages(const L& l) { return l.first_stage_layers > 0 || l.last_stage_layers > 0; }
 
@@ -88,13 +96,14 @@ const LayoutRule kRules[] = {
        return RuleBreach{"--vpp", fmt::format("{} chunks a stage, but pp is 1", l.vpp),
                          "use 1, or pp of 2 or more"};
      }},
-    {"vpp_is_1f1b", "interleaving is a form of 1F1B", kReadsVpp | kReadsSchedule, false,
-     [](const Q&, const L& l) { return l.vpp > 1 && l.schedule != PipelineSchedule::one_f_one_b; },
+    {"vpp_interleaves", "several chunks a stage are a form of 1F1B or of looped BFS",
+     kReadsVpp | kReadsSchedule, false,
+     [](const Q&, const L& l) { return l.vpp > 1 && !loops(l.schedule); },
      [](const Q&, const L& l) {
        return RuleBreach{
            "--vpp",
            fmt::format("{} chunks a stage, but the schedule is {}", l.vpp, name_of(l.schedule)),
-           "use 1, or schedule one_f_one_b"};
+           "use 1, or schedule one_f_one_b or looped_bfs"};
      }},
     {"stage_layers_need_pp", "stages of fixed size need a pipeline", kReadsPp | kReadsStageLayers,
      false, [](const Q&, const L& l) { return l.pp == 1 && fixes_stages(l); },
@@ -130,8 +139,11 @@ const LayoutRule kRules[] = {
                          ""};
      }},
     {"interleaved_rounds", "interleaving goes round in groups of pp micro-batches",
-     kReadsPp | kReadsVpp | kReadsBatch, false,
-     [](const Q& q, const L& l) { return l.vpp > 1 && microbatches(q, l) % l.pp != 0; },
+     kReadsChunks | kReadsBatch, false,
+     [](const Q& q, const L& l) {
+       return l.vpp > 1 && l.schedule == PipelineSchedule::one_f_one_b &&
+              microbatches(q, l) % l.pp != 0;
+     },
      [](const Q& q, const L& l) {
        return RuleBreach{
            "--vpp",
@@ -163,6 +175,9 @@ const LayoutRule kRules[] = {
      }},
     {"schedule_without_pp", "one stage has no schedule", kReadsPp | kReadsSchedule, true,
      [](const Q&, const L& l) { return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b; },
+     nullptr},
+    {"one_loop", "looped BFS over one chunk a stage is GPipe", kReadsVpp | kReadsSchedule, true,
+     [](const Q&, const L& l) { return l.vpp == 1 && l.schedule == PipelineSchedule::looped_bfs; },
      nullptr},
 };
 

@@ -26,6 +26,8 @@ bool chooses_buffers(const EngineProfile& engine) {
          engine.gradient_buffer == GradientBuffer::unit_queue;
 }
 
+constexpr const char* kFp32Accumulation = "--reduce-scatter-with-fp32-accumulation";
+
 RuleBreach cannot(const Q& q, const char* flag, const char* what) {
   return {flag, fmt::format("{} cannot {}", q.engine->name, what), ""};
 }
@@ -82,6 +84,38 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L& l) { return l.double_buffer && !chooses_buffers(*q.engine); },
      [](const Q& q, const L&) {
        return cannot(q, "--double-buffer", "gather into two persistent buffers");
+     }},
+    {"engine_fp32_accumulation", "the engine sums reduce-scatters in fp32", kReadsZeroStage, false,
+     [](const Q& q, const L&) {
+       return q.job->reduce_scatter_with_fp32_accumulation && !q.engine->fp32_accumulation;
+     },
+     [](const Q& q, const L&) {
+       return cannot(q, kFp32Accumulation, "sum reduce-scatters of 16 bits in fp32");
+     }},
+    {"fp32_accumulation_shards", "what is summed in fp32 is sharded, within one replica",
+     kReadsZeroStage | kReadsDp, false,
+     [](const Q& q, const L& l) {
+       return q.job->reduce_scatter_with_fp32_accumulation &&
+              (l.zero_stage == 0 || l.dp_replicate > 1);
+     },
+     [](const Q&, const L& l) {
+       if (l.zero_stage == 0) {
+         return RuleBreach{kFp32Accumulation, "ZeRO stage 0 reduces without scattering",
+                           "use --zero-stage 1 or more"};
+       }
+       return RuleBreach{kFp32Accumulation,
+                         fmt::format("sums within one replica, not {}", l.dp_replicate),
+                         "use --dp-replicate 1"};
+     }},
+    {"fp32_accumulation_narrow", "what is summed in fp32 travels in 16 bits", kReadsGradients,
+     false,
+     [](const Q& q, const L& l) {
+       return q.job->reduce_scatter_with_fp32_accumulation &&
+              (l.fp32_gradients || q.job->precision == DType::fp32);
+     },
+     [](const Q& q, const L&) {
+       return RuleBreach{kFp32Accumulation, "gradients travel in fp32 already",
+                         q.job->precision == DType::fp32 ? "" : "use --fp32-gradients=false"};
      }},
     {"cp_kind_needs_cp", "the kind of context parallelism without cp changes nothing",
      kReadsCp | kReadsCpKind, true,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/spec/placement.h"
 #include "planner/spec/units.h"
@@ -55,7 +56,32 @@ Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMo
   return g;
 }
 
+/// The engine reduces after the last backward pass, in one piece: Megatron's later stages, and all
+/// without overlap. Its model chunks are pieces of their own, which is not counted.
+bool reduces_whole(const StageContext& context) {
+  return context.rules->engine->gradient_buffer == GradientBuffer::contiguous &&
+         (context.stage > 0 || !context.layout->overlap_grad_reduce);
+}
+
+/// Elements that one all-to-all brings where a reduce-scatter is summed in fp32.
+std::int64_t received_elements(const StageParts& parts, const StageContext& context) {
+  const EngineProfile& engine = *context.rules->engine;
+  const Layout& layout = *context.layout;
+  if (engine.gradient_buffer == GradientBuffer::contiguous) {
+    if (reduces_whole(context)) return parts.dense + parts.routed;
+    const std::int64_t limit =
+        std::max(engine.bucket_elements, engine.bucket_elements_per_rank * layout.dp() * layout.cp);
+    return std::min(parts.dense + parts.routed, limit);
+  }
+  return 0;  // engines that work by unit and sum in fp32 plan an arena
+}
+
 }  // namespace
+
+Amount received_after_backward(const StageParts& parts, const StageContext& context) {
+  if (!context.rules->fp32_accumulation || !reduces_whole(context)) return {};
+  return {received_elements(parts, context), kNarrowGradientBytes};
+}
 
 std::int64_t queued_elements(std::int64_t capacity, std::int64_t unit, std::int64_t all) {
   if (unit == 0) return 0;
@@ -64,11 +90,19 @@ std::int64_t queued_elements(std::int64_t capacity, std::int64_t unit, std::int6
 
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context) {
   const EngineProfile& engine = *context.rules->engine;
+  if (plans_buffers(engine)) {
+    return stage_buffers_of(arena_buffers(parts, context));
+  }
   const Layout& layout = *context.layout;
   const std::int64_t all = parts.dense + parts.routed;
   const std::int64_t block = parts.largest_block.elements();
   StageBuffers b;
   b.whole = layout.zero_stage < 3;
+  if (context.rules->fp32_accumulation && !reduces_whole(context)) {
+    const std::int64_t elements = received_elements(parts, context);
+    b.received = {elements, kNarrowGradientBytes};
+    b.sums = {elements / shard_ranks(layout, Placement::shard_inner).dense, kFp32GradientBytes};
+  }
   b.reduce_buffer = {engine.reduce_buffer_elements, context.rules->weight_bytes};
   if (layout.zero_stage >= 2 && engine.gradient_buffer == GradientBuffer::unit_queue) {
     const std::int64_t elements = layout.double_buffer
@@ -132,9 +166,15 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
 }
 
 Staging staging_at(const StageBuffers& buffers, const StageContext& context,
-                   const StageMoment& moment) {
+                   const StageMoment& moment, bool backward) {
+  if (!backward && !buffers.constant) return {};
   const MemoryRules& rules = *context.rules;
-  Staging staging = {buffers.reduce_buffer, buffers.reduce_queue, {}};
+  Staging staging;
+  staging.buffer = buffers.reduce_buffer;
+  staging.queue = buffers.reduce_queue;
+  staging.root = buffers.reduce_root;
+  staging.received = buffers.received;
+  staging.sums = buffers.sums;
   const bool by_unit = context.layout->zero_stage >= 2 && staging.bytes() == 0 &&
                        rules.engine->gradient_buffer == GradientBuffer::copy_in;
   // The reduction of the unit before still reads its input.

@@ -20,11 +20,16 @@ struct WholeWeights {
 
 /// What moves weights and gradients of a stage between shards and whole, whatever layer runs.
 struct StageBuffers {
+  bool constant = false;  // all of it exists in forward too: a planned arena
+  // Of a reduce-scatter with fp32 accumulation beside backward: what arrives, and its sums.
+  Amount received;
+  Amount sums;
   bool whole = true;     // parameters are not sharded
   bool queues = false;   // gathers go to a queue or to double buffers, whatever layer runs
   WholeWeights root;     // kept gathered over the step
   WholeWeights queue;    // of a gather queue or of double buffers
   Amount reduce_buffer;  // exists while backward runs, whatever layer
+  Amount reduce_root;    // gradients of embedding or head on their way, where apart
   Amount reduce_queue;   // units whose reductions are on their way
 };
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context);
@@ -53,11 +58,26 @@ struct Staging {
   Amount buffer;
   Amount queue;
   Amount unit;  // input of the reduction of the unit before
-  std::int64_t bytes() const { return buffer.bytes() + queue.bytes() + unit.bytes(); }
+  Amount root;  // of embedding or head, where apart
+  Amount received;
+  Amount sums;
+  std::int64_t bytes() const {
+    return buffer.bytes() + queue.bytes() + unit.bytes() + root.bytes() + received.bytes() +
+           sums.bytes();
+  }
 };
-/// Of a backward pass; a forward pass has none.
+/// A forward pass has none, but for what exists all the time.
 Staging staging_at(const StageBuffers& buffers, const StageContext& context,
-                   const StageMoment& moment);
+                   const StageMoment& moment, bool backward);
+
+/// Bytes of a gradient that travels by all-to-all, and of its sum.
+inline constexpr std::int64_t kNarrowGradientBytes = 2;
+inline constexpr std::int64_t kFp32GradientBytes = 4;
+
+/// A reduce-scatter with fp32 accumulation after the last backward pass of a stage, where the
+/// engine has a single bucket: all elements of a chunk arrive at once.
+/// \returns what arrives; its sums are 1/ranks of it in fp32
+Amount received_after_backward(const StageParts& parts, const StageContext& context);
 
 /// Units that a queue holds which takes new ones until at least `capacity` elements are in it, and
 /// the unit being worked on; no more elements than `all`.

@@ -29,7 +29,7 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
   b.gathered =
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules);
   b.staging = pass.gradients;
-  if (backward) b.staging += staging_at(shared.buffers, context, moment).bytes();
+  b.staging += staging_at(shared.buffers, context, moment, backward).bytes();
   b.gradients = gradients_made(moment, backward, parts, context, states).bytes();
   return b;
 }
@@ -42,7 +42,7 @@ std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool bac
       pass_of(moment, backward).peak + saved_before(moment, parts, *context.layout).bytes() +
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules) +
       gradients_made(moment, backward, parts, context, states).bytes();
-  if (backward) height += staging_at(shared.buffers, context, moment).bytes();
+  height += staging_at(shared.buffers, context, moment, backward).bytes();
   return height;
 }
 
@@ -54,8 +54,9 @@ OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContex
   if (layout.pp == 1 || layout.offload_activations) return others;
   const InFlight flight = micro_batches_in_flight(layout, context.stage, context.num_microbatches);
   others.held = {flight.held - 1, ceil_div(parts.saved, flight.chunks)};
-  if (layout.schedule == PipelineSchedule::gpipe) {
-    others.heads = {flight.held - 1, parts.saved_by_head};
+  if (layout.schedule == PipelineSchedule::gpipe ||
+      layout.schedule == PipelineSchedule::looped_bfs) {
+    others.heads = {flight.held / flight.chunks - 1, parts.saved_by_head};
   }
   return others;
 }

@@ -161,9 +161,8 @@ StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_k
   StageParts parts;
   for (const StageRun& run : layers.runs) {
     const LayerMemory& layer = by_kind[static_cast<std::size_t>(run.kind)];
-    const std::int32_t held = run.layers * (is_block(layer) ? layers.block_copies : 1);
-    add_run(parts, layer, held);
-    add_parameters(parts, layer, held);
+    add_run(parts, layer, run.layers);
+    add_parameters(parts, layer, run.layers);
     add_residents(parts, layer);
     parts.boundary = std::max(parts.boundary, layer.input);
   }

@@ -28,6 +28,8 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
   stage.tensors += memory.parameters.tensors * layers;
   stage.saved += memory.saved * layers;
   stage.replicated += memory.parameters.replicated * layers;
+  stage.head_norms += memory.parameters.head_norms * layers;
+  stage.counted_experts += memory.parameters.counted_experts * layers;
 
   const Seconds forward = time.forward.stream();
   const Seconds backward = time.backward.stream() + time.recompute.stream();
@@ -54,6 +56,19 @@ std::int64_t tied_elements_of(const ModelSpec& model, const Layout& layout,
     }
   }
   return 0;
+}
+
+/// A micro-batch meets one of two chunks of a stage: on average half of what the stage holds.
+void halve(StageTime& stage) {
+  stage.forward = 0.5 * stage.forward;
+  stage.backward = 0.5 * stage.backward;
+  stage.recompute = 0.5 * stage.recompute;
+  stage.weight_gradient = 0.5 * stage.weight_gradient;
+  for (std::int32_t i = 0; i < stage.kinds; ++i) {
+    UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
+    unit.forward = 0.5 * unit.forward;
+    unit.backward = 0.5 * unit.backward;
+  }
 }
 
 }  // namespace
@@ -94,6 +109,7 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
       const auto kind = static_cast<std::size_t>(share.kind);
       add_layers(stage, times[kind], memories[kind], share.layers);
     }
+    if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) halve(stage);
     const double stages = mix.stages;
     all.all_forward += stages * stage.forward.stream();
     all.all_backward += stages * stage.backward_stream();

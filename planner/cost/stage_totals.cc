@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 
@@ -23,7 +24,7 @@ StateTotals state_totals(const StageStates& s) {
                    s.narrow_casts.bytes() + s.narrow_scales.bytes();
   totals.late_gradients = s.late_gradients.bytes();
   totals.step = totals.late_gradients + s.cast_gradients.bytes() + s.step_scratch.bytes() +
-                s.flat_gradients.bytes();
+                s.flat_gradients.bytes() + s.received_gradients.bytes();
   return totals;
 }
 
@@ -40,7 +41,8 @@ bool pass_follows_mesh(const StageContext& context) {
                             engine.main_weights == MainWeights::parameter;
   const bool gradients_grow =
       context.num_microbatches == 1 && engine.gradient_buffer == GradientBuffer::copy_in;
-  return casts_shards || gradients_grow;
+  const bool planned = plans_buffers(engine) && context.layout->zero_stage >= 2;
+  return casts_shards || gradients_grow || planned || rules.fp32_accumulation;
 }
 
 ResidentTotals resident_totals(const StageParts& parts, const StageContext& context) {

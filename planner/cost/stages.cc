@@ -58,6 +58,27 @@ void append(StageLayers& stage, int kind, std::int32_t chunk) {
   }
 }
 
+/// DualPipe: a stage's own part of the model, and that of its mirror image for the micro-batches
+/// that come from the other end.
+std::vector<StageLayers> both_copies(const ModelSpec& model, Layout layout) {
+  layout.schedule = PipelineSchedule::one_f_one_b;
+  layout.vpp = 1;
+  const std::vector<StageLayers> once = assign_stages(model, layout);
+  std::vector<StageLayers> both = once;
+  for (std::size_t s = 0; s < once.size(); ++s) {
+    const StageLayers& mirror = once[once.size() - 1 - s];
+    for (StageRun run : mirror.runs) {
+      run.chunk = 1;
+      both[s].runs.push_back(run);
+    }
+    both[s].blocks += mirror.blocks;
+    both[s].has_embedding = both[s].has_embedding || mirror.has_embedding;
+    both[s].has_head = both[s].has_head || mirror.has_head;
+    both[s].copies_embedding = false;  // the table is on the stage of the head
+  }
+  return both;
+}
+
 }  // namespace
 
 std::int32_t StageLayers::layers_of(std::int32_t kind) const {
@@ -77,6 +98,9 @@ std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk) {
 }
 
 std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout) {
+  if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) {
+    return both_copies(model, layout);
+  }
   std::int64_t blocks = 0;
   for (const int kind : model.layers) {
     blocks += is_block(model.kinds[static_cast<std::size_t>(kind)].role) ? 1 : 0;
@@ -116,7 +140,6 @@ std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& lay
     --left;
   }
   for (StageLayers& stage : stages) {
-    if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) stage.block_copies = 2;
     stage.copies_embedding =
         stage.has_head && !stage.has_embedding && (model.tie_word_embeddings || mtp);
   }
@@ -138,6 +161,8 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
       return {std::min(all, behind + 1), 1};
     case PipelineSchedule::gpipe:
       return {all, 1};
+    case PipelineSchedule::looped_bfs:
+      return {all * layout.vpp, layout.vpp};
     // Later stages put weight gradients off until as many micro-batches are in flight as on the
     // first; what those keep is counted whole.
     case PipelineSchedule::zb_h1:
@@ -147,7 +172,7 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
     case PipelineSchedule::zb_v:
       return {std::min(2 * all, 2 * pp), 2};
     case PipelineSchedule::dualpipe:
-      return {std::min(all, pp + 1), 1};
+      return {std::min(all, pp + 1), 2};
     case PipelineSchedule::dualpipe_v:
       return {std::min(2 * all, 2 * pp + 1), 2};
   }

@@ -19,7 +19,6 @@ struct StageRun {
 /// What a pipeline stage holds, in forward order: chunk by chunk, kind by kind.
 struct StageLayers {
   std::vector<StageRun> runs;
-  std::int32_t block_copies = 1;  // weights of each block: 2 under DualPipe, one a direction
   std::int32_t blocks = 0;        // transformer blocks, encoder and MTP included
   bool has_embedding = false;     // owns the token table
   bool has_head = false;          // owns the head and computes the loss
@@ -35,8 +34,9 @@ struct StageLayers {
 /// ends also hold the embedding and the head. `first_stage_layers` and `last_stage_layers` of the
 /// layout fix those stages and leave the rest to the others. Chunk c of stage s is the (c * pp +
 /// s)-th of the model; under the V-shaped schedules (zb_v, dualpipe_v) a stage holds chunks s and 2
-/// pp - 1 - s. DualPipe is placed the same: a rank computes as much, half of it for micro-batches
-/// that come from the other end, with weights of its own for them. Of several chunks a stage, the
+/// pp - 1 - s. Under DualPipe chunk 0 is the stage's own of pp parts, chunk 1 that of its mirror
+/// image pp - 1 - s, for the half of the micro-batches that comes from the other end: weights exist
+/// twice, and a micro-batch meets one chunk of a stage. Of several chunks a stage, the
 /// first of the model may hold the embedding alone and the last the head (Megatron's
 /// --account-for-embedding-in-pipeline-split). \pre every other chunk gets at least one block, or
 /// pp == vpp == 1
@@ -49,9 +49,10 @@ std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk);
 
 /// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
 /// is cut into on that stage: 1F1B min(m, pp - stage), interleaved 2 (pp - stage - 1) + (vpp - 1)
-/// pp + 1 of vpp chunks (Korthikanti et al., arXiv:2205.05198, section 4.2.3), GPipe all m, ZB-H1
-/// pp and ZB-H2 2 pp - 1 on every stage, ZB-V pp (Qi et al., arXiv:2401.10241, sections 2 and 6),
-/// DualPipe pp + 1, DualPipeV 2 pp + 1 half stages (deepseek-ai/DualPipe:README.md).
+/// pp + 1 of vpp chunks (Korthikanti et al., arXiv:2205.05198, section 4.2.3), GPipe and looped BFS
+/// all m, ZB-H1 pp and ZB-H2 2 pp - 1 on every stage, ZB-V pp (Qi et al., arXiv:2401.10241,
+/// sections 2 and 6), DualPipe pp + 1 of two chunks, DualPipeV 2 pp + 1 half stages
+/// (deepseek-ai/DualPipe:README.md).
 struct InFlight {
   std::int64_t held = 1;
   std::int64_t chunks = 1;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/cost/stage_buffers.h"
 #include "planner/spec/check.h"
 #include "planner/spec/units.h"
 
@@ -137,6 +138,11 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
   return sharded_by_unit(parts, engine, ranks);
 }
 
+std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout) {
+  const std::int64_t narrow = rules.weight_bytes;
+  return layout.fp32_gradients ? std::max(narrow, kMainBytes) : narrow;
+}
+
 StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const MemoryRules& rules = *context.rules;
   const EngineProfile& engine = *rules.engine;
@@ -170,9 +176,10 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
     const bool on_host = offloads && engine.offloads_gradients;
     if (!on_host) s.late_gradients = {gradients, gradient_bytes};
   } else {
-    if (layout.fp32_gradients) gradient_bytes = std::max(gradient_bytes, kMainBytes);
+    gradient_bytes = gradient_element_bytes(rules, layout);
     s.gradients = {gradients, gradient_bytes};
   }
+  s.received_gradients = received_after_backward(parts, context);
   if (engine.flattens_gradients) s.flat_gradients = {gradients, gradient_bytes};
   if (offloads) return s;
   s.moments = {optimizer, rules.moment_bytes};

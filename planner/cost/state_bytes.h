@@ -43,12 +43,15 @@ struct StageStates {
   Amount gradients;       // a buffer there from the start
   Amount late_gradients;  // made in backward, freed when the step is done
   Amount moments;
-  Amount cast_gradients;  // main-dtype copies for the optimizer
-  Amount flat_gradients;  // copy made for the reduction
-  Amount step_scratch;    // temporaries of the optimizer step
-  Amount narrow_casts;    // casts for products in 8 bits, from the first pass on
-  Amount narrow_scales;   // and their scales
+  Amount cast_gradients;      // main-dtype copies for the optimizer
+  Amount flat_gradients;      // copy made for the reduction
+  Amount received_gradients;  // or what an all-to-all brings in its place, after the last pass
+  Amount step_scratch;        // temporaries of the optimizer step
+  Amount narrow_casts;        // casts for products in 8 bits, from the first pass on
+  Amount narrow_scales;       // and their scales
 };
+/// Bytes of a gradient in the buffer that weight gradients are added to.
+std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout);
 StageStates stage_states(const StageParts& parts, const StageContext& context);
 
 }  // namespace shardwise

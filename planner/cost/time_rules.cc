@@ -40,6 +40,8 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   // Out of the gather's output into the parameters; gradients into the reduction's input.
   if (engine.gather == GatherBuffer::copy_out) r.gather_copy_bytes = 2 * r.weight_bytes;
   if (engine.gradient_buffer == GradientBuffer::copy_in) r.reduce_copy_bytes = wide + reduce;
+  r.per_token_loss = job.calculate_per_token_loss;
+  r.fp32_accumulation = job.reduce_scatter_with_fp32_accumulation;
 
   // Norm: the gradient is read. Clipping: read and written. Update: gradient, weight and moments
   // read, weight and moments written, and the compute copy where it is separate.

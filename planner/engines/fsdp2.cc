@@ -8,7 +8,8 @@ EngineProfile fsdp2() {
   e.label = "PyTorch FSDP2 (fully_shard)";
   e.zero_stages = {3};
   e.hybrid = true;
-  e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_v,
+  e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
+                 PipelineSchedule::looped_bfs, PipelineSchedule::zb_v,
                  PipelineSchedule::dualpipe_v};
   e.main_weights = MainWeights::parameter;
   e.gather = GatherBuffer::copy_out;

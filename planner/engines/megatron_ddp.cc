@@ -13,6 +13,7 @@ EngineProfile megatron_ddp() {
   e.gather = GatherBuffer::in_place;
   e.gradient_buffer = GradientBuffer::contiguous;
   e.padding = ShardPadding::bucket;
+  e.fp32_accumulation = true;
   e.kernels = Kernels::transformer_engine;
   e.tp_overlap = TpOverlap::backward;  // core/tensor_parallel/layers.py, linear backward
   e.casts_gradients_for_optimizer = true;

@@ -10,12 +10,14 @@ EngineProfile shardwise_engine() {
   e.hybrid = true;
   e.outer_shards_optimizer = true;
   e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
-                 PipelineSchedule::zb_h1,       PipelineSchedule::zb_h2,
-                 PipelineSchedule::zb_v,        PipelineSchedule::dualpipe_v};
+                 PipelineSchedule::looped_bfs,  PipelineSchedule::zb_h1,
+                 PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
+                 PipelineSchedule::dualpipe,    PipelineSchedule::dualpipe_v};
   e.main_weights = MainWeights::separate;
   e.gather = GatherBuffer::double_buffer;
   e.gradient_buffer = GradientBuffer::unit_queue;
   e.padding = ShardPadding::flat;
+  e.fp32_accumulation = true;
   e.kernels = Kernels::planned;
   e.reduce_dtype = DType::fp32;
   e.gathers_ahead = 1;

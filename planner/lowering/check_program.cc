@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "planner/lowering/check_touches.h"
 #include "planner/lowering/stage_builder.h"
 
 namespace shardwise {
@@ -41,6 +42,9 @@ class Checker {
       buffers(stage);
     }
     if (!problems_.empty()) return problems_;  // the rest follows indices
+    for (const StageProgram& stage : program_.stages) {
+      for (const std::string& found : check_touches(stage)) problem("{}", found);
+    }
     messages();
     collectives();
     if (problems_.empty()) cycles();
@@ -96,6 +100,12 @@ class Checker {
           }
         }
       };
+      for (const BufferId b : stage.of(op.uses)) {
+        if (b >= stage.buffers.size()) {
+          problem("stage {}: {} uses buffer {}, which there is not", stage.stage,
+                  name_of(stage, op), b);
+        }
+      }
       once(made, op.allocates, "allocates");
       once(freed, op.frees, "frees");
     }
@@ -161,8 +171,7 @@ class Checker {
   /// The collectives that ranks of several stages take part in, as each stage issues them.
   void collectives() {
     std::vector<CollectiveWork> world;
-    std::vector<CollectiveWork> ends;
-    bool first_of_ends = true;
+    std::vector<std::vector<CollectiveWork>> ends(program_.stages.size());
     for (std::size_t s = 0; s < program_.stages.size(); ++s) {
       const StageProgram& stage = program_.stages[s];
       std::vector<CollectiveWork> own_world;
@@ -178,10 +187,11 @@ class Checker {
       if (own_world != world) {
         problem("stage {} issues other collectives of all ranks than stage 0", s);
       }
-      if (own_ends.empty()) continue;
-      if (first_of_ends) ends = own_ends;
-      first_of_ends = false;
-      if (own_ends != ends) problem("stage {} sums another tied embedding than the first", s);
+      ends[s] = own_ends;
+      const std::size_t mirror = program_.stages.size() - 1 - s;
+      if (s >= mirror && ends[s] != ends[mirror]) {
+        problem("stage {} sums other gradients with stage {} than that with it", s, mirror);
+      }
     }
   }
 

@@ -9,7 +9,8 @@ namespace shardwise {
 
 /// What is wrong with a program, one line each; empty when it can run:
 /// dependencies have no cycle over all stages, messages and streams included; every buffer is
-/// allocated by one operation and freed by one that is not issued before; every operation has a
+/// allocated by one operation and freed by one, and whoever allocates, uses or frees it is ordered
+/// after who did before by streams and dependencies, whatever takes how long; every operation has a
 /// cost, and costs state one kind of work; each message is sent once and received once, by another
 /// stage, with equal bytes; stages that share a group issue its collectives in the same order, and
 /// two stages each other's messages (a mismatch is how real runs hang).

@@ -31,10 +31,12 @@ struct OperationLists {
   std::vector<OpId> waits;
   std::vector<BufferId> allocates;
   std::vector<BufferId> frees;
+  std::vector<BufferId> uses;
   void clear() {
     waits.clear();
     allocates.clear();
     frees.clear();
+    uses.clear();
   }
 };
 

@@ -3,11 +3,22 @@
 #include <cmath>
 #include <utility>
 
+#include "planner/cost/optimizer_time.h"
+
 namespace shardwise {
 namespace {
 
-constexpr std::int32_t kNorms = 0;
-constexpr std::int32_t kTiedEmbedding = 1;
+/// Parts of `finalize`, in Megatron's order.
+enum FinalizePart : std::int32_t {
+  kNorms,
+  kTiedEmbedding,
+  kExpertCounts,
+  kExpertBias,
+  kTokensFromLastStage,
+  kTokens,
+  kScale,
+  kCopies,
+};
 
 class StepEnd {
  public:
@@ -37,46 +48,82 @@ class StepEnd {
             builder_.last(Stream::outer_reduce)};
   }
 
-  void sum(std::int32_t part, Stream stream, const CollectiveWork& work) {
+  void add(std::int32_t part, Stream stream, std::int32_t cost) {
     ProgramOp op;
     op.role = OpRole::finalize;
     op.stream = stream;
     op.part = part;
-    op.cost = builder_.collective_cost(work);
+    op.cost = cost;
     finalized_ = builder_.add(op, ready(), {}, {});
+  }
+  void sum(std::int32_t part, Stream stream, GroupKind group, double bytes,
+           CollectiveKind kind = CollectiveKind::all_reduce) {
+    CollectiveWork work;
+    work.kind = kind;
+    const bool gradients = part <= kTiedEmbedding || part == kCopies;
+    work.dtype = gradients ? context_.gradient_dtype() : DType::fp32;
+    work.group = group;
+    work.ends = part == kTiedEmbedding || part == kCopies;
+    work.bytes = std::llround(bytes);
+    if (work.bytes > 0) add(part, stream, builder_.collective_cost(work));
   }
 
   void finalize() {
-    const ModelSpec& model = context_.plan->model;
+    std::int64_t replicated = 0;
+    std::int64_t experts = 0;
     const Layout& layout = context_.layout();
-    const double each = context_.gradient_bytes();
-    CollectiveWork work;
-    work.kind = CollectiveKind::all_reduce;
-    work.dtype = context_.gradient_dtype();
-    if (layout.sequence_parallel && layout.tp > 1) {
-      std::int64_t replicated = 0;
-      for (const StageRun& run : layers_.runs) {
-        const LayerMemory& memory = context_.memories[static_cast<std::size_t>(run.kind)];
-        replicated += memory.parameters.replicated * run.layers;
-      }
-      work.group = GroupKind::tp;
-      work.bytes = std::llround(each * static_cast<double>(replicated));
-      if (work.bytes > 0) sum(kNorms, Stream::tensor_parallel, work);
+    for (const StageRun& run : layers_.runs) {
+      const LayerParameters& p = context_.memories[static_cast<std::size_t>(run.kind)].parameters;
+      replicated += (layout.sequence_parallel ? p.replicated : p.head_norms) * run.layers;
+      experts += p.counted_experts * run.layers;
     }
+    const double each = context_.gradient_bytes();
+    if (context_.layout().schedule == PipelineSchedule::dualpipe && layout.pp > 1) {
+      sum(kCopies, Stream::outer_reduce, GroupKind::pp, each * held(context_.placement.optimizer));
+    }
+    if (layout.tp > 1) {
+      sum(kNorms, Stream::tensor_parallel, GroupKind::tp, each * static_cast<double>(replicated));
+    }
+    tied_embedding(each);
+    if (experts > 0) even_out_experts(static_cast<double>(experts));
+    if (context_.job().calculate_per_token_loss) scale_by_tokens(each);
+  }
+
+  void tied_embedding(double each) {
     bool tied = layers_.copies_embedding;
     if (layers_.has_embedding) {
       for (const StageLayers& other : context_.stages) tied = tied || other.copies_embedding;
     }
     if (!tied) return;
-    for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
-      if (model.kinds[kind].role != LayerRole::embedding) continue;
-      work.group = GroupKind::pp;
-      work.ends = true;
-      work.bytes =
-          std::llround(each * static_cast<double>(context_.memories[kind].parameters.vocabulary));
-      if (work.bytes > 0) sum(kTiedEmbedding, Stream::outer_reduce, work);
+    for (const LayerMemory& memory : context_.memories) {
+      if (memory.role != LayerRole::embedding) continue;
+      sum(kTiedEmbedding, Stream::outer_reduce, GroupKind::pp,
+          each * static_cast<double>(memory.parameters.vocabulary));
       return;
     }
+  }
+
+  /// Tokens that each expert got, summed over the ranks of the stage, move its bias.
+  void even_out_experts(double experts) {
+    const double bytes = kCountBytes * experts;
+    if (context_.layout().world() > context_.layout().pp) {
+      sum(kExpertCounts, Stream::outer_reduce, GroupKind::stage, bytes);
+    }
+    add(kExpertBias, Stream::compute, builder_.traffic_cost(kExpertBiasPasses * bytes));
+  }
+
+  /// The last stage knows its tokens; all ranks divide their gradients by those of the batch.
+  void scale_by_tokens(double each) {
+    const Layout& layout = context_.layout();
+    if (layout.pp > 1) {
+      sum(kTokensFromLastStage, Stream::outer_reduce, GroupKind::pp, kCountBytes,
+          CollectiveKind::broadcast);
+    }
+    if (layout.dp() * layout.cp > 1) {
+      sum(kTokens, Stream::outer_reduce, GroupKind::dp_cp, kCountBytes);
+    }
+    const double bytes = 2 * each * held(context_.placement.gradients);
+    if (bytes > 0) add(kScale, Stream::compute, builder_.traffic_cost(bytes));
   }
 
   /// One number, summed over all ranks. What this rank adds is part of the optimizer's work.

@@ -95,8 +95,10 @@ OpId KernelPasses::add(const ProgramOp& pass, const StageLayer& layer, LayerPart
       beside_ = kNone;
     }
     const std::vector<BufferId> none;
-    done = builder_.add(op, waits, i == 0 ? lists.allocates : none,
-                        i + 1 == all.size() ? lists.frees : none);
+    const bool first = i == 0;
+    const bool last = i + 1 == all.size();
+    done = builder_.add(op, waits, first ? lists.allocates : none, last ? lists.frees : none,
+                        first || last ? lists.uses : none);
     if (step.moves) (step.beside ? beside_ : moved_) = done;
   }
   return done;

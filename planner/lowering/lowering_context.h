@@ -35,7 +35,7 @@ struct LoweringContext {
   const Plan* plan = nullptr;
   bool first_step = false;
   std::int64_t num_microbatches = 1;
-  std::int32_t chunks = 1;     // of the model: pp x chunks of a stage
+  std::int32_t chunks = 1;  // of the model: pp x chunks of a stage, of both copies under DualPipe
   std::int64_t hop_bytes = 0;  // the activation that a stage hands to the next
   StatePlacement placement;
   ShardRanks shards;  // ranks that share a state placed shard_inner
@@ -50,6 +50,10 @@ struct LoweringContext {
   const Layout& layout() const { return plan->layout; }
   const EngineProfile& engine() const { return plan->engine; }
   const JobSpec& job() const { return plan->job; }
+  /// Whether a chunk of a stage runs no micro-batch before, or after, this one. Under DualPipe each
+  /// chunk runs half of them.
+  bool first_microbatch(std::int16_t chunk, std::int32_t microbatch) const;
+  bool last_microbatch(std::int16_t chunk, std::int32_t microbatch) const;
   StageContext of_stage(std::int32_t stage) const {
     return {&memory_rules, &plan->layout, stage, num_microbatches};
   }

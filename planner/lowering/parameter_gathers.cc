@@ -20,8 +20,13 @@ bool moves(const UnitCosts& costs) {
 
 ParameterGathers::ParameterGathers(const LoweringContext& context, std::int32_t stage,
                                    StageBuilder& builder, UnitTable& units,
-                                   CommunicatorOrder& order)
-    : context_(context), stage_(stage), builder_(builder), units_(units), order_(order) {
+                                   CommunicatorOrder& order, ArenaSlots& slots)
+    : context_(context),
+      stage_(stage),
+      builder_(builder),
+      units_(units),
+      order_(order),
+      slots_(slots) {
   const GatherBuffer buffer = context.engine().gather;
   if (context.layout().double_buffer || buffer == GatherBuffer::double_buffer) {
     rule_ = Rule::double_buffered;
@@ -41,7 +46,7 @@ ParameterGathers::ParameterGathers(const LoweringContext& context, std::int32_t 
 
 /// The two buffers that units take turns with, made by the first gather.
 BufferId ParameterGathers::make_double_buffers() {
-  if (rule_ != Rule::double_buffered || double_buffers_ != kNone) return kNone;
+  if (rule_ != Rule::double_buffered || slots_.on() || double_buffers_ != kNone) return kNone;
   const StageParts parts = stage_parts(context_.plan->model, context_.memories,
                                        context_.stages[static_cast<std::size_t>(stage_)]);
   const StageBuffers buffers = stage_buffers(parts, context_.of_stage(stage_));
@@ -50,6 +55,7 @@ BufferId ParameterGathers::make_double_buffers() {
 }
 
 bool ParameterGathers::is_root(const StageLayer& layer) const {
+  if (slots_.on()) return slots_.is_root(layer);
   const LayerRole role = context_.memories[static_cast<std::size_t>(layer.kind)].role;
   return role == LayerRole::embedding || role == LayerRole::head;
 }
@@ -60,6 +66,7 @@ bool ParameterGathers::kept_over_step(const StageLayer& layer) const {
 }
 
 bool ParameterGathers::kept_to_backward(const StageLayer& layer) const {
+  if (slots_.on()) return kept_over_step(layer);  // two buffers for all units
   if (!context_.layout().reshard_after_forward || kept_over_step(layer)) return true;
   if (rule_ == Rule::limited) return context_.engine().keeps_root_gathered && is_root(layer);
   // Backward starts with the head: it would be gathered again at once.
@@ -69,7 +76,8 @@ bool ParameterGathers::kept_to_backward(const StageLayer& layer) const {
 
 bool ParameterGathers::released_after(const LayerTurn& turn) const {
   if (turn.pass.part == LayerPart::forward) return !kept_to_backward(turn.layer());
-  return !kept_over_step(turn.layer()) || turn.pass.microbatch + 1 == context_.num_microbatches;
+  return !kept_over_step(turn.layer()) ||
+         context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
 }
 
 OpId ParameterGathers::issue_outer(const LayerTurn& turn, std::size_t at, bool routed,
@@ -114,12 +122,13 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
   if (takes_turns && !kept_to_backward(layer)) gate = turn_of_buffer(held);
 
   const std::int64_t bytes = unit.sizes.elements() * context_.memory_rules.weight_bytes;
-  const bool own_buffer = rule_ != Rule::double_buffered || kept_over_step(layer);
+  const bool own_buffer = !slots_.on() && (rule_ != Rule::double_buffered || kept_over_step(layer));
   const bool inner = unit.costs.dense.gather >= 0 || unit.costs.routed.gather >= 0;
   BufferId made = own_buffer && inner
                       ? builder_.buffer(kGathered, bytes, layer.layer, turn.pass.microbatch)
                       : kNone;
-  (rule_ == Rule::copied ? held.output : held.unsharded) = made;
+  const BufferId into = slots_.on() ? slots_.gathered(layer, turn.slots[at], held.number) : made;
+  (rule_ == Rule::copied ? held.output : held.unsharded) = into;
 
   ProgramOp op;
   op.stream = Stream::all_gather;
@@ -152,10 +161,15 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
     if (costs[which] < 0) continue;
     op.routed = i == 1;
     op.cost = costs[which];
-    held.ready[which] =
-        builder_.add(op, {gate, cast, outer[which], order_.before_gather(op.routed)},
-                     {made, make_double_buffers()}, {i == last ? shard : kNone});
+    const bool touched = slots_.on() ? slots_.unmade(into) == kNone : made == kNone;
+    held.ready[which] = builder_.add(
+        op,
+        {gate, cast, outer[which], order_.before_gather(op.routed),
+         slots_.on() ? slots_.last(into) : kNone},
+        {slots_.on() ? slots_.unmade(into) : made, make_double_buffers()},
+        {i == last ? shard : kNone}, {touched ? into : kNone, i == last ? kNone : shard});
     made = kNone;
+    if (slots_.on()) slots_.touch(into, held.ready[which]);
     order_.gathered(op.routed, held.ready[which]);
   }
 }
@@ -179,8 +193,9 @@ void ParameterGathers::copy_out(const LayerTurn& turn, Held& held) {
   op.microbatch = turn.pass.microbatch;
   op.cost = unit.costs.copy_out;
   if (forward) gate_ = last_copy_;
-  const OpId copy = builder_.add(op, {held.ready[0], held.ready[1]}, {held.unsharded},
-                                 {forward ? last_output_ : held.output});
+  const OpId copy =
+      builder_.add(op, {held.ready[0], held.ready[1]}, {held.unsharded},
+                   {forward ? last_output_ : held.output}, {forward ? held.output : kNone});
   if (forward) {
     last_copy_ = copy;
     last_output_ = held.output;
@@ -221,12 +236,14 @@ void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
     last_output_ = kNone;
   }
   lists.waits.insert(lists.waits.end(), held.ready.begin(), held.ready.end());
-  if (released_after(turn)) lists.frees.push_back(held.unsharded);
+  const bool frees = !slots_.on() && released_after(turn);
+  (frees ? lists.frees : lists.uses).push_back(held.unsharded);
 }
 
 void ParameterGathers::after(const LayerTurn& turn, OpId op) {
   if (!turn.needs_weights()) return;
   Held& held = held_[turn.slot()];
+  if (held.whole && slots_.on()) slots_.touch(held.unsharded, op);
   if (!held.whole || !released_after(turn)) return;
   if (held.number >= 0) users_[static_cast<std::size_t>(held.number)] = op;
   held.number = -1;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/lowering/arena_slots.h"
 #include "planner/lowering/communicator_order.h"
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/unit_work.h"
@@ -15,7 +16,7 @@ namespace shardwise {
 class ParameterGathers {
  public:
   ParameterGathers(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,
-                   UnitTable& units, CommunicatorOrder& order);
+                   UnitTable& units, CommunicatorOrder& order, ArenaSlots& slots);
 
   void before(const LayerTurn& turn, OperationLists& lists);
   void after(const LayerTurn& turn, OpId op);
@@ -55,6 +56,7 @@ class ParameterGathers {
   StageBuilder& builder_;
   UnitTable& units_;
   CommunicatorOrder& order_;
+  ArenaSlots& slots_;
   Rule rule_ = Rule::copied;
   std::vector<Held> held_;   // by slot
   std::int64_t ahead_ = 0;   // elements gathered and not yet used

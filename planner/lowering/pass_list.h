@@ -14,6 +14,10 @@ namespace shardwise {
 /// say which chunk and which half, never which micro-batch.
 class PassList {
  public:
+  /// Micro-batches of a chunk count from `first`: those that come from the other end.
+  void start(std::int16_t chunk, std::int32_t first) {
+    forwards_[at(chunk)] = backwards_[at(chunk)] = first;
+  }
   void forward(std::int16_t chunk) { add(LayerPart::forward, chunk, forwards_); }
   void backward(std::int16_t chunk) { add(LayerPart::backward, chunk, backwards_); }
   /// The input gradient; its weight gradient joins those put off.

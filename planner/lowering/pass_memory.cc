@@ -77,6 +77,8 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
   } else if (turn.makes_gradients()) {
     lists.frees.push_back(kept);
     kept = kNone;
+  } else {
+    lists.uses.push_back(kept);
   }
   if (turn.pass.part == LayerPart::backward_weight) return;
 

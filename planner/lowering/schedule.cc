@@ -29,6 +29,8 @@ std::vector<PipelinePass> pass_order(const Layout& layout, std::int32_t stage,
   switch (layout.schedule) {
     case PipelineSchedule::gpipe:
       return gpipe_order(place);
+    case PipelineSchedule::looped_bfs:
+      return looped_bfs_order(place);
     case PipelineSchedule::one_f_one_b:
       return layout.vpp > 1 ? interleaved_order(place) : one_f_one_b_order(place);
     case PipelineSchedule::zb_h1:
@@ -37,10 +39,10 @@ std::vector<PipelinePass> pass_order(const Layout& layout, std::int32_t stage,
       return zb_h2_order(place);
     case PipelineSchedule::zb_v:
       return zb_v_order(place);
-    case PipelineSchedule::dualpipe:  // two copies of weights: no engine with a program runs it
-      break;
-    case PipelineSchedule::dualpipe_v:
+    case PipelineSchedule::dualpipe:
       return dualpipe_order(place);
+    case PipelineSchedule::dualpipe_v:
+      return dualpipe_v_order(place);
   }
   return {};
 }

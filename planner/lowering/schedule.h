@@ -46,6 +46,11 @@ std::vector<PipelinePass> one_f_one_b_order(const PipelinePlace& place);
 /// get_pp_rank_microbatches. \pre pp divides the micro-batches
 std::vector<PipelinePass> interleaved_order(const PipelinePlace& place);
 
+/// All micro-batches forward through chunk 0, then through chunk 1 …; backward in the opposite
+/// order of chunks. Source: Lamy-Poirier, "Breadth-First Pipeline Parallelism" (arXiv:2211.05953);
+/// pytorch/pytorch:torch/distributed/pipelining/schedules.py, ScheduleLoopedBFS.
+std::vector<PipelinePass> looped_bfs_order(const PipelinePlace& place);
+
 /// ZB-H1: 1F1B whose weight gradients come `stage` micro-batches after the input gradients. ZB-H2
 /// warms up with 2 (pp - 1 - stage) forward passes and delays by 2 stage.
 /// Source: Qi et al., "Zero Bubble Pipeline Parallelism" (arXiv:2401.10241), figures 2 and 3.
@@ -62,6 +67,12 @@ std::vector<PipelinePass> zb_v_order(const PipelinePlace& place);
 /// 2 pp - 1 - stage of the other, and parameters exist once ("DualPipeV", "cut in half").
 /// Source: DeepSeek-V3 (arXiv:2412.19437), section 3.2.1 and figure 5;
 /// deepseek-ai/DualPipe:dualpipe/dualpipev.py. \pre at least 2 pp micro-batches
+std::vector<PipelinePass> dualpipe_v_order(const PipelinePlace& place);
+
+/// DualPipe: the first half of the micro-batches enters at stage 0, the other at the last, so that
+/// a stage holds its own part of the model (chunk 0) and its mirror image's (chunk 1).
+/// Source: as above, figure 5; deepseek-ai/DualPipe:dualpipe/dualpipe.py, DualPipe.step.
+/// \pre pp and the micro-batches are even, at least 2 pp micro-batches
 std::vector<PipelinePass> dualpipe_order(const PipelinePlace& place);
 
 }  // namespace shardwise

@@ -1,47 +1,53 @@
+#include <algorithm>
+
 #include "planner/lowering/pass_list.h"
 
 namespace shardwise {
 
 std::vector<PipelinePass> dualpipe_order(const PipelinePlace& place) {
-  constexpr std::int16_t kDown = 0;
-  constexpr std::int16_t kUp = 1;
-  const std::int32_t below = place.pp - 1 - place.stage;
-  const std::int32_t from_end = place.stage + 1;
+  const std::int32_t half_stages = place.pp / 2;
+  const std::int32_t from_end = std::min(place.stage, place.pp - 1 - place.stage);
+  const std::int32_t to_middle = half_stages - from_end - 1;
+  const std::int32_t half = place.microbatches / 2;
+  // The direction that starts at the nearer end, and the other one.
+  const std::int16_t near = place.stage < half_stages ? 0 : 1;
+  const auto far = static_cast<std::int16_t>(1 - near);
   PassList list;
-  for (std::int32_t i = 0; i < 2 * below; ++i) list.forward(kDown);
-  for (std::int32_t i = 0; i < from_end; ++i) {
-    list.forward(kDown);
-    list.forward(kUp);
+  list.start(1, half);
+  for (std::int32_t i = 0; i < 2 * to_middle; ++i) list.forward(near);
+  for (std::int32_t i = 0; i <= from_end; ++i) {
+    list.forward(near);
+    list.forward(far);
   }
-  for (std::int32_t i = 0; i < below; ++i) {
-    list.backward_input(kUp);
+  for (std::int32_t i = 0; i < to_middle; ++i) {
+    list.backward_input(far);
     list.weight();
-    list.forward(kUp);
+    list.forward(far);
   }
   // The steady part: a forward pass of one direction beside a backward pass of the other.
-  for (std::int32_t i = 0; i < place.microbatches - 2 * place.pp + from_end; ++i) {
-    list.forward(kDown);
-    list.backward(kUp);
-    list.forward(kUp);
-    list.backward(kDown);
+  for (std::int32_t i = 0; i < half - place.pp + from_end + 1; ++i) {
+    list.forward(near);
+    list.backward(far);
+    list.forward(far);
+    list.backward(near);
   }
-  for (std::int32_t i = 0; i < below; ++i) {
-    list.backward(kUp);
-    list.forward(kUp);
-    list.backward(kDown);
+  for (std::int32_t i = 0; i < to_middle; ++i) {
+    list.backward(far);
+    list.forward(far);
+    list.backward(near);
   }
   // The first half of these passes whole, the second without their weight gradients.
-  for (std::int32_t i = 0; i < 2 * from_end; ++i) {
-    const std::int16_t chunk = i % 2 == 0 ? kUp : kDown;
-    if (i < from_end) {
+  for (std::int32_t i = 0; i < 2 * (from_end + 1); ++i) {
+    const std::int16_t chunk = i % 2 == 0 ? far : near;
+    if (i < from_end + 1) {
       list.backward(chunk);
     } else {
       list.backward_input(chunk);
     }
   }
-  for (std::int32_t i = 0; i < below; ++i) {
+  for (std::int32_t i = 0; i < to_middle; ++i) {
     list.weight();
-    list.backward_input(kDown);
+    list.backward_input(near);
   }
   while (list.weights_put_off()) list.weight();
   return list.take();

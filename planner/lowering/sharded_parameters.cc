@@ -10,8 +10,9 @@ class ShardedParameters : public DataParallelSchedule {
   ShardedParameters(const LoweringContext& context, std::int32_t stage, StageBuilder& builder)
       : units_(context, builder),
         order_(context.engine().all_gather_shares_communicator),
-        gathers_(context, stage, builder, units_, order_),
-        reductions_(context, stage, builder, units_, order_) {}
+        slots_(context, stage, builder),
+        gathers_(context, stage, builder, units_, order_, slots_),
+        reductions_(context, stage, builder, units_, order_, slots_) {}
 
   void start() override {}
   void before(const LayerTurn& turn, OperationLists& lists) override {
@@ -22,12 +23,16 @@ class ShardedParameters : public DataParallelSchedule {
     gathers_.after(turn, op);
     reductions_.after(turn, op);
   }
-  void finish() override { late_buffers_ = reductions_.late_buffers(); }
+  void finish() override {
+    late_buffers_ = reductions_.late_buffers();
+    slots_.finish();
+  }
   void after_step(OpId) override {}
 
  private:
   UnitTable units_;
   CommunicatorOrder order_;
+  ArenaSlots slots_;
   ParameterGathers gathers_;
   UnitReductions reductions_;
 };

@@ -31,19 +31,21 @@ std::int32_t StageBuilder::collective_cost(const CollectiveWork& work) {
   return cost(std::move(one));
 }
 
-std::int32_t StageBuilder::traffic_cost(double bytes) {
+std::int32_t StageBuilder::traffic_cost(double bytes, double launches) {
   if (bytes <= 0) return -1;
   for (std::size_t i = 0; i < program_.costs.size(); ++i) {
     const OpCost& each = program_.costs[i];
     if (each.kernels.size() == 1 && each.kernels.front().kind == KernelKind::memory_bound &&
-        each.kernels.front().bytes == bytes) {
+        each.kernels.front().bytes == bytes && each.launches == launches) {
       return static_cast<std::int32_t>(i);
     }
   }
   OpCost one;
   KernelWork kernel;
   kernel.bytes = bytes;
+  kernel.launches = launches;
   one.kernels.push_back(kernel);
+  one.launches = launches;
   return cost(std::move(one));
 }
 
@@ -74,12 +76,27 @@ IndexRange StageBuilder::list(std::span<const std::uint32_t> indices) {
   return range;
 }
 
+void StageBuilder::also_frees(OpId op, BufferId buffer) {
+  ProgramOp& at = program_.operations[op];
+  const std::span<const std::uint32_t> listed = program_.of(at.frees);
+  std::vector<std::uint32_t> frees(listed.begin(), listed.end());
+  frees.push_back(buffer);
+  at.frees = list(frees);
+}
+
 OpId StageBuilder::add(ProgramOp op, std::span<const OpId> waits,
-                       std::span<const BufferId> allocates, std::span<const BufferId> frees) {
+                       std::span<const BufferId> allocates, std::span<const BufferId> frees,
+                       std::span<const BufferId> uses) {
   SHARDWISE_CHECK(op.cost >= 0, std::string(name_of(op.role)));
   op.waits = list(waits);
   op.allocates = list(allocates);
+  if (!due_.empty() && op.stream == Stream::compute) {
+    program_.indices.insert(program_.indices.end(), due_.begin(), due_.end());
+    op.allocates.end += static_cast<std::uint32_t>(due_.size());
+    due_.clear();
+  }
   op.frees = list(frees);
+  op.uses = list(uses);
   const auto id = static_cast<OpId>(program_.operations.size());
   program_.operations.push_back(op);
   last_[static_cast<std::size_t>(op.stream)] = id;

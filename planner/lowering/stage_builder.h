@@ -24,25 +24,30 @@ class StageBuilder {
   std::int32_t cost(OpCost cost);
   std::int32_t layer_cost(const LayerWork& work, double launches);
   std::int32_t collective_cost(const CollectiveWork& work);
-  /// A kernel that only moves bytes. \returns that of nothing, -1, for no bytes
-  std::int32_t traffic_cost(double bytes);
+  /// Kernels that only move bytes. \returns that of nothing, -1, for no bytes
+  std::int32_t traffic_cost(double bytes, double launches = 1);
 
   BufferId buffer(MemoryCategory category, std::int64_t bytes, std::int32_t layer = -1,
                   std::int32_t microbatch = -1);
   /// One that is there before the step and after it.
   void resident(MemoryCategory category, std::int64_t bytes);
 
+  /// The next operation of the compute stream allocates it.
+  void allocate_with_compute(BufferId buffer) { due_.push_back(buffer); }
+  /// An operation that is there already frees it too.
+  void also_frees(OpId op, BufferId buffer);
+
   /// One that an operation of the first step makes and none frees.
   BufferId lasting(MemoryCategory category, std::int64_t bytes);
 
   OpId add(ProgramOp op, std::span<const OpId> waits, std::span<const BufferId> allocates,
-           std::span<const BufferId> frees);
+           std::span<const BufferId> frees, std::span<const BufferId> uses = {});
   OpId add(const ProgramOp& op, std::initializer_list<OpId> waits = {},
            std::initializer_list<BufferId> allocates = {},
-           std::initializer_list<BufferId> frees = {}) {
+           std::initializer_list<BufferId> frees = {}, std::initializer_list<BufferId> uses = {}) {
     return add(op, std::span(waits.begin(), waits.size()),
                std::span(allocates.begin(), allocates.size()),
-               std::span(frees.begin(), frees.size()));
+               std::span(frees.begin(), frees.size()), std::span(uses.begin(), uses.size()));
   }
 
   /// The last operation of a stream so far.
@@ -53,6 +58,7 @@ class StageBuilder {
   IndexRange list(std::span<const std::uint32_t> indices);
 
   StageProgram& program_;
+  std::vector<BufferId> due_;  // allocated by the next operation of the compute stream
   std::vector<OpId> last_ = std::vector<OpId>(kStreams, kNone);
 };
 

@@ -122,7 +122,7 @@ class StageLowering {
     const bool again =
         turn.layer().recomputed && part != LayerPart::forward && part != LayerPart::backward_weight;
     if (again) {
-      const OperationLists first = {lists_.waits, lists_.allocates, {}};
+      const OperationLists first = {lists_.waits, lists_.allocates, {}, lists_.uses};
       if (add(turn, LayerPart::recompute, first) != kNone) {
         lists_.waits.clear();
         lists_.allocates.clear();
@@ -140,7 +140,7 @@ class StageLowering {
     if (!context_.items[static_cast<std::size_t>(turn.layer().kind)].empty()) {
       return kernels_.add(op, turn.layer(), part, lists);
     }
-    return builder_.add(op, lists.waits, lists.allocates, lists.frees);
+    return builder_.add(op, lists.waits, lists.allocates, lists.frees, lists.uses);
   }
 
   ProgramOp operation(const LayerTurn& turn, LayerPart part) {

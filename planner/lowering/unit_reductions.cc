@@ -22,14 +22,21 @@ bool moves(const UnitCosts& costs) { return costs.dense.reduce >= 0 || costs.rou
 }  // namespace
 
 UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stage,
-                               StageBuilder& builder, UnitTable& units, CommunicatorOrder& order)
-    : context_(context), builder_(builder), units_(units), order_(order) {
+                               StageBuilder& builder, UnitTable& units, CommunicatorOrder& order,
+                               ArenaSlots& slots)
+    : context_(context),
+      builder_(builder),
+      units_(units),
+      order_(order),
+      slots_(slots),
+      sums_(context, builder, slots) {
   copies_ = context.engine().gradient_buffer == GradientBuffer::copy_in;
   capacity_ = context.layout().double_buffer ? 1 : context.engine().reduce_queue_elements;
   const StageParts parts = stage_parts(context.plan->model, context.memories,
                                        context.stages[static_cast<std::size_t>(stage)]);
   late_bytes_ = stage_states(parts, context.of_stage(stage)).late_gradients.bytes_each;
-  buffer_bytes_ = stage_buffers(parts, context.of_stage(stage)).reduce_buffer.bytes();
+  if (!slots.on())
+    buffer_bytes_ = stage_buffers(parts, context.of_stage(stage)).reduce_buffer.bytes();
   std::size_t layers = 0;
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
     layers += chunk.layers.size();
@@ -40,7 +47,7 @@ UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stag
 bool UnitReductions::reduces(const LayerTurn& turn) const {
   const bool each = context_.layout().reduce_every_microbatch &&
                     context_.placement.gradients != Placement::replicate;
-  return each || turn.pass.microbatch + 1 == context_.num_microbatches;
+  return each || context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
 }
 
 /// The shard that a unit's gradients are reduced to, or all of them where nothing is sharded.
@@ -71,6 +78,15 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
     lists.allocates.push_back(late_buffer(turn));
     return;
   }
+  Unit& unit = unit_[turn.slot()];
+  if (slots_.on()) {
+    if (context_.placement.gradients == Placement::replicate) return;
+    const bool turns = !slots_.is_root(turn.layer());
+    unit.staged = slots_.staged(turn.layer(), turn.slot(), turns ? turns_++ : 0);
+    lists.waits.push_back(slots_.last(unit.staged));
+    lists.uses.push_back(unit.staged);
+    return;
+  }
   // A queue takes another unit once less than its capacity is in it.
   while (!copies_ && !pending_.empty() &&
          pending_elements_ - pending_.front().elements >= capacity_) {
@@ -80,12 +96,12 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
   }
   // Single tensors are counted with the layer that makes them, unless they wait for a later
   // micro-batch.
-  Unit& unit = unit_[turn.slot()];
   if (copies_ && context_.placement.gradients == Placement::replicate) {
     lists.allocates.push_back(late_buffer(turn));
     return;
   }
   const bool buffered = context_.placement.gradients == Placement::replicate;
+  if (unit.staged != kNone) lists.uses.push_back(unit.staged);
   if (buffered || unit.staged != kNone || (copies_ && reduces(turn))) return;
   unit.staged = builder_.buffer(MemoryCategory::gradient_staging,
                                 work.sizes.trained() * context_.memory_rules.reduce_bytes,
@@ -115,7 +131,7 @@ OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
 void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
   const UnitWork& work = units_.of(turn.layer());
   Unit& unit = unit_[turn.slot()];
-  const bool last = turn.pass.microbatch + 1 == context_.num_microbatches;
+  const bool last = context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
   const bool sums = unit.accumulated || !copies_;
   const bool accumulates = context_.num_microbatches > 1 &&
                            context_.layout().reduce_every_microbatch && sums &&
@@ -126,25 +142,38 @@ void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
   const std::array<UnitCosts::Group, 2> costs = {work.costs.dense, work.costs.routed};
   std::array<OpId, 2> reduced = {kNone, kNone};
   const int final = costs[1].reduce >= 0 ? 1 : 0;
+  // What is reduced in place is there until it joins the shard.
+  const bool joins = accumulates && work.costs.accumulate >= 0;
+  const bool in_place = !copies_ && joins;
+  const bool keeps = slots_.on() || in_place;
   for (int i = 0; i < 2; ++i) {
     const UnitCosts::Group& group = costs[static_cast<std::size_t>(i)];
     if (group.reduce < 0) continue;
     ProgramOp op = operation(OpRole::reduce, Stream::reduce_scatter, turn, group.reduce);
     op.routed = i == 1;
-    done = builder_.add(op, {made, order_.before_reduce(op.routed)}, {late},
-                        {i == final ? staged : kNone});
+    const std::vector<OpId> waits = {made, order_.before_reduce(op.routed)};
+    const std::vector<BufferId> allocates = {late};
+    const bool frees = i == final && !keeps;
+    const std::int64_t padded = i == 1 ? work.sizes.padded_routed : work.sizes.padded_dense;
+    done = sums_.reduce(op, group, padded,
+                        {waits, allocates, {frees ? staged : kNone}, {frees ? kNone : staged}});
+    if (slots_.on()) slots_.touch(staged, done);
     late = kNone;
     order_.reduced(op.routed, done);
     reduced[static_cast<std::size_t>(i)] = done;
   }
   last_reduced_ = done;
+  if (joins) {
+    const bool frees = in_place && !slots_.on();
+    const OpId joined = builder_.add(
+        operation(OpRole::accumulate, Stream::reduce_scatter, turn, work.costs.accumulate), {done},
+        {}, {frees ? staged : kNone}, {frees || copies_ ? kNone : staged});
+    if (slots_.on()) slots_.touch(staged, joined);
+    if (in_place) done = joined;
+  }
   if (done != kNone) {
     pending_.push_back({done, work.sizes.trained()});
     pending_elements_ += work.sizes.trained();
-  }
-  if (accumulates && work.costs.accumulate >= 0) {
-    builder_.add(operation(OpRole::accumulate, Stream::reduce_scatter, turn, work.costs.accumulate),
-                 {done});
   }
   if (last) reduce_outer(turn, reduced, builder_.last(Stream::reduce_scatter));
 }
@@ -166,11 +195,14 @@ void UnitReductions::after(const LayerTurn& turn, OpId op) {
   if (!turn.makes_gradients()) return;
   const UnitWork& work = units_.of(turn.layer());
   if (!moves(work.costs)) {
-    if (turn.pass.microbatch + 1 == context_.num_microbatches) reduce_outer(turn, {op, op}, kNone);
+    if (context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch)) {
+      reduce_outer(turn, {op, op}, kNone);
+    }
     return;
   }
-  if (!reduces(turn)) return;
   Unit& unit = unit_[turn.slot()];
+  if (slots_.on()) slots_.touch(unit.staged, op);
+  if (!reduces(turn)) return;
   BufferId staged = unit.staged;
   const bool copies = copies_ && context_.placement.parameters != Placement::replicate;
   if (copies && work.costs.copy_in >= 0) {

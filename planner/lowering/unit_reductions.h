@@ -5,8 +5,10 @@
 #include <deque>
 #include <vector>
 
+#include "planner/lowering/arena_slots.h"
 #include "planner/lowering/communicator_order.h"
 #include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/fp32_sums.h"
 #include "planner/lowering/unit_work.h"
 
 namespace shardwise {
@@ -16,7 +18,7 @@ namespace shardwise {
 class UnitReductions {
  public:
   UnitReductions(const LoweringContext& context, std::int32_t stage, StageBuilder& builder,
-                 UnitTable& units, CommunicatorOrder& order);
+                 UnitTable& units, CommunicatorOrder& order, ArenaSlots& slots);
 
   void before(const LayerTurn& turn, OperationLists& lists);
   void after(const LayerTurn& turn, OpId op);
@@ -45,6 +47,9 @@ class UnitReductions {
   StageBuilder& builder_;
   UnitTable& units_;
   CommunicatorOrder& order_;
+  ArenaSlots& slots_;
+  Fp32Sums sums_;
+  std::int64_t turns_ = 0;       // of units with the buffers of an arena
   bool copies_ = false;          // gradients are tensors of their own, copied to be reduced
   std::int64_t late_bytes_ = 0;  // of a gradient element made in backward, 0 = in a buffer
   std::int64_t capacity_ = 0;    // elements that a queue takes before it waits

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "planner/cost/data_parallel.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -50,7 +51,14 @@ UnitCosts::Group UnitTable::reduction(bool routed, std::int64_t elements, std::i
     return costs;
   }
   const double whole = each * static_cast<double>(padded);
-  costs.reduce = collective(CollectiveKind::reduce_scatter, group, inner, dtype, whole);
+  const bool sums = context_.time_rules.fp32_accumulation;
+  costs.reduce = collective(sums ? CollectiveKind::all_to_all : CollectiveKind::reduce_scatter,
+                            group, inner, dtype, whole);
+  if (sums && costs.reduce >= 0) {
+    costs.sum = builder_.traffic_cost(
+        fp32_sum_bytes(each, static_cast<double>(padded), static_cast<double>(inner)),
+        kFp32SumKernels);
+  }
   const bool both = context_.placement.optimizer == Placement::shard_both;
   costs.reduce_outer =
       collective(both ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce,

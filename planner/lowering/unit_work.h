@@ -31,6 +31,7 @@ struct UnitCosts {
     std::int32_t gather = -1;
     std::int32_t gather_outer = -1;
     std::int32_t reduce = -1;
+    std::int32_t sum = -1;  // in fp32, of what `reduce` brought, where that is an all-to-all
     std::int32_t reduce_outer = -1;
   };
   Group dense;

@@ -4,6 +4,7 @@
 
 #include "planner/lowering/buckets.h"
 #include "planner/lowering/data_parallel_schedule.h"
+#include "planner/lowering/fp32_sums.h"
 #include "planner/lowering/unit_reductions.h"
 
 namespace shardwise {
@@ -16,12 +17,14 @@ class WholeParameters : public DataParallelSchedule {
         builder_(builder),
         units_(context, builder),
         order_(false),
+        slots_(context, stage, builder),
+        sums_(context, builder, slots_),
         buckets_(buckets_of(context, stage)) {
     const EngineProfile& engine = context.engine();
     // Gradients leave for their shards unit by unit.
     if (engine.gradient_buffer == GradientBuffer::unit_queue &&
         context.placement.gradients != Placement::replicate) {
-      by_unit_.emplace(context, stage, builder, units_, order_);
+      by_unit_.emplace(context, stage, builder, units_, order_, slots_);
     }
     const bool learns = engine.gradient_buffer == GradientBuffer::contiguous;
     overlaps_reductions_ = context.layout().overlap_grad_reduce &&
@@ -60,7 +63,8 @@ class WholeParameters : public DataParallelSchedule {
   }
 
   void before(const LayerTurn& turn, OperationLists& lists) override {
-    const bool first = turn.pass.part == LayerPart::forward && turn.pass.microbatch == 0;
+    const bool first = turn.pass.part == LayerPart::forward &&
+                       context_.first_microbatch(turn.pass.chunk, turn.pass.microbatch);
     if (first) wait_gathers(turn, lists);
     cast(turn, lists);
     if (turn.makes_gradients()) {
@@ -79,7 +83,7 @@ class WholeParameters : public DataParallelSchedule {
       by_unit_->after(turn, op);
       return;
     }
-    if (!turn.makes_gradients() || !reduces(turn.pass.microbatch) || !overlaps_reductions_) return;
+    if (!turn.makes_gradients() || !reduces(turn.pass) || !overlaps_reductions_) return;
     for (const std::size_t bucket : ready_[turn.slot()]) reduce(bucket, turn.pass.microbatch, op);
   }
 
@@ -88,19 +92,11 @@ class WholeParameters : public DataParallelSchedule {
     if (by_unit_) {
       const std::vector<BufferId>& late = by_unit_->late_buffers();
       late_buffers_.insert(late_buffers_.end(), late.begin(), late.end());
-      return;
+    } else {
+      if (!overlaps_reductions_) reduce_at_once();
+      sums_.drain();
     }
-    if (overlaps_reductions_) return;
-    const auto last = static_cast<std::int32_t>(context_.num_microbatches) - 1;
-    const OpId after = builder_.last(Stream::compute);
-    const bool any = std::ranges::any_of(
-        costs_, [](const UnitCosts::Group& c) { return c.reduce >= 0 || c.reduce_outer >= 0; });
-    BufferId flat = any ? builder_.buffer(MemoryCategory::gradient_staging, flat_bytes_) : kNone;
-    for (std::size_t b = 0; b < buckets_.size(); ++b) {
-      if (!reduce(b, last, after, flat)) continue;
-      if (flat != kNone) late_buffers_.push_back(flat);
-      flat = kNone;
-    }
+    slots_.finish();
   }
 
   void after_step(OpId optimizer) override {
@@ -109,10 +105,28 @@ class WholeParameters : public DataParallelSchedule {
   }
 
  private:
-  bool reduces(std::int32_t microbatch) const {
+  /// All buckets after the last pass, where nothing overlaps.
+  void reduce_at_once() {
+    const OpId after = builder_.last(Stream::compute);
+    const bool any = std::ranges::any_of(
+        costs_, [](const UnitCosts::Group& c) { return c.reduce >= 0 || c.reduce_outer >= 0; });
+    BufferId flat = any ? builder_.buffer(MemoryCategory::gradient_staging, flat_bytes_) : kNone;
+    for (std::size_t b = 0; b < buckets_.size(); ++b) {
+      if (!reduce(b, last_of(buckets_[b].chunk), after, flat)) continue;
+      if (flat != kNone) late_buffers_.push_back(flat);
+      flat = kNone;
+    }
+  }
+
+  std::int32_t last_of(std::int16_t chunk) const {
+    auto last = static_cast<std::int32_t>(context_.num_microbatches) - 1;
+    while (!context_.last_microbatch(chunk, last)) last /= 2;
+    return last;
+  }
+  bool reduces(const PipelinePass& pass) const {
     const bool each = context_.layout().reduce_every_microbatch &&
                       context_.placement.gradients != Placement::replicate;
-    return each || microbatch + 1 == context_.num_microbatches;
+    return each || context_.last_microbatch(pass.chunk, pass.microbatch);
   }
 
   ProgramOp operation(OpRole role, Stream stream, std::size_t bucket, std::int32_t cost) const {
@@ -133,10 +147,10 @@ class WholeParameters : public DataParallelSchedule {
     if (costs.reduce >= 0) {
       ProgramOp op = operation(OpRole::reduce, Stream::reduce_scatter, bucket, costs.reduce);
       op.microbatch = microbatch;
-      done = builder_.add(op, {made}, {flat});
+      done = sums_.reduce(op, costs, buckets_[bucket].padded, {{made}, {flat}, {}, {}});
       flat = kNone;
     }
-    if (costs.reduce_outer >= 0 && microbatch + 1 == context_.num_microbatches) {
+    if (costs.reduce_outer >= 0 && context_.last_microbatch(buckets_[bucket].chunk, microbatch)) {
       ProgramOp op =
           operation(OpRole::reduce_outer, Stream::outer_reduce, bucket, costs.reduce_outer);
       op.microbatch = microbatch;
@@ -200,6 +214,8 @@ class WholeParameters : public DataParallelSchedule {
   StageBuilder& builder_;
   UnitTable units_;
   CommunicatorOrder order_;
+  ArenaSlots slots_;
+  Fp32Sums sums_;
   std::vector<Bucket> buckets_;
   std::vector<UnitCosts::Group> costs_;
   std::vector<std::int32_t> gather_costs_;

@@ -107,7 +107,7 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
       place.groups = data_parallel_tables(
           tables_,
           {shapes.dp_shard_cp, shapes.dp_replicate, shapes.edp_shard, shapes.tp, shapes.pp, world_},
-          model_.num_experts > 0);
+          {model_.num_experts > 0, job_.reduce_scatter_with_fp32_accumulation});
       places.push_back(place);
     }
   }

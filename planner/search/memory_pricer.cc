@@ -11,7 +11,6 @@ void MemoryPricer::number_states(PipelineStages& stages) {
     const StageLayers& layers = stages.layers[static_cast<std::size_t>(number)];
     HeldLayers held;
     held.shares = stage_mixes({&layers, 1}).front().shares;
-    held.copies = layers.block_copies;
     held.copies_embedding = layers.copies_embedding;
     const auto at = std::ranges::find(known_, held);
     stages.held.push_back(static_cast<std::int32_t>(at - known_.begin()));

@@ -52,7 +52,6 @@ class MemoryPricer {
   /// All that the states of a stage depend on besides degrees and mesh.
   struct HeldLayers {
     std::vector<StageMix::Share> shares;
-    std::int32_t copies = 1;
     bool copies_embedding = false;
     friend bool operator==(const HeldLayers&, const HeldLayers&) = default;
   };

@@ -116,9 +116,10 @@ SearchSpace full_space(const LayoutQuestion& q) {
   s.overlap_grad_reduce = {true};
   s.overlap_param_gather = {true};
   s.recompute = {Recompute::none, Recompute::selective, Recompute::full};
-  s.schedule = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::zb_h1,
-                PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,  PipelineSchedule::dualpipe,
-                PipelineSchedule::dualpipe_v};
+  s.schedule = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
+                PipelineSchedule::looped_bfs,  PipelineSchedule::zb_h1,
+                PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
+                PipelineSchedule::dualpipe,    PipelineSchedule::dualpipe_v};
   s.cp_kind = {ContextParallelKind::ring, ContextParallelKind::all_gather,
                ContextParallelKind::ulysses};
   s.order = all_orders();
@@ -139,7 +140,8 @@ SearchSpace usual_space(const LayoutQuestion& q) {
   });
   keep(s.micro_batch_size, [](std::int32_t b) { return b <= kLargestUsualMicroBatch; });
   s.reduce_every_microbatch = {q.engine->reduce_every_microbatch};
-  s.fp32_gradients = {q.engine->fp32_gradients_default || q.job->precision == DType::fp32};
+  const bool wide = q.engine->fp32_gradients_default || q.job->precision == DType::fp32;
+  s.fp32_gradients = {wide && !q.job->reduce_scatter_with_fp32_accumulation};
   s.offload_optimizer = {false};
   s.offload_activations = {false};
   s.double_buffer = {false};

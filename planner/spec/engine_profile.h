@@ -91,6 +91,8 @@ struct EngineProfile {
   bool keeps_root_gathered = false;            // non-unit parameters stay whole over the step
   bool reduce_every_microbatch = true;         // its default for ZeRO-2/3
   DType reduce_dtype = DType::fp32;            // gradient communication when not the buffer's
+  bool fp32_accumulation =
+      false;  // on request, a reduce-scatter is an all-to-all and a sum in fp32
 
   std::int64_t bucket_elements = 0;           // 0 = by unit
   std::int64_t bucket_elements_per_rank = 0;  // bucket = max(bucket_elements, this x dp)

@@ -37,6 +37,10 @@ bool belongs(GroupKind kind, Axis axis) {
       return axis == Axis::dp_replicate;
     case GroupKind::dp_shard_cp:
       return axis == Axis::dp_shard || axis == Axis::cp;
+    case GroupKind::dp_cp:
+      return axis == Axis::dp_shard || axis == Axis::dp_replicate || axis == Axis::cp;
+    case GroupKind::stage:
+      return axis != Axis::pp;
     case GroupKind::world:
       return true;
     case GroupKind::ep:

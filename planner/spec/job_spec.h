@@ -69,6 +69,10 @@ struct JobSpec {
   DType moment_dtype = DType::fp32;
   bool fused_gradient_accumulation =
       true;  // weight gradients are added to their buffer by the GEMM
+  /// Gradients of 16 bits travel by all-to-all and are summed in fp32 where they arrive.
+  bool reduce_scatter_with_fp32_accumulation = false;
+  /// Gradients are summed, and divided by the tokens of the whole batch that count.
+  bool calculate_per_token_loss = false;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::fused;
   Kernels kernels = Kernels::by_engine;

@@ -19,8 +19,9 @@ enum class Recompute : std::uint8_t {
 enum class PipelineSchedule : std::uint8_t {
   one_f_one_b,  // 1F1B; interleaved when vpp > 1
   gpipe,
-  zb_h1,  // zero bubble, 1F1B memory
-  zb_h2,  // zero bubble, twice the warm-up
+  looped_bfs,  // all micro-batches through one of vpp chunks, then through the next
+  zb_h1,       // zero bubble, 1F1B memory
+  zb_h2,       // zero bubble, twice the warm-up
   zb_v,
   dualpipe,    // micro-batches enter at both ends, so every stage has two copies of weights
   dualpipe_v,  // the same on half as many ranks, each with two stages: no copies

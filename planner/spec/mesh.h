@@ -37,8 +37,8 @@ struct GroupShape {
 };
 
 /// The communication groups a layout has. `dp` is dp_shard x dp_replicate; `dp_cp` also cp, since
-/// gradients are reduced over both; `edp` the data-parallel ranks of routed experts and `edp_shard`
-/// those of one dp_replicate instance.
+/// gradients are reduced over both; `stage` is all ranks of a pipeline stage; `edp` the
+/// data-parallel ranks of routed experts and `edp_shard` those of one dp_replicate instance.
 enum class GroupKind : std::uint8_t {
   tp,
   cp,
@@ -48,6 +48,8 @@ enum class GroupKind : std::uint8_t {
   dp_shard,
   dp_replicate,
   dp_shard_cp,
+  dp_cp,
+  stage,
   edp,
   edp_shard,
   world

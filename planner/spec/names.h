@@ -25,8 +25,8 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<Recompute> = {"none", "selective",
                                                                         "full"};
 template <>
-inline constexpr std::array<std::string_view, 7> kNamesOf<PipelineSchedule> = {
-    "one_f_one_b", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipe_v"};
+inline constexpr std::array<std::string_view, 8> kNamesOf<PipelineSchedule> = {
+    "one_f_one_b", "gpipe", "looped_bfs", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipe_v"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<ContextParallelKind> = {
     "ring", "all_gather", "ulysses"};

@@ -48,6 +48,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("keeps_root_gathered", e.keeps_root_gathered);
   io.boolean("reduce_every_microbatch", e.reduce_every_microbatch);
   io.choice("reduce_dtype", e.reduce_dtype);
+  io.boolean("fp32_accumulation", e.fp32_accumulation);
   io.integer("bucket_elements", e.bucket_elements, 0, kMostElements);
   io.integer("bucket_elements_per_rank", e.bucket_elements_per_rank, 0, kMostElements / kMaxRanks);
   io.integer("pad_multiple", e.pad_multiple, 1, 1 << 30);
@@ -65,7 +66,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("all_gather_shares_communicator", e.all_gather_shares_communicator);
   io.texts("sources", e.sources);
 }
-static_assert(field_count<EngineProfile>() == 38, "list the new field above");
+static_assert(field_count<EngineProfile>() == 39, "list the new field above");
 
 }  // namespace
 

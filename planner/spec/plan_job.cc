@@ -15,6 +15,8 @@ void list_fields(Io& io, J& job) {
   io.choice("main_dtype", job.main_dtype);
   io.choice("moment_dtype", job.moment_dtype);
   io.boolean("fused_gradient_accumulation", job.fused_gradient_accumulation);
+  io.boolean("reduce_scatter_with_fp32_accumulation", job.reduce_scatter_with_fp32_accumulation);
+  io.boolean("calculate_per_token_loss", job.calculate_per_token_loss);
   io.choice("attention", job.attention);
   io.choice("loss", job.loss);
   io.choice("kernels", job.kernels);
@@ -35,7 +37,7 @@ void list_fields(Io& io, J& job) {
   io.integer("tokens_total", job.tokens_total, 0, 1'000'000'000'000'000'000);
   io.number("bytes_per_token_input", job.bytes_per_token_input, 0, 1e9);
 }
-static_assert(field_count<JobSpec>() == 28, "list the new field above");
+static_assert(field_count<JobSpec>() == 30, "list the new field above");
 
 }  // namespace
 

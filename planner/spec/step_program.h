@@ -48,6 +48,7 @@ enum class OpRole : std::uint8_t {
   copy_out,      // gathered parameters out of the gather's output
   reduce,        // reduce-scatter or all-reduce of a unit's or bucket's gradients
   reduce_outer,  // all-reduce (HSDP) or reduce-scatter (HFSDP) of the shard over dp_replicate
+  sum,           // of what an all-to-all brought in place of a reduce-scatter, in fp32
   accumulate,    // the reduced shard joins the gradient shard
   send_forward,
   receive_forward,
@@ -60,7 +61,7 @@ enum class OpRole : std::uint8_t {
   optimizer,       // norm of this rank's gradients, clipping and update
   gather_updated,  // parameters that the optimizer updated in shards and that are kept whole
 };
-inline constexpr std::size_t kOpRoles = 23;
+inline constexpr std::size_t kOpRoles = 24;
 
 /// One kernel, or several of one kind that share their bytes. Priced by planner/cost.
 enum class KernelKind : std::uint8_t { gemm, attention, memory_bound };
@@ -80,7 +81,8 @@ struct KernelWork {
 struct CollectiveWork {
   CollectiveKind kind = CollectiveKind::all_gather;
   GroupKind group = GroupKind::dp_shard_cp;
-  bool ends = false;  // of the group's first and last rank alone: a tied embedding over pp
+  bool ends = false;  // of a rank and its mirror image in the group alone: the first and the last
+                      // stage that share a table, stages that hold the same layers under DualPipe
   bool node = false;  // of the group's ranks inside one domain of the innermost tier
   DType dtype = DType::bf16;
   std::int64_t bytes = 0;
@@ -135,7 +137,8 @@ struct IndexRange {
 };
 
 /// One operation of a stage's ranks. Waits for the operation before it on its stream and for those
-/// in `waits`.
+/// in `waits`. It touches the buffers that it allocates, uses and frees and, of those that are
+/// resident, what its role says.
 struct ProgramOp {
   OpRole role = OpRole::forward;
   Stream stream = Stream::compute;
@@ -149,6 +152,7 @@ struct ProgramOp {
   std::int32_t message = -1;     // send and receive with the same number are one message
   IndexRange waits;              // of StageProgram::indices: operations
   IndexRange allocates;          // buffers that exist from this operation's start
+  IndexRange uses;               // buffers that exist before it and after it
   IndexRange frees;              // buffers that end with it
 };
 

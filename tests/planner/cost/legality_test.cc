@@ -97,7 +97,7 @@ TEST(CheckLayout, RefusesPipelinesThatCannotRun) {
   s.engine.schedules.push_back(PipelineSchedule::gpipe);
   EXPECT_THAT(s.problems(),
               ElementsAre("--vpp: 18 chunks a stage, but the schedule is gpipe (use 1, or schedule "
-                          "one_f_one_b)",
+                          "one_f_one_b or looped_bfs)",
                           "--pp: 32 blocks are too few for 2 stages of 18 chunks (use --pp 1 or "
                           "less)"));
   s = Sample();

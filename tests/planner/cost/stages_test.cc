@@ -94,12 +94,19 @@ TEST(MicroBatchesInFlight, MatchTheTableOfDualPipe) {
   }
   const Layout v = {.pp = 4, .schedule = PipelineSchedule::dualpipe_v};
   EXPECT_EQ(micro_batches_in_flight(v, 0, 1000).chunks, 2);
-  const auto copies = [](PipelineSchedule schedule) {
-    return assign_stages(test::llama_3_1_8b(), {.pp = 4, .schedule = schedule})[1].block_copies;
+  // 32 blocks on 4 stages: 8 each, and twice as many when every part of the model is there twice.
+  const auto blocks = [](PipelineSchedule schedule) {
+    return assign_stages(test::llama_3_1_8b(), {.pp = 4, .schedule = schedule})[1].blocks;
   };
-  EXPECT_EQ(copies(PipelineSchedule::dualpipe), 2);
-  EXPECT_EQ(copies(PipelineSchedule::dualpipe_v), 1);
-  EXPECT_EQ(copies(PipelineSchedule::zb_v), 1);
+  EXPECT_EQ(blocks(PipelineSchedule::dualpipe), 16);
+  EXPECT_EQ(blocks(PipelineSchedule::dualpipe_v), 8);
+  EXPECT_EQ(blocks(PipelineSchedule::zb_v), 8);
+  const auto ends =
+      assign_stages(test::llama_3_1_8b(), {.pp = 4, .schedule = PipelineSchedule::dualpipe});
+  for (const std::size_t stage : {0U, 3U}) {
+    EXPECT_TRUE(ends[stage].has_embedding);
+    EXPECT_TRUE(ends[stage].has_head);
+  }
 }
 
 TEST(MicroBatchesInFlight, AreNeverMoreThanThereAre) {

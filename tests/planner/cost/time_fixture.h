@@ -38,7 +38,8 @@ struct Priced {
     const TimeRules rules = time_rules(job, engine, cluster);
     CollectiveTables tables(cluster);
     const DataParallelTables groups =
-        data_parallel_tables(tables, cluster, layout, model.num_experts > 0);
+        data_parallel_tables(tables, cluster, layout,
+                             {model.num_experts > 0, job.reduce_scatter_with_fp32_accumulation});
     return step_time(stages(), {&rules, &layout, &groups, num_microbatches()}, detail);
   }
   StepDetail detail() const {

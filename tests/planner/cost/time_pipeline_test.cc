@@ -71,6 +71,18 @@ TEST(PipelineBubble, OfDualPipeVIsThatOfTwiceTheStagesWithHalfTheWork) {
             pipeline_bubble(PipelineSchedule::dualpipe, 8, 1, 32, half));
 }
 
+// Breadth first over v chunks idles as interleaving does; with fewer micro-batches than stages each
+// further chunk waits for the difference.
+TEST(PipelineBubble, OfLoopedBfsIsThatOfInterleaving) {
+  const PipelinePace pace = uniform(4, 1, 2, 1);
+  for (const std::int64_t m : {4, 8}) {
+    EXPECT_EQ(pipeline_bubble(PipelineSchedule::looped_bfs, 4, 3, m, pace),
+              pipeline_bubble(PipelineSchedule::one_f_one_b, 4, 3, m, pace));
+  }
+  EXPECT_DOUBLE_EQ(pipeline_bubble(PipelineSchedule::looped_bfs, 4, 3, 3, pace).value(),
+                   (3 + 2) * 3 / 3.0);
+}
+
 TEST(PipelineBubble, FillsAtThePaceOfEachStageWhenTheyDiffer) {
   // Stages of 1, 2 and 4 seconds: the slowest waits for the others once.
   const PipelinePace pace = {Seconds(1.5), Seconds(2.5), Seconds(1), Seconds(7)};

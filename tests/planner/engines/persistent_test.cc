@@ -134,7 +134,7 @@ struct Middle {
     return g.bytes(rules) - g.cast.bytes(rules);
   }
   std::int64_t staging() const {
-    return staging_at(stage_buffers(parts, context), context, moment).bytes();
+    return staging_at(stage_buffers(parts, context), context, moment, true).bytes();
   }
 
   ModelSpec model = test::llama_3_1_8b();

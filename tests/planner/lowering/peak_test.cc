@@ -1,10 +1,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
 #include "tests/planner/lowering/lowered.h"
+#include "tests/planner/lowering/sampler.h"
 
 namespace shardwise::test {
 namespace {
@@ -70,13 +73,59 @@ TEST(SerialPeak, IsTheLedgersWhereParametersAndGradientsAreWhole) {
 // FSDP holds one unit more at an instant between two operations, when a reduction's input is made
 // from gradients that the ledger counts with the layer before.
 TEST(SerialPeak, IsNearTheLedgersUnderFsdp) {
-  for (const char* name : {"fsdp1", "fsdp2", "fsdp2_in_megatron", "deepspeed"}) {
+  for (const char* name : {"fsdp1", "fsdp2", "fsdp2_in_megatron", "deepspeed", "internevo"}) {
     for (const std::int64_t m : {1, 3}) {
       for (const Recompute recompute : kRecomputes) {
         const Peaks p = peaks(*find_engine(name), 3, m, recompute);
         EXPECT_NEAR(static_cast<double>(p.serial) / static_cast<double>(p.ledger), 1, 0.01)
             << name << " m " << m;
       }
+    }
+  }
+}
+
+/// Every stage whose peak is not the ledger's, one line each.
+std::string apart(const Plan& plan) {
+  std::string text;
+  const StepProgram program = lower(plan);
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const std::int64_t serial = serial_peak(program.stages[s]);
+    const std::int64_t ledger = ledger_peak(plan, s);
+    if (serial == ledger) continue;
+    text += "stage " + std::to_string(s) + ": " + std::to_string(serial) + " of " +
+            std::to_string(ledger) + " (" + std::to_string(serial - ledger) + ") ";
+  }
+  return text.empty() ? text : text + text_of(plan.layout) + "\n";
+}
+
+// Our executor places every byte before the first step: what the ledger says is what there is.
+TEST(ArenaPeak, IsTheLedgersToTheByteWithoutAPipeline) {
+  const std::vector<ModelSpec> models = {llama(8, 512, 1408, 8, 4, 32000), gpt(8, 512, 8, 32000),
+                                         mixture(8, 512, 8, 8, 2, 512, 256)};
+  std::uint32_t seed = 20261121;
+  for (const ModelSpec& model : models) {
+    for (const bool sums : {false, true}) {
+      Plan plan;
+      plan.model = model;
+      plan.engine = shardwise_engine();
+      plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 16);
+      plan.job.sequence_length = 1024;
+      plan.job.global_batch_size = 32;
+      plan.job.reduce_scatter_with_fp32_accumulation = sums;
+      const LayoutQuestion question =
+          layout_question(plan.model, plan.cluster, plan.job, plan.engine);
+      Sampler sampler(question, ++seed);
+      int drawn = 0;
+      for (int tries = 0; tries < 400'000 && drawn < 60; ++tries) {
+        plan.layout = sampler.draw();
+        plan.layout.pp = plan.layout.vpp = 1;
+        plan.layout.schedule = PipelineSchedule::one_f_one_b;
+        plan.layout.offload_activations = false;
+        if (!sampler.legal(plan.layout)) continue;
+        ++drawn;
+        EXPECT_EQ(apart(plan), "") << model.name << " sums " << sums;
+      }
+      EXPECT_GE(drawn, 60) << model.name;
     }
   }
 }

@@ -64,6 +64,12 @@ TEST(PassOrder, RunsAllForwardPassesFirstInGpipe) {
   EXPECT_EQ(text_of(pass_order(pipeline(PipelineSchedule::gpipe, 2), 0, 3)), "F0 F1 F2 B0 B1 B2");
 }
 
+// Lamy-Poirier (arXiv:2211.05953): all micro-batches through one chunk, then through the next.
+TEST(PassOrder, GoesBreadthFirstThroughTheChunks) {
+  EXPECT_EQ(text_of(pass_order(pipeline(PipelineSchedule::looped_bfs, 2, 2), 0, 3)),
+            "F0 F1 F2 F0' F1' F2' B0' B1' B2' B0 B1 B2");
+}
+
 /// When each pass of every stage runs if forward, input gradient and weight gradient of a chunk
 /// take one time each and messages none.
 struct Timeline {
@@ -71,6 +77,11 @@ struct Timeline {
   std::vector<double> first;  // start of a stage's first pass
   std::vector<double> last;   // end of its last
 };
+
+/// Two copies of the model do not hand each other anything.
+bool ends_between(const Layout& layout, std::int32_t a, std::int32_t b) {
+  return layout.schedule == PipelineSchedule::dualpipe && a / layout.pp != b / layout.pp;
+}
 
 Timeline run(const Layout& layout, std::int32_t microbatches) {
   const std::int32_t chunks = layout.pp * chunks_of_stage(layout);
@@ -97,7 +108,7 @@ Timeline run(const Layout& layout, std::int32_t microbatches) {
         double start = now[s];
         if (pass.part != LayerPart::backward_weight) {
           const std::int32_t from = forward ? c - 1 : c + 1;
-          if (from >= 0 && from < chunks) {
+          if (from >= 0 && from < chunks && !ends_between(layout, c, from)) {
             const auto ready = done.find({forward, from, pass.microbatch});
             if (ready == done.end()) break;
             start = std::max(start, ready->second);
@@ -127,8 +138,10 @@ struct Case {
 const std::vector<Case> kCases = {
     {PipelineSchedule::gpipe, 1},       {PipelineSchedule::one_f_one_b, 1},
     {PipelineSchedule::one_f_one_b, 2}, {PipelineSchedule::one_f_one_b, 3},
+    {PipelineSchedule::looped_bfs, 2},  {PipelineSchedule::looped_bfs, 3},
     {PipelineSchedule::zb_h1, 1},       {PipelineSchedule::zb_h2, 1},
-    {PipelineSchedule::zb_v, 1},        {PipelineSchedule::dualpipe_v, 1}};
+    {PipelineSchedule::zb_v, 1},        {PipelineSchedule::dualpipe_v, 1},
+    {PipelineSchedule::dualpipe, 1}};
 
 TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
   for (const Case& c : kCases) {
@@ -150,6 +163,11 @@ TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
           }
           for (std::int32_t chunk = 0; chunk < chunks_of_stage(layout); ++chunk) {
             for (std::int32_t i = 0; i < m; ++i) {
+              // Each copy runs the half of the micro-batches that enters at its end.
+              if (c.schedule == PipelineSchedule::dualpipe && (i < m / 2) != (chunk == 0)) {
+                EXPECT_EQ((seen[{0, chunk, i}]), 0);
+                continue;
+              }
               const int whole = seen[{1, chunk, i}];
               EXPECT_EQ((seen[{0, chunk, i}]), 1);
               EXPECT_EQ((whole + seen[{2, chunk, i}]), 1);
@@ -178,8 +196,24 @@ TEST(PassOrder, HasThePapersBubble) {
     for (const std::int32_t v : {2, 4}) {
       // Chunks of 1/v of a stage.
       EXPECT_EQ(run(pipeline(PipelineSchedule::one_f_one_b, p, v), m).end, 3.0 * (m * v + p - 1));
+      const Layout breadth_first = pipeline(PipelineSchedule::looped_bfs, p, v);
+      EXPECT_EQ(run(breadth_first, m).end, 3.0 * (m * v + p - 1));
+      // Fewer micro-batches than stages: each further chunk waits for the one before.
+      EXPECT_EQ(run(breadth_first, p - 1).end, 3.0 * ((p - 1) * v + p - 1 + (v - 1)));
     }
     EXPECT_EQ(run(pipeline(PipelineSchedule::zb_h1, p), m).end, 3.0 * m + (p - 1));
+  }
+}
+
+// DeepSeek-V3 (arXiv:2412.19437), table 2: (p/2 - 1)(F&B + B - 3 W), where the pair of a forward
+// and a backward pass ends as one. Here they run one after the other and the forward pass hands on
+// before, so the pair holds up the next stage for B alone: with W = 1 and B = 2, p/2 - 1.
+TEST(PassOrder, HasThePapersBubbleOfDualPipe) {
+  for (const std::int32_t p : {2, 4, 8}) {
+    for (const std::int32_t m : {2 * p, 4 * p}) {
+      EXPECT_EQ(run(pipeline(PipelineSchedule::dualpipe, p), m).end, 3.0 * m + (p / 2 - 1))
+          << p << " " << m;
+    }
   }
 }
 

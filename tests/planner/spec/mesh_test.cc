@@ -108,6 +108,10 @@ std::vector<std::int64_t> group_of(const Layout& layout, GroupKind kind, const C
       return without({Axis::dp_replicate});
     case GroupKind::dp_shard_cp:
       return without({Axis::dp_shard, Axis::cp});
+    case GroupKind::dp_cp:
+      return without({Axis::dp_shard, Axis::dp_replicate, Axis::cp});
+    case GroupKind::stage:
+      return {stage};
     case GroupKind::ep:
       return {stage, at.etp, at.edp};
     case GroupKind::etp:

@@ -1,0 +1,107 @@
+#include "planner/cost/arena_buffers.h"
+
+#include <algorithm>
+
+#include "planner/cost/state_bytes.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+namespace {
+
+/// Trained elements whose gradients are reduced over the inner axis.
+std::int64_t reduced_elements(const LayerParameters& p, const ShardRanks& ranks) {
+  return (ranks.dense > 1 ? p.dense : 0) + (ranks.routed > 1 ? p.routed : 0);
+}
+
+/// Gradients of one layer that one all-to-all brings, and their sums.
+struct Received {
+  std::int64_t elements = 0;
+  std::int64_t sums = 0;
+  void add(std::int64_t count, std::int64_t ranks) {
+    if (ranks <= 1) return;
+    const std::int64_t padded = round_up(count, ranks);
+    elements = std::max(elements, padded);
+    sums = std::max(sums, padded / ranks);
+  }
+};
+
+}  // namespace
+
+WholeWeights gathered_elements(const LayerParameters& p, const Layout& layout) {
+  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  WholeWeights whole;
+  if (ranks.dense > 1) whole = {p.dense + p.frozen, p.narrow_dense};
+  if (ranks.routed > 1) {
+    whole.elements += p.routed;
+    whole.narrow += p.narrow_routed;
+  }
+  return whole;
+}
+
+ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context) {
+  const Layout& layout = *context.layout;
+  const MemoryRules& rules = *context.rules;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  ArenaBuffers arena;
+  WholeWeights largest;
+  std::int64_t root = 0;
+  std::int64_t unit = 0;
+  std::int64_t all = 0;
+  Received received;
+  // The table of another stage joins the last root: the head, or multi-token prediction after it.
+  const bool predicts_more =
+      std::any_of(parts.run.begin(), parts.run.begin() + parts.runs,
+                  [](const StageParts::Run& run) { return run.layer->role == LayerRole::mtp; });
+  const LayerRole with_table = predicts_more ? LayerRole::mtp : LayerRole::head;
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
+    const LayerParameters& p = run.layer->parameters;
+    const std::int64_t copied = run.layer->role == with_table && ranks.dense > 1 ? parts.copied : 0;
+    const WholeWeights whole = gathered_elements(p, layout);
+    const std::int64_t reduced = reduced_elements(p, ranks);
+    all += reduced * run.count + copied;
+    if (is_root(run.layer->role)) {
+      arena.roots.elements += whole.elements * run.count + copied;
+      arena.roots.narrow += whole.narrow * run.count;
+      root = std::max(root, reduced + copied);
+    } else {
+      unit = std::max(unit, reduced);
+      if (whole.elements > largest.elements) largest = whole;
+    }
+    received.add(p.dense + copied, ranks.dense);
+    received.add(p.routed, ranks.routed);
+  }
+  arena.unit = largest;
+  if (placement.parameters == Placement::replicate) arena.roots = arena.unit = {};
+  if (rules.fp32_accumulation) {
+    arena.received = {received.elements, kNarrowGradientBytes};
+    arena.sums = {received.sums, kFp32GradientBytes};
+  }
+  if (placement.gradients == Placement::replicate) return arena;
+  const std::int64_t each = gradient_element_bytes(rules, layout);
+  if (context.num_microbatches > 1 && !layout.reduce_every_microbatch) {
+    arena.unreduced = {all, each};
+  } else {
+    arena.root_staged = {root, each};
+    arena.unit_staged = {unit, each};
+  }
+  return arena;
+}
+
+StageBuffers stage_buffers_of(const ArenaBuffers& arena) {
+  StageBuffers b;
+  b.constant = true;
+  b.whole = false;
+  b.queues = true;
+  b.root = arena.roots;
+  b.queue = {2 * arena.unit.elements, 2 * arena.unit.narrow};
+  b.reduce_buffer = arena.unreduced;
+  b.reduce_root = arena.root_staged;
+  b.reduce_queue = {2 * arena.unit_staged.count, arena.unit_staged.bytes_each};
+  b.received = arena.received;
+  b.sums = arena.sums;
+  return b;
+}
+
+}  // namespace shardwise

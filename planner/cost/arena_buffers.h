@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+
+#include "planner/cost/stage_buffers.h"
+#include "planner/spec/engine_profile.h"
+
+namespace shardwise {
+
+/// Whether the engine plans what data parallelism holds ahead, as below: our executor.
+inline bool plans_buffers(const EngineProfile& engine) {
+  return engine.allocator == AllocatorKind::arena && engine.gather == GatherBuffer::double_buffer &&
+         engine.gradient_buffer == GradientBuffer::unit_queue;
+}
+
+/// Layers that an engine with a planned arena keeps whole over the step, outside the units that
+/// take turns with buffers.
+constexpr bool is_root(LayerRole role) {
+  return role == LayerRole::embedding || role == LayerRole::head || role == LayerRole::mtp;
+}
+
+/// What data parallelism holds of a stage under an engine with a planned arena, from the first
+/// operation of a step that needs it to the last, whatever runs: a plan that does not depend on
+/// when communication ends. A unit is what of a layer is shared out: nothing of one rank's own.
+struct ArenaBuffers {
+  WholeWeights roots;  // embedding, head and multi-token prediction, whole over the step
+  WholeWeights unit;   // each of two buffers that the other units are gathered into
+  Amount root_staged;  // gradients of one root on their way
+  Amount unit_staged;  // each of two buffers for those of the other units
+  Amount unreduced;    // instead of both: all gradients, where only the last micro-batch reduces
+  Amount received;     // what an all-to-all brings of a unit, where it is summed in fp32
+  Amount sums;
+};
+ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context);
+
+/// The same as a part of the ledger.
+StageBuffers stage_buffers_of(const ArenaBuffers& arena);
+
+/// Elements of a layer that are gathered, and of them those in 8 bits.
+WholeWeights gathered_elements(const LayerParameters& parameters, const Layout& layout);
+
+}  // namespace shardwise
