@@ -190,6 +190,19 @@ void tp_overlap_of(const Row& row, const RowEngine& engine, const Layout& layout
   if (asked || (engine.performance_recipe && !refused)) job.tp_overlap = TpOverlap::pipelined;
 }
 
+/// Whether the host replays what it recorded, rather than issuing each kernel. Where only the
+/// router and its preparations are recorded, attention and experts still are issued. Source:
+/// NVIDIA/Megatron-LM:megatron/core/transformer/transformer_config.py, cuda_graph_scope.
+bool replays_kernels(const Row& row) {
+  const std::string_view graphs = row.flag_text("cuda_graph_impl");
+  if (graphs.empty() || graphs == "none") return false;
+  const JsonValue* scope = row.flag("cuda_graph_scope");
+  if (scope == nullptr || scope->kind != JsonValue::Kind::array) return true;
+  return std::ranges::any_of(scope->elements, [](const JsonValue& part) {
+    return says_any(part.string, "attn", "mlp", "full_iteration");
+  });
+}
+
 /// How tokens reach their experts, and what the host does meanwhile.
 void experts_of(const Row& row, JobSpec& job, Notes& notes) {
   // One GEMM an expert is Megatron-Core's default. Its tests ask for grouped ones where they route
@@ -203,8 +216,7 @@ void experts_of(const Row& row, JobSpec& job, Notes& notes) {
   if (!row.flag_text("moe_flex_dispatcher_backend").empty()) {
     job.expert_dispatch = ExpertDispatch::deduplicated;
   }
-  const std::string_view graphs = row.flag_text("cuda_graph_impl");
-  job.cuda_graphs = !graphs.empty() && graphs != "none";
+  job.cuda_graphs = replays_kernels(row);
 }
 
 /// The ladder of torchtune's README adds one optimisation to the previous each time; its last steps
