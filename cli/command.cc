@@ -88,6 +88,7 @@ ExitCode run_command(int argc, const char* const* argv) {
   add_estimate(app, run);
   add_plan(app, run);
   add_simulate(app, run);
+  add_run(app, run);
   add_compare(app, run);
   add_score(app, run);
   add_calibrate(app, run);

@@ -36,6 +36,7 @@ void add_compare(CLI::App& app, Run& run);
 void add_estimate(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
+void add_run(CLI::App& app, Run& run);
 void add_score(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_size(CLI::App& app, Run& run);

@@ -34,7 +34,7 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
           std::vector<ItemId>(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem)) {
   std::int64_t tables = 0;
   for (const auto& layer : parts.layers) tables = std::max(tables, layer->bytes().tables);
-  tables_ = items_.resident(MemoryCategory::activations, tables);
+  tables_ = items_.item(MemoryCategory::activations, tables);
   has_norm_ = std::ranges::any_of(
       program.operations, [](const ProgramOp& op) { return op.role == OpRole::gradient_norm; });
   kernels_.resize(program.operations.size());
@@ -149,7 +149,8 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
       forward ? bytes.forward_workspace : bytes.backward_workspace);
   pass.saved = saved;
   pass.stream = stream;
-  for (const ItemId item : {pass.workspace, saved, stream}) items_.touch(item, op);
+  for (const ItemId item : {pass.workspace, saved, stream, tables_}) items_.touch(item, op);
+  pass.makes_tables = items_.all()[tables_].life.first == op;
   return pass;
 }
 
@@ -164,6 +165,7 @@ void ProgramBinder::bind_pass(OpId op) {
 }
 
 void ProgramBinder::run_forward(const ProgramOp& op, const PassItems& items) {
+  if (items.makes_tables) parts_.fill_tables(at(tables_));
   std::vector<const std::byte*> weights;
   for (const Where& where : items.weights) {
     weights.push_back(reinterpret_cast<const std::byte*>(weights_at(where)));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -31,6 +32,7 @@ struct StepState {
 struct RankParts {
   const LoweringContext* context = nullptr;
   std::vector<std::unique_ptr<Layer>> layers;  // by kind
+  std::function<void(std::byte*)> fill_tables;
   std::unique_ptr<RankState> state;
   World* world = nullptr;
   std::unique_ptr<Workers> workers;
@@ -48,8 +50,6 @@ class ProgramBinder {
 
   const std::vector<MemoryItem>& items() const { return items_.all(); }
   const OpKernels& kernels() const { return kernels_; }
-  /// Memory of the rotary angles, filled once.
-  ItemId tables() const { return tables_; }
 
  private:
   /// A tensor in an item, or, of kNoItem, in the rank's own state.
@@ -64,6 +64,7 @@ class ProgramBinder {
     ItemId saved = kNoItem;
     ItemId workspace = kNoItem;
     ItemId stream = kNoItem;
+    bool makes_tables = false;  // the first pass of the step
   };
 
   void bind(OpId op);

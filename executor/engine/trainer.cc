@@ -43,7 +43,6 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
       world_(world),
       arena_(arena),
       options_(options),
-      kernels_(kernels),
       context_(lowering_context(plan, Granularity::layer, false)),
       units_(state_units(context_, 0)) {
   programs_.push_back(lower(plan, Granularity::layer, StepKind::first));
@@ -52,6 +51,7 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   data_rank_ = place.replica * place.shard_ranks + place.shard_rank;
   parts_.context = &context_;
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
+  parts_.fill_tables = kernels.fill_tables;
   const bool late = resident_gradient_bytes(program(1)) == 0;
   parts_.state = std::make_unique<RankState>(units_, context_.placement, place, late);
   parts_.world = &world;
@@ -89,7 +89,6 @@ void Trainer::initialise() {
   const double blocks =
       static_cast<double>(std::max<std::int64_t>(1, plan_.model.num_hidden_layers));
   parts_.state->initialise(arena_, 0, options_.seed, 1 / std::sqrt(2 * blocks));
-  kernels_.fill_tables(arena_.at(0, binders_[0]->tables()));
 }
 
 /// Micro-batch j of rank r is number j x ranks + r of the step: the order in which reductions of

@@ -81,7 +81,6 @@ class Trainer {
   World& world_;
   Arena& arena_;
   TrainOptions options_;
-  LayerKernels kernels_;
   LoweringContext context_;
   StateUnits units_;
   RankParts parts_;

@@ -3,17 +3,15 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/command.h"
+
 namespace shardwise::cli {
 
-/// What a run of the built `shardwise` did.
-struct Outcome {
-  int exit_code = -1;  // -1 when a signal ended it
-  std::string out;
-  std::string err;
-};
+using test::Outcome;
 
-/// Runs build/<preset>/bin/shardwise with `arguments`, in the repository root and without a
-/// terminal.
-Outcome shardwise(const std::vector<std::string>& arguments);
+/// Runs build/<preset>/bin/shardwise with `arguments`.
+inline Outcome shardwise(const std::vector<std::string>& arguments) {
+  return test::run_program(test::built("shardwise"), arguments);
+}
 
 }  // namespace shardwise::cli

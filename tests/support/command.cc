@@ -1,4 +1,4 @@
-#include "tests/cli/command.h"
+#include "tests/support/command.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-namespace shardwise::cli {
+namespace shardwise::test {
 namespace {
 
 /// A file without a name that a child writes to; a pipe would need two readers at once.
@@ -40,10 +40,12 @@ class Capture {
 
 }  // namespace
 
-Outcome shardwise(const std::vector<std::string>& arguments) {
+std::string built(const std::string& name) {
   // All programs of a build are in one folder, this test's too.
-  const std::string program =
-      (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "shardwise").string();
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
+
+Outcome run_program(const std::string& program, const std::vector<std::string>& arguments) {
   std::vector<char*> argv{const_cast<char*>(program.c_str())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -57,7 +59,7 @@ Outcome shardwise(const std::vector<std::string>& arguments) {
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     dup2(out.descriptor(), STDOUT_FILENO);
     dup2(err.descriptor(), STDERR_FILENO);
-    execv(program.c_str(), argv.data());
+    execvp(program.c_str(), argv.data());
     _exit(127);
   }
   int status = 0;
@@ -65,4 +67,4 @@ Outcome shardwise(const std::vector<std::string>& arguments) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.text(), err.text()};
 }
 
-}  // namespace shardwise::cli
+}  // namespace shardwise::test

@@ -1,0 +1,51 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "cli/verbs.h"
+
+namespace shardwise::cli {
+namespace {
+
+/// Becomes `shardwise-run`, the one beside this program or else the first on PATH, so that neither
+/// program loads the libraries of the other's room.
+ExitCode hand_over(const std::vector<std::string>& arguments) {
+  std::string program = "shardwise-run";
+  std::error_code unknown;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const std::filesystem::path beside = self.parent_path() / program;
+  if (!unknown && std::filesystem::exists(beside, unknown)) program = beside.string();
+  std::vector<std::string> words = {program};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  execvp(program.c_str(), argv.data());
+  fmt::print(stderr,
+             "shardwise: shardwise-run is neither beside this program nor on PATH (it is built "
+             "where the executor is: see SHARDWISE_EXECUTOR)\n");
+  return ExitCode::world_broke;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Run& run) {
+  CLI::App* verb = app.add_subcommand("run", "Train a plan for real: hands over to shardwise-run");
+  // Every word after it is the other program's, --help included.
+  verb->set_help_flag();
+  verb->prefix_command();
+  verb->callback([&run, verb] {
+    const std::vector<std::string> words = verb->remaining();
+    run = [words] { return hand_over(words); };
+  });
+}
+
+}  // namespace shardwise::cli

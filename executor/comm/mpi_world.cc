@@ -1,0 +1,246 @@
+#include "executor/comm/mpi_world.h"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <thread>
+#include <utility>
+
+#include "planner/spec/check.h"
+#include "planner/spec/error.h"
+
+namespace shardwise::exec {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void check(int code, const char* what) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw IoError(fmt::format("{}: {}", what, std::string_view(text.data(), static_cast<std::size_t>(length))));
+}
+
+/// What every group of a process needs to wait.
+struct Patience {
+  AbortSignal* abort = nullptr;
+  double seconds = 0;
+};
+
+/// Polls until the call is over: at first at once, then leaving the core to kernels.
+void finish(MPI_Request request, const Patience& patience, const char* what) {
+  const Clock::time_point begin = Clock::now();
+  for (std::int64_t polls = 0;; ++polls) {
+    int done = 0;
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), what);
+    if (done != 0) return;
+    patience.abort->check();
+    if (polls < 200) {
+      std::this_thread::yield();
+      continue;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (std::chrono::duration<double>(Clock::now() - begin).count() > patience.seconds) {
+      throw IoError(fmt::format("waited {} s in {} for another rank", patience.seconds, what));
+    }
+  }
+}
+
+int as_int(std::int64_t count) {
+  SHARDWISE_CHECK(count <= INT32_MAX, fmt::format("{} elements in one call", count));
+  return static_cast<int>(count);
+}
+
+class MpiGroup : public Communicator {
+ public:
+  MpiGroup(MPI_Comm comm, const Patience& patience) : comm_(comm), patience_(patience) {
+    MPI_Comm_rank(comm, &rank_);
+    MPI_Comm_size(comm, &size_);
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  void all_gather(std::span<const float> mine, std::span<float> all,
+                  std::int64_t shard) override {
+    const Piece own = piece_of(std::ssize(all), shard, rank_);
+    float* const place = all.data() + own.begin;
+    if (mine.data() != place) std::copy_n(mine.data(), own.count, place);
+    std::vector<int> counts;
+    std::vector<int> places;
+    for (int r = 0; r < size_; ++r) {
+      const Piece piece = piece_of(std::ssize(all), shard, r);
+      counts.push_back(as_int(static_cast<std::int64_t>(piece.count)));
+      places.push_back(as_int(static_cast<std::int64_t>(piece.begin)));
+    }
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, all.data(), counts.data(), places.data(),
+                          MPI_FLOAT, comm_, &request),
+          "all_gather");
+    finish(request, patience_, "all_gather");
+  }
+
+  void reduce_scatter(std::span<const float> all, std::span<float> mine, std::int64_t shard,
+                      bool add) override {
+    for (std::int64_t at = 0; at < shard; at += kBlock) fold_block(all, mine, shard, at, add);
+  }
+
+  void all_reduce(std::span<float> values) override {
+    const std::int64_t shard = (std::ssize(values) + size_ - 1) / size_;
+    const Piece own = piece_of(std::ssize(values), shard, rank_);
+    const std::span<float> mine = values.subspan(own.begin, own.count);
+    reduce_scatter(values, mine, shard, false);
+    all_gather(mine, values, shard);
+  }
+
+  void broadcast(std::span<std::byte> values, int root) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibcast(values.data(), as_int(std::ssize(values)), MPI_BYTE, root, comm_, &request),
+          "broadcast");
+    finish(request, patience_, "broadcast");
+  }
+
+  void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
+    const int piece = as_int(std::ssize(receive) / size_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ialltoall(send.data(), piece, MPI_BYTE, receive.data(), piece, MPI_BYTE, comm_,
+                        &request),
+          "all_to_all");
+    finish(request, patience_, "all_to_all");
+  }
+
+  void exchange(std::span<const std::byte> mine, std::span<std::byte> all) override {
+    const int bytes = as_int(std::ssize(mine));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_,
+                         &request),
+          "exchange");
+    finish(request, patience_, "exchange");
+  }
+
+  void send(std::span<const std::byte> message, int to) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(message.data(), as_int(std::ssize(message)), MPI_BYTE, to, 0, comm_, &request),
+          "send");
+    finish(request, patience_, "send");
+  }
+
+  void receive(std::span<std::byte> message, int from) override {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(
+        MPI_Irecv(message.data(), as_int(std::ssize(message)), MPI_BYTE, from, 0, comm_, &request),
+        "receive");
+    finish(request, patience_, "receive");
+  }
+
+ private:
+  static constexpr std::int64_t kBlock = 1 << 18;  // elements of a piece at a time
+
+  /// Elements [at, at + kBlock) of every piece go to its rank, which adds what it gets in order.
+  void fold_block(std::span<const float> all, std::span<float> mine, std::int64_t shard,
+                  std::int64_t at, bool add) {
+    const auto in_block = [&](const Piece& piece) {
+      return std::clamp<std::int64_t>(static_cast<std::int64_t>(piece.count) - at, 0, kBlock);
+    };
+    const std::int64_t own = in_block(piece_of(std::ssize(all), shard, rank_));
+    std::vector<int> sent;
+    std::vector<int> sent_from;
+    for (int r = 0; r < size_; ++r) {
+      const Piece piece = piece_of(std::ssize(all), shard, r);
+      sent.push_back(as_int(in_block(piece)));
+      sent_from.push_back(as_int(static_cast<std::int64_t>(piece.begin) + (sent.back() > 0 ? at : 0)));
+    }
+    const std::vector<int> got(static_cast<std::size_t>(size_), as_int(own));
+    std::vector<int> got_at;
+    for (int r = 0; r < size_; ++r) got_at.push_back(as_int(own * r));
+    received_.resize(static_cast<std::size_t>(own) * static_cast<std::size_t>(size_));
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ialltoallv(all.data(), sent.data(), sent_from.data(), MPI_FLOAT, received_.data(),
+                         got.data(), got_at.data(), MPI_FLOAT, comm_, &request),
+          "reduce_scatter");
+    finish(request, patience_, "reduce_scatter");
+    if (own == 0) return;
+    const auto count = static_cast<std::size_t>(own);
+    const std::span<float> sum = mine.subspan(static_cast<std::size_t>(at), count);
+    const auto from = [&](int r) {
+      return std::span<const float>(received_).subspan(count * static_cast<std::size_t>(r), count);
+    };
+    if (!add) std::ranges::copy(from(0), sum.begin());
+    for (int r = add ? 0 : 1; r < size_; ++r) add_to(sum, from(r));
+  }
+
+  MPI_Comm comm_;
+  Patience patience_;
+  int rank_ = 0;
+  int size_ = 1;
+  std::vector<float> received_;
+};
+
+class MpiWorld : public World {
+ public:
+  MpiWorld(int rank, int size, const Patience& patience)
+      : rank_(rank), size_(size), patience_(patience) {}
+  ~MpiWorld() override {
+    for (auto& made : comms_) MPI_Comm_free(&made.second);
+  }
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
+                                      int number) override {
+    const auto [at, fresh] = comms_.try_emplace({ranks, number}, MPI_COMM_NULL);
+    if (fresh) at->second = make(ranks, number);
+    return std::make_unique<MpiGroup>(at->second, patience_);
+  }
+
+ private:
+  static MPI_Comm make(const std::vector<std::int64_t>& ranks, int number) {
+    std::vector<int> members;
+    for (const std::int64_t rank : ranks) members.push_back(static_cast<int>(rank));
+    MPI_Group all = MPI_GROUP_NULL;
+    MPI_Group some = MPI_GROUP_NULL;
+    MPI_Comm made = MPI_COMM_NULL;
+    check(MPI_Comm_group(MPI_COMM_WORLD, &all), "group");
+    check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "group");
+    check(MPI_Comm_create_group(MPI_COMM_WORLD, some, number, &made), "group");
+    check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "group");
+    MPI_Group_free(&some);
+    MPI_Group_free(&all);
+    return made;
+  }
+
+  int rank_;
+  int size_;
+  Patience patience_;
+  std::map<std::pair<std::vector<std::int64_t>, int>, MPI_Comm> comms_;
+};
+
+}  // namespace
+
+MpiJob::MpiJob() {
+  int provided = MPI_THREAD_SINGLE;
+  check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
+  if (provided != MPI_THREAD_MULTIPLE) {
+    throw IoError("the MPI library was built without MPI_THREAD_MULTIPLE, which streams need");
+  }
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+}
+
+MpiJob::~MpiJob() { MPI_Finalize(); }
+
+std::unique_ptr<World> MpiJob::world(AbortSignal& abort, double patience_s) {
+  return std::make_unique<MpiWorld>(rank_, size_, Patience{&abort, patience_s});
+}
+
+void MpiJob::end_all(int exit_code) {
+  MPI_Abort(MPI_COMM_WORLD, exit_code);
+  std::abort();
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,83 @@
+#include "executor/launch/executable.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "executor/transformer/layer.h"
+#include "planner/spec/names.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::array<std::string_view, 5> kEngines = {"shardwise", "megatron_ddp", "megatron_fsdp",
+                                                      "fsdp2", "fsdp1"};
+
+class Refusals {
+ public:
+  explicit Refusals(const std::string& file) : file_(file) {}
+
+  void unless(bool fine, const char* path, const std::string& value, const std::string& hint) {
+    if (!fine) {
+      made_.push_back({file_, 0, 0, path, fmt::format("{} cannot be executed", value), hint});
+    }
+  }
+  Diagnostics take() { return std::move(made_); }
+
+ private:
+  const std::string& file_;
+  Diagnostics made_;
+};
+
+void check_layout_of(const Layout& layout, Refusals& refused) {
+  const auto degree = [&](const char* path, std::int32_t value) {
+    refused.unless(value == 1, path, std::to_string(value),
+                   "data parallelism is: dp_shard and dp_replicate");
+  };
+  degree("/layout/tp", layout.tp);
+  degree("/layout/cp", layout.cp);
+  degree("/layout/pp", layout.pp);
+  degree("/layout/vpp", layout.vpp);
+  degree("/layout/ep", layout.ep);
+  refused.unless(!layout.outer_shards_optimizer, "/layout/outer_shards_optimizer", "true",
+                 "false is: the optimizer's state is sharded over dp_shard");
+  refused.unless(!layout.offload_optimizer, "/layout/offload_optimizer", "true", "false is");
+  refused.unless(!layout.offload_activations, "/layout/offload_activations", "true", "false is");
+  refused.unless(layout.recompute_interval == 1, "/layout/recompute_interval",
+                 std::to_string(layout.recompute_interval), "1 is");
+}
+
+void check_job(const JobSpec& job, Refusals& refused) {
+  const auto fp32 = [&](const char* path, DType dtype) {
+    refused.unless(dtype == DType::fp32, path, std::string(name_of(dtype)), "fp32 is");
+  };
+  fp32("/job/precision", job.precision);
+  fp32("/job/main_dtype", job.main_dtype);
+  fp32("/job/moment_dtype", job.moment_dtype);
+  refused.unless(job.optimizer == Optimizer::adamw, "/job/optimizer",
+                 std::string(shardwise::name_of(job.optimizer)), "adamw is");
+  refused.unless(job.dropout == 0, "/job/dropout", fmt::format("{}", job.dropout), "0 is");
+  refused.unless(!job.frozen_base, "/job/frozen_base", "true", "false is: all weights are trained");
+  refused.unless(job.recompute_operations.empty(), "/job/recompute_operations",
+                 fmt::format("{}", fmt::join(job.recompute_operations, ", ")),
+                 "recompute none, selective and full are");
+}
+
+}  // namespace
+
+Diagnostics cannot_execute(const Plan& plan, const std::string& file) {
+  Refusals refused(file);
+  refused.unless(std::ranges::find(kEngines, plan.engine.name) != kEngines.end(), "/engine/name",
+                 plan.engine.name, fmt::format("{} are", fmt::join(kEngines, ", ")));
+  check_layout_of(plan.layout, refused);
+  check_job(plan.job, refused);
+  for (const std::string& lacking : cannot_run(plan.model, plan.job)) {
+    refused.unless(false, "/model", lacking, "GPT-2, Llama, Mistral and Qwen2 and 3, dense, are");
+  }
+  return refused.take();
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,60 @@
+#include "executor/launch/introduction.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "planner/spec/format.h"
+#include "planner/spec/mesh.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr int kHosts = 101;  // number of the group that exchanges names
+constexpr std::size_t kNameBytes = 64;
+constexpr int kMostShown = 16;
+
+std::vector<std::string> host_names(World& world) {
+  std::array<char, kNameBytes> own{};
+  gethostname(own.data(), own.size() - 1);
+  std::vector<char> all(kNameBytes * static_cast<std::size_t>(world.size()));
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
+  world.group(ranks, kHosts)
+      ->exchange(std::as_bytes(std::span<const char>(own)),
+                 std::as_writable_bytes(std::span<char>(all)));
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < all.size(); at += kNameBytes) names.emplace_back(&all[at]);
+  return names;
+}
+
+}  // namespace
+
+void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) {
+  const std::vector<std::string> hosts = host_names(world);
+  if (!speaks) return;
+  const Layout& layout = plan.layout;
+  fmt::print("{}, {} parameters, {} ZeRO-{}, dp_shard {}, dp_replicate {}\n", plan.model.name,
+             format_count(plan.model.parameter_count()), plan.engine.name, layout.zero_stage,
+             layout.dp_shard, layout.dp_replicate);
+  for (int rank = 0; rank < world.size() && rank < kMostShown; ++rank) {
+    fmt::print("rank {} on {}, shards with {}", rank, hosts[static_cast<std::size_t>(rank)],
+               fmt::join(group_ranks(layout, GroupKind::dp_shard_cp, rank), " "));
+    if (layout.dp_replicate > 1) {
+      fmt::print(", replicas {}", fmt::join(group_ranks(layout, GroupKind::dp_replicate, rank), " "));
+    }
+    fmt::print("\n");
+  }
+  if (world.size() > kMostShown) fmt::print("… {} ranks\n", world.size());
+  fmt::print("memory of a rank {}, of which {} at once\n", format_bytes(Bytes(arena.bytes())),
+             format_bytes(Bytes(arena.layout(1).live_bytes)));
+  std::fflush(stdout);
+}
+
+}  // namespace shardwise::exec

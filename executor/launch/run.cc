@@ -1,0 +1,186 @@
+#include "executor/launch/run.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "executor/comm/thread_world.h"
+#include "executor/launch/executable.h"
+#include "executor/launch/introduction.h"
+#include "executor/launch/launcher.h"
+#include "executor/launch/progress.h"
+#include "executor/recorder/measured_report.h"
+#include "executor/recorder/measured_trace.h"
+#include "planner/cost/legality.h"
+#include "planner/spec/error.h"
+#include "planner/spec/report_json.h"
+#ifdef SHARDWISE_WITH_MPI
+#include "executor/comm/mpi_world.h"
+#endif
+
+namespace shardwise::exec {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kBadInput = 2;
+constexpr int kWorldBroke = 3;
+constexpr std::int64_t kBytes = 256;  // tokens of a text
+
+int refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return kBadInput;
+}
+
+Diagnostic wrong_use(const std::string& flag, const std::string& message,
+                     const std::string& hint) {
+  return {"command line", 0, 0, flag, message, hint};
+}
+
+/// What keeps the plan from running, the command line and the launcher included.
+Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launcher& launcher) {
+  Diagnostics problems =
+      check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  for (Diagnostic& each : problems) each.file = options.plan;
+  if (!problems.empty()) return problems;
+  problems = cannot_execute(plan, options.plan);
+  const std::int64_t world = plan.layout.world();
+  if (launcher.ranks > 1) {
+    const std::string started = fmt::format("{} started {} processes", name_of(launcher.kind),
+                                            launcher.ranks);
+    if (options.ranks > 0) {
+      problems.push_back(wrong_use("--ranks", started, "threads are for a process that is alone"));
+    } else if (launcher.kind == Launcher::Kind::torchrun) {
+      problems.push_back(wrong_use("torchrun", started + ", which have no way to talk",
+                                   fmt::format("use mpirun -np {}, or --ranks {} alone", world,
+                                               world)));
+    } else if (launcher.ranks != world) {
+      problems.push_back(wrong_use(name_of(launcher.kind),
+                                   fmt::format("{}, the plan is for {} ranks", started, world),
+                                   fmt::format("start {}, or make a plan for {}", world,
+                                               launcher.ranks)));
+    }
+  } else if (options.ranks > 0 && options.ranks != world) {
+    problems.push_back(wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
+                                 fmt::format("--ranks {}, or a plan for {}", world,
+                                             options.ranks)));
+  }
+  if (plan.model.vocab_size < kBytes) {
+    problems.push_back({options.plan, 0, 0, "/model/vocab_size",
+                        fmt::format("{} tokens are fewer than a text has", plan.model.vocab_size),
+                        "bytes are 256 tokens"});
+  }
+  return problems;
+}
+
+LayerKernels kernels_of(const Plan& plan) {
+  const LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
+  return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
+          [&plan, shape](std::byte* tables) { fill_tables(plan.model, shape, tables); }};
+}
+
+void write(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw IoError(fmt::format("{} cannot be written", path));
+}
+
+StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
+  return {trainer.program(step.program), trainer.items(step.program), step.spans, step.seconds};
+}
+
+/// A rank's whole run; rank 0 tells how it goes.
+RankRecord train(const Plan& plan, const RunOptions& options, const ByteText& text, World& world,
+                 Arena& arena, AbortSignal& abort) {
+  Trainer trainer(plan, world, arena, abort, options.train, kernels_of(plan));
+  trainer.initialise();
+  const bool speaks = world.rank() == 0;
+  introduce(plan, arena, world, speaks);
+  std::optional<Progress> progress;
+  const std::int64_t batch = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
+  if (speaks) {
+    progress.emplace(options.train.steps, batch * plan.job.sequence_length, options.metrics);
+  }
+  for (std::int64_t s = 0; s < options.train.steps; ++s) {
+    const StepResult result = trainer.step(text);
+    if (speaks) progress->step(result);
+  }
+  return {world.rank(), record_of(trainer, trainer.first_step()),
+          record_of(trainer, trainer.median_step()), arena.bytes()};
+}
+
+void write_records(const Plan& plan, const RunOptions& options,
+                   const std::vector<RankRecord>& records) {
+  if (!options.report.empty()) {
+    write(options.report, report_json(measured_report(plan, records.front())));
+  }
+  if (!options.trace.empty()) write(options.trace, measured_trace(plan, records));
+}
+
+int run_threads(const Plan& plan, const RunOptions& options, const ByteText& text) {
+  const auto ranks = static_cast<std::size_t>(plan.layout.world());
+  std::vector<Arena> arenas(ranks);
+  std::vector<RankRecord> records(ranks);
+  AbortSignal abort;
+  const auto rank_main = [&](World& world) {
+    const auto self = static_cast<std::size_t>(world.rank());
+    records[self] = train(plan, options, text, world, arenas[self], abort);
+  };
+  run_ranks(static_cast<int>(ranks), abort, rank_main,
+            std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s)));
+  write_records(plan, options, records);
+  return kDone;
+}
+
+#ifdef SHARDWISE_WITH_MPI
+/// As one process of a job. A failure ends the others too.
+int run_process(const Plan& plan, const RunOptions& options, const ByteText& text) {
+  MpiJob job;
+  if (job.size() != plan.layout.world()) {
+    if (job.rank() == 0) {
+      fmt::print(stderr, "shardwise-run: MPI joined {} of {} processes\n", job.size(),
+                 plan.layout.world());
+    }
+    return kWorldBroke;
+  }
+  AbortSignal abort;
+  try {
+    Arena arena;
+    const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
+    const std::vector<RankRecord> records = {train(plan, options, text, *world, arena, abort)};
+    if (job.rank() == 0) write_records(plan, options, records);
+  } catch (const std::exception& broken) {
+    fmt::print(stderr, "shardwise-run: {}\n", abort.raised() ? abort.message() : broken.what());
+    std::fflush(stderr);
+    job.end_all(kWorldBroke);
+  }
+  return kDone;
+}
+#endif
+
+}  // namespace
+
+int run(const RunOptions& options) {
+  const Launcher launcher = find_launcher([](const char* name) { return std::getenv(name); });
+  const Result<Plan> plan = read_plan(options.plan);
+  if (!plan) return refuse(plan.problems());
+  const Diagnostics problems = problems_of(*plan, options, launcher);
+  if (!problems.empty()) return refuse(problems);
+  const Result<ByteText> text =
+      ByteText::read(options.data, plan->job.sequence_length, options.train.seed);
+  if (!text) return refuse(text.problems());
+  if (launcher.ranks == 1) return run_threads(*plan, options, *text);
+#ifdef SHARDWISE_WITH_MPI
+  return run_process(*plan, options, *text);
+#else
+  return refuse({wrong_use(name_of(launcher.kind), "this shardwise-run was built without MPI",
+                           "install libopenmpi-dev and build again, or use --ranks")});
+#endif
+}
+
+}  // namespace shardwise::exec

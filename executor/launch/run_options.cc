@@ -1,0 +1,83 @@
+#include "executor/launch/run_options.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+
+#include "planner/spec/utf8.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr const char* kFooter =
+    "Example\n"
+    "  shardwise-run plan.json --ranks 4 --steps 20 --data README.md --report report.json\n"
+    "\n"
+    "Exit codes\n"
+    "  0 done   2 bad input or use   3 the world broke";
+
+void add_files(CLI::App& app, RunOptions& options) {
+  app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
+  app.add_option("--data", options.data, "Text to train on, a token a byte")->required();
+  app.add_option("--report", options.report, "Write what was measured here, a report.json");
+  app.add_option("--trace", options.trace, "Write the step of median length here, for Perfetto");
+  app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");
+}
+
+void add_numbers(CLI::App& app, RunOptions& options) {
+  TrainOptions& train = options.train;
+  OptimizerRules& rules = train.optimizer;
+  app.add_option("--ranks", options.ranks, "Ranks, threads of this process (the plan's)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--steps", train.steps, "Steps to train (20)")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
+  app.add_option("--threads", train.threads, "Threads that compute, a rank (1)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--seed", train.seed, "Decides weights and the order of the data (1234)");
+  app.add_option("--timeout", options.timeout_s, "Seconds that a rank waits for another (600)")
+      ->check(CLI::Range(0.001, 1e6));
+  const CLI::Range rate(0.0, 1e3);
+  app.add_option("--learning-rate", rules.peak_learning_rate, "After the warm-up (0.0003)")
+      ->check(rate);
+  app.add_option("--min-learning-rate", rules.least_learning_rate, "Of the cosine's end (0.00003)")
+      ->check(rate);
+  app.add_option("--warmup-steps", rules.warmup_steps, "Steps of rising learning rate (0)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--decay-steps", rules.decay_steps, "Steps until the cosine's end, 0 for no decay")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
+  app.add_option("--weight-decay", rules.weight_decay, "Of matrices (0.1)")->check(rate);
+  app.add_option("--clip-norm", rules.clip_norm, "Longest gradient, 0 for any (1)")->check(rate);
+}
+
+/// What CLI11 says, in one line.
+std::string plain(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return shown(text, 300);
+}
+
+}  // namespace
+
+CommandLine read_command_line(int argc, const char* const* argv, RunOptions& options) {
+  CLI::App app("Trains the transformer of a plan with the sharding of the plan", "shardwise-run");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", std::string("shardwise-run ") + SHARDWISE_VERSION);
+  app.footer(kFooter);
+  options.train.steps = 20;
+  add_files(app, options);
+  add_numbers(app, options);
+  try {
+    app.parse(argc, argv);
+    return CommandLine::run;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+    return CommandLine::done;
+  } catch (const CLI::ParseError& wrong) {
+    fmt::print(stderr, "shardwise-run: {} (see shardwise-run --help)\n", plain(wrong.what()));
+    return CommandLine::wrong;
+  }
+}
+
+}  // namespace shardwise::exec

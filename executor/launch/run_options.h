@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "executor/engine/trainer.h"
+
+namespace shardwise::exec {
+
+/// What a user asked for.
+struct RunOptions {
+  std::string plan;
+  std::string data;    // a text
+  std::string report;  // files to write; empty: none
+  std::string trace;
+  std::string metrics;
+  int ranks = 0;           // threads of this process; 0: as the plan has
+  double timeout_s = 600;  // that a rank waits for another
+  TrainOptions train;
+};
+
+/// How reading a command line ended.
+enum class CommandLine { run, done, wrong };
+
+/// Reads the command line; prints the help, or one line about what is wrong.
+CommandLine read_command_line(int argc, const char* const* argv, RunOptions& options);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,53 @@
+#include "tests/executor/launch/plans.h"
+
+#include <unistd.h>
+
+#include <fstream>
+
+#include "planner/engines/engines.h"
+#include "planner/spec/cluster_reader.h"
+#include "tests/support/models.h"
+
+namespace shardwise::exec::test {
+
+Plan tiny_plan(const std::string& engine, int zero_stage, int dp_shard,
+               std::int64_t num_microbatches) {
+  Plan plan;
+  plan.model = shardwise::test::llama(2, 32, 88, 4, 2, 256);
+  plan.engine = *find_engine(engine);
+  plan.layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+  plan.layout.dp_shard = dp_shard;
+  plan.cluster = *with_gpus(*find_cluster("laptop"), dp_shard);
+  plan.job.precision = DType::fp32;
+  plan.job.loss = LossKernel::chunked;
+  plan.job.sequence_length = 32;
+  plan.job.global_batch_size = dp_shard * num_microbatches;
+  return plan;
+}
+
+Scratch::Scratch() {
+  std::string name = (std::filesystem::temp_directory_path() / "shardwise-run-XXXXXX").string();
+  folder_ = mkdtemp(name.data());
+}
+
+Scratch::~Scratch() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string Scratch::write(const Plan& plan, const std::string& name) const {
+  std::ofstream(folder_ / name) << to_json(plan);
+  return path(name);
+}
+
+std::vector<std::string> losses_of(const std::string& metrics) {
+  std::vector<std::string> losses;
+  std::ifstream in(metrics);
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t at = line.find("\"loss\":");
+    if (at != std::string::npos) losses.push_back(line.substr(at, line.find(',', at) - at));
+  }
+  return losses;
+}
+
+}  // namespace shardwise::exec::test

@@ -1,0 +1,55 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::built;
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Outcome run(const std::vector<std::string>& arguments) {
+  return run_program(built("shardwise-run"), arguments);
+}
+
+TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
+  const Scratch scratch;
+  Plan plan = tiny_plan("deepspeed", 1, 2, 1);
+  plan.job.precision = DType::bf16;
+  plan.job.optimizer = Optimizer::sgd;
+  const Outcome refused = run({scratch.write(plan), "--data", "README.md"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, IsEmpty());
+  EXPECT_THAT(refused.err, HasSubstr("/engine/name: deepspeed cannot be executed\n    shardwise, "
+                                     "megatron_ddp, megatron_fsdp, fsdp2, fsdp1 are"));
+  EXPECT_THAT(refused.err, HasSubstr("/job/precision: bf16 cannot be executed\n    fp32 is"));
+  EXPECT_THAT(refused.err, HasSubstr("/job/optimizer: sgd cannot be executed\n    adamw is"));
+}
+
+TEST(ShardwiseRun, RefusesOtherNumbersOfRanksThanThePlans) {
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 0, 2, 1));
+  const Outcome refused = run({plan, "--data", "README.md", "--ranks", "3"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--ranks: the plan is for 2 ranks"));
+}
+
+TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
+  const Outcome no_plan = run({"no-plan.json", "--data", "README.md"});
+  EXPECT_EQ(no_plan.exit_code, 2);
+  EXPECT_THAT(no_plan.err, HasSubstr("no-plan.json: no such file"));
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 0, 2, 1));
+  const Outcome no_text = run({plan, "--data", "no-text"});
+  EXPECT_EQ(no_text.exit_code, 2);
+  EXPECT_THAT(no_text.err, HasSubstr("no-text: --data: cannot be read"));
+  EXPECT_EQ(run({plan}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test

@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "planner/cost/memory.h"
+#include "planner/cost/runtime_memory.h"
+#include "planner/lowering/lower.h"
+#include "planner/spec/report_json.h"
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::built;
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using testing::HasSubstr;
+
+constexpr const char* kText = "docs/memory.md";
+constexpr std::size_t kSteps = 6;
+
+/// Losses of a few steps of the built program.
+std::vector<std::string> train(const Plan& plan, std::vector<std::string> arguments = {}) {
+  const Scratch scratch;
+  const std::string metrics = scratch.path("metrics.jsonl");
+  arguments.insert(arguments.begin(), {scratch.write(plan), "--data", kText, "--steps",
+                                       std::to_string(kSteps), "--metrics", metrics,
+                                       "--learning-rate", "0.01"});
+  const Outcome done = run_program(built("shardwise-run"), arguments);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  return losses_of(metrics);
+}
+
+TEST(ShardwiseRun, TrainsALlamaWithTheSameBitsForEveryEngineStageAndNumberOfRanks) {
+  const std::vector<std::string> alone = train(tiny_plan("shardwise", 0, 1, 4));
+  ASSERT_EQ(alone.size(), kSteps);
+  EXPECT_GT(std::stod(alone.front().substr(7)), 5);  // ln 256 = 5.5
+  EXPECT_LT(std::stod(alone.back().substr(7)), 4.5);
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    EXPECT_EQ(train(tiny_plan("shardwise", zero_stage, 4, 1)), alone) << zero_stage;
+  }
+  EXPECT_EQ(train(tiny_plan("shardwise", 3, 2, 2)), alone);
+  EXPECT_EQ(train(tiny_plan("megatron_ddp", 1, 4, 1)), alone);
+  EXPECT_EQ(train(tiny_plan("megatron_fsdp", 3, 4, 1)), alone);
+  EXPECT_EQ(train(tiny_plan("fsdp2", 3, 4, 1)), alone);
+  EXPECT_EQ(train(tiny_plan("fsdp1", 3, 4, 1)), alone);
+  Plan recomputed = tiny_plan("shardwise", 3, 4, 1);
+  recomputed.layout.recompute = Recompute::full;
+  EXPECT_EQ(train(recomputed), alone);
+}
+
+TEST(ShardwiseRun, GivesTheSameBitsForAnyNumberOfThreads) {
+  const Plan plan = tiny_plan("shardwise", 1, 2, 1);
+  EXPECT_EQ(train(plan, {"--threads", "3"}), train(plan, {"--threads", "1"}));
+}
+
+#ifdef SHARDWISE_WITH_MPI
+TEST(ShardwiseRun, GivesProcessesOfMpiTheBitsOfThreads) {
+  // Containers run as root, and have fewer cores than ranks.
+  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  for (const int zero_stage : {0, 1, 3}) {
+    const Plan plan = tiny_plan("shardwise", zero_stage, 4, 2);
+    const Scratch scratch;
+    const std::string metrics = scratch.path("metrics.jsonl");
+    const Outcome done = run_program(
+        "mpirun", {"-np", "4", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1",
+                   built("shardwise-run"), scratch.write(plan), "--data", kText, "--steps",
+                   std::to_string(kSteps), "--metrics", metrics, "--learning-rate", "0.01"});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_THAT(done.out, HasSubstr("rank 3 on "));
+    EXPECT_EQ(losses_of(metrics), train(plan)) << "ZeRO-" << zero_stage;
+  }
+}
+#endif
+
+// What the planner says a step holds is what the run holds, category by category.
+TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
+  for (const int zero_stage : {0, 1}) {
+    const Plan plan = tiny_plan("shardwise", zero_stage, 2, 1);
+    const Scratch scratch;
+    const std::string path = scratch.path("report.json");
+    const std::string trace = scratch.path("trace.json");
+    const Outcome done = run_program(built("shardwise"),
+                                     {"run", scratch.write(plan), "--data", kText, "--steps", "3",
+                                      "--report", path, "--trace", trace});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const Result<StepReport> report = read_report(path);
+    ASSERT_TRUE(report) << to_string(report.problems());
+    EXPECT_EQ(report->origin, "measured");
+    EXPECT_EQ(report->plan_digest, digest(plan));
+    const LayoutMemory predicted =
+        layout_memory(plan.model, plan.job, plan.engine,
+                      runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+    for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+      const auto phase = static_cast<MemoryPhase>(p);
+      EXPECT_EQ(report->stages.front()[phase].bytes, predicted.stages.front()[phase].bytes)
+          << "ZeRO-" << zero_stage << ", " << name_of(phase);
+    }
+  }
+}
+
+// Predicted and measured reports join on the names of operations.
+TEST(ShardwiseRun, MeasuresTheOperationsOfTheProgram) {
+  const Plan plan = tiny_plan("fsdp2", 3, 2, 2);
+  const Scratch scratch;
+  const std::string path = scratch.path("report.json");
+  const Outcome done =
+      run_program(built("shardwise-run"), {scratch.write(plan), "--data", kText, "--steps", "3",
+                                           "--report", path});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Result<StepReport> report = read_report(path);
+  ASSERT_TRUE(report && report->timeline);
+  const StepProgram program = lower(plan);
+  std::int64_t count = 0;
+  for (const OperationTime& operation : report->timeline->operations) count += operation.count;
+  EXPECT_EQ(count, std::ssize(program.stages.front().operations));
+  for (ProgramOp op : program.stages.front().operations) {
+    op.microbatch = -1;
+    const std::string name = name_of(program.stages.front(), op);
+    EXPECT_TRUE(std::ranges::any_of(
+        report->timeline->operations,
+        [&](const OperationTime& each) { return each.name == name; }))
+        << name;
+  }
+  EXPECT_NEAR(report->time.total() / report->step_time, 1, 1e-6);
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
