@@ -24,7 +24,8 @@ void check(int code, const char* what) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  throw IoError(fmt::format("{}: {}", what, std::string_view(text.data(), static_cast<std::size_t>(length))));
+  throw IoError(
+      fmt::format("{}: {}", what, std::string_view(text.data(), static_cast<std::size_t>(length))));
 }
 
 /// What every group of a process needs to wait.
@@ -33,8 +34,11 @@ struct Patience {
   double seconds = 0;
 };
 
-/// Polls until the call is over: at first at once, then leaving the core to kernels.
-void finish(MPI_Request request, const Patience& patience, const char* what) {
+/// Starts a call and polls until it is over: at first at once, then leaving the core to kernels.
+template <class Start>
+void finish(const char* what, const Patience& patience, const Start& start) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(start(&request), what);
   const Clock::time_point begin = Clock::now();
   for (std::int64_t polls = 0;; ++polls) {
     int done = 0;
@@ -66,8 +70,7 @@ class MpiGroup : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void all_gather(std::span<const float> mine, std::span<float> all,
-                  std::int64_t shard) override {
+  void all_gather(std::span<const float> mine, std::span<float> all, std::int64_t shard) override {
     const Piece own = piece_of(std::ssize(all), shard, rank_);
     float* const place = all.data() + own.begin;
     if (mine.data() != place) std::copy_n(mine.data(), own.count, place);
@@ -78,11 +81,10 @@ class MpiGroup : public Communicator {
       counts.push_back(as_int(static_cast<std::int64_t>(piece.count)));
       places.push_back(as_int(static_cast<std::int64_t>(piece.begin)));
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, all.data(), counts.data(), places.data(),
-                          MPI_FLOAT, comm_, &request),
-          "all_gather");
-    finish(request, patience_, "all_gather");
+    finish("all_gather", patience_, [&](MPI_Request* request) {
+      return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, all.data(), counts.data(), places.data(),
+                             MPI_FLOAT, comm_, request);
+    });
   }
 
   void reduce_scatter(std::span<const float> all, std::span<float> mine, std::int64_t shard,
@@ -99,43 +101,39 @@ class MpiGroup : public Communicator {
   }
 
   void broadcast(std::span<std::byte> values, int root) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibcast(values.data(), as_int(std::ssize(values)), MPI_BYTE, root, comm_, &request),
-          "broadcast");
-    finish(request, patience_, "broadcast");
+    finish("broadcast", patience_, [&](MPI_Request* request) {
+      return MPI_Ibcast(values.data(), as_int(std::ssize(values)), MPI_BYTE, root, comm_, request);
+    });
   }
 
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
     const int piece = as_int(std::ssize(receive) / size_);
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ialltoall(send.data(), piece, MPI_BYTE, receive.data(), piece, MPI_BYTE, comm_,
-                        &request),
-          "all_to_all");
-    finish(request, patience_, "all_to_all");
+    finish("all_to_all", patience_, [&](MPI_Request* request) {
+      return MPI_Ialltoall(send.data(), piece, MPI_BYTE, receive.data(), piece, MPI_BYTE, comm_,
+                           request);
+    });
   }
 
   void exchange(std::span<const std::byte> mine, std::span<std::byte> all) override {
     const int bytes = as_int(std::ssize(mine));
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_,
-                         &request),
-          "exchange");
-    finish(request, patience_, "exchange");
+    finish("exchange", patience_, [&](MPI_Request* request) {
+      return MPI_Iallgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm_,
+                            request);
+    });
   }
 
   void send(std::span<const std::byte> message, int to) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(message.data(), as_int(std::ssize(message)), MPI_BYTE, to, 0, comm_, &request),
-          "send");
-    finish(request, patience_, "send");
+    finish("send", patience_, [&](MPI_Request* request) {
+      return MPI_Isend(message.data(), as_int(std::ssize(message)), MPI_BYTE, to, 0, comm_,
+                       request);
+    });
   }
 
   void receive(std::span<std::byte> message, int from) override {
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(
-        MPI_Irecv(message.data(), as_int(std::ssize(message)), MPI_BYTE, from, 0, comm_, &request),
-        "receive");
-    finish(request, patience_, "receive");
+    finish("receive", patience_, [&](MPI_Request* request) {
+      return MPI_Irecv(message.data(), as_int(std::ssize(message)), MPI_BYTE, from, 0, comm_,
+                       request);
+    });
   }
 
  private:
@@ -153,17 +151,17 @@ class MpiGroup : public Communicator {
     for (int r = 0; r < size_; ++r) {
       const Piece piece = piece_of(std::ssize(all), shard, r);
       sent.push_back(as_int(in_block(piece)));
-      sent_from.push_back(as_int(static_cast<std::int64_t>(piece.begin) + (sent.back() > 0 ? at : 0)));
+      sent_from.push_back(
+          as_int(static_cast<std::int64_t>(piece.begin) + (sent.back() > 0 ? at : 0)));
     }
     const std::vector<int> got(static_cast<std::size_t>(size_), as_int(own));
     std::vector<int> got_at;
     for (int r = 0; r < size_; ++r) got_at.push_back(as_int(own * r));
     received_.resize(static_cast<std::size_t>(own) * static_cast<std::size_t>(size_));
-    MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ialltoallv(all.data(), sent.data(), sent_from.data(), MPI_FLOAT, received_.data(),
-                         got.data(), got_at.data(), MPI_FLOAT, comm_, &request),
-          "reduce_scatter");
-    finish(request, patience_, "reduce_scatter");
+    finish("reduce_scatter", patience_, [&](MPI_Request* request) {
+      return MPI_Ialltoallv(all.data(), sent.data(), sent_from.data(), MPI_FLOAT, received_.data(),
+                            got.data(), got_at.data(), MPI_FLOAT, comm_, request);
+    });
     if (own == 0) return;
     const auto count = static_cast<std::size_t>(own);
     const std::span<float> sum = mine.subspan(static_cast<std::size_t>(at), count);
@@ -191,8 +189,7 @@ class MpiWorld : public World {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
-                                      int number) override {
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks, int number) override {
     const auto [at, fresh] = comms_.try_emplace({ranks, number}, MPI_COMM_NULL);
     if (fresh) at->second = make(ranks, number);
     return std::make_unique<MpiGroup>(at->second, patience_);

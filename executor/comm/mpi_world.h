@@ -8,9 +8,9 @@
 
 namespace shardwise::exec {
 
-/// Ranks that are processes of an MPI job (mpirun, or srun with its MPI). Each stream's thread calls
-/// for itself and keeps polling until its call is over, which is what moves the bytes: Open MPI
-/// progresses nothing between calls. Sums are pairwise exchanges and the fold in rank order of
+/// Ranks that are processes of an MPI job (mpirun, or srun with its MPI). Each stream's thread
+/// calls for itself and keeps polling until its call is over, which is what moves the bytes: Open
+/// MPI progresses nothing between calls. Sums are pairwise exchanges and the fold in rank order of
 /// `Communicator`, so they have the bits that threads give.
 class MpiJob {
  public:

@@ -47,7 +47,8 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
     fmt::print("rank {} on {}, shards with {}", rank, hosts[static_cast<std::size_t>(rank)],
                fmt::join(group_ranks(layout, GroupKind::dp_shard_cp, rank), " "));
     if (layout.dp_replicate > 1) {
-      fmt::print(", replicas {}", fmt::join(group_ranks(layout, GroupKind::dp_replicate, rank), " "));
+      fmt::print(", replicas {}",
+                 fmt::join(group_ranks(layout, GroupKind::dp_replicate, rank), " "));
     }
     fmt::print("\n");
   }

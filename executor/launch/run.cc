@@ -36,38 +36,35 @@ int refuse(const Diagnostics& problems) {
   return kBadInput;
 }
 
-Diagnostic wrong_use(const std::string& flag, const std::string& message,
-                     const std::string& hint) {
+Diagnostic wrong_use(const std::string& flag, const std::string& message, const std::string& hint) {
   return {"command line", 0, 0, flag, message, hint};
 }
 
 /// What keeps the plan from running, the command line and the launcher included.
 Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launcher& launcher) {
-  Diagnostics problems =
-      check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  Diagnostics problems = check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   for (Diagnostic& each : problems) each.file = options.plan;
   if (!problems.empty()) return problems;
   problems = cannot_execute(plan, options.plan);
   const std::int64_t world = plan.layout.world();
   if (launcher.ranks > 1) {
-    const std::string started = fmt::format("{} started {} processes", name_of(launcher.kind),
-                                            launcher.ranks);
+    const std::string started =
+        fmt::format("{} started {} processes", name_of(launcher.kind), launcher.ranks);
     if (options.ranks > 0) {
       problems.push_back(wrong_use("--ranks", started, "threads are for a process that is alone"));
     } else if (launcher.kind == Launcher::Kind::torchrun) {
-      problems.push_back(wrong_use("torchrun", started + ", which have no way to talk",
-                                   fmt::format("use mpirun -np {}, or --ranks {} alone", world,
-                                               world)));
+      problems.push_back(
+          wrong_use("torchrun", started + ", which have no way to talk",
+                    fmt::format("use mpirun -np {}, or --ranks {} alone", world, world)));
     } else if (launcher.ranks != world) {
-      problems.push_back(wrong_use(name_of(launcher.kind),
-                                   fmt::format("{}, the plan is for {} ranks", started, world),
-                                   fmt::format("start {}, or make a plan for {}", world,
-                                               launcher.ranks)));
+      problems.push_back(wrong_use(
+          name_of(launcher.kind), fmt::format("{}, the plan is for {} ranks", started, world),
+          fmt::format("start {}, or make a plan for {}", world, launcher.ranks)));
     }
   } else if (options.ranks > 0 && options.ranks != world) {
-    problems.push_back(wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
-                                 fmt::format("--ranks {}, or a plan for {}", world,
-                                             options.ranks)));
+    problems.push_back(
+        wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
+                  fmt::format("--ranks {}, or a plan for {}", world, options.ranks)));
   }
   if (plan.model.vocab_size < kBytes) {
     problems.push_back({options.plan, 0, 0, "/model/vocab_size",

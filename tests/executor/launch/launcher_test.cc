@@ -39,10 +39,14 @@ TEST(FindLauncher, IsNotMisledByVariablesOfOthers) {
 }
 
 TEST(FindLauncher, PrefersTorchrunToSlurmToMpi) {
-  std::map<std::string, std::string> all = {
-      {"RANK", "0"},          {"WORLD_SIZE", "2"},           {"TORCHELASTIC_RUN_ID", "x"},
-      {"SLURM_PROCID", "0"},  {"SLURM_STEP_NUM_TASKS", "3"}, {"SLURM_STEP_ID", "0"},
-      {"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}};
+  std::map<std::string, std::string> all = {{"RANK", "0"},
+                                            {"WORLD_SIZE", "2"},
+                                            {"TORCHELASTIC_RUN_ID", "x"},
+                                            {"SLURM_PROCID", "0"},
+                                            {"SLURM_STEP_NUM_TASKS", "3"},
+                                            {"SLURM_STEP_ID", "0"},
+                                            {"OMPI_COMM_WORLD_RANK", "0"},
+                                            {"OMPI_COMM_WORLD_SIZE", "4"}};
   EXPECT_EQ(found(all).ranks, 2);
   all.erase("TORCHELASTIC_RUN_ID");
   EXPECT_EQ(found(all).ranks, 3);

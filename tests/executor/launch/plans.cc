@@ -14,6 +14,7 @@ Plan tiny_plan(const std::string& engine, int zero_stage, int dp_shard,
                std::int64_t num_microbatches) {
   Plan plan;
   plan.model = shardwise::test::llama(2, 32, 88, 4, 2, 256);
+  plan.model.model_type = "llama";
   plan.engine = *find_engine(engine);
   plan.layout.zero_stage = static_cast<std::int8_t>(zero_stage);
   plan.layout.dp_shard = dp_shard;

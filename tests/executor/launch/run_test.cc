@@ -25,9 +25,9 @@ constexpr std::size_t kSteps = 6;
 std::vector<std::string> train(const Plan& plan, std::vector<std::string> arguments = {}) {
   const Scratch scratch;
   const std::string metrics = scratch.path("metrics.jsonl");
-  arguments.insert(arguments.begin(), {scratch.write(plan), "--data", kText, "--steps",
-                                       std::to_string(kSteps), "--metrics", metrics,
-                                       "--learning-rate", "0.01"});
+  arguments.insert(arguments.begin(),
+                   {scratch.write(plan), "--data", kText, "--steps", std::to_string(kSteps),
+                    "--metrics", metrics, "--learning-rate", "0.01"});
   const Outcome done = run_program(built("shardwise-run"), arguments);
   EXPECT_EQ(done.exit_code, 0) << done.err;
   return losses_of(metrics);
@@ -83,9 +83,9 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     const Scratch scratch;
     const std::string path = scratch.path("report.json");
     const std::string trace = scratch.path("trace.json");
-    const Outcome done = run_program(built("shardwise"),
-                                     {"run", scratch.write(plan), "--data", kText, "--steps", "3",
-                                      "--report", path, "--trace", trace});
+    const Outcome done =
+        run_program(built("shardwise"), {"run", scratch.write(plan), "--data", kText, "--steps",
+                                         "3", "--report", path, "--trace", trace});
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const Result<StepReport> report = read_report(path);
     ASSERT_TRUE(report) << to_string(report.problems());
@@ -107,9 +107,8 @@ TEST(ShardwiseRun, MeasuresTheOperationsOfTheProgram) {
   const Plan plan = tiny_plan("fsdp2", 3, 2, 2);
   const Scratch scratch;
   const std::string path = scratch.path("report.json");
-  const Outcome done =
-      run_program(built("shardwise-run"), {scratch.write(plan), "--data", kText, "--steps", "3",
-                                           "--report", path});
+  const Outcome done = run_program(built("shardwise-run"), {scratch.write(plan), "--data", kText,
+                                                            "--steps", "3", "--report", path});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const Result<StepReport> report = read_report(path);
   ASSERT_TRUE(report && report->timeline);
@@ -120,10 +119,9 @@ TEST(ShardwiseRun, MeasuresTheOperationsOfTheProgram) {
   for (ProgramOp op : program.stages.front().operations) {
     op.microbatch = -1;
     const std::string name = name_of(program.stages.front(), op);
-    EXPECT_TRUE(std::ranges::any_of(
-        report->timeline->operations,
-        [&](const OperationTime& each) { return each.name == name; }))
-        << name;
+    EXPECT_TRUE(std::ranges::any_of(report->timeline->operations, [&](const OperationTime& each) {
+      return each.name == name;
+    })) << name;
   }
   EXPECT_NEAR(report->time.total() / report->step_time, 1, 1e-6);
 }
