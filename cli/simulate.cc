@@ -1,12 +1,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "cli/growth_text.h"
 #include "cli/job_flags.h"
 #include "cli/report_text.h"
 #include "cli/simulate_text.h"
@@ -20,6 +23,7 @@
 #include "planner/spec/report_json.h"
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
+#include "simulator/timeline_svg.h"
 #include "simulator/trace.h"
 #include "simulator/versus.h"
 
@@ -32,6 +36,8 @@ struct SimulateFlags {
   std::string plan;
   std::string output;
   std::string trace;
+  std::string svg;
+  std::string in_network = "on";
   std::string granularity = "layer";
   std::string transport = "usual";
   std::string contention = "on";
@@ -40,6 +46,7 @@ struct SimulateFlags {
   bool all_ranks = false;
   sim::NoiseRules noise;
   std::string versus;
+  std::int64_t growth = 0;
   bool json = false;
 };
 
@@ -55,8 +62,8 @@ Diagnostics wrong_flag(const std::string& flag, const std::string& message,
   return Diagnostics{{"command line", 0, 0, flag, message, hint}};
 }
 
-/// The plan of a file, or of the flags.
-Result<Plan> plan_of(const SimulateFlags& flags) {
+/// The plan of a file, or of the flags, on the cluster as it is.
+Result<Plan> read_simulated(const SimulateFlags& flags) {
   if (!flags.plan.empty()) {
     if (!flags.job.model.empty() || !flags.job.cluster.empty()) {
       return wrong_flag(flags.plan, "a plan file has its own model and cluster",
@@ -82,6 +89,19 @@ Result<Plan> plan_of(const SimulateFlags& flags) {
   return plan;
 }
 
+/// The plan that is simulated.
+Result<Plan> plan_of(const SimulateFlags& flags) {
+  Result<Plan> plan = read_simulated(flags);
+  if (!plan) return plan;
+  if (flags.in_network == "off") {
+    for (LinkTier& tier : plan->cluster.tiers) tier.in_network = InNetwork::none;
+  }
+  const std::int64_t spare = sim::spare_links(*plan);
+  if (flags.noise.failed_links <= spare) return plan;
+  return wrong_flag("--failed-links", fmt::format("{} links cannot fail", flags.noise.failed_links),
+                    fmt::format("nodes keep one each: {} can", spare));
+}
+
 sim::SimulationOptions options_of(const SimulateFlags& flags) {
   sim::SimulationOptions options;
   options.granularity = flags.granularity == "kernel" ? Granularity::kernel : Granularity::layer;
@@ -102,6 +122,7 @@ void write_files(const SimulateFlags& flags, const Plan& plan, const sim::Simula
                      [&trace](std::string_view text) { trace += text; });
     write_file(flags.trace, trace);
   }
+  if (!flags.svg.empty()) write_file(flags.svg, sim::timeline_svg(plan, made));
 }
 
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
@@ -115,14 +136,41 @@ ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   return ExitCode::done;
 }
 
+ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
+  const std::int64_t node = first.cluster.gpus_per_node;
+  std::vector<GrowthPoint> points;
+  for (std::int64_t gpus = node; gpus <= flags.growth; gpus *= 2) {
+    SimulateFlags grown = flags;
+    grown.job.gpus = fmt::format("{}", gpus);
+    const Result<Plan> full = plan_of(grown);
+    if (!full) return refuse(full.problems());
+    Plan hybrid = *full;
+    const std::int64_t inner = std::int64_t{hybrid.layout.tp} * hybrid.layout.cp;
+    const std::int64_t shard = std::max<std::int64_t>(1, node / inner);
+    if (hybrid.layout.dp_shard % shard == 0) {
+      hybrid.layout.dp_replicate = static_cast<std::int32_t>(hybrid.layout.dp_shard / shard);
+      hybrid.layout.dp_shard = static_cast<std::int32_t>(shard);
+    }
+    const Diagnostics illegal =
+        check_layout(hybrid.model, hybrid.cluster, hybrid.job, hybrid.engine, hybrid.layout);
+    if (!illegal.empty()) return refuse(illegal);
+    points.push_back({gpus, sim::simulate(*full, options_of(flags)).report,
+                      sim::simulate(hybrid, options_of(flags)).report});
+  }
+  fmt::print("{}", flags.json ? growth_json(points) : growth_text(points, wants_colour()));
+  return ExitCode::done;
+}
+
 ExitCode run_simulate(const SimulateFlags& flags) {
   const Result<Plan> plan = plan_of(flags);
   if (!plan) return refuse(plan.problems());
-  if (!flags.versus.empty()) {
-    if (flags.plan.empty()) return run_versus(flags, *plan);
-    return refuse(wrong_flag("--versus", "a plan file has one engine",
+  const bool several = !flags.versus.empty() || flags.growth > 0;
+  if (several && !flags.plan.empty()) {
+    return refuse(wrong_flag(flags.plan, "a plan file has one engine and one size",
                              "give --model, --cluster and --engine"));
   }
+  if (!flags.versus.empty()) return run_versus(flags, *plan);
+  if (flags.growth > 0) return run_growth(flags, *plan);
   sim::Simulation made = sim::simulate(*plan, options_of(flags));
   if (flags.noise.trials > 0 && made.report.timeline) {
     made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise);
@@ -157,6 +205,7 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_option("-o,--output", flags->output, "Write the report here")->type_name("FILE");
   verb->add_option("--trace", flags->trace, "Write a trace for Perfetto or chrome://tracing here")
       ->type_name("FILE");
+  verb->add_option("--svg", flags->svg, "Draw the timeline here")->type_name("FILE");
   verb->add_option("--granularity", flags->granularity, "layer or kernel (layer)")
       ->check(CLI::IsMember({"layer", "kernel"}))
       ->type_name("SIZE");
@@ -164,6 +213,10 @@ void add_simulate(CLI::App& app, Run& run) {
                    "What moves bytes: usual, registered (user buffers) or copy_engines (usual)")
       ->check(CLI::IsMember({"usual", "registered", "copy_engines"}))
       ->type_name("KIND");
+  verb->add_option("--in-network", flags->in_network,
+                   "Switches that can add (NVLS, SHARP) do: on or off (on)")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->type_name("on|off");
   verb->add_option("--contention", flags->contention,
                    "What runs at once shares links and multiprocessors: on or off (on)")
       ->check(CLI::IsMember({"on", "off"}))
@@ -194,6 +247,11 @@ void add_simulate(CLI::App& app, Run& run) {
       ->check(CLI::Range(1.0, 1000.0))
       ->type_name("X")
       ->needs(trials);
+  verb->add_option("--failed-links", noise.failed_links,
+                   "NICs that are gone, their traffic on the node's others (0)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->needs(trials);
   verb->add_option("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu,
                    "Mean time between failures that stop the job (none)")
       ->check(CLI::Range(0.0, 1e9))
@@ -207,6 +265,10 @@ void add_simulate(CLI::App& app, Run& run) {
                    "Another engine on the same job: both side by side, and what each mechanism "
                    "contributes")
       ->type_name("ENGINE");
+  verb->add_option("--growth", flags->growth,
+                   "From one node to so many GPUs: one shard against a shard a node (HSDP)")
+      ->check(CLI::Range(std::int64_t{1}, kMostGpus))
+      ->type_name("GPUS");
   verb->add_flag("--json", flags->json, "The report for a program");
   verb->footer(
       "Examples\n"

@@ -55,12 +55,18 @@ char letter_of(OpRole role) {
   }
 }
 
-/// One stream of a rank as text: in each column the letter that ran longest, '.' where it mostly
-/// stood still.
+/// How much of a column has to be busy for its letter: on the compute stream idle time is what one
+/// looks for, on the others what runs at all.
+constexpr double kLeastComputing = 0.5;
+constexpr double kLeastMoving = 0.05;
+
+/// One stream of a rank as text: in each column the letter that ran longest, '.' where it stood
+/// still.
 std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
   std::array<std::array<double, 128>, kColumns> ran{};
   const auto s = static_cast<std::size_t>(stream);
   const double column = run.length / static_cast<double>(kColumns);
+  const double least = stream == Stream::compute ? kLeastComputing : kLeastMoving;
   for (std::uint32_t i = run.work->stream_begin[s]; i < run.work->stream_begin[s + 1]; ++i) {
     const std::uint32_t index = run.work->operations[i].index;
     const char letter = letter_of(run.work->program->operations[index].role);
@@ -78,7 +84,7 @@ std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
     double busy = 0;
     for (const double each : letters) busy += each;
     const auto most = std::max_element(letters.begin(), letters.end());
-    text += busy * 2 >= column ? static_cast<char>(most - letters.begin()) : '.';
+    text += busy >= least * column ? static_cast<char>(most - letters.begin()) : '.';
   }
   return text;
 }
@@ -137,7 +143,7 @@ std::string timeline_text(const sim::Simulation& simulation, bool colour) {
   text += label("") + "0" + fmt::format("{:>{}}\n", end, kColumns - 1);
   text += paint(
       "F forward  B backward  W weight gradients  R recompute  O optimizer\n"
-      "g gather  r reduce  s send  v receive  c copy  . mostly idle\n",
+      "g gather  r reduce  s send  v receive  c copy and others  . idle\n",
       Tone::quiet, colour);
   return text;
 }

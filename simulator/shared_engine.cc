@@ -4,14 +4,13 @@
 #include <array>
 
 #include "simulator/event_queue.h"
+#include "simulator/sharing.h"
 
 namespace shardwise::sim {
 namespace {
 
 constexpr double kUnknown = -1;
 constexpr std::int32_t kNobody = -1;
-constexpr double kMostTax = 0.5;  // as planner/cost/time_rules.h
-
 enum class State : std::uint8_t { blocked, issued_later, arrived, running };
 
 struct Lane {
@@ -33,31 +32,6 @@ struct Meeting {
   double duration = 0;
   std::uint64_t settled = 0;  // in which round its rate was last found
 };
-
-/// Shares of a link are whole numbers, so that their sum does not depend on the order in which
-/// ranks are added: the representative of four ranks adds what the four would.
-constexpr double kWholeLink = 0x1p32;
-std::int64_t whole(double share) { return static_cast<std::int64_t>(share * kWholeLink); }
-
-/// What is asked of a link, both ways.
-struct Demand {
-  std::int64_t out = 0;
-  std::int64_t in = 0;
-  friend bool operator==(const Demand&, const Demand&) = default;
-};
-
-/// What a rank's own links, multiprocessors and memory are asked for.
-struct Load {
-  std::array<Demand, kMaxTiers> links{};
-  OverlapTax tax;
-  double moving = 0;  // share of the memory bandwidth that transfers would take
-  double bound = 0;   // kernels on both streams that memory bandwidth holds up, on average
-};
-
-/// Which ways of a link a stream uses.
-bool sends(Stream stream) { return stream != Stream::receive; }
-bool receives(Stream stream) { return stream != Stream::send; }
-bool computes(Stream stream) { return stream == Stream::compute || stream == Stream::copy; }
 
 class SharedRun {
  public:
@@ -272,39 +246,20 @@ class SharedRun {
       const Demand& now = loads_[actor].links[link.tier];
       if (old == now) continue;
       Demand& demand = demands_[use.link];
-      const bool was_crowded = crowded(demand, link.capacity);
+      const bool was_crowded = demand.crowds(link.capacity);
       demand.out += use.ranks * (now.out - old.out);
       demand.in += use.ranks * (now.in - old.in);
-      if (!was_crowded && !crowded(demand, link.capacity)) continue;
+      if (!was_crowded && !demand.crowds(link.capacity)) continue;
       for (std::uint32_t m = link.members.begin; m != link.members.end; ++m) {
         mark(work_.link_members[m]);
       }
     }
   }
-  static bool crowded(const Demand& demand, double capacity) {
-    return crowding(std::max(demand.out, demand.in), capacity) > 1;
-  }
-
   Load load_of(std::uint32_t actor) {
     Load load;
     for (std::size_t s = 0; s < kStreams; ++s) {
       const Lane& lane = lanes_[actor * kStreams + s];
-      const auto stream = static_cast<Stream>(s);
-      if (lane.state != State::running) continue;
-      const CostPrice& price = price_of(lane);
-      if (computes(stream)) {
-        load.bound += price.memory_share;
-        continue;
-      }
-      load.moving += price.memory_share;
-      // Each collective has multiprocessors of its own; a second wave comes once.
-      load.tax.other += price.tax.other;
-      load.tax.gemm = std::max(load.tax.gemm, price.tax.gemm);
-      for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-        const std::int64_t share = whole(price.link_share[tier]);
-        if (sends(stream)) load.links[tier].out += share;
-        if (receives(stream)) load.links[tier].in += share;
-      }
+      if (lane.state == State::running) load.add(static_cast<Stream>(s), price_of(lane));
     }
     return load;
   }
@@ -315,46 +270,30 @@ class SharedRun {
     const Load& load = loads_[lane.actor];
     const Stream stream = stream_of(l);
     const CostPrice& price = price_of(lane);
-    if (computes(stream)) return compute_rate(load, price);
-    double busiest = memory_crowding(load, price);
+    if (computes(stream)) return load.compute_rate(price);
+    double busiest = load.memory_crowding(price);
     for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
       if (price.link_share[tier] == 0) continue;
-      busiest = std::max(busiest, crowding(stream, load.links[tier], 1));
+      busiest = std::max(busiest, load.links[tier].crowding(stream, 1));
     }
     const IndexRange uses = work_.actors[lane.actor].links;
     for (std::uint32_t u = uses.begin; u != uses.end; ++u) {
       const SharedLink& link = work_.links[work_.link_uses[u].link];
       if (price.link_share[link.tier] == 0) continue;
       const Demand& demand = demands_[work_.link_uses[u].link];
-      busiest = std::max(busiest, crowding(stream, demand, link.capacity));
+      busiest = std::max(busiest, demand.crowding(stream, link.capacity));
     }
-    return 1 / busiest;
+    return 1 / (busiest * detour(lane.actor, price));
   }
-  /// Kernels lose multiprocessors; those that memory bandwidth holds up lose that, if it is more.
-  static double compute_rate(const Load& load, const CostPrice& price) {
-    const double rate = 1 - std::min(kMostTax, load.tax.of(price.gemm_share));
-    const double others = load.moving + load.bound - price.memory_share;
-    const double more = others / (1 + others) - std::min(kMostTax, load.tax.other);
-    return rate - price.memory_share * std::max(0.0, more);
-  }
-  /// How often longer than alone a transfer takes beside such kernels: while they run, all that
-  /// use the memory get their proportion of it.
-  static double memory_crowding(const Load& load, const CostPrice& price) {
-    if (price.memory_share == 0 || load.bound == 0) return 1;
-    const double rate = load.bound > 1 ? 1 / (load.bound + load.moving)
-                                       : 1 - load.bound * load.moving / (1 + load.moving);
-    return 1 / rate;
-  }
-  /// For a transfer that uses the ways of a link that its stream does.
-  static double crowding(Stream stream, const Demand& demand, double capacity) {
-    const std::int64_t out = sends(stream) ? demand.out : 0;
-    const std::int64_t in = receives(stream) ? demand.in : 0;
-    return crowding(std::max(out, in), capacity);
-  }
-  /// How often longer than alone a transfer takes on a link that `asked` links' worth is asked of
-  /// and that is as fast as `capacity` of them.
-  static double crowding(std::int64_t asked, double capacity) {
-    return std::max(1.0, static_cast<double>(asked) / (kWholeLink * capacity));
+  /// How often longer a transfer takes where links of its node are gone.
+  double detour(std::uint32_t actor, const CostPrice& price) const {
+    if (work_.noise.link_delay.empty()) return 1;
+    double longest = 1;
+    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
+      const double delay = price.link_share[tier] * work_.noise.link_delay[actor][tier];
+      longest = std::max(longest, 1 + delay);
+    }
+    return longest;
   }
 
   void update(std::int32_t l, double now) {

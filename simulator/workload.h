@@ -88,11 +88,17 @@ struct Actor {
   IndexRange links;           // of Workload::link_uses
 };
 
+/// One number for each tier of links.
+using TierFactors = std::array<double, kMaxTiers>;
+
 /// Makes operations take another time on each rank; none by default.
 struct Noise {
   std::uint64_t seed = 0;
   double jitter = 0;                   // relative deviation of every operation
   std::vector<double> compute_factor;  // by actor: of kernels; empty = 1
+  /// By actor and tier: by how many times its link share a transfer takes longer, since the links
+  /// that are left carry those that are gone. Empty = 0.
+  std::vector<TierFactors> link_delay;
 };
 
 /// Ready to run. Refers to the StepProgram and the Prices it was made from.

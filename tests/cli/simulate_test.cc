@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -75,6 +76,41 @@ TEST(Simulate, RefusesAnEngineThatDoesNotExistOrCannotRunTheLayout) {
     EXPECT_EQ(outcome.exit_code, 2) << engine;
     EXPECT_THAT(outcome.err, HasSubstr(engine));
   }
+}
+
+TEST(Simulate, ComparesFullShardWithHybridAsTheClusterGrows) {
+  const Outcome outcome = shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100",
+                                     "--engine", "fsdp2", "--zero-stage", "3", "--growth", "32"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  // A line each for 8, 16 and 32 GPUs below the two of the heading; equal on one node.
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 5);
+  EXPECT_THAT(outcome.out, HasSubstr("+0.0 %"));
+}
+
+TEST(Simulate, TakesAdditionOutOfTheSwitches) {
+  const auto step = [](const char* in_network) {
+    return shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100-sharp", "--gpus", "16",
+                      "--engine", "megatron_ddp", "--zero-stage", "0", "--in-network", in_network})
+        .out;
+  };
+  EXPECT_NE(step("on"), step("off"));
+}
+
+TEST(Simulate, RefusesMoreFailedLinksThanNodesCanLose) {
+  const Outcome outcome = shardwise(tiny_step({"--trials", "1", "--failed-links", "8"}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--failed-links: 8 links cannot fail"));
+}
+
+TEST(Simulate, DrawsAPicture) {
+  const std::string svg = written("step.svg");
+  const Outcome outcome = shardwise(tiny_step({"--svg", svg}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::ifstream in(svg);
+  std::string first;
+  std::getline(in, first);
+  EXPECT_THAT(first, HasSubstr("<svg "));
+  std::filesystem::remove(svg);
 }
 
 TEST(Simulate, SaysWhenThereIsNoPlan) {
