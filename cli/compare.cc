@@ -1,18 +1,22 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "cli/import_text.h"
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "planner/spec/format.h"
 #include "planner/spec/report_json.h"
-#include "planner/spec/table.h"
+#include "planner/spec/utf8.h"
 #include "simulator/compare.h"
+#include "simulator/traces/compare_runs.h"
+#include "simulator/traces/kind_comparison.h"
 
 namespace shardwise::cli {
 namespace {
@@ -25,60 +29,118 @@ struct CompareFlags {
   bool json = false;
 };
 
-std::string signed_seconds(Seconds time) {
-  return (time < Seconds(0) ? "-" : "+") + format_seconds(Seconds(std::abs(time.value())));
+/// A file to compare: a report, or a trace.
+struct Side {
+  std::string file;
+  StepReport report;  // of a report, or of a trace of ours
+  bool traced = false;
+  sim::TracedRun run;  // of a trace
+  bool profiled() const { return traced && run.by_profiler; }
+};
+
+Result<Side> read_side(const std::string& file) {
+  Side side;
+  side.file = file;
+  if (!is_trace(file)) {
+    Result<StepReport> report = read_report(file);
+    if (!report) return report.problems();
+    side.report = *std::move(report);
+    return side;
+  }
+  Result<sim::TracedRun> run = read_trace_file(file);
+  if (!run) return run.problems();
+  side.traced = true;
+  side.run = *std::move(run);
+  if (!side.profiled()) side.report = sim::report_of(side.run);
+  return side;
 }
 
-std::string rows_text(const std::string& heading, const std::vector<sim::ComparedTime>& rows,
-                      std::size_t top, bool stages, bool colour) {
-  if (rows.empty()) return "";
-  Table table({{heading, Align::left}, {stages ? "stage" : ""}, {"A"}, {"B"}, {"B - A"}});
-  for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
-    const sim::ComparedTime& row = rows[i];
-    table.row({row.name, stages ? fmt::format("{}", row.stage) : std::string(),
-               row.in_first ? format_seconds(row.first) : "-",
-               row.in_second ? format_seconds(row.second) : "-", signed_seconds(row.difference())});
+Seconds step_of(const Side& side) {
+  return side.profiled() ? side.run.profiled.median().profile.length : side.report.step_time;
+}
+
+/// Why two files cannot be compared; nothing when they can.
+Diagnostics unlike(const Side& a, const Side& b) {
+  if (a.profiled() != b.profiled()) {
+    const Side& one = a.profiled() ? a : b;
+    const Side& other = a.profiled() ? b : a;
+    return {{one.file, 0, 0, "",
+             fmt::format("a profiler's trace has kernels, {} has operations of a step program",
+                         other.file),
+             "shardwise simulate PLAN --import compares a profiler's trace by kind and phase"}};
   }
-  std::string text = "\n" + table.text(colour);
-  if (rows.size() > top) text += fmt::format("… {} more (--top)\n", rows.size() - top);
-  return text;
+  if (step_of(a) <= Seconds(0)) {
+    const char* where = a.traced ? "/traceEvents" : "/step_time_s";
+    return {{a.file, 0, 0, where, "a step of no time", "measure a step"}};
+  }
+  return {};
+}
+
+std::string side_text(const char* letter, const Side& side) {
+  const std::string step = format_seconds(step_of(side));
+  if (!side.traced) {
+    const StepReport& r = side.report;
+    return fmt::format("{}  {}, {}, {}, {}: {}\n", letter, r.origin, r.model, r.cluster, r.engine,
+                       step);
+  }
+  const std::size_t steps =
+      side.profiled() ? side.run.profiled.steps.size() : side.run.operations.size();
+  return fmt::format("{}  {} trace, median of {} {}: {}\n", letter,
+                     side.profiled() ? "a profiler's" : shown(side.report.origin), steps,
+                     steps == 1 ? "step" : "steps", step);
+}
+
+std::string comparison_text(const Side& a, const Side& b, const sim::Comparison& found,
+                            std::size_t top, bool colour) {
+  std::string text = side_text("A", a) + side_text("B", b) +
+                     fmt::format("B takes {:+.1f} % of A's time", 100 * found.relative());
+  const bool reports = !a.traced && !b.traced;
+  if (reports) {
+    text += fmt::format("; peak memory {} against {}", format_bytes(found.second_peak),
+                        format_bytes(found.first_peak));
+  }
+  text += "\n";
+  if (reports) {
+    text += compared_text("part of the step", found.parts, "A", "B", top, false, colour);
+    text += compared_text("exposed communication", found.axes, "A", "B", top, false, colour);
+  }
+  if (a.profiled()) {
+    const sim::StepComparison kinds =
+        sim::compare_steps(a.run.profiled.median().profile, b.run.profiled.median().profile);
+    text += kinds_text(kinds, "A", "B", colour);
+  }
+  std::vector<sim::ComparedTime> rows = found.operations;
+  if (a.profiled()) {
+    for (sim::ComparedTime& row : rows) row.name = short_name(row.name);
+  }
+  return text + compared_text(a.profiled() ? "kernel, a step" : "operation", rows, "A", "B", top,
+                              !a.profiled(), colour);
 }
 
 ExitCode run_compare(const CompareFlags& flags) {
-  const Result<StepReport> first = read_report(flags.first);
-  const Result<StepReport> second = read_report(flags.second);
-  if (!first || !second) {
-    Diagnostics problems;
-    for (const Result<StepReport>* each : {&first, &second}) {
-      if (each->ok()) continue;
-      problems.insert(problems.end(), each->problems().begin(), each->problems().end());
-    }
+  const Result<Side> first = read_side(flags.first);
+  const Result<Side> second = read_side(flags.second);
+  Diagnostics problems;
+  for (const Result<Side>* each : {&first, &second}) {
+    if (each->ok()) continue;
+    problems.insert(problems.end(), each->problems().begin(), each->problems().end());
+  }
+  if (problems.empty()) problems = unlike(*first, *second);
+  if (!problems.empty()) {
     fmt::print(stderr, "{}", to_string(problems));
     return ExitCode::bad_input;
   }
-  if (first->step_time <= Seconds(0)) {
-    fmt::print(stderr, "{}",
-               to_string(Diagnostics{
-                   {flags.first, 0, 0, "/step_time_s", "is not above zero", "measure a step"}}));
-    return ExitCode::bad_input;
+  sim::Comparison found = first->profiled()
+                              ? sim::compare_profiled(first->run.profiled, second->run.profiled)
+                              : sim::compare(first->report, second->report);
+  if (first->traced || second->traced) {  // a trace says nothing of these
+    found.parts.clear();
+    found.axes.clear();
   }
-  const sim::Comparison found = sim::compare(*first, *second);
-  if (flags.json) {
-    fmt::print("{}", comparison_json(found));
-  } else {
-    const bool colour = wants_colour();
-    const auto top = static_cast<std::size_t>(flags.top);
-    const auto name = [](const char* letter, const StepReport& r) {
-      return fmt::format("{}  {}, {}, {}, {}: {}\n", letter, r.origin, r.model, r.cluster, r.engine,
-                         format_seconds(r.step_time));
-    };
-    fmt::print("{}{}B takes {:+.1f} % of A's time; peak memory {} against {}\n", name("A", *first),
-               name("B", *second), 100 * found.relative(), format_bytes(found.first_peak),
-               format_bytes(found.second_peak));
-    fmt::print("{}{}{}", rows_text("part of the step", found.parts, top, false, colour),
-               rows_text("exposed communication", found.axes, top, false, colour),
-               rows_text("operation", found.operations, top, true, colour));
-  }
+  fmt::print("{}", flags.json
+                       ? comparison_json(found)
+                       : comparison_text(*first, *second, found,
+                                         static_cast<std::size_t>(flags.top), wants_colour()));
   const bool apart = flags.tolerance >= 0 && std::abs(found.relative()) > flags.tolerance;
   return apart ? ExitCode::nothing_fits : ExitCode::done;
 }
@@ -87,9 +149,10 @@ ExitCode run_compare(const CompareFlags& flags) {
 
 void add_compare(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "compare", "Two reports, joined by operation and sorted by what makes the difference");
+      "compare",
+      "Two reports or traces, joined by operation and sorted by what makes the difference");
   auto flags = std::make_shared<CompareFlags>();
-  verb->add_option("A", flags->first, "A report.json")->required()->type_name("FILE");
+  verb->add_option("A", flags->first, "A report.json or a trace")->required()->type_name("FILE");
   verb->add_option("B", flags->second, "Another")->required()->type_name("FILE");
   verb->add_option("--top", flags->top, "Rows of each table (20)")
       ->check(CLI::Range(1, 1'000'000))
@@ -103,6 +166,7 @@ void add_compare(CLI::App& app, Run& run) {
       "Examples\n"
       "  shardwise compare predicted.json measured.json\n"
       "  shardwise compare fsdp2.json megatron_fsdp.json --top 5\n"
+      "  shardwise compare report.json trace.json\n"
       "\n"
       "Exit codes\n"
       "  0 done   1 further apart than the tolerance   2 bad input or use   3 the world broke");

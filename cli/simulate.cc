@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -10,10 +11,12 @@
 #include <vector>
 
 #include "cli/growth_text.h"
+#include "cli/import_text.h"
 #include "cli/job_flags.h"
 #include "cli/report_text.h"
 #include "cli/simulate_text.h"
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
 #include "cli/write_file.h"
@@ -38,7 +41,9 @@ struct SimulateFlags {
   std::string trace;
   std::string svg;
   std::string in_network = "on";
-  std::string granularity = "layer";
+  std::string import;
+  std::int64_t top = 12;
+  std::string granularity;
   std::string transport = "usual";
   std::string contention = "on";
   std::string host = "on";
@@ -102,6 +107,26 @@ Result<Plan> plan_of(const SimulateFlags& flags) {
                     fmt::format("nodes keep one each: {} can", spare));
 }
 
+/// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
+Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
+  Diagnostics problems;
+  const auto finite = [&problems](const char* flag, double value) {
+    if (std::isfinite(value)) return;
+    problems.push_back({"command line", 0, 0, flag, fmt::format("{} is not a number", value), ""});
+  };
+  finite("--jitter", noise.jitter);
+  finite("--slow-factor", noise.slow_factor);
+  finite("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu);
+  finite("--restart-minutes", noise.restart_minutes);
+  const std::int64_t each = plan.cluster.gpus_per_node;
+  const std::int64_t nodes = (plan.layout.world() + each - 1) / each;
+  if (noise.slow_nodes > nodes) {
+    problems.push_back({"command line", 0, 0, "--slow-nodes",
+                        fmt::format("{} slow nodes of {}", noise.slow_nodes, nodes), ""});
+  }
+  return problems;
+}
+
 sim::SimulationOptions options_of(const SimulateFlags& flags) {
   sim::SimulationOptions options;
   options.granularity = flags.granularity == "kernel" ? Granularity::kernel : Granularity::layer;
@@ -161,9 +186,34 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   return ExitCode::done;
 }
 
+/// What a trace was recorded at; a profiler sees kernels.
+std::string granularity_of(const sim::TracedRun& run) {
+  if (!run.ours()) return "kernel";
+  return run.head.granularity == "kernel" ? "kernel" : "layer";
+}
+
+ExitCode run_import(SimulateFlags flags, const Plan& plan) {
+  const Result<sim::TracedRun> run = read_trace_file(flags.import);
+  if (!run) return refuse(run.problems());
+  if (flags.granularity.empty()) flags.granularity = granularity_of(*run);
+  const sim::Simulation made = sim::simulate(plan, options_of(flags));
+  const sim::TraceComparison found = sim::compare_trace(*run, plan, made);
+  if (found.step.measured.length <= Seconds(0)) {
+    return refuse({{flags.import, 0, 0, "/traceEvents", "its steps take no time", ""}});
+  }
+  write_files(flags, plan, made);
+  fmt::print("{}", flags.json ? sim::comparison_json(*run, found)
+                              : import_text(*run, found, plan.layout,
+                                            static_cast<std::size_t>(flags.top), wants_colour()));
+  return ExitCode::done;
+}
+
 ExitCode run_simulate(const SimulateFlags& flags) {
   const Result<Plan> plan = plan_of(flags);
   if (!plan) return refuse(plan.problems());
+  const Diagnostics noise = noise_problems(flags.noise, *plan);
+  if (!noise.empty()) return refuse(noise);
+  if (!flags.import.empty()) return run_import(flags, *plan);
   const bool several = !flags.versus.empty() || flags.growth > 0;
   if (several && !flags.plan.empty()) {
     return refuse(wrong_flag(flags.plan, "a plan file has one engine and one size",
@@ -206,7 +256,14 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_option("--trace", flags->trace, "Write a trace for Perfetto or chrome://tracing here")
       ->type_name("FILE");
   verb->add_option("--svg", flags->svg, "Draw the timeline here")->type_name("FILE");
-  verb->add_option("--granularity", flags->granularity, "layer or kernel (layer)")
+  verb->add_option("--import", flags->import,
+                   "Compare with this trace: of torch.profiler (also .json.gz), or one of ours")
+      ->type_name("TRACE");
+  verb->add_option("--top", flags->top, "Rows of the last table of --import (12)")
+      ->check(CLI::Range(1, 1'000'000))
+      ->type_name("N");
+  verb->add_option("--granularity", flags->granularity,
+                   "layer or kernel (layer; with --import as the trace)")
       ->check(CLI::IsMember({"layer", "kernel"}))
       ->type_name("SIZE");
   verb->add_option("--transport", flags->transport,
@@ -230,7 +287,8 @@ void add_simulate(CLI::App& app, Run& run) {
   CLI::Option* trials =
       verb->add_option("--trials", noise.trials, "Simulate every rank so often with noise (0)")
           ->check(CLI::Range(0, 100'000))
-          ->type_name("N");
+          ->type_name("N")
+          ->excludes(verb->get_option("--import"));
   verb->add_option("--seed", noise.seed, "Of the noise (1)")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
       ->type_name("N")
@@ -275,6 +333,7 @@ void add_simulate(CLI::App& app, Run& run) {
       "  shardwise simulate plan.json -o report.json --trace trace.json\n"
       "  shardwise simulate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"
       "      --zero-stage 3 --micro-batch-size 2 --sequence-length 8192\n"
+      "  shardwise simulate plan.json --import rank0.pt.trace.json.gz\n"
       "\n"
       "Exit codes\n"
       "  0 done   2 bad input or use   3 the world broke");

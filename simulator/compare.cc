@@ -42,24 +42,16 @@ Bytes peak_of(const StepReport& report) {
 
 void write_rows(JsonWriter& json, const char* key, const std::vector<ComparedTime>& rows) {
   json.begin_array(key);
-  for (const ComparedTime& row : rows) {
-    json.begin_object();
-    json.member("name", row.name);
-    json.member("stage", row.stage);
-    if (row.in_first) {
-      json.member("first_s", row.first.value());
-    } else {
-      json.null_member("first_s");
-    }
-    if (row.in_second) {
-      json.member("second_s", row.second.value());
-    } else {
-      json.null_member("second_s");
-    }
-    json.member("difference_s", row.difference().value());
-    json.end_object();
-  }
+  for (const ComparedTime& row : rows) write_row(json, row, "first_s", "second_s");
   json.end_array();
+}
+
+void write_time(JsonWriter& json, const char* key, Seconds time, bool there) {
+  if (there) {
+    json.member(key, time.value());
+  } else {
+    json.null_member(key);
+  }
 }
 
 }  // namespace
@@ -89,6 +81,16 @@ Comparison compare(const StepReport& first, const StepReport& second) {
   made.axes = axes.sorted();
   if (first.timeline && second.timeline) made.operations = operations.sorted();
   return made;
+}
+
+void write_row(JsonWriter& json, const ComparedTime& row, const char* first, const char* second) {
+  json.begin_object();
+  json.member("name", row.name);
+  json.member("stage", row.stage);
+  write_time(json, first, row.first, row.in_first);
+  write_time(json, second, row.second, row.in_second);
+  json.member("difference_s", row.difference().value());
+  json.end_object();
 }
 
 std::string comparison_json(const Comparison& comparison) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/spec/json_writer.h"
 #include "planner/spec/report.h"
 
 namespace shardwise::sim {
@@ -35,6 +36,9 @@ struct Comparison {
   double relative() const { return second_step / first_step - 1; }
 };
 Comparison compare(const StepReport& first, const StepReport& second);
+
+/// One row as an object; `first` and `second` are its keys.
+void write_row(JsonWriter& json, const ComparedTime& row, const char* first, const char* second);
 
 /// Schema "shardwise.comparison/1".
 std::string comparison_json(const Comparison& comparison);

@@ -40,8 +40,10 @@ class TraceWriter {
   void write(std::size_t most_ranks) {
     fmt::format_to(out(),
                    "{{\"displayTimeUnit\":\"ms\",\"otherData\":{{\"schema\":\"shardwise.trace/1\","
-                   "\"origin\":\"{}\",\"plan_digest\":\"{}\"}},\"traceEvents\":[",
-                   simulation_.report.origin, simulation_.report.plan_digest);
+                   "\"origin\":\"{}\",\"plan_digest\":\"{}\",\"granularity\":\"{}\"}},"
+                   "\"traceEvents\":[",
+                   simulation_.report.origin, simulation_.report.plan_digest,
+                   simulation_.program.granularity == Granularity::kernel ? "kernel" : "layer");
     const std::size_t ranks = std::min(most_ranks, simulation_.work.actors.size());
     for (std::size_t a = 0; a < ranks; ++a) rank(simulation_.work.actors[a], a);
     messages(ranks);
@@ -70,6 +72,13 @@ class TraceWriter {
     return names;
   }
 
+  StageRunTimes times_of(const Actor& actor) const {
+    const WorkProgram& work = simulation_.work.programs[actor.program];
+    const std::size_t count = work.operations.size();
+    return {&work, std::span(simulation_.timeline.start).subspan(actor.base, count),
+            std::span(simulation_.timeline.end).subspan(actor.base, count), 0};
+  }
+
   void rank(const Actor& actor, std::size_t pid) {
     const WorkProgram& work = simulation_.work.programs[actor.program];
     const StageProgram& stage = *work.program;
@@ -89,14 +98,20 @@ class TraceWriter {
     }
     const double* start = simulation_.timeline.start.data() + actor.base;
     const double* end = simulation_.timeline.end.data() + actor.base;
-    for (std::size_t i = 0; i < stage.operations.size(); ++i) {
+    const StageRunTimes run = times_of(actor);
+    for (std::uint32_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
       begin_event();
       fmt::format_to(out(),
                      "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":"
-                     "{:.3f},\"dur\":{:.3f}}}",
+                     "{:.3f},\"dur\":{:.3f}",
                      names[i], name_of(op.role), pid, static_cast<int>(op.stream),
                      start[i] * kMicroseconds, (end[i] - start[i]) * kMicroseconds);
+      const double waited = active_start(run, i) - start[i];
+      if (waited > 0) {
+        fmt::format_to(out(), ",\"args\":{{\"waited_us\":{:.3f}}}", waited * kMicroseconds);
+      }
+      text_ += '}';
       for (const std::uint32_t wait : stage.of(op.waits)) {
         const ProgramOp& before = stage.operations[wait];
         if (before.stream == op.stream) continue;
@@ -167,9 +182,7 @@ class TraceWriter {
   void links(const Actor& actor, std::size_t pid) {
     const WorkProgram& work = simulation_.work.programs[actor.program];
     const std::size_t count = work.operations.size();
-    const StageRunTimes run = {&work,
-                               std::span(simulation_.timeline.start).subspan(actor.base, count),
-                               std::span(simulation_.timeline.end).subspan(actor.base, count), 0};
+    const StageRunTimes run = times_of(actor);
     for (std::size_t tier = 0; tier < plan_.cluster.tiers.size() && tier < kMaxTiers; ++tier) {
       std::vector<LinkChange> changes;
       for (std::uint32_t i = 0; i < count; ++i) {

@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/json_problem.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -210,30 +211,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     const std::size_t at = std::min(offset, text_.size());
     const Place place = moved(Place(), text_, text_.substr(0, 3) == "\xEF\xBB\xBF" ? 3 : 0, at);
     Diagnostic problem{file_, place.line, place.column, "", "", ""};
-    problem.message = reason(what);
+    problem.message = json_problem(what);
     problem.hint = syntax_hint(at, problem.message);
     problems_.push_back(std::move(problem));
-  }
-
-  // nlohmann says "[…] parse error at line 1, column 8: syntax error while parsing object key -
-  // unexpected '}'; expected string literal", sometimes with all it has read of the token between.
-  // Gives "not JSON while parsing object key: unexpected '}', expected string literal".
-  static std::string reason(const std::string& what) {
-    static constexpr std::string_view kStart = "syntax error ";
-    const std::size_t start = what.find(kStart);
-    std::string text = start == std::string::npos ? what : what.substr(start + kStart.size());
-    if (const std::size_t read = text.find("; last read"); read != std::string::npos) {
-      const std::size_t expected = text.rfind("; expected ");
-      const bool keep = expected != std::string::npos && expected > read;
-      text = text.substr(0, read) + (keep ? text.substr(expected) : "");
-    }
-    if (const std::size_t semicolon = text.find("; "); semicolon != std::string::npos) {
-      text[semicolon] = ',';
-    }
-    if (const std::size_t dash = text.find(" - "); dash != std::string::npos) {
-      text = text.substr(0, dash) + ": " + text.substr(dash + 3);
-    }
-    return "not JSON " + shown(text, 200);
   }
 
   std::string syntax_hint(std::size_t at, const std::string& message) const {

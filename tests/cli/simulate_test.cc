@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "planner/spec/reader.h"
 #include "planner/spec/table.h"
@@ -70,6 +73,17 @@ TEST(Simulate, SetsTwoEnginesSideBySideInATerminalOf80Columns) {
   while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
 }
 
+TEST(Simulate, ComparesWithAProfilersTrace) {
+  const Outcome outcome = shardwise(tiny_step({"--import", "tests/golden/profiler_trace.json"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("2 steps of 960 us to 1.00 ms, median 960 us"));
+  EXPECT_THAT(outcome.out, HasSubstr("rank 1 of 8, NVIDIA H100"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 event of kind mtia_ccp_events left out"));
+  std::istringstream lines(outcome.out);
+  std::string line;
+  while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
+}
+
 TEST(Simulate, RefusesAnEngineThatDoesNotExistOrCannotRunTheLayout) {
   for (const char* engine : {"no_such_engine", "megatron_ddp"}) {
     const Outcome outcome = shardwise(tiny_step({"--versus", engine}));
@@ -113,6 +127,39 @@ TEST(Simulate, DrawsAPicture) {
   std::filesystem::remove(svg);
 }
 
+TEST(Simulate, ReadsAPackedTraceAndRefusesADamagedOne) {
+  const std::string packed = written("packed.json.gz");
+  const std::string text = *read_file("tests/golden/profiler_trace.json");
+  gzFile file = gzopen(packed.c_str(), "wb");
+  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
+  gzclose(file);
+  const Outcome plain =
+      shardwise(tiny_step({"--import", "tests/golden/profiler_trace.json", "--json"}));
+  EXPECT_EQ(shardwise(tiny_step({"--import", packed, "--json"})).out, plain.out);
+
+  std::filesystem::resize_file(packed, std::filesystem::file_size(packed) / 2);
+  const Outcome damaged = shardwise(tiny_step({"--import", packed}));
+  EXPECT_EQ(damaged.exit_code, 2);
+  EXPECT_THAT(damaged.err, HasSubstr(packed + ": a damaged gzip archive: it ends too early"));
+  std::filesystem::remove(packed);
+}
+
+TEST(Simulate, ImportsItsOwnTraceAtItsOwnGranularity) {
+  const std::string trace = written("kernels.json");
+  ASSERT_EQ(shardwise(tiny_step({"--granularity", "kernel", "--trace", trace})).exit_code, 0);
+  const Outcome outcome = shardwise(tiny_step({"--import", trace, "--json"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["schema"], "shardwise.import/1");
+  EXPECT_EQ(json["recorded_by"], "shardwise");
+  EXPECT_GT(json["operations"].size(), 100U);
+  for (const auto& row : json["operations"]) {
+    EXPECT_NEAR(row["difference_s"].get<double>(), 0, 1e-7) << row["name"];
+  }
+  std::filesystem::remove(trace);
+}
+
 TEST(Simulate, SaysWhenThereIsNoPlan) {
   const Outcome outcome = shardwise({"simulate", "no_such_plan.json"});
   EXPECT_EQ(outcome.exit_code, 2);
@@ -132,6 +179,46 @@ TEST(Compare, FindsNoDifferenceBetweenAReportAndItself) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("+0.0 % of A's time"));
   std::filesystem::remove(report);
+}
+
+TEST(Compare, JoinsAReportAndATraceOfTheSameStep) {
+  const std::string report = written("joined_report.json");
+  const std::string trace = written("joined_trace.json");
+  ASSERT_EQ(shardwise(tiny_step({"-o", report, "--trace", trace})).exit_code, 0);
+  for (const auto& [a, b] :
+       {std::pair(report, trace), std::pair(trace, report), std::pair(trace, trace)}) {
+    const Outcome outcome = shardwise({"compare", a, b, "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_GT(json["operations"].size(), 50U);
+    for (const auto& row : json["operations"]) {
+      EXPECT_NEAR(row["difference_s"].get<double>(), 0, 1e-7) << row["name"];
+    }
+  }
+  std::filesystem::remove(report);
+  std::filesystem::remove(trace);
+}
+
+TEST(Compare, JoinsTwoProfilersTracesByKindAndKernel) {
+  const std::string trace = "tests/golden/profiler_trace.json";
+  const Outcome outcome = shardwise({"compare", trace, trace});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("a profiler's trace, median of 2 steps: 960 us"));
+  EXPECT_THAT(outcome.out, HasSubstr("nvjet_tst"));
+}
+
+TEST(Compare, RefusesAProfilersTraceBesideAReport) {
+  const std::string report = "tests/fuzz/corpus/report/gpt2_tiny.json";
+  const std::string trace = "tests/golden/profiler_trace.json";
+  for (const auto& [a, b] : {std::pair(report, trace), std::pair(trace, report)}) {
+    const Outcome outcome = shardwise({"compare", a, b});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.err,
+              "tests/golden/profiler_trace.json: a profiler's trace has kernels, "
+              "tests/fuzz/corpus/report/gpt2_tiny.json has operations of a step program\n"
+              "    shardwise simulate PLAN --import compares a profiler's trace by kind and phase\n"
+              "1 problem, nothing was run\n");
+  }
 }
 
 TEST(Compare, ExitsWithOneBeyondItsTolerance) {

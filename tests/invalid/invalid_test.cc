@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/reader.h"
+#include "simulator/traces/traced_run.h"
 
 namespace shardwise {
 namespace {
@@ -29,6 +31,15 @@ std::string refusal(const fs::path& path) {
   return result.ok() ? "" : to_string(result.problems());
 }
 
+Result<sim::TracedRun> read_trace(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const sim::ByteSource source = [&file](char* into, std::size_t room) {
+    file.read(into, static_cast<std::streamsize>(room));
+    return static_cast<std::size_t>(file.gcount());
+  };
+  return sim::read_trace(source, path.string());
+}
+
 const std::map<std::string, Refusal>& readers() {
   static const std::map<std::string, Refusal> kReaders = {
       {"cluster", refusal<ClusterSpec, read_cluster>},
@@ -36,6 +47,7 @@ const std::map<std::string, Refusal>& readers() {
       {"gpu", refusal<GpuSpec, read_gpu>},
       {"json", refusal<JsonValue, read_json>},
       {"model", refusal<ModelSpec, read_model_file>},
+      {"trace", refusal<sim::TracedRun, read_trace>},
   };
   return kReaders;
 }

@@ -1,0 +1,109 @@
+#include "cli/trace_file.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string_view>
+#include <system_error>
+
+#include "cli/progress.h"
+#include "planner/spec/error.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kBuffer = 1 << 18;
+
+struct Closer {
+  void operator()(gzFile_s* file) const { gzclose(file); }
+};
+using Archive = std::unique_ptr<gzFile_s, Closer>;
+
+[[noreturn]] void fail(const std::string& path, int error) {
+  throw IoError(fmt::format("{}: cannot be read: {}", path, std::strerror(error)));
+}
+
+/// zlib reads files that are no archives as they are.
+Result<Archive> open(const std::string& path) {
+  std::error_code unknown;
+  if (!fs::exists(path, unknown) && !unknown) {
+    return Diagnostic{path, 0, 0, "", "no such file", ""};
+  }
+  if (fs::is_directory(path, unknown)) fail(path, EISDIR);
+  errno = 0;
+  Archive file(gzopen(path.c_str(), "rb"));
+  if (!file) fail(path, errno != 0 ? errno : ENOMEM);
+  gzbuffer(file.get(), kBuffer);
+  return file;
+}
+
+/// What is wrong with the archive; empty when nothing is.
+std::string damage(gzFile_s* file) {
+  int error = Z_OK;
+  const char* text = gzerror(file, &error);
+  if (error == Z_OK || error == Z_STREAM_END) return "";
+  if (error == Z_ERRNO) return std::strerror(errno);
+  return error == Z_BUF_ERROR ? "it ends too early" : text;
+}
+
+}  // namespace
+
+Result<sim::TracedRun> read_trace_file(const std::string& path) {
+  Result<Archive> opened = open(path);
+  if (!opened) return opened.problems();
+  gzFile_s* const file = opened->get();
+  std::error_code unknown;
+  const auto size = static_cast<double>(fs::file_size(path, unknown));
+  Progress progress;
+  int failed = 0;
+  const sim::ByteSource source = [&](char* into, std::size_t room) -> std::size_t {
+    const int count = gzread(file, into, static_cast<unsigned>(room));
+    if (count < 0) {
+      failed = count;
+      return 0;
+    }
+    const auto at = static_cast<double>(gzoffset(file));
+    progress.say(fmt::format("{} of {} read", format_percent(size > 0 ? at / size : 0), path));
+    return static_cast<std::size_t>(count);
+  };
+  Result<sim::TracedRun> run = sim::read_trace(source, path);
+  const std::string damaged = damage(file);
+  if (failed == 0 && (run.ok() || damaged.empty())) return run;
+  const bool world = gzdirect(file) != 0;
+  if (world) fail(path, errno != 0 ? errno : EIO);
+  return Diagnostic{path,
+                    0,
+                    0,
+                    "",
+                    fmt::format("a damaged gzip archive: {}", damaged),
+                    "was it written to its end?"};
+}
+
+bool is_trace(const std::string& path) {
+  std::array<char, 4096> begin{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), begin.size());
+  const std::string_view text(begin.data(), static_cast<std::size_t>(file.gcount()));
+  if (text.starts_with("\x1f\x8b")) return true;
+  const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  if (first != std::string_view::npos && text[first] == '[') return true;
+  if (text.find("\"shardwise.report/") != std::string_view::npos) return false;
+  const std::array<std::string_view, 5> keys = {"\"traceEvents\"", "\"schemaVersion\"",
+                                                "\"deviceProperties\"", "\"distributedInfo\"",
+                                                "\"shardwise.trace/"};
+  return std::any_of(keys.begin(), keys.end(), [text](std::string_view key) {
+    return text.find(key) != std::string_view::npos;
+  });
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/spec/units.h"
+#include "simulator/traces/name_table.h"
+#include "simulator/traces/trace_reader.h"
+
+namespace shardwise::sim {
+
+/// Operations of one name on a stage's lowest rank, whatever their micro-batch, in one step.
+struct OperationSum {
+  std::string name;  // "fwd.layer12", as a report has it
+  std::int32_t stage = 0;
+  std::int64_t count = 0;
+  Seconds time;  // without waiting for the other end of a message
+};
+
+/// One run of an operation. Seconds since the step's first start.
+struct OperationRun {
+  double start = 0;
+  double end = 0;
+  std::uint32_t operation = 0;  // of OperationStep::operations
+};
+
+/// A step of a trace of ours.
+struct OperationStep {
+  Seconds length;  // first start to last end, of all ranks
+  std::vector<OperationSum> operations;
+  std::vector<OperationRun> runs;  // of each stage's lowest rank
+};
+
+/// What we keep of a trace of ours, simulated or measured: the operations of every rank.
+/// Times are nanoseconds.
+class OperationRecord {
+ public:
+  /// Takes one event in. \returns false when it lacks what it needs: `problem` says what
+  bool add(const TraceEvent& event);
+  /// The event is of a category that operations have.
+  static bool is_operation(const TraceEvent& event);
+
+  const std::string& problem() const { return problem_; }
+  bool empty() const { return operations_.empty(); }
+  std::size_t ranks() const { return ranks_.size(); }
+
+  /// The steps: an operation's n-th run on a rank belongs to the n-th. \pre !empty()
+  std::vector<OperationStep> steps() const;
+
+ private:
+  struct Operation {
+    std::int64_t start = 0;
+    std::int64_t duration = 0;
+    std::int64_t waited = 0;
+    std::int64_t process = 0;
+    std::uint32_t name = 0;
+  };
+  struct Rank {
+    std::int64_t rank = 0;
+    std::int32_t stage = 0;
+  };
+
+  /// An operation and the step that it belongs to.
+  struct Numbered {
+    const Operation* operation = nullptr;
+    std::size_t step = 0;
+  };
+  std::vector<Numbered> numbered() const;
+  /// The process of each stage's lowest rank, which stands for the stage.
+  std::map<std::int32_t, std::int64_t> representatives() const;
+
+  NameTable names_;
+  std::vector<Operation> operations_;
+  std::map<std::int64_t, Rank> ranks_;  // by process
+  std::string problem_;
+};
+
+/// "bwd.layer12.q_proj" of "bwd.layer12.mb3.q_proj".
+std::string without_microbatch(std::string_view name);
+
+}  // namespace shardwise::sim

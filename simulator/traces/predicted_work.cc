@@ -1,0 +1,71 @@
+#include "simulator/traces/predicted_work.h"
+
+#include <algorithm>
+#include <string_view>
+#include <unordered_map>
+
+#include "planner/spec/mesh.h"
+
+namespace shardwise::sim {
+namespace {
+
+struct KindAndPhase {
+  WorkKind kind = WorkKind::memory_bound;
+  StepPhase phase = StepPhase::unknown;
+};
+
+std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StageProgram& stage) {
+  std::unordered_map<std::string, KindAndPhase> made;
+  for (ProgramOp op : stage.operations) {
+    op.microbatch = -1;
+    made.try_emplace(shardwise::name_of(stage, op), KindAndPhase{kind_of(stage, op), phase_of(op)});
+  }
+  return made;
+}
+
+}  // namespace
+
+StepProfile predicted_profile(const Simulation& simulation, std::size_t stage) {
+  const StageProgram& program = simulation.program.stages[stage];
+  const std::size_t base = simulation.actor_of(stage).base;
+  std::vector<DeviceWork> work;
+  work.reserve(program.operations.size());
+  double first = simulation.timeline.length();
+  for (std::size_t i = 0; i < program.operations.size(); ++i) {
+    const ProgramOp& op = program.operations[i];
+    first = std::min(first, simulation.timeline.start[base + i]);
+    work.push_back({simulation.timeline.start[base + i], simulation.timeline.end[base + i],
+                    kind_of(program, op), phase_of(op)});
+  }
+  return profile_of(work, first, simulation.timeline.length());
+}
+
+StepProfile traced_profile(const OperationStep& step, const Simulation& simulation,
+                           std::size_t stage) {
+  const auto kinds = kinds_by_name(simulation.program.stages[stage]);
+  std::vector<DeviceWork> work;
+  for (const OperationRun& run : step.runs) {
+    const OperationSum& operation = step.operations[run.operation];
+    if (operation.stage != static_cast<std::int32_t>(stage)) continue;
+    const auto known = kinds.find(operation.name);
+    if (known == kinds.end()) continue;
+    work.push_back({run.start, run.end, known->second.kind, known->second.phase});
+  }
+  return profile_of(work, 0, step.length.value());
+}
+
+std::size_t stage_of_rank(const Layout& layout, std::int64_t rank) {
+  const std::vector<std::int64_t> stages = group_ranks(layout, GroupKind::pp, rank);
+  return static_cast<std::size_t>(std::find(stages.begin(), stages.end(), rank) - stages.begin());
+}
+
+std::size_t slowest_stage(const Simulation& simulation) {
+  std::size_t slowest = 0;
+  const std::vector<StageTimeline>& stages = simulation.report.timeline->stages;
+  for (std::size_t s = 1; s < stages.size(); ++s) {
+    if (stages[s].computing > stages[slowest].computing) slowest = s;
+  }
+  return slowest;
+}
+
+}  // namespace shardwise::sim

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/spec/layout.h"
+#include "simulator/simulate.h"
+#include "simulator/traces/operation_record.h"
+#include "simulator/traces/step_profile.h"
+
+namespace shardwise::sim {
+
+/// A simulated stage's step as a profiler on its representative would see it: from its first
+/// operation to the end of the step; a collective's kernel runs from its own start, waiting for the
+/// others included.
+StepProfile predicted_profile(const Simulation& simulation, std::size_t stage);
+
+/// The same of a step of a trace of ours. Operations are of the kind that those of their name have
+/// in the simulation; what has another name is no part of it. \param stage  as traced
+StepProfile traced_profile(const OperationStep& step, const Simulation& simulation,
+                           std::size_t stage);
+
+/// The pipeline stage of a rank. \pre rank < layout.world()
+std::size_t stage_of_rank(const Layout& layout, std::int64_t rank);
+
+/// The stage that computes longest.
+std::size_t slowest_stage(const Simulation& simulation);
+
+}  // namespace shardwise::sim

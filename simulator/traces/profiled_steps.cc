@@ -1,0 +1,288 @@
+#include "simulator/traces/profiled_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace shardwise::sim {
+namespace {
+
+using Record = ProfilerRecord;
+using MarkKind = ProfilerRecord::MarkKind;
+
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr const char* kWhole = "whole trace";
+constexpr double kNanosecond = 1e-9;
+
+/// Spans of the host of one kind, by thread, sorted. A thread's spans nest or follow one another.
+class HostSpans {
+ public:
+  HostSpans(const Record& record, MarkKind kind) {
+    for (const Record::Mark& mark : record.marks) {
+      if (mark.kind == kind) threads_[mark.thread].push_back(mark);
+    }
+    for (auto& [thread, marks] : threads_) {
+      std::sort(marks.begin(), marks.end(), [](const Record::Mark& a, const Record::Mark& b) {
+        return a.start != b.start ? a.start < b.start : a.end > b.end;
+      });
+      // Of spans inside one another the outer one is kept.
+      std::size_t kept = 0;
+      for (const Record::Mark& mark : marks) {
+        if (kept == 0 || mark.end > marks[kept - 1].end) marks[kept++] = mark;
+      }
+      marks.resize(kept);
+    }
+  }
+
+  bool empty() const { return threads_.empty(); }
+  bool has_thread(std::int64_t thread) const { return threads_.contains(thread); }
+  /// The span of `thread` that holds the moment, or nullptr.
+  const Record::Mark* at(std::int64_t thread, std::int64_t moment) const {
+    const auto found = threads_.find(thread);
+    if (found == threads_.end()) return nullptr;
+    const std::vector<Record::Mark>& marks = found->second;
+    auto after = std::upper_bound(
+        marks.begin(), marks.end(), moment,
+        [](std::int64_t value, const Record::Mark& mark) { return value < mark.start; });
+    if (after == marks.begin()) return nullptr;
+    --after;
+    return moment < after->end ? &*after : nullptr;
+  }
+  /// End of the last span that ends between two moments; nothing when none does.
+  std::optional<std::int64_t> last_end(std::int64_t from, std::int64_t to) const {
+    std::optional<std::int64_t> last;
+    for (const auto& [thread, marks] : threads_) {
+      auto after = std::upper_bound(
+          marks.begin(), marks.end(), to,
+          [](std::int64_t value, const Record::Mark& mark) { return value < mark.end; });
+      if (after == marks.begin()) continue;
+      --after;
+      if (after->end > from) last = std::max(last.value_or(after->end), after->end);
+    }
+    return last;
+  }
+
+ private:
+  std::map<std::int64_t, std::vector<Record::Mark>> threads_;
+};
+
+/// A step's mark and what the device did for it.
+struct StepSpan {
+  std::string name;
+  std::int64_t number = -1;
+  std::int64_t start = std::numeric_limits<std::int64_t>::min();
+  std::int64_t end = kNever;
+  std::int64_t thread = -1;
+  std::int64_t backward_end = kNever;  // of the last on the host
+  std::int64_t first = kNever;         // work of the device
+  std::int64_t last = std::numeric_limits<std::int64_t>::min();
+};
+
+std::int64_t number_of(std::string_view name) {
+  const std::size_t mark = name.find('#');
+  std::int64_t number = -1;
+  if (mark != std::string_view::npos) {
+    std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
+  }
+  return number;
+}
+
+class StepCutter {
+ public:
+  explicit StepCutter(const Record& record)
+      : record_(record),
+        backward_(record, MarkKind::backward),
+        optimizer_(record, MarkKind::optimizer),
+        collective_(record, MarkKind::collective),
+        launches_(record.launches) {
+    std::stable_sort(launches_.begin(), launches_.end(),
+                     [](const Record::Launch& a, const Record::Launch& b) {
+                       return a.correlation < b.correlation;
+                     });
+    find_steps();
+    find_device();
+  }
+
+  ProfiledSteps cut() {
+    ProfiledSteps made;
+    std::vector<DeviceWork> work;
+    std::map<std::pair<std::uint32_t, WorkKind>, KernelTime> kernels;
+    work.reserve(record_.work.size());
+    for (const Record::Work& each : record_.work) {
+      if (each.device != device_) {
+        ++made.other_devices;
+        continue;
+      }
+      ++made.operations;
+      const Record::Launch* launch = launch_of(each);
+      if (launch == nullptr) ++made.without_launch;
+      StepSpan* step = step_at(launch == nullptr ? each.start : launch->at);
+      if (step != nullptr) {
+        step->first = std::min(step->first, each.start);
+        step->last = std::max(step->last, each.start + each.duration);
+      }
+      const WorkKind kind = kind_of(each, launch);
+      work.push_back(
+          {seconds(each.start), seconds(each.start + each.duration), kind, phase_of(launch, step)});
+      KernelTime& time = kernels[{each.name, kind}];
+      time.kind = kind;
+      ++time.count;
+      time.time += Seconds(static_cast<double>(each.duration) * kNanosecond);
+    }
+    add_steps(work, made);
+    for (auto& [key, time] : kernels) {
+      time.name = record_.names[key.first];
+      made.kernels.push_back(std::move(time));
+    }
+    std::stable_sort(made.kernels.begin(), made.kernels.end(),
+                     [](const KernelTime& a, const KernelTime& b) { return a.time > b.time; });
+    return made;
+  }
+
+ private:
+  /// Since the first work of all, so that nanoseconds of a clock since 1970 are not lost.
+  double seconds(std::int64_t moment) const {
+    return static_cast<double>(moment - origin_) * kNanosecond;
+  }
+
+  void find_steps() {
+    for (const Record::Mark& mark : record_.marks) {
+      if (mark.kind != MarkKind::step) continue;
+      StepSpan step;
+      step.name = record_.names[mark.name];
+      step.number = number_of(step.name);
+      step.start = mark.start;
+      step.end = mark.end;
+      step.thread = mark.thread;
+      steps_.push_back(std::move(step));
+    }
+    std::stable_sort(steps_.begin(), steps_.end(),
+                     [](const StepSpan& a, const StepSpan& b) { return a.start < b.start; });
+    // Two marks of one step are possible: the outer one is it.
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (kept > 0 && steps_[i].start < steps_[kept - 1].end) continue;
+      if (kept != i) steps_[kept] = std::move(steps_[i]);
+      ++kept;
+    }
+    steps_.resize(kept);
+    if (steps_.empty()) {
+      steps_.emplace_back();
+      steps_.back().name = kWhole;
+    }
+    for (StepSpan& step : steps_) {
+      step.backward_end = backward_.last_end(step.start, step.end).value_or(kNever);
+    }
+  }
+
+  /// The device with most work; a rank has one.
+  void find_device() {
+    std::map<std::int16_t, std::int64_t> time;
+    for (const Record::Work& each : record_.work) {
+      time[each.device] += each.duration + 1;
+      origin_ = std::min(origin_, each.start);
+    }
+    device_ = std::max_element(time.begin(), time.end(), [](const auto& a, const auto& b) {
+                return a.second < b.second;
+              })->first;
+  }
+
+  const Record::Launch* launch_of(const Record::Work& work) const {
+    const auto found = std::lower_bound(
+        launches_.begin(), launches_.end(), work.correlation,
+        [](const Record::Launch& a, std::int64_t value) { return a.correlation < value; });
+    const bool known =
+        work.correlation >= 0 && found != launches_.end() && found->correlation == work.correlation;
+    return known ? &*found : nullptr;
+  }
+
+  StepSpan* step_at(std::int64_t moment) {
+    auto after = std::upper_bound(
+        steps_.begin(), steps_.end(), moment,
+        [](std::int64_t value, const StepSpan& step) { return value < step.start; });
+    if (after == steps_.begin()) return nullptr;
+    --after;
+    return moment < after->end ? &*after : nullptr;
+  }
+
+  WorkKind kind_of(const Record::Work& work, const Record::Launch* launch) const {
+    // Messages and all-to-all run the same kernel.
+    if (work.kind != WorkKind::send_recv || work.said || launch == nullptr) return work.kind;
+    const Record::Mark* call = collective_.at(launch->thread, launch->at);
+    const bool exchange =
+        call != nullptr && kind_of_collective(record_.names[call->name]) == WorkKind::all_to_all;
+    return exchange ? WorkKind::all_to_all : work.kind;
+  }
+
+  StepPhase phase_of(const Record::Launch* launch, const StepSpan* step) const {
+    if (launch == nullptr || step == nullptr) return StepPhase::unknown;
+    if (optimizer_.at(launch->thread, launch->at) != nullptr) return StepPhase::optimizer;
+    if (backward_.at(launch->thread, launch->at) != nullptr) return StepPhase::backward;
+    if (backward_.empty()) return StepPhase::unknown;
+    const bool other_thread = step->thread >= 0 && launch->thread != step->thread;
+    if (other_thread && backward_.has_thread(launch->thread)) return StepPhase::backward;
+    return launch->at >= step->backward_end ? StepPhase::optimizer : StepPhase::forward;
+  }
+
+  void add_steps(std::vector<DeviceWork>& work, ProfiledSteps& made) {
+    std::sort(work.begin(), work.end(),
+              [](const DeviceWork& a, const DeviceWork& b) { return a.start < b.start; });
+    std::vector<StepSpan*> busy;
+    for (StepSpan& step : steps_) {
+      if (step.first < kNever) busy.push_back(&step);
+    }
+    if (busy.empty()) {  // all was launched outside of marked steps
+      double end = 0;
+      for (const DeviceWork& each : work) end = std::max(end, each.end);
+      made.steps.push_back({kWhole, profile_of(work, 0, end)});
+    }
+    for (std::size_t i = 0; i < busy.size(); ++i) {
+      const StepSpan& step = *busy[i];
+      const bool followed = i + 1 < busy.size() && busy[i + 1]->number == step.number + 1 &&
+                            busy[i + 1]->first > step.first;
+      const double begin = seconds(step.first);
+      const double end = seconds(followed ? busy[i + 1]->first : step.last);
+      made.steps.push_back({step.name, profile_of(between(work, begin, end), begin, end)});
+    }
+  }
+
+  /// What overlaps a window, of work sorted by start.
+  static std::vector<DeviceWork> between(const std::vector<DeviceWork>& work, double begin,
+                                         double end) {
+    std::vector<DeviceWork> found;
+    for (const DeviceWork& each : work) {
+      if (each.start >= end) break;
+      if (each.end > begin || each.start >= begin) found.push_back(each);
+    }
+    return found;
+  }
+
+  const Record& record_;
+  HostSpans backward_;
+  HostSpans optimizer_;
+  HostSpans collective_;
+  std::vector<Record::Launch> launches_;
+  std::vector<StepSpan> steps_;
+  std::int16_t device_ = 0;
+  std::int64_t origin_ = kNever;
+};
+
+}  // namespace
+
+const ProfiledStep& ProfiledSteps::median() const {
+  std::vector<const ProfiledStep*> order;
+  for (const ProfiledStep& step : steps) order.push_back(&step);
+  std::stable_sort(order.begin(), order.end(), [](const ProfiledStep* a, const ProfiledStep* b) {
+    return a->profile.length < b->profile.length;
+  });
+  return *order[(order.size() - 1) / 2];
+}
+
+ProfiledSteps profiled_steps(const ProfilerRecord& record) { return StepCutter(record).cut(); }
+
+}  // namespace shardwise::sim

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "planner/spec/diagnostic.h"
+#include "simulator/traces/text_pieces.h"
+
+namespace shardwise::sim {
+
+/// One entry of a Chrome trace's "traceEvents", with the fields that we read. What an entry lacks
+/// is empty or -1.
+struct TraceEvent {
+  std::int64_t line = 0;  // where it begins
+  char phase = 0;         // "ph": 'X' a span, 'M' a name, 's' and 'f' an arrow …
+  std::string name;
+  std::string category;
+  bool timed = false;         // "ts" was there
+  std::int64_t start_ns = 0;  // "ts", in the file microseconds
+  std::int64_t duration_ns = -1;
+  std::int64_t process = -1;  // "pid" and "tid" where they are numbers
+  std::int64_t thread = -1;
+  // Of "args":
+  std::string label;              // "name" of a process or thread
+  std::int64_t correlation = -1;  // of a launch and what it launched
+  std::string collective;         // "Collective name"
+  std::int64_t waited_ns = 0;     // "waited_us": before the other end of a message was there
+
+  void clear();
+};
+
+/// What a trace says besides its events.
+struct TraceHead {
+  std::string schema;  // "otherData": of traces of ours
+  std::string origin;
+  std::string plan_digest;
+  std::string granularity;
+  std::int64_t rank = -1;  // "distributedInfo": of a profiler's
+  std::int64_t world_size = -1;
+  std::string backend;
+  std::string device;               // "deviceProperties": name of the first one
+  bool has_schema_version = false;  // "schemaVersion": a profiler wrote it
+  std::int64_t events = 0;
+};
+
+/// Reads a Chrome trace, an object with "traceEvents" or the array alone, piece by piece: memory
+/// does not grow with the text. Events are told in the order of the text until `each` returns
+/// false. Refuses what is not JSON (truncated text has its place), times that are no numbers or
+/// beyond 95 years, and an object without "traceEvents".
+/// \param file  the name put into diagnostics
+/// Sources: "Trace Event Format" (Google, CatapultProject); pytorch/kineto@114171df,
+/// libkineto/src/output_json.cpp.
+Result<TraceHead> read_trace_events(const ByteSource& source, const std::string& file,
+                                    const std::function<bool(const TraceEvent&)>& each);
+
+}  // namespace shardwise::sim

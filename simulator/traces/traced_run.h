@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/spec/diagnostic.h"
+#include "simulator/traces/operation_record.h"
+#include "simulator/traces/profiled_steps.h"
+#include "simulator/traces/trace_reader.h"
+
+namespace shardwise::sim {
+
+/// What a trace file says of a run: operations by the names of our step programs, or kernels of a
+/// profiler. One of the two is there.
+struct TracedRun {
+  TraceHead head;
+  std::vector<OperationStep> operations;  // of a trace of ours, a step each
+  bool by_profiler = false;
+  ProfiledSteps profiled;  // of a profiler's trace
+  std::size_t ranks = 1;
+  std::map<std::string, std::int64_t> not_read;  // a profiler's events of unknown categories
+
+  bool ours() const { return !by_profiler; }
+  /// Of a trace of ours: the step of median length, the shorter of two.
+  const OperationStep& median_operations() const;
+};
+
+/// Reads a trace of ours ("shardwise.trace/1") or a PyTorch profiler's. Events may stand in any
+/// order. Besides what read_trace_events refuses: another schema, operations or device events
+/// without a time, and traces with neither, whose message lists what they have.
+Result<TracedRun> read_trace(const ByteSource& source, const std::string& file);
+
+}  // namespace shardwise::sim
