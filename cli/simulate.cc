@@ -101,6 +101,10 @@ Result<Plan> plan_of(const SimulateFlags& flags) {
   if (flags.in_network == "off") {
     for (LinkTier& tier : plan->cluster.tiers) tier.in_network = InNetwork::none;
   }
+  if (flags.noise.failed_links > 0 && flags.contention == "off") {
+    return wrong_flag("--failed-links", "nothing shares links without contention",
+                      "leave out --contention off");
+  }
   const std::int64_t spare = sim::spare_links(*plan);
   if (flags.noise.failed_links <= spare) return plan;
   return wrong_flag("--failed-links", fmt::format("{} links cannot fail", flags.noise.failed_links),
@@ -163,6 +167,10 @@ ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
 
 ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   const std::int64_t node = first.cluster.gpus_per_node;
+  if (flags.growth < node) {
+    return refuse(wrong_flag("--growth", fmt::format("{} GPUs are less than a node", flags.growth),
+                             fmt::format("a node has {}", node)));
+  }
   std::vector<GrowthPoint> points;
   for (std::int64_t gpus = node; gpus <= flags.growth; gpus *= 2) {
     SimulateFlags grown = flags;
@@ -181,6 +189,10 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
     if (!illegal.empty()) return refuse(illegal);
     points.push_back({gpus, sim::simulate(*full, options_of(flags)).report,
                       sim::simulate(hybrid, options_of(flags)).report});
+  }
+  if (!flags.json) {
+    fmt::print("{} on {}, {}: one shard over all GPUs, and shards of a node with replicas\n\n",
+               first.model.name, first.cluster.name, first.engine.name);
   }
   fmt::print("{}", flags.json ? growth_json(points) : growth_text(points, wants_colour()));
   return ExitCode::done;
@@ -233,11 +245,12 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const Seconds closed_form =
       evaluate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout).step_time;
   const bool colour = wants_colour();
-  fmt::print("{}{}{}{}{}{}{}{}", simulated_text(made.report, closed_form, colour),
-             layout_text(made.report, colour), timeline_text(made, colour),
-             time_text(made.report, colour), streams_text(made.report, colour),
-             peak_text(made.report, colour), noise_text(made.report),
-             rates_text(made.report, colour));
+  const bool fits = made.report.verdict.fit == Fit::fits;
+  fmt::print("{}{}{}{}{}{}{}{}{}", simulated_text(made.report, closed_form, colour),
+             fits ? "" : verdict_text(made.report, colour), layout_text(made.report, colour),
+             timeline_text(made, colour), time_text(made.report, colour),
+             streams_text(made.report, colour), peak_text(made.report, colour),
+             noise_text(made.report), rates_text(made.report, colour));
   return ExitCode::done;
 }
 

@@ -137,7 +137,9 @@ std::string timeline_text(const sim::Simulation& simulation, bool colour) {
     const auto stream = static_cast<Stream>(s);
     const std::string name =
         stages == 1 ? std::string(name_of(stream)) : fmt::format("{} {}", slowest, name_of(stream));
-    text += label(name) + lane_text(run, stream) + "\n";
+    const std::string lane = lane_text(run, stream);
+    if (lane.find_first_not_of('.') == std::string::npos) continue;  // too short to be seen
+    text += label(name) + lane + "\n";
   }
   const std::string end = format_seconds(Seconds(run.length));
   text += label("") + "0" + fmt::format("{:>{}}\n", end, kColumns - 1);

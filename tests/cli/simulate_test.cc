@@ -96,9 +96,22 @@ TEST(Simulate, ComparesFullShardWithHybridAsTheClusterGrows) {
   const Outcome outcome = shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100",
                                      "--engine", "fsdp2", "--zero-stage", "3", "--growth", "32"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  // A line each for 8, 16 and 32 GPUs below the two of the heading; equal on one node.
-  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 5);
+  // A line each for 8, 16 and 32 GPUs below the four of the heading; equal on one node.
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 7);
   EXPECT_THAT(outcome.out, HasSubstr("+0.0 %"));
+}
+
+TEST(Simulate, RefusesToGrowToLessThanANode) {
+  const Outcome outcome = shardwise(tiny_step({"--growth", "4"}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--growth: 4 GPUs are less than a node"));
+}
+
+TEST(Simulate, SaysWhenAPlanDoesNotFit) {
+  const Outcome outcome = shardwise({"simulate", "--model", "llama-3.1-70b", "--cluster",
+                                     "dgx-h100", "--engine", "megatron_ddp", "--zero-stage", "0"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Does not fit"));
 }
 
 TEST(Simulate, TakesAdditionOutOfTheSwitches) {
@@ -114,6 +127,13 @@ TEST(Simulate, RefusesMoreFailedLinksThanNodesCanLose) {
   const Outcome outcome = shardwise(tiny_step({"--trials", "1", "--failed-links", "8"}));
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--failed-links: 8 links cannot fail"));
+}
+
+TEST(Simulate, RefusesFailedLinksThatNothingWouldSee) {
+  const Outcome outcome = shardwise(
+      tiny_step({"--gpus", "16", "--trials", "1", "--failed-links", "1", "--contention", "off"}));
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("nothing shares links without contention"));
 }
 
 TEST(Simulate, DrawsAPicture) {

@@ -8,10 +8,12 @@
 #include <string>
 #include <utility>
 
+#include "planner/cost/collective.h"
 #include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/mesh.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/report_json.h"
 #include "simulator/trace.h"
@@ -140,6 +142,49 @@ TEST(Simulate, SaysWhatANicCarriesForAllItsGpus) {
   // 12.5 GB/s each NIC.
   EXPECT_NEAR(links[1].busy.value(), static_cast<double>(links[1].carried.value()) / 12.5e9, 1e-6);
   EXPECT_LE(links[1].utilisation, 1 + 1e-9);
+}
+
+/// A layout of both axes on a cluster: 2 stages, tp inside a node, the rest data parallel.
+Plan crossing(const std::string& cluster, std::int32_t gpus) {
+  Layout layout;
+  layout.tp = 2;
+  layout.pp = 2;
+  layout.dp_shard = gpus / 4;
+  layout.zero_stage = 1;
+  layout.order = {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp_shard, Axis::dp_replicate};
+  Plan plan = plan_of("llama-3.1-8b", "megatron_ddp", gpus, layout, gpus);
+  plan.cluster = *with_gpus(*find_cluster(cluster), gpus);
+  plan.job.precision = DType::fp16;  // which V100 has too
+  return plan;
+}
+
+TEST(Simulate, MovesNothingFasterThanItsLinksAllow) {
+  for (const auto& [cluster, gpus] : {std::pair<const char*, int>{"dgx-h100", 32},
+                                      {"aws-p4d", 64},
+                                      {"dgx-1-v100", 16},
+                                      {"h100-pcie", 8},
+                                      {"gcp-a2-ultra", 32},
+                                      {"meta-h100", 6144}}) {
+    const Plan plan = crossing(cluster, gpus);
+    const Simulation made = simulate(plan);
+    for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
+      const StageProgram& stage = made.program.stages[s];
+      const Actor& actor = made.actor_of(s);
+      for (std::size_t i = 0; i < stage.operations.size(); ++i) {
+        const OpCost& cost = stage.costs[static_cast<std::size_t>(stage.operations[i].cost)];
+        if (cost.collectives.empty() || cost.collectives.front().ends) continue;
+        const CollectiveWork& work = cost.collectives.front();
+        const double took = made.timeline.end[actor.base + i] - made.timeline.start[actor.base + i];
+        const Seconds bound = collective_bound(plan.cluster, work.kind, Bytes(work.bytes),
+                                               group_shape(plan.cluster, plan.layout, work.group));
+        EXPECT_GE(took, bound.value() * (1 - 1e-9)) << cluster;
+      }
+      const StepTimeline timeline = made.report.timeline.value_or(StepTimeline{});
+      for (const LinkTime& link : timeline.stages[s].links) {
+        EXPECT_LE(link.utilisation, 1 + 1e-9) << cluster << " " << link.tier;
+      }
+    }
+  }
 }
 
 TEST(Simulate, IsEqualToTheBitWhenRepeated) {
