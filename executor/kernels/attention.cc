@@ -17,15 +17,12 @@ struct RunningRow {
 /// before to the new maximum.
 SHARDWISE_VECTOR_CLONES void soften(float* scores, std::int64_t count, Visible see, float scale,
                                     RunningRow& row, float* out, std::int64_t head_dim) {
-  float highest = row.maximum;
-  for (std::int64_t i = see.begin; i < see.end; ++i) {
-    highest = scores[i] * scale > highest ? scores[i] * scale : highest;
-  }
   for (std::int64_t i = 0; i < see.begin; ++i) scores[i] = 0;
   for (std::int64_t i = see.end; i < count; ++i) scores[i] = 0;
   if (see.begin == see.end) return;
   float* seen = scores + see.begin;
   const std::int64_t n = see.end - see.begin;
+  const float highest = lane_max(n, row.maximum, [&](std::int64_t i) { return seen[i] * scale; });
   for (std::int64_t i = 0; i < n; ++i) seen[i] = exp_of(seen[i] * scale - highest);
   const float before = exp_of(row.maximum - highest);
   row.sum = row.sum * before + lane_sum(n, [&](std::int64_t i) { return seen[i]; });

@@ -13,19 +13,9 @@ constexpr std::int64_t kRowsATask = 4;
 /// Turns a row of logits into the gradient of scale x its loss, which it returns. The row's
 /// logits are read in fp32 whatever they are stored in.
 template <class E>
-inline float row_loss(E* row, std::int64_t count, std::int64_t target, float scale) {
-  constexpr int kLanes = 16;
-  float lane[kLanes];
-  for (float& each : lane) each = to_float(row[0]);
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) {
-      const float x = to_float(row[i + l]);
-      lane[l] = x > lane[l] ? x : lane[l];
-    }
-  }
-  for (; i < count; ++i) lane[0] = std::max(lane[0], to_float(row[i]));
-  const float highest = *std::max_element(lane, lane + kLanes);
+SHARDWISE_INLINE float row_loss(E* row, std::int64_t count, std::int64_t target, float scale) {
+  const float highest =
+      lane_max(count, to_float(row[0]), [&](std::int64_t j) { return to_float(row[j]); });
   const float sum =
       lane_sum(count, [&](std::int64_t j) { return exp_of(to_float(row[j]) - highest); });
   const float at_target = to_float(row[target]);

@@ -7,23 +7,28 @@
 
 namespace shardwise::exec {
 
+// What a vectorised loop calls must be part of it, in every instruction set it is compiled for.
+#define SHARDWISE_INLINE __attribute__((always_inline)) inline
+
 /// The upper half of an fp32: what weights and activations are stored in under precision bf16.
 /// Kernels compute in fp32 and round to nearest, ties to even, when they store, as a GPU does.
 struct Bf16 {
   std::uint16_t bits = 0;
 };
 
-inline float to_float(float x) { return x; }
-inline float to_float(Bf16 x) { return std::bit_cast<float>(std::uint32_t{x.bits} << 16U); }
+SHARDWISE_INLINE float to_float(float x) { return x; }
+SHARDWISE_INLINE float to_float(Bf16 x) {
+  return std::bit_cast<float>(std::uint32_t{x.bits} << 16U);
+}
 
 template <class E>
-inline E from_float(float x);
+SHARDWISE_INLINE E from_float(float x);
 template <>
-inline float from_float<float>(float x) {
+SHARDWISE_INLINE float from_float<float>(float x) {
   return x;
 }
 template <>
-inline Bf16 from_float<Bf16>(float x) {
+SHARDWISE_INLINE Bf16 from_float<Bf16>(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   if ((bits & 0x7fffffffU) > 0x7f800000U) {  // a NaN stays one
     return {static_cast<std::uint16_t>((bits >> 16U) | 0x40U)};
@@ -34,7 +39,7 @@ inline Bf16 from_float<Bf16>(float x) {
 /// e^x with a relative error below 2e-7 on the normal range; 0 below it. Branch-free, so that a
 /// loop over it becomes vector code. 2^n e^r with |r| <= ln 2 / 2, e^r by its Taylor polynomial of
 /// degree 7, whose remainder is below 6e-9.
-inline float exp_of(float x) {
+SHARDWISE_INLINE float exp_of(float x) {
   constexpr float kLog2E = std::numbers::log2e_v<float>;
   constexpr float kLn2High = 355.0F / 512.0F;  // few bits: n * kLn2High is exact
   constexpr float kLn2Low = -2.12194440e-4F;
@@ -60,7 +65,7 @@ inline float exp_of(float x) {
 /// The sum of f(0) … f(count - 1), in an order that `count` alone decides and that vector code
 /// keeps.
 template <class F>
-inline float lane_sum(std::int64_t count, F f) {
+SHARDWISE_INLINE float lane_sum(std::int64_t count, F f) {
   constexpr int kLanes = 16;
   float lane[kLanes] = {};
   std::int64_t i = 0;
@@ -74,10 +79,29 @@ inline float lane_sum(std::int64_t count, F f) {
   return lane[0];
 }
 
-// A loop compiled for this instruction set and for one with AVX2 and FMA, chosen when the program
-// starts: binaries run on every x86-64. Clang's sanitizers do not work with such functions.
+/// The largest of f(0) … f(count - 1) and `least`.
+template <class F>
+SHARDWISE_INLINE float lane_max(std::int64_t count, float least, F f) {
+  constexpr int kLanes = 16;
+  float lane[kLanes];
+  for (float& each : lane) each = least;
+  const auto larger = [](float a, float b) { return a > b ? a : b; };
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (int l = 0; l < kLanes; ++l) lane[l] = larger(f(i + l), lane[l]);
+  }
+  for (; i < count; ++i) lane[0] = larger(f(i), lane[0]);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int l = 0; l < width; ++l) lane[l] = larger(lane[l + width], lane[l]);
+  }
+  return lane[0];
+}
+
+// A loop compiled for this instruction set, for AVX2 and for AVX-512, chosen when the program
+// starts: binaries run on every x86-64. (Named by feature: GCC 12 does not inline into clones that
+// are named by architecture.) Clang's sanitizers do not work with such functions.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define SHARDWISE_VECTOR_CLONES __attribute__((target_clones("default", "arch=haswell")))
+#define SHARDWISE_VECTOR_CLONES __attribute__((target_clones("default", "avx2", "avx512f")))
 #else
 #define SHARDWISE_VECTOR_CLONES
 #endif

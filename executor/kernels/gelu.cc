@@ -11,12 +11,12 @@ constexpr std::int64_t kElementsATask = 16'384;
 constexpr float kCubic = 0.044715F;
 constexpr float kSlope = 0.797884561F;  // sqrt(2 / pi)
 
-inline float tanh_of(float x) { return 1.0F - 2.0F / (1.0F + exp_of(2.0F * x)); }
+SHARDWISE_INLINE float tanh_of(float x) { return 1.0F - 2.0F / (1.0F + exp_of(2.0F * x)); }
 
-inline float value(float x) {
+SHARDWISE_INLINE float value(float x) {
   return 0.5F * x * (1.0F + tanh_of(kSlope * (x + kCubic * x * x * x)));
 }
-inline float slope(float x) {
+SHARDWISE_INLINE float slope(float x) {
   const float t = tanh_of(kSlope * (x + kCubic * x * x * x));
   return 0.5F * (1.0F + t) + 0.5F * x * (1.0F - t * t) * kSlope * (1.0F + 3.0F * kCubic * x * x);
 }
@@ -29,11 +29,11 @@ float erf_slope(float x) {
 }
 
 template <class E>
-inline void tanh_values(std::int64_t count, const E* x, E* y) {
+SHARDWISE_INLINE void tanh_values(std::int64_t count, const E* x, E* y) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = from_float<E>(value(to_float(x[i])));
 }
 template <class E>
-inline void tanh_slopes(std::int64_t count, const E* x, const E* d_y, E* d_x) {
+SHARDWISE_INLINE void tanh_slopes(std::int64_t count, const E* x, const E* d_y, E* d_x) {
   for (std::int64_t i = 0; i < count; ++i) {
     d_x[i] = from_float<E>(slope(to_float(x[i])) * to_float(d_y[i]));
   }

@@ -11,8 +11,8 @@ struct Moments {
 };
 
 template <class E>
-inline Moments forward(const E* x, const E* weight, const E* bias, std::int64_t width,
-                       float epsilon, E* y) {
+SHARDWISE_INLINE Moments forward(const E* x, const E* weight, const E* bias, std::int64_t width,
+                                 float epsilon, E* y) {
   const float n = static_cast<float>(width);
   const float mean = lane_sum(width, [&](std::int64_t i) { return to_float(x[i]); }) / n;
   const float squares = lane_sum(width, [&](std::int64_t i) {
@@ -29,8 +29,8 @@ inline Moments forward(const E* x, const E* weight, const E* bias, std::int64_t 
 
 /// With x^ = (x - mean) / sigma and g = d_y weight: d_x = (g - mean(g) - x^ mean(g x^)) / sigma.
 template <class E>
-inline void backward(const E* x, const E* weight, const Moments& m, const E* d_y,
-                     std::int64_t width, E* d_x, bool adds) {
+SHARDWISE_INLINE void backward(const E* x, const E* weight, const Moments& m, const E* d_y,
+                               std::int64_t width, E* d_x, bool adds) {
   const float n = static_cast<float>(width);
   const float sum =
       lane_sum(width, [&](std::int64_t i) { return to_float(d_y[i]) * to_float(weight[i]); });
@@ -65,8 +65,8 @@ SHARDWISE_VECTOR_CLONES void backward_row(const Bf16* x, const Bf16* w, const Mo
 
 /// The terms of d_weight, then those of d_bias.
 template <class E>
-inline void weight_terms(const E* x, const Moments& m, const E* d_y, std::int64_t count,
-                         float* sums) {
+SHARDWISE_INLINE void weight_terms(const E* x, const Moments& m, const E* d_y, std::int64_t count,
+                                   float* sums) {
   for (std::int64_t i = 0; i < count; ++i) {
     sums[i] += to_float(d_y[i]) * (to_float(x[i]) - m.mean) * m.inverse;
   }

@@ -6,7 +6,8 @@ namespace shardwise::exec {
 namespace {
 
 template <class E>
-inline float forward(const E* x, const E* weight, std::int64_t width, float epsilon, E* y) {
+SHARDWISE_INLINE float forward(const E* x, const E* weight, std::int64_t width, float epsilon,
+                               E* y) {
   const float squares =
       lane_sum(width, [&](std::int64_t i) { return to_float(x[i]) * to_float(x[i]); });
   const float inverse = 1.0F / std::sqrt(squares / static_cast<float>(width) + epsilon);
@@ -18,8 +19,8 @@ inline float forward(const E* x, const E* weight, std::int64_t width, float epsi
 
 /// With x^ = x / sigma and g = d_y weight: d_x = (g - x^ mean(g x^)) / sigma.
 template <class E>
-inline void backward(const E* x, const E* weight, float inverse, const E* d_y, std::int64_t width,
-                     E* d_x, bool adds) {
+SHARDWISE_INLINE void backward(const E* x, const E* weight, float inverse, const E* d_y,
+                               std::int64_t width, E* d_x, bool adds) {
   const float dot = lane_sum(width, [&](std::int64_t i) {
     return to_float(d_y[i]) * to_float(weight[i]) * to_float(x[i]);
   });
@@ -31,7 +32,8 @@ inline void backward(const E* x, const E* weight, float inverse, const E* d_y, s
 }
 
 template <class E>
-inline void weight_terms(const E* x, float inverse, const E* d_y, std::int64_t count, float* sums) {
+SHARDWISE_INLINE void weight_terms(const E* x, float inverse, const E* d_y, std::int64_t count,
+                                   float* sums) {
   for (std::int64_t i = 0; i < count; ++i) sums[i] += to_float(d_y[i]) * to_float(x[i]) * inverse;
 }
 

@@ -9,7 +9,8 @@ namespace {
 constexpr std::int64_t kRowsATask = 32;
 
 template <class E>
-inline void rotate(E* x, const float* cosines, const float* sines, std::int64_t half, float sign) {
+SHARDWISE_INLINE void rotate(E* x, const float* cosines, const float* sines, std::int64_t half,
+                             float sign) {
   for (std::int64_t i = 0; i < half; ++i) {
     const float a = to_float(x[i]);
     const float b = to_float(x[i + half]);

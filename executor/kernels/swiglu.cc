@@ -8,7 +8,7 @@ namespace {
 constexpr std::int64_t kRowsATask = 16;
 
 template <class E>
-inline void forward(std::int64_t width, const E* gate, const E* up, E* y) {
+SHARDWISE_INLINE void forward(std::int64_t width, const E* gate, const E* up, E* y) {
   for (std::int64_t i = 0; i < width; ++i) {
     const float g = to_float(gate[i]);
     y[i] = from_float<E>(g / (1.0F + exp_of(-g)) * to_float(up[i]));
@@ -16,7 +16,7 @@ inline void forward(std::int64_t width, const E* gate, const E* up, E* y) {
 }
 
 template <class E>
-inline void backward(std::int64_t width, E* gate, E* up, const E* d_y) {
+SHARDWISE_INLINE void backward(std::int64_t width, E* gate, E* up, const E* d_y) {
   for (std::int64_t i = 0; i < width; ++i) {
     const float g = to_float(gate[i]);
     const float u = to_float(up[i]);

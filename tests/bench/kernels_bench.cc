@@ -1,0 +1,184 @@
+// Kernels of the executor on the CPU: how fast matrices are multiplied, and how near the other
+// operations come to that. Rates count the products' work only (Flops), of causal attention half
+// the square.
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/kernels/attention.h"
+#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/gemm.h"
+#include "executor/transformer/layer.h"
+#include "planner/model/hf_config.h"
+
+namespace shardwise::exec {
+namespace {
+
+using benchmark::Counter;
+
+std::vector<float> ramp(std::int64_t count) {
+  std::vector<float> values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(i * 2654435761U % 1000) / 1000.0F - 0.5F;
+  }
+  return values;
+}
+
+void rate(benchmark::State& state, double flops) {
+  state.counters["Flops"] =
+      Counter(flops, Counter::kIsIterationInvariantRate, Counter::OneK::kIs1000);
+}
+
+void gemm_rate(benchmark::State& state) {
+  Workers workers(static_cast<int>(state.range(0)));
+  const GemmShape s = {state.range(1), state.range(2), state.range(3)};
+  const std::vector<float> a = ramp(s.m * s.k);
+  const std::vector<float> b = ramp(s.k * s.n);
+  std::vector<float> c(static_cast<std::size_t>(s.m * s.n));
+  for ([[maybe_unused]] const auto _ : state) {
+    gemm<float, float, float>(s, {a.data(), s.k}, {b.data(), s.k, true}, {c.data(), s.n}, false,
+                              workers);
+  }
+  state.SetLabel(gemm_library());
+  rate(state, 2.0 * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k));
+}
+BENCHMARK(gemm_rate)
+    ->ArgNames({"threads", "m", "n", "k"})
+    ->Args({1, 1024, 768, 768})
+    ->Args({2, 1024, 768, 768})
+    ->Args({2, 1024, 3072, 768})
+    ->Args({2, 1024, 768, 3072})
+    ->UseRealTime();
+
+/// GPT-2 124M's attention at 1024 tokens, and one with grouped heads of 128.
+AttentionShape attention_shape(const benchmark::State& state) {
+  const bool grouped = state.range(1) != 0;
+  return {1, 1024, grouped ? 16 : 12, grouped ? 4 : 12, grouped ? 128 : 64};
+}
+double attention_flops(const AttentionShape& s) {
+  return 2.0 * static_cast<double>(s.batch * s.heads * s.head_dim) *
+         static_cast<double>(s.sequence) * static_cast<double>(s.sequence);
+}
+
+void attention_forward_rate(benchmark::State& state) {
+  Workers workers(static_cast<int>(state.range(0)));
+  const AttentionShape s = attention_shape(state);
+  const std::vector<float> qkv = ramp(s.sequence * s.qkv_width());
+  std::vector<float> out(static_cast<std::size_t>(s.sequence * s.heads * s.head_dim));
+  std::vector<float> log_sums(static_cast<std::size_t>(s.heads * s.sequence));
+  for ([[maybe_unused]] const auto _ : state) {
+    attention_forward(s, qkv.data(), out.data(), log_sums.data(), workers);
+  }
+  rate(state, attention_flops(s));
+}
+BENCHMARK(attention_forward_rate)
+    ->ArgNames({"threads", "grouped"})
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->UseRealTime();
+
+void attention_backward_rate(benchmark::State& state) {
+  Workers workers(static_cast<int>(state.range(0)));
+  const AttentionShape s = attention_shape(state);
+  const std::vector<float> qkv = ramp(s.sequence * s.qkv_width());
+  std::vector<float> gradient = qkv;
+  std::vector<float> out(static_cast<std::size_t>(s.sequence * s.heads * s.head_dim));
+  std::vector<float> log_sums(static_cast<std::size_t>(s.heads * s.sequence));
+  std::vector<float> workspace(static_cast<std::size_t>(attention_backward_bytes(s)) /
+                               sizeof(float));
+  attention_forward(s, qkv.data(), out.data(), log_sums.data(), workers);
+  for ([[maybe_unused]] const auto _ : state) {
+    gradient = qkv;
+    attention_backward(s, gradient.data(), out.data(), log_sums.data(), out.data(),
+                       workspace.data(), workers);
+  }
+  rate(state, 2.5 * attention_flops(s));
+}
+BENCHMARK(attention_backward_rate)
+    ->ArgNames({"threads", "grouped"})
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->UseRealTime();
+
+/// Forward and backward of one layer of GPT-2 124M (0) or Qwen3 0.6B (1) at 1024 tokens: the
+/// block, or the head with its loss by chunks.
+void layer_rate(benchmark::State& state, LayerRole role) {
+  Workers workers(static_cast<int>(state.range(0)));
+  const Result<ModelSpec> model = load_model(state.range(1) == 0 ? "gpt2" : "qwen3-0.6b");
+  JobSpec job;
+  job.sequence_length = 1024;
+  job.precision = DType::fp32;
+  job.loss = LossKernel::chunked;
+  const LayerShape shape = layer_shape(*model, job, {});
+  const LayerSpec* spec = nullptr;
+  for (const LayerSpec& kind : model->kinds) {
+    if (kind.role == role) spec = &kind;
+  }
+  const std::unique_ptr<Layer> layer = make_layer(*model, *spec, shape);
+  std::vector<std::vector<float>> weights;
+  std::vector<const std::byte*> weight_places;
+  std::vector<float*> gradient_places;
+  std::vector<std::vector<float>> gradients;
+  double products = 0;
+  const auto add = [&](std::int64_t elements, bool matrix) {
+    weights.push_back(ramp(elements));
+    gradients.emplace_back(static_cast<std::size_t>(elements));
+    weight_places.push_back(reinterpret_cast<const std::byte*>(weights.back().data()));
+    gradient_places.push_back(gradients.back().data());
+    if (matrix) products += 6.0 * static_cast<double>(elements) * 1024.0;
+  };
+  for (const ParameterSpec& p : spec->parameters) add(p.elements(), p.shape.size() > 1);
+  if (role == LayerRole::head && model->tie_word_embeddings) {
+    add(model->vocab_size * model->hidden_size, true);
+  }
+  if (role == LayerRole::block) {
+    products += 3.5 * 2.0 * static_cast<double>(model->num_attention_heads * model->head_dim) *
+                1024.0 * 1024.0;
+  }
+  const LayerBytes bytes = layer->bytes();
+  std::vector<std::byte> saved(static_cast<std::size_t>(bytes.saved));
+  std::vector<std::byte> workspace(
+      static_cast<std::size_t>(std::max(bytes.forward_workspace, bytes.backward_workspace)));
+  std::vector<std::byte> tables(static_cast<std::size_t>(bytes.tables));
+  if (bytes.tables > 0) fill_tables(*model, shape, tables.data());
+  const std::vector<float> x = ramp(1024 * model->hidden_size);
+  std::vector<float> stream = x;
+  const std::vector<std::int64_t> targets(1024, 7);
+  LossSum loss;
+  ForwardPass forward;
+  forward.weights = weight_places;
+  forward.saved = saved.data();
+  forward.workspace = workspace.data();
+  forward.tables = tables.data();
+  BackwardPass backward;
+  backward.weights = weight_places;
+  backward.gradients = gradient_places;
+  backward.saved = saved.data();
+  backward.workspace = workspace.data();
+  backward.tables = tables.data();
+  backward.targets = targets.data();
+  backward.loss = &loss;
+  for ([[maybe_unused]] const auto _ : state) {
+    stream = x;
+    forward.stream = backward.stream = reinterpret_cast<std::byte*>(stream.data());
+    layer->forward(forward, workers);
+    layer->backward(backward, workers);
+  }
+  state.SetLabel(model->name);
+  rate(state, products);
+}
+BENCHMARK_CAPTURE(layer_rate, block, LayerRole::block)
+    ->ArgNames({"threads", "model"})
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(layer_rate, head, LayerRole::head)
+    ->ArgNames({"threads", "model"})
+    ->ArgsProduct({{1, 2}, {0}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
+}  // namespace shardwise::exec
