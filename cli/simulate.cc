@@ -24,6 +24,7 @@
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
+#include "simulator/failed_links.h"
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
 #include "simulator/timeline_svg.h"
@@ -108,7 +109,7 @@ Result<Plan> plan_of(const SimulateFlags& flags) {
   const std::int64_t spare = sim::spare_links(*plan);
   if (flags.noise.failed_links <= spare) return plan;
   return wrong_flag("--failed-links", fmt::format("{} links cannot fail", flags.noise.failed_links),
-                    fmt::format("nodes keep one each: {} can", spare));
+                    fmt::format("nodes and switches keep one each: {} can", spare));
 }
 
 /// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
@@ -319,7 +320,7 @@ void add_simulate(CLI::App& app, Run& run) {
       ->type_name("X")
       ->needs(trials);
   verb->add_option("--failed-links", noise.failed_links,
-                   "NICs that are gone, their traffic on the node's others (0)")
+                   "NICs and up-links that are gone, their traffic on the others (0)")
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")
       ->needs(trials);

@@ -1,12 +1,12 @@
 #include "simulator/noise.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <utility>
 #include <vector>
 
 #include "planner/search/goodput.h"
+#include "simulator/failed_links.h"
 #include "simulator/random.h"
 #include "simulator/shared_engine.h"
 
@@ -42,62 +42,7 @@ std::vector<double> slowdowns(const Plan& plan, const NoiseRules& rules, std::ui
   return factors;
 }
 
-/// Tiers that leave a node, and how many links of them a node has.
-struct NodeLinks {
-  std::array<bool, kMaxTiers> leaves{};
-  std::int64_t count = 0;
-};
-NodeLinks node_links(const ClusterSpec& cluster) {
-  NodeLinks links;
-  for (std::size_t i = 1; i < cluster.tiers.size() && i < kMaxTiers; ++i) {
-    links.leaves[i] = cluster.tiers[i - 1].domain_size >= cluster.gpus_per_node;
-    if (!links.leaves[i] || links.count > 0) continue;
-    links.count = ceil_div(cluster.gpus_per_node, std::int64_t{cluster.tiers[i].gpus_per_link});
-  }
-  return links;
-}
-
-/// Share of a link's rate that the best protocol reaches: a transfer that asks for so much has its
-/// bytes on the link all the time.
-double reached(const LinkTier& tier) {
-  const CollectiveCoefficients& c = tier.collectives.coefficients;
-  const double most = std::max(c.simple_share, c.ll128_share);
-  return most > 0 ? std::min(1.0, most) : 1;
-}
-
-/// By how many times their link share transfers of each rank take longer, since links of its node
-/// are gone in a trial: while a byte is on a link it takes n / (n - f) times as long.
-std::vector<TierFactors> rerouted(const Plan& plan, std::int64_t failed, std::uint64_t seed) {
-  const NodeLinks links = node_links(plan.cluster);
-  const std::int64_t ranks = plan.layout.world();
-  const std::int64_t per_node = plan.cluster.gpus_per_node;
-  std::vector<std::int64_t> left(static_cast<std::size_t>(ceil_div(ranks, per_node)), links.count);
-  for (std::uint64_t draw = 0; failed > 0; ++draw) {
-    // Seeds of another row than slowdowns'.
-    const double drawn = uniform(mixed(seed, 1), draw) * static_cast<double>(left.size());
-    std::int64_t& node = left[static_cast<std::size_t>(drawn)];
-    if (node == 1) continue;
-    --node;
-    --failed;
-  }
-  std::vector<TierFactors> delays(static_cast<std::size_t>(ranks));
-  for (std::size_t r = 0; r < delays.size(); ++r) {
-    const std::int64_t there = left[r / static_cast<std::size_t>(per_node)];
-    const double more = static_cast<double>(links.count - there) / static_cast<double>(there);
-    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      if (links.leaves[tier]) delays[r][tier] = more / reached(plan.cluster.tiers[tier]);
-    }
-  }
-  return delays;
-}
-
 }  // namespace
-
-std::int64_t spare_links(const Plan& plan) {
-  const NodeLinks links = node_links(plan.cluster);
-  const std::int64_t nodes = ceil_div(plan.layout.world(), plan.cluster.gpus_per_node);
-  return nodes > 1 ? nodes * std::max<std::int64_t>(0, links.count - 1) : 0;
-}
 
 double simulated_goodput(const FailureRun& run, std::int64_t failures, std::uint64_t seed) {
   double useful = 0;
@@ -124,7 +69,9 @@ NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
     made.work.noise.jitter = rules.jitter;
     made.work.noise.compute_factor = slowdowns(plan, rules, made.work.noise.seed);
     if (rules.failed_links > 0) {
-      made.work.noise.link_delay = rerouted(plan, rules.failed_links, made.work.noise.seed);
+      // Seeds of another row than slowdowns'.
+      made.work.noise.link_delay =
+          detours(plan, rules.failed_links, mixed(made.work.noise.seed, 1));
     }
     const Timeline timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
     steps.push_back(timeline.length());

@@ -15,19 +15,15 @@ struct NoiseRules {
   double jitter = 0;            // relative deviation of every operation's time, log-normal, mean 1
   std::int64_t slow_nodes = 0;  // whose GPUs compute `slow_factor` times longer
   double slow_factor = 1;
-  std::int64_t failed_links = 0;  // NICs that are gone; the node's others carry their traffic
+  std::int64_t failed_links = 0;  // NICs and up-links that are gone; others carry their traffic
   double mtbf_hours_per_gpu = 0;  // between failures that stop the job; 0 = none
   double restart_minutes = 10;    // from a failure to the next step
 };
 
-/// NICs that can fail before the ranks of a node cannot be reached: all but one of each node that
-/// the layout uses. 0 where nodes have one NIC, or nothing lies outside them.
-std::int64_t spare_links(const Plan& plan);
-
 /// Simulates every rank once a trial and gathers the step times; then, with failures, a long run of
 /// each trial's steps with checkpoints at the interval of least expected wall time
 /// (planner/search/goodput.h). Exact for the seed.
-/// \pre rules.trials >= 1, rules.failed_links <= spare_links(plan)
+/// \pre rules.trials >= 1, rules.failed_links <= spare_links(plan) of failed_links.h
 NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
                          const NoiseRules& rules);
 

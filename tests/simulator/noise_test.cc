@@ -7,6 +7,7 @@
 #include "planner/search/goodput.h"
 #include "planner/spec/cluster_reader.h"
 #include "simulator/engine.h"
+#include "simulator/failed_links.h"
 #include "simulator/shared_engine.h"
 #include "tests/simulator/hand_made.h"
 
@@ -78,6 +79,8 @@ TEST(FailedLinks, CanBeAllButOneOfEachNode) {
   EXPECT_EQ(spare_links(on_nodes("aws-p4d", 32)), 4 * 3);
   EXPECT_EQ(spare_links(on_nodes("gcp-a2-ultra", 16)), 0);  // one NIC a node
   EXPECT_EQ(spare_links(on_nodes("dgx-h100", 8)), 0);       // nothing leaves the node
+  // 2 pods of 3,072 GPUs, each with 3,072 / 7 links to the other, besides the NICs.
+  EXPECT_EQ(spare_links(on_nodes("meta-h100", 6144)), 768 * 7 + 2 * 437);
 }
 
 TEST(FailedLinks, SlowAStepThatItsNetworkHoldsUp) {
