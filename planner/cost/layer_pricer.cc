@@ -58,6 +58,10 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
   s.tp_tax = overlap_tax(cluster.gpu, layout.tp > cluster.gpus_per_node, s.kernels).gemm;
   const bool cp_across = std::int64_t{layout.tp} * layout.cp > cluster.gpus_per_node;
   s.cp_tax = overlap_tax(cluster.gpu, cp_across, s.kernels).other;
+  const TimingFacts::Issue& issue = issue_facts(engine, s.kernels);
+  s.all_reduce_kernels = kernels_a_collective(CollectiveKind::all_reduce, issue);
+  s.all_gather_kernels = kernels_a_collective(CollectiveKind::all_gather, issue);
+  s.reduce_scatter_kernels = kernels_a_collective(CollectiveKind::reduce_scatter, issue);
   s.tp_group = group_shape(cluster, layout, GroupKind::tp);
   s.cp_group = group_shape(cluster, layout, GroupKind::cp);
   s.ep_group = group_shape(cluster, layout, GroupKind::ep);

@@ -18,8 +18,11 @@ struct LayerSizes : OperationSizes {
   /// Megatron's modules over PyTorch's operators: fused pointwise kernels, and copies between them.
   bool megatron_eager() const { return kernels == Kernels::eager && pointwise != kernels; }
   TpOverlap tp_overlap = TpOverlap::none;
-  double tp_tax = 0;  // share of a product lost while a collective of tp runs beside it
-  double cp_tax = 0;  // of attention, beside one of cp
+  double tp_tax = 0;              // share of a product lost while a collective of tp runs beside it
+  double cp_tax = 0;              // of attention, beside one of cp
+  double all_reduce_kernels = 1;  // that the host issues in the time of one such collective
+  double all_gather_kernels = 1;
+  double reduce_scatter_kernels = 1;
   GroupShape tp_group;
   GroupShape cp_group;
   GroupShape ep_group;

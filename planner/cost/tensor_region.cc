@@ -10,33 +10,36 @@ double TensorRegion::bytes_of(std::int64_t width) const {
   return static_cast<double>(s_.tokens) * static_cast<double>(width) * s_.element;
 }
 
-Seconds TensorRegion::collective(Pass pass, CollectiveKind kind, double bytes,
-                                 const LayerPricer::Placing& placing) const {
-  return pricer_.charge(pass, kind, bytes, GroupKind::tp, placing);
+TensorRegion::Collective TensorRegion::collective(Pass pass, CollectiveKind kind, double bytes,
+                                                  const LayerPricer::Placing& placing) const {
+  return {pricer_.charge(pass, kind, bytes, GroupKind::tp, placing),
+          kind == CollectiveKind::all_reduce   ? s_.all_reduce_kernels
+          : kind == CollectiveKind::all_gather ? s_.all_gather_kernels
+                                               : s_.reduce_scatter_kernels};
 }
 
-void TensorRegion::beside(PassTime& time, Seconds communication, Seconds shelter) const {
+void TensorRegion::beside(PassTime& time, const Collective& communication, Seconds shelter) const {
   const double tax = shelter > Seconds(0) ? s_.tp_tax : 0;
-  const Seconds exposed = std::max(communication * tax, communication - shelter);
+  const Seconds exposed = std::max(communication.time * tax, communication.time - shelter);
   time.tp += exposed;
-  time.tp_hidden += std::max(Seconds(0), communication - exposed);
-  time.kernels += 1;
+  time.tp_hidden += std::max(Seconds(0), communication.time - exposed);
+  time.kernels += communication.kernels;
 }
 
-void TensorRegion::through(PassTime& time, Seconds communication, Seconds whole,
+void TensorRegion::through(PassTime& time, const Collective& communication, Seconds whole,
                            Seconds pieces) const {
-  if (s_.tp_overlap != TpOverlap::pipelined || communication == Seconds(0)) {
+  if (s_.tp_overlap != TpOverlap::pipelined || communication.time == Seconds(0)) {
     beside(time, communication, Seconds(0));
     return;
   }
   // tp pieces of the product, tp - 1 transfers between them by the copy engines.
   const double ways = layout_.tp;
   const Seconds piece = pieces / ways;
-  const Seconds transfer = communication / (ways - 1);
+  const Seconds transfer = communication.time / (ways - 1);
   const Seconds together = piece + (ways - 1) * std::max(piece, transfer);
   const Seconds exposed = std::max(Seconds(0), together - whole);
   time.tp += exposed;
-  time.tp_hidden += std::max(Seconds(0), communication - exposed);
+  time.tp_hidden += std::max(Seconds(0), communication.time - exposed);
   time.kernels += 2 * (ways - 1);
 }
 
@@ -80,8 +83,9 @@ void TensorRegion::close() {
                       {true, 1, LayerPricer::kLast}),
            products_.input_gradient);
   }
-  const Seconds scatter = collective(Pass::backward, CollectiveKind::reduce_scatter, bytes, after);
-  const Seconds gather = collective(Pass::forward, CollectiveKind::all_gather, bytes, before);
+  const Collective scatter =
+      collective(Pass::backward, CollectiveKind::reduce_scatter, bytes, after);
+  const Collective gather = collective(Pass::forward, CollectiveKind::all_gather, bytes, before);
   through(forward_, gather, products_.forward, products_.forward_pieces);
   beside(backward_, scatter, weight_shelter);
 }
@@ -91,12 +95,12 @@ void TensorRegion::leave(const Product& product, std::int64_t width) {
   if (layout_.tp == 1) return;
   const double bytes = bytes_of(width);
   if (!layout_.sequence_parallel) {
-    const Seconds sum = collective(Pass::forward, CollectiveKind::all_reduce, bytes);
+    const Collective sum = collective(Pass::forward, CollectiveKind::all_reduce, bytes);
     through(forward_, sum, product.forward, product.forward_pieces);
     return;
   }
-  const Seconds scatter = collective(Pass::forward, CollectiveKind::reduce_scatter, bytes);
-  const Seconds gather = collective(Pass::backward, CollectiveKind::all_gather, bytes);
+  const Collective scatter = collective(Pass::forward, CollectiveKind::reduce_scatter, bytes);
+  const Collective gather = collective(Pass::backward, CollectiveKind::all_gather, bytes);
   through(forward_, scatter, product.forward, product.forward_pieces);
   through(backward_, gather, product.input_gradient, product.input_gradient_pieces);
 }

@@ -37,12 +37,18 @@ class TensorRegion {
 
  private:
   double bytes_of(std::int64_t width) const;
-  Seconds collective(Pass pass, CollectiveKind kind, double bytes,
-                     const LayerPricer::Placing& placing = {}) const;
+  /// A collective, and how many kernels the host could issue meanwhile.
+  struct Collective {
+    Seconds time;
+    double kernels = 1;
+  };
+  Collective collective(Pass pass, CollectiveKind kind, double bytes,
+                        const LayerPricer::Placing& placing = {}) const;
   /// Communication beside a kernel that does not need it, which it slows.
-  void beside(PassTime& time, Seconds communication, Seconds shelter) const;
+  void beside(PassTime& time, const Collective& communication, Seconds shelter) const;
   /// Communication in tp pieces beside the pieces of the product that needs them, or makes them.
-  void through(PassTime& time, Seconds communication, Seconds whole, Seconds pieces) const;
+  void through(PassTime& time, const Collective& communication, Seconds whole,
+               Seconds pieces) const;
 
   const LayerPricer& pricer_;
   const LayerSizes& s_;

@@ -63,6 +63,13 @@ TimingFacts read_facts(ObjectReader& root) {
     ObjectReader entry = root.nested("issue", i, issue->elements[i]);
     facts.issue.push_back(read_issue(entry, sources));
   }
+  ObjectReader call = nested("collective");
+  const auto host_time = [&](std::string_view key) {
+    return Seconds(call.number(key, 0, kMostMicroseconds) * 1e-6);
+  };
+  facts.all_reduce_call = host_time("all_reduce_us");
+  facts.all_gather_call = host_time("all_gather_us");
+  facts.reduce_scatter_call = host_time("reduce_scatter_us");
   facts.megatron_engines = words(root, "megatron_engines");
   facts.grace_gpus = words(root, "grace_gpus");
   read_attention(nested("attention"), facts);
@@ -124,6 +131,16 @@ Seconds issue_time(const TimingFacts::Issue& facts, const GpuSpec& gpu) {
   const bool on_grace = std::ranges::any_of(
       grace, [&](const std::string& begin) { return gpu.name.starts_with(begin); });
   return on_grace ? facts.grace : facts.x86;
+}
+
+double kernels_a_collective(CollectiveKind kind, const TimingFacts::Issue& facts) {
+  if (facts.modules != "torch" && facts.modules != "megatron") return 1;
+  const TimingFacts& all = timing_facts();
+  const Seconds call = kind == CollectiveKind::all_reduce       ? all.all_reduce_call
+                       : kind == CollectiveKind::all_gather     ? all.all_gather_call
+                       : kind == CollectiveKind::reduce_scatter ? all.reduce_scatter_call
+                                                                : facts.x86;
+  return std::max(1.0, call / facts.x86);
 }
 
 double slowest_gpu_excess(std::int64_t gpus) {

@@ -6,6 +6,7 @@
 
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/gpu_spec.h"
+#include "planner/spec/kernel_work.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -27,6 +28,9 @@ struct TimingFacts {
     std::string source;
   };
   std::vector<Issue> issue;
+  Seconds all_reduce_call;  // host time of a collective issued by PyTorch, on x86
+  Seconds all_gather_call;
+  Seconds reduce_scatter_call;
   std::vector<std::string> megatron_engines;  // whose modules are Megatron's, over any kernels
   std::vector<std::string> grace_gpus;        // how the names of GPUs with such a host begin
 
@@ -47,6 +51,10 @@ bool has_megatron_modules(const EngineProfile& engine);
 const TimingFacts::Issue& issue_facts(const EngineProfile& engine, Kernels kernels);
 /// Host time to issue one kernel on this GPU's host.
 Seconds issue_time(const TimingFacts::Issue& facts, const GpuSpec& gpu);
+
+/// Kernels that the host issues in the time it takes for one collective: at least 1, which is also
+/// what is taken of compiled graphs and of our executor, as nobody measured them.
+double kernels_a_collective(CollectiveKind kind, const TimingFacts::Issue& facts);
 
 /// The longest of `gpus` times over their mean, less one, when each varies as timing_facts() says:
 /// deviation x the expected maximum of as many normal numbers.

@@ -92,6 +92,20 @@ TEST(OverlapTax, IsHalfOfAPersistentProductAndTheOccupiedProcessorsElsewhere) {
   EXPECT_EQ(blackwell.gemm, blackwell.other);
 }
 
+// pytorch/pytorch issue 138773: 89 us for an all-reduce, 131 for an all-gather, 122 for a
+// reduce-scatter by torch.distributed.
+TEST(IssueTime, OfACollectiveIsThatOfSeveralKernelsOfEagerModules) {
+  const TimingFacts::Issue& torch = issue_facts(fsdp2(), Kernels::eager);
+  const auto us = [&](CollectiveKind kind) {
+    return kernels_a_collective(kind, torch) * torch.x86.value() * 1e6;
+  };
+  EXPECT_NEAR(us(CollectiveKind::all_reduce), 89, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::all_gather), 131, 1e-6);
+  EXPECT_NEAR(us(CollectiveKind::reduce_scatter), 122, 1e-6);
+  const TimingFacts::Issue& compiled = issue_facts(fsdp2(), Kernels::compiled);
+  EXPECT_EQ(kernels_a_collective(CollectiveKind::all_reduce, compiled), 1);
+}
+
 // NVIDIA/TransformerEngine issue 2053.
 TEST(IssueTime, IsThatOfTheModulesAndOfTheHost) {
   const GpuSpec h100 = find_cluster("dgx-h100")->gpu;
