@@ -22,7 +22,7 @@ std::shared_ptr<Communicator> ProgramBinder::group_of(const ProgramOp& op) {
 void ProgramBinder::bind_gather(OpId op) {
   const ProgramOp& each = program_.operations[op];
   const std::size_t unit = unit_of(parts_.state->units(), each);
-  const ItemId whole = unit_item(MemoryCategory::gathered_weights, unit);
+  const ItemId whole = unit_item(op, MemoryCategory::gathered_weights, unit);
   items_.touch(whole, op);
   gathered_[unit] = whole;
   kernels_[op] = [this, unit, whole, group = group_of(each)] {
@@ -33,7 +33,7 @@ void ProgramBinder::bind_gather(OpId op) {
 void ProgramBinder::bind_copy_out(OpId op) {
   const std::size_t unit = unit_of(parts_.state->units(), program_.operations[op]);
   const ItemId output = gathered_[unit];
-  const ItemId whole = unit_item(MemoryCategory::gathered_weights, unit);
+  const ItemId whole = unit_item(op, MemoryCategory::gathered_weights, unit);
   items_.touch(output, op);
   items_.touch(whole, op);
   gathered_[unit] = whole;
@@ -46,7 +46,7 @@ void ProgramBinder::bind_copy_out(OpId op) {
 void ProgramBinder::bind_copy_in(OpId op) {
   const std::size_t unit = unit_of(parts_.state->units(), program_.operations[op]);
   const ItemId made = flow_.source(op);
-  const ItemId input = unit_item(MemoryCategory::gradient_staging, unit);
+  const ItemId input = unit_item(op, MemoryCategory::gradient_staging, unit);
   items_.touch(input, op);
   copied_[unit] = input;
   kernels_[op] = [this, unit, made, input] {

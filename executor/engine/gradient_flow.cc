@@ -23,8 +23,11 @@ std::size_t unit_of(const StateUnits& units, const ProgramOp& op) {
 }
 
 GradientFlow::GradientFlow(const StageProgram& program, const ModelSpec& model,
-                           const RankState& state, MemoryItems& items)
-    : state_(state),
+                           const RankState& state, MemoryItems& items, ProgramBuffers& buffers)
+    : program_(program),
+      model_(model),
+      state_(state),
+      buffers_(buffers),
       staged_(state.placement().gradients != Placement::replicate &&
               state.place().shard_ranks > 1) {
   reductions(program);
@@ -59,6 +62,20 @@ void GradientFlow::reductions(const StageProgram& program) {
   }
 }
 
+/// The buffer that the program has for a unit's gradients. Embedding and head take turns with one;
+/// a table that both work with is in it from the head on, and what else such a head makes is beside
+/// it.
+ItemId GradientFlow::planned(std::size_t unit, const std::vector<OpId>& ops) {
+  const StateUnit& own = state_.units().units[unit];
+  const auto bytes = own.elements * static_cast<std::int64_t>(sizeof(float));
+  const OpId last = ops.back();
+  if (own.layer < 0 || program_.operations[last].layer != own.layer) return kNoItem;
+  for (const TensorPlace& place : parameters_of(model_, state_.units(), own.layer)) {
+    if (place.unit != unit) return kNoItem;
+  }
+  return buffers_.find(last, MemoryCategory::gradient_staging, bytes);
+}
+
 void GradientFlow::unit_pass(const UnitPass& key, const std::vector<OpId>& ops,
                              MemoryItems& items) {
   const auto& [unit, microbatch] = key;
@@ -73,7 +90,9 @@ void GradientFlow::unit_pass(const UnitPass& key, const std::vector<OpId>& ops,
   target.unit = unit;
   const bool first = !sums_.contains(window);
   if (first) {
-    sums_[window] = held ? items.item(MemoryCategory::gradient_staging, bytes) : kNoItem;
+    ItemId sum = held ? planned(unit, ops) : kNoItem;
+    if (held && sum == kNoItem) sum = items.item(MemoryCategory::gradient_staging, bytes);
+    sums_[window] = sum;
     target.item = sums_[window];
   } else {
     target.item = items.item(MemoryCategory::gradient_staging, bytes);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/engine/arena.h"
+#include "executor/engine/program_buffers.h"
 #include "executor/engine/rank_state.h"
 #include "planner/spec/step_program.h"
 
@@ -32,7 +33,7 @@ struct GradientTarget {
 class GradientFlow {
  public:
   GradientFlow(const StageProgram& program, const ModelSpec& model, const RankState& state,
-               MemoryItems& items);
+               MemoryItems& items, ProgramBuffers& buffers);
 
   /// Of a backward operation, one for each unit of its parameters.
   const std::vector<GradientTarget>& of(OpId backward) const { return targets_.at(backward); }
@@ -45,8 +46,12 @@ class GradientFlow {
   using UnitPass = std::pair<std::size_t, std::int32_t>;  // unit, micro-batch
   void reductions(const StageProgram& program);
   void unit_pass(const UnitPass& key, const std::vector<OpId>& ops, MemoryItems& items);
+  ItemId planned(std::size_t unit, const std::vector<OpId>& ops);
 
+  const StageProgram& program_;
+  const ModelSpec& model_;
   const RankState& state_;
+  ProgramBuffers& buffers_;
   bool staged_ = false;              // whole gradients are not the rank's own
   std::map<UnitPass, OpId> taken_;   // by the last micro-batch in them: who takes them
   std::map<UnitPass, ItemId> sums_;  // the same

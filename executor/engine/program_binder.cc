@@ -20,12 +20,38 @@ const ModelSpec& model_of(const RankParts& parts) { return parts.context->plan->
 
 }  // namespace
 
+bool has_kernel(const StageProgram& program, const ProgramOp& op) {
+  switch (op.role) {
+    case OpRole::forward:
+    case OpRole::backward:
+    case OpRole::recompute:
+    case OpRole::gather:
+    case OpRole::copy_in:
+    case OpRole::copy_out:
+    case OpRole::accumulate:
+    case OpRole::gather_updated:
+    case OpRole::gradient_norm:
+    case OpRole::optimizer:
+      return true;
+    case OpRole::reduce:
+    case OpRole::reduce_outer: {
+      const CollectiveKind kind =
+          program.costs[static_cast<std::size_t>(op.cost)].collectives.front().kind;
+      const bool inner = op.role == OpRole::reduce && kind == CollectiveKind::reduce_scatter;
+      return inner || kind == CollectiveKind::all_reduce;
+    }
+    default:
+      return false;
+  }
+}
+
 ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std::size_t number)
     : parts_(parts),
       program_(program),
       number_(number),
       items_(residents(*parts.state)),
-      flow_(program, model_of(parts), *parts.state, items_),
+      buffers_(program, items_),
+      flow_(program, model_of(parts), *parts.state, items_, buffers_),
       gathered_(parts.state->units().units.size(), kNoItem),
       copied_(gathered_.size(), kNoItem),
       streams_(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem),
@@ -76,7 +102,8 @@ void ProgramBinder::bind(OpId op) {
       kernels_[op] = [] {};
       return;
     default:
-      SHARDWISE_CHECK(false, name_of(program_, program_.operations[op]));
+      SHARDWISE_CHECK(has_kernel(program_, program_.operations[op]),
+                      name_of(program_, program_.operations[op]));
   }
 }
 
@@ -85,9 +112,11 @@ const Layer& ProgramBinder::layer_of(const ProgramOp& op) const {
   return *parts_.layers[static_cast<std::size_t>(kind)];
 }
 
-ItemId ProgramBinder::unit_item(MemoryCategory category, std::size_t unit) {
+ItemId ProgramBinder::unit_item(OpId op, MemoryCategory category, std::size_t unit) {
   const std::int64_t elements = parts_.state->units().units[unit].elements;
-  return items_.item(category, elements * static_cast<std::int64_t>(sizeof(float)));
+  const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
+  const ItemId planned = buffers_.find(op, category, bytes);
+  return planned != kNoItem ? planned : items_.item(category, bytes);
 }
 
 std::span<float> ProgramBinder::unit_floats(ItemId item, std::size_t unit) const {

@@ -41,6 +41,9 @@ struct RankParts {
   StepState step;
 };
 
+/// Whether there is a kernel for an operation of a program.
+bool has_kernel(const StageProgram& program, const ProgramOp& op);
+
 /// Gives each operation of one program its kernel. What an operation reads and writes follows from
 /// its role, its layer and its micro-batch; when it runs, and beside what, is the program's alone.
 class ProgramBinder {
@@ -84,7 +87,8 @@ class ProgramBinder {
   void settle_gradients(const PassItems& pass, bool before);
   const Layer& layer_of(const ProgramOp& op) const;
 
-  ItemId unit_item(MemoryCategory category, std::size_t unit);
+  /// Where an operation puts a unit: the program's buffer, or an item of its own.
+  ItemId unit_item(OpId op, MemoryCategory category, std::size_t unit);
   std::shared_ptr<Communicator> group_of(const ProgramOp& op);
   std::byte* at(ItemId item) const { return parts_.arena->at(number_, item); }
   std::span<float> unit_floats(ItemId item, std::size_t unit) const;
@@ -99,6 +103,7 @@ class ProgramBinder {
   const StageProgram& program_;
   std::size_t number_;
   MemoryItems items_;
+  ProgramBuffers buffers_;
   GradientFlow flow_;
   ItemId tables_ = kNoItem;
   std::vector<ItemId> gathered_;            // by unit: its weights, whole

@@ -7,7 +7,9 @@
 #include <array>
 #include <string_view>
 
+#include "executor/engine/program_binder.h"
 #include "executor/transformer/layer.h"
+#include "planner/lowering/lower.h"
 #include "planner/spec/names.h"
 
 namespace shardwise::exec {
@@ -78,7 +80,16 @@ Diagnostics cannot_execute(const Plan& plan, const std::string& file) {
   check_layout_of(plan.layout, refused);
   check_job(plan.job, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
-  return refused.take();
+  Diagnostics problems = refused.take();
+  if (!problems.empty()) return problems;
+  const StepProgram program = lower(plan);
+  const StageProgram& stage = program.stages.front();
+  for (const ProgramOp& op : stage.operations) {
+    if (has_kernel(stage, op)) continue;
+    return {{file, 0, 0, "/layout", fmt::format("{} has no kernel", name_of(stage, op)),
+             "gathers, reductions and passes of data parallelism have"}};
+  }
+  return problems;
 }
 
 }  // namespace shardwise::exec

@@ -43,7 +43,7 @@ TEST(AdamW, GivesAnElementTheSameBitsWhereverItLies) {
     gradients[i] = std::sin(static_cast<float>(i));
     weights[i] = std::cos(static_cast<float>(i));
   }
-  OptimizerRules rules;
+  const OptimizerRules rules;
   const AdamStep step = adam_step(rules, 3, 0.5);
   std::vector<float> whole = weights;
   std::vector<float> first(kCount, 0.1F);

@@ -78,8 +78,8 @@ TEST(ShardwiseRun, GivesProcessesOfMpiTheBitsOfThreads) {
 
 // What the planner says a step holds is what the run holds, category by category.
 TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
-  for (const int zero_stage : {0, 1}) {
-    const Plan plan = tiny_plan("shardwise", zero_stage, 2, 1);
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    const Plan plan = tiny_plan("shardwise", zero_stage, 2, zero_stage < 2 ? 1 : 2);
     const Scratch scratch;
     const std::string path = scratch.path("report.json");
     const std::string trace = scratch.path("trace.json");
