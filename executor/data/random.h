@@ -7,8 +7,7 @@ namespace shardwise::exec {
 
 /// A number of 64 random bits for every (seed, counter): what is drawn does not depend on who draws
 /// it, nor on what was drawn before.
-/// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014):
-/// the finalizer of SplitMix64.
+/// Source: the finalizer of splitmix64, http://xorshift.di.unimi.it/splitmix64.c.
 constexpr std::uint64_t mixed(std::uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
