@@ -10,7 +10,7 @@ namespace shardwise::exec {
 namespace {
 
 // fp32 here, double there: two layers of sums of some tens of terms and transformers' own fp32
-// norms. The largest difference seen is a tenth of it.
+// norms. The differences seen are below a tenth of it.
 constexpr double kTolerance = 2e-5;
 // Storage rounds by 2^-9, some ten times on the way through a layer; see Bf16 below.
 constexpr double kBf16Tolerance = 0.1;
