@@ -168,8 +168,7 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
   const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
   const OverlapTax within = communication_tax(plan, false, transport);
   const OverlapTax across = communication_tax(plan, true, transport);
-  const std::vector<LayerTime> layers =
-      layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
+  const std::vector<LayerTime> layers = layer_passes(plan);
   Prices prices(program.stages.size());
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];

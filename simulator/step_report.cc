@@ -9,6 +9,7 @@
 
 #include "planner/cost/layer_time.h"
 #include "planner/cost/time_rules.h"
+#include "planner/lowering/price.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_times.h"
 
@@ -201,8 +202,7 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
   timeline.critical_path = alone_on_path(simulation);
 
   report.plan_digest = simulation.program.plan_digest;
-  const std::vector<LayerTime> layers =
-      layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
+  const std::vector<LayerTime> layers = layer_passes(plan);
   const Seconds input = report.time.input_exposed;
   const double excess = time_rules(plan.job, plan.engine, plan.cluster).slowest_gpu_excess;
   report.time = time_parts(run_times(simulation, slowest), layers, excess);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -18,6 +19,19 @@ namespace {
 
 constexpr std::size_t kPiece = 1 << 20;
 constexpr double kMicroseconds = 1e6;
+
+/// A moment in the nanoseconds that a trace has. Both ends of an event are rounded, and its
+/// duration is between them: rounded by itself it could reach into the next event of its stream.
+std::int64_t nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
+
+/// Shorter than a trace can tell: no arrow can be bound to it.
+bool is_moment(double start, double end) { return nanoseconds(start) == nanoseconds(end); }
+
+/// The last moment within a span: viewers bind an arrow to the event that encloses it, and at its
+/// end an event is over.
+std::int64_t last_within(double start, double end) {
+  return std::max(nanoseconds(start), nanoseconds(end) - 1);
+}
 
 /// Moves `share` of a tier's links at one moment.
 struct LinkChange {
@@ -101,12 +115,14 @@ class TraceWriter {
     const StageRunTimes run = times_of(actor);
     for (std::uint32_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
+      const std::int64_t from = nanoseconds(start[i]);
+      const std::int64_t length = nanoseconds(end[i]) - from;
       begin_event();
       fmt::format_to(out(),
                      "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":"
-                     "{:.3f},\"dur\":{:.3f}",
-                     names[i], name_of(op.role), pid, static_cast<int>(op.stream),
-                     start[i] * kMicroseconds, (end[i] - start[i]) * kMicroseconds);
+                     "{}.{:03},\"dur\":{}.{:03}",
+                     names[i], name_of(op.role), pid, static_cast<int>(op.stream), from / 1000,
+                     from % 1000, length / 1000, length % 1000);
       const double waited = active_start(run, i) - start[i];
       if (waited > 0) {
         fmt::format_to(out(), ",\"args\":{{\"waited_us\":{:.3f}}}", waited * kMicroseconds);
@@ -115,28 +131,29 @@ class TraceWriter {
       for (const std::uint32_t wait : stage.of(op.waits)) {
         const ProgramOp& before = stage.operations[wait];
         if (before.stream == op.stream) continue;
-        arrow(pid, static_cast<int>(before.stream), end[wait], pid, static_cast<int>(op.stream),
-              start[i]);
+        if (is_moment(start[wait], end[wait]) || is_moment(start[i], end[i])) continue;
+        arrow(pid, static_cast<int>(before.stream), last_within(start[wait], end[wait]), pid,
+              static_cast<int>(op.stream), nanoseconds(start[i]));
       }
     }
     memory(actor, pid);
     links(actor, pid);
   }
 
-  void arrow(std::size_t from_pid, int from_tid, double from, std::size_t to_pid, int to_tid,
-             double to) {
+  void arrow(std::size_t from_pid, int from_tid, std::int64_t from, std::size_t to_pid, int to_tid,
+             std::int64_t to) {
     ++arrows_;
     begin_event();
     fmt::format_to(
         out(),
         "{{\"ph\":\"s\",\"id\":{},\"name\":\"waits\",\"cat\":\"waits\",\"pid\":{},\"tid\":"
-        "{},\"ts\":{:.3f}}}",
-        arrows_, from_pid, from_tid, from * kMicroseconds);
+        "{},\"ts\":{}.{:03}}}",
+        arrows_, from_pid, from_tid, from / 1000, from % 1000);
     begin_event();
     fmt::format_to(out(),
                    "{{\"ph\":\"f\",\"bp\":\"e\",\"id\":{},\"name\":\"waits\",\"cat\":\"waits\","
-                   "\"pid\":{},\"tid\":{},\"ts\":{:.3f}}}",
-                   arrows_, to_pid, to_tid, to * kMicroseconds);
+                   "\"pid\":{},\"tid\":{},\"ts\":{}.{:03}}}",
+                   arrows_, to_pid, to_tid, to / 1000, to % 1000);
   }
 
   /// From each send to its receive, between representatives.
@@ -144,7 +161,7 @@ class TraceWriter {
     if (ranks != simulation_.program.stages.size()) return;
     struct End {
       std::size_t pid = 0;
-      double at = -1;
+      std::int64_t at = -1;
     };
     std::vector<std::array<End, 2>> ends;
     for (std::size_t a = 0; a < ranks; ++a) {
@@ -156,8 +173,10 @@ class TraceWriter {
         const auto number = static_cast<std::size_t>(op.message);
         if (number >= ends.size()) ends.resize(number + 1);
         const bool receives = op.stream == Stream::receive;
-        const double at = receives ? simulation_.timeline.end[actor.base + i]
-                                   : simulation_.timeline.start[actor.base + i];
+        const double begin = simulation_.timeline.start[actor.base + i];
+        const double end = simulation_.timeline.end[actor.base + i];
+        if (is_moment(begin, end)) continue;
+        const std::int64_t at = receives ? last_within(begin, end) : nanoseconds(begin);
         ends[number][receives ? 1 : 0] = {a, at};
       }
     }

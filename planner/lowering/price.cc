@@ -1,5 +1,6 @@
 #include "planner/lowering/price.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -71,6 +72,27 @@ Seconds local_price(const OpCost& cost, const ClusterSpec& cluster,
 
 }  // namespace
 
+std::vector<LayerTime> layer_passes(const Plan& plan) {
+  std::vector<LayerTime> layers =
+      layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
+  const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
+  if (!rules.expert_overlap && !is_dualpipe(plan.layout.schedule)) return layers;
+  const bool across = std::int64_t{plan.layout.ep} * plan.layout.etp > plan.cluster.gpus_per_node;
+  const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
+  for (LayerTime& layer : layers) {
+    const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
+    const Seconds compute = layer.forward.compute() + layer.backward.compute();
+    if (experts <= Seconds(0) || compute <= Seconds(0)) continue;
+    const double products = (layer.forward.gemm + layer.backward.gemm) / compute;
+    const Seconds hidden = std::min(experts, compute) * (1 - tax.of(products));
+    const double left = 1 - hidden / experts;
+    for (PassTime* pass : {&layer.forward, &layer.backward, &layer.recompute}) {
+      pass->ep = pass->ep * left;
+    }
+  }
+  return layers;
+}
+
 Seconds price(const OpCost& cost, const ClusterSpec& cluster, const Layout& layout,
               const std::vector<LayerTime>& layers) {
   Seconds sum = local_price(cost, cluster, layers);
@@ -82,8 +104,7 @@ Seconds price(const OpCost& cost, const ClusterSpec& cluster, const Layout& layo
 }
 
 std::vector<std::vector<Seconds>> price(const Plan& plan, const StepProgram& program) {
-  const std::vector<LayerTime> layers =
-      layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
+  const std::vector<LayerTime> layers = layer_passes(plan);
   std::vector<std::vector<Seconds>> prices;
   prices.reserve(program.stages.size());
   for (const StageProgram& stage : program.stages) {

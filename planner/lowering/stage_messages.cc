@@ -12,6 +12,9 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
                              StageBuilder& builder)
     : context_(context), stage_(stage), builder_(builder) {
   if (context.layout().pp == 1) return;
+  const PipelineSchedule schedule = context.layout().schedule;
+  ahead_ = context.layout().vpp > 1 ||
+           (schedule != PipelineSchedule::one_f_one_b && schedule != PipelineSchedule::gpipe);
   CollectiveWork hop;
   hop.kind = CollectiveKind::send_recv;
   hop.group = GroupKind::pp;
@@ -92,14 +95,15 @@ OpId StageMessages::receive(const PipelinePass& pass) {
     SHARDWISE_CHECK(inbox->next < inbox->messages.size(), std::to_string(number));
     const Message& message = inbox->messages[inbox->next++];
     const std::int32_t to = message.backward ? message.lower : message.lower + 1;
-    received_[number_of(message)] =
-        add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
-            message, static_cast<std::int16_t>(to / context_.layout().pp), kNone);
+    received_[number_of(message)] = add(
+        message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
+        message, static_cast<std::int16_t>(to / context_.layout().pp), ahead_ ? kNone : passed_);
   }
   return received_[number];
 }
 
 void StageMessages::send(const PipelinePass& pass, OpId done) {
+  passed_ = done;
   Message message;
   if (!made_by(stage_, pass, message)) return;
   add(message.backward ? OpRole::send_backward : OpRole::send_forward, Stream::send, message,

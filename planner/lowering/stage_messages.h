@@ -12,7 +12,12 @@ namespace shardwise {
 
 /// Sends and receives what the chunks of a stage hand to chunks on other stages. A stage receives
 /// from another in the order in which that one sends, so the two never wait for different messages;
-/// under V-shaped schedules that may be before the pass that needs it.
+/// under V-shaped schedules that may be before the pass that needs it. With one chunk a stage,
+/// GPipe and 1F1B post a receive once the pass before it has ended, so that nothing runs beside the
+/// message (NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py,
+/// forward_backward_pipelining_without_interleaving: recv_forward, send_forward_recv_backward …;
+/// pytorch/pytorch, torch/distributed/pipelining/schedules.py, Schedule1F1B). Schedules with more
+/// chunks post it ahead.
 class StageMessages {
  public:
   StageMessages(const LoweringContext& context, std::int32_t stage, StageBuilder& builder);
@@ -47,6 +52,8 @@ class StageMessages {
   std::int32_t stage_;
   StageBuilder& builder_;
   std::int32_t cost_ = -1;
+  bool ahead_ = true;    // receives do not wait for the pass before
+  OpId passed_ = kNone;  // last operation of that pass
   std::vector<Inbox> inboxes_;
   std::unordered_map<std::int32_t, OpId> received_;  // by number
 };

@@ -3,6 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -51,6 +55,68 @@ Plan pipelined() {
 
 Seconds closed_form(const Plan& plan) {
   return evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).step_time;
+}
+
+StreamTime receiving(const Plan& plan, std::size_t stage) {
+  const Simulation made = simulate(plan);
+  for (const StreamTime& stream : made.report.timeline->stages[stage].streams) {
+    if (stream.stream == name_of(Stream::receive)) return stream;
+  }
+  return {};
+}
+
+TEST(Simulate, RunsNothingBesideMessagesWithOneChunkAStage) {
+  const StreamTime one_chunk = receiving(pipelined(), 1);
+  EXPECT_GT(one_chunk.busy, Seconds(0));
+  EXPECT_NEAR(one_chunk.exposed / one_chunk.busy, 1, 1e-9);
+  Plan interleaved = pipelined();
+  interleaved.layout.vpp = 5;
+  const StreamTime chunks = receiving(interleaved, 1);
+  EXPECT_LT(chunks.exposed / chunks.busy, 0.5);
+}
+
+TEST(Simulate, HidesTheExchangeOfExpertsAsTheClosedFormDoes) {
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.ep = 8;
+  layout.zero_stage = 1;
+  Plan plan = plan_of("deepseek-v2-lite", "megatron_ddp", 8, layout, 64);
+  SimulationOptions options;
+  options.contention = false;
+  const Seconds alone = simulate(plan, options).report.step_time;
+  plan.job.expert_overlap = true;
+  const Seconds beside = simulate(plan, options).report.step_time;
+  EXPECT_LT(beside / alone, 0.97);
+  EXPECT_NEAR(beside / closed_form(plan), 1, 0.02);
+}
+
+TEST(Simulate, DrawsArrowsFromWithinWhatTheyLeaveToWithinWhatTheyReach) {
+  const Plan plan = pipelined();
+  std::string text;
+  write_trace(plan, simulate(plan), 64, [&text](std::string_view piece) { text += piece; });
+  const auto events = nlohmann::json::parse(text)["traceEvents"];
+  // Of each lane the spans, by their start in nanoseconds.
+  std::map<std::pair<int, int>, std::map<std::int64_t, std::int64_t>> lanes;
+  const auto nanoseconds = [](const nlohmann::json& us) {
+    return std::llround(us.get<double>() * 1e3);
+  };
+  for (const auto& event : events) {
+    if (event["ph"] != "X") continue;
+    const std::int64_t start = nanoseconds(event["ts"]);
+    lanes[{event["pid"], event["tid"]}][start] = start + nanoseconds(event["dur"]);
+  }
+  std::map<std::int64_t, int> ends;  // by the arrow's number: one s, one f
+  for (const auto& event : events) {
+    if (event["ph"] != "s" && event["ph"] != "f") continue;
+    ends[event["id"]] += event["ph"] == "s" ? 1 : 100;
+    const auto& lane = lanes[{event["pid"], event["tid"]}];
+    const std::int64_t at = nanoseconds(event["ts"]);
+    auto after = lane.upper_bound(at);
+    ASSERT_NE(after, lane.begin()) << event;
+    EXPECT_LT(at, std::prev(after)->second) << event;
+  }
+  EXPECT_GT(ends.size(), 100U);
+  for (const auto& [id, count] : ends) EXPECT_EQ(count, 101) << id;
 }
 
 TEST(Simulate, IsWithinOnePercentOfTheClosedFormWithoutContention) {
