@@ -36,7 +36,7 @@ struct Described {
 constexpr std::array<Described, 30> kJobFields = {{
     {"sequence_length", "N", "Tokens of a sequence (4096)"},
     {"global_batch_size", "N", "Sequences a step (one micro-batch a data-parallel rank)"},
-    {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16)"},
+    {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16, fp16 where a GPU has none)"},
     {"attention", "KIND", "flash, flash1, cudnn or materialised (flash)"},
     {"loss", "KIND", "fused, fused_fp32, materialised or chunked (fused)"},
     {"kernels", "KIND", "eager, compiled, transformer_engine or planned (the engine's)"},
@@ -218,6 +218,14 @@ const EngineProfile* find_engine_or_say(const std::string& name, Diagnostics& pr
   return nullptr;
 }
 
+/// What people train in on this GPU.
+DType usual_precision(const GpuSpec& gpu) {
+  for (const DType dtype : {DType::bf16, DType::fp16}) {
+    if (gpu.peak(dtype).value() > 0) return dtype;
+  }
+  return DType::fp32;
+}
+
 }  // namespace
 
 void add_job_flags(CLI::App& verb, JobFlags& flags, JobScope scope) {
@@ -270,6 +278,11 @@ Result<Subject> read_subject(const JobFlags& flags) {
     } else {
       append(problems, sized.problems());
     }
+    const auto given = flags.texts.find("precision");
+    if (given == flags.texts.end() || given->second.empty()) {
+      subject.job.precision = usual_precision(subject.cluster.gpu);
+    }
+    append(problems, check_precision(subject.cluster, subject.job));
   } else {
     append(problems, cluster.problems());
   }

@@ -77,8 +77,10 @@ Result<Plan> read_simulated(const SimulateFlags& flags) {
     }
     Result<Plan> plan = read_plan(flags.plan);
     if (!plan) return plan.problems();
-    Diagnostics illegal =
+    Diagnostics illegal = check_precision(plan->cluster, plan->job);
+    const Diagnostics layout =
         check_layout(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
+    illegal.insert(illegal.end(), layout.begin(), layout.end());
     for (Diagnostic& each : illegal) each.file = flags.plan;
     if (!illegal.empty()) return illegal;
     return plan;

@@ -74,6 +74,17 @@ Diagnostics wrong_numbers(const SizeFlags& flags) {
   return problems;
 }
 
+/// The job is read beside the first cluster that computes in its precision; one that does not is
+/// never in time. The first of all when none does.
+std::size_t first_that_computes(const std::vector<ClusterSpec>& clusters, const JobFlags& job) {
+  const auto text = job.texts.find("precision");
+  const bool given = text != job.texts.end() && !text->second.empty();
+  const DType asked = given ? dtype_from_name(text->second).value_or(DType::bf16) : DType::bf16;
+  const auto at = std::ranges::find_if(
+      clusters, [&](const ClusterSpec& cluster) { return cluster.gpu.peak(asked).value() > 0; });
+  return at == clusters.end() ? 0 : static_cast<std::size_t>(at - clusters.begin());
+}
+
 ExitCode run_size(const SizeFlags& flags) {
   Diagnostics problems = wrong_numbers(flags);
   Result<std::vector<ClusterSpec>> clusters = read_clusters(flags.clusters);
@@ -82,8 +93,8 @@ ExitCode run_size(const SizeFlags& flags) {
     return refuse(problems);
   }
   JobFlags job_flags = flags.job;
-  job_flags.cluster = clusters->front().name;
-  if (!flags.clusters.empty()) job_flags.cluster = flags.clusters.front();
+  const std::size_t judge = first_that_computes(*clusters, flags.job);
+  job_flags.cluster = flags.clusters.empty() ? (*clusters)[judge].name : flags.clusters[judge];
   Result<Subject> subject = read_subject(job_flags);
   if (!subject) {
     problems.insert(problems.end(), subject.problems().begin(), subject.problems().end());

@@ -9,6 +9,10 @@
 
 namespace shardwise {
 
+/// What of the job the cluster's GPU cannot compute: a precision without a peak in its file. The
+/// hint names those it has.
+Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job);
+
 /// Every reason why `layout` cannot run this job: degrees that do not divide what they cut, ranks
 /// that do not multiply to GPUs, what the engine cannot do. One line each, with the flag as path,
 /// the offending value, and what would be right as hint. Empty when the layout is legal.

@@ -134,6 +134,30 @@ TEST(Estimate, ReportsAllThatIsWrongAndRunsNothing) {
   EXPECT_THAT(outcome.err, HasSubstr("3 problems, nothing was run"));
 }
 
+TEST(Estimate, RefusesAPrecisionThatTheGpuDoesNotComputeIn) {
+  const auto on = [](const char* cluster, const char* precision) {
+    return shardwise(
+        {"estimate", "--model", "gpt2", "--cluster", cluster, "--precision", precision});
+  };
+  const Outcome volta = on("dgx-1-v100", "bf16");
+  EXPECT_EQ(volta.exit_code, 2);
+  EXPECT_THAT(volta.err,
+              HasSubstr("--precision: v100-16-sxm does not compute in bf16\n    use fp16 or fp32"));
+  const Outcome ampere = on("dgx-a100", "fp8");
+  EXPECT_EQ(ampere.exit_code, 2);
+  EXPECT_THAT(ampere.err, HasSubstr("does not compute in fp8\n    use bf16 or fp16 or fp32"));
+}
+
+TEST(Estimate, TakesFp16WhereTheGpuHasNoBf16) {
+  const std::vector<std::string> words = {"estimate",  "--model",    "gpt2",
+                                          "--cluster", "dgx-1-v100", "--json"};
+  std::vector<std::string> asked = words;
+  asked.insert(asked.end(), {"--precision", "fp16"});
+  const Outcome usual = shardwise(words);
+  EXPECT_EQ(usual.exit_code, 0) << usual.err;
+  EXPECT_EQ(usual.out, shardwise(asked).out);
+}
+
 TEST(Estimate, RefusesNumbersThatAreNone) {
   for (const char* bad : {"-1", "0", "1e3x", "99999999999999999999", "ten"}) {
     const Outcome outcome = shardwise(llama_on_a_node({"--tp", bad}));
