@@ -1,5 +1,6 @@
 #include "planner/cost/memory_terms.h"
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
@@ -102,9 +103,10 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   terms.add(working, kPasses, backward ? "gradient it hands back" : "its output", once(pass.made));
   terms.add(working, kPasses, "gradient of the residual stream", once(pass.residual));
   terms.add(working, kPasses, "temporaries of its kernels", once(pass.temporary));
-  if (context.stage > 0) {
-    terms.add(working, kPasses, "gradient sent to the stage before", once(parts.boundary));
-  }
+  const bool planned = plans_buffers(*context.rules->engine);
+  terms.add(working, kPasses,
+            planned ? "buffers of messages x bytes of one" : "gradient sent to the stage before",
+            message_buffers(parts, context));
   terms.add(logits_and_loss, kPasses, "logits and what the loss keeps", once(pass.loss_kept));
   terms.add(logits_and_loss, kPasses, "outputs, gradients and temporaries of the loss",
             once(pass.loss - pass.loss_kept));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/spec/units.h"
 
@@ -24,8 +25,7 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
   b.loss = pass.loss;
   b.recomputed = pass.recomputed;
   b.working = pass.working();
-  // A stage still holds the gradient it sent when the next micro-batch runs.
-  if (context.stage > 0) b.working += parts.boundary;
+  b.working += message_buffers(parts, context).bytes();
   b.gathered =
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules);
   b.staging = pass.gradients;
@@ -55,10 +55,24 @@ OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContex
   const InFlight flight = micro_batches_in_flight(layout, context.stage, context.num_microbatches);
   others.held = {flight.held - 1, ceil_div(parts.saved, flight.chunks)};
   if (layout.schedule == PipelineSchedule::gpipe ||
-      layout.schedule == PipelineSchedule::looped_bfs) {
+      layout.schedule == PipelineSchedule::looped_bfs ||
+      layout.schedule == PipelineSchedule::zb_h1 || layout.schedule == PipelineSchedule::zb_h2) {
     others.heads = {flight.held / flight.chunks - 1, parts.saved_by_head};
   }
   return others;
+}
+
+Amount message_buffers(const StageParts& parts, const StageContext& context) {
+  const Layout& layout = *context.layout;
+  // A stage still holds the gradient it sent when the next micro-batch runs.
+  if (!plans_buffers(*context.rules->engine)) {
+    return {context.stage > 0 ? 1 : 0, parts.boundary};
+  }
+  if (layout.pp == 1) return {};
+  const bool loops = chunks_of_stage(layout) > 1;
+  const bool from_before = context.stage > 0 || loops;  // forward, and gradients back
+  const bool to_next = context.stage + 1 < layout.pp || loops;
+  return {kBuffersADirection * 2 * (from_before + to_next), parts.boundary};
 }
 
 const PassMemory& pass_of(const StageMoment& moment, bool backward) {

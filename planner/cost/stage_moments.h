@@ -8,13 +8,22 @@
 
 namespace shardwise {
 
+/// Buffers of a planned arena for messages of one direction that are received, or sent: one on its
+/// way while the other is computed with.
+inline constexpr std::int64_t kBuffersADirection = 2;
+
 /// Activations of the micro-batches that are not running.
 struct OtherMicroBatches {
   Amount held;   // chunks of a micro-batch in flight
-  Amount heads;  // and of the head, where all forwards run before the first backward
+  Amount heads;  // and of the head, where all forwards run before the first backward, or weight
+                 // gradients are put off
   std::int64_t bytes() const { return held.bytes() + heads.bytes(); }
 };
 OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContext& context);
+
+/// What messages between stages hold while passes run: the gradient that a stage sent last, or,
+/// under a planned arena, two buffers a direction for what it receives and for what it sends.
+Amount message_buffers(const StageParts& parts, const StageContext& context);
 
 /// The pass of the layer that runs at `moment`.
 const PassMemory& pass_of(const StageMoment& moment, bool backward);

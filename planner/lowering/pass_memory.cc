@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 
@@ -58,7 +59,9 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
   const std::int32_t mb = turn.pass.microbatch;
   if (!started_) {
     started_ = true;
-    const std::int64_t sent = stage_ > 0 ? parts_.boundary : 0;
+    // A planned arena has buffers for messages, of StageMessages.
+    const bool planned = plans_buffers(context_.engine());
+    const std::int64_t sent = stage_ > 0 && !planned ? parts_.boundary : 0;
     tables_ = builder_.buffer(activations, parts_.tables);
     lists.allocates.push_back(tables_);
     // A stage still holds the gradient it sent when the next micro-batch runs.

@@ -90,10 +90,15 @@ OpId StageBuilder::add(ProgramOp op, std::span<const OpId> waits,
   SHARDWISE_CHECK(op.cost >= 0, std::string(name_of(op.role)));
   op.waits = list(waits);
   op.allocates = list(allocates);
-  if (!due_.empty() && op.stream == Stream::compute) {
-    program_.indices.insert(program_.indices.end(), due_.begin(), due_.end());
-    op.allocates.end += static_cast<std::uint32_t>(due_.size());
-    due_.clear();
+  const auto make = [&](std::vector<BufferId>& due) {
+    program_.indices.insert(program_.indices.end(), due.begin(), due.end());
+    op.allocates.end += static_cast<std::uint32_t>(due.size());
+    due.clear();
+  };
+  if (op.stream == Stream::compute) make(due_);
+  if (op.stream == Stream::compute || op.stream == Stream::receive) {
+    if (!due_first_.empty()) first_ = static_cast<OpId>(program_.operations.size());
+    make(due_first_);
   }
   op.frees = list(frees);
   op.uses = list(uses);

@@ -32,8 +32,9 @@ class StageBuilder {
   /// One that is there before the step and after it.
   void resident(MemoryCategory category, std::int64_t bytes);
 
-  /// The next operation of the compute stream allocates it.
+  /// The next operation of the compute stream allocates it, or of the receive stream.
   void allocate_with_compute(BufferId buffer) { due_.push_back(buffer); }
+  void allocate_with_first(BufferId buffer) { due_first_.push_back(buffer); }
   /// An operation that is there already frees it too.
   void also_frees(OpId op, BufferId buffer);
 
@@ -50,6 +51,8 @@ class StageBuilder {
                std::span(frees.begin(), frees.size()), std::span(uses.begin(), uses.size()));
   }
 
+  /// The first operation that allocated what allocate_with_first() was asked for, so far.
+  OpId first() const { return first_; }
   /// The last operation of a stream so far.
   OpId last(Stream stream) const { return last_[static_cast<std::size_t>(stream)]; }
   const StageProgram& program() const { return program_; }
@@ -58,7 +61,9 @@ class StageBuilder {
   IndexRange list(std::span<const std::uint32_t> indices);
 
   StageProgram& program_;
-  std::vector<BufferId> due_;  // allocated by the next operation of the compute stream
+  std::vector<BufferId> due_;        // allocated by the next operation of the compute stream
+  std::vector<BufferId> due_first_;  // or of the receive stream
+  OpId first_ = kNone;
   std::vector<OpId> last_ = std::vector<OpId>(kStreams, kNone);
 };
 

@@ -62,6 +62,7 @@ class StageLowering {
     data_parallel_->start();
     const std::size_t last = last_pass(order);
     for (std::size_t i = 0; i < order.size(); ++i) pass(order[i], i == last);
+    messages_.finish();
     data_parallel_->finish();
     finish_step(context_, stage_, builder_, memory_, *data_parallel_);
   }
@@ -99,7 +100,7 @@ class StageLowering {
 
   void pass(const PipelinePass& pass, bool last) {
     const Direction& way = direction(pass);
-    const OpId received = messages_.receive(pass);
+    const StageMessages::Handed handed = messages_.receive(pass);
     std::size_t last_at = way.layers.size();
     while (last_at > 0 && !runs(pass, way.layers[last_at - 1])) --last_at;
     OpId done = kNone;
@@ -107,14 +108,19 @@ class StageLowering {
       if (!runs(pass, way.layers[i])) continue;
       LayerTurn turn{pass, way.layers, i, way.slots, last && i + 1 == last_at};
       turn.pass.part = part_of(pass, way.layers[i]);
-      done = layer(turn, i == 0 ? received : kNone);
+      const bool first = i == 0;
+      done = layer(turn, first ? handed : StageMessages::Handed{}, i + 1 == last_at);
+      if (first) messages_.read(handed, done);
     }
     messages_.send(pass, done);
   }
 
-  OpId layer(const LayerTurn& turn, OpId received) {
+  OpId layer(const LayerTurn& turn, const StageMessages::Handed& handed, bool last) {
     lists_.clear();
-    lists_.waits.push_back(received);
+    lists_.waits.push_back(handed.op);
+    (handed.own ? lists_.frees : lists_.uses).push_back(handed.buffer);
+    if (last) messages_.before_last(turn.pass, lists_);
+    if (turn.last) messages_.before_end(lists_);
     const LayerPart part = turn.pass.part;
     if (part != LayerPart::forward) lists_.waits.push_back(memory_.reload(turn));
     data_parallel_->before(turn, lists_);

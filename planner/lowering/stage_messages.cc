@@ -4,13 +4,30 @@
 #include <string>
 #include <utility>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/spec/check.h"
 
 namespace shardwise {
 
+namespace {
+
+/// Of a message of the stage, where the engine plans buffers for them.
+std::int64_t buffer_bytes(const LoweringContext& context, std::int32_t stage) {
+  const bool planned = plans_buffers(context.engine());
+  if (!planned || context.layout().pp == 1) return 0;
+  return stage_parts(context.plan->model, context.memories,
+                     context.stages[static_cast<std::size_t>(stage)])
+      .boundary;
+}
+
+}  // namespace
+
 StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
                              StageBuilder& builder)
-    : context_(context), stage_(stage), builder_(builder) {
+    : context_(context),
+      stage_(stage),
+      builder_(builder),
+      buffers_(builder, buffer_bytes(context, stage), chunks_of_stage(context.layout()) > 1) {
   if (context.layout().pp == 1) return;
   const PipelineSchedule schedule = context.layout().schedule;
   ahead_ = context.layout().vpp > 1 ||
@@ -22,6 +39,14 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
   hop.bytes = context.hop_bytes;
   cost_ = builder.collective_cost(hop);
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+    if (travels(chunk.number - 1)) {
+      buffers_.make(MessageBuffers::Use::receive_forward);
+      buffers_.make(MessageBuffers::Use::send_backward);
+    }
+    if (travels(chunk.number)) {
+      buffers_.make(MessageBuffers::Use::receive_backward);
+      buffers_.make(MessageBuffers::Use::send_forward);
+    }
     for (const std::int32_t other : {chunk.number - 1, chunk.number + 1}) {
       if (other < 0 || other >= context.chunks) continue;
       add_inbox(stage_of_chunk(context.layout(), other));
@@ -68,7 +93,7 @@ bool StageMessages::made_by(std::int32_t stage, const PipelinePass& pass, Messag
 }
 
 OpId StageMessages::add(OpRole role, Stream stream, const Message& message, std::int16_t chunk,
-                        OpId after) {
+                        const OperationLists& lists) {
   ProgramOp op;
   op.role = role;
   op.stream = stream;
@@ -77,16 +102,16 @@ OpId StageMessages::add(OpRole role, Stream stream, const Message& message, std:
   op.part = message.lower;
   op.cost = cost_;
   op.message = number_of(message);
-  return builder_.add(op, {after});
+  return builder_.add(op, lists.waits, lists.allocates, lists.frees, lists.uses);
 }
 
-OpId StageMessages::receive(const PipelinePass& pass) {
-  if (pass.part == LayerPart::backward_weight) return kNone;
+StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
+  if (pass.part == LayerPart::backward_weight) return {};
   Message needed;
   needed.backward = pass.part != LayerPart::forward;
   needed.microbatch = pass.microbatch;
   needed.lower = chunk_number(stage_, pass.chunk) - (needed.backward ? 0 : 1);
-  if (!travels(needed.lower)) return kNone;
+  if (!travels(needed.lower)) return {};
   const std::int32_t sender = needed.backward ? needed.lower + 1 : needed.lower;
   const std::int32_t from = stage_of_chunk(context_.layout(), sender);
   const auto inbox = std::ranges::find(inboxes_, from, &Inbox::from);
@@ -95,19 +120,39 @@ OpId StageMessages::receive(const PipelinePass& pass) {
     SHARDWISE_CHECK(inbox->next < inbox->messages.size(), std::to_string(number));
     const Message& message = inbox->messages[inbox->next++];
     const std::int32_t to = message.backward ? message.lower : message.lower + 1;
-    received_[number_of(message)] = add(
-        message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
-        message, static_cast<std::int16_t>(to / context_.layout().pp), ahead_ ? kNone : passed_);
+    OperationLists lists;
+    lists.waits.push_back(ahead_ ? kNone : passed_);
+    const BufferId buffer = buffers_.fill(message.backward ? MessageBuffers::Use::receive_backward
+                                                           : MessageBuffers::Use::receive_forward,
+                                          lists);
+    const OpId op =
+        add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
+            message, static_cast<std::int16_t>(to / context_.layout().pp), lists);
+    buffers_.filled(buffer, op);
+    received_[number_of(message)] = {op, buffer, buffers_.own()};
   }
   return received_[number];
+}
+
+void StageMessages::before_last(const PipelinePass& pass, OperationLists& lists) {
+  Message message;
+  if (!made_by(stage_, pass, message)) return;
+  sends_ = buffers_.fill(
+      message.backward ? MessageBuffers::Use::send_backward : MessageBuffers::Use::send_forward,
+      lists);
 }
 
 void StageMessages::send(const PipelinePass& pass, OpId done) {
   passed_ = done;
   Message message;
   if (!made_by(stage_, pass, message)) return;
-  add(message.backward ? OpRole::send_backward : OpRole::send_forward, Stream::send, message,
-      pass.chunk, done);
+  buffers_.filled(sends_, done);
+  OperationLists lists;
+  lists.waits.push_back(done);
+  (buffers_.own() ? lists.frees : lists.uses).push_back(sends_);
+  buffers_.emptied(sends_, add(message.backward ? OpRole::send_backward : OpRole::send_forward,
+                               Stream::send, message, pass.chunk, lists));
+  sends_ = kNone;
 }
 
 }  // namespace shardwise

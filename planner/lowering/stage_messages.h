@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/lowering/lowering_context.h"
+#include "planner/lowering/message_buffers.h"
 #include "planner/lowering/schedule.h"
 #include "planner/lowering/stage_builder.h"
 
@@ -22,10 +23,24 @@ class StageMessages {
  public:
   StageMessages(const LoweringContext& context, std::int32_t stage, StageBuilder& builder);
 
-  /// Before a pass. \returns what it waits for, or kNone
-  OpId receive(const PipelinePass& pass);
-  /// After it, with its last operation.
+  /// What a pass is handed, and where.
+  struct Handed {
+    OpId op = kNone;
+    BufferId buffer = kNone;
+    bool own = false;  // whoever reads it frees it
+  };
+  /// Before a pass. \returns what it waits for
+  Handed receive(const PipelinePass& pass);
+  /// The operation of the pass that reads it is issued.
+  void read(const Handed& handed, OpId op) { buffers_.emptied(handed.buffer, op); }
+  /// Before the operation of a pass that makes what it hands on; adds what it waits for and uses.
+  void before_last(const PipelinePass& pass, OperationLists& lists);
+  /// After it, with that operation.
   void send(const PipelinePass& pass, OpId done);
+  /// Before the last operation of the last pass.
+  void before_end(OperationLists& lists) const { buffers_.before_end(lists); }
+  /// After the last pass.
+  void finish() { buffers_.finish(); }
 
  private:
   /// A message between chunks `lower` and `lower + 1` of the model.
@@ -46,7 +61,8 @@ class StageMessages {
   std::int32_t chunk_number(std::int32_t stage, std::int16_t chunk) const;
   bool made_by(std::int32_t stage, const PipelinePass& pass, Message& message) const;
   void add_inbox(std::int32_t from);
-  OpId add(OpRole role, Stream stream, const Message& message, std::int16_t chunk, OpId after);
+  OpId add(OpRole role, Stream stream, const Message& message, std::int16_t chunk,
+           const OperationLists& lists);
 
   const LoweringContext& context_;
   std::int32_t stage_;
@@ -55,7 +71,9 @@ class StageMessages {
   bool ahead_ = true;    // receives do not wait for the pass before
   OpId passed_ = kNone;  // last operation of that pass
   std::vector<Inbox> inboxes_;
-  std::unordered_map<std::int32_t, OpId> received_;  // by number
+  std::unordered_map<std::int32_t, Handed> received_;  // by number
+  MessageBuffers buffers_;
+  BufferId sends_ = kNone;  // where the pass that runs puts what it hands on
 };
 
 }  // namespace shardwise
