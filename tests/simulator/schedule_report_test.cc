@@ -60,7 +60,7 @@ double bubble_fraction(const Plan& plan) {
 // Huang et al., arXiv:1811.06965, section 2.3; Narayanan et al., arXiv:2104.04473, section 2.2.
 TEST(SimulatedSchedule, IdlesForPMinusOneOverM) {
   for (const std::int32_t p : {2, 4, 8}) {
-    for (const std::int64_t m : {p, 3 * p}) {
+    for (const std::int64_t m : {std::int64_t{p}, 3 * std::int64_t{p}}) {
       const double expected = (p - 1.0) / static_cast<double>(m);
       for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
         EXPECT_NEAR(bubble_fraction(pipeline(schedule, p, 1, m)), expected, 1e-12) << p << " " << m;
@@ -73,7 +73,7 @@ TEST(SimulatedSchedule, IdlesForPMinusOneOverM) {
 TEST(SimulatedSchedule, IdlesForPMinusOneOverMTimesVInChunks) {
   for (const std::int32_t p : {2, 4, 8}) {
     for (const std::int32_t v : {2, 3}) {
-      const std::int64_t m = 2 * p;
+      const std::int64_t m = 2 * std::int64_t{p};
       const double expected = (p - 1.0) / static_cast<double>(m * v);
       for (const auto schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::looped_bfs}) {
         EXPECT_NEAR(bubble_fraction(pipeline(schedule, p, v, m)), expected, 1e-12) << p << " " << v;
@@ -85,7 +85,7 @@ TEST(SimulatedSchedule, IdlesForPMinusOneOverMTimesVInChunks) {
 // Qi et al., arXiv:2401.10241, section 2.3: (p - 1)(f + b - 2 w), with b both gradients.
 TEST(SimulatedSchedule, IdlesForTheForwardPassesAloneInZbH1) {
   for (const std::int32_t p : {2, 4, 8}) {
-    const std::int64_t m = 2 * p;
+    const std::int64_t m = 2 * std::int64_t{p};
     EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::zb_h1, p, 1, m)),
                 (p - 1.0) / (3.0 * static_cast<double>(m)), 1e-12);
   }
@@ -96,10 +96,10 @@ TEST(SimulatedSchedule, IdlesForTheForwardPassesAloneInZbH1) {
 // work.
 TEST(SimulatedSchedule, IdlesAsTheTableOfDualPipeSays) {
   for (const std::int32_t p : {2, 4, 8}) {
-    const std::int64_t m = 2 * p;
+    const std::int64_t m = 2 * std::int64_t{p};
     const double useful = 3.0 * static_cast<double>(m);
     EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::dualpipe, p, 1, m)),
-                (p / 2 - 1) / useful, 1e-12)
+                (p / 2.0 - 1) / useful, 1e-12)
         << p;
     EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::dualpipe_v, p, 1, m)),
                 (p - 1) / (2 * useful), 1e-12)
@@ -131,7 +131,7 @@ double idle_within(const Simulation& made, std::size_t stage) {
 TEST(SimulatedSchedule, LeavesNoBubbleWithinAStageInZbH2AndZbV) {
   for (const std::int32_t p : {2, 4, 8}) {
     for (const auto schedule : {PipelineSchedule::zb_h2, PipelineSchedule::zb_v}) {
-      const Simulation made = uniform(pipeline(schedule, p, 1, 3 * p));
+      const Simulation made = uniform(pipeline(schedule, p, 1, 3 * std::int64_t{p}));
       for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
         EXPECT_NEAR(idle_within(made, s), 0, 1e-9) << p << " stage " << s;
       }
