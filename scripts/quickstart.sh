@@ -23,11 +23,8 @@ out=build/quickstart
 mkdir -p "$out"
 for stage in 0 1 2 3; do
   tiny=(plan --model llama-tiny --cluster laptop --gpus 4 --engine shardwise --precision fp32
-    --loss chunked --sequence-length 128 --global-batch-size 4 --space full
-    --lock "zero_stage=$stage" --lock dp_shard=4 --lock tp=1 --lock pp=1 --lock cp=1
-    --lock micro_batch_size=1 --lock recompute=none --lock reduce_every_microbatch=true
-    --lock offload_optimizer=false --lock offload_activations=false
-    --lock outer_shards_optimizer=false -o "$out/plan$stage.json")
+    --loss chunked --sequence-length 128 --global-batch-size 4 --lock "zero_stage=$stage"
+    --lock dp_shard=4 -o "$out/plan$stage.json")
   build/release/bin/shardwise "${tiny[@]}" >/dev/null
   build/release/bin/shardwise simulate "$out/plan$stage.json" -o "$out/predicted$stage.json" >/dev/null
   say "ZeRO-$stage"

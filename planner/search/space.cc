@@ -145,7 +145,8 @@ SearchSpace usual_space(const LayoutQuestion& q) {
   s.offload_optimizer = {false};
   s.offload_activations = {false};
   s.double_buffer = {false};
-  s.cp_kind = {q.fused_attention ? ContextParallelKind::ring : ContextParallelKind::all_gather};
+  s.cp_kind = {ContextParallelKind::ring};  // stands for all kinds where cp is 1
+  if (!q.fused_attention) s.cp_kind.push_back(ContextParallelKind::all_gather);
   s.schedule = {PipelineSchedule::one_f_one_b};
   s.order = {Layout{}.order, kPipelineInside};
   return s;

@@ -223,6 +223,25 @@ TEST(SearchSpace, OfEveryEngineHasUsualLayouts) {
   }
 }
 
+TEST(SearchSpace, WithoutFusedAttentionHasLayoutsWithAndWithoutContextParallelism) {
+  Job job("gpt2", 8, "megatron_ddp");
+  job.job.precision = DType::fp32;
+  job.job.sequence_length = 2048;
+  const LayoutQuestion question = job.question();
+  SpaceCounts counts;
+  std::set<std::string> one;
+  std::set<std::string> several;
+  for (const std::string& layout :
+       walked(question, search_space(question, Breadth::usual), counts)) {
+    (layout.find("cp=1 ") != std::string::npos ? one : several).insert(layout);
+  }
+  EXPECT_FALSE(one.empty());
+  ASSERT_FALSE(several.empty());
+  for (const std::string& layout : several) {
+    EXPECT_NE(layout.find("cp_kind=all_gather"), std::string::npos) << layout;
+  }
+}
+
 // Calculon's exhaustive search of the same job has 7,126,368 configurations.
 TEST(SearchSpace, OfGpt3On4096GpusHasMillionsOfLegalLayouts) {
   Job job("gpt3-175b", 4096, "megatron_ddp");
