@@ -1,7 +1,13 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
+#include <vector>
 
+#include "planner/cost/layout_rules.h"
+#include "planner/cost/stages.h"
+#include "planner/cost/step_time.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
 #include "simulator/simulate.h"
@@ -14,15 +20,21 @@ namespace {
 using test::Sampler;
 using test::text_of;
 
-/// Plans of an engine on 16 GPUs, with layouts drawn from its whole search space.
-template <class Visit>
-void draw(const std::string& engine, int count, std::uint32_t seed, Visit&& visit) {
+/// A plan of 16 layers on GPUs of DGX H100.
+Plan example(const std::string& engine, std::int64_t gpus) {
   Plan plan;
   plan.model = test::llama(16, 4096, 14336, 32, 8, 32000);
   plan.engine = *find_engine(engine);
-  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 16);
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
   plan.job.sequence_length = 4096;
   plan.job.global_batch_size = 32;
+  return plan;
+}
+
+/// Plans of an engine on 16 GPUs, with layouts drawn from its whole search space.
+template <class Visit>
+void draw(const std::string& engine, int count, std::uint32_t seed, Visit&& visit) {
+  Plan plan = example(engine, 16);
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   Sampler sampler(question, seed);
   for (int tries = 0; tries < 200'000 && count > 0; ++tries) {
@@ -65,6 +77,72 @@ TEST(SimulatedLayouts, AreNoShorterThanTheirChainsAndStreamsAndOverlapNothing) {
       }
     });
   }
+}
+
+/// Step time by the closed form when neither collectives nor the host hold up compute.
+double unslowed(const Plan& p) {
+  const std::int64_t batch = p.job.batch_for(p.layout.dp(), p.layout.micro_batch_size);
+  const std::vector<LayerMemory> memories = layer_memories(p.model, p.job, p.engine, p.layout);
+  const std::vector<LayerTime> times = layer_times(p.model, p.job, p.engine, p.cluster, p.layout);
+  const StageTimes stages = stage_times(p.model, p.job, p.cluster, p.layout, times, memories,
+                                        assign_stages(p.model, p.layout));
+  CollectiveTables tables(p.cluster);
+  const DataParallelTables groups =
+      data_parallel_tables(tables, p.cluster, p.layout,
+                           {p.model.num_experts > 0, p.job.reduce_scatter_with_fp32_accumulation});
+  TimeRules rules = time_rules(p.job, p.engine, p.cluster);
+  rules.overlap_tax_intra = {};
+  rules.overlap_tax_inter = {};
+  rules.issue = Seconds(0);
+  const LeafContext context = {&rules, &p.layout, &groups,
+                               batch / (p.layout.dp() * p.layout.micro_batch_size)};
+  return step_time(stages, context).total().value();
+}
+
+double simulated(const Plan& plan) {
+  SimulationOptions options;
+  options.contention = false;
+  options.host = false;
+  return simulate(plan, options).report.step_time.value();
+}
+
+TEST(SimulatedLayouts, TakeAsLongAsTheClosedFormSaysWhereNothingOverlaps) {
+  for (const std::string& engine : engine_names()) {
+    for (const std::int64_t batch : {1, 4}) {
+      Plan plan = example(engine, 1);
+      plan.layout.zero_stage = static_cast<std::int8_t>(plan.engine.zero_stages.front());
+      plan.job.global_batch_size = batch;
+      EXPECT_NEAR(simulated(plan) / unslowed(plan), 1, 1e-9) << engine << ", batch " << batch;
+    }
+  }
+}
+
+/// The search would take the layout: it shares states, and no rule calls it another one's double.
+bool is_itself(const Plan& plan) {
+  const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
+  return std::ranges::none_of(layout_rules(), [&](const LayoutRule& rule) {
+    return rule.redundant && rule.broken(question, plan.layout);
+  });
+}
+
+// What is left is the start and the end of a step, where the closed form averages over layers.
+TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps) {
+  std::uint32_t seed = 20261122;
+  int seen = 0;
+  int within_one_percent = 0;
+  for (const std::string& engine : engine_names()) {
+    draw(engine, 3000, ++seed, [&](const Plan& plan) {
+      const Layout& layout = plan.layout;
+      if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
+      if (!is_itself(plan)) return;
+      const double apart = simulated(plan) / unslowed(plan) - 1;
+      EXPECT_NEAR(apart, 0, 0.03) << engine << " " << text_of(layout);
+      ++seen;
+      if (std::abs(apart) <= 0.01) ++within_one_percent;
+    });
+  }
+  EXPECT_GT(seen, 50);
+  EXPECT_GT(within_one_percent, seen * 3 / 5);
 }
 
 }  // namespace
