@@ -128,7 +128,12 @@ void read_gpu_of(const JsonValue& root, ObjectReader& reader, ClusterSpec& clust
     return;
   }
   cluster.gpu.name = reader.string("gpu");
-  if (cluster.gpu.name.empty()) return;
+  if (cluster.gpu.name.empty()) {
+    if (inside != nullptr && inside->kind == JsonValue::Kind::string) {
+      reader.fail("gpu", "names no GPU", "give a name of the catalogue: shardwise list gpus");
+    }
+    return;
+  }
   const Result<CatalogueFile> file = find_in_catalogue("gpus", cluster.gpu.name);
   if (!file) {
     fail_name(reader, "gpu", file.problems().front());

@@ -26,6 +26,8 @@ void check_identity(const Plan& plan) {
 }
 
 void check_answer(const Plan& plan) {
+  const Diagnostics inexact = check_precision(plan.cluster, plan.job);
+  if (!inexact.empty()) return check_messages(inexact);
   const Diagnostics illegal =
       check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   SHARDWISE_CHECK(
