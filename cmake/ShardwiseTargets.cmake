@@ -81,6 +81,7 @@ function(shardwise_fuzzer name)
   add_dependencies(fuzzers ${name})
   if(SHARDWISE_FUZZ)
     set(SHARDWISE_FUZZ_SECONDS 10 CACHE STRING "Seconds ctest gives each fuzzer")
+    set(SHARDWISE_FUZZ_SEED 0 CACHE STRING "Of the fuzzers' inputs: 0 gives others each time")
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     if(arg_MUTATES_JSON)
       target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/json_mutator.cc)
@@ -89,8 +90,8 @@ function(shardwise_fuzzer name)
     file(MAKE_DIRECTORY ${found})
     # New inputs go to the first folder; the corpus is only read.
     add_test(NAME ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
-             COMMAND ${name} -max_total_time=${SHARDWISE_FUZZ_SECONDS} -timeout=10 -max_len=65536
-                     -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${found}/ ${found} ${arg_CORPUS})
+             COMMAND ${name} -max_total_time=${SHARDWISE_FUZZ_SECONDS} -seed=${SHARDWISE_FUZZ_SEED} -timeout=10
+                     -max_len=65536 -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix=${found}/ ${found} ${arg_CORPUS})
   else()
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.cc)
     add_test(NAME ${name} COMMAND ${name} ${arg_CORPUS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
