@@ -61,7 +61,8 @@ std::size_t stage_of_rank(const Layout& layout, std::int64_t rank) {
 
 std::size_t slowest_stage(const Simulation& simulation) {
   std::size_t slowest = 0;
-  const std::vector<StageTimeline>& stages = simulation.report.timeline->stages;
+  const StepTimeline timeline = simulation.report.timeline.value_or(StepTimeline{});
+  const std::vector<StageTimeline>& stages = timeline.stages;
   for (std::size_t s = 1; s < stages.size(); ++s) {
     if (stages[s].computing > stages[slowest].computing) slowest = s;
   }

@@ -22,8 +22,8 @@ std::string lower(std::string_view text) {
   return made;
 }
 
-template <std::size_t N>
-bool has_any(std::string_view text, const std::array<std::string_view, N>& words) {
+template <std::size_t kCount>
+bool has_any(std::string_view text, const std::array<std::string_view, kCount>& words) {
   return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
     return text.find(word) != std::string_view::npos;
   });

@@ -18,8 +18,8 @@ constexpr double kMicrosecond = 1e-6;
 
 /// Two steps of a rank of FSDP, written by hand; its times are round so that sums are seen at once.
 TracedRun by_hand() {
-  static const std::string text = *read_file("tests/golden/profiler_trace.json");
-  Result<TracedRun> run = read_trace(source_of(text), "profiler_trace.json");
+  static const std::string kText = *read_file("tests/golden/profiler_trace.json");
+  Result<TracedRun> run = read_trace(source_of(kText), "profiler_trace.json");
   EXPECT_TRUE(run.ok()) << to_string(run.problems());
   return *std::move(run);
 }

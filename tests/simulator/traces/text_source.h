@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "simulator/traces/trace_reader.h"
@@ -11,8 +10,7 @@ namespace shardwise::sim {
 /// A source of `text` that gives at most `piece` bytes at a time. \pre the text outlives it
 inline ByteSource source_of(const std::string& text, std::size_t piece = 1 << 20) {
   return [&text, piece, at = std::size_t{0}](char* into, std::size_t room) mutable {
-    const std::size_t count = std::min({room, piece, text.size() - at});
-    std::memcpy(into, text.data() + at, count);
+    const std::size_t count = text.copy(into, std::min(room, piece), at);
     at += count;
     return count;
   };

@@ -74,7 +74,7 @@ TEST(TraceReader, SaysWhereATruncatedTraceEnds) {
 }
 
 TEST(TraceReader, CountsTheColumnAcrossPieces) {
-  std::string text = "[\n{\"name\": \"a\", ?";
+  const std::string text = "[\n{\"name\": \"a\", ?";
   for (const std::size_t piece : {1U, 5U, 100U}) {
     const auto head =
         read_trace_events(source_of(text, piece), "t.json", [](const TraceEvent&) { return true; });
