@@ -60,8 +60,9 @@ char letter_of(OpRole role) {
 constexpr double kLeastComputing = 0.5;
 constexpr double kLeastMoving = 0.05;
 
-/// One stream of a rank as text: in each column the letter that ran longest, '.' where it stood
-/// still.
+/// One stream of a rank as text: in each column a letter of what ran in it, '.' where it stood
+/// still. Where several letters share columns each has its part of them: a letter is due what it
+/// ran, and pays with a column.
 std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
   std::array<std::array<double, 128>, kColumns> ran{};
   const auto s = static_cast<std::size_t>(stream);
@@ -80,11 +81,19 @@ std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
     }
   }
   std::string text;
+  std::array<double, 128> due{};
   for (const auto& letters : ran) {
     double busy = 0;
-    for (const double each : letters) busy += each;
-    const auto most = std::max_element(letters.begin(), letters.end());
-    text += busy >= least * column ? static_cast<char>(most - letters.begin()) : '.';
+    std::size_t next = 0;
+    for (std::size_t letter = 0; letter < letters.size(); ++letter) {
+      if (letters[letter] <= 0) continue;
+      busy += letters[letter];
+      due[letter] += letters[letter];
+      if (letters[next] <= 0 || due[letter] > due[next]) next = letter;
+    }
+    const bool runs = busy > 0 && busy >= least * column;
+    if (runs) due[next] -= busy;
+    text += runs ? static_cast<char>(next) : '.';
   }
   return text;
 }

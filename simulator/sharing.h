@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "planner/cost/time_rules.h"
 #include "planner/spec/step_program.h"
 #include "simulator/workload.h"
 
@@ -66,9 +67,9 @@ struct Load {
   /// Kernels lose multiprocessors, at most half of them; those that memory bandwidth holds up lose
   /// that, if it is more. 1 = as fast as alone.
   double compute_rate(const CostPrice& price) const {
-    const double rate = 1 - std::min(kMostTax, tax.of(price.gemm_share));
+    const double rate = 1 - std::min(kMostOverlapTax, tax.of(price.gemm_share));
     const double others = moving + bound - price.memory_share;
-    const double more = others / (1 + others) - std::min(kMostTax, tax.other);
+    const double more = others / (1 + others) - std::min(kMostOverlapTax, tax.other);
     return rate - price.memory_share * std::max(0.0, more);
   }
   /// How often longer than alone a transfer takes beside such kernels: while they run, all that
@@ -77,9 +78,6 @@ struct Load {
     if (price.memory_share == 0 || bound == 0) return 1;
     return bound > 1 ? bound + moving : 1 / (1 - bound * moving / (1 + moving));
   }
-
- private:
-  static constexpr double kMostTax = 0.5;  // as planner/cost/time_rules.h
 };
 
 }  // namespace shardwise::sim

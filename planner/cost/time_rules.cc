@@ -18,7 +18,7 @@ OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels) {
   const double all = std::max(1, gpu.sm_count);
   const double sms = across_nodes ? facts.sms_across_nodes : facts.sms_within_node;
   OverlapTax tax;
-  tax.other = std::min(0.5, sms / all);
+  tax.other = std::min(kMostOverlapTax, sms / all);
   // Our executor asks for matrix products that leave the collective its multiprocessors.
   const bool persistent =
       kernels != Kernels::planned &&

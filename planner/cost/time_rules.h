@@ -7,6 +7,9 @@
 
 namespace shardwise {
 
+/// The most that compute loses to collectives beside it, however many multiprocessors they ask for.
+inline constexpr double kMostOverlapTax = 0.5;
+
 /// Share of compute that is lost while a collective runs beside it.
 struct OverlapTax {
   double gemm = 0;   // of matrix products

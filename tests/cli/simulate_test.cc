@@ -36,6 +36,20 @@ TEST(Simulate, FitsATerminalOf80Columns) {
   while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
 }
 
+TEST(Simulate, GivesForwardAndBackwardTheirPartsOfATimelineWhoseColumnsHoldBoth) {
+  const Outcome outcome = shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100",
+                                     "--gpus", "2", "--engine", "megatron_ddp", "--pp", "2",
+                                     "--micro-batch-size", "1", "--global-batch-size", "512"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  std::string line;
+  while (std::getline(lines, line) && !line.starts_with("stage 0 compute")) continue;
+  const auto forward = std::count(line.begin(), line.end(), 'F');
+  const auto backward = std::count(line.begin(), line.end(), 'B');
+  EXPECT_GT(forward, 10) << line;
+  EXPECT_GT(backward, forward) << line;
+}
+
 TEST(Simulate, PrintsTheSameTwice) {
   EXPECT_EQ(shardwise(tiny_step({"--json"})).out, shardwise(tiny_step({"--json"})).out);
 }
