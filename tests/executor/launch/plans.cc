@@ -1,7 +1,5 @@
 #include "tests/executor/launch/plans.h"
 
-#include <unistd.h>
-
 #include <fstream>
 
 #include "planner/engines/engines.h"
@@ -26,19 +24,8 @@ Plan tiny_plan(const std::string& engine, int zero_stage, int dp_shard,
   return plan;
 }
 
-Scratch::Scratch() {
-  std::string name = (std::filesystem::temp_directory_path() / "shardwise-run-XXXXXX").string();
-  folder_ = mkdtemp(name.data());
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 std::string Scratch::write(const Plan& plan, const std::string& name) const {
-  std::ofstream(folder_ / name) << to_json(plan);
-  return path(name);
+  return write_bytes(name, to_json(plan));
 }
 
 std::vector<std::string> losses_of(const std::string& metrics) {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "planner/spec/plan.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::exec::test {
 
@@ -13,18 +13,10 @@ Plan tiny_plan(const std::string& engine, int zero_stage, int dp_shard,
                std::int64_t num_microbatches);
 
 /// Folder of one test, removed with it.
-class Scratch {
+class Scratch : public shardwise::test::Scratch {
  public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
   /// Writes a plan.json. \returns its path
   std::string write(const Plan& plan, const std::string& name = "plan.json") const;
-
- private:
-  std::filesystem::path folder_;
 };
 
 /// The losses of a metrics file, as it spells them.

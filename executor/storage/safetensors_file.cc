@@ -1,0 +1,80 @@
+#include "executor/storage/safetensors_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+Diagnostic wrong(const std::string& file, std::string message, std::string hint = {}) {
+  return {file, 0, 0, "", std::move(message), std::move(hint)};
+}
+
+}  // namespace
+
+SafetensorsFile::SafetensorsFile(std::string name, FileDescriptor file, SafetensorsHeader header,
+                                 std::int64_t data_begin)
+    : name_(std::move(name)),
+      file_(std::move(file)),
+      header_(std::move(header)),
+      data_begin_(data_begin) {}
+
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
+  const std::string name = path.string();
+  FileDescriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.is_open()) {
+    return wrong(name, errno == ENOENT ? "no such file"
+                                       : fmt::format("cannot be read: {}", std::strerror(errno)));
+  }
+  struct stat status {};
+  if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return wrong(name, "is no regular file");
+  }
+  const std::int64_t size = status.st_size;
+  constexpr const char* kTruncated = "the file is truncated, or no safetensors file";
+  if (size < kSafetensorsLengthBytes) {
+    return wrong(name, fmt::format("{} bytes are no header", size), kTruncated);
+  }
+  std::array<std::byte, kSafetensorsLengthBytes> first{};
+  file.read(0, first, name);
+  std::uint64_t length = 0;
+  for (std::size_t i = first.size(); i-- > 0;) {
+    length = (length << 8) | std::to_integer<std::uint64_t>(first[i]);
+  }
+  if (length > kLongestSafetensorsHeader) {
+    return wrong(name, fmt::format("a header of {} bytes", length),
+                 "at most 100000000: this is no safetensors file");
+  }
+  const std::int64_t data_begin = kSafetensorsLengthBytes + static_cast<std::int64_t>(length);
+  if (data_begin > size) {
+    return wrong(name, fmt::format("a header of {} bytes in a file of {}", length, size),
+                 kTruncated);
+  }
+  std::string json(length, '\0');
+  file.read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(json)), name);
+  Result<SafetensorsHeader> header = parse_safetensors_header(json, size - data_begin, name);
+  if (!header) return header.problems();
+  return SafetensorsFile(name, std::move(file), *std::move(header), data_begin);
+}
+
+const StoredTensor* SafetensorsFile::find(const std::string& tensor) const {
+  const auto found = std::ranges::find_if(
+      header_.tensors, [&](const StoredTensor& each) { return each.spec.name == tensor; });
+  return found == header_.tensors.end() ? nullptr : &*found;
+}
+
+void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t at,
+                           std::span<std::byte> to) const {
+  SHARDWISE_CHECK(at >= 0 && at + std::ssize(to) <= tensor.spec.bytes(), tensor.spec.name);
+  file_.read(data_begin_ + tensor.begin + at, to, name_);
+}
+
+}  // namespace shardwise::exec

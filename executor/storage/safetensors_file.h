@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/storage/file_descriptor.h"
+#include "executor/storage/safetensors_header.h"
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise::exec {
+
+/// A safetensors file, open for reading.
+class SafetensorsFile {
+ public:
+  /// \returns what is wrong with it: not there, truncated, a header that does not fit its data
+  static Result<SafetensorsFile> open(const std::filesystem::path& path);
+
+  const std::string& name() const { return name_; }
+  const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
+  const StoredMetadata& metadata() const { return header_.metadata; }
+  /// nullptr when the file has no such tensor.
+  const StoredTensor* find(const std::string& tensor) const;
+
+  /// Fills `to` with a tensor's bytes, from its byte `at` on. \pre they are the tensor's
+  /// \throws IoError when the file cannot be read
+  void read(const StoredTensor& tensor, std::int64_t at, std::span<std::byte> to) const;
+
+ private:
+  SafetensorsFile(std::string name, FileDescriptor file, SafetensorsHeader header,
+                  std::int64_t data_begin);
+
+  std::string name_;
+  FileDescriptor file_;
+  SafetensorsHeader header_;
+  std::int64_t data_begin_ = 0;
+};
+
+}  // namespace shardwise::exec
