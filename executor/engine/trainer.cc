@@ -48,7 +48,6 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   programs_.push_back(lower(plan, Granularity::layer, StepKind::first));
   programs_.push_back(lower(plan, Granularity::layer, StepKind::steady));
   const DataParallelPlace place = place_of(plan.layout, world);
-  data_rank_ = place.replica * place.shard_ranks + place.shard_rank;
   parts_.context = &context_;
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;
@@ -64,6 +63,8 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   parts_.step.inputs.assign(count, std::vector<std::int64_t>(tokens));
   parts_.step.targets = parts_.step.inputs;
   parts_.step.losses.resize(count);
+  share_ = {plan.layout.dp(), place.replica * place.shard_ranks + place.shard_rank,
+            context_.num_microbatches, plan.layout.micro_batch_size};
   const auto batch =
       static_cast<double>(plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size));
   parts_.step.loss_scale =
@@ -91,20 +92,14 @@ void Trainer::initialise() {
   parts_.state->initialise(arena_, 0, options_.seed, 1 / std::sqrt(2 * blocks));
 }
 
-/// Micro-batch j of rank r is number j x ranks + r of the step: the order in which reductions of
-/// every micro-batch add gradients.
-void Trainer::read_batch(const ByteText& text) {
-  const std::int64_t ranks = plan_.layout.dp();
-  const std::int64_t per_pass = plan_.layout.micro_batch_size;
-  const std::int64_t batch = ranks * per_pass * context_.num_microbatches;
+void Trainer::read_batch(const TokenSequences& data) {
   const auto length = static_cast<std::size_t>(plan_.job.sequence_length);
   StepState& step = parts_.step;
   for (std::size_t mb = 0; mb < step.inputs.size(); ++mb) {
-    const std::int64_t first =
-        step.step * batch + (static_cast<std::int64_t>(mb) * ranks + data_rank_) * per_pass;
-    for (std::int64_t s = 0; s < per_pass; ++s) {
+    const std::int64_t first = share_.first(next_sequence_, static_cast<std::int64_t>(mb));
+    for (std::int64_t s = 0; s < share_.micro_batch_size; ++s) {
       const std::size_t at = static_cast<std::size_t>(s) * length;
-      text.sequence(first + s, std::span(step.inputs[mb]).subspan(at, length),
+      data.sequence(first + s, std::span(step.inputs[mb]).subspan(at, length),
                     std::span(step.targets[mb]).subspan(at, length));
     }
     step.losses[mb] = {};
@@ -128,9 +123,9 @@ double Trainer::mean_loss() {
   return loss / static_cast<double>(tokens);
 }
 
-StepResult Trainer::step(const ByteText& text) {
+StepResult Trainer::step(const TokenSequences& data) {
   StepState& step = parts_.step;
-  read_batch(text);
+  read_batch(data);
   const std::size_t number = step.step == 0 ? 0 : 1;
   const std::int64_t begin = now_ns();
   runner_->run(number, binders_[number]->kernels());
@@ -148,6 +143,7 @@ StepResult Trainer::step(const ByteText& text) {
     history_.push_back(std::move(spans));
   }
   ++step.step;
+  next_sequence_ += share_.batch();
   return result;
 }
 

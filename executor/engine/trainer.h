@@ -8,7 +8,7 @@
 
 #include "executor/comm/abort.h"
 #include "executor/comm/communicator.h"
-#include "executor/data/byte_text.h"
+#include "executor/data/token_sequences.h"
 #include "executor/engine/program_binder.h"
 #include "planner/spec/plan.h"
 
@@ -58,7 +58,7 @@ class Trainer {
   /// Fills this rank's weights.
   void initialise();
   /// The next step. All ranks get the same result, but for its seconds.
-  StepResult step(const ByteText& text);
+  StepResult step(const TokenSequences& data);
 
   const StageProgram& program(std::size_t number) const { return programs_[number].stages.front(); }
   const std::vector<MemoryItem>& items(std::size_t number) const {
@@ -72,9 +72,12 @@ class Trainer {
   const LoweringContext& context() const { return context_; }
   const RankState& state() const { return *parts_.state; }
   std::int64_t next_step() const { return parts_.step.step; }
+  /// Number of the sequence that the next step begins with: all there is to remember of the data.
+  std::int64_t next_sequence() const { return next_sequence_; }
+  void continue_at_sequence(std::int64_t number) { next_sequence_ = number; }
 
  private:
-  void read_batch(const ByteText& text);
+  void read_batch(const TokenSequences& data);
   double mean_loss();
 
   const Plan& plan_;
@@ -88,7 +91,8 @@ class Trainer {
   std::vector<std::unique_ptr<ProgramBinder>> binders_;
   std::unique_ptr<StreamRunner> runner_;
   std::unique_ptr<Communicator> everyone_;
-  std::int64_t data_rank_ = 0;
+  BatchShare share_;
+  std::int64_t next_sequence_ = 0;
   StepSpans first_;
   std::vector<StepSpans> history_;  // those after it that ran last
 };

@@ -29,7 +29,6 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kBadInput = 2;
 constexpr int kWorldBroke = 3;
-constexpr std::int64_t kBytes = 256;  // tokens of a text
 
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
@@ -66,12 +65,14 @@ Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launc
         wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
                   fmt::format("--ranks {}, or a plan for {}", world, options.ranks)));
   }
-  if (plan.model.vocab_size < kBytes) {
-    problems.push_back({options.plan, 0, 0, "/model/vocab_size",
-                        fmt::format("{} tokens are fewer than a text has", plan.model.vocab_size),
-                        "bytes are 256 tokens"});
-  }
   return problems;
+}
+
+Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
+  Result<TokenStream> stream = open_tokens(options.data, options.data_format);
+  if (!stream) return stream.problems();
+  return TokenSequences::cut(*std::move(stream), plan.job.sequence_length, plan.model.vocab_size,
+                             options.train.seed, options.data);
 }
 
 LayerKernels kernels_of(const Plan& plan) {
@@ -92,8 +93,8 @@ StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
 }
 
 /// A rank's whole run; rank 0 tells how it goes.
-RankRecord train(const Plan& plan, const RunOptions& options, const ByteText& text, World& world,
-                 Arena& arena, AbortSignal& abort) {
+RankRecord train(const Plan& plan, const RunOptions& options, const TokenSequences& data,
+                 World& world, Arena& arena, AbortSignal& abort) {
   Trainer trainer(plan, world, arena, abort, options.train, kernels_of(plan));
   trainer.initialise();
   const bool speaks = world.rank() == 0;
@@ -104,7 +105,7 @@ RankRecord train(const Plan& plan, const RunOptions& options, const ByteText& te
     progress.emplace(options.train.steps, batch * plan.job.sequence_length, options.metrics);
   }
   for (std::int64_t s = 0; s < options.train.steps; ++s) {
-    const StepResult result = trainer.step(text);
+    const StepResult result = trainer.step(data);
     if (speaks) progress->step(result);
   }
   return {world.rank(), record_of(trainer, trainer.first_step()),
@@ -119,14 +120,14 @@ void write_records(const Plan& plan, const RunOptions& options,
   if (!options.trace.empty()) write(options.trace, measured_trace(plan, records));
 }
 
-int run_threads(const Plan& plan, const RunOptions& options, const ByteText& text) {
+int run_threads(const Plan& plan, const RunOptions& options, const TokenSequences& data) {
   const auto ranks = static_cast<std::size_t>(plan.layout.world());
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
   AbortSignal abort;
   const auto rank_main = [&](World& world) {
     const auto self = static_cast<std::size_t>(world.rank());
-    records[self] = train(plan, options, text, world, arenas[self], abort);
+    records[self] = train(plan, options, data, world, arenas[self], abort);
   };
   run_ranks(static_cast<int>(ranks), abort, rank_main,
             std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s)));
@@ -136,7 +137,7 @@ int run_threads(const Plan& plan, const RunOptions& options, const ByteText& tex
 
 #ifdef SHARDWISE_WITH_MPI
 /// As one process of a job. A failure ends the others too.
-int run_process(const Plan& plan, const RunOptions& options, const ByteText& text) {
+int run_process(const Plan& plan, const RunOptions& options, const TokenSequences& data) {
   MpiJob job;
   if (job.size() != plan.layout.world()) {
     if (job.rank() == 0) {
@@ -149,7 +150,7 @@ int run_process(const Plan& plan, const RunOptions& options, const ByteText& tex
   try {
     Arena arena;
     const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
-    const std::vector<RankRecord> records = {train(plan, options, text, *world, arena, abort)};
+    const std::vector<RankRecord> records = {train(plan, options, data, *world, arena, abort)};
     if (job.rank() == 0) write_records(plan, options, records);
   } catch (const std::exception& broken) {
     fmt::print(stderr, "shardwise-run: {}\n", abort.raised() ? abort.message() : broken.what());
@@ -168,12 +169,11 @@ int run(const RunOptions& options) {
   if (!plan) return refuse(plan.problems());
   const Diagnostics problems = problems_of(*plan, options, launcher);
   if (!problems.empty()) return refuse(problems);
-  const Result<ByteText> text =
-      ByteText::read(options.data, plan->job.sequence_length, options.train.seed);
-  if (!text) return refuse(text.problems());
-  if (launcher.ranks == 1) return run_threads(*plan, options, *text);
+  const Result<TokenSequences> data = read_data(*plan, options);
+  if (!data) return refuse(data.problems());
+  if (launcher.ranks == 1) return run_threads(*plan, options, *data);
 #ifdef SHARDWISE_WITH_MPI
-  return run_process(*plan, options, *text);
+  return run_process(*plan, options, *data);
 #else
   return refuse({wrong_use(name_of(launcher.kind), "this shardwise-run was built without MPI",
                            "install libopenmpi-dev and build again, or use --ranks")});

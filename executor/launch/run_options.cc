@@ -20,7 +20,15 @@ constexpr const char* kFooter =
 
 void add_files(CLI::App& app, RunOptions& options) {
   app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
-  app.add_option("--data", options.data, "Text to train on, a token a byte")->required();
+  app.add_option("--data", options.data, "Text, or file of tokens, to train on")->required();
+  std::vector<std::pair<std::string, DataFormat>> formats;
+  for (std::size_t i = 0; i < kDataFormats.size(); ++i) {
+    formats.emplace_back(kDataFormats[i], static_cast<DataFormat>(i));
+  }
+  app.add_option("--data-format", options.data_format,
+                 "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
+      ->transform(CLI::Transformer(formats).description(""))
+      ->type_name("NAME");
   app.add_option("--report", options.report, "Write what was measured here, a report.json");
   app.add_option("--trace", options.trace, "Write the step of median length here, for Perfetto");
   app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "executor/data/token_files.h"
 #include "executor/engine/trainer.h"
 
 namespace shardwise::exec {
@@ -9,7 +10,8 @@ namespace shardwise::exec {
 /// What a user asked for.
 struct RunOptions {
   std::string plan;
-  std::string data;    // a text
+  std::string data;  // a text or a file of tokens
+  DataFormat data_format = DataFormat::detect;
   std::string report;  // files to write; empty: none
   std::string trace;
   std::string metrics;

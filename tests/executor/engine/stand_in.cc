@@ -140,7 +140,8 @@ Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t n
 Curve train(const Plan& plan, std::int64_t steps) {
   std::string text;
   for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + (i * i / 7 + i) % 23);
-  const ByteText data(text, plan.job.sequence_length, 3);
+  const TokenSequences data =
+      *TokenSequences::cut(TokenStream(text), plan.job.sequence_length, 257, 3, "text");
   TrainOptions options;
   options.optimizer.peak_learning_rate = 0.01;
   Curve curve;
