@@ -28,8 +28,8 @@ for stage in 0 1 2 3; do
   build/release/bin/shardwise "${tiny[@]}" >/dev/null
   build/release/bin/shardwise simulate "$out/plan$stage.json" -o "$out/predicted$stage.json" >/dev/null
   say "ZeRO-$stage"
-  build/release/bin/shardwise run "$out/plan$stage.json" --data docs/memory.md --steps 20 \
-    --learning-rate 0.001 --report "$out/measured$stage.json" | sed -n '$p'
+  build/release/bin/shardwise run "$out/plan$stage.json" --steps 20 --learning-rate 0.001 \
+    --report "$out/measured$stage.json" | sed -n '$p'
   build/release/bin/shardwise compare "$out/predicted$stage.json" "$out/measured$stage.json" |
     sed -n '1,3p'
 done

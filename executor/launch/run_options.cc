@@ -13,14 +13,14 @@ namespace {
 
 constexpr const char* kFooter =
     "Example\n"
-    "  shardwise-run plan.json --ranks 4 --steps 20 --data README.md --report report.json\n"
+    "  shardwise-run plan.json --ranks 4 --steps 20 --data corpus.txt --report report.json\n"
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 the world broke";
 
 void add_files(CLI::App& app, RunOptions& options) {
   app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
-  app.add_option("--data", options.data, "Text, or file of tokens, to train on")->required();
+  app.add_option("--data", options.data, "Text, or file of tokens, to train on (a short text)");
   std::vector<std::pair<std::string, DataFormat>> formats;
   for (std::size_t i = 0; i < kDataFormats.size(); ++i) {
     formats.emplace_back(kDataFormats[i], static_cast<DataFormat>(i));

@@ -10,7 +10,7 @@ namespace shardwise::exec {
 /// What a user asked for.
 struct RunOptions {
   std::string plan;
-  std::string data;  // a text or a file of tokens
+  std::string data;  // a text or a file of tokens; empty: the catalogue's text
   DataFormat data_format = DataFormat::detect;
   std::string report;  // files to write; empty: none
   std::string trace;

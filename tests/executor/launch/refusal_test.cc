@@ -48,7 +48,17 @@ TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
   const Outcome no_text = run({plan, "--data", "no-text"});
   EXPECT_EQ(no_text.exit_code, 2);
   EXPECT_THAT(no_text.err, HasSubstr("no-text: --data: cannot be read: No such file"));
-  EXPECT_EQ(run({plan}).exit_code, 2);
+}
+
+TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
+  const Scratch scratch;
+  Plan plan = tiny_plan("shardwise", 0, 1, 1);
+  plan.model.vocab_size = 96;
+  const Outcome refused = run({scratch.write(plan)});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("founding-documents.txt: --data: token 104 at position 1 is none of the "
+                        "model's 96"));
 }
 
 }  // namespace

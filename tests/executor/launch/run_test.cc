@@ -56,6 +56,17 @@ TEST(ShardwiseRun, GivesTheSameBitsForAnyNumberOfThreads) {
   EXPECT_EQ(train(plan, {"--threads", "3"}), train(plan, {"--threads", "1"}));
 }
 
+TEST(ShardwiseRun, TrainsOnTheTextOfTheCatalogueWhereNoneIsNamed) {
+  const Scratch scratch;
+  const std::string metrics = scratch.path("metrics.jsonl");
+  const Outcome done = run_program(built("shardwise-run"),
+                                   {scratch.write(tiny_plan("shardwise", 3, 2, 2)), "--steps", "20",
+                                    "--metrics", metrics, "--learning-rate", "0.01"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const std::vector<std::string> losses = losses_of(metrics);
+  EXPECT_LT(std::stod(losses.back().substr(7)), std::stod(losses.front().substr(7)) - 1.5);
+}
+
 #ifdef SHARDWISE_WITH_MPI
 TEST(ShardwiseRun, GivesProcessesOfMpiTheBitsOfThreads) {
   // Containers run as root, and have fewer cores than ranks.
