@@ -6,6 +6,19 @@ namespace shardwise::exec {
 
 void AbortSignal::raise(const std::string& message) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  raise_locked(message);
+}
+
+void AbortSignal::raise_hung(const std::string& message) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (raised()) return;
+  std::string text = message;
+  for (const auto& rank : watched_) text += "\n" + rank.second.describe();
+  hung_.store(true, std::memory_order_release);
+  raise_locked(text);
+}
+
+void AbortSignal::raise_locked(const std::string& message) {
   if (raised_.load(std::memory_order_relaxed)) return;
   message_ = message;
   raised_.store(true, std::memory_order_release);
@@ -29,6 +42,26 @@ std::shared_ptr<void> AbortSignal::on_raise(std::function<void()> wake) {
             const std::lock_guard<std::mutex> held(signal->mutex_);
             signal->wakes_.erase(number);
           }};
+}
+
+std::shared_ptr<void> AbortSignal::watch(Watched rank) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::uint64_t number = next_++;
+  watched_.emplace(number, std::move(rank));
+  return {this, [number](AbortSignal* signal) {
+            const std::lock_guard<std::mutex> held(signal->mutex_);
+            signal->watched_.erase(number);
+          }};
+}
+
+std::pair<int, std::int64_t> AbortSignal::stillest() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::pair<int, std::int64_t> found = {-1, INT64_MAX};
+  for (const auto& watched : watched_) {
+    const std::int64_t since = watched.second.since();
+    if (since < found.second) found = {watched.second.rank, since};
+  }
+  return found;
 }
 
 }  // namespace shardwise::exec

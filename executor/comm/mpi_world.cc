@@ -33,6 +33,7 @@ void check(int code, const char* what) {
 struct Patience {
   AbortSignal* abort = nullptr;
   double seconds = 0;
+  int rank = 0;
 };
 
 /// Starts a call and polls until it is over: at first at once, then leaving the core to kernels.
@@ -52,7 +53,9 @@ void finish(const char* what, const Patience& patience,
     }
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     if (std::chrono::duration<double>(Clock::now() - begin).count() > patience.seconds) {
-      throw IoError(fmt::format("waited {} s in {} for another rank", patience.seconds, what));
+      patience.abort->raise_hung(fmt::format("rank {} waited {} s in {} for another rank",
+                                             patience.rank, patience.seconds, what));
+      throw Aborted("another rank did not come");
     }
   }
 }
@@ -233,7 +236,7 @@ MpiJob::MpiJob() {
 MpiJob::~MpiJob() { MPI_Finalize(); }
 
 std::unique_ptr<World> MpiJob::world(AbortSignal& abort, double patience_s) {
-  return std::make_unique<MpiWorld>(rank_, size_, Patience{&abort, patience_s});
+  return std::make_unique<MpiWorld>(rank_, size_, Patience{&abort, patience_s, rank_});
 }
 
 void MpiJob::end_all(int exit_code) {

@@ -54,7 +54,7 @@ void Meeting::give_up(int member, const char* what) {
       if (!here_[i]) missing.push_back(ranks_[i]);
     }
   }
-  abort_.raise(fmt::format(
+  abort_.raise_hung(fmt::format(
       "rank {} waited {} s in {} for rank {}", ranks_[static_cast<std::size_t>(member)],
       std::chrono::duration<double>(patience_).count(), what, fmt::join(missing, ", ")));
 }

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <exception>
+
+#include "planner/cost/collective.h"
 
 namespace shardwise::exec {
 
@@ -31,13 +32,16 @@ StreamRunner::StreamRunner(const std::vector<const StageProgram*>& programs, int
   }
   done_ = std::vector<Done>(most);
   spans_.resize(most);
-  watch_ = abort.on_raise([this] { stop(); });
+  stopped_ = abort.on_raise([this] { stop(); });
+  watched_ = abort.watch({rank, [this] { return running_.load() ? changed_at_.load() : now_ns(); },
+                          [this] { return describe(); }});
   for (std::size_t s = 1; s < kStreams; ++s) {
     if (used[s]) threads_.emplace_back([this, s] { serve(static_cast<Stream>(s)); });
   }
 }
 
 StreamRunner::~StreamRunner() {
+  watched_.reset();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     closing_ = true;
@@ -54,12 +58,13 @@ void StreamRunner::stop() {
   }
 }
 
-void StreamRunner::await(std::uint32_t op, std::uint64_t run) {
+void StreamRunner::await(std::uint32_t op, std::uint64_t run, Now& now) {
   const Done& done = done_[op];
   for (;;) {
     const std::uint64_t seen = done.load(std::memory_order_acquire);
     if (seen == run) return;
     abort_.check();
+    now.waits_for = op;
     done.wait(seen, std::memory_order_acquire);
   }
 }
@@ -70,14 +75,29 @@ void StreamRunner::fail(std::uint32_t op, const char* why) {
       fmt::format("rank {}, {}: {}", rank_, name_of(program, program.operations[op]), why));
 }
 
-void StreamRunner::run_stream(Stream stream) {
+void StreamRunner::run_op(std::uint32_t op, Now& now) {
   const StageProgram& program = *programs_[program_];
+  now.since = now_ns();
+  now.op = op;
+  for (const std::uint32_t wait : program.of(program.operations[op].waits)) await(wait, run_, now);
+  spans_[op].begin = now_ns();
+  now.waits_for = kNone;
+  now.since = spans_[op].begin;
+  changed_at_ = spans_[op].begin;
+  (*kernels_)[op]();
+  spans_[op].end = now_ns();
+  changed_at_ = spans_[op].end;
+  now.last_end = spans_[op].end;
+  now.last = op;
+  now.op = kNone;
+}
+
+void StreamRunner::run_stream(Stream stream) {
+  Now& now = now_[static_cast<std::size_t>(stream)];
+  now.last = kNone;
   for (const std::uint32_t op : by_stream_[program_][static_cast<std::size_t>(stream)]) {
     try {
-      for (const std::uint32_t wait : program.of(program.operations[op].waits)) await(wait, run_);
-      spans_[op].begin = now_ns();
-      (*kernels_)[op]();
-      spans_[op].end = now_ns();
+      run_op(op, now);
     } catch (const Aborted&) {
       return;
     } catch (const std::exception& broken) {
@@ -118,12 +138,55 @@ void StreamRunner::run(std::size_t program, const OpKernels& kernels) {
     program_ = program;
     kernels_ = &kernels;
     working_ = threads_.size();
+    changed_at_ = now_ns();
+    running_ = true;
   }
   changed_.notify_all();
   run_stream(Stream::compute);
   std::unique_lock<std::mutex> lock(mutex_);
   changed_.wait(lock, [&] { return working_ == 0; });
+  running_ = false;
   abort_.check();
+}
+
+std::string StreamRunner::describe(Stream stream, const Now& now,
+                                   const StageProgram& program) const {
+  const auto name = [&](std::uint32_t op) {
+    const ProgramOp& each = program.operations[op];
+    const std::vector<CollectiveWork>& work =
+        program.costs[static_cast<std::size_t>(each.cost)].collectives;
+    const std::string text = name_of(program, each);
+    return work.empty() ? text : fmt::format("{} ({})", text, name_of(work.front().kind));
+  };
+  const auto ago = [](std::int64_t at) { return static_cast<double>(now_ns() - at) * 1e-9; };
+  std::string text = fmt::format("\n  {}: ", shardwise::name_of(stream));
+  const std::uint32_t op = now.op;
+  const std::uint32_t waits_for = now.waits_for;
+  if (op == kNone) {
+    text += "nothing";
+  } else if (waits_for != kNone) {
+    text +=
+        fmt::format("{} waits for {} since {:.1f} s", name(op), name(waits_for), ago(now.since));
+  } else {
+    text += fmt::format("{} runs since {:.1f} s", name(op), ago(now.since));
+  }
+  const std::uint32_t last = now.last;
+  if (last != kNone) {
+    text += fmt::format(", before it {}, over {:.1f} s ago", name(last), ago(now.last_end));
+  }
+  return text;
+}
+
+std::string StreamRunner::describe() {
+  std::string text = fmt::format("rank {}", rank_);
+  if (!running_) return text + ": between two steps";
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const StageProgram& program = *programs_[program_];
+  for (std::size_t s = 0; s < kStreams; ++s) {
+    if (by_stream_[program_][s].empty()) continue;
+    text += describe(static_cast<Stream>(s), now_[s], program);
+  }
+  return text;
 }
 
 }  // namespace shardwise::exec

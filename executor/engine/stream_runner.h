@@ -1,11 +1,13 @@
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -44,10 +46,22 @@ class StreamRunner {
   /// Over when its number is that of the run.
   using Done = std::atomic<std::uint64_t>;
   static constexpr std::uint64_t kStopped = UINT64_MAX;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  /// What a stream does, for whoever looks from another thread.
+  struct Now {
+    std::atomic<std::uint32_t> op{kNone};         // that waits or runs
+    std::atomic<std::uint32_t> waits_for{kNone};  // kNone: it runs
+    std::atomic<std::int64_t> since{0};
+    std::atomic<std::uint32_t> last{kNone};  // that ended before it
+    std::atomic<std::int64_t> last_end{0};
+  };
 
   void serve(Stream stream);
   void run_stream(Stream stream);
-  void await(std::uint32_t op, std::uint64_t run);
+  void await(std::uint32_t op, std::uint64_t run, Now& now);
+  void run_op(std::uint32_t op, Now& now);
+  std::string describe();
+  std::string describe(Stream stream, const Now& now, const StageProgram& program) const;
   void stop();
   void fail(std::uint32_t op, const char* why);
 
@@ -56,6 +70,9 @@ class StreamRunner {
   AbortSignal& abort_;
   std::vector<Done> done_;
   std::vector<OpSpan> spans_;
+  std::array<Now, kStreams> now_;
+  std::atomic<std::int64_t> changed_at_{0};
+  std::atomic<bool> running_{false};
   std::vector<std::vector<std::vector<std::uint32_t>>> by_stream_;  // program, stream
 
   std::mutex mutex_;
@@ -65,7 +82,8 @@ class StreamRunner {
   const OpKernels* kernels_ = nullptr;
   std::size_t working_ = 0;  // threads that have not finished the run
   bool closing_ = false;
-  std::shared_ptr<void> watch_;
+  std::shared_ptr<void> stopped_;
+  std::shared_ptr<void> watched_;
   std::vector<std::thread> threads_;
 };
 

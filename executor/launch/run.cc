@@ -8,9 +8,11 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "executor/comm/thread_world.h"
+#include "executor/comm/watchdog.h"
 #include "executor/launch/executable.h"
 #include "executor/launch/introduction.h"
 #include "executor/launch/launcher.h"
@@ -105,6 +107,16 @@ void write(const std::string& path, const std::string& text) {
   if (!out) throw IoError(fmt::format("{} cannot be written", path));
 }
 
+/// The end of a run that failed: what it says, at once.
+void say(const std::string& message) {
+  fmt::print(stderr, "shardwise-run: {}\n", message);
+  std::fflush(stderr);
+}
+
+std::chrono::milliseconds patience_of(const RunOptions& options) {
+  return std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s));
+}
+
 StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
   return {trainer.program(step.program), trainer.items(step.program), step.spans, step.seconds};
 }
@@ -146,8 +158,11 @@ int run_threads(const Plan& plan, const RunOptions& options, const TokenSequence
     const auto self = static_cast<std::size_t>(world.rank());
     records[self] = train(plan, options, data, world, arenas[self], abort);
   };
-  run_ranks(static_cast<int>(ranks), abort, rank_main,
-            std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s)));
+  const Watchdog watchdog(abort, patience_of(options), [](const std::string& message) {
+    say(message);
+    std::_Exit(kWorldBroke);
+  });
+  run_ranks(static_cast<int>(ranks), abort, rank_main, patience_of(options));
   write_records(plan, options, records);
   return kDone;
 }
@@ -164,14 +179,19 @@ int run_process(const Plan& plan, const RunOptions& options, const TokenSequence
     return kWorldBroke;
   }
   AbortSignal abort;
+  const Watchdog watchdog(abort, patience_of(options), [&job](const std::string& message) {
+    say(message);
+    job.end_all(kWorldBroke);
+  });
   try {
     Arena arena;
     const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
     const std::vector<RankRecord> records = {train(plan, options, data, *world, arena, abort)};
     if (job.rank() == 0) write_records(plan, options, records);
   } catch (const std::exception& broken) {
-    fmt::print(stderr, "shardwise-run: {}\n", abort.raised() ? abort.message() : broken.what());
-    std::fflush(stderr);
+    say(abort.raised() ? abort.message() : broken.what());
+    // Each process knows what its own rank does; the one that hangs says so a little later.
+    if (abort.hung()) std::this_thread::sleep_for(std::chrono::seconds(2));
     job.end_all(kWorldBroke);
   }
   return kDone;

@@ -1,0 +1,90 @@
+#include "executor/comm/watchdog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "executor/comm/thread_world.h"
+#include "planner/spec/error.h"
+#include "tests/executor/engine/stand_in.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+Layout two_ranks() {
+  Layout layout;
+  layout.zero_stage = 3;
+  layout.dp_shard = 2;
+  return layout;
+}
+
+/// What a run says whose rank 1 stays in the first pass of the step until it has failed.
+std::string message_of_hung_run(milliseconds patience, milliseconds watched) {
+  const Plan plan = laptop_plan("shardwise", two_ranks(), 1, true);
+  const TokenSequences data = *TokenSequences::cut(TokenStream(std::string(2000, 'a')),
+                                                   plan.job.sequence_length, 257, 3, "text");
+  AbortSignal abort;
+  const Watchdog watchdog(abort, watched, [](const std::string&) {});
+  std::vector<Arena> arenas(2);
+  try {
+    run_ranks(
+        2, abort,
+        [&](World& world) {
+          LayerKernels kernels = stand_in_kernels(plan);
+          if (world.rank() == 1) {
+            kernels.fill_tables = [&](std::byte*) {
+              while (!abort.raised()) std::this_thread::yield();
+            };
+          }
+          Trainer trainer(plan, world, arenas[static_cast<std::size_t>(world.rank())], abort, {},
+                          kernels);
+          trainer.initialise();
+          trainer.step(data);
+        },
+        patience);
+  } catch (const IoError& broken) {
+    return broken.what();
+  }
+  return "";
+}
+
+// Rank 1 may gather ahead of its pass as far as the program lets it; rank 0 waits for the next
+// unit.
+TEST(AbortSignal, NamesTheRankThatHangsAndWhatEveryRankDoes) {
+  EXPECT_THAT(
+      message_of_hung_run(milliseconds(200), std::chrono::hours(1)),
+      AllOf(HasSubstr("rank 0 waited 0.2 s in all_gather for rank 1\nrank 0\n  compute: "),
+            HasSubstr("\n  all_gather: gather.layer3.mb0 (all_gather) runs since 0.2 s, before it "
+                      "gather.layer2.mb0 (all_gather), over 0."),
+            HasSubstr("\nrank 1\n  compute: fwd.layer0.mb0 runs since 0.")));
+}
+
+TEST(Watchdog, FindsARankWhoseOperationsNeitherBeginNorEnd) {
+  EXPECT_THAT(message_of_hung_run(std::chrono::hours(1), milliseconds(1)),
+              AllOf(HasSubstr(" hangs: none of its operations began or ended for 1."),
+                    HasSubstr("\nrank 1\n  compute: fwd.layer0.mb0 runs since 1.")));
+}
+
+TEST(Watchdog, EndsAProcessWhoseRanksStayAfterAFailure) {
+  AbortSignal abort;
+  std::atomic<bool> ended = false;
+  const Watchdog watchdog(
+      abort, std::chrono::hours(1),
+      [&](const std::string& message) {
+        EXPECT_EQ(message, "out of ideas");
+        ended = true;
+        ended.notify_all();
+      },
+      milliseconds(1));
+  abort.raise("out of ideas");
+  ended.wait(false);
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
