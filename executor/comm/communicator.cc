@@ -1,6 +1,7 @@
 #include "executor/comm/communicator.h"
 
 #include <algorithm>
+#include <array>
 
 namespace shardwise::exec {
 
@@ -10,11 +11,26 @@ Piece piece_of(std::int64_t all, std::int64_t shard, int rank) {
   return {static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin)};
 }
 
-void add_to(std::span<float> sum, std::span<const float> each) {
-  float* const to = sum.data();
-  const float* const from = each.data();
-  const std::size_t n = sum.size();
-  for (std::size_t i = 0; i < n; ++i) to[i] += from[i];
+void fold(int ranks, const std::function<ConstNumbers(int)>& of, const Numbers& sum, bool add) {
+  constexpr std::size_t kBlock = 4096;  // stays in the cache
+  const bool narrow = of(0).dtype == DType::bf16;
+  const bool begins = add && !narrow && sum.dtype == DType::fp32;
+  for (std::size_t at = 0; at < sum.count; at += kBlock) {
+    const std::size_t n = std::min(kBlock, sum.count - at);
+    std::array<float, kBlock> block;  // NOLINT(*member-init*): its first n are copied into
+    const Numbers total(std::span<float>(block.data(), n));
+    const Numbers to = sum.part(at, n);
+    copy_numbers(total, begins ? ConstNumbers(to) : of(0).part(at, n));
+    for (int r = begins ? 0 : 1; r < ranks; ++r) {
+      add_to(total, of(r).part(at, n));
+      if (narrow) round_to_bf16({block.data(), n});
+    }
+    if (add && !begins) {
+      add_to(to, total);
+    } else {
+      copy_numbers(to, total);
+    }
+  }
 }
 
 }  // namespace shardwise::exec

@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
+
+#include "executor/comm/numbers.h"
 
 namespace shardwise::exec {
 
@@ -13,7 +16,9 @@ namespace shardwise::exec {
 /// is the one of the operation's stream: streams, not calls, are what runs beside compute.
 ///
 /// Sums are folds in the order of the group's ranks, ((g0 + g1) + g2) + …, element by element, so
-/// the same inputs give the same bits on every back end and whatever the timing.
+/// the same inputs give the same bits on every back end and whatever the timing. Of bf16 numbers
+/// each of the additions is rounded to bf16, as each hop of NCCL's ring rounds what it hands on
+/// (a ring begins behind the owner of the piece; here every piece begins with rank 0).
 ///
 /// Shards: `all` is cut into size() pieces of `shard` elements, the last of which may be shorter or
 /// empty; piece r is rank r's.
@@ -28,14 +33,14 @@ class Communicator {
   virtual int size() const = 0;
 
   /// Everybody's pieces in everybody's `all`. `mine` may be this rank's piece of `all`.
-  virtual void all_gather(std::span<const float> mine, std::span<float> all,
-                          std::int64_t shard) = 0;
+  virtual void all_gather(const ConstNumbers& mine, const Numbers& all, std::int64_t shard) = 0;
   /// This rank's piece of the sum of all ranks' `all`, in `mine`. With `add` the fold begins with
-  /// what `mine` holds. `mine` may be this rank's piece of `all`, unless it is added to.
-  virtual void reduce_scatter(std::span<const float> all, std::span<float> mine, std::int64_t shard,
+  /// what `mine` holds, or, where either is bf16, joins it once it is made. `mine` may be this
+  /// rank's piece of `all`, unless it is added to.
+  virtual void reduce_scatter(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
                               bool add) = 0;
   /// The sum of all ranks' `values` in each of them.
-  virtual void all_reduce(std::span<float> values) = 0;
+  virtual void all_reduce(const Numbers& values) = 0;
   virtual void broadcast(std::span<std::byte> values, int root) = 0;
   /// Piece r of `send` to rank r, whose piece from this rank lands in `receive`; equal pieces.
   virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
@@ -69,7 +74,7 @@ struct Piece {
 };
 Piece piece_of(std::int64_t all, std::int64_t shard, int rank);
 
-/// sum[i] += each[i], the one addition that all folds are made of.
-void add_to(std::span<float> sum, std::span<const float> each);
+/// The fold of one piece over the ranks, for those who implement a Communicator: of(r) is rank r's.
+void fold(int ranks, const std::function<ConstNumbers(int)>& of, const Numbers& sum, bool add);
 
 }  // namespace shardwise::exec

@@ -74,32 +74,32 @@ class MpiGroup : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  void all_gather(std::span<const float> mine, std::span<float> all, std::int64_t shard) override {
-    const Piece own = piece_of(std::ssize(all), shard, rank_);
-    float* const place = all.data() + own.begin;
-    if (mine.data() != place) std::copy_n(mine.data(), own.count, place);
+  void all_gather(const ConstNumbers& mine, const Numbers& all, std::int64_t shard) override {
+    const Piece own = piece_of(all, shard, rank_);
+    copy_numbers(all.part(own.begin, own.count), mine.part(0, own.count));
     std::vector<int> counts;
     std::vector<int> places;
     for (int r = 0; r < size_; ++r) {
-      const Piece piece = piece_of(std::ssize(all), shard, r);
+      const Piece piece = piece_of(all, shard, r);
       counts.push_back(as_int(static_cast<std::int64_t>(piece.count)));
       places.push_back(as_int(static_cast<std::int64_t>(piece.begin)));
     }
+    const MPI_Datatype type = type_of(all);
     finish("all_gather", patience_, [&](MPI_Request* request) {
-      return MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_FLOAT, all.data(), counts.data(), places.data(),
-                             MPI_FLOAT, comm_, request);
+      return MPI_Iallgatherv(MPI_IN_PLACE, 0, type, all.data, counts.data(), places.data(), type,
+                             comm_, request);
     });
   }
 
-  void reduce_scatter(std::span<const float> all, std::span<float> mine, std::int64_t shard,
+  void reduce_scatter(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
                       bool add) override {
     for (std::int64_t at = 0; at < shard; at += kBlock) fold_block(all, mine, shard, at, add);
   }
 
-  void all_reduce(std::span<float> values) override {
-    const std::int64_t shard = (std::ssize(values) + size_ - 1) / size_;
-    const Piece own = piece_of(std::ssize(values), shard, rank_);
-    const std::span<float> mine = values.subspan(own.begin, own.count);
+  void all_reduce(const Numbers& values) override {
+    const std::int64_t shard = (static_cast<std::int64_t>(values.count) + size_ - 1) / size_;
+    const Piece own = piece_of(values, shard, rank_);
+    const Numbers mine = values.part(own.begin, own.count);
     reduce_scatter(values, mine, shard, false);
     all_gather(mine, values, shard);
   }
@@ -143,17 +143,25 @@ class MpiGroup : public Communicator {
  private:
   static constexpr std::int64_t kBlock = 1 << 18;  // elements of a piece at a time
 
+  static Piece piece_of(const ConstNumbers& all, std::int64_t shard, int rank) {
+    return exec::piece_of(static_cast<std::int64_t>(all.count), shard, rank);
+  }
+  /// Of numbers on their way: MPI knows no bf16, and adds nothing here.
+  static MPI_Datatype type_of(const ConstNumbers& numbers) {
+    return numbers.dtype == DType::fp32 ? MPI_FLOAT : MPI_UINT16_T;
+  }
+
   /// Elements [at, at + kBlock) of every piece go to its rank, which adds what it gets in order.
-  void fold_block(std::span<const float> all, std::span<float> mine, std::int64_t shard,
-                  std::int64_t at, bool add) {
+  void fold_block(const ConstNumbers& all, const Numbers& mine, std::int64_t shard, std::int64_t at,
+                  bool add) {
     const auto in_block = [&](const Piece& piece) {
       return std::clamp<std::int64_t>(static_cast<std::int64_t>(piece.count) - at, 0, kBlock);
     };
-    const std::int64_t own = in_block(piece_of(std::ssize(all), shard, rank_));
+    const std::int64_t own = in_block(piece_of(all, shard, rank_));
     std::vector<int> sent;
     std::vector<int> sent_from;
     for (int r = 0; r < size_; ++r) {
-      const Piece piece = piece_of(std::ssize(all), shard, r);
+      const Piece piece = piece_of(all, shard, r);
       sent.push_back(as_int(in_block(piece)));
       sent_from.push_back(
           as_int(static_cast<std::int64_t>(piece.begin) + (sent.back() > 0 ? at : 0)));
@@ -161,26 +169,26 @@ class MpiGroup : public Communicator {
     const std::vector<int> got(static_cast<std::size_t>(size_), as_int(own));
     std::vector<int> got_at;
     for (int r = 0; r < size_; ++r) got_at.push_back(as_int(own * r));
-    received_.resize(static_cast<std::size_t>(own) * static_cast<std::size_t>(size_));
+    const auto count = static_cast<std::size_t>(own);
+    received_.resize(count * all.each() * static_cast<std::size_t>(size_));
+    const MPI_Datatype type = type_of(all);
     finish("reduce_scatter", patience_, [&](MPI_Request* request) {
-      return MPI_Ialltoallv(all.data(), sent.data(), sent_from.data(), MPI_FLOAT, received_.data(),
-                            got.data(), got_at.data(), MPI_FLOAT, comm_, request);
+      return MPI_Ialltoallv(all.data, sent.data(), sent_from.data(), type, received_.data(),
+                            got.data(), got_at.data(), type, comm_, request);
     });
     if (own == 0) return;
-    const auto count = static_cast<std::size_t>(own);
-    const std::span<float> sum = mine.subspan(static_cast<std::size_t>(at), count);
     const auto from = [&](int r) {
-      return std::span<const float>(received_).subspan(count * static_cast<std::size_t>(r), count);
+      return ConstNumbers(received_.data() + count * all.each() * static_cast<std::size_t>(r),
+                          count, all.dtype);
     };
-    if (!add) std::ranges::copy(from(0), sum.begin());
-    for (int r = add ? 0 : 1; r < size_; ++r) add_to(sum, from(r));
+    fold(size_, from, mine.part(static_cast<std::size_t>(at), count), add);
   }
 
   MPI_Comm comm_;
   Patience patience_;
   int rank_ = 0;
   int size_ = 1;
-  std::vector<float> received_;
+  std::vector<std::byte> received_;
 };
 
 class MpiWorld : public World {

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <exception>
 #include <thread>
@@ -75,33 +74,30 @@ class ThreadGroup : public Communicator {
   int rank() const override { return member_; }
   int size() const override { return static_cast<int>(meeting_->size()); }
 
-  void all_gather(std::span<const float> mine, std::span<float> all, std::int64_t shard) override {
-    show(mine.data(), "all_gather");
-    for (int r = 0; r < size(); ++r) {
-      const Piece piece = piece_of(std::ssize(all), shard, r);
-      copy(all.data() + piece.begin, shown(r), piece.count * sizeof(float));
-    }
+  void all_gather(const ConstNumbers& mine, const Numbers& all, std::int64_t shard) override {
+    show(mine.data, "all_gather");
+    gather_pieces(all, shard, [&](int r, const Piece&) { return shown(r); });
     meeting_->meet(member_, "all_gather");
   }
 
-  void reduce_scatter(std::span<const float> all, std::span<float> mine, std::int64_t shard,
+  void reduce_scatter(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
                       bool add) override {
-    show(all.data(), "reduce_scatter");
-    fold(piece_of(std::ssize(all), shard, member_), mine, add);
+    show(all.data, "reduce_scatter");
+    fold_piece(all, piece_of(all, shard, member_), mine, add);
     meeting_->meet(member_, "reduce_scatter");
   }
 
-  void all_reduce(std::span<float> values) override {
-    const std::int64_t shard = (std::ssize(values) + size() - 1) / size();
-    show(values.data(), "all_reduce");
+  void all_reduce(const Numbers& values) override {
+    const std::int64_t shard =
+        (static_cast<std::int64_t>(values.count) + size() - 1) / std::int64_t{size()};
+    show(values.data, "all_reduce");
     // Nobody but this rank reads or writes its piece of any buffer until all have met.
-    const Piece own = piece_of(std::ssize(values), shard, member_);
-    fold(own, values.subspan(own.begin, own.count), false);
+    const Piece own = piece_of(values, shard, member_);
+    fold_piece(values, own, values.part(own.begin, own.count), false);
     meeting_->meet(member_, "all_reduce");
-    for (int r = 0; r < size(); ++r) {
-      const Piece piece = piece_of(std::ssize(values), shard, r);
-      copy(values.data() + piece.begin, floats(r) + piece.begin, piece.count * sizeof(float));
-    }
+    gather_pieces(values, shard, [&](int r, const Piece& piece) {
+      return shown(r) + piece.begin * values.each();
+    });
     meeting_->meet(member_, "all_reduce");
   }
 
@@ -148,25 +144,29 @@ class ThreadGroup : public Communicator {
     meeting_->meet(member_, what);
   }
   const std::byte* shown(int rank) const { return meeting_->shown[static_cast<std::size_t>(rank)]; }
-  const float* floats(int rank) const { return reinterpret_cast<const float*>(shown(rank)); }
+  static Piece piece_of(const ConstNumbers& all, std::int64_t shard, int rank) {
+    return exec::piece_of(static_cast<std::int64_t>(all.count), shard, rank);
+  }
 
   static void copy(void* to, const void* from, std::size_t bytes) {
     if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
   }
 
-  /// The sum over the ranks of a piece of their buffers, in blocks that stay in the cache.
-  void fold(const Piece& piece, std::span<float> sum, bool add) const {
-    constexpr std::size_t kBlock = 4096;
-    for (std::size_t at = 0; at < piece.count; at += kBlock) {
-      const std::size_t n = std::min(kBlock, piece.count - at);
-      std::array<float, kBlock> total;  // NOLINT(*member-init*): its first n are copied into
-      const float* const first = add ? sum.data() + at : floats(0) + piece.begin + at;
-      copy(total.data(), first, n * sizeof(float));
-      for (int r = add ? 0 : 1; r < size(); ++r) {
-        add_to({total.data(), n}, {floats(r) + piece.begin + at, n});
-      }
-      copy(sum.data() + at, total.data(), n * sizeof(float));
+  /// Every rank's piece in its place, from where `at` says it is.
+  void gather_pieces(const Numbers& all, std::int64_t shard,
+                     const std::function<const std::byte*(int, const Piece&)>& at) const {
+    for (int r = 0; r < size(); ++r) {
+      const Piece piece = piece_of(all, shard, r);
+      copy(all.part(piece.begin, 0).data, at(r, piece), piece.count * all.each());
     }
+  }
+
+  /// The sum over the ranks of a piece of buffers like `all`.
+  void fold_piece(const ConstNumbers& all, const Piece& piece, const Numbers& sum, bool add) const {
+    const auto of = [&](int r) {
+      return ConstNumbers(shown(r), all.count, all.dtype).part(piece.begin, piece.count);
+    };
+    fold(size(), of, sum, add);
   }
 
   std::shared_ptr<Meeting> meeting_;

@@ -41,6 +41,10 @@ GradientFlow::GradientFlow(const StageProgram& program, const ModelSpec& model,
       if (ops.empty() || ops.back() != op) ops.push_back(op);
     }
   }
+  const StateTypes& types = state.types();
+  const bool waits = std::ranges::any_of(
+      makers, [&](const auto& made) { return staged_ && !taken_.contains(made.first); });
+  sum_dtype_ = !staged_ ? types.gradients : waits ? types.reduced : types.made;
   // By unit and then by micro-batch: sums are met before what is added to them.
   for (const auto& [key, ops] : makers) unit_pass(key, ops, items);
 }
@@ -67,7 +71,7 @@ void GradientFlow::reductions(const StageProgram& program) {
 /// it.
 ItemId GradientFlow::planned(std::size_t unit, const std::vector<OpId>& ops) {
   const StateUnit& own = state_.units().units[unit];
-  const auto bytes = own.elements * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t bytes = own.elements * bytes_of(sum_dtype_);
   const OpId last = ops.back();
   if (own.layer < 0 || program_.operations[last].layer != own.layer) return kNoItem;
   for (const TensorPlace& place : parameters_of(model_, state_.units(), own.layer)) {
@@ -79,8 +83,8 @@ ItemId GradientFlow::planned(std::size_t unit, const std::vector<OpId>& ops) {
 void GradientFlow::unit_pass(const UnitPass& key, const std::vector<OpId>& ops,
                              MemoryItems& items) {
   const auto& [unit, microbatch] = key;
-  const std::int64_t bytes =
-      state_.units().units[unit].elements * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t elements = state_.units().units[unit].elements;
+  const DType made = state_.types().made;
   // The reduction that takes this micro-batch's gradients is the next one of the unit.
   auto taker = staged_ ? taken_.lower_bound(key) : taken_.end();
   const bool held = staged_ && taker != taken_.end() && taker->first.first == unit;
@@ -91,20 +95,23 @@ void GradientFlow::unit_pass(const UnitPass& key, const std::vector<OpId>& ops,
   const bool first = !sums_.contains(window);
   if (first) {
     ItemId sum = held ? planned(unit, ops) : kNoItem;
-    if (held && sum == kNoItem) sum = items.item(MemoryCategory::gradient_staging, bytes);
+    if (held && sum == kNoItem) {
+      sum = items.item(MemoryCategory::gradient_staging, elements * bytes_of(sum_dtype_));
+    }
     sums_[window] = sum;
-    target.item = sums_[window];
-  } else {
-    target.item = items.item(MemoryCategory::gradient_staging, bytes);
   }
+  const bool in_sum = first && made == sum_dtype_;
+  target.item = in_sum ? sums_[window]
+                       : items.item(MemoryCategory::gradient_staging, elements * bytes_of(made));
   target.sum = sums_[window];
   for (const OpId op : ops) {
     GradientTarget here = target;
     here.zeroes = op == ops.front();
     here.adds = !first && op == ops.back();
+    here.moves = first && !in_sum && op == ops.back();
     targets_[op].push_back(here);
     if (target.item != kNoItem) items.touch(target.item, op);
-    if (here.adds && target.sum != kNoItem) items.touch(target.sum, op);
+    if ((here.adds || here.moves) && target.sum != kNoItem) items.touch(target.sum, op);
     if (!held && state_.late_gradients()) items.touch(state_.gradients_item(unit), op);
   }
   if (held) {

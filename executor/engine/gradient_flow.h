@@ -17,6 +17,8 @@ std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits&
                                        std::int32_t layer);
 
 /// Where backward passes put the gradients of a unit.
+/// Kernels make them in StateTypes::made. Sums of micro-batches have the type of what a rank keeps,
+/// or, where single tensors wait for the last micro-batch to be reduced, of what is reduced.
 ///
 /// Gradients of one micro-batch are made from zeros, then added to those of earlier micro-batches:
 /// ((g0 + g1) + g2) + …, the fold that a reduction over ranks makes too, so that it does not matter
@@ -26,6 +28,7 @@ struct GradientTarget {
   ItemId item = kNoItem;  // they are made here; kNoItem: in the rank's own gradients
   bool zeroes = false;    // this operation is the first to touch them
   bool adds = false;      // it is the last, and `sum` holds earlier micro-batches
+  bool moves = false;     // it is the last, and they begin `sum`, which is of another type
   ItemId sum = kNoItem;   // kNoItem: the rank's own gradients
 };
 
@@ -41,6 +44,8 @@ class GradientFlow {
   ItemId source(OpId reduce) const { return sources_.at(reduce); }
   /// Whether the rank's gradients hold earlier micro-batches when the reduction begins.
   bool joins_earlier(OpId reduce) const { return joins_.at(reduce); }
+  /// Of sums, and so of what a reduction reads.
+  DType sum_dtype() const { return sum_dtype_; }
 
  private:
   using UnitPass = std::pair<std::size_t, std::int32_t>;  // unit, micro-batch
@@ -52,7 +57,8 @@ class GradientFlow {
   const ModelSpec& model_;
   const RankState& state_;
   ProgramBuffers& buffers_;
-  bool staged_ = false;              // whole gradients are not the rank's own
+  bool staged_ = false;  // whole gradients are not the rank's own
+  DType sum_dtype_ = DType::fp32;
   std::map<UnitPass, OpId> taken_;   // by the last micro-batch in them: who takes them
   std::map<UnitPass, ItemId> sums_;  // the same
   std::map<OpId, std::vector<GradientTarget>> targets_;

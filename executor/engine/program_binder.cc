@@ -25,6 +25,7 @@ bool has_kernel(const StageProgram& program, const ProgramOp& op) {
     case OpRole::forward:
     case OpRole::backward:
     case OpRole::recompute:
+    case OpRole::cast:
     case OpRole::gather:
     case OpRole::copy_in:
     case OpRole::copy_out:
@@ -53,6 +54,7 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
       buffers_(program, items_),
       flow_(program, model_of(parts), *parts.state, items_, buffers_),
       gathered_(parts.state->units().units.size(), kNoItem),
+      cast_(gathered_.size(), kNoItem),
       copied_(gathered_.size(), kNoItem),
       streams_(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem),
       saved_(
@@ -72,6 +74,9 @@ void ProgramBinder::bind(OpId op) {
     case OpRole::forward:
     case OpRole::backward:
       bind_pass(op);
+      return;
+    case OpRole::cast:
+      bind_cast(op);
       return;
     case OpRole::gather:
       bind_gather(op);
@@ -112,34 +117,50 @@ const Layer& ProgramBinder::layer_of(const ProgramOp& op) const {
   return *parts_.layers[static_cast<std::size_t>(kind)];
 }
 
-ItemId ProgramBinder::unit_item(OpId op, MemoryCategory category, std::size_t unit) {
-  const std::int64_t elements = parts_.state->units().units[unit].elements;
-  const std::int64_t bytes = elements * static_cast<std::int64_t>(sizeof(float));
+ItemId ProgramBinder::unit_item(OpId op, MemoryCategory category, std::size_t unit, DType dtype) {
+  const std::int64_t bytes = parts_.state->units().units[unit].elements * bytes_of(dtype);
   const ItemId planned = buffers_.find(op, category, bytes);
   return planned != kNoItem ? planned : items_.item(category, bytes);
 }
 
-std::span<float> ProgramBinder::unit_floats(ItemId item, std::size_t unit) const {
+Numbers ProgramBinder::unit_numbers(ItemId item, std::size_t unit, DType dtype) const {
   const std::int64_t elements = parts_.state->units().units[unit].elements;
-  return {reinterpret_cast<float*>(at(item)), static_cast<std::size_t>(elements)};
+  return {at(item), static_cast<std::size_t>(elements), dtype};
 }
 
 void ProgramBinder::touch_gradients(std::size_t unit, OpId op) {
   if (parts_.state->late_gradients()) items_.touch(parts_.state->gradients_item(unit), op);
 }
 
-float* ProgramBinder::weights_at(const Where& where) const {
+const std::byte* ProgramBinder::weights_at(const Where& where) const {
   const std::int64_t begin = parts_.state->units().tensor(where.place).begin;
-  float* const base = where.item == kNoItem ? view(where.place.unit).weights.data()
-                                            : unit_floats(where.item, where.place.unit).data();
-  return base + begin;
+  const std::byte* const base =
+      where.item == kNoItem ? view(where.place.unit).weights.data : at(where.item);
+  return base + begin * bytes_of(types().compute);
 }
 
-float* ProgramBinder::gradients_at(const Where& where) const {
+std::byte* ProgramBinder::gradients_at(const Where& where) const {
   const std::int64_t begin = parts_.state->units().tensor(where.place).begin;
-  float* const base = where.item == kNoItem ? view(where.place.unit).gradients.data()
-                                            : unit_floats(where.item, where.place.unit).data();
-  return base + begin;
+  std::byte* const base =
+      where.item == kNoItem ? view(where.place.unit).gradients.data : at(where.item);
+  return base + begin * bytes_of(types().made);
+}
+
+/// Where a pass finds the weights of a unit; kNoItem: in the rank's own.
+ItemId ProgramBinder::weights_item(OpId op, std::size_t unit, PassItems& pass) {
+  if (gathered_[unit] != kNoItem) {
+    items_.touch(gathered_[unit], op);
+    return gathered_[unit];
+  }
+  if (types().weights == types().compute) return kNoItem;
+  const auto made = std::ranges::find(pass.casts, unit, &Cast::unit);
+  if (made != pass.casts.end()) return made->item;
+  const std::int64_t elements = parts_.state->units().units[unit].elements;
+  const ItemId item =
+      items_.item(MemoryCategory::gathered_weights, elements * bytes_of(types().compute));
+  items_.touch(item, op);
+  pass.casts.push_back({unit, item});
+  return item;
 }
 
 ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
@@ -150,9 +171,7 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
   PassItems pass;
   for (const TensorPlace& place :
        parameters_of(model_of(parts_), parts_.state->units(), each.layer)) {
-    const ItemId gathered = gathered_[place.unit];
-    if (gathered != kNoItem) items_.touch(gathered, op);
-    pass.weights.push_back({gathered, place});
+    pass.weights.push_back({weights_item(op, place.unit, pass), place});
   }
   if (!forward) {
     pass.targets = flow_.of(op);
@@ -168,8 +187,8 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
   if (stream == kNoItem) {
     const Layout& layout = parts_.context->layout();
     const std::int64_t tokens = layout.micro_batch_size * parts_.context->job().sequence_length;
-    const auto wide = static_cast<std::int64_t>(sizeof(float));
-    stream = items_.item(MemoryCategory::working, tokens * model_of(parts_).hidden_size * wide);
+    stream = items_.item(MemoryCategory::working,
+                         tokens * model_of(parts_).hidden_size * bytes_of(types().compute));
   }
   const int kind = model_of(parts_).layers[static_cast<std::size_t>(each.layer)];
   const LayerRole role = model_of(parts_).kinds[static_cast<std::size_t>(kind)].role;
@@ -193,12 +212,17 @@ void ProgramBinder::bind_pass(OpId op) {
   }
 }
 
+void ProgramBinder::cast_weights(const PassItems& items) const {
+  for (const Cast& cast : items.casts) {
+    copy_numbers(unit_numbers(cast.item, cast.unit, types().compute), view(cast.unit).weights);
+  }
+}
+
 void ProgramBinder::run_forward(const ProgramOp& op, const PassItems& items) {
   if (items.makes_tables) parts_.fill_tables(at(tables_));
+  cast_weights(items);
   std::vector<const std::byte*> weights;
-  for (const Where& where : items.weights) {
-    weights.push_back(reinterpret_cast<const std::byte*>(weights_at(where)));
-  }
+  for (const Where& where : items.weights) weights.push_back(weights_at(where));
   ForwardPass pass;
   pass.weights = weights;
   pass.stream = at(items.stream);
@@ -213,22 +237,24 @@ void ProgramBinder::run_forward(const ProgramOp& op, const PassItems& items) {
 /// they join those of earlier micro-batches.
 void ProgramBinder::settle_gradients(const PassItems& items, bool before) {
   for (const GradientTarget& target : items.targets) {
-    const auto floats = [&](ItemId item) {
-      return item == kNoItem ? view(target.unit).gradients : unit_floats(item, target.unit);
+    const auto numbers = [&](ItemId item, DType dtype) {
+      return item == kNoItem ? view(target.unit).gradients : unit_numbers(item, target.unit, dtype);
     };
-    if (before && target.zeroes) std::ranges::fill(floats(target.item), 0.0F);
-    if (!before && target.adds) add_to(floats(target.sum), floats(target.item));
+    const Numbers made = numbers(target.item, types().made);
+    const Numbers sum = numbers(target.sum, flow_.sum_dtype());
+    if (before && target.zeroes) clear(made);
+    if (!before && target.adds) add_to(sum, made);
+    if (!before && target.moves) copy_numbers(sum, made);
   }
 }
 
 void ProgramBinder::run_backward(const ProgramOp& op, const PassItems& items) {
   const auto mb = static_cast<std::size_t>(op.microbatch);
   settle_gradients(items, true);
+  cast_weights(items);
   std::vector<const std::byte*> weights;
-  std::vector<float*> gradients;
-  for (const Where& where : items.weights) {
-    weights.push_back(reinterpret_cast<const std::byte*>(weights_at(where)));
-  }
+  std::vector<std::byte*> gradients;
+  for (const Where& where : items.weights) weights.push_back(weights_at(where));
   for (const Where& where : items.gradients) gradients.push_back(gradients_at(where));
   BackwardPass pass;
   pass.weights = weights;

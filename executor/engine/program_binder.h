@@ -60,7 +60,13 @@ class ProgramBinder {
     ItemId item = kNoItem;
     TensorPlace place;
   };
+  /// Weights that a pass casts before it runs: whole ones that mixed precision keeps in fp32.
+  struct Cast {
+    std::size_t unit = 0;
+    ItemId item = kNoItem;
+  };
   struct PassItems {
+    std::vector<Cast> casts;
     std::vector<Where> weights;
     std::vector<Where> gradients;
     std::vector<GradientTarget> targets;
@@ -72,31 +78,36 @@ class ProgramBinder {
 
   void bind(OpId op);
   void bind_pass(OpId op);
+  void bind_cast(OpId op);
   void bind_gather(OpId op);
   void bind_copy_out(OpId op);
   void bind_copy_in(OpId op);
   void bind_reduce(OpId op);
   void bind_reduce_outer(OpId op);
   void bind_gather_updated(OpId op);
+  void sum_over(Communicator& group, const Numbers& kept) const;
   void bind_norm(OpId op);
   void bind_optimizer(OpId op);
 
   PassItems pass_items(OpId op);
+  ItemId weights_item(OpId op, std::size_t unit, PassItems& pass);
   void run_forward(const ProgramOp& op, const PassItems& pass);
   void run_backward(const ProgramOp& op, const PassItems& pass);
+  void cast_weights(const PassItems& pass) const;
   void settle_gradients(const PassItems& pass, bool before);
   const Layer& layer_of(const ProgramOp& op) const;
 
   /// Where an operation puts a unit: the program's buffer, or an item of its own.
-  ItemId unit_item(OpId op, MemoryCategory category, std::size_t unit);
+  ItemId unit_item(OpId op, MemoryCategory category, std::size_t unit, DType dtype);
   std::shared_ptr<Communicator> group_of(const ProgramOp& op);
   std::byte* at(ItemId item) const { return parts_.arena->at(number_, item); }
-  std::span<float> unit_floats(ItemId item, std::size_t unit) const;
+  Numbers unit_numbers(ItemId item, std::size_t unit, DType dtype) const;
+  const StateTypes& types() const { return parts_.state->types(); }
   RankState::View view(std::size_t unit) const {
     return parts_.state->view(*parts_.arena, number_, unit);
   }
-  float* weights_at(const Where& where) const;
-  float* gradients_at(const Where& where) const;
+  const std::byte* weights_at(const Where& where) const;
+  std::byte* gradients_at(const Where& where) const;
   void touch_gradients(std::size_t unit, OpId op);
 
   RankParts& parts_;
@@ -107,6 +118,7 @@ class ProgramBinder {
   GradientFlow flow_;
   ItemId tables_ = kNoItem;
   std::vector<ItemId> gathered_;            // by unit: its weights, whole
+  std::vector<ItemId> cast_;                // by unit: this rank's shard, to be gathered
   std::vector<ItemId> copied_;              // by unit: its gradients, in a reduction's input
   std::vector<ItemId> streams_;             // by micro-batch
   std::vector<std::vector<ItemId>> saved_;  // by layer of the model and micro-batch

@@ -1,6 +1,7 @@
 #include "executor/engine/rank_state.h"
 
 #include <algorithm>
+#include <array>
 
 #include "executor/comm/communicator.h"
 #include "executor/data/random.h"
@@ -12,12 +13,17 @@ namespace {
 
 constexpr float kDeviation = 0.02F;  // of weights, as the configurations of GPT-2 and Llama have it
 
-std::span<float> floats(std::byte* at, std::int64_t count) {
-  return {reinterpret_cast<float*>(at), static_cast<std::size_t>(count)};
-}
-
-std::span<float> part(std::span<float> whole, std::int64_t begin, std::int64_t count) {
-  return whole.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+/// f(first, block) for the numbers in fp32: all at once where that is what they are.
+template <class F>
+void for_blocks(const ConstNumbers& numbers, F f) {
+  if (numbers.dtype == DType::fp32) return f(std::size_t{0}, numbers.floats());
+  constexpr std::size_t kBlock = 4096;
+  std::array<float, kBlock> block{};
+  for (std::size_t at = 0; at < numbers.count; at += kBlock) {
+    const std::span<float> wide(block.data(), std::min(kBlock, numbers.count - at));
+    copy_numbers(wide, numbers.part(at, wide.size()));
+    f(at, std::span<const float>(wide));
+  }
 }
 
 /// What a tensor begins as.
@@ -45,8 +51,12 @@ Meet meet(const UnitTensor& tensor, const Held& held) {
 }  // namespace
 
 RankState::RankState(const StateUnits& units, const StatePlacement& placement,
-                     const DataParallelPlace& place, bool late_gradients)
-    : units_(units), placement_(placement), place_(place), late_gradients_(late_gradients) {
+                     const StateTypes& types, const DataParallelPlace& place, bool late_gradients)
+    : units_(units),
+      placement_(placement),
+      types_(types),
+      place_(place),
+      late_gradients_(late_gradients) {
   SHARDWISE_CHECK(placement.optimizer != Placement::shard_both, "a state over both axes");
 }
 
@@ -67,64 +77,86 @@ Held RankState::held(std::size_t unit, Placement placement) const {
 }
 
 void RankState::add_items(MemoryItems& items) {
-  constexpr std::int64_t kBytes = sizeof(float);
+  using enum MemoryCategory;
   const std::size_t n = units_.units.size();
+  const auto bytes = [&](std::size_t u, Placement placement, DType dtype) {
+    return kept(u, placement) * bytes_of(dtype);
+  };
   weights_.resize(n);
+  main_.assign(n, kNoItem);
   gradients_.resize(n);
   first_.resize(n);
   second_.resize(n);
   for (std::size_t u = 0; u < n; ++u) {
-    weights_[u] = items.resident(MemoryCategory::weights, kBytes * kept(u, placement_.parameters));
-    first_[u] =
-        items.resident(MemoryCategory::optimizer_moments, kBytes * kept(u, placement_.optimizer));
-    second_[u] =
-        items.resident(MemoryCategory::optimizer_moments, kBytes * kept(u, placement_.optimizer));
+    const std::int64_t wide = bytes(u, placement_.optimizer, DType::fp32);
+    weights_[u] = items.resident(types_.weights_are_main ? main_weights : weights,
+                                 bytes(u, placement_.parameters, types_.weights));
+    if (types_.main_weights) main_[u] = items.resident(main_weights, wide);
+    first_[u] = items.resident(optimizer_moments, wide);
+    second_[u] = items.resident(optimizer_moments, wide);
     if (late_gradients_) continue;
-    gradients_[u] =
-        items.resident(MemoryCategory::gradients, kBytes * kept(u, placement_.gradients));
+    gradients_[u] = items.resident(gradients, bytes(u, placement_.gradients, types_.gradients));
   }
   if (!late_gradients_) return;
   for (std::size_t u = 0; u < n; ++u) {
-    gradients_[u] = items.item(MemoryCategory::gradients, kBytes * kept(u, placement_.gradients));
+    gradients_[u] = items.item(gradients, bytes(u, placement_.gradients, types_.gradients));
   }
 }
 
 RankState::View RankState::view(const Arena& arena, std::size_t program, std::size_t unit) const {
   const Held parameters = held(unit, placement_.parameters);
   const Held gradients = held(unit, placement_.gradients);
+  const auto at = [&](ItemId item) { return arena.at(program, item); };
   View v;
   v.held = held(unit, placement_.optimizer);
-  v.weights = floats(arena.at(program, weights_[unit]), parameters.count);
-  v.gradients = floats(arena.at(program, gradients_[unit]), gradients.count);
-  v.first = floats(arena.at(program, first_[unit]), v.held.count);
-  v.second = floats(arena.at(program, second_[unit]), v.held.count);
-  v.updated = part(v.weights, v.held.begin - parameters.begin, v.held.count);
-  v.updated_gradient = part(v.gradients, v.held.begin - gradients.begin, v.held.count);
+  const auto count = static_cast<std::size_t>(v.held.count);
+  const auto part = [&](const Numbers& whole, const Held& of) {
+    return whole.part(static_cast<std::size_t>(v.held.begin - of.begin), count);
+  };
+  v.weights = {at(weights_[unit]), static_cast<std::size_t>(parameters.count), types_.weights};
+  v.gradients = {at(gradients_[unit]), static_cast<std::size_t>(gradients.count), types_.gradients};
+  v.first = Numbers(at(first_[unit]), count, DType::fp32).floats();
+  v.second = Numbers(at(second_[unit]), count, DType::fp32).floats();
+  v.updated = part(v.weights, parameters);
+  v.updated_gradient = part(v.gradients, gradients);
+  v.main = types_.main_weights ? Numbers(at(main_[unit]), count, DType::fp32).floats()
+                               : v.updated.floats();
   return v;
+}
+
+void RankState::draw(const Numbers& weights, std::size_t unit, const Held& held, std::uint64_t seed,
+                     double output_deviation_scale) const {
+  for (const UnitTensor& tensor : units_.units[unit].tensors) {
+    const Meet range = meet(tensor, held);
+    const Start start = start_of(tensor);
+    const std::uint64_t stream = seed_of(seed, tensor.name);
+    const float deviation =
+        kDeviation *
+        (start == Start::scaled_normal ? static_cast<float>(output_deviation_scale) : 1.0F);
+    const bool drawn = start == Start::normal || start == Start::scaled_normal;
+    std::array<float, 1024> block{};
+    for (std::int64_t i = range.begin; i < range.end; i += std::ssize(block)) {
+      const std::span<float> values(
+          block.data(), static_cast<std::size_t>(std::min(range.end - i, std::ssize(block))));
+      std::int64_t element = i - tensor.begin;
+      for (float& value : values) {
+        value = start == Start::ones ? 1.0F : 0.0F;
+        if (drawn && element < tensor.filled) {
+          value = deviation * random_normal(stream, static_cast<std::uint64_t>(element));
+        }
+        ++element;
+      }
+      copy_numbers(weights.part(static_cast<std::size_t>(i - held.begin), values.size()), values);
+    }
+  }
 }
 
 void RankState::initialise(const Arena& arena, std::size_t program, std::uint64_t seed,
                            double output_deviation_scale) const {
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
-    const Held own = held(u, placement_.parameters);
-    const std::span<float> weights = view(arena, program, u).weights;
-    for (const UnitTensor& tensor : units_.units[u].tensors) {
-      const Meet range = meet(tensor, own);
-      const Start start = start_of(tensor);
-      const std::uint64_t stream = seed_of(seed, tensor.name);
-      const float deviation =
-          kDeviation *
-          (start == Start::scaled_normal ? static_cast<float>(output_deviation_scale) : 1.0F);
-      for (std::int64_t i = range.begin; i < range.end; ++i) {
-        const std::int64_t element = i - tensor.begin;
-        float value = start == Start::ones ? 1.0F : 0.0F;
-        const bool drawn = start == Start::normal || start == Start::scaled_normal;
-        if (drawn && element < tensor.filled) {
-          value = deviation * random_normal(stream, static_cast<std::uint64_t>(element));
-        }
-        weights[static_cast<std::size_t>(i - own.begin)] = value;
-      }
-    }
+    const View v = view(arena, program, u);
+    draw(v.weights, u, held(u, placement_.parameters), seed, output_deviation_scale);
+    if (types_.main_weights) draw(v.main, u, v.held, seed, output_deviation_scale);
   }
 }
 
@@ -134,31 +166,49 @@ ExactSquares RankState::squares(const Arena& arena, std::size_t program) const {
   const bool whole = placement_.optimizer == Placement::replicate;
   if (!whole && place_.replica > 0) return sum;
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
-    std::span<const float> gradients = view(arena, program, u).updated_gradient;
+    ConstNumbers gradients = view(arena, program, u).updated_gradient;
     if (whole) {
-      const std::int64_t all = std::ssize(gradients);
+      const auto all = static_cast<std::int64_t>(gradients.count);
       const Piece piece = piece_of(all, ceil_div(all, place_.world), place_.world_rank);
-      gradients = gradients.subspan(piece.begin, piece.count);
+      gradients = gradients.part(piece.begin, piece.count);
     }
-    sum.add(gradients);
+    for_blocks(gradients, [&](std::size_t, std::span<const float> block) { sum.add(block); });
   }
   return sum;
 }
 
 void RankState::update(const Arena& arena, std::size_t program, const AdamStep& step,
-                       const OptimizerRules& rules) const {
+                       const OptimizerRules& rules, std::span<float> casts) const {
   const float decay = 1 - step.learning_rate * static_cast<float>(rules.weight_decay);
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
     const View v = view(arena, program, u);
+    ConstNumbers gradients = v.updated_gradient;
+    if (!casts.empty()) {
+      copy_numbers(casts.first(gradients.count), gradients);
+      gradients = casts.first(gradients.count);
+      casts = casts.subspan(static_cast<std::size_t>(kept(u, placement_.optimizer)));
+    }
     for (const UnitTensor& tensor : units_.units[u].tensors) {
       const Meet range = meet(tensor, v.held);
       if (range.begin >= range.end) continue;
-      const std::int64_t at = range.begin - v.held.begin;
-      const std::int64_t count = range.end - range.begin;
-      adamw(step, tensor.shape.size() >= 2 ? decay : 1.0F, part(v.updated_gradient, at, count),
-            part(v.updated, at, count), part(v.first, at, count), part(v.second, at, count));
+      const auto at = static_cast<std::size_t>(range.begin - v.held.begin);
+      const auto count = static_cast<std::size_t>(range.end - range.begin);
+      for_blocks(gradients.part(at, count), [&](std::size_t from, std::span<const float> block) {
+        const auto part = [&](std::span<float> all) {
+          return all.subspan(at + from, block.size());
+        };
+        adamw(step, tensor.shape.size() >= 2 ? decay : 1.0F, block, part(v.main), part(v.first),
+              part(v.second));
+      });
     }
+    if (types_.main_weights) copy_numbers(v.updated, v.main);
   }
+}
+
+std::int64_t RankState::updated_elements() const {
+  std::int64_t sum = 0;
+  for (std::size_t u = 0; u < units_.units.size(); ++u) sum += kept(u, placement_.optimizer);
+  return sum;
 }
 
 }  // namespace shardwise::exec

@@ -4,7 +4,9 @@
 #include <span>
 #include <vector>
 
+#include "executor/comm/numbers.h"
 #include "executor/engine/arena.h"
+#include "executor/engine/state_types.h"
 #include "executor/engine/state_units.h"
 #include "executor/optimizer/adamw.h"
 #include "executor/optimizer/exact_sum.h"
@@ -31,7 +33,7 @@ struct Held {
 class RankState {
  public:
   /// \param late_gradients  gradients exist from backward to the optimizer step only
-  RankState(const StateUnits& units, const StatePlacement& placement,
+  RankState(const StateUnits& units, const StatePlacement& placement, const StateTypes& types,
             const DataParallelPlace& place, bool late_gradients);
 
   /// Adds the items of a program: residents first, the same in every program of a run.
@@ -42,13 +44,14 @@ class RankState {
 
   /// The parts of a unit's state that this rank keeps. The memory is that of `arena`'s program.
   struct View {
-    std::span<float> weights;    // whole, or this rank's shard
-    std::span<float> gradients;  // whole, or this rank's shard
-    std::span<float> first;      // moments, of what the optimizer updates here
+    Numbers weights;         // whole, or this rank's shard
+    Numbers gradients;       // whole, or this rank's shard
+    std::span<float> first;  // moments, of what the optimizer updates here
     std::span<float> second;
-    std::span<float> updated;           // of the weights
-    std::span<float> updated_gradient;  // the same elements
-    Held held;                          // which elements those are
+    std::span<float> main;     // the weights that it updates
+    Numbers updated;           // the same elements of `weights`
+    Numbers updated_gradient;  // and of `gradients`
+    Held held;                 // which elements those are
   };
   View view(const Arena& arena, std::size_t program, std::size_t unit) const;
 
@@ -58,23 +61,32 @@ class RankState {
                   double output_deviation_scale) const;
   /// This rank's part of the gradient's norm: over all ranks every element once.
   ExactSquares squares(const Arena& arena, std::size_t program) const;
+  /// \param casts  place of so many fp32 gradients as updated_elements() says; empty when they are
+  /// read as they are
   void update(const Arena& arena, std::size_t program, const AdamStep& step,
-              const OptimizerRules& rules) const;
+              const OptimizerRules& rules, std::span<float> casts) const;
+  /// Elements that this rank updates, padding included.
+  std::int64_t updated_elements() const;
 
   const StateUnits& units() const { return units_; }
   const StatePlacement& placement() const { return placement_; }
+  const StateTypes& types() const { return types_; }
   const DataParallelPlace& place() const { return place_; }
   std::int64_t shard(std::size_t unit) const;
 
  private:
   std::int64_t kept(std::size_t unit, Placement placement) const;
   Held held(std::size_t unit, Placement placement) const;
+  void draw(const Numbers& weights, std::size_t unit, const Held& held, std::uint64_t seed,
+            double output_deviation_scale) const;
 
   const StateUnits& units_;
   StatePlacement placement_;
+  StateTypes types_;
   DataParallelPlace place_;
   bool late_gradients_;
   std::vector<ItemId> weights_;
+  std::vector<ItemId> main_;  // where weights are kept beside them
   std::vector<ItemId> gradients_;
   std::vector<ItemId> first_;
   std::vector<ItemId> second_;

@@ -105,6 +105,7 @@ StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
                     fmt::format("{} of {}", elements, bucket.elements));
     const bool whole_layer =
         bucket.first == bucket.last && std::ssize(collector.parameters(next->layer)) == end - next;
+    unit.padded = bucket.padded;
     if (whole_layer) unit.layer = next->layer;
     // A layer's own unit has its tensors in the order of the model.
     if (whole_layer) std::reverse(next, end);
@@ -128,7 +129,7 @@ std::int64_t StateUnits::elements() const {
 }
 
 std::int64_t shard_of(const StateUnit& unit, std::int64_t ranks) {
-  return ceil_div(unit.elements, ranks);
+  return ceil_div(unit.padded, ranks);
 }
 
 }  // namespace shardwise::exec

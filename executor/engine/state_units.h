@@ -27,6 +27,7 @@ struct StateUnit {
   std::int32_t layer = -1;  // whose parameters all of it is; -1 for a bucket
   std::vector<UnitTensor> tensors;
   std::int64_t elements = 0;
+  std::int64_t padded = 0;  // as the engine pads what ranks share
 };
 
 /// Where a parameter is.
@@ -49,7 +50,7 @@ struct StateUnits {
 };
 StateUnits state_units(const LoweringContext& context, std::int32_t stage);
 
-/// Elements of a unit that one of `ranks` holds, padding included.
+/// Elements of a unit that one of `ranks` has room for, the engine's padding included.
 std::int64_t shard_of(const StateUnit& unit, std::int64_t ranks);
 
 }  // namespace shardwise::exec

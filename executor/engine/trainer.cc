@@ -52,7 +52,8 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;
   const bool late = resident_gradient_bytes(program(1)) == 0;
-  parts_.state = std::make_unique<RankState>(units_, context_.placement, place, late);
+  parts_.state =
+      std::make_unique<RankState>(units_, context_.placement, state_types(context_), place, late);
   parts_.world = &world;
   parts_.workers = std::make_unique<Workers>(options.threads);
   parts_.arena = &arena;

@@ -43,9 +43,9 @@ std::int64_t cross_entropy_bytes(const CrossEntropyShape& s) {
          s.rows * static_cast<std::int64_t>(sizeof(float));
 }
 
-template <class E>
+template <class E, class G>
 void cross_entropy(const CrossEntropyShape& s, E* x, const E* weight, const std::int64_t* targets,
-                   float scale, float* d_weight, LossSum& loss, std::byte* workspace,
+                   float scale, G* d_weight, LossSum& loss, std::byte* workspace,
                    Workers& workers) {
   auto* losses = reinterpret_cast<float*>(workspace);
   E* logits = reinterpret_cast<E*>(losses + s.rows);
@@ -67,7 +67,7 @@ void cross_entropy(const CrossEntropyShape& s, E* x, const E* weight, const std:
         }
       }
     });
-    linear_backward_weight<E>(linear, of_chunk, logits, d_weight, nullptr, workers);
+    linear_backward_weight<E, G>(linear, of_chunk, logits, d_weight, nullptr, workers);
     linear_backward_input<E>(linear, logits, weight, of_chunk, false, workers);
   }
   for (std::int64_t row = 0; row < s.rows; ++row) {
@@ -83,5 +83,7 @@ template void cross_entropy(const CrossEntropyShape&, float*, const float*, cons
                             float, float*, LossSum&, std::byte*, Workers&);
 template void cross_entropy(const CrossEntropyShape&, Bf16*, const Bf16*, const std::int64_t*,
                             float, float*, LossSum&, std::byte*, Workers&);
+template void cross_entropy(const CrossEntropyShape&, Bf16*, const Bf16*, const std::int64_t*,
+                            float, Bf16*, LossSum&, std::byte*, Workers&);
 
 }  // namespace shardwise::exec

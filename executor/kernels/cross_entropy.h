@@ -32,10 +32,10 @@ std::int64_t cross_entropy_bytes(const CrossEntropyShape& shape);
 /// added to `loss`; the gradient of scale x that sum, with respect to x in x's place and with
 /// respect to weight added to d_weight.
 ///   x [rows, hidden], weight [vocabulary, hidden], targets [rows]: of the vocabulary, or kIgnored
-/// \param d_weight  fp32; null when not trained
-template <class E>
+/// \param d_weight  in G as linear_backward_weight, a chunk at a time; null when not trained
+template <class E, class G>
 void cross_entropy(const CrossEntropyShape& shape, E* x, const E* weight,
-                   const std::int64_t* targets, float scale, float* d_weight, LossSum& loss,
+                   const std::int64_t* targets, float scale, G* d_weight, LossSum& loss,
                    std::byte* workspace, Workers& workers);
 
 }  // namespace shardwise::exec

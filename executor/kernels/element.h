@@ -36,6 +36,12 @@ SHARDWISE_INLINE Bf16 from_float<Bf16>(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U)};
 }
 
+/// sum += x, rounded when it is stored.
+template <class G>
+SHARDWISE_INLINE void add_rounded(G& sum, float x) {
+  sum = from_float<G>(to_float(sum) + x);
+}
+
 /// e^x with a relative error below 2e-7 on the normal range; 0 below it. Branch-free, so that a
 /// loop over it becomes vector code. 2^n e^r with |r| <= ln 2 / 2, e^r by its Taylor polynomial of
 /// degree 7, whose remainder is below 6e-9.

@@ -13,6 +13,44 @@ void add_to(float* sum, const E* row, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) sum[i] += to_float(row[i]);
 }
 
+/// sum += the rows of d_y, of a width, whose number is one that `takes` says; rounded once.
+template <class E, class Takes>
+void add_rows(Bf16* sum, const E* d_y, std::int64_t rows, std::int64_t width, std::int64_t count,
+              Takes takes) {
+  float sums[kColumnsATask] = {};
+  for (std::int64_t row = 0; row < rows; ++row) {
+    if (takes(row)) add_to(sums, d_y + row * width, count);
+  }
+  for (std::int64_t i = 0; i < count; ++i) add_rounded(sum[i], sums[i]);
+}
+
+/// Some columns of both gradients.
+template <class E>
+void columns_backward(const EmbeddingShape& s, const std::int64_t* tokens, const E* d_y,
+                      float* d_table, float* d_positions, std::int64_t count) {
+  for (std::int64_t row = 0; row < s.batch * s.sequence; ++row) {
+    const E* from = d_y + row * s.width;
+    if (d_table != nullptr) add_to(d_table + tokens[row] * s.width, from, count);
+    if (d_positions != nullptr) add_to(d_positions + row % s.sequence * s.width, from, count);
+  }
+}
+
+template <class E>
+void columns_backward(const EmbeddingShape& s, const std::int64_t* tokens, const E* d_y,
+                      Bf16* d_table, Bf16* d_positions, std::int64_t count) {
+  const std::int64_t rows = s.batch * s.sequence;
+  for (std::int64_t row = 0; row < rows && d_table != nullptr; ++row) {
+    const std::int64_t token = tokens[row];
+    if (std::find(tokens, tokens + row, token) != tokens + row) continue;  // is in the sum
+    add_rows(d_table + token * s.width, d_y, rows, s.width, count,
+             [&](std::int64_t each) { return tokens[each] == token; });
+  }
+  for (std::int64_t at = 0; at < s.sequence && d_positions != nullptr; ++at) {
+    add_rows(d_positions + at * s.width, d_y, rows, s.width, count,
+             [&](std::int64_t each) { return each % s.sequence == at; });
+  }
+}
+
 }  // namespace
 
 template <class E>
@@ -36,20 +74,15 @@ void embedding_forward(const EmbeddingShape& s, const std::int64_t* tokens, cons
   });
 }
 
-template <class E>
+template <class E, class G>
 void embedding_backward(const EmbeddingShape& s, const std::int64_t* tokens, const E* d_y,
-                        float* d_table, float* d_positions, Workers& workers) {
+                        G* d_table, G* d_positions, Workers& workers) {
   // A task has some columns of all rows: tokens that occur twice are added in their order.
   workers.run((s.width + kColumnsATask - 1) / kColumnsATask, [&](std::int64_t task) {
     const std::int64_t first = task * kColumnsATask;
     const std::int64_t count = std::min(kColumnsATask, s.width - first);
-    for (std::int64_t row = 0; row < s.batch * s.sequence; ++row) {
-      const E* from = d_y + row * s.width + first;
-      if (d_table != nullptr) add_to(d_table + tokens[row] * s.width + first, from, count);
-      if (d_positions != nullptr) {
-        add_to(d_positions + row % s.sequence * s.width + first, from, count);
-      }
-    }
+    columns_backward(s, tokens, d_y + first, d_table != nullptr ? d_table + first : nullptr,
+                     d_positions != nullptr ? d_positions + first : nullptr, count);
   });
 }
 
@@ -61,5 +94,7 @@ template void embedding_backward(const EmbeddingShape&, const std::int64_t*, con
                                  float*, Workers&);
 template void embedding_backward(const EmbeddingShape&, const std::int64_t*, const Bf16*, float*,
                                  float*, Workers&);
+template void embedding_backward(const EmbeddingShape&, const std::int64_t*, const Bf16*, Bf16*,
+                                 Bf16*, Workers&);
 
 }  // namespace shardwise::exec

@@ -20,10 +20,11 @@ template <class E>
 void embedding_forward(const EmbeddingShape& shape, const std::int64_t* tokens, const E* table,
                        const E* positions, E* y, Workers& workers);
 
-/// d_table[tokens] += d_y and d_positions += the sum of d_y over the batch, in fp32, rows of tokens
-/// that occur several times in their order. \param d_table, d_positions  null when not trained
-template <class E>
+/// d_table[tokens] += d_y and d_positions += the sum of d_y over the batch, rows of tokens that
+/// occur several times in their order. Summed in fp32; where G is Bf16 a token's rows are summed
+/// before they join what was there. \param d_table, d_positions  null when not trained
+template <class E, class G>
 void embedding_backward(const EmbeddingShape& shape, const std::int64_t* tokens, const E* d_y,
-                        float* d_table, float* d_positions, Workers& workers);
+                        G* d_table, G* d_positions, Workers& workers);
 
 }  // namespace shardwise::exec

@@ -87,9 +87,9 @@ void layer_norm_forward(const NormShape& s, const E* x, const E* weight, const E
   });
 }
 
-template <class E>
+template <class E, class G>
 void layer_norm_backward(const NormShape& s, const E* x, const E* weight, const float* statistics,
-                         const E* d_y, E* d_x, bool adds, float* d_weight, float* d_bias,
+                         const E* d_y, E* d_x, bool adds, G* d_weight, G* d_bias,
                          Workers& workers) {
   const auto moments = [&](std::int64_t row, std::int64_t segment) {
     const std::int64_t at = row * s.segments + segment;
@@ -106,8 +106,8 @@ void layer_norm_backward(const NormShape& s, const E* x, const E* weight, const 
         },
         [&](std::int64_t first, std::int64_t count, const float* sums) {
           for (std::int64_t i = 0; i < count; ++i) {
-            if (d_weight != nullptr) d_weight[first + i] += sums[i];
-            if (d_bias != nullptr) d_bias[first + i] += sums[kNormColumns + i];
+            if (d_weight != nullptr) add_rounded(d_weight[first + i], sums[i]);
+            if (d_bias != nullptr) add_rounded(d_bias[first + i], sums[kNormColumns + i]);
           }
         });
   }
@@ -126,5 +126,7 @@ template void layer_norm_backward(const NormShape&, const float*, const float*, 
                                   const float*, float*, bool, float*, float*, Workers&);
 template void layer_norm_backward(const NormShape&, const Bf16*, const Bf16*, const float*,
                                   const Bf16*, Bf16*, bool, float*, float*, Workers&);
+template void layer_norm_backward(const NormShape&, const Bf16*, const Bf16*, const float*,
+                                  const Bf16*, Bf16*, bool, Bf16*, Bf16*, Workers&);
 
 }  // namespace shardwise::exec

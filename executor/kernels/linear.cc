@@ -1,6 +1,7 @@
 #include "executor/kernels/linear.h"
 
 #include <algorithm>
+#include <type_traits>
 
 namespace shardwise::exec {
 namespace {
@@ -50,22 +51,30 @@ void linear_backward_input(const LinearShape& s, const E* d_y, const E* weight, 
                 adds, workers);
 }
 
-template <class E>
-void linear_backward_weight(const LinearShape& s, const E* x, const E* d_y, float* d_weight,
-                            float* d_bias, Workers& workers) {
+template <class E, class G>
+void linear_backward_weight(const LinearShape& s, const E* x, const E* d_y, G* d_weight, G* d_bias,
+                            Workers& workers) {
   if (d_weight != nullptr && s.transposed) {
-    gemm<E, E, float>({s.in, s.out, s.rows}, {x, s.x_stride, true}, {d_y, s.y_stride},
-                      {d_weight, s.out}, true, workers);
+    gemm<E, E, G>({s.in, s.out, s.rows}, {x, s.x_stride, true}, {d_y, s.y_stride},
+                  {d_weight, s.out}, true, workers);
   } else if (d_weight != nullptr) {
-    gemm<E, E, float>({s.out, s.in, s.rows}, {d_y, s.y_stride, true}, {x, s.x_stride},
-                      {d_weight, s.in}, true, workers);
+    gemm<E, E, G>({s.out, s.in, s.rows}, {d_y, s.y_stride, true}, {x, s.x_stride}, {d_weight, s.in},
+                  true, workers);
   }
   if (d_bias == nullptr) return;
   workers.run((s.out + kColumnsATask - 1) / kColumnsATask, [&](std::int64_t task) {
     const std::int64_t begin = task * kColumnsATask;
     const std::int64_t count = std::min(kColumnsATask, s.out - begin);
-    for (std::int64_t r = 0; r < s.rows; ++r) {
-      add_row(d_y + r * s.y_stride + begin, count, d_bias + begin);
+    if constexpr (std::is_same_v<G, float>) {
+      for (std::int64_t r = 0; r < s.rows; ++r) {
+        add_row(d_y + r * s.y_stride + begin, count, d_bias + begin);
+      }
+    } else {
+      float sums[kColumnsATask] = {};
+      for (std::int64_t r = 0; r < s.rows; ++r) {
+        add_row(d_y + r * s.y_stride + begin, count, sums);
+      }
+      for (std::int64_t i = 0; i < count; ++i) add_rounded(d_bias[begin + i], sums[i]);
     }
   });
 }
@@ -81,6 +90,8 @@ template void linear_backward_input(const LinearShape&, const Bf16*, const Bf16*
 template void linear_backward_weight(const LinearShape&, const float*, const float*, float*, float*,
                                      Workers&);
 template void linear_backward_weight(const LinearShape&, const Bf16*, const Bf16*, float*, float*,
+                                     Workers&);
+template void linear_backward_weight(const LinearShape&, const Bf16*, const Bf16*, Bf16*, Bf16*,
                                      Workers&);
 
 }  // namespace shardwise::exec

@@ -31,10 +31,11 @@ template <class E>
 void linear_backward_input(const LinearShape& shape, const E* d_y, const E* weight, E* d_x,
                            bool adds, Workers& workers);
 
-/// d_weight += d_y^T x and d_bias += the sum of d_y's rows, in fp32 whatever E.
+/// d_weight += d_y^T x and d_bias += the sum of d_y's rows. Summed in fp32 whatever E; where G, the
+/// type of gradients, is Bf16 each is rounded once, when the sum joins what was there.
 /// \param d_weight  null when not trained; d_bias null for none
-template <class E>
-void linear_backward_weight(const LinearShape& shape, const E* x, const E* d_y, float* d_weight,
-                            float* d_bias, Workers& workers);
+template <class E, class G>
+void linear_backward_weight(const LinearShape& shape, const E* x, const E* d_y, G* d_weight,
+                            G* d_bias, Workers& workers);
 
 }  // namespace shardwise::exec

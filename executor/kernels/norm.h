@@ -30,10 +30,10 @@ void rms_norm_forward(const NormShape& shape, const E* x, const E* weight, E* y,
 
 /// d_x, with x's stride, from d_y, with y's stride; added to d_x when `adds` (a residual stream).
 /// d_x may be d_y where the strides are equal.
-/// \param d_weight  added to; null when not trained
-template <class E>
+/// \param d_weight  added to, in G as linear_backward_weight; null when not trained
+template <class E, class G>
 void rms_norm_backward(const NormShape& shape, const E* x, const E* weight, const float* statistics,
-                       const E* d_y, E* d_x, bool adds, float* d_weight, Workers& workers);
+                       const E* d_y, E* d_x, bool adds, G* d_weight, Workers& workers);
 
 /// y = (x - mean(x)) / sqrt(variance(x) + epsilon) * weight + bias.   weight, bias [width]
 /// Ba, Kiros and Hinton, arXiv:1607.06450, equation 3. \param bias  null for none
@@ -42,9 +42,9 @@ void layer_norm_forward(const NormShape& shape, const E* x, const E* weight, con
                         float* statistics, Workers& workers);
 
 /// As rms_norm_backward. \param d_bias  added to; null when not trained
-template <class E>
+template <class E, class G>
 void layer_norm_backward(const NormShape& shape, const E* x, const E* weight,
-                         const float* statistics, const E* d_y, E* d_x, bool adds, float* d_weight,
-                         float* d_bias, Workers& workers);
+                         const float* statistics, const E* d_y, E* d_x, bool adds, G* d_weight,
+                         G* d_bias, Workers& workers);
 
 }  // namespace shardwise::exec

@@ -66,9 +66,9 @@ void rms_norm_forward(const NormShape& s, const E* x, const E* weight, E* y, flo
   });
 }
 
-template <class E>
+template <class E, class G>
 void rms_norm_backward(const NormShape& s, const E* x, const E* weight, const float* statistics,
-                       const E* d_y, E* d_x, bool adds, float* d_weight, Workers& workers) {
+                       const E* d_y, E* d_x, bool adds, G* d_weight, Workers& workers) {
   if (d_weight != nullptr) {  // first: d_x may take d_y's place
     sum_columns<1>(
         s, workers,
@@ -79,7 +79,7 @@ void rms_norm_backward(const NormShape& s, const E* x, const E* weight, const fl
                        d_y + row * s.y_stride + offset, count, sums);
         },
         [&](std::int64_t first, std::int64_t count, const float* sums) {
-          for (std::int64_t i = 0; i < count; ++i) d_weight[first + i] += sums[i];
+          for (std::int64_t i = 0; i < count; ++i) add_rounded(d_weight[first + i], sums[i]);
         });
   }
   for_segments(s, workers, [&](std::int64_t row, std::int64_t segment) {
@@ -96,5 +96,7 @@ template void rms_norm_backward(const NormShape&, const float*, const float*, co
                                 const float*, float*, bool, float*, Workers&);
 template void rms_norm_backward(const NormShape&, const Bf16*, const Bf16*, const float*,
                                 const Bf16*, Bf16*, bool, float*, Workers&);
+template void rms_norm_backward(const NormShape&, const Bf16*, const Bf16*, const float*,
+                                const Bf16*, Bf16*, bool, Bf16*, Workers&);
 
 }  // namespace shardwise::exec

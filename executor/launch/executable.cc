@@ -64,7 +64,6 @@ void check_job(const JobSpec& job, Refusals& refused) {
   const auto fp32 = [&](const char* path, DType dtype) {
     refused.unless(dtype == DType::fp32, path, std::string(name_of(dtype)), "fp32 is");
   };
-  fp32("/job/precision", job.precision);
   fp32("/job/main_dtype", job.main_dtype);
   fp32("/job/moment_dtype", job.moment_dtype);
   refused.unless(job.optimizer == Optimizer::adamw, "/job/optimizer",

@@ -95,7 +95,8 @@ Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
 }
 
 LayerKernels kernels_of(const Plan& plan) {
-  const LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
+  LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
+  shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
   return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
           [&plan, shape](std::byte* tables) { fill_tables(plan.model, shape, tables); }};
 }

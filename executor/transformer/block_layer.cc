@@ -7,25 +7,26 @@
 
 namespace shardwise::exec {
 
-template <class E>
-BlockLayer<E>::BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape)
+template <class E, class G>
+BlockLayer<E, G>::BlockLayer(const ModelSpec& model, const LayerSpec& layer,
+                             const LayerShape& shape)
     : s_(block_shape(model, layer, shape)) {}
 
-template <class E>
-LayerBytes BlockLayer<E>::bytes() const {
+template <class E, class G>
+LayerBytes BlockLayer<E, G>::bytes() const {
   LayerBytes bytes = block_bytes(s_);
   if (s_.rope) bytes.tables = s_.sequence * s_.head_dim * static_cast<std::int64_t>(sizeof(float));
   return bytes;
 }
 
-template <class E>
-RopeTables BlockLayer<E>::rope(const std::byte* tables) const {
+template <class E, class G>
+RopeTables BlockLayer<E, G>::rope(const std::byte* tables) const {
   const auto* cosines = reinterpret_cast<const float*>(tables);
   return {cosines, cosines + s_.sequence * (s_.head_dim / 2)};
 }
 
-template <class E>
-std::vector<Columns<E>> BlockLayer<E>::attention_columns(const BlockPlaces<E>& at) const {
+template <class E, class G>
+std::vector<Columns<E>> BlockLayer<E, G>::attention_columns(const BlockPlaces<E>& at) const {
   const std::int64_t width = s_.qkv_width();
   if (s_.attention.size() == 1) return {{at.qkv, width}};
   E* keys = at.qkv + s_.q_width();
@@ -34,15 +35,15 @@ std::vector<Columns<E>> BlockLayer<E>::attention_columns(const BlockPlaces<E>& a
   return {{at.qkv, width}, {keys, width}, values};
 }
 
-template <class E>
-std::vector<Columns<E>> BlockLayer<E>::mlp_columns(const BlockPlaces<E>& at) const {
+template <class E, class G>
+std::vector<Columns<E>> BlockLayer<E, G>::mlp_columns(const BlockPlaces<E>& at) const {
   if (s_.mlp.size() == 1) return {{at.up, s_.up_width()}};
   return {{at.up, s_.up_width()}, {at.up + s_.intermediate, s_.up_width()}};
 }
 
-template <class E>
-void BlockLayer<E>::attention_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* x,
-                                   E* stream, Workers& workers) const {
+template <class E, class G>
+void BlockLayer<E, G>::attention_half(const BlockPlaces<E>& at, const Weights<E>& weights,
+                                      const E* x, E* stream, Workers& workers) const {
   norm_forward(s_.rms, hidden_norm(), s_.attention_norm, weights, x, at.normed,
                at.attention_statistics, workers);
   const std::vector<Columns<E>> made = attention_columns(at);
@@ -64,9 +65,9 @@ void BlockLayer<E>::attention_half(const BlockPlaces<E>& at, const Weights<E>& w
                     weights.bias(s_.o), stream, true, workers);
 }
 
-template <class E>
-void BlockLayer<E>::mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* middle,
-                             Workers& workers) const {
+template <class E, class G>
+void BlockLayer<E, G>::mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights,
+                                const E* middle, Workers& workers) const {
   norm_forward(s_.rms, hidden_norm(), s_.mlp_norm, weights, middle, at.mlp_normed,
                at.mlp_statistics, workers);
   const std::vector<Columns<E>> made = mlp_columns(at);
@@ -83,8 +84,8 @@ void BlockLayer<E>::mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights
   }
 }
 
-template <class E>
-void BlockLayer<E>::forward(const ForwardPass& pass, Workers& workers) const {
+template <class E, class G>
+void BlockLayer<E, G>::forward(const ForwardPass& pass, Workers& workers) const {
   const Weights<E> weights(pass.weights);
   const std::int64_t elements = s_.tokens() * s_.hidden;
   E* stream = reinterpret_cast<E*>(pass.stream);
@@ -101,7 +102,8 @@ void BlockLayer<E>::forward(const ForwardPass& pass, Workers& workers) const {
                     weights.weight(s_.down), weights.bias(s_.down), stream, true, workers);
 }
 
-template class BlockLayer<float>;
-template class BlockLayer<Bf16>;
+template class BlockLayer<float, float>;
+template class BlockLayer<Bf16, float>;
+template class BlockLayer<Bf16, Bf16>;
 
 }  // namespace shardwise::exec

@@ -17,7 +17,7 @@ namespace shardwise::exec {
 ///
 /// Products add to the residual stream, so that it is one tensor; in backward a product's weight
 /// gradient comes first and its input's gradient then takes the input's place.
-template <class E>
+template <class E, class G>
 class BlockLayer final : public Layer {
  public:
   BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
@@ -34,14 +34,14 @@ class BlockLayer final : public Layer {
   void mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* middle,
                 Workers& workers) const;
   void mlp_half_backward(const BlockPlaces<E>& at, const Weights<E>& weights,
-                         const Gradients& gradients, E* d_stream, Workers& workers) const;
+                         const Gradients<G>& gradients, E* d_stream, Workers& workers) const;
   void attention_half_backward(const BlockPlaces<E>& at, const Weights<E>& weights,
-                               const Gradients& gradients, const E* x, std::byte* scratch,
+                               const Gradients<G>& gradients, const E* x, std::byte* scratch,
                                E* d_stream, Workers& workers) const;
   /// The gradient of what several projections read, in its place, from those of what they made.
   void projections_backward(const std::vector<Projection>& projections,
                             const std::vector<Columns<E>>& d_made, const Weights<E>& weights,
-                            const Gradients& gradients, E* x, Workers& workers) const;
+                            const Gradients<G>& gradients, E* x, Workers& workers) const;
   /// Where the projections of attention put what they make.
   std::vector<Columns<E>> attention_columns(const BlockPlaces<E>& at) const;
   std::vector<Columns<E>> mlp_columns(const BlockPlaces<E>& at) const;

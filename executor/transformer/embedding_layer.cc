@@ -7,23 +7,23 @@
 
 namespace shardwise::exec {
 
-template <class E>
-EmbeddingLayer<E>::EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer,
-                                  const LayerShape& shape)
+template <class E, class G>
+EmbeddingLayer<E, G>::EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer,
+                                     const LayerShape& shape)
     : shape_(shape),
       hidden_(model.hidden_size),
       tokens_(parameters_of(layer, "token_embedding")),
       positions_(parameters_of(layer, "position_embedding")) {}
 
-template <class E>
-LayerBytes EmbeddingLayer<E>::bytes() const {
+template <class E, class G>
+LayerBytes EmbeddingLayer<E, G>::bytes() const {
   LayerBytes bytes;
   bytes.saved = shape_.tokens() * static_cast<std::int64_t>(sizeof(std::int64_t));
   return bytes;
 }
 
-template <class E>
-void EmbeddingLayer<E>::forward(const ForwardPass& pass, Workers& workers) const {
+template <class E, class G>
+void EmbeddingLayer<E, G>::forward(const ForwardPass& pass, Workers& workers) const {
   std::copy_n(pass.inputs, shape_.tokens(), reinterpret_cast<std::int64_t*>(pass.saved));
   const Weights<E> weights(pass.weights);
   embedding_forward<E>({shape_.batch, shape_.sequence, hidden_}, pass.inputs,
@@ -31,16 +31,17 @@ void EmbeddingLayer<E>::forward(const ForwardPass& pass, Workers& workers) const
                        reinterpret_cast<E*>(pass.stream), workers);
 }
 
-template <class E>
-void EmbeddingLayer<E>::backward(const BackwardPass& pass, Workers& workers) const {
-  const Gradients gradients(pass.gradients);
-  embedding_backward<E>({shape_.batch, shape_.sequence, hidden_},
-                        reinterpret_cast<const std::int64_t*>(pass.saved),
-                        reinterpret_cast<const E*>(pass.stream), gradients.weight(tokens_),
-                        gradients.weight(positions_), workers);
+template <class E, class G>
+void EmbeddingLayer<E, G>::backward(const BackwardPass& pass, Workers& workers) const {
+  const Gradients<G> gradients(pass.gradients);
+  embedding_backward<E, G>({shape_.batch, shape_.sequence, hidden_},
+                           reinterpret_cast<const std::int64_t*>(pass.saved),
+                           reinterpret_cast<const E*>(pass.stream), gradients.weight(tokens_),
+                           gradients.weight(positions_), workers);
 }
 
-template class EmbeddingLayer<float>;
-template class EmbeddingLayer<Bf16>;
+template class EmbeddingLayer<float, float>;
+template class EmbeddingLayer<Bf16, float>;
+template class EmbeddingLayer<Bf16, Bf16>;
 
 }  // namespace shardwise::exec

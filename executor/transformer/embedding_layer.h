@@ -7,7 +7,7 @@ namespace shardwise::exec {
 
 /// Rows of the token table, with those of the position table added where the model has one. Keeps
 /// the token numbers.
-template <class E>
+template <class E, class G>
 class EmbeddingLayer final : public Layer {
  public:
   EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);

@@ -7,8 +7,8 @@
 
 namespace shardwise::exec {
 
-template <class E>
-HeadLayer<E>::HeadLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape)
+template <class E, class G>
+HeadLayer<E, G>::HeadLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape)
     : tokens_(shape.tokens()),
       hidden_(model.hidden_size),
       rms_(find_operation(layer, "final_norm")->rms),
@@ -18,8 +18,8 @@ HeadLayer<E>::HeadLayer(const ModelSpec& model, const LayerSpec& layer, const La
       loss_{tokens_, hidden_, model.vocab_size,
             shape.loss_chunk > 0 ? std::min(shape.loss_chunk, tokens_) : tokens_} {}
 
-template <class E>
-LayerBytes HeadLayer<E>::bytes() const {
+template <class E, class G>
+LayerBytes HeadLayer<E, G>::bytes() const {
   LayerBytes bytes;
   bytes.saved = statistics() * static_cast<std::int64_t>(sizeof(float)) +
                 2 * tokens_ * hidden_ * static_cast<std::int64_t>(sizeof(E));
@@ -27,33 +27,34 @@ LayerBytes HeadLayer<E>::bytes() const {
   return bytes;
 }
 
-template <class E>
-typename HeadLayer<E>::Places HeadLayer<E>::places(std::byte* saved) const {
+template <class E, class G>
+typename HeadLayer<E, G>::Places HeadLayer<E, G>::places(std::byte* saved) const {
   auto* statistics = reinterpret_cast<float*>(saved);
   E* x = reinterpret_cast<E*>(statistics + this->statistics());
   return {statistics, x, x + tokens_ * hidden_};
 }
 
-template <class E>
-void HeadLayer<E>::forward(const ForwardPass& pass, Workers& workers) const {
+template <class E, class G>
+void HeadLayer<E, G>::forward(const ForwardPass& pass, Workers& workers) const {
   const Places at = places(pass.saved);
   std::copy_n(reinterpret_cast<const E*>(pass.stream), tokens_ * hidden_, at.x);
   norm_forward<E>(rms_, norm_shape(), norm_, Weights<E>(pass.weights), at.x, at.normed,
                   at.statistics, workers);
 }
 
-template <class E>
-void HeadLayer<E>::backward(const BackwardPass& pass, Workers& workers) const {
+template <class E, class G>
+void HeadLayer<E, G>::backward(const BackwardPass& pass, Workers& workers) const {
   const Weights<E> weights(pass.weights);
-  const Gradients gradients(pass.gradients);
+  const Gradients<G> gradients(pass.gradients);
   const Places at = places(pass.saved);
-  cross_entropy<E>(loss_, at.normed, weights.weight(matrix_), pass.targets, pass.loss_scale,
-                   gradients.weight(matrix_), *pass.loss, pass.workspace, workers);
-  norm_backward<E>(rms_, norm_shape(), norm_, weights, gradients, at.x, at.statistics, at.normed,
-                   reinterpret_cast<E*>(pass.stream), false, workers);
+  cross_entropy<E, G>(loss_, at.normed, weights.weight(matrix_), pass.targets, pass.loss_scale,
+                      gradients.weight(matrix_), *pass.loss, pass.workspace, workers);
+  norm_backward<E, G>(rms_, norm_shape(), norm_, weights, gradients, at.x, at.statistics, at.normed,
+                      reinterpret_cast<E*>(pass.stream), false, workers);
 }
 
-template class HeadLayer<float>;
-template class HeadLayer<Bf16>;
+template class HeadLayer<float, float>;
+template class HeadLayer<Bf16, float>;
+template class HeadLayer<Bf16, Bf16>;
 
 }  // namespace shardwise::exec

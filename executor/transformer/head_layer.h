@@ -9,7 +9,7 @@ namespace shardwise::exec {
 
 /// The last norm, then the projection to the vocabulary with the loss. Forward keeps what the loss
 /// reads; logits, loss and their gradients are made in backward, chunk by chunk.
-template <class E>
+template <class E, class G>
 class HeadLayer final : public Layer {
  public:
   HeadLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);

@@ -9,16 +9,16 @@
 namespace shardwise::exec {
 namespace {
 
-template <class E>
+template <class E, class G>
 std::unique_ptr<Layer> make(const ModelSpec& model, const LayerSpec& kind,
                             const LayerShape& shape) {
   switch (kind.role) {
     case LayerRole::embedding:
-      return std::make_unique<EmbeddingLayer<E>>(model, kind, shape);
+      return std::make_unique<EmbeddingLayer<E, G>>(model, kind, shape);
     case LayerRole::block:
-      return std::make_unique<BlockLayer<E>>(model, kind, shape);
+      return std::make_unique<BlockLayer<E, G>>(model, kind, shape);
     case LayerRole::head:
-      return std::make_unique<HeadLayer<E>>(model, kind, shape);
+      return std::make_unique<HeadLayer<E, G>>(model, kind, shape);
     case LayerRole::encoder_block:
     case LayerRole::mtp:
       break;
@@ -44,8 +44,9 @@ LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout&
 
 std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
                                   const LayerShape& shape) {
-  return shape.storage == DType::fp32 ? make<float>(model, kind, shape)
-                                      : make<Bf16>(model, kind, shape);
+  if (shape.storage == DType::fp32) return make<float, float>(model, kind, shape);
+  return shape.gradients == DType::fp32 ? make<Bf16, float>(model, kind, shape)
+                                        : make<Bf16, Bf16>(model, kind, shape);
 }
 
 }  // namespace shardwise::exec

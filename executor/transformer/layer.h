@@ -18,11 +18,12 @@ namespace shardwise::exec {
 
 /// What a layer is run on, fixed for a run.
 struct LayerShape {
-  std::int64_t batch = 1;       // sequences of a micro-batch
-  std::int64_t sequence = 1;    // tokens of a sequence
-  bool recompute = false;       // a block keeps its input alone and runs again in backward
-  std::int64_t loss_chunk = 0;  // tokens whose logits exist at once; 0 = all of a micro-batch
-  DType storage = DType::fp32;  // of weights, the stream and what is saved; fp32 or bf16
+  std::int64_t batch = 1;         // sequences of a micro-batch
+  std::int64_t sequence = 1;      // tokens of a sequence
+  bool recompute = false;         // a block keeps its input alone and runs again in backward
+  std::int64_t loss_chunk = 0;    // tokens whose logits exist at once; 0 = all of a micro-batch
+  DType storage = DType::fp32;    // of weights, the stream and what is saved; fp32 or bf16
+  DType gradients = DType::fp32;  // of weights; bf16 with storage bf16 only
   std::int64_t tokens() const { return batch * sequence; }
 };
 
@@ -52,9 +53,9 @@ struct ForwardPass {
 
 struct BackwardPass {
   std::span<const std::byte* const> weights;
-  std::span<float* const> gradients;  // added to; null for a parameter that is not trained
-  std::byte* stream = nullptr;        // a head writes only, an embedding reads only
-  std::byte* saved = nullptr;         // left in an unspecified state
+  std::span<std::byte* const> gradients;  // added to; null for a parameter that is not trained
+  std::byte* stream = nullptr;            // a head writes only, an embedding reads only
+  std::byte* saved = nullptr;             // left in an unspecified state
   std::byte* workspace = nullptr;
   const std::byte* tables = nullptr;
   // A head only: it computes the loss here, by chunks of tokens, so that logits are never whole.

@@ -14,9 +14,9 @@ void norm_forward(bool rms, const NormShape& shape, const ParameterIndex& index,
   layer_norm_forward(shape, x, weights.weight(index), weights.bias(index), y, statistics, workers);
 }
 
-template <class E>
+template <class E, class G>
 void norm_backward(bool rms, const NormShape& shape, const ParameterIndex& index,
-                   const Weights<E>& weights, const Gradients& gradients, const E* x,
+                   const Weights<E>& weights, const Gradients<G>& gradients, const E* x,
                    const float* statistics, const E* d_y, E* d_x, bool adds, Workers& workers) {
   if (rms) {
     return rms_norm_backward(shape, x, weights.weight(index), statistics, d_y, d_x, adds,

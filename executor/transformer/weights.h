@@ -23,18 +23,19 @@ class Weights {
   std::span<const std::byte* const> tensors_;
 };
 
-/// The same for gradients, which are fp32; null where a parameter is not trained.
+/// The same for gradients, float or Bf16; null where a parameter is not trained.
+template <class G>
 class Gradients {
  public:
-  explicit Gradients(std::span<float* const> tensors) : tensors_(tensors) {}
-  float* weight(const ParameterIndex& index) const { return at(index.weight); }
-  float* bias(const ParameterIndex& index) const { return at(index.bias); }
+  explicit Gradients(std::span<std::byte* const> tensors) : tensors_(tensors) {}
+  G* weight(const ParameterIndex& index) const { return at(index.weight); }
+  G* bias(const ParameterIndex& index) const { return at(index.bias); }
 
  private:
-  float* at(int index) const {
-    return index < 0 ? nullptr : tensors_[static_cast<std::size_t>(index)];
+  G* at(int index) const {
+    return index < 0 ? nullptr : reinterpret_cast<G*>(tensors_[static_cast<std::size_t>(index)]);
   }
-  std::span<float* const> tensors_;
+  std::span<std::byte* const> tensors_;
 };
 
 }  // namespace shardwise::exec

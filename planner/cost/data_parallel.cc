@@ -294,7 +294,8 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
 }  // namespace
 
 double gradient_bytes(const TimeRules& rules, const Layout& layout) {
-  return rules.reduce_bytes > 0 ? rules.reduce_bytes : layout.fp32_gradients ? 4.0 : 2.0;
+  if (rules.reduce_bytes > 0) return rules.reduce_bytes;
+  return layout.fp32_gradients ? 4.0 : std::max(rules.weight_bytes, 2.0);
 }
 
 double fp32_sum_bytes(double gradient_bytes, double elements, double ranks) {

@@ -68,7 +68,9 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   rules.moment_bytes = job.optimizer == Optimizer::adamw          ? 2 * moment
                        : job.optimizer == Optimizer::sgd_momentum ? moment
                                                                   : 0;
-  rules.reduce_bytes = std::min(bytes_of(engine.reduce_dtype), std::max(rules.parameter_bytes, 2));
+  // Without mixed precision gradients are reduced in what they are.
+  rules.reduce_bytes =
+      whole ? 4 : std::min(bytes_of(engine.reduce_dtype), std::max(rules.parameter_bytes, 2));
   rules.fp32_accumulation = job.reduce_scatter_with_fp32_accumulation;
   return rules;
 }

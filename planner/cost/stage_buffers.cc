@@ -108,7 +108,7 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
     const std::int64_t elements = layout.double_buffer
                                       ? 2 * block
                                       : queued_elements(engine.reduce_queue_elements, block, all);
-    b.reduce_queue = {elements, context.rules->reduce_bytes};
+    b.reduce_queue = {elements, gradient_element_bytes(*context.rules, layout)};
   }
   if (b.whole) return b;
   const bool two = layout.double_buffer || engine.gather == GatherBuffer::double_buffer;

@@ -35,7 +35,7 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   r.cluster = &cluster;
   const double wide = job.precision == DType::fp32 ? 4 : 2;
   r.weight_bytes = job.fp8_parameter_gather ? 1 : wide;
-  const double reduce = bytes_of(engine.reduce_dtype);
+  const double reduce = job.precision == DType::fp32 ? kFp32 : bytes_of(engine.reduce_dtype);
   r.reduce_bytes = engine.gradient_buffer == GradientBuffer::copy_in ? reduce : 0;
   // Out of the gather's output into the parameters; gradients into the reduction's input.
   if (engine.gather == GatherBuffer::copy_out) r.gather_copy_bytes = 2 * r.weight_bytes;

@@ -25,6 +25,8 @@ EngineProfile megatron_fsdp() {
   // The code takes max() where its comment says cap: capacities never below these.
   e.gather_queue_elements = 500'000'000;
   e.reduce_queue_elements = 1'000'000'000;
+  // Gradients travel in the dtype of their buffer: megatron_fsdp_grad_comm_dtype is None
+  // (megatron/core/distributed/distributed_data_parallel_config.py).
   e.sources = {
       "NVIDIA/Megatron-LM@d98e8a64:megatron/core/distributed/fsdp/src/megatron_fsdp/"
       "megatron_fsdp.py:420-445",

@@ -35,6 +35,8 @@ UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stag
   const StageParts parts = stage_parts(context.plan->model, context.memories,
                                        context.stages[static_cast<std::size_t>(stage)]);
   late_bytes_ = stage_states(parts, context.of_stage(stage)).late_gradients.bytes_each;
+  staged_bytes_ = copies_ ? context.memory_rules.reduce_bytes
+                          : gradient_element_bytes(context.memory_rules, context.layout());
   if (!slots.on())
     buffer_bytes_ = stage_buffers(parts, context.of_stage(stage)).reduce_buffer.bytes();
   std::size_t layers = 0;
@@ -103,9 +105,9 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
   const bool buffered = context_.placement.gradients == Placement::replicate;
   if (unit.staged != kNone) lists.uses.push_back(unit.staged);
   if (buffered || unit.staged != kNone || (copies_ && reduces(turn))) return;
-  unit.staged = builder_.buffer(MemoryCategory::gradient_staging,
-                                work.sizes.trained() * context_.memory_rules.reduce_bytes,
-                                turn.layer().layer, turn.pass.microbatch);
+  unit.staged =
+      builder_.buffer(MemoryCategory::gradient_staging, work.sizes.trained() * staged_bytes_,
+                      turn.layer().layer, turn.pass.microbatch);
   lists.allocates.push_back(unit.staged);
 }
 
@@ -114,11 +116,10 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
 OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
   const UnitWork& work = units_.of(turn.layer());
   Unit& unit = unit_[turn.slot()];
-  staged = buffer_bytes_ > 0
-               ? kNone
-               : builder_.buffer(MemoryCategory::gradient_staging,
-                                 work.sizes.trained() * context_.memory_rules.reduce_bytes,
-                                 turn.layer().layer, turn.pass.microbatch);
+  staged = buffer_bytes_ > 0 ? kNone
+                             : builder_.buffer(MemoryCategory::gradient_staging,
+                                               work.sizes.trained() * staged_bytes_,
+                                               turn.layer().layer, turn.pass.microbatch);
   const bool own_stream = context_.engine().gather == GatherBuffer::rate_limited;
   const OpId copy =
       builder_.add(operation(OpRole::copy_in, own_stream ? Stream::copy : Stream::compute, turn,

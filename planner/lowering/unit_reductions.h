@@ -49,11 +49,12 @@ class UnitReductions {
   CommunicatorOrder& order_;
   ArenaSlots& slots_;
   Fp32Sums sums_;
-  std::int64_t turns_ = 0;       // of units with the buffers of an arena
-  bool copies_ = false;          // gradients are tensors of their own, copied to be reduced
-  std::int64_t late_bytes_ = 0;  // of a gradient element made in backward, 0 = in a buffer
-  std::int64_t capacity_ = 0;    // elements that a queue takes before it waits
-  std::vector<Unit> unit_;       // by slot
+  std::int64_t turns_ = 0;         // of units with the buffers of an arena
+  bool copies_ = false;            // gradients are tensors of their own, copied to be reduced
+  std::int64_t staged_bytes_ = 0;  // of a gradient element that waits for its reduction
+  std::int64_t late_bytes_ = 0;    // of a gradient element made in backward, 0 = in a buffer
+  std::int64_t capacity_ = 0;      // elements that a queue takes before it waits
+  std::vector<Unit> unit_;         // by slot
   std::deque<Pending> pending_;
   std::int64_t pending_elements_ = 0;
   OpId last_reduced_ = kNone;

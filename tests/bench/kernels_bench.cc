@@ -119,14 +119,14 @@ void layer_rate(benchmark::State& state, LayerRole role) {
   const std::unique_ptr<Layer> layer = make_layer(*model, *spec, shape);
   std::vector<std::vector<float>> weights;
   std::vector<const std::byte*> weight_places;
-  std::vector<float*> gradient_places;
+  std::vector<std::byte*> gradient_places;
   std::vector<std::vector<float>> gradients;
   double products = 0;
   const auto add = [&](std::int64_t elements, bool matrix) {
     weights.push_back(ramp(elements));
     gradients.emplace_back(static_cast<std::size_t>(elements));
     weight_places.push_back(reinterpret_cast<const std::byte*>(weights.back().data()));
-    gradient_places.push_back(gradients.back().data());
+    gradient_places.push_back(reinterpret_cast<std::byte*>(gradients.back().data()));
     if (matrix) products += 6.0 * static_cast<double>(elements) * 1024.0;
   };
   for (const ParameterSpec& p : spec->parameters) add(p.elements(), p.shape.size() > 1);

@@ -16,86 +16,94 @@ constexpr float kShare = 0.1F;
 struct Sizes {
   std::int64_t tokens = 0;
   std::int64_t hidden = 0;
-  std::int64_t bytes() const { return tokens * hidden * static_cast<std::int64_t>(sizeof(float)); }
+  std::int64_t elements() const { return tokens * hidden; }
 };
 
-float* floats(std::byte* at) { return reinterpret_cast<float*>(at); }
-const float* floats(const std::byte* at) { return reinterpret_cast<const float*>(at); }
-
+/// E of weights and the stream, G of gradients.
+template <class E, class G>
 class StandIn : public Layer {
  public:
   StandIn(const ModelSpec& model, const LayerSpec& kind, Sizes sizes)
       : kind_(kind), tied_(model.tie_word_embeddings), sizes_(sizes) {}
 
-  LayerBytes bytes() const override { return {sizes_.bytes(), 64, 128, 64}; }
+  LayerBytes bytes() const override {
+    return {sizes_.elements() * static_cast<std::int64_t>(sizeof(float)), 64, 128, 64};
+  }
 
   void forward(const ForwardPass& pass, Workers&) const override {
-    float* const x = floats(pass.stream);
-    float* const saved = floats(pass.saved);
-    for (std::int64_t i = 0; i < sizes_.tokens * sizes_.hidden; ++i) {
+    E* const x = reinterpret_cast<E*>(pass.stream);
+    float* const saved = reinterpret_cast<float*>(pass.saved);
+    for (std::int64_t i = 0; i < sizes_.elements(); ++i) {
       if (kind_.role == LayerRole::embedding) {
         const std::int64_t row = pass.inputs[i / sizes_.hidden];
         saved[i] = static_cast<float>(row);
-        x[i] = floats(pass.weights[0])[row * sizes_.hidden + i % sizes_.hidden];
-      } else if (kind_.role == LayerRole::block) {
-        saved[i] = x[i];
-        x[i] *= factor(pass.weights, i);
+        x[i] = tensor(pass.weights, 0)[row * sizes_.hidden + i % sizes_.hidden];
       } else {
-        saved[i] = x[i];
+        saved[i] = to_float(x[i]);
+        if (kind_.role == LayerRole::block)
+          x[i] = from_float<E>(saved[i] * factor(pass.weights, i));
       }
     }
   }
 
   void backward(const BackwardPass& pass, Workers&) const override {
     if (kind_.role == LayerRole::head) return head(pass);
-    float* const dx = floats(pass.stream);
-    const float* const saved = floats(pass.saved);
-    for (std::int64_t i = 0; i < sizes_.tokens * sizes_.hidden; ++i) {
+    E* const dx = reinterpret_cast<E*>(pass.stream);
+    const float* const saved = reinterpret_cast<const float*>(pass.saved);
+    for (std::int64_t i = 0; i < sizes_.elements(); ++i) {
       if (kind_.role == LayerRole::embedding) {
         const auto row = static_cast<std::int64_t>(saved[i]);
-        pass.gradients[0][row * sizes_.hidden + i % sizes_.hidden] += dx[i];
+        add_rounded(gradient(pass, 0)[row * sizes_.hidden + i % sizes_.hidden], to_float(dx[i]));
         continue;
       }
       for (std::size_t p = 0; p < kind_.parameters.size(); ++p) {
-        pass.gradients[p][index(p, i)] += kShare * dx[i] * saved[i];
+        add_rounded(gradient(pass, p)[index(p, i)], kShare * to_float(dx[i]) * saved[i]);
       }
-      dx[i] *= factor(pass.weights, i);
+      dx[i] = from_float<E>(to_float(dx[i]) * factor(pass.weights, i));
     }
   }
 
  private:
+  static const E* tensor(std::span<const std::byte* const> weights, std::size_t p) {
+    return reinterpret_cast<const E*>(weights[p]);
+  }
+  static G* gradient(const BackwardPass& pass, std::size_t p) {
+    return reinterpret_cast<G*>(pass.gradients[p]);
+  }
   std::int64_t index(std::size_t p, std::int64_t i) const {
     return (i * 7 + i / 5) % kind_.parameters[p].elements();
   }
   float factor(std::span<const std::byte* const> weights, std::int64_t i) const {
     float sum = 1;
     for (std::size_t p = 0; p < kind_.parameters.size(); ++p) {
-      sum += kShare * floats(weights[p])[index(p, i)];
+      sum += kShare * to_float(tensor(weights, p)[index(p, i)]);
     }
     return sum;
   }
 
   /// Half the squared distance of norm * x . row(target) from 1.
   void head(const BackwardPass& pass) const {
-    const float* const norm = floats(pass.weights[0]);
+    const E* const norm = tensor(pass.weights, 0);
     const std::size_t matrix = tied_ ? kind_.parameters.size() : 1;
-    const float* const table = floats(pass.weights[matrix]);
-    const float* const x = floats(pass.saved);
-    float* const dx = floats(pass.stream);
+    const float* const x = reinterpret_cast<const float*>(pass.saved);
+    E* const dx = reinterpret_cast<E*>(pass.stream);
     for (std::int64_t t = 0; t < sizes_.tokens; ++t) {
-      const float* const row = table + pass.targets[t] * sizes_.hidden;
-      float* const drow = pass.gradients[matrix] + pass.targets[t] * sizes_.hidden;
+      const std::int64_t begin = pass.targets[t] * sizes_.hidden;
+      const E* const row = tensor(pass.weights, matrix) + begin;
+      G* const drow = gradient(pass, matrix) + begin;
       const float* const xt = x + t * sizes_.hidden;
       float score = 0;
-      for (std::int64_t h = 0; h < sizes_.hidden; ++h) score += norm[h] * xt[h] * row[h];
+      for (std::int64_t h = 0; h < sizes_.hidden; ++h) {
+        score += to_float(norm[h]) * xt[h] * to_float(row[h]);
+      }
       const float error = score - 1;
       pass.loss->loss += 0.5 * static_cast<double>(error) * static_cast<double>(error);
       ++pass.loss->tokens;
       const float g = error * pass.loss_scale;
       for (std::int64_t h = 0; h < sizes_.hidden; ++h) {
-        dx[t * sizes_.hidden + h] = g * norm[h] * row[h];
-        drow[h] += g * norm[h] * xt[h];
-        pass.gradients[0][h] += g * xt[h] * row[h];
+        dx[t * sizes_.hidden + h] = from_float<E>(g * to_float(norm[h]) * to_float(row[h]));
+        add_rounded(drow[h], g * to_float(norm[h]) * xt[h]);
+        add_rounded(gradient(pass, 0)[h], g * xt[h] * to_float(row[h]));
       }
     }
   }
@@ -110,8 +118,15 @@ class StandIn : public Layer {
 LayerKernels stand_in_kernels(const Plan& plan) {
   const Sizes sizes = {plan.layout.micro_batch_size * plan.job.sequence_length,
                        plan.model.hidden_size};
-  return {[&plan, sizes](const LayerSpec& kind) {
-            return std::make_unique<StandIn>(plan.model, kind, sizes);
+  const StateTypes types = state_types(lowering_context(plan, Granularity::layer, false));
+  return {[&plan, sizes, types](const LayerSpec& kind) -> std::unique_ptr<Layer> {
+            if (types.compute == DType::fp32) {
+              return std::make_unique<StandIn<float, float>>(plan.model, kind, sizes);
+            }
+            if (types.made == DType::fp32) {
+              return std::make_unique<StandIn<Bf16, float>>(plan.model, kind, sizes);
+            }
+            return std::make_unique<StandIn<Bf16, Bf16>>(plan.model, kind, sizes);
           },
           [](std::byte*) {}};
 }

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "executor/kernels/element.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
@@ -75,6 +76,29 @@ TEST(ThreadWorld, SumsInTheOrderOfRanks) {
       for (int r = 0; r < 4; ++r) sum += value(r, own.begin + i);
       ASSERT_EQ(piece[i], sum);
     }
+  });
+}
+
+// 1 + 3 x 2^-8 is lost bit by bit when each addition is rounded to 8 bits, and kept when they are
+// summed first: 2^-8 is half a unit in the last place of 1 in bf16, and ties go to even.
+TEST(ThreadWorld, RoundsEachAdditionOfBf16Numbers) {
+  AbortSignal abort;
+  run_ranks(4, abort, [&](World& world) {
+    const auto group = world.group(everyone(world), 0);
+    const float own = world.rank() == 0 ? 1.0F : 1.0F / 256;
+    std::vector<Bf16> mine(8, from_float<Bf16>(own));
+    const Numbers all(reinterpret_cast<std::byte*>(mine.data()), mine.size(), DType::bf16);
+    std::vector<float> wide(2, 1.0F / 256);
+    group->reduce_scatter(all, wide, 2, true);
+    EXPECT_EQ(wide,
+              std::vector<float>(2, 1 + 1.0F / 256));  // the sum, 1, then joins what was there
+    group->all_reduce(all);
+    for (const Bf16 each : mine) EXPECT_EQ(to_float(each), 1.0F);
+    const Numbers piece = all.part(2 * static_cast<std::size_t>(world.rank()), 2);
+    mine[2 * static_cast<std::size_t>(world.rank())] = from_float<Bf16>(own);
+    group->all_gather(piece, all, 2);
+    EXPECT_EQ(to_float(mine[0]), 1.0F);
+    EXPECT_EQ(to_float(mine[6]), 1.0F / 256);
   });
 }
 

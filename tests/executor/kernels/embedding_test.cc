@@ -32,5 +32,18 @@ TEST(Embedding, AddsEachTokensGradientToItsRows) {
   EXPECT_EQ(d_positions, (Floats{65.5F, 130.5F, 260.5F, 520.5F, 1040.5F, 2080.5F}));
 }
 
+// 256 + 1 + 1 is 256 when each addition is rounded to bf16, 258 when the sum is.
+TEST(Embedding, SumsTheRowsOfATokenBeforeTheyAreRounded) {
+  Workers workers(2);
+  const std::vector<std::int64_t> tokens = {1, 1, 1, 0, 1, 1};
+  const std::vector<Bf16> d_y = rounded({0, 1, 256, 1, 1, 1, 3, 3, 1, 1, 0, 1});
+  std::vector<Bf16> d_table = rounded({0, 0, 0, 256});
+  std::vector<Bf16> d_positions = rounded({0, 0, 0, 0, 0, 0});
+  embedding_backward(kShape, tokens.data(), d_y.data(), d_table.data(), d_positions.data(),
+                     workers);
+  EXPECT_EQ(widened(d_table), (Floats{3, 3, 258, 260}));  // 256 + 5 = 261, between 260 and 262
+  EXPECT_EQ(widened(d_positions), (Floats{3, 4, 256, 2, 1, 2}));  // 257, a tie, to even
+}
+
 }  // namespace
 }  // namespace shardwise::exec

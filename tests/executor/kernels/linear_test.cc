@@ -73,6 +73,22 @@ TEST_P(Linear, HasTheGradientsOfItsDefinition) {
                kFp32Tolerance, "d_b");
 }
 
+// What bf16 gradients are: the sums of the fp32 ones, rounded once when they join what was there.
+TEST_P(Linear, RoundsBf16GradientsOnce) {
+  const std::vector<Bf16> x = rounded(x_);
+  const std::vector<Bf16> d_y = rounded(d_y_);
+  const std::vector<Bf16> before = rounded(random_floats(kOut * kIn, 6));
+  Floats d_w(w_.size());
+  Floats d_b(b_.size());
+  linear_backward_weight(shape_, x.data(), d_y.data(), d_w.data(), d_b.data(), workers_);
+  std::vector<Bf16> narrow_w = before;
+  std::vector<Bf16> narrow_b(b_.size());
+  linear_backward_weight(shape_, x.data(), d_y.data(), narrow_w.data(), narrow_b.data(), workers_);
+  for (std::size_t i = 0; i < d_w.size(); ++i) d_w[i] += to_float(before[i]);
+  EXPECT_EQ(widened(narrow_w), widened(rounded(d_w)));
+  EXPECT_EQ(widened(narrow_b), widened(rounded(d_b)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Stored, Linear, testing::Bool(),
                          [](const auto& param) { return param.param ? "InOut" : "OutIn"; });
 

@@ -20,14 +20,14 @@ Outcome run(const std::vector<std::string>& arguments) {
 TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
   const Scratch scratch;
   Plan plan = tiny_plan("deepspeed", 1, 2, 1);
-  plan.job.precision = DType::bf16;
+  plan.job.precision = DType::fp16;
   plan.job.optimizer = Optimizer::sgd;
   const Outcome refused = run({scratch.write(plan), "--data", "README.md"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.out, IsEmpty());
   EXPECT_THAT(refused.err, HasSubstr("/engine/name: deepspeed cannot be executed\n    shardwise, "
                                      "megatron_ddp, megatron_fsdp, fsdp2, fsdp1 are"));
-  EXPECT_THAT(refused.err, HasSubstr("/job/precision: bf16 cannot be executed\n    fp32 is"));
+  EXPECT_THAT(refused.err, HasSubstr("/job/precision: fp16 is neither fp32 nor bf16"));
   EXPECT_THAT(refused.err, HasSubstr("/job/optimizer: sgd cannot be executed\n    adamw is"));
 }
 

@@ -74,7 +74,9 @@ TEST(ShardwiseRun, GivesProcessesOfMpiTheBitsOfThreads) {
   setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // Open MPI keeps memory until the process ends
   for (const int zero_stage : {0, 1, 3}) {
-    const Plan plan = tiny_plan("shardwise", zero_stage, 4, 2);
+    Plan plan = tiny_plan("shardwise", zero_stage, 4, 2);
+    if (zero_stage > 0) plan.job.precision = DType::bf16;
+    plan.layout.fp32_gradients = zero_stage != 3;
     const Scratch scratch;
     const std::string metrics = scratch.path("metrics.jsonl");
     const Outcome done = run_program(
@@ -88,10 +90,25 @@ TEST(ShardwiseRun, GivesProcessesOfMpiTheBitsOfThreads) {
 }
 #endif
 
+struct Held {
+  int zero_stage = 0;
+  DType precision = DType::fp32;
+  bool fp32_gradients = true;
+};
+
 // What the planner says a step holds is what the run holds, category by category.
 TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
+  std::vector<Held> all;
   for (const int zero_stage : {0, 1, 2, 3}) {
-    const Plan plan = tiny_plan("shardwise", zero_stage, 2, zero_stage < 2 ? 1 : 2);
+    for (const bool fp32_gradients : {true, false}) {
+      all.push_back({zero_stage, DType::bf16, fp32_gradients});
+    }
+    all.push_back({zero_stage, DType::fp32, true});
+  }
+  for (const auto& [zero_stage, precision, fp32_gradients] : all) {
+    Plan plan = tiny_plan("shardwise", zero_stage, 2, zero_stage < 2 ? 1 : 2);
+    plan.job.precision = precision;
+    plan.layout.fp32_gradients = fp32_gradients;
     const Scratch scratch;
     const std::string path = scratch.path("report.json");
     const std::string trace = scratch.path("trace.json");
@@ -109,7 +126,7 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     for (std::size_t p = 0; p < kMemoryPhases; ++p) {
       const auto phase = static_cast<MemoryPhase>(p);
       EXPECT_EQ(report->stages.front()[phase].bytes, predicted.stages.front()[phase].bytes)
-          << "ZeRO-" << zero_stage << ", " << name_of(phase);
+          << "ZeRO-" << zero_stage << ", " << name_of(precision) << ", " << name_of(phase);
     }
   }
 }

@@ -56,9 +56,9 @@ struct Part {
   std::unique_ptr<Layer> layer;
   std::vector<std::string> names;
   std::vector<std::vector<std::byte>> weights;
-  std::vector<std::vector<float>> gradients;
+  std::vector<std::vector<std::byte>> gradients;
   std::vector<const std::byte*> weight_places;
-  std::vector<float*> gradient_places;
+  std::vector<std::byte*> gradient_places;
 };
 
 std::string numbered(std::string name, int block) {
@@ -156,7 +156,12 @@ class Model {
     std::map<std::string, std::vector<float>> result;
     for (const Part& part : parts_) {
       for (std::size_t i = 0; i < part.names.size(); ++i) {
-        result[part.names[i]] = part.gradients[i];
+        std::vector<float>& values = result[part.names[i]];
+        values.resize(part.gradients[i].size() /
+                      static_cast<std::size_t>(bytes_of(shape_.gradients)));
+        for (std::size_t k = 0; k < values.size(); ++k) {
+          values[k] = element(part.gradients[i], k, shape_.gradients);
+        }
       }
     }
     return result;
@@ -170,7 +175,8 @@ class Model {
       const std::string name = numbered(parameter.name, block);
       part.names.push_back(name);
       part.weights.push_back(stored(weight(name, parameter), shape_.storage));
-      part.gradients.emplace_back(static_cast<std::size_t>(parameter.elements()));
+      part.gradients.emplace_back(
+          static_cast<std::size_t>(parameter.elements() * bytes_of(shape_.gradients)));
       part.weight_places.push_back(part.weights.back().data());
       part.gradient_places.push_back(part.gradients.back().data());
     }

@@ -70,6 +70,8 @@ TEST_P(Golden, Bf16StaysNear) {
   LayerShape shape = golden_shape();
   shape.storage = DType::bf16;
   expect_golden(GetParam(), shape, kBf16Tolerance);
+  shape.gradients = DType::bf16;
+  expect_golden(GetParam(), shape, kBf16Tolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Golden, testing::ValuesIn(golden_names()),

@@ -119,6 +119,7 @@ struct Middle {
     layout.dp_shard = 8;
     layout.zero_stage = 3;
     layout.double_buffer = double_buffer;
+    layout.fp32_gradients = reduce == DType::fp32;
     rules = memory_rules({}, profile, {});
     layers = layer_memories(model, {}, profile, layout);
     parts = stage_parts(model, layers, assign_stages(model, layout).front());

@@ -70,6 +70,7 @@ Plan plan_of(const EngineProfile& engine, int zero_stage) {
   Layout layout;
   layout.dp_shard = 4;
   layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+  layout.fp32_gradients = engine.fp32_gradients_default;
   return small_plan(engine, layout, 2, 4);
 }
 

@@ -47,6 +47,7 @@ Peaks peaks(const EngineProfile& engine, int zero_stage, std::int64_t m, Recompu
   layout.zero_stage = static_cast<std::int8_t>(zero_stage);
   layout.micro_batch_size = 4;
   layout.recompute = recompute;
+  layout.fp32_gradients = engine.fp32_gradients_default;
   const Plan plan = small_plan(engine, layout, m);
   return {serial_peak(lower(plan).stages.front()), ledger_peak(plan, 0)};
 }

@@ -1,0 +1,70 @@
+#include "executor/comm/numbers.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "executor/kernels/element.h"
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+const Bf16* narrow(const ConstNumbers& n) { return reinterpret_cast<const Bf16*>(n.data); }
+Bf16* narrow(const Numbers& n) { return reinterpret_cast<Bf16*>(n.data); }
+
+template <class To, class From>
+void add_each(To* to, const From* from, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) add_rounded(to[i], to_float(from[i]));
+}
+
+}  // namespace
+
+void clear(const Numbers& numbers) { std::memset(numbers.data, 0, numbers.bytes()); }
+
+void copy_numbers(const Numbers& to, const ConstNumbers& from) {
+  SHARDWISE_CHECK(to.count == from.count, "as many as there are");
+  if (to.dtype == from.dtype) {
+    if (to.data != from.data && to.count > 0) std::memmove(to.data, from.data, to.bytes());
+    return;
+  }
+  // In place the narrow end of what is read is ahead of what is written: upwards when it shrinks,
+  // downwards when it grows. Read and written through bytes, as the two types share memory.
+  const auto one = [&](std::size_t i) {
+    if (to.dtype == DType::bf16) {
+      float value = 0;
+      std::memcpy(&value, from.data + i * sizeof value, sizeof value);
+      const Bf16 rounded = from_float<Bf16>(value);
+      std::memcpy(to.data + i * sizeof rounded, &rounded, sizeof rounded);
+    } else {
+      Bf16 value;
+      std::memcpy(&value, from.data + i * sizeof value, sizeof value);
+      const float wide = to_float(value);
+      std::memcpy(to.data + i * sizeof wide, &wide, sizeof wide);
+    }
+  };
+  if (to.dtype == DType::bf16) {
+    for (std::size_t i = 0; i < to.count; ++i) one(i);
+  } else {
+    for (std::size_t i = to.count; i-- > 0;) one(i);
+  }
+}
+
+void round_to_bf16(std::span<float> values) {
+  for (float& each : values) each = to_float(from_float<Bf16>(each));
+}
+
+void add_to(const Numbers& sum, const ConstNumbers& each) {
+  SHARDWISE_CHECK(sum.count == each.count, "as many as there are");
+  if (sum.dtype == DType::fp32 && each.dtype == DType::fp32) {
+    add_each(sum.floats().data(), each.floats().data(), sum.count);
+  } else if (sum.dtype == DType::fp32) {
+    add_each(sum.floats().data(), narrow(each), sum.count);
+  } else if (each.dtype == DType::fp32) {
+    add_each(narrow(sum), each.floats().data(), sum.count);
+  } else {
+    add_each(narrow(sum), narrow(each), sum.count);
+  }
+}
+
+}  // namespace shardwise::exec

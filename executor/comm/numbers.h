@@ -1,0 +1,55 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "planner/spec/dtype.h"
+
+namespace shardwise::exec {
+
+/// Numbers in somebody's memory, of fp32 or bf16. `Byte` is const where they are only read.
+template <class Byte>
+struct NumbersOf {
+  using Float = std::conditional_t<std::is_const_v<Byte>, const float, float>;
+
+  NumbersOf() = default;
+  NumbersOf(Byte* at, std::size_t number, DType type) : data(at), count(number), dtype(type) {}
+  /// A span or a vector of floats.
+  template <class Floats>
+  requires std::convertible_to<Floats&&, std::span<Float>> NumbersOf(
+      Floats&& values)  // NOLINT(*-explicit-*, *-forwarding-*): floats are numbers
+      : data(reinterpret_cast<Byte*>(std::span<Float>(values).data())),
+        count(std::span<Float>(values).size()) {}
+  operator NumbersOf<const std::byte>() const {  // NOLINT(*-explicit-*): to be read
+    return {data, count, dtype};
+  }
+
+  std::size_t each() const { return static_cast<std::size_t>(bytes_of(dtype)); }
+  std::size_t bytes() const { return count * each(); }
+  NumbersOf part(std::size_t begin, std::size_t size) const {
+    return {data + begin * each(), size, dtype};
+  }
+  /// \pre dtype is fp32
+  std::span<Float> floats() const { return {reinterpret_cast<Float*>(data), count}; }
+
+  Byte* data = nullptr;
+  std::size_t count = 0;
+  DType dtype = DType::fp32;
+};
+using Numbers = NumbersOf<std::byte>;
+using ConstNumbers = NumbersOf<const std::byte>;
+
+// What is stored in bf16 is rounded to nearest, ties to even; sums are made in fp32.
+
+void clear(const Numbers& numbers);
+/// to = from. They may begin at one place: a shard that is narrowed or widened where it is.
+void copy_numbers(const Numbers& to, const ConstNumbers& from);
+/// Each to the nearest bf16, kept in fp32.
+void round_to_bf16(std::span<float> values);
+/// sum += each, element by element. \pre they do not overlap
+void add_to(const Numbers& sum, const ConstNumbers& each);
+
+}  // namespace shardwise::exec

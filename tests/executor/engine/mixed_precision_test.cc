@@ -1,0 +1,87 @@
+// Where numbers are rounded to bf16 decides what a run computes; how states are spread does not.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "planner/engines/engines.h"
+#include "tests/executor/engine/stand_in.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+Plan mixed_plan(const char* engine, int zero_stage, int dp_shard, std::int64_t num_microbatches,
+                bool fp32_gradients) {
+  Layout layout;
+  layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+  layout.dp_shard = dp_shard;
+  layout.fp32_gradients = fp32_gradients;
+  Plan plan = laptop_plan(engine, layout, num_microbatches, true);
+  plan.job.precision = DType::bf16;
+  return plan;
+}
+
+// Weights are rounded once a step, gradients nowhere.
+TEST(MixedPrecision, GivesTheSameBitsWhereGradientsAreFp32) {
+  const Curve alone = train(mixed_plan("shardwise", 0, 1, 4, true), 5);
+  EXPECT_LT(alone.losses.back(), alone.losses.front());
+  for (const char* name : {"shardwise", "megatron_ddp", "megatron_fsdp"}) {
+    for (const int zero_stage : find_engine(name)->zero_stages) {
+      EXPECT_EQ(train(mixed_plan(name, zero_stage, 4, 1, true), 5), alone)
+          << name << " ZeRO-" << zero_stage;
+    }
+  }
+  EXPECT_EQ(train(mixed_plan("shardwise", 3, 2, 2, true), 5), alone);
+}
+
+// Gradients are rounded when they are made and after each addition over ranks. FSDP1 keeps their
+// sum in fp32, which changes nothing while it is one of one micro-batch.
+TEST(MixedPrecision, GivesTheSameBitsWhereGradientsAreMadeAndReducedInBf16) {
+  const Curve whole = train(mixed_plan("shardwise", 0, 4, 1, false), 5);
+  for (const char* name : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp1"}) {
+    for (const int zero_stage : find_engine(name)->zero_stages) {
+      EXPECT_EQ(train(mixed_plan(name, zero_stage, 4, 1, false), 5), whole)
+          << name << " ZeRO-" << zero_stage;
+    }
+  }
+}
+
+// Bf16 shards round every sum that they take in, FSDP's fp32 shards do not.
+TEST(MixedPrecision, TellsBf16ShardsFromFp32OnesOnceMicroBatchesAreAdded) {
+  const Curve narrow = train(mixed_plan("shardwise", 2, 2, 3, false), 5);
+  EXPECT_EQ(train(mixed_plan("megatron_fsdp", 3, 2, 3, false), 5), narrow);
+  EXPECT_NE(train(mixed_plan("fsdp1", 3, 2, 3, false), 5), narrow);
+}
+
+// FSDP2 makes gradients in bf16 and reduces them in fp32, wherever its micro-batches run.
+TEST(MixedPrecision, Fsdp2RoundsGradientsOnlyWhenTheyAreMade) {
+  const Curve alone = train(mixed_plan("fsdp2", 3, 1, 4, true), 5);
+  EXPECT_EQ(train(mixed_plan("fsdp2", 3, 4, 1, true), 5), alone);
+  EXPECT_EQ(train(mixed_plan("fsdp2", 3, 2, 2, true), 5), alone);
+  Plan once = mixed_plan("fsdp2", 3, 2, 2, true);
+  once.layout.reduce_every_microbatch = false;
+  Plan kept = once;
+  kept.layout.reshard_after_forward = false;
+  EXPECT_EQ(train(once, 5), train(kept, 5));
+}
+
+// A bf16 number is within 2^-9 of what it rounds: the losses of a few steps stay within ten such
+// roundings of fp32's, whatever is rounded besides the weights.
+TEST(MixedPrecision, StaysNearFp32) {
+  constexpr double kBound = 10.0 / 512;
+  Plan exact = mixed_plan("shardwise", 0, 4, 1, true);
+  exact.job.precision = DType::fp32;
+  const Curve fp32 = train(exact, 8);
+  for (const char* name : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp2", "fsdp1"}) {
+    for (const bool fp32_gradients : {true, false}) {
+      const int zero_stage = find_engine(name)->zero_stages.back();
+      const Curve near = train(mixed_plan(name, zero_stage, 4, 1, fp32_gradients), 8);
+      EXPECT_NE(near, fp32) << name;
+      for (std::size_t s = 0; s < near.losses.size(); ++s) {
+        EXPECT_NEAR(near.losses[s] / fp32.losses[s], 1, kBound) << name << ", step " << s;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
