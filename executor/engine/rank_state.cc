@@ -160,18 +160,24 @@ void RankState::initialise(const Arena& arena, std::size_t program, std::uint64_
   }
 }
 
+/// Ranks that update the same elements share them out.
+Held RankState::stands_for(std::size_t unit) const {
+  const Held own = held(unit, placement_.optimizer);
+  const bool whole = placement_.optimizer == Placement::replicate;
+  const Piece piece =
+      whole ? piece_of(own.count, ceil_div(own.count, place_.world), place_.world_rank)
+            : piece_of(own.count, ceil_div(own.count, place_.replicas), place_.replica);
+  return {own.begin + static_cast<std::int64_t>(piece.begin),
+          static_cast<std::int64_t>(piece.count)};
+}
+
 ExactSquares RankState::squares(const Arena& arena, std::size_t program) const {
   ExactSquares sum;
-  // Replicas hold the same gradients: one of them counts; whole gradients are shared out.
-  const bool whole = placement_.optimizer == Placement::replicate;
-  if (!whole && place_.replica > 0) return sum;
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
-    ConstNumbers gradients = view(arena, program, u).updated_gradient;
-    if (whole) {
-      const auto all = static_cast<std::int64_t>(gradients.count);
-      const Piece piece = piece_of(all, ceil_div(all, place_.world), place_.world_rank);
-      gradients = gradients.part(piece.begin, piece.count);
-    }
+    const View v = view(arena, program, u);
+    const Held own = stands_for(u);
+    const ConstNumbers gradients = v.updated_gradient.part(
+        static_cast<std::size_t>(own.begin - v.held.begin), static_cast<std::size_t>(own.count));
     for_blocks(gradients, [&](std::size_t, std::span<const float> block) { sum.add(block); });
   }
   return sum;

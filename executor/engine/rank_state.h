@@ -65,6 +65,11 @@ class RankState {
   /// read as they are
   void update(const Arena& arena, std::size_t program, const AdamStep& step,
               const OptimizerRules& rules, std::span<float> casts) const;
+  /// The elements of a unit that this rank stands for: of those that it updates, over all ranks
+  /// each once.
+  Held stands_for(std::size_t unit) const;
+  /// Those whose weights it keeps.
+  Held keeps(std::size_t unit) const { return held(unit, placement_.parameters); }
   /// Elements that this rank updates, padding included.
   std::int64_t updated_elements() const;
 

@@ -93,6 +93,11 @@ void Trainer::initialise() {
   parts_.state->initialise(arena_, 0, options_.seed, 1 / std::sqrt(2 * blocks));
 }
 
+void Trainer::resume(std::int64_t step, std::int64_t sequence) {
+  parts_.step.step = step;
+  next_sequence_ = sequence;
+}
+
 void Trainer::read_batch(const TokenSequences& data) {
   const auto length = static_cast<std::size_t>(plan_.job.sequence_length);
   StepState& step = parts_.step;
@@ -127,7 +132,8 @@ double Trainer::mean_loss() {
 StepResult Trainer::step(const TokenSequences& data) {
   StepState& step = parts_.step;
   read_batch(data);
-  const std::size_t number = step.step == 0 ? 0 : 1;
+  const bool first = first_.spans.empty();
+  const std::size_t number = first ? 0 : 1;
   const std::int64_t begin = now_ns();
   runner_->run(number, binders_[number]->kernels());
   StepResult result;
@@ -137,7 +143,7 @@ StepResult Trainer::step(const TokenSequences& data) {
   result.learning_rate = learning_rate(options_.optimizer, step.step);
   result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
   StepSpans spans = {number, step.step, result.seconds, runner_->spans()};
-  if (step.step == 0) {
+  if (first) {
     first_ = std::move(spans);
   } else {
     if (history_.size() == kMostKept) history_.erase(history_.begin());

@@ -74,7 +74,9 @@ class Trainer {
   std::int64_t next_step() const { return parts_.step.step; }
   /// Number of the sequence that the next step begins with: all there is to remember of the data.
   std::int64_t next_sequence() const { return next_sequence_; }
-  void continue_at_sequence(std::int64_t number) { next_sequence_ = number; }
+  /// Goes on with a step that begins with this sequence, instead of initialise(): whoever calls has
+  /// filled the rank's weights and moments.
+  void resume(std::int64_t step, std::int64_t sequence);
 
  private:
   void read_batch(const TokenSequences& data);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 
@@ -7,6 +8,8 @@
 
 int main(int argc, char** argv) {
   using shardwise::exec::CommandLine;
+  // A file over the limit of its size is an error of the write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   shardwise::exec::RunOptions options;
   const CommandLine asked = shardwise::exec::read_command_line(argc, argv, options);
   if (asked == CommandLine::done) return 0;

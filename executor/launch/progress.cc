@@ -17,8 +17,9 @@ Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::st
 
 void Progress::step(const StepResult& result) {
   spent_ += result.seconds;
+  ++ran_;
   const std::int64_t done = result.step + 1;
-  const double left = spent_ / static_cast<double>(done) * static_cast<double>(steps_ - done);
+  const double left = spent_ / static_cast<double>(ran_) * static_cast<double>(steps_ - done);
   const double rate = static_cast<double>(tokens_) / result.seconds;
   const auto width = std::to_string(steps_).size();
   fmt::print("step {:>{}}/{}  loss {:.6f}  gradient norm {:.4f}  {} tokens/s  {}{}\n", done, width,

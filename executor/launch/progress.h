@@ -27,7 +27,8 @@ class Progress {
   std::int64_t tokens_;
   std::string name_;
   std::unique_ptr<std::FILE, Close> metrics_;
-  double spent_ = 0;  // seconds of the steps so far
+  std::int64_t ran_ = 0;  // steps so far, in this run
+  double spent_ = 0;      // their seconds
 };
 
 }  // namespace shardwise::exec

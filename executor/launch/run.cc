@@ -2,21 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "executor/checkpoint/checkpointer.h"
 #include "executor/comm/thread_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/launch/executable.h"
 #include "executor/launch/introduction.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/progress.h"
+#include "executor/launch/resume.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
 #include "planner/cost/legality.h"
@@ -33,6 +38,7 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kBadInput = 2;
 constexpr int kWorldBroke = 3;
+constexpr std::chrono::seconds kOthersEndThis{5};
 
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
@@ -122,22 +128,56 @@ StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
   return {trainer.program(step.program), trainer.items(step.program), step.spans, step.seconds};
 }
 
-/// A rank's whole run; rank 0 tells how it goes.
-RankRecord train(const Plan& plan, const RunOptions& options, const TokenSequences& data,
-                 World& world, Arena& arena, AbortSignal& abort) {
-  Trainer trainer(plan, world, arena, abort, options.train, kernels_of(plan));
-  trainer.initialise();
+/// What all ranks of a run train with.
+struct Run {
+  const Plan& plan;
+  const RunOptions& options;
+  const TokenSequences& data;
+  const std::optional<SavedCheckpoint>& resumed;
+};
+
+/// Steps to the last, with checkpoints between them.
+void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& arena,
+                 AbortSignal& abort) {
+  const RunOptions& options = run.options;
   const bool speaks = world.rank() == 0;
-  introduce(plan, arena, world, speaks);
   std::optional<Progress> progress;
-  const std::int64_t batch = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
-  if (speaks) {
-    progress.emplace(options.train.steps, batch * plan.job.sequence_length, options.metrics);
+  const Layout& layout = run.plan.layout;
+  const std::int64_t batch = run.plan.job.batch_for(layout.dp(), layout.micro_batch_size);
+  const std::int64_t steps = options.train.steps;
+  if (speaks) progress.emplace(steps, batch * run.plan.job.sequence_length, options.metrics);
+  std::optional<Checkpointer> checkpointer;
+  if (!options.checkpoint_dir.empty()) {
+    checkpointer.emplace(options.checkpoint_dir, options.keep, manifest_of(run.plan, options),
+                         world, abort);
   }
-  for (std::int64_t s = 0; s < options.train.steps; ++s) {
-    const StepResult result = trainer.step(data);
+  const auto due = [&](std::int64_t done) {
+    return done == steps || (options.checkpoint_every > 0 && done % options.checkpoint_every == 0);
+  };
+  while (trainer.next_step() < steps) {
+    const StepResult result = trainer.step(run.data);
     if (speaks) progress->step(result);
+    if (!checkpointer || !due(trainer.next_step())) continue;
+    checkpointer->save(trainer.state(), arena, trainer.next_step(), trainer.next_sequence());
   }
+  if (checkpointer) checkpointer->finish();
+}
+
+/// A rank's whole run; rank 0 tells how it goes.
+RankRecord train(const Run& run, World& world, Arena& arena, AbortSignal& abort) {
+  Trainer trainer(run.plan, world, arena, abort, run.options.train, kernels_of(run.plan));
+  if (run.resumed) {
+    const Manifest& manifest = run.resumed->manifest();
+    load_state(*run.resumed, trainer.state(), arena);
+    trainer.resume(manifest.step, manifest.sequence);
+  } else {
+    trainer.initialise();
+  }
+  introduce(run.plan, arena, world, world.rank() == 0);
+  if (run.resumed && world.rank() == 0) {
+    introduce_resumed(run.resumed->manifest(), run.options);
+  }
+  train_steps(run, trainer, world, arena, abort);
   return {world.rank(), record_of(trainer, trainer.first_step()),
           record_of(trainer, trainer.median_step()), arena.bytes()};
 }
@@ -150,14 +190,20 @@ void write_records(const Plan& plan, const RunOptions& options,
   if (!options.trace.empty()) write(options.trace, measured_trace(plan, records));
 }
 
-int run_threads(const Plan& plan, const RunOptions& options, const TokenSequences& data) {
+int run_threads(const Run& run) {
+  if (run.resumed) {
+    const Diagnostics altered = run.resumed->altered(0, 1);
+    if (!altered.empty()) return refuse(altered);
+  }
+  const Plan& plan = run.plan;
+  const RunOptions& options = run.options;
   const auto ranks = static_cast<std::size_t>(plan.layout.world());
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
   AbortSignal abort;
   const auto rank_main = [&](World& world) {
     const auto self = static_cast<std::size_t>(world.rank());
-    records[self] = train(plan, options, data, world, arenas[self], abort);
+    records[self] = train(run, world, arenas[self], abort);
   };
   const Watchdog watchdog(abort, patience_of(options), [](const std::string& message) {
     say(message);
@@ -169,8 +215,24 @@ int run_threads(const Plan& plan, const RunOptions& options, const TokenSequence
 }
 
 #ifdef SHARDWISE_WITH_MPI
+/// Compares checksums, every process those of its share; who finds something says so.
+bool altered_for_any(const SavedCheckpoint& saved, World& world) {
+  constexpr int kChecks = 103;  // number of the group
+  const auto ranks = static_cast<std::size_t>(world.size());
+  const Diagnostics altered = saved.altered(static_cast<std::size_t>(world.rank()), ranks);
+  if (!altered.empty()) refuse(altered);
+  std::vector<std::int64_t> everyone(ranks);
+  std::iota(everyone.begin(), everyone.end(), std::int64_t{0});
+  const std::byte found = altered.empty() ? std::byte{0} : std::byte{1};
+  std::vector<std::byte> all(ranks);
+  world.group(everyone, kChecks)->exchange({&found, 1}, all);
+  return std::ranges::find(all, std::byte{1}) != all.end();
+}
+
 /// As one process of a job. A failure ends the others too.
-int run_process(const Plan& plan, const RunOptions& options, const TokenSequences& data) {
+int run_process(const Run& run) {
+  const Plan& plan = run.plan;
+  const RunOptions& options = run.options;
   MpiJob job;
   if (job.size() != plan.layout.world()) {
     if (job.rank() == 0) {
@@ -187,9 +249,13 @@ int run_process(const Plan& plan, const RunOptions& options, const TokenSequence
   try {
     Arena arena;
     const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
-    const std::vector<RankRecord> records = {train(plan, options, data, *world, arena, abort)};
+    if (run.resumed && altered_for_any(*run.resumed, *world)) return kBadInput;
+    const std::vector<RankRecord> records = {train(run, *world, arena, abort)};
     if (job.rank() == 0) write_records(plan, options, records);
   } catch (const std::exception& broken) {
+    // Who failed, elsewhere, says why and ends this process too.
+    const bool elsewhere = dynamic_cast<const Aborted*>(&broken) != nullptr && !abort.raised();
+    if (elsewhere) std::this_thread::sleep_for(kOthersEndThis);
     say(abort.raised() ? abort.message() : broken.what());
     // Each process knows what its own rank does; the one that hangs says so a little later.
     if (abort.hung()) std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -201,17 +267,21 @@ int run_process(const Plan& plan, const RunOptions& options, const TokenSequence
 
 }  // namespace
 
-int run(const RunOptions& options) {
+int run(const RunOptions& asked) {
+  RunOptions options = asked;
   const Launcher launcher = find_launcher([](const char* name) { return std::getenv(name); });
   const Result<Plan> plan = read_plan(options.plan);
   if (!plan) return refuse(plan.problems());
   const Diagnostics problems = problems_of(*plan, options, launcher);
   if (!problems.empty()) return refuse(problems);
+  const Result<std::optional<SavedCheckpoint>> resumed = find_resumed(*plan, options);
+  if (!resumed) return refuse(resumed.problems());
   const Result<TokenSequences> data = read_data(*plan, options);
   if (!data) return refuse(data.problems());
-  if (launcher.ranks == 1) return run_threads(*plan, options, *data);
+  const Run run = {*plan, options, *data, *resumed};
+  if (launcher.ranks == 1) return run_threads(run);
 #ifdef SHARDWISE_WITH_MPI
-  return run_process(*plan, options, *data);
+  return run_process(run);
 #else
   return refuse({wrong_use(name_of(launcher.kind), "this shardwise-run was built without MPI",
                            "install libopenmpi-dev and build again, or use --ranks")});

@@ -34,12 +34,27 @@ void add_files(CLI::App& app, RunOptions& options) {
   app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");
 }
 
+void add_checkpoints(CLI::App& app, RunOptions& options) {
+  const CLI::Range count(std::int64_t{0}, std::int64_t{1} << 40);
+  CLI::Option* const folder = app.add_option("--checkpoint-dir", options.checkpoint_dir,
+                                             "Write a checkpoint here after the last step");
+  app.add_option("--checkpoint-every", options.checkpoint_every,
+                 "And whenever so many steps are done")
+      ->check(count)
+      ->needs(folder);
+  app.add_option("--keep", options.keep, "Checkpoints that stay, 0 for all (2)")
+      ->check(count)
+      ->needs(folder);
+  app.add_option("--resume", options.resume,
+                 "Go on from a checkpoint: its folder, or latest in --checkpoint-dir");
+}
+
 void add_numbers(CLI::App& app, RunOptions& options) {
   TrainOptions& train = options.train;
   OptimizerRules& rules = train.optimizer;
   app.add_option("--ranks", options.ranks, "Ranks, threads of this process (the plan's)")
       ->check(CLI::Range(1, 1024));
-  app.add_option("--steps", train.steps, "Steps to train (20)")
+  app.add_option("--steps", train.steps, "Steps to train, those before a checkpoint included (20)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   app.add_option("--threads", train.threads, "Threads that compute, a rank (1)")
       ->check(CLI::Range(1, 1024));
@@ -75,9 +90,11 @@ CommandLine read_command_line(int argc, const char* const* argv, RunOptions& opt
   app.footer(kFooter);
   options.train.steps = 20;
   add_files(app, options);
+  add_checkpoints(app, options);
   add_numbers(app, options);
   try {
     app.parse(argc, argv);
+    options.seed_given = app.count("--seed") > 0;
     return CommandLine::run;
   } catch (const CLI::Success& asked) {  // --help, --version
     app.exit(asked);

@@ -15,6 +15,11 @@ struct RunOptions {
   std::string report;  // files to write; empty: none
   std::string trace;
   std::string metrics;
+  std::string checkpoint_dir;         // checkpoints go here; empty: none are written
+  std::int64_t checkpoint_every = 0;  // steps; 0: after the last
+  std::int64_t keep = 2;              // complete ones; 0: all
+  std::string resume;                 // a checkpoint, a folder of them, or "latest"; empty: none
+  bool seed_given = false;
   int ranks = 0;           // threads of this process; 0: as the plan has
   double timeout_s = 600;  // that a rank waits for another
   TrainOptions train;

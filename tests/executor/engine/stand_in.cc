@@ -152,11 +152,14 @@ Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t n
   return plan;
 }
 
-Curve train(const Plan& plan, std::int64_t steps) {
+TokenSequences laptop_text(const Plan& plan) {
   std::string text;
   for (int i = 0; i < 4000; ++i) text += static_cast<char>('a' + (i * i / 7 + i) % 23);
-  const TokenSequences data =
-      *TokenSequences::cut(TokenStream(text), plan.job.sequence_length, 257, 3, "text");
+  return *TokenSequences::cut(TokenStream(text), plan.job.sequence_length, 257, 3, "text");
+}
+
+Curve train(const Plan& plan, std::int64_t steps) {
+  const TokenSequences data = laptop_text(plan);
   TrainOptions options;
   options.optimizer.peak_learning_rate = 0.01;
   Curve curve;

@@ -14,6 +14,9 @@ LayerKernels stand_in_kernels(const Plan& plan);
 Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t num_microbatches,
                  bool tied);
 
+/// A text for it.
+TokenSequences laptop_text(const Plan& plan);
+
 /// What a run of so many steps gives.
 struct Curve {
   std::vector<double> losses;

@@ -1,0 +1,122 @@
+#include "executor/checkpoint/checkpointer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <numeric>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "executor/checkpoint/checkpoint_folder.h"
+#include "executor/storage/durable_file.h"
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr int kCheckpoints = 102;  // number of the group, beside the streams' and the trainer's
+
+}  // namespace
+
+Checkpointer::Checkpointer(std::filesystem::path folder, std::int64_t keep, Manifest about,
+                           World& world, AbortSignal& abort)
+    : folder_(std::move(folder)),
+      keep_(keep),
+      about_(std::move(about)),
+      rank_(world.rank()),
+      abort_(abort) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  everyone_ = world.group(all, kCheckpoints);
+}
+
+Checkpointer::~Checkpointer() = default;
+
+void Checkpointer::save(const RankState& state, const Arena& arena, std::int64_t step,
+                        std::int64_t sequence) {
+  finish();
+  Manifest manifest = about_;
+  manifest.step = step;
+  manifest.sequence = sequence;
+  flying_ = std::async(std::launch::async, [this, manifest = std::move(manifest),
+                                            part = copy_rank_part(state, arena)]() mutable {
+    try {
+      write(std::move(manifest), part);
+    } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): who failed has said why
+    } catch (const std::exception& broken) {
+      abort_.raise(fmt::format("rank {}: {}", rank_, broken.what()));
+    }
+  });
+}
+
+void Checkpointer::finish() {
+  if (flying_.valid()) flying_.get();
+  abort_.check();
+}
+
+/// Whether every rank did its part. Where one could not, what is there of the checkpoint is removed
+/// before that rank ends the run.
+bool Checkpointer::all_did(std::int64_t step, const std::function<void()>& what) {
+  std::exception_ptr broken;
+  try {
+    what();
+  } catch (...) {
+    broken = std::current_exception();
+  }
+  const std::vector<std::string> failed = from_all(broken ? "failed" : "");
+  if (std::ranges::all_of(failed, &std::string::empty)) return true;
+  std::error_code ignored;
+  if (rank_ == 0) std::filesystem::remove_all(folder_ / partial_name(step), ignored);
+  from_all("");
+  if (broken) std::rethrow_exception(broken);
+  return false;
+}
+
+/// What every rank says, in their order.
+std::vector<std::string> Checkpointer::from_all(const std::string& own) {
+  const auto ranks = static_cast<std::size_t>(everyone_->size());
+  const std::size_t length = own.size();
+  std::vector<std::size_t> lengths(ranks);
+  everyone_->exchange(std::as_bytes(std::span(&length, 1)),
+                      std::as_writable_bytes(std::span(lengths)));
+  const std::size_t longest = std::ranges::max(lengths);
+  std::vector<std::string> said(ranks);
+  if (longest == 0) return said;
+  std::string padded = own;
+  padded.resize(longest);
+  std::string all(longest * ranks, '\0');
+  everyone_->exchange(std::as_bytes(std::span<const char>(padded)),
+                      std::as_writable_bytes(std::span<char>(all)));
+  for (std::size_t r = 0; r < ranks; ++r) said[r] = all.substr(longest * r, lengths[r]);
+  return said;
+}
+
+void Checkpointer::write(Manifest manifest, const RankPart& part) {
+  const std::int64_t step = manifest.step;
+  if (!all_did(step, [&] {
+        if (rank_ == 0) begin_checkpoint(folder_, step);
+      })) {
+    return;
+  }
+  SavedFile own;
+  const std::filesystem::path partial = folder_ / partial_name(step);
+  if (!all_did(step, [&] { own = write_rank_part(partial, rank_, part); })) return;
+  const std::vector<std::string> files = from_all(to_json(own));
+  all_did(step, [&] {
+    if (rank_ != 0) return;
+    for (const std::string& text : files) {
+      const Result<SavedFile> file = parse_saved_file(text);
+      SHARDWISE_CHECK(file.ok(), text);
+      manifest.files.push_back(*file);
+    }
+    DurableFile file(partial / kManifestName);
+    file.write(to_json(manifest));
+    file.finish();
+    complete_checkpoint(folder_, step);
+    remove_old_checkpoints(folder_, step, keep_);
+  });
+}
+
+}  // namespace shardwise::exec

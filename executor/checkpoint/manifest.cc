@@ -1,0 +1,276 @@
+#include "executor/checkpoint/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <span>
+
+#include "executor/storage/durable_file.h"
+#include "planner/spec/json_writer.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr const char* kSchema = "shardwise.checkpoint/1";
+// The checksum stands near the beginning of the text, and is made with zeros in its place.
+constexpr std::string_view kChecksumKey = "\"crc32\": \"";
+constexpr std::string_view kZeros = "00000000";
+constexpr std::int64_t kMost = std::int64_t{1} << 60;
+
+std::uint32_t checksum(std::string_view text) {
+  return crc32_of(0, std::as_bytes(std::span(text)));
+}
+
+/// Where the eight digits of the checksum are; npos when there are none.
+std::size_t checksum_place(std::string_view text) {
+  const std::size_t key = text.find(kChecksumKey);
+  if (key == std::string_view::npos) return key;
+  const std::size_t at = key + kChecksumKey.size();
+  return at + kZeros.size() <= text.size() ? at : std::string_view::npos;
+}
+
+void write_optimizer(JsonWriter& json, const OptimizerRules& rules) {
+  json.begin_object("optimizer");
+  json.member("name", "adamw");
+  json.member("learning_rate", rules.peak_learning_rate);
+  json.member("min_learning_rate", rules.least_learning_rate);
+  json.member("warmup_steps", rules.warmup_steps);
+  json.member("decay_steps", rules.decay_steps);
+  json.member("beta1", rules.beta1);
+  json.member("beta2", rules.beta2);
+  json.member("epsilon", rules.epsilon);
+  json.member("weight_decay", rules.weight_decay);
+  json.member("clip_norm", rules.clip_norm);
+  json.end_object();
+}
+
+OptimizerRules read_optimizer(ObjectReader reader) {
+  constexpr double kLargest = 1e300;
+  OptimizerRules rules;
+  reader.choice("name", {"adamw"});
+  const auto number = [&](const char* key) { return reader.number(key, 0, kLargest); };
+  rules.peak_learning_rate = number("learning_rate");
+  rules.least_learning_rate = number("min_learning_rate");
+  rules.warmup_steps = reader.integer("warmup_steps", 0, kMost);
+  rules.decay_steps = reader.integer("decay_steps", 0, kMost);
+  rules.beta1 = number("beta1");
+  rules.beta2 = number("beta2");
+  rules.epsilon = number("epsilon");
+  rules.weight_decay = number("weight_decay");
+  rules.clip_norm = number("clip_norm");
+  reader.reject_unknown();
+  return rules;
+}
+
+void write_file(JsonWriter& json, const SavedFile& file) {
+  json.member("name", file.name);
+  json.member("bytes", file.bytes);
+  json.member("crc32", file.crc32);
+  json.begin_object("slices");
+  for (const SavedSlice& slice : file.slices) {
+    std::vector<std::int64_t> row = {slice.begin, slice.count};
+    row.insert(row.end(), slice.crc32.begin(), slice.crc32.end());
+    json.row(slice.tensor, row);
+  }
+  json.end_object();
+}
+
+/// The whole numbers of an array, of which there are `count`; none after a problem.
+std::vector<std::int64_t> read_row(ObjectReader& reader, const std::string& key,
+                                   std::size_t count) {
+  const JsonValue* const array = reader.array(key);
+  if (array == nullptr) return {};
+  std::vector<std::int64_t> numbers;
+  for (const JsonValue& each : array->elements) {
+    const bool fine = each.kind == JsonValue::Kind::integer && each.integer >= 0;
+    if (fine && each.integer <= kMost) numbers.push_back(each.integer);
+  }
+  const bool all = numbers.size() == array->elements.size();
+  if (all && (count == 0 || numbers.size() == count)) return numbers;
+  reader.fail(key, count == 0 ? "is no list of whole numbers"
+                              : fmt::format("is no list of {} whole numbers", count));
+  return {};
+}
+
+SavedFile read_file(ObjectReader reader) {
+  SavedFile file;
+  file.name = reader.string("name");
+  if (std::filesystem::path(file.name).filename() != file.name || file.name.size() < 3) {
+    reader.fail("name", "is no file beside the manifest");
+  }
+  file.bytes = reader.integer("bytes", 0, kMost);
+  file.crc32 = static_cast<std::uint32_t>(reader.integer("crc32", 0, UINT32_MAX));
+  if (const JsonValue* const slices = reader.object("slices")) {
+    ObjectReader rows = reader.nested("slices", *slices);
+    for (const JsonMember& member : slices->members) {
+      const std::vector<std::int64_t> row = read_row(rows, member.key, 2 + kSavedStates);
+      if (row.empty()) continue;
+      SavedSlice slice = {member.key, row[0], row[1], {}};
+      for (std::size_t s = 0; s < kSavedStates; ++s) {
+        slice.crc32[s] = static_cast<std::uint32_t>(row[2 + s]);
+      }
+      file.slices.push_back(std::move(slice));
+    }
+  }
+  reader.reject_unknown();
+  return file;
+}
+
+/// Slices of all files together are every element of every tensor once.
+void check_cover(const Manifest& manifest, const std::string& file, Diagnostics& problems) {
+  std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>> ranges;
+  for (const SavedFile& each : manifest.files) {
+    for (const SavedSlice& slice : each.slices) {
+      ranges[slice.tensor].emplace_back(slice.begin, slice.count);
+    }
+  }
+  const auto fail = [&](const std::string& tensor, std::string message) {
+    problems.push_back({file, 0, 0, json_pointer("/tensors", tensor), std::move(message), ""});
+  };
+  for (const SavedTensor& tensor : manifest.tensors) {
+    std::int64_t elements = 1;
+    for (const std::int64_t length : tensor.shape) elements *= length;
+    auto& parts = ranges[tensor.name];
+    std::ranges::sort(parts);
+    std::int64_t at = 0;
+    for (const auto& part : parts) {
+      if (part.first != at) break;
+      at += part.second;
+    }
+    if (at != elements) {
+      fail(tensor.name,
+           fmt::format("is not whole: element {} of {} is not once in the files", at, elements));
+    }
+    ranges.erase(tensor.name);
+  }
+  for (const auto& extra : ranges) fail(extra.first, "is in a file, and no tensor of the manifest");
+}
+
+void read_tensors(ObjectReader reader, const JsonValue& value, Manifest& manifest) {
+  for (const JsonMember& member : value.members) {
+    manifest.tensors.push_back({member.key, read_row(reader, member.key, 0)});
+  }
+}
+
+std::uint64_t read_seed(ObjectReader& reader) {
+  const std::string text = reader.string("seed");
+  std::uint64_t seed = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seed);
+  if (read.ec != std::errc() || read.ptr != text.data() + text.size()) {
+    reader.fail("seed", fmt::format("{} is no number of 64 bits", text));
+  }
+  return seed;
+}
+
+Manifest read_members(ObjectReader& reader) {
+  Manifest manifest;
+  reader.string("crc32");
+  manifest.step = reader.integer("step", 0, kMost);
+  manifest.sequence = reader.integer("sequence", 0, kMost);
+  manifest.seed = read_seed(reader);
+  manifest.model = reader.string("model");
+  manifest.plan_digest = reader.string("plan_digest");
+  manifest.engine = reader.string("engine");
+  manifest.zero_stage = reader.integer("zero_stage", 0, 3);
+  manifest.dp_shard = reader.integer("dp_shard", 1, kMost);
+  manifest.dp_replicate = reader.integer("dp_replicate", 1, kMost);
+  if (const JsonValue* const rules = reader.object("optimizer")) {
+    manifest.optimizer = read_optimizer(reader.nested("optimizer", *rules));
+  }
+  if (const JsonValue* const tensors = reader.object("tensors")) {
+    read_tensors(reader.nested("tensors", *tensors), *tensors, manifest);
+  }
+  if (const JsonValue* const files = reader.array("files")) {
+    for (std::size_t i = 0; i < files->elements.size(); ++i) {
+      manifest.files.push_back(read_file(reader.nested("files", i, files->elements[i])));
+    }
+  }
+  reader.reject_unknown();
+  return manifest;
+}
+
+}  // namespace
+
+std::string to_json(const SavedFile& file) {
+  JsonWriter json;
+  json.begin_object();
+  write_file(json, file);
+  json.end_object();
+  return json.text();
+}
+
+Result<SavedFile> parse_saved_file(const std::string& text) {
+  const Result<JsonValue> root = parse_json(text, "rank");
+  if (!root) return root.problems();
+  Diagnostics problems;
+  SavedFile file = read_file(ObjectReader(*root, "rank", "", problems));
+  if (!problems.empty()) return problems;
+  return file;
+}
+
+std::string to_json(const Manifest& manifest) {
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", kSchema);
+  json.member("crc32", kZeros);
+  json.member("step", manifest.step);
+  json.member("sequence", manifest.sequence);
+  json.member("seed", std::to_string(manifest.seed));
+  json.member("model", manifest.model);
+  json.member("plan_digest", manifest.plan_digest);
+  json.member("engine", manifest.engine);
+  json.member("zero_stage", manifest.zero_stage);
+  json.member("dp_shard", manifest.dp_shard);
+  json.member("dp_replicate", manifest.dp_replicate);
+  write_optimizer(json, manifest.optimizer);
+  json.begin_object("tensors");
+  for (const SavedTensor& tensor : manifest.tensors) json.row(tensor.name, tensor.shape);
+  json.end_object();
+  json.begin_array("files");
+  for (const SavedFile& file : manifest.files) {
+    json.begin_object();
+    write_file(json, file);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  std::string text = json.text();
+  text.replace(checksum_place(text), kZeros.size(), fmt::format("{:08x}", checksum(text)));
+  return text;
+}
+
+Result<Manifest> parse_manifest(const std::string& text, const std::string& file) {
+  std::string zeroed = text;
+  const std::size_t at = checksum_place(text);
+  if (at != std::string::npos) zeroed.replace(at, kZeros.size(), kZeros);
+  const std::string made = fmt::format("{:08x}", checksum(zeroed));
+  if (at == std::string::npos || text.compare(at, kZeros.size(), made) != 0) {
+    return Diagnostic{file,
+                      0,
+                      0,
+                      "/crc32",
+                      "is not the checksum of this text",
+                      "the manifest is truncated or was altered; take another checkpoint"};
+  }
+  const Result<JsonValue> root = parse_json(text, file);
+  if (!root) return root.problems();
+  Diagnostics problems;
+  ObjectReader reader(*root, file, "", problems);
+  reader.require_schema(kSchema);
+  Manifest manifest = read_members(reader);
+  if (problems.empty()) check_cover(manifest, file, problems);
+  if (!problems.empty()) return problems;
+  return manifest;
+}
+
+Result<Manifest> read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifestName;
+  const Result<std::string> text = shardwise::read_file(path);
+  if (!text) return text.problems();
+  return parse_manifest(*text, path.string());
+}
+
+}  // namespace shardwise::exec

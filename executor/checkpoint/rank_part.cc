@@ -1,0 +1,74 @@
+#include "executor/checkpoint/rank_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "executor/storage/safetensors_writer.h"
+
+namespace shardwise::exec {
+
+std::string stored_name(std::size_t state, const std::string& tensor) {
+  return fmt::format("{}/{}", kSavedStateNames[state], tensor);
+}
+
+std::vector<SavedTensor> saved_tensors(const StateUnits& units) {
+  std::vector<SavedTensor> tensors;
+  for (const StateUnit& unit : units.units) {
+    for (const UnitTensor& tensor : unit.tensors) tensors.push_back({tensor.name, tensor.shape});
+  }
+  return tensors;
+}
+
+RankPart copy_rank_part(const RankState& state, const Arena& arena) {
+  RankPart part;
+  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
+    const Held own = state.stands_for(u);
+    const RankState::View view = state.view(arena, 0, u);
+    const std::array<std::span<const float>, kSavedStates> from = {view.main, view.first,
+                                                                   view.second};
+    for (const UnitTensor& tensor : state.units().units[u].tensors) {
+      const std::int64_t begin = std::max(tensor.begin, own.begin);
+      const std::int64_t end = std::min(tensor.begin + tensor.filled, own.begin + own.count);
+      if (begin >= end) continue;
+      part.slices.push_back({tensor.name, begin - tensor.begin, end - begin, {}});
+      for (std::size_t s = 0; s < kSavedStates; ++s) {
+        const std::span<const float> values =
+            from[s].subspan(static_cast<std::size_t>(begin - view.held.begin),
+                            static_cast<std::size_t>(end - begin));
+        part.values[s].insert(part.values[s].end(), values.begin(), values.end());
+      }
+    }
+  }
+  return part;
+}
+
+SavedFile write_rank_part(const std::filesystem::path& folder, int rank, const RankPart& part) {
+  SavedFile file;
+  file.name = fmt::format("rank-{:05}.safetensors", rank);
+  file.slices = part.slices;
+  std::vector<TensorSpec> tensors;
+  for (std::size_t s = 0; s < kSavedStates; ++s) {
+    for (const SavedSlice& slice : part.slices) {
+      tensors.push_back({stored_name(s, slice.tensor), StoredType::f32, {slice.count}});
+    }
+  }
+  SafetensorsWriter writer(folder / file.name, tensors);
+  for (std::size_t s = 0; s < kSavedStates; ++s) {
+    std::span<const float> values = part.values[s];
+    for (SavedSlice& slice : file.slices) {
+      const auto count = static_cast<std::size_t>(slice.count);
+      const std::span<const std::byte> bytes = std::as_bytes(values.first(count));
+      slice.crc32[s] = crc32_of(0, bytes);
+      writer.write(bytes);
+      values = values.subspan(count);
+    }
+  }
+  writer.finish();
+  file.bytes = writer.bytes();
+  file.crc32 = writer.crc32();
+  return file;
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/checkpoint/manifest.h"
+#include "executor/engine/rank_state.h"
+
+namespace shardwise::exec {
+
+/// What one rank writes of a checkpoint, copied from its memory: over all ranks every element of
+/// every tensor once. Rows that an engine adds to the vocabulary are left out.
+struct RankPart {
+  std::vector<SavedSlice> slices;                       // without checksums
+  std::array<std::vector<float>, kSavedStates> values;  // of the slices, one after the other
+};
+RankPart copy_rank_part(const RankState& state, const Arena& arena);
+
+/// Writes it as a file of `folder`, checksums and all. \throws IoError
+SavedFile write_rank_part(const std::filesystem::path& folder, int rank, const RankPart& part);
+
+/// Every tensor of the model, in the order of the units.
+std::vector<SavedTensor> saved_tensors(const StateUnits& units);
+
+/// The name of a slice's state in its file: "first_moment/lm_head.weight".
+std::string stored_name(std::size_t state, const std::string& tensor);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,198 @@
+#include "executor/checkpoint/saved_checkpoint.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "executor/checkpoint/rank_part.h"
+#include "executor/storage/durable_file.h"
+#include "planner/spec/check.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr const char* kTakeAnother = "take another checkpoint";
+constexpr std::int64_t kBlock = std::int64_t{1} << 20;
+
+Diagnostic wrong(const std::string& file, const std::string& tensor, std::string message) {
+  const std::string path = tensor.empty() ? "" : "/" + tensor;
+  return {file, 0, 0, path, std::move(message), kTakeAnother};
+}
+
+}  // namespace
+
+Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folder) {
+  Result<Manifest> manifest = read_manifest(folder);
+  if (!manifest) return manifest.problems();
+  SavedCheckpoint saved;
+  saved.folder_ = folder;
+  saved.manifest_ = *std::move(manifest);
+  Diagnostics problems;
+  for (const SavedFile& file : saved.manifest_.files) {
+    Result<SafetensorsFile> opened = SafetensorsFile::open(folder / file.name);
+    if (opened) {
+      saved.files_.push_back(*std::move(opened));
+    } else {
+      for (Diagnostic each : opened.problems()) {
+        if (each.hint.empty()) each.hint = kTakeAnother;
+        problems.push_back(std::move(each));
+      }
+    }
+  }
+  if (problems.empty()) problems = saved.find_pieces();
+  if (!problems.empty()) return problems;
+  return saved;
+}
+
+Diagnostics SavedCheckpoint::find_pieces() {
+  Diagnostics problems;
+  for (std::size_t f = 0; f < files_.size(); ++f) {
+    const SafetensorsFile& file = files_[f];
+    std::unordered_map<std::string, const StoredTensor*> stored;
+    for (const StoredTensor& each : file.tensors()) stored[each.spec.name] = &each;
+    for (const SavedSlice& slice : manifest_.files[f].slices) {
+      Piece piece = {f, &slice, {}};
+      for (std::size_t s = 0; s < kSavedStates; ++s) {
+        const std::string name = stored_name(s, slice.tensor);
+        const auto found = stored.find(name);
+        const TensorSpec expected = {name, StoredType::f32, {slice.count}};
+        if (found == stored.end()) {
+          problems.push_back(wrong(file.name(), name, "is missing, the manifest has it here"));
+        } else if (found->second->spec != expected) {
+          problems.push_back(
+              wrong(file.name(), name,
+                    fmt::format("is not what the manifest has: F32 of shape [{}]", slice.count)));
+        } else {
+          piece.stored[s] = found->second;
+        }
+        stored.erase(name);
+      }
+      pieces_[slice.tensor].push_back(piece);
+    }
+    for (const auto& extra : stored) {
+      problems.push_back(wrong(file.name(), extra.first, "is extra, the manifest has none such"));
+    }
+  }
+  return problems;
+}
+
+/// The slices of a file that are not those of the manifest; its header, when all of them are.
+void SavedCheckpoint::name_altered(std::size_t file, Diagnostics& problems) const {
+  const std::size_t before = problems.size();
+  std::vector<std::byte> bytes;
+  for (const auto& tensor : pieces_) {
+    for (const Piece& piece : tensor.second) {
+      if (piece.file != file) continue;
+      for (std::size_t s = 0; s < kSavedStates; ++s) {
+        const StoredTensor& stored = *piece.stored[s];
+        bytes.resize(static_cast<std::size_t>(stored.spec.bytes()));
+        files_[file].read(stored, 0, bytes);
+        if (crc32_of(0, bytes) == piece.slice->crc32[s]) continue;
+        problems.push_back(
+            wrong(files_[file].name(), stored.spec.name, "was altered: its checksum differs"));
+      }
+    }
+  }
+  if (problems.size() > before) return;
+  problems.push_back(
+      wrong(files_[file].name(), "", "its header was altered: its checksum differs"));
+}
+
+Diagnostics SavedCheckpoint::altered(std::size_t share, std::size_t shares) const {
+  Diagnostics problems;
+  std::vector<std::byte> block(static_cast<std::size_t>(kBlock));
+  for (std::size_t f = share; f < files_.size(); f += shares) {
+    const std::string& name = files_[f].name();
+    const FileDescriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
+    const std::int64_t bytes = manifest_.files[f].bytes;
+    std::uint32_t crc32 = 0;
+    const bool whole = static_cast<std::int64_t>(std::filesystem::file_size(name)) == bytes;
+    for (std::int64_t at = 0; whole && at < bytes; at += kBlock) {
+      const auto count = static_cast<std::size_t>(std::min(kBlock, bytes - at));
+      file.read(at, std::span(block).first(count), name);
+      crc32 = crc32_of(crc32, std::span(block).first(count));
+    }
+    if (!whole || crc32 != manifest_.files[f].crc32) name_altered(f, problems);
+  }
+  return problems;
+}
+
+Diagnostics SavedCheckpoint::differences(const std::vector<SavedTensor>& tensors) const {
+  const std::string file = (folder_ / kManifestName).string();
+  std::map<std::string, std::vector<std::int64_t>> saved;
+  for (const SavedTensor& each : manifest_.tensors) saved[each.name] = each.shape;
+  Diagnostics problems;
+  const auto fail = [&](const std::string& tensor, std::string message) {
+    problems.push_back({file, 0, 0, json_pointer("/tensors", tensor), std::move(message),
+                        "a checkpoint goes on under plans of its own model"});
+  };
+  for (const SavedTensor& wanted : tensors) {
+    const auto found = saved.find(wanted.name);
+    if (found == saved.end()) {
+      fail(wanted.name, "is missing, the plan's model has it");
+    } else if (found->second != wanted.shape) {
+      fail(wanted.name, fmt::format("has shape [{}], in the plan's model [{}]",
+                                    fmt::join(found->second, ", "), fmt::join(wanted.shape, ", ")));
+    }
+    if (found != saved.end()) saved.erase(found);
+  }
+  for (const auto& extra : saved) fail(extra.first, "is extra, the plan's model has none such");
+  return problems;
+}
+
+void SavedCheckpoint::read(SavedState state, const std::string& tensor, std::int64_t begin,
+                           std::span<float> values) const {
+  const std::int64_t end = begin + std::ssize(values);
+  std::int64_t got = 0;
+  for (const Piece& piece : pieces_.at(tensor)) {
+    const std::int64_t first = std::max(begin, piece.slice->begin);
+    const std::int64_t last = std::min(end, piece.slice->begin + piece.slice->count);
+    if (first >= last) continue;
+    const std::span<float> to = values.subspan(static_cast<std::size_t>(first - begin),
+                                               static_cast<std::size_t>(last - first));
+    constexpr std::int64_t kEach = sizeof(float);
+    files_[piece.file].read(*piece.stored[static_cast<std::size_t>(state)],
+                            (first - piece.slice->begin) * kEach, std::as_writable_bytes(to));
+    got += last - first;
+  }
+  SHARDWISE_CHECK(got == std::ssize(values), tensor);
+}
+
+namespace {
+
+/// One state of the elements of a unit from `begin` on. Rows that an engine adds are zeros.
+void read_unit(const SavedCheckpoint& saved, SavedState state, const StateUnit& unit,
+               std::int64_t begin, std::span<float> values) {
+  std::ranges::fill(values, 0.0F);
+  for (const UnitTensor& tensor : unit.tensors) {
+    const std::int64_t first = std::max(begin, tensor.begin);
+    const std::int64_t last = std::min(begin + std::ssize(values), tensor.begin + tensor.filled);
+    if (first >= last) continue;
+    saved.read(state, tensor.name, first - tensor.begin,
+               values.subspan(static_cast<std::size_t>(first - begin),
+                              static_cast<std::size_t>(last - first)));
+  }
+}
+
+}  // namespace
+
+void load_state(const SavedCheckpoint& saved, const RankState& state, const Arena& arena) {
+  std::vector<float> weights;
+  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
+    const StateUnit& unit = state.units().units[u];
+    const RankState::View view = state.view(arena, 0, u);
+    weights.resize(view.weights.count);
+    read_unit(saved, SavedState::weights, unit, state.keeps(u).begin, weights);
+    copy_numbers(view.weights, std::span<const float>(weights));
+    read_unit(saved, SavedState::weights, unit, view.held.begin, view.main);
+    read_unit(saved, SavedState::first_moment, unit, view.held.begin, view.first);
+    read_unit(saved, SavedState::second_moment, unit, view.held.begin, view.second);
+  }
+}
+
+}  // namespace shardwise::exec

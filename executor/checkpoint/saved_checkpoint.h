@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "executor/checkpoint/manifest.h"
+#include "executor/engine/rank_state.h"
+#include "executor/storage/safetensors_file.h"
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise::exec {
+
+/// A complete checkpoint, open for reading: its tensors whole, however many ranks wrote them.
+class SavedCheckpoint {
+ public:
+  /// \param folder  with a manifest
+  /// \returns what is wrong: a manifest or a file that is missing, truncated or altered, a tensor
+  ///          that a file lacks or has besides
+  static Result<SavedCheckpoint> open(const std::filesystem::path& folder);
+
+  const Manifest& manifest() const { return manifest_; }
+  /// Reads the files f with f mod shares == share and compares every checksum. \returns the slices
+  /// that were altered. \throws IoError
+  Diagnostics altered(std::size_t share, std::size_t shares) const;
+  /// Tensors of a plan's model that it lacks, has besides, or has in another shape.
+  Diagnostics differences(const std::vector<SavedTensor>& tensors) const;
+
+  /// Elements from `begin` on of one state of a tensor. \pre they are its \throws IoError
+  void read(SavedState state, const std::string& tensor, std::int64_t begin,
+            std::span<float> values) const;
+
+ private:
+  /// One rank's slice of a tensor.
+  struct Piece {
+    std::size_t file = 0;
+    const SavedSlice* slice = nullptr;
+    std::array<const StoredTensor*, kSavedStates> stored{};
+  };
+
+  Diagnostics find_pieces();
+  void name_altered(std::size_t file, Diagnostics& problems) const;
+
+  std::filesystem::path folder_;
+  Manifest manifest_;
+  std::vector<SafetensorsFile> files_;
+  std::unordered_map<std::string, std::vector<Piece>> pieces_;  // by tensor
+};
+
+/// Fills what a rank keeps of weights and moments. \pre the checkpoint has the rank's tensors
+void load_state(const SavedCheckpoint& saved, const RankState& state, const Arena& arena);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+
+#include "executor/checkpoint/saved_checkpoint.h"
+#include "executor/launch/run_options.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise::exec {
+
+/// What the manifest of this run's checkpoints says besides step, sequence and files.
+Manifest manifest_of(const Plan& plan, const RunOptions& options);
+
+/// The checkpoint that --resume names, open and of the plan's model; nothing when the run begins
+/// anew. Checksums of tensors are not compared yet. Takes over its seed.
+/// \returns what is wrong with it, or with flags that do not go with it
+Result<std::optional<SavedCheckpoint>> find_resumed(const Plan& plan, RunOptions& options);
+
+/// For people: which checkpoint a run goes on from, and what its optimizer does otherwise.
+void introduce_resumed(const Manifest& saved, const RunOptions& options);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,115 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "executor/checkpoint/checkpoint_folder.h"
+#include "executor/checkpoint/manifest.h"
+#include "planner/engines/engines.h"
+#include "planner/spec/error.h"
+#include "tests/executor/checkpoint/checkpoint_run.h"
+#include "tests/support/scratch.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::Scratch;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// Each plan trains a step further than the one before it, from its checkpoint. \returns all losses
+std::vector<double> relay(const std::vector<Plan>& plans) {
+  const Scratch scratch;
+  std::vector<double> losses;
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    const auto step = static_cast<std::int64_t>(i);
+    const std::vector<double> one = train_from(plans[i], scratch.folder(), step, step + 1, 1);
+    losses.insert(losses.end(), one.begin(), one.end());
+  }
+  return losses;
+}
+
+// Where the uninterrupted curves of all of them are the same bits, so is that of a run that changes
+// from one to the next after every step: nothing of the state is left out or put elsewhere.
+TEST(Checkpoint, GoesOnWithTheSameBitsUnderEveryStageEngineAndNumberOfRanks) {
+  for (const bool tied : {false, true}) {
+    std::vector<Plan> plans;
+    for (const int zero_stage : {3, 0, 2, 1}) {
+      plans.push_back(laptop_plan("shardwise", layout_of(zero_stage, 4), 1, tied));
+    }
+    plans.push_back(laptop_plan("shardwise", layout_of(0, 1), 4, tied));
+    plans.push_back(laptop_plan("megatron_ddp", layout_of(1, 4), 1, tied));
+    plans.push_back(laptop_plan("shardwise", layout_of(3, 2), 2, tied));
+    plans.push_back(laptop_plan("megatron_fsdp", layout_of(3, 4), 1, tied));
+    plans.push_back(laptop_plan("fsdp2", layout_of(3, 4), 1, tied));
+    plans.push_back(laptop_plan("fsdp1", layout_of(3, 4), 1, tied));
+    plans.push_back(laptop_plan("megatron_ddp", layout_of(0, 4), 1, tied));
+    plans.push_back(laptop_plan("shardwise", layout_of(3, 1), 4, tied));
+    const Curve whole = train(plans.front(), std::ssize(plans));
+    EXPECT_EQ(relay(plans), whole.losses);
+  }
+}
+
+TEST(Checkpoint, GoesOnWithTheSameBitsOverReplicas) {
+  std::vector<Plan> plans;
+  for (const int zero_stage : {3, 0, 1}) {
+    plans.push_back(laptop_plan("shardwise", layout_of(zero_stage, 2, 2), 1, true));
+  }
+  plans.push_back(laptop_plan("fsdp2", layout_of(3, 2, 2), 1, true));
+  EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
+}
+
+// The fp32 weights that the optimizer updates are kept, from which those of bf16 are rounded again.
+TEST(Checkpoint, GoesOnWithTheSameBitsInBf16) {
+  for (const char* engine : {"shardwise", "megatron_ddp", "fsdp2"}) {
+    for (const int zero_stage : find_engine(engine)->zero_stages) {
+      Plan plan = laptop_plan(engine, layout_of(zero_stage, 2), 1, false);
+      plan.job.precision = DType::bf16;
+      EXPECT_EQ(relay({plan, plan, plan}), train(plan, 3).losses)
+          << engine << " ZeRO-" << zero_stage;
+    }
+  }
+}
+
+// Another number of ranks reads on where the others stopped, whatever its batch.
+TEST(Checkpoint, GoesOnWithTheNextSequenceUnderAnotherBatch) {
+  const Scratch scratch;
+  const Plan four = laptop_plan("shardwise", layout_of(3, 4), 1, true);
+  const Plan two = laptop_plan("shardwise", layout_of(3, 2), 1, true);
+  train_from(four, scratch.folder(), 0, 2);
+  train_from(two, scratch.folder(), 2, 4);
+  const Result<Manifest> manifest = read_manifest(scratch.folder() / complete_name(4));
+  ASSERT_TRUE(manifest) << to_string(manifest.problems());
+  EXPECT_EQ(manifest->sequence, 2 * 4 + 2 * 2);
+}
+
+TEST(Checkpoint, KeepsTheLastOnesAndRemovesWhatRunsThatEndedLeft) {
+  const Scratch scratch;
+  const Plan plan = laptop_plan("shardwise", layout_of(2, 2), 1, true);
+  std::filesystem::create_directory(scratch.folder() / partial_name(3));
+  std::filesystem::create_directory(scratch.folder() / "step-by-step");
+  train_from(plan, scratch.folder(), 0, 5, 2);
+  EXPECT_THAT(complete_steps(scratch.folder()), ElementsAre(4, 5));
+  EXPECT_FALSE(std::filesystem::exists(scratch.folder() / partial_name(3)));
+  EXPECT_TRUE(std::filesystem::exists(scratch.folder() / "step-by-step"));
+  // A run that goes on from the first of them takes the place of the second.
+  const std::vector<double> again = train_from(plan, scratch.folder(), 4, 5, 2);
+  EXPECT_THAT(complete_steps(scratch.folder()), ElementsAre(4, 5));
+  EXPECT_EQ(again.back(), train(plan, 5).losses.back());
+}
+
+TEST(Checkpoint, EndsTheRunWhereItCannotBeWrittenAndKeepsTheOneBefore) {
+  const Scratch scratch;
+  const Plan plan = laptop_plan("shardwise", layout_of(3, 2), 1, true);
+  train_from(plan, scratch.folder(), 0, 1);
+  // Under a file there are no folders.
+  const std::string blocked = scratch.write_bytes("file", "");
+  try {
+    train_from(plan, blocked, 0, 3);
+    FAIL() << "nothing was written and the run went on";
+  } catch (const IoError& broken) {
+    EXPECT_THAT(broken.what(), HasSubstr("rank 0: " + blocked));
+  }
+  EXPECT_EQ(train_from(plan, scratch.folder(), 1, 2).front(), train(plan, 2).losses.back());
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
