@@ -62,7 +62,8 @@ const PassTotals& MemoryPricer::pass_of(Stage& stage, const StageContext& contex
     of_mesh_ = pass_totals(stage.parts, context, stage_states(stage.parts, context));
     return of_mesh_;
   }
-  const auto key = static_cast<unsigned>(layout.zero_stage) << 3U |
+  const auto key = static_cast<unsigned>(layout.zero_stage) << 4U |
+                   static_cast<unsigned>(layout.fp32_gradients) << 3U |
                    static_cast<unsigned>(layout.reshard_after_forward) << 2U |
                    static_cast<unsigned>(layout.double_buffer) << 1U |
                    static_cast<unsigned>(layout.offload_activations);

@@ -55,8 +55,9 @@ class MemoryPricer {
     bool copies_embedding = false;
     friend bool operator==(const HeldLayers&, const HeldLayers&) = default;
   };
-  /// Where zero_stage, reshard_after_forward, double_buffer and offload_activations lead.
-  static constexpr std::size_t kPasses = 32;
+  /// Where zero_stage, fp32_gradients, reshard_after_forward, double_buffer and
+  /// offload_activations lead.
+  static constexpr std::size_t kPasses = 64;
   struct Stage {
     std::int32_t number = 0;
     std::int32_t held = 0;

@@ -67,9 +67,10 @@ TEST(Llama3, FitsItsPublishedLayoutBecauseGradientsAreSharded) {
     for (const StageMemory& stage : memory.stages) most = std::max(most, stage.peak_total());
     return most;
   };
-  EXPECT_LE(peak("megatron_fsdp", 2), cluster.gpu.hbm_bytes);
   EXPECT_LE(peak("shardwise", 2), cluster.gpu.hbm_bytes);
   EXPECT_GT(peak("megatron_ddp", 1), cluster.gpu.hbm_bytes);
+  layout.fp32_gradients = false;  // its default: a queue of 1e9 gradients, of 2 bytes each
+  EXPECT_LE(peak("megatron_fsdp", 2), cluster.gpu.hbm_bytes);
 }
 
 }  // namespace
