@@ -2,334 +2,224 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 
 #include "simulator/event_queue.h"
-#include "simulator/sharing.h"
+#include "simulator/rates.h"
 
 namespace shardwise::sim {
 namespace {
 
 constexpr double kUnknown = -1;
-constexpr std::int32_t kNobody = -1;
-enum class State : std::uint8_t { blocked, issued_later, arrived, running };
 
+/// One stream of one rank: a queue that stands at its first operation that has not ended.
 struct Lane {
+  const WorkOp* at = nullptr;
+  const WorkOp* end = nullptr;
   std::uint32_t actor = 0;
-  std::uint32_t cursor = 0;
-  std::uint32_t end = 0;
-  std::int32_t next = kNobody;  // in a list of lanes that wait, or that meet
-  State state = State::blocked;
-  bool waits_for_start = false;
-  double remaining = 0;  // seconds alone, at `since`
-  double since = 0;
-  double rate = 0;  // 1 = as fast as alone
+  std::uint32_t awaited = 0;     // of a blocked lane: the operation that it waits for
+  bool issued_later = false;     // waits for the host
+  bool waits_for_start = false;  // of the operation issued before
 };
 
-struct Meeting {
-  std::int32_t missing = 0;
-  std::int32_t lanes = kNobody;
-  std::int32_t leader = kNobody;  // its lane carries the due time
-  double duration = 0;
-  std::uint64_t settled = 0;  // in which round its rate was last found
+/// Where the operations of a rank are found.
+struct RankView {
+  const WorkProgram* program = nullptr;
+  double* start = nullptr;  // of the timeline, by operation
+  double* end = nullptr;
+  std::uint64_t* ended = nullptr;  // a bit for each operation
+  std::uint32_t first_lane = 0;
+  std::uint32_t blocked = 0;  // a bit for each lane that waits for another
 };
+
+constexpr std::uint32_t kWordBits = 64;
 
 class SharedRun {
  public:
   explicit SharedRun(const Workload& work)
-      : work_(work),
-        queue_(work.actors.size() * kStreams),
-        loads_(work.actors.size()),
-        demands_(work.links.size()) {
+      : work_(work), queue_(lanes_of(work)), rates_(work, queue_), ranks_(work.actors.size()) {
     timeline_.start.assign(work.operations, kUnknown);
     timeline_.end.assign(work.operations, kUnknown);
-    waiting_.assign(work.operations, kNobody);
-    meetings_.resize(work.meetings);
-    is_dirty_.assign(work.actors.size(), 0);
-    lanes_.resize(work.actors.size() * kStreams);
-    for (std::uint32_t a = 0; a < work.actors.size(); ++a) {
-      const WorkProgram& program = program_of(a);
-      for (std::size_t s = 0; s < kStreams; ++s) {
-        Lane& lane = lanes_[a * kStreams + s];
-        lane.actor = a;
-        lane.cursor = program.stream_begin[s];
-        lane.end = program.stream_begin[s + 1];
-      }
+    std::size_t words = 0;
+    for (const Actor& actor : work.actors) words += words_of(work.programs[actor.program]);
+    ended_.assign(words, 0);
+    words = 0;
+    for (std::uint32_t a = 0; a < ranks_.size(); ++a) {
+      add_rank(a, ended_.data() + words);
+      words += words_of(*ranks_[a].program);
     }
   }
 
   Timeline run() {
     for (std::size_t l = 0; l < lanes_.size(); ++l) try_start(static_cast<std::int32_t>(l), 0);
-    settle(0);
+    rates_.settle(0);
     while (!queue_.empty()) {
       const double now = queue_.time();
-      while (!queue_.empty() && queue_.time() == now) {
-        const std::int32_t lane = queue_.first();
-        queue_.pop();
-        due(lane, now);
-      }
-      settle(now);
+      while (queue_.time() == now) due(queue_.pop(), now);
+      rates_.settle(now);
     }
-    for (std::size_t l = 0; l < lanes_.size(); ++l) {
-      if (lanes_[l].cursor != lanes_[l].end) timeline_.stalled.push_back(number(lanes_[l]));
+    for (const Lane& lane : lanes_) {
+      if (lane.at == lane.end) continue;
+      timeline_.stalled.push_back(work_.actors[lane.actor].base + lane.at->index);
     }
     return std::move(timeline_);
   }
 
  private:
-  const WorkProgram& program_of(std::uint32_t actor) const {
-    return work_.programs[work_.actors[actor].program];
+  static std::size_t words_of(const WorkProgram& program) {
+    return (program.operations.size() + kWordBits - 1) / kWordBits;
   }
+  /// A lane for each stream on which a rank runs anything.
+  static std::size_t lanes_of(const Workload& work) {
+    std::size_t lanes = 0;
+    for (const Actor& actor : work.actors) {
+      const auto& begin = work.programs[actor.program].stream_begin;
+      for (std::size_t s = 0; s < kStreams; ++s) lanes += begin[s] != begin[s + 1] ? 1U : 0U;
+    }
+    return lanes;
+  }
+  void add_rank(std::uint32_t a, std::uint64_t* ended) {
+    const Actor& actor = work_.actors[a];
+    const WorkProgram& program = work_.programs[actor.program];
+    ranks_[a] = {&program, timeline_.start.data() + actor.base, timeline_.end.data() + actor.base,
+                 ended, static_cast<std::uint32_t>(lanes_.size())};
+    for (std::size_t s = 0; s < kStreams; ++s) {
+      const std::uint32_t begin = program.stream_begin[s];
+      const std::uint32_t end = program.stream_begin[s + 1];
+      if (begin == end) continue;
+      rates_.add_lane(a, static_cast<Stream>(s));
+      lanes_.push_back({program.operations.data() + begin, program.operations.data() + end, a});
+    }
+  }
+
   Lane& lane_at(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
-  const WorkOp& op_of(const Lane& lane) const {
-    return program_of(lane.actor).operations[lane.cursor];
+  static bool has_ended(const RankView& rank, std::uint32_t op) {
+    return (rank.ended[op / kWordBits] >> op % kWordBits & 1U) != 0;
   }
-  std::size_t number(const Lane& lane) const {
-    return work_.actors[lane.actor].base + op_of(lane).index;
+  const Slot& slot_of(const WorkOp& op) const {
+    return work_.slots[static_cast<std::size_t>(op.slot)];
   }
-  const CostPrice& price_of(const Lane& lane) const {
-    const WorkProgram& program = program_of(lane.actor);
-    const ProgramOp& op = program.program->operations[op_of(lane).index];
-    return program.prices[static_cast<std::size_t>(op.cost)];
-  }
-  static Stream stream_of(std::int32_t l) {
-    return static_cast<Stream>(static_cast<std::size_t>(l) % kStreams);
+  std::size_t meeting_of(const Lane& lane, const Slot& slot) const {
+    return slot.first_meeting + work_.group_at(work_.actors[lane.actor], slot);
   }
 
-  void mark(std::uint32_t actor) {
-    if (is_dirty_[actor] != 0) return;
-    is_dirty_[actor] = 1;
-    dirty_.push_back(actor);
-  }
-
-  /// Starts the operation at the lane's cursor if all it waits for has ended.
+  /// Starts the operation at which the lane stands if all it waits for has ended.
   void try_start(std::int32_t l, double now) {
     Lane& lane = lane_at(l);
-    if (lane.cursor == lane.end) return;
-    const WorkProgram& program = program_of(lane.actor);
-    const std::size_t base = work_.actors[lane.actor].base;
-    const WorkOp& op = op_of(lane);
+    if (lane.at == lane.end) return;
+    RankView& rank = ranks_[lane.actor];
+    const WorkOp& op = *lane.at;
+    const std::vector<std::uint32_t>& indices = rank.program->program->indices;
     for (std::uint32_t w = op.waits.begin; w != op.waits.end; ++w) {
-      const std::size_t other = base + program.program->indices[w];
-      if (timeline_.end[other] >= 0) continue;
-      lane.next = waiting_[other];
-      waiting_[other] = l;
+      if (has_ended(rank, indices[w])) continue;
+      lane.awaited = indices[w];
+      rank.blocked |= 1U << (static_cast<std::uint32_t>(l) - rank.first_lane);
       return;
     }
     if (work_.launch.in_issue_order && op.index > 0) {
-      lane.waits_for_start = timeline_.start[base + op.index - 1] < 0;
+      lane.waits_for_start = rank.start[op.index - 1] < 0;
       if (lane.waits_for_start) return;
     }
-    if (!program.issued.empty() && program.issued[op.index] > now) {
-      lane.state = State::issued_later;
-      queue_.set(l, program.issued[op.index]);
-      return;
-    }
+    const std::vector<double>& issued = rank.program->issued;
+    lane.issued_later = !issued.empty() && issued[op.index] > now;
+    if (lane.issued_later) return queue_.set(l, issued[op.index]);
     start(l, now);
   }
 
   void start(std::int32_t l, double now) {
     const Lane& lane = lane_at(l);
-    const WorkOp& op = op_of(lane);
-    timeline_.start[number(lane)] = now;
+    const WorkOp& op = *lane.at;
+    const RankView& rank = ranks_[lane.actor];
+    rank.start[op.index] = now;
     if (op.slot < 0) {
-      move(l, work_.duration(lane.actor, op), now);
+      rates_.begin(l, price_of(lane), work_.duration(lane.actor, op), now);
     } else {
       arrive(l, op, now);
     }
-    if (work_.launch.in_issue_order) start_next(lane.actor, op.index, now);
+    if (work_.launch.in_issue_order) start_next(rank, op.index, now);
+  }
+  const CostPrice& price_of(const Lane& lane) const {
+    return ranks_[lane.actor].program->prices[static_cast<std::size_t>(lane.at->cost)];
   }
 
   /// The operation issued after `index`, should it wait for its start.
-  void start_next(std::uint32_t actor, std::uint32_t index, double now) {
-    const StageProgram& stage = *program_of(actor).program;
-    if (index + 1 == stage.operations.size()) return;
-    const auto stream = static_cast<std::size_t>(stage.operations[index + 1].stream);
-    Lane& next = lanes_[actor * kStreams + stream];
-    if (!next.waits_for_start || op_of(next).index != index + 1) return;
-    next.waits_for_start = false;
-    try_start(static_cast<std::int32_t>(actor * kStreams + stream), now);
+  void start_next(const RankView& rank, std::uint32_t index, double now) {
+    const auto lanes = static_cast<std::uint32_t>(lanes_.size());
+    const std::uint32_t actor = lanes_[rank.first_lane].actor;
+    for (std::uint32_t l = rank.first_lane; l < lanes && lanes_[l].actor == actor; ++l) {
+      Lane& next = lanes_[l];
+      if (!next.waits_for_start || next.at->index != index + 1) continue;
+      next.waits_for_start = false;
+      return try_start(static_cast<std::int32_t>(l), now);
+    }
   }
 
+  /// The last who comes sets everybody in motion.
   void arrive(std::int32_t l, const WorkOp& op, double now) {
-    Lane& lane = lane_at(l);
-    Meeting& meeting = meeting_of(lane, op);
+    const Lane& lane = lane_at(l);
+    const Slot& slot = slot_of(op);
+    const std::size_t number = meeting_of(lane, slot);
+    Meeting& meeting = rates_.meeting(number);
     if (meeting.lanes == kNobody) {
-      const Slot& slot = work_.slots[static_cast<std::size_t>(op.slot)];
       meeting.missing = work_.participants(slot, work_.group_at(work_.actors[lane.actor], slot));
       meeting.leader = l;
     }
-    lane.state = State::arrived;
-    lane.next = meeting.lanes;
-    meeting.lanes = l;
+    rates_.join(meeting, l);
     meeting.duration = std::max(meeting.duration, work_.duration(lane.actor, op));
     if (--meeting.missing > 0) return;
-    for (std::int32_t each = meeting.lanes; each != kNobody; each = lane_at(each).next) {
-      move(each, meeting.duration, now);
+    for (std::int32_t each = meeting.lanes; each != kNobody; each = rates_.next_at_meeting(each)) {
+      rates_.begin(each, price_of(lane_at(each)), number, now);
     }
-  }
-  Meeting& meeting_of(const Lane& lane, const WorkOp& op) {
-    const Slot& slot = work_.slots[static_cast<std::size_t>(op.slot)];
-    return meetings_[slot.first_meeting + work_.group_at(work_.actors[lane.actor], slot)];
-  }
-
-  void move(std::int32_t l, double duration, double now) {
-    Lane& lane = lane_at(l);
-    lane.state = State::running;
-    lane.remaining = duration;
-    lane.since = now;
-    lane.rate = 0;  // settle finds it
-    mark(lane.actor);
   }
 
   void due(std::int32_t l, double now) {
     Lane& lane = lane_at(l);
-    if (lane.state == State::issued_later) return start(l, now);
-    const WorkOp& op = op_of(lane);
+    if (lane.issued_later) {
+      lane.issued_later = false;
+      return start(l, now);
+    }
+    const WorkOp& op = *lane.at;
     if (op.slot >= 0) {
-      std::int32_t each = meeting_of(lane, op).lanes;
+      std::int32_t each = rates_.meeting(meeting_of(lane, slot_of(op))).lanes;
       while (each != kNobody) {
-        const std::int32_t next = lane_at(each).next;
+        const std::int32_t next = rates_.next_at_meeting(each);
         finish(each, now);
         each = next;
       }
       return;
     }
-    const WorkProgram& program = program_of(lane.actor);
+    const WorkProgram& program = *ranks_[lane.actor].program;
     if (!program.issued.empty() && program.issued_last[op.index] > now) {
-      lane.remaining = 0;
-      queue_.set(l, program.issued_last[op.index]);
-      return;
+      return rates_.hold(l, program.issued_last[op.index]);
     }
     finish(l, now);
   }
 
   void finish(std::int32_t l, double now) {
     Lane& lane = lane_at(l);
-    const std::size_t op = number(lane);
-    timeline_.end[op] = now;
-    lane.state = State::blocked;
-    ++lane.cursor;
-    mark(lane.actor);
-    for (std::int32_t waiter = waiting_[op]; waiter != kNobody;) {
-      const std::int32_t next = lane_at(waiter).next;
-      try_start(waiter, now);
-      waiter = next;
+    RankView& rank = ranks_[lane.actor];
+    const std::uint32_t op = lane.at->index;
+    rank.end[op] = now;
+    rank.ended[op / kWordBits] |= std::uint64_t{1} << op % kWordBits;
+    ++lane.at;
+    rates_.end(l);
+    for (std::uint32_t left = rank.blocked; left != 0; left &= left - 1) {
+      const std::uint32_t other =
+          rank.first_lane + static_cast<std::uint32_t>(std::countr_zero(left));
+      if (lanes_[other].awaited != op) continue;
+      rank.blocked &= ~(left & (~left + 1));
+      try_start(static_cast<std::int32_t>(other), now);
     }
     try_start(l, now);
-  }
-
-  /// Finds the rates of everything on the ranks where something began or ended, and on those that
-  /// share a crowded link with them.
-  void settle(double now) {
-    ++round_;
-    const std::size_t changed = dirty_.size();
-    for (std::size_t d = 0; d < changed; ++d) load(dirty_[d]);
-    for (const std::uint32_t actor : dirty_) {
-      is_dirty_[actor] = 0;
-      for (std::size_t s = 0; s < kStreams; ++s) {
-        const auto l = static_cast<std::int32_t>(actor * kStreams + s);
-        if (lane_at(l).state == State::running) update(l, now);
-      }
-    }
-    dirty_.clear();
-  }
-
-  /// Adds up what a rank asks for, on its own links and on those it shares.
-  void load(std::uint32_t actor) {
-    const Load before = loads_[actor];
-    loads_[actor] = load_of(actor);
-    const IndexRange uses = work_.actors[actor].links;
-    for (std::uint32_t u = uses.begin; u != uses.end; ++u) {
-      const LinkUse& use = work_.link_uses[u];
-      const SharedLink& link = work_.links[use.link];
-      const Demand& old = before.links[link.tier];
-      const Demand& now = loads_[actor].links[link.tier];
-      if (old == now) continue;
-      Demand& demand = demands_[use.link];
-      const bool was_crowded = demand.crowds(link.capacity);
-      demand.out += use.ranks * (now.out - old.out);
-      demand.in += use.ranks * (now.in - old.in);
-      if (!was_crowded && !demand.crowds(link.capacity)) continue;
-      for (std::uint32_t m = link.members.begin; m != link.members.end; ++m) {
-        mark(work_.link_members[m]);
-      }
-    }
-  }
-  Load load_of(std::uint32_t actor) {
-    Load load;
-    for (std::size_t s = 0; s < kStreams; ++s) {
-      const Lane& lane = lanes_[actor * kStreams + s];
-      if (lane.state == State::running) load.add(static_cast<Stream>(s), price_of(lane));
-    }
-    return load;
-  }
-
-  /// Of one rank's part in an operation.
-  double rate_of(std::int32_t l) {
-    const Lane& lane = lane_at(l);
-    const Load& load = loads_[lane.actor];
-    const Stream stream = stream_of(l);
-    const CostPrice& price = price_of(lane);
-    if (computes(stream)) return load.compute_rate(price);
-    double busiest = load.memory_crowding(price);
-    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      if (price.link_share[tier] == 0) continue;
-      busiest = std::max(busiest, load.links[tier].crowding(stream, 1));
-    }
-    const IndexRange uses = work_.actors[lane.actor].links;
-    for (std::uint32_t u = uses.begin; u != uses.end; ++u) {
-      const SharedLink& link = work_.links[work_.link_uses[u].link];
-      if (price.link_share[link.tier] == 0) continue;
-      const Demand& demand = demands_[work_.link_uses[u].link];
-      busiest = std::max(busiest, demand.crowding(stream, link.capacity));
-    }
-    return 1 / (busiest * detour(lane.actor, price));
-  }
-  /// How often longer a transfer takes where links of its node are gone.
-  double detour(std::uint32_t actor, const CostPrice& price) const {
-    if (work_.noise.link_delay.empty()) return 1;
-    double longest = 1;
-    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      const double delay = price.link_share[tier] * work_.noise.link_delay[actor][tier];
-      longest = std::max(longest, 1 + delay);
-    }
-    return longest;
-  }
-
-  void update(std::int32_t l, double now) {
-    const WorkOp& op = op_of(lane_at(l));
-    if (op.slot < 0) return set_rate(l, rate_of(l), now);
-    Meeting& meeting = meeting_of(lane_at(l), op);
-    if (meeting.settled == round_) return;
-    meeting.settled = round_;
-    double slowest = 1;
-    for (std::int32_t each = meeting.lanes; each != kNobody; each = lane_at(each).next) {
-      slowest = std::min(slowest, rate_of(each));
-    }
-    set_rate(meeting.leader, slowest, now);
-  }
-
-  /// An operation whose rate stays keeps its due time to the bit.
-  void set_rate(std::int32_t l, double rate, double now) {
-    Lane& lane = lane_at(l);
-    if (rate == lane.rate) return;
-    lane.remaining = std::max(0.0, lane.remaining - lane.rate * (now - lane.since));
-    lane.since = now;
-    lane.rate = rate;
-    queue_.set(l, now + lane.remaining / rate);
   }
 
   const Workload& work_;
   Timeline timeline_;
   EventQueue queue_;
-  std::vector<Lane> lanes_;  // kStreams of each actor
-  std::vector<std::int32_t> waiting_;
-  std::vector<Meeting> meetings_;
-  std::vector<Load> loads_;
-  std::vector<Demand> demands_;  // of shared links
-  std::vector<std::uint32_t> dirty_;
-  std::vector<std::uint8_t> is_dirty_;
-  std::uint64_t round_ = 0;
+  Rates rates_;
+  std::vector<Lane> lanes_;
+  std::vector<RankView> ranks_;
+  std::vector<std::uint64_t> ended_;
 };
 
 }  // namespace

@@ -78,6 +78,10 @@ struct Load {
     if (price.memory_share == 0 || bound == 0) return 1;
     return bound > 1 ? bound + moving : 1 / (1 - bound * moving / (1 + moving));
   }
+  bool operator==(const Load& other) const {
+    return links == other.links && tax.gemm == other.tax.gemm && tax.other == other.tax.other &&
+           moving == other.moving && bound == other.bound;
+  }
 };
 
 }  // namespace shardwise::sim

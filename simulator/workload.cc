@@ -52,7 +52,8 @@ WorkProgram sorted(const StageProgram& stage, std::span<const CostPrice> prices,
     for (const std::uint32_t wait : stage.of(op.waits)) {
       SHARDWISE_CHECK(wait < i, fmt::format("operation {} waits for {}", i, wait));
     }
-    work.operations[at[static_cast<std::size_t>(op.stream)]++] = {price.seconds, i, op.waits, -1};
+    work.operations[at[static_cast<std::size_t>(op.stream)]++] = {price.seconds, i, op.waits, -1,
+                                                                  op.cost};
     if (launch.issue > 0) {
       work.issued[i] = host + launch.issue * std::min(1.0, price.launches);
       host += launch.issue * price.launches;

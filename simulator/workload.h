@@ -45,6 +45,7 @@ struct WorkOp {
   std::uint32_t index = 0;  // of StageProgram::operations
   IndexRange waits;         // of StageProgram::indices
   std::int32_t slot = -1;   // of Workload::slots; -1: meets nobody
+  std::int32_t cost = 0;    // of StageProgram::costs
 };
 
 /// The program of one pipeline stage.

@@ -7,36 +7,58 @@
 #include "simulator/shared_engine.h"
 #include "simulator/simulate.h"
 #include "simulator/trace.h"
+#include "tests/bench/heap.h"
 #include "tests/simulator/hand_made.h"
 
 namespace shardwise::sim {
 namespace {
 
+/// Times `run`, which returns how many operations it ran, and counts what the heap holds for it.
+template <class Run>
+void measure(benchmark::State& state, const Run& run) {
+  const HeapUse heap;
+  auto operations = static_cast<double>(run());
+  const auto bytes = static_cast<double>(heap.most());
+  for ([[maybe_unused]] const auto _ : state) operations = static_cast<double>(run());
+  state.counters["operations"] = operations;
+  state.counters["bytes/operation"] = bytes / operations;
+  state.counters["operations/s"] =
+      benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
+}
+void run_alone(benchmark::State& state, const Workload& work) {
+  measure(state, [&] {
+    benchmark::DoNotOptimize(run_alone(work).end.data());
+    return work.operations;
+  });
+}
+void run_shared(benchmark::State& state, const Workload& work) {
+  measure(state, [&] {
+    benchmark::DoNotOptimize(run_shared(work).end.data());
+    return work.operations;
+  });
+}
+
 /// An FSDP step of range(0) layers by its representative rank; time grows with its operations.
 void fsdp_step(benchmark::State& state) {
   const HandMade made = fsdp(static_cast<std::int32_t>(state.range(0)));
-  const Workload work = representatives(made.program, made.prices);
-  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(run_alone(work).end.data());
-  state.counters["operations"] = static_cast<double>(work.operations);
-  state.counters["operations/s"] = benchmark::Counter(
-      static_cast<double>(work.operations), benchmark::Counter::kIsIterationInvariantRate);
+  run_alone(state, representatives(made.program, made.prices));
 }
 BENCHMARK(fsdp_step)->RangeMultiplier(8)->Range(80, 40960)->Unit(benchmark::kMillisecond);
+
+Layout sharded(const benchmark::State& state) {
+  Layout layout;
+  layout.dp_shard = static_cast<std::int32_t>(state.range(0));
+  return layout;
+}
 
 /// The same with the ranks of range(0) GPUs, 80 layers; from the step program to all times.
 void every_rank(benchmark::State& state) {
   const HandMade made = fsdp(80);
-  Layout layout;
-  layout.dp_shard = static_cast<std::int32_t>(state.range(0));
-  std::size_t operations = 0;
-  for ([[maybe_unused]] const auto _ : state) {
-    const Workload work = all_ranks(made.program, made.prices, layout);
-    operations = work.operations;
+  measure(state, [&] {
+    const Workload work = all_ranks(made.program, made.prices, sharded(state));
     benchmark::DoNotOptimize(run_alone(work).end.data());
-  }
-  state.counters["operations"] = static_cast<double>(operations);
-  state.counters["operations/s"] = benchmark::Counter(
-      static_cast<double>(operations), benchmark::Counter::kIsIterationInvariantRate);
+    return work.operations;
+  });
 }
 BENCHMARK(every_rank)->RangeMultiplier(4)->Range(256, 16384)->Unit(benchmark::kMillisecond);
 
@@ -57,40 +79,34 @@ HandMade sharing(HandMade made) {
 
 void fsdp_step_shared(benchmark::State& state) {
   const HandMade made = sharing(fsdp(static_cast<std::int32_t>(state.range(0))));
-  const Workload work = representatives(made.program, made.prices);
-  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(run_shared(work).end.data());
-  state.counters["operations"] = static_cast<double>(work.operations);
-  state.counters["operations/s"] = benchmark::Counter(
-      static_cast<double>(work.operations), benchmark::Counter::kIsIterationInvariantRate);
+  run_shared(state, representatives(made.program, made.prices));
 }
 BENCHMARK(fsdp_step_shared)->RangeMultiplier(8)->Range(80, 40960)->Unit(benchmark::kMillisecond);
 
-/// Every rank, four of them on each NIC.
-void every_rank_shared(benchmark::State& state) {
+/// Every rank, four of them on each NIC; with jitter no two are in step.
+void every_rank_shared(benchmark::State& state, double jitter) {
   const HandMade made = sharing(fsdp(80));
   const std::vector<LinkKind> nics = {{1, 4, 2, false}};
-  Layout layout;
-  layout.dp_shard = static_cast<std::int32_t>(state.range(0));
-  std::size_t operations = 0;
-  for ([[maybe_unused]] const auto _ : state) {
-    const Workload work = all_ranks(made.program, made.prices, layout, nics);
-    operations = work.operations;
+  measure(state, [&] {
+    Workload work = all_ranks(made.program, made.prices, sharded(state), nics);
+    work.noise.jitter = jitter;
     benchmark::DoNotOptimize(run_shared(work).end.data());
-  }
-  state.counters["operations"] = static_cast<double>(operations);
-  state.counters["operations/s"] = benchmark::Counter(
-      static_cast<double>(operations), benchmark::Counter::kIsIterationInvariantRate);
+    return work.operations;
+  });
 }
-BENCHMARK(every_rank_shared)->RangeMultiplier(4)->Range(256, 4096)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(every_rank_shared, in_step, 0)
+    ->RangeMultiplier(4)
+    ->Range(256, 16384)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(every_rank_shared, jitter, 0.1)
+    ->RangeMultiplier(4)
+    ->Range(256, 4096)
+    ->Unit(benchmark::kMillisecond);
 
 /// 8 stages, 32 micro-batches of 246 kernels and 2 messages each way: 126,000 operations.
 void pipeline_step(benchmark::State& state) {
   const HandMade made = one_f_one_b({8, 32 * 123, 1, 1, 2, 0.1});
-  const Workload work = representatives(made.program, made.prices);
-  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(run_alone(work).end.data());
-  state.counters["operations"] = static_cast<double>(work.operations);
-  state.counters["operations/s"] = benchmark::Counter(
-      static_cast<double>(work.operations), benchmark::Counter::kIsIterationInvariantRate);
+  run_alone(state, representatives(made.program, made.prices));
 }
 BENCHMARK(pipeline_step)->Unit(benchmark::kMillisecond);
 
@@ -109,9 +125,7 @@ Plan plan_of(const char* model, const char* engine, std::int64_t gpus, const Lay
 void simulated(benchmark::State& state, const Plan& plan, Granularity granularity) {
   SimulationOptions options;
   options.granularity = granularity;
-  std::size_t operations = 0;
-  for ([[maybe_unused]] const auto _ : state) operations = simulate(plan, options).work.operations;
-  state.counters["operations"] = static_cast<double>(operations);
+  measure(state, [&] { return simulate(plan, options).work.operations; });
 }
 
 /// Llama-3.1-405B on 16,384 GPUs, 16 stages of 2 chunks, by representatives.
@@ -141,12 +155,7 @@ void llama_70b_kernels(benchmark::State& state) {
   SimulationOptions options;
   options.granularity = Granularity::kernel;
   const Simulation made = simulate(llama_70b(), options);
-  for ([[maybe_unused]] const auto _ : state) {
-    benchmark::DoNotOptimize(run_shared(made.work).end.data());
-  }
-  state.counters["operations"] = static_cast<double>(made.work.operations);
-  state.counters["operations/s"] = benchmark::Counter(
-      static_cast<double>(made.work.operations), benchmark::Counter::kIsIterationInvariantRate);
+  run_shared(state, made.work);
 }
 BENCHMARK(llama_70b_kernels)->Unit(benchmark::kMillisecond);
 

@@ -201,5 +201,29 @@ TEST(SharedAllRanks, AgreeExactlyWithTheRepresentative) {
   }
 }
 
+TEST(SharedAllRanks, AreAsSlowAsTheSlowestOfThem) {
+  // Two ranks in a collective of 4 s; on the second it shares its link for 2 s with a transfer that
+  // fills it, so both move at half speed until the transfer's 2 s took 4 s, and then have 2 s left.
+  HandMade made(1);
+  made.collective(0, Stream::all_gather, 4, GroupKind::dp_shard);
+  transfer(made, Stream::context_parallel, 2, 1);
+  made.price(0, 0).link_share[0] = 1;
+  Layout layout;
+  layout.dp_shard = 2;
+  Workload work = all_ranks(made.program, made.prices, layout);
+  const Timeline both = run_shared(work);
+  EXPECT_EQ(both.end, (std::vector<double>{6, 4, 6, 4}));
+  // On the first rank the transfer takes four times as long on what is left of its links, and so
+  // the collective, which crowds nobody on the second, ends there as late.
+  work.noise.link_delay.resize(2);
+  work.noise.link_delay[0][0] = 3;
+  const Timeline one = run_shared(work);
+  EXPECT_EQ(one.end[0], one.end[2]);
+  EXPECT_EQ(one.end[1], 16);
+  EXPECT_EQ(one.end[3], 4);
+  // 4 s of collective: an eighth of its speed for 16 s, then a quarter for 8.
+  EXPECT_EQ(one.end[0], 24);
+}
+
 }  // namespace
 }  // namespace shardwise::sim
