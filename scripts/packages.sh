@@ -1,7 +1,7 @@
 # Sourced by the other scripts: the Debian packages each of them needs, and how they are installed.
 
 packages_build=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
-  libopenblas-dev libopenmpi-dev openmpi-bin zlib1g-dev)
+  libopenblas-dev libopenmpi-dev openmpi-bin zlib1g-dev libpcre2-dev libutf8proc-dev)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev)
 packages_check=(git clang libclang-rt-dev clang-format-14 clang-tidy-19)
 

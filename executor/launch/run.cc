@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <numeric>
@@ -21,11 +20,11 @@
 #include "executor/launch/introduction.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/progress.h"
+#include "executor/launch/read_data.h"
 #include "executor/launch/resume.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
 #include "planner/cost/legality.h"
-#include "planner/spec/catalogue.h"
 #include "planner/spec/error.h"
 #include "planner/spec/report_json.h"
 #ifdef SHARDWISE_WITH_MPI
@@ -76,28 +75,6 @@ Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launc
                   fmt::format("--ranks {}, or a plan for {}", world, options.ranks)));
   }
   return problems;
-}
-
-/// The text of the catalogue's folders, for runs that name none.
-std::string catalogue_text() {
-  constexpr const char* kText = "data/founding-documents.txt";
-  for (const std::filesystem::path& folder : catalogue_folders()) {
-    std::error_code ignored;
-    if (std::filesystem::is_regular_file(folder / kText, ignored)) return folder / kText;
-  }
-  return {};
-}
-
-Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
-  const std::string path = options.data.empty() ? catalogue_text() : options.data;
-  if (path.empty()) {
-    return wrong_use("--data", "names no text, and there is no catalogue that has one",
-                     "name a text, or set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
-  }
-  Result<TokenStream> stream = open_tokens(path, options.data_format);
-  if (!stream) return stream.problems();
-  return TokenSequences::cut(*std::move(stream), plan.job.sequence_length, plan.model.vocab_size,
-                             options.train.seed, path);
 }
 
 LayerKernels kernels_of(const Plan& plan) {

@@ -29,6 +29,8 @@ void add_files(CLI::App& app, RunOptions& options) {
                  "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
       ->transform(CLI::Transformer(formats).description(""))
       ->type_name("NAME");
+  app.add_option("--tokenizer", options.tokenizer,
+                 "A tokenizer.json that encodes the text (a token a byte)");
   app.add_option("--report", options.report, "Write what was measured here, a report.json");
   app.add_option("--trace", options.trace, "Write the step of median length here, for Perfetto");
   app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");

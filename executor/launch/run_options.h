@@ -12,7 +12,8 @@ struct RunOptions {
   std::string plan;
   std::string data;  // a text or a file of tokens; empty: the catalogue's text
   DataFormat data_format = DataFormat::detect;
-  std::string report;  // files to write; empty: none
+  std::string tokenizer;  // a tokenizer.json for the text; empty: a token a byte
+  std::string report;     // files to write; empty: none
   std::string trace;
   std::string metrics;
   std::string checkpoint_dir;         // checkpoints go here; empty: none are written

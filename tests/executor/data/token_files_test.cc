@@ -167,6 +167,23 @@ TEST(OpenTokens, RefusesMegatronFilesThatAreNoPair) {
   EXPECT_THAT(refused(other, kFive), HasSubstr("documents end at sequence 1 of 3"));
 }
 
+// Files of tests/golden/make_token_index.py.
+TEST(OpenTokens, ReadsTheIndexThatMegatronsWriterMakes) {
+  const auto read = [](const char* name) {
+    const std::string path = std::string("tests/fuzz/corpus/token_index/") + name;
+    const Result<MappedFile> file = MappedFile::open(path, "--data");
+    return *read_megatron_index(file->bytes(), path);
+  };
+  const auto numbers = [](const MegatronIndex& index) {
+    return std::vector<std::int64_t>{index.sequences, index.documents, index.tokens};
+  };
+  EXPECT_EQ(read("uint16.idx").type, TokenType::uint16);
+  EXPECT_THAT(numbers(read("uint16.idx")), ElementsAre(5, 3, 7));
+  EXPECT_EQ(read("int32.idx").type, TokenType::int32);
+  EXPECT_THAT(numbers(read("int32.idx")), ElementsAre(2, 2, 8));
+  EXPECT_THAT(numbers(read("modes.idx")), ElementsAre(2, 1, 3));
+}
+
 // Every length at which an index can be cut.
 TEST(OpenTokens, RefusesAnIndexThatWasCut) {
   const std::string whole = Index().file();

@@ -61,5 +61,26 @@ TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
                         "model's 96"));
 }
 
+TEST(ShardwiseRun, RefusesTokenizersThatAreNotThereOrNotForTheData) {
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 0, 1, 1));
+  const Outcome missing = run({plan, "--tokenizer", "no-tokenizer.json"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("no-tokenizer.json: no such file"));
+  const std::string tokens = scratch.write_bytes("train.bin", std::string(200, 'x'));
+  const std::string tokenizer = "tests/golden/tokenizers/gpt2.json";
+  const Outcome encoded = run({plan, "--data", tokens, "--tokenizer", tokenizer});
+  EXPECT_EQ(encoded.exit_code, 2);
+  EXPECT_THAT(encoded.err,
+              HasSubstr("--tokenizer: is for text, " + tokens + " has nanogpt tokens"));
+  const std::string bytes = scratch.write_bytes("latin1.txt", "caf\xE9");
+  const Outcome latin = run({plan, "--data", bytes, "--tokenizer", tokenizer});
+  EXPECT_EQ(latin.exit_code, 2);
+  EXPECT_THAT(latin.err, HasSubstr("latin1.txt: --data: byte 3 is not UTF-8"));
+  const Outcome too_many = run({plan, "--tokenizer", tokenizer});
+  EXPECT_EQ(too_many.exit_code, 2);
+  EXPECT_THAT(too_many.err, HasSubstr("is none of the model's 256"));
+}
+
 }  // namespace
 }  // namespace shardwise::exec::test

@@ -9,6 +9,7 @@
 #include "planner/spec/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
+#include "tests/support/models.h"
 
 namespace shardwise::exec::test {
 namespace {
@@ -65,6 +66,23 @@ TEST(ShardwiseRun, TrainsOnTheTextOfTheCatalogueWhereNoneIsNamed) {
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const std::vector<std::string> losses = losses_of(metrics);
   EXPECT_LT(std::stod(losses.back().substr(7)), std::stod(losses.front().substr(7)) - 1.5);
+}
+
+// The tokens of the text are some 40 % of its bytes, so 20 steps see more of it.
+TEST(ShardwiseRun, TrainsOnTheTokensOfATokenizer) {
+  const Scratch scratch;
+  Plan plan = tiny_plan("shardwise", 1, 2, 2);
+  plan.model = shardwise::test::llama(2, 32, 88, 4, 2, 512);
+  plan.model.model_type = "llama";
+  const std::string metrics = scratch.path("metrics.jsonl");
+  const Outcome done =
+      run_program(built("shardwise-run"),
+                  {scratch.write(plan), "--steps", "20", "--metrics", metrics, "--learning-rate",
+                   "0.01", "--tokenizer", "tests/golden/tokenizers/llama3.json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const std::vector<std::string> losses = losses_of(metrics);
+  EXPECT_GT(std::stod(losses.front().substr(7)), 6);  // ln 512 = 6.2
+  EXPECT_LT(std::stod(losses.back().substr(7)), 5.8);
 }
 
 #ifdef SHARDWISE_WITH_MPI

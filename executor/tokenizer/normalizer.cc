@@ -1,0 +1,100 @@
+#include "executor/tokenizer/normalizer.h"
+
+#include <fmt/format.h>
+#include <utf8proc.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+const std::vector<std::string_view> kTypes = {"Sequence", "NFC",     "NFD",    "NFKC",
+                                              "NFKD",     "Prepend", "Replace"};
+
+std::string normal_form(std::string_view text, int options) {
+  utf8proc_uint8_t* made = nullptr;
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                             static_cast<utf8proc_ssize_t>(text.size()), &made,
+                                             static_cast<utf8proc_option_t>(options));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owned(made, &std::free);
+  SHARDWISE_CHECK(size >= 0, utf8proc_errmsg(size));
+  return {reinterpret_cast<const char*>(made), static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+Regex read_pattern(ObjectReader& reader) {
+  const JsonValue* const value = reader.object("pattern");
+  if (value == nullptr) return Regex::literal(" ");
+  ObjectReader inner = reader.nested("pattern", *value);
+  if (inner.has("Regex")) {
+    const Result<Regex> regex = Regex::compile(inner.string("Regex"));
+    inner.reject_unknown();
+    if (regex) return *regex;
+    inner.fail("Regex", regex.problems().front().message);
+    return Regex::literal(" ");
+  }
+  const std::string text = inner.string("String");
+  inner.reject_unknown();
+  if (text.empty() && inner.ok()) inner.fail("String", "is empty");
+  return Regex::literal(text.empty() ? " " : text);
+}
+
+void Normalizer::add(const JsonValue& value, const std::string& file, const std::string& path,
+                     Diagnostics& problems) {
+  ObjectReader reader(value, file, path, problems);
+  const std::size_t type = reader.choice("type", kTypes);
+  if (!reader.ok()) return;
+  if (kTypes[type] == "Sequence") {
+    const JsonValue* const list = reader.array("normalizers");
+    reader.reject_unknown();
+    if (list == nullptr) return;
+    for (std::size_t i = 0; i < list->elements.size(); ++i) {
+      add(list->elements[i], file, fmt::format("{}/normalizers/{}", path, i), problems);
+    }
+    return;
+  }
+  if (kTypes[type] == "Prepend") {
+    steps_.emplace_back(Prepend{reader.string("prepend")});
+  } else if (kTypes[type] == "Replace") {
+    Regex pattern = read_pattern(reader);
+    steps_.emplace_back(Replace{std::move(pattern), reader.string("content")});
+  } else {
+    steps_.emplace_back(static_cast<Form>(type - 1));
+  }
+  reader.reject_unknown();
+}
+
+Normalizer Normalizer::read(const JsonValue& value, const std::string& file,
+                            const std::string& path, Diagnostics& problems) {
+  Normalizer normalizer;
+  normalizer.add(value, file, path, problems);
+  return normalizer;
+}
+
+std::string Normalizer::apply(std::string_view text) const {
+  std::string made(text);
+  for (const Step& step : steps_) {
+    if (const Form* const form = std::get_if<Form>(&step)) {
+      constexpr int kForms[] = {UTF8PROC_COMPOSE, UTF8PROC_DECOMPOSE,
+                                UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+                                UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
+      made = normal_form(made, UTF8PROC_STABLE | kForms[static_cast<std::size_t>(*form)]);
+    } else if (const Prepend* const prepend = std::get_if<Prepend>(&step)) {
+      if (!made.empty()) made.insert(0, prepend->text);
+    } else {
+      const Replace& replace = std::get<Replace>(step);
+      std::string next;
+      replace.pattern.split(made, [&](std::string_view piece, bool matched) {
+        next += matched ? std::string_view(replace.content) : piece;
+      });
+      made = std::move(next);
+    }
+  }
+  return made;
+}
+
+}  // namespace shardwise::exec

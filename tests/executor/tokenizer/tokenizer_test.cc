@@ -1,0 +1,108 @@
+#include "executor/tokenizer/tokenizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace shardwise::exec {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr const char* kModel =
+    R"({"type": "BPE", "unk_token": "?", "vocab": {"?": 0, "a": 1, "b": 2, "ab": 3, "aab": 4},
+        "merges": ["a b", ["a", "ab"]]})";
+
+std::string file(const std::string& model, const std::string& rest = "") {
+  return R"({"version": "1.0", "model": )" + model + rest + "}";
+}
+
+Result<Tokenizer> read(const std::string& text) {
+  const Result<JsonValue> json = parse_json(text, "tokenizer.json");
+  if (!json) return json.problems();
+  return Tokenizer::from_json(*json, "tokenizer.json");
+}
+
+std::string refusal(const std::string& text) {
+  const auto tokenizer = read(text);
+  EXPECT_FALSE(tokenizer) << text;
+  return tokenizer ? "" : to_string(tokenizer.problems());
+}
+
+// aabab: "a b" twice, then "a ab" once, by hand.
+TEST(Tokenizer, MergesTheEarliestPairFirstAndTheLeftmostOfThose) {
+  EXPECT_THAT(*read(file(kModel))->encode("aabab"), ElementsAre(4, 3));
+  EXPECT_THAT(*read(file(kModel))->encode("bacab"), ElementsAre(2, 1, 0, 3));
+}
+
+TEST(Tokenizer, FindsTheLongestAddedToken) {
+  const auto tokenizer = read(
+      file(kModel,
+           R"(, "added_tokens": [{"id": 7, "content": "<a>", "normalized": false, "special": true},
+                            {"id": 8, "content": "<a>b", "normalized": false}])"));
+  ASSERT_TRUE(tokenizer);
+  EXPECT_EQ(tokenizer->vocab_size(), 9);
+  EXPECT_THAT(*tokenizer->encode("a<a>a<a>b"), ElementsAre(1, 7, 1, 8));
+}
+
+TEST(Tokenizer, SaysWhereATextIsNotUtf8) {
+  const auto refused = read(file(kModel))->encode("ab\xFFz");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.problems().front().message, "byte 2 is not UTF-8");
+}
+
+TEST(Tokenizer, NamesWhatOfAFileItDoesNotDo) {
+  const auto model = [](const std::string& members) {
+    return file(R"({"type": "BPE", "unk_token": "a", "vocab": {"a": 0}, "merges": [])" + members +
+                "}");
+  };
+  EXPECT_THAT(refusal(file(R"({"type": "Unigram", "vocab": []})")),
+              HasSubstr("/model/type: \"Unigram\" is not a choice\n    use BPE"));
+  EXPECT_THAT(refusal(model(R"(, "dropout": 0.1)")), HasSubstr("/model/dropout: merges are never"));
+  EXPECT_THAT(refusal(model(R"(, "continuing_subword_prefix": "##")")),
+              HasSubstr("/model/continuing_subword_prefix: words have none"));
+  EXPECT_THAT(refusal(model(R"(, "speed": 3)")), HasSubstr("/model/speed: unknown field"));
+  EXPECT_THAT(refusal(file(kModel, R"(, "normalizer": {"type": "Lowercase"})")),
+              HasSubstr("/normalizer/type: \"Lowercase\" is not a choice"));
+  EXPECT_THAT(refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+                                       {"type": "Whitespace"}]})")),
+              HasSubstr("/pre_tokenizer/pretokenizers/0/type: \"Whitespace\" is not a choice"));
+  EXPECT_THAT(
+      refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"},
+                               "behavior": "Isolated"})")),
+      HasSubstr("/pre_tokenizer/pattern/Regex: the pattern \"(a\" cannot be used"));
+  EXPECT_THAT(
+      refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Split", "pattern": {"String": "-"},
+                               "behavior": "Contiguous"})")),
+      HasSubstr("/pre_tokenizer/behavior"));
+  EXPECT_THAT(refusal(file(kModel, R"(, "added_tokens": [{"id": 9, "content": "x",
+                                       "single_word": true}])")),
+              HasSubstr("/added_tokens/0/single_word"));
+}
+
+TEST(Tokenizer, RefusesAVocabularyThatCannotWriteEveryText) {
+  const auto model = [](const std::string& members, const std::string& rest = "") {
+    return file(R"({"type": "BPE", "vocab": {"a": 0, "<0x00>": 1}, "merges": [])" + members + "}",
+                rest);
+  };
+  EXPECT_THAT(refusal(model("")), HasSubstr("characters that are no token would be lost"));
+  EXPECT_THAT(refusal(model(R"(, "byte_fallback": true)")), HasSubstr("there is no token <0x01>"));
+  EXPECT_THAT(refusal(model("", R"(, "pre_tokenizer": {"type": "ByteLevel"})")),
+              HasSubstr("/model/vocab: has no \"Ā\", the character of byte 0"));
+  EXPECT_THAT(refusal(model(R"(, "unk_token": "b")")), HasSubstr("is no token of the vocabulary"));
+}
+
+TEST(Tokenizer, RefusesMergesOfWhatIsNoToken) {
+  EXPECT_THAT(refusal(file(R"({"unk_token": "a", "vocab": {"a": 0, "b": 1}, "merges": ["a b"]})")),
+              HasSubstr("/model/merges: number 0 makes \"ab\" of \"a\" and \"b\""));
+  EXPECT_THAT(refusal(file(R"({"unk_token": "a", "vocab": {"a": 0}, "merges": ["a"]})")),
+              HasSubstr("number 0 is no pair of tokens"));
+  EXPECT_THAT(refusal(file(R"({"unk_token": "a", "vocab": {"a": -1}, "merges": []})")),
+              HasSubstr("/model/vocab: \"a\" has no number from 0 on"));
+}
+
+}  // namespace
+}  // namespace shardwise::exec
