@@ -1,8 +1,10 @@
 #include "executor/launch/resume.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -78,6 +80,23 @@ Result<std::optional<SavedCheckpoint>> find_resumed(const Plan& plan, RunOptions
   if (!problems.empty()) return problems;
   options.train.seed = manifest.seed;
   return std::optional<SavedCheckpoint>(*std::move(saved));
+}
+
+Diagnostics prepare_checkpoints(const RunOptions& options) {
+  if (options.checkpoint_dir.empty()) return {};
+  std::error_code error;
+  fs::create_directories(options.checkpoint_dir, error);
+  if (!error && ::access(options.checkpoint_dir.c_str(), W_OK | X_OK) != 0) {
+    error = std::error_code(errno, std::system_category());
+  }
+  if (!error && !fs::is_directory(options.checkpoint_dir)) {
+    error = std::make_error_code(std::errc::not_a_directory);
+  }
+  if (!error) return {};
+  return {
+      wrong_use("--checkpoint-dir",
+                fmt::format("{} cannot be written: {}", options.checkpoint_dir, error.message()),
+                "name a folder that can be made or written to")};
 }
 
 void introduce_resumed(const Manifest& saved, const RunOptions& options) {

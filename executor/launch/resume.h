@@ -17,6 +17,9 @@ Manifest manifest_of(const Plan& plan, const RunOptions& options);
 /// \returns what is wrong with it, or with flags that do not go with it
 Result<std::optional<SavedCheckpoint>> find_resumed(const Plan& plan, RunOptions& options);
 
+/// Makes the folder for checkpoints. \returns why there can be none
+Diagnostics prepare_checkpoints(const RunOptions& options);
+
 /// For people: which checkpoint a run goes on from, and what its optimizer does otherwise.
 void introduce_resumed(const Manifest& saved, const RunOptions& options);
 

@@ -255,6 +255,8 @@ int run(const RunOptions& asked) {
   if (!resumed) return refuse(resumed.problems());
   const Result<TokenSequences> data = read_data(*plan, options);
   if (!data) return refuse(data.problems());
+  const Diagnostics unwritable = prepare_checkpoints(options);
+  if (!unwritable.empty()) return refuse(unwritable);
   const Run run = {*plan, options, *data, *resumed};
   if (launcher.ranks == 1) return run_threads(run);
 #ifdef SHARDWISE_WITH_MPI

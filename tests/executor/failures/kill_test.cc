@@ -1,0 +1,209 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <random>
+#include <thread>
+
+#include "executor/checkpoint/checkpoint_folder.h"
+#include "tests/executor/failures/running_program.h"
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::built;
+using shardwise::test::bytes_of_file;
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* kProgram = "shardwise-run";
+constexpr milliseconds kEnd{10'000};  // in which all ranks of a run are gone
+constexpr milliseconds kSoon{60'000};
+
+/// What was met over all moments, for people.
+struct Met {
+  int moments = 0;
+  int before_a_checkpoint = 0;  // none was complete
+  int in_a_checkpoint = 0;      // one was begun and not complete
+  double longest_s = 0;         // until all ranks were gone
+};
+
+/// Runs that are killed at a moment of a run's whole time and go on.
+class Killed : public testing::Test {
+ protected:
+  Killed() {
+    // Containers run as root, and have fewer cores than ranks.
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
+  }
+  ~Killed() override {
+    if (met_.moments == 0) return;
+    fmt::print(
+        "{} moments: {} before a checkpoint was complete, {} while one was written; all "
+        "ranks were gone {:.2f} s later at most\n",
+        met_.moments, met_.before_a_checkpoint, met_.in_a_checkpoint, met_.longest_s);
+  }
+
+  /// SHARDWISE_KILLS, or so many as every build has time for.
+  static std::optional<int> asked_moments() {
+    const char* const asked = std::getenv("SHARDWISE_KILLS");
+    if (asked == nullptr) return std::nullopt;
+    return std::atoi(asked);
+  }
+
+  /// Program and arguments of a run of 24 steps with a checkpoint every third one.
+  std::pair<std::string, std::vector<std::string>> command(int ranks, bool mpi, int zero_stage,
+                                                           const std::string& metrics) const {
+    std::vector<std::string> arguments;
+    if (mpi) {
+      arguments = {"-np", std::to_string(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle",
+                   "1",   built(kProgram)};
+    }
+    for (const std::string& each :
+         {scratch_.write(tiny_plan("shardwise", zero_stage, ranks, 1)), std::string("--data"),
+          std::string("docs/memory.md"), std::string("--learning-rate"), std::string("0.01"),
+          std::string("--steps"), std::string("24"), std::string("--checkpoint-every"),
+          std::string("3"), std::string("--checkpoint-dir"), folder(), std::string("--metrics"),
+          scratch_.path(metrics)}) {
+      arguments.push_back(each);
+    }
+    return {mpi ? "mpirun" : built(kProgram), arguments};
+  }
+  std::string folder() const { return scratch_.path("checkpoints"); }
+
+  /// The uninterrupted run: its losses and how long it takes.
+  struct Whole {
+    std::vector<std::string> losses;
+    milliseconds time{0};
+  };
+  const Whole& whole(int ranks, bool mpi) {
+    Whole& known = whole_[{ranks, mpi}];
+    if (!known.losses.empty()) return known;
+    const auto [program, arguments] = command(ranks, mpi, 3, "whole.jsonl");
+    const Clock::time_point begin = Clock::now();
+    const Outcome done = run_program(program, arguments);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    known.time = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+    known.losses = losses_of(scratch_.path("whole.jsonl"));
+    return known;
+  }
+
+  /// Kills the process, or one of mpirun's, after `delay`; nothing when the run is over by then.
+  void kill_after(milliseconds delay, int ranks, bool mpi, int zero_stage) {
+    std::filesystem::remove_all(folder());
+    std::filesystem::remove(scratch_.path("killed.jsonl"));
+    const auto [program, arguments] = command(ranks, mpi, zero_stage, "killed.jsonl");
+    RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
+    if (run.wait(delay)) return;
+    ++met_.moments;
+    const Clock::time_point killed = Clock::now();
+    if (mpi) {
+      std::vector<pid_t> processes = run.children(kProgram);
+      while (std::ssize(processes) < ranks && !run.wait(milliseconds(1))) {
+        processes = run.children(kProgram);
+      }
+      ASSERT_EQ(std::ssize(processes), ranks) << bytes_of_file(scratch_.path("err"));
+      ::kill(processes[random_() % processes.size()], SIGKILL);
+      ASSERT_TRUE(run.wait(kEnd)) << "mpirun went on";
+      ASSERT_TRUE(wait_until_gone(processes, kEnd)) << "ranks went on";
+      EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("on signal 9 (Killed)"));
+    } else {
+      run.signal(SIGKILL);
+      ASSERT_TRUE(run.wait(kEnd));
+    }
+    EXPECT_NE(run.exit_code(), 0);
+    const double took = std::chrono::duration<double>(Clock::now() - killed).count();
+    EXPECT_LT(took, std::chrono::duration<double>(kEnd).count());
+    met_.longest_s = std::max(met_.longest_s, took);
+  }
+
+  /// Goes on from the last complete checkpoint, or anew where none is, under another ZeRO stage:
+  /// what both runs tell is the uninterrupted curve.
+  void go_on(int ranks, bool mpi, int zero_stage) {
+    const std::vector<std::string>& curve = whole(ranks, mpi).losses;
+    const std::vector<std::string> before = losses_of(scratch_.path("killed.jsonl"));
+    ASSERT_LE(before.size(), curve.size());
+    // The last line may have been cut.
+    for (std::size_t s = 0; s + 1 < before.size(); ++s) EXPECT_EQ(before[s], curve[s]);
+    const std::vector<std::int64_t> steps = complete_steps(folder());
+    std::filesystem::create_directories(folder());
+    const std::filesystem::directory_iterator entries(folder());
+    met_.in_a_checkpoint += std::any_of(begin(entries), end(entries), [](const auto& entry) {
+      return entry.path().extension() == ".partial";
+    });
+    met_.before_a_checkpoint += steps.empty();
+    if (!steps.empty() && steps.back() == std::ssize(curve)) return;
+    auto [program, arguments] = command(ranks, mpi, zero_stage, "resumed.jsonl");
+    if (!steps.empty()) arguments.insert(arguments.end(), {"--resume", "latest"});
+    const Outcome done = run_program(program, arguments);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const std::size_t from = steps.empty() ? 0 : static_cast<std::size_t>(steps.back());
+    EXPECT_EQ(
+        losses_of(scratch_.path("resumed.jsonl")),
+        std::vector<std::string>(curve.begin() + static_cast<std::ptrdiff_t>(from), curve.end()));
+  }
+
+  void kill_at_moments(int count, bool mpi, const std::vector<int>& numbers_of_ranks) {
+    while (met_.moments < count && !HasFatalFailure()) {
+      const int before = met_.moments;
+      const int ranks = numbers_of_ranks[random_() % numbers_of_ranks.size()];
+      const auto most = static_cast<unsigned>(whole(ranks, mpi).time.count());
+      const milliseconds delay(random_() % most);
+      const int stage = static_cast<int>(random_() % 4);
+      const int next_stage = static_cast<int>(random_() % 4);
+      SCOPED_TRACE(fmt::format("moment {}: {} ranks, ZeRO-{} killed after {} ms, ZeRO-{} goes on",
+                               before, ranks, stage, delay.count(), next_stage));
+      kill_after(delay, ranks, mpi, stage);
+      if (met_.moments > before && !HasFatalFailure()) go_on(ranks, mpi, next_stage);
+    }
+  }
+
+  Scratch scratch_;
+  std::mt19937 random_{20261121};
+  std::map<std::pair<int, bool>, Whole> whole_;
+  Met met_;
+};
+
+TEST_F(Killed, GoesOnWithTheUninterruptedCurveAsThreads) {
+  kill_at_moments(asked_moments().value_or(4), false, {1, 2, 4});
+}
+
+#ifdef SHARDWISE_WITH_MPI
+TEST_F(Killed, EndsAllRanksAndGoesOnWithTheUninterruptedCurveAsProcesses) {
+  const std::optional<int> asked = asked_moments();
+  kill_at_moments(asked.value_or(1), true, asked ? std::vector{2, 3, 4} : std::vector{2});
+}
+
+// A stopped process is a rank that hangs: those who wait for it say so and end the job.
+TEST_F(Killed, EndsAllRanksWhereOneHangs) {
+  auto [program, arguments] = command(2, true, 3, "hung.jsonl");
+  arguments.insert(arguments.end(), {"--steps", "1000000", "--timeout", "1"});
+  arguments.erase(std::ranges::find(arguments, "24") - 1, std::ranges::find(arguments, "24") + 1);
+  RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
+  while (complete_steps(folder()).empty() && !run.wait(milliseconds(5))) {
+  }
+  const std::vector<pid_t> processes = run.children(kProgram);
+  ASSERT_EQ(processes.size(), 2) << bytes_of_file(scratch_.path("err"));
+  ::kill(processes.back(), SIGSTOP);
+  ASSERT_TRUE(run.wait(kEnd)) << bytes_of_file(scratch_.path("err"));
+  EXPECT_TRUE(wait_until_gone(processes, kEnd));
+  EXPECT_EQ(run.exit_code(), 3);
+  EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("waited 1 s in "));
+  EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("for another rank\nrank "));
+}
+#endif
+
+}  // namespace
+}  // namespace shardwise::exec::test
