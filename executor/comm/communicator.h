@@ -42,8 +42,9 @@ class Communicator {
   /// The sum of all ranks' `values` in each of them.
   virtual void all_reduce(const Numbers& values) = 0;
   virtual void broadcast(std::span<std::byte> values, int root) = 0;
-  /// Piece r of `send` to rank r, whose piece from this rank lands in `receive`; equal pieces.
-  virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
+  /// Piece r of `all` to rank r. What rank r sends lands in `received` from r x shard on, as much
+  /// as this rank's piece. \pre received.count >= size() x shard
+  virtual void all_to_all(const ConstNumbers& all, const Numbers& received, std::int64_t shard) = 0;
   /// `mine` of every rank, in order, in `all`. \pre equal sizes, all.size() == size() * mine.size()
   virtual void exchange(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   /// A message to another rank of the group, which receives as many bytes.

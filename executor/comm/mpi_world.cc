@@ -110,11 +110,21 @@ class MpiGroup : public Communicator {
     });
   }
 
-  void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
-    const int piece = as_int(std::ssize(receive) / size_);
+  void all_to_all(const ConstNumbers& all, const Numbers& received, std::int64_t shard) override {
+    std::vector<int> sent;
+    std::vector<int> sent_from;
+    std::vector<int> got_at;
+    for (int r = 0; r < size_; ++r) {
+      const Piece piece = piece_of(all, shard, r);
+      sent.push_back(as_int(static_cast<std::int64_t>(piece.count)));
+      sent_from.push_back(as_int(static_cast<std::int64_t>(piece.begin)));
+      got_at.push_back(as_int(shard * r));
+    }
+    const std::vector<int> got(sent.size(), sent[static_cast<std::size_t>(rank_)]);
+    const MPI_Datatype type = type_of(all);
     finish("all_to_all", patience_, [&](MPI_Request* request) {
-      return MPI_Ialltoall(send.data(), piece, MPI_BYTE, receive.data(), piece, MPI_BYTE, comm_,
-                           request);
+      return MPI_Ialltoallv(all.data, sent.data(), sent_from.data(), type, received.data,
+                            got.data(), got_at.data(), type, comm_, request);
     });
   }
 

@@ -22,6 +22,17 @@ void add_each(To* to, const From* from, std::size_t n) {
 
 void clear(const Numbers& numbers) { std::memset(numbers.data, 0, numbers.bytes()); }
 
+void scale(const Numbers& numbers, float factor) {
+  if (numbers.dtype == DType::fp32) {
+    for (float& each : numbers.floats()) each *= factor;
+    return;
+  }
+  Bf16* const at = narrow(numbers);
+  for (std::size_t i = 0; i < numbers.count; ++i) {
+    at[i] = from_float<Bf16>(to_float(at[i]) * factor);
+  }
+}
+
 void copy_numbers(const Numbers& to, const ConstNumbers& from) {
   SHARDWISE_CHECK(to.count == from.count, "as many as there are");
   if (to.dtype == from.dtype) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -45,11 +47,29 @@ using ConstNumbers = NumbersOf<const std::byte>;
 // What is stored in bf16 is rounded to nearest, ties to even; sums are made in fp32.
 
 void clear(const Numbers& numbers);
+/// numbers *= factor
+void scale(const Numbers& numbers, float factor);
 /// to = from. They may begin at one place: a shard that is narrowed or widened where it is.
 void copy_numbers(const Numbers& to, const ConstNumbers& from);
 /// Each to the nearest bf16, kept in fp32.
 void round_to_bf16(std::span<float> values);
 /// sum += each, element by element. \pre they do not overlap
 void add_to(const Numbers& sum, const ConstNumbers& each);
+
+/// f(first, block) for the numbers in fp32: all of them at once where that is what they are.
+template <class F>
+void for_blocks(const ConstNumbers& numbers, F f) {
+  if (numbers.dtype == DType::fp32) {
+    f(std::size_t{0}, numbers.floats());
+    return;
+  }
+  constexpr std::size_t kBlock = 4096;
+  std::array<float, kBlock> block{};
+  for (std::size_t at = 0; at < numbers.count; at += kBlock) {
+    const std::span<float> wide(block.data(), std::min(kBlock, numbers.count - at));
+    copy_numbers(wide, numbers.part(at, wide.size()));
+    f(at, std::span<const float>(wide));
+  }
+}
 
 }  // namespace shardwise::exec

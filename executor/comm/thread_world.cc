@@ -107,12 +107,12 @@ class ThreadGroup : public Communicator {
     meeting_->meet(member_, "broadcast");
   }
 
-  void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive) override {
-    show(send.data(), "all_to_all");
-    const std::size_t piece = receive.size() / static_cast<std::size_t>(size());
+  void all_to_all(const ConstNumbers& all, const Numbers& received, std::int64_t shard) override {
+    show(all.data, "all_to_all");
+    const Piece own = piece_of(all, shard, member_);
     for (int r = 0; r < size(); ++r) {
-      copy(receive.data() + piece * static_cast<std::size_t>(r),
-           shown(r) + piece * static_cast<std::size_t>(member_), piece);
+      const auto begin = static_cast<std::size_t>(shard) * static_cast<std::size_t>(r);
+      copy(received.part(begin, 0).data, shown(r) + own.begin * all.each(), own.count * all.each());
     }
     meeting_->meet(member_, "all_to_all");
   }

@@ -1,9 +1,14 @@
 #include "executor/engine/program_binder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cstring>
+#include <cmath>
+#include <initializer_list>
+#include <stdexcept>
 #include <utility>
 
+#include "planner/lowering/finish_step.h"
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
@@ -21,26 +26,32 @@ const ModelSpec& model_of(const RankParts& parts) { return parts.context->plan->
 }  // namespace
 
 bool has_kernel(const StageProgram& program, const ProgramOp& op) {
+  const auto moves_by = [&](std::initializer_list<CollectiveKind> kinds) {
+    const auto& work = program.costs[static_cast<std::size_t>(op.cost)].collectives;
+    return std::ranges::find(kinds, work.front().kind) != kinds.end();
+  };
   switch (op.role) {
     case OpRole::forward:
     case OpRole::backward:
     case OpRole::recompute:
     case OpRole::cast:
     case OpRole::gather:
+    case OpRole::gather_outer:
     case OpRole::copy_in:
     case OpRole::copy_out:
+    case OpRole::sum:
     case OpRole::accumulate:
     case OpRole::gather_updated:
     case OpRole::gradient_norm:
     case OpRole::optimizer:
       return true;
     case OpRole::reduce:
-    case OpRole::reduce_outer: {
-      const CollectiveKind kind =
-          program.costs[static_cast<std::size_t>(op.cost)].collectives.front().kind;
-      const bool inner = op.role == OpRole::reduce && kind == CollectiveKind::reduce_scatter;
-      return inner || kind == CollectiveKind::all_reduce;
-    }
+      return moves_by(
+          {CollectiveKind::reduce_scatter, CollectiveKind::all_reduce, CollectiveKind::all_to_all});
+    case OpRole::reduce_outer:
+      return moves_by({CollectiveKind::reduce_scatter, CollectiveKind::all_reduce});
+    case OpRole::finalize:
+      return op.part == FinalizePart::kTokens || op.part == FinalizePart::kScale;
     default:
       return false;
   }
@@ -56,6 +67,7 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
       gathered_(parts.state->units().units.size(), kNoItem),
       cast_(gathered_.size(), kNoItem),
       copied_(gathered_.size(), kNoItem),
+      received_(gathered_.size()),
       streams_(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem),
       saved_(
           model_of(parts).layers.size(),
@@ -78,6 +90,9 @@ void ProgramBinder::bind(OpId op) {
     case OpRole::cast:
       bind_cast(op);
       return;
+    case OpRole::gather_outer:
+      bind_gather_outer(op);
+      return;
     case OpRole::gather:
       bind_gather(op);
       return;
@@ -90,11 +105,17 @@ void ProgramBinder::bind(OpId op) {
     case OpRole::reduce:
       bind_reduce(op);
       return;
+    case OpRole::sum:
+      bind_sum(op);
+      return;
     case OpRole::reduce_outer:
       bind_reduce_outer(op);
       return;
     case OpRole::gather_updated:
       bind_gather_updated(op);
+      return;
+    case OpRole::finalize:
+      bind_finalize(op);
       return;
     case OpRole::gradient_norm:
       bind_norm(op);
@@ -264,9 +285,13 @@ void ProgramBinder::run_backward(const ProgramOp& op, const PassItems& items) {
   pass.workspace = at(items.workspace);
   pass.tables = at(tables_);
   pass.targets = parts_.step.targets[mb].data();
-  pass.loss_scale = parts_.step.loss_scale;
+  pass.loss_scale = parts_.step.loss_scales[mb];
   pass.loss = &parts_.step.losses[mb];
   layer_of(op).backward(pass, *parts_.workers);
+  if (!std::isfinite(pass.loss->loss)) {
+    throw std::runtime_error(fmt::format(
+        "the loss of step {} is not a number; a lower learning rate may help", parts_.step.step));
+  }
   settle_gradients(items, false);
 }
 

@@ -8,6 +8,7 @@
 
 #include "executor/comm/communicator.h"
 #include "executor/engine/arena.h"
+#include "executor/engine/gradient_checks.h"
 #include "executor/engine/gradient_flow.h"
 #include "executor/engine/rank_state.h"
 #include "executor/engine/stream_runner.h"
@@ -24,7 +25,8 @@ struct StepState {
   std::vector<std::vector<std::int64_t>> inputs;   // by micro-batch: [batch, sequence]
   std::vector<std::vector<std::int64_t>> targets;  // by micro-batch: [batch, sequence]
   std::vector<LossSum> losses;                     // by micro-batch
-  float loss_scale = 1;                            // 1 / tokens of the step on all ranks
+  std::vector<float> loss_scales;                  // by micro-batch: of the gradient
+  std::int64_t counted_tokens = 0;                 // of all micro-batches, of this rank or of all
   double gradient_norm = 0;
 };
 
@@ -38,6 +40,7 @@ struct RankParts {
   std::unique_ptr<Workers> workers;
   Arena* arena = nullptr;
   OptimizerRules optimizer;
+  GradientChecks checks{{}};
   StepState step;
 };
 
@@ -79,13 +82,16 @@ class ProgramBinder {
   void bind(OpId op);
   void bind_pass(OpId op);
   void bind_cast(OpId op);
+  void bind_gather_outer(OpId op);
   void bind_gather(OpId op);
   void bind_copy_out(OpId op);
   void bind_copy_in(OpId op);
   void bind_reduce(OpId op);
+  void bind_sum(OpId op);
   void bind_reduce_outer(OpId op);
   void bind_gather_updated(OpId op);
   void sum_over(Communicator& group, const Numbers& kept) const;
+  void bind_finalize(OpId op);
   void bind_norm(OpId op);
   void bind_optimizer(OpId op);
 
@@ -97,11 +103,27 @@ class ProgramBinder {
   void settle_gradients(const PassItems& pass, bool before);
   const Layer& layer_of(const ProgramOp& op) const;
 
+  /// Of a reduction: what it reads, and whether it begins with what earlier micro-batches left.
+  struct Reduced {
+    std::size_t unit = 0;
+    ItemId source = kNoItem;  // kNoItem: the rank's own gradients
+    bool joins = false;
+  };
+  /// What an all-to-all brings in a reduce-scatter's place.
+  struct Received {
+    ItemId item = kNoItem;
+    bool joins = false;
+  };
+  Reduced reduced_by(OpId op);
+  Numbers read_by(const Reduced& reduced);
   /// Where an operation puts a unit: the program's buffer, or an item of its own.
   ItemId unit_item(OpId op, MemoryCategory category, std::size_t unit, DType dtype);
   std::shared_ptr<Communicator> group_of(const ProgramOp& op);
   std::byte* at(ItemId item) const { return parts_.arena->at(number_, item); }
   Numbers unit_numbers(ItemId item, std::size_t unit, DType dtype) const;
+  std::int64_t shard(std::size_t unit) const {
+    return parts_.state->shard(unit, Placement::shard_inner);
+  }
   const StateTypes& types() const { return parts_.state->types(); }
   RankState::View view(std::size_t unit) const {
     return parts_.state->view(*parts_.arena, number_, unit);
@@ -120,6 +142,7 @@ class ProgramBinder {
   std::vector<ItemId> gathered_;            // by unit: its weights, whole
   std::vector<ItemId> cast_;                // by unit: this rank's shard, to be gathered
   std::vector<ItemId> copied_;              // by unit: its gradients, in a reduction's input
+  std::vector<Received> received_;          // by unit: of its gradients
   std::vector<ItemId> streams_;             // by micro-batch
   std::vector<std::vector<ItemId>> saved_;  // by layer of the model and micro-batch
   bool has_norm_ = false;

@@ -4,17 +4,29 @@
 
 namespace shardwise::exec {
 
-ItemId ProgramBuffers::find(OpId op, MemoryCategory category, std::int64_t bytes) {
+std::vector<std::uint32_t> ProgramBuffers::fitting(OpId op, MemoryCategory category,
+                                                   std::int64_t bytes) const {
   const ProgramOp& each = program_.operations[op];
   const auto freed = program_.of(each.frees);
+  std::vector<std::uint32_t> found;
   for (const IndexRange range : {each.allocates, each.uses}) {
     for (const std::uint32_t b : program_.of(range)) {
       const ProgramBuffer& buffer = program_.buffers[b];
       const bool lasts = std::ranges::find(freed, b) == freed.end();
-      if (lasts && buffer.category == category && buffer.bytes >= bytes) return item_of(b);
+      if (lasts && buffer.category == category && buffer.bytes >= bytes) found.push_back(b);
     }
   }
-  return kNoItem;
+  return found;
+}
+
+ItemId ProgramBuffers::find(OpId op, MemoryCategory category, std::int64_t bytes) {
+  const std::vector<std::uint32_t> found = fitting(op, category, bytes);
+  return found.empty() ? kNoItem : item_of(found.front());
+}
+
+ItemId ProgramBuffers::find_last(OpId op, MemoryCategory category, std::int64_t bytes) {
+  const std::vector<std::uint32_t> found = fitting(op, category, bytes);
+  return found.empty() ? kNoItem : item_of(found.back());
 }
 
 ItemId ProgramBuffers::item_of(std::uint32_t buffer) {

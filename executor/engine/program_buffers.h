@@ -15,11 +15,14 @@ class ProgramBuffers {
   ProgramBuffers(const StageProgram& program, MemoryItems& items)
       : program_(program), items_(items), made_(program.buffers.size(), kNoItem) {}
 
-  /// A buffer of a category that the operation allocates or uses, that outlives it and has room for
-  /// so many bytes; kNoItem when the program has none.
+  /// The first buffer of a category that the operation allocates or uses, that outlives it and has
+  /// room for so many bytes; kNoItem when the program has none.
   ItemId find(OpId op, MemoryCategory category, std::int64_t bytes);
+  /// The last of them: what an all-to-all brings, and its sums, come after what is sent.
+  ItemId find_last(OpId op, MemoryCategory category, std::int64_t bytes);
 
  private:
+  std::vector<std::uint32_t> fitting(OpId op, MemoryCategory category, std::int64_t bytes) const;
   ItemId item_of(std::uint32_t buffer);
 
   const StageProgram& program_;

@@ -13,19 +13,6 @@ namespace {
 
 constexpr float kDeviation = 0.02F;  // of weights, as the configurations of GPT-2 and Llama have it
 
-/// f(first, block) for the numbers in fp32: all at once where that is what they are.
-template <class F>
-void for_blocks(const ConstNumbers& numbers, F f) {
-  if (numbers.dtype == DType::fp32) return f(std::size_t{0}, numbers.floats());
-  constexpr std::size_t kBlock = 4096;
-  std::array<float, kBlock> block{};
-  for (std::size_t at = 0; at < numbers.count; at += kBlock) {
-    const std::span<float> wide(block.data(), std::min(kBlock, numbers.count - at));
-    copy_numbers(wide, numbers.part(at, wide.size()));
-    f(at, std::span<const float>(wide));
-  }
-}
-
 /// What a tensor begins as.
 enum class Start : std::uint8_t { zeros, ones, normal, scaled_normal };
 
@@ -56,31 +43,38 @@ RankState::RankState(const StateUnits& units, const StatePlacement& placement,
       placement_(placement),
       types_(types),
       place_(place),
-      late_gradients_(late_gradients) {
-  SHARDWISE_CHECK(placement.optimizer != Placement::shard_both, "a state over both axes");
-}
+      late_gradients_(late_gradients) {}
 
-std::int64_t RankState::shard(std::size_t unit) const {
-  return shard_of(units_.units[unit], place_.shard_ranks);
-}
-
-/// Elements that a rank has room for: padded where they are sharded.
-std::int64_t RankState::kept(std::size_t unit, Placement placement) const {
-  return placement == Placement::replicate ? units_.units[unit].elements : shard(unit);
+std::int64_t RankState::shard(std::size_t unit, Placement placement) const {
+  const StateUnit& own = units_.units[unit];
+  switch (placement) {
+    case Placement::replicate:
+      return own.elements;
+    case Placement::shard_inner:
+      return own.shard;
+    case Placement::shard_both:
+      return own.outer_shard;
+  }
+  return 0;
 }
 
 Held RankState::held(std::size_t unit, Placement placement) const {
   const std::int64_t all = units_.units[unit].elements;
   if (placement == Placement::replicate) return {0, all};
-  const Piece piece = piece_of(all, shard(unit), place_.shard_rank);
-  return {static_cast<std::int64_t>(piece.begin), static_cast<std::int64_t>(piece.count)};
+  const auto part = [&](const Held& whole, Placement shards, int rank) -> Held {
+    const Piece piece = piece_of(whole.count, shard(unit, shards), rank);
+    return {whole.begin + static_cast<std::int64_t>(piece.begin),
+            static_cast<std::int64_t>(piece.count)};
+  };
+  const Held inner = part({0, all}, Placement::shard_inner, place_.shard_rank);
+  return placement == Placement::shard_inner ? inner : part(inner, placement, place_.replica);
 }
 
 void RankState::add_items(MemoryItems& items) {
   using enum MemoryCategory;
   const std::size_t n = units_.units.size();
   const auto bytes = [&](std::size_t u, Placement placement, DType dtype) {
-    return kept(u, placement) * bytes_of(dtype);
+    return shard(u, placement) * bytes_of(dtype);
   };
   weights_.resize(n);
   main_.assign(n, kNoItem);
@@ -119,6 +113,7 @@ RankState::View RankState::view(const Arena& arena, std::size_t program, std::si
   v.second = Numbers(at(second_[unit]), count, DType::fp32).floats();
   v.updated = part(v.weights, parameters);
   v.updated_gradient = part(v.gradients, gradients);
+  v.reduced = placement_.gradients == Placement::replicate ? v.updated_gradient : v.gradients;
   v.main = types_.main_weights ? Numbers(at(main_[unit]), count, DType::fp32).floats()
                                : v.updated.floats();
   return v;
@@ -163,6 +158,7 @@ void RankState::initialise(const Arena& arena, std::size_t program, std::uint64_
 /// Ranks that update the same elements share them out.
 Held RankState::stands_for(std::size_t unit) const {
   const Held own = held(unit, placement_.optimizer);
+  if (placement_.optimizer == Placement::shard_both) return own;
   const bool whole = placement_.optimizer == Placement::replicate;
   const Piece piece =
       whole ? piece_of(own.count, ceil_div(own.count, place_.world), place_.world_rank)
@@ -192,7 +188,7 @@ void RankState::update(const Arena& arena, std::size_t program, const AdamStep& 
     if (!casts.empty()) {
       copy_numbers(casts.first(gradients.count), gradients);
       gradients = casts.first(gradients.count);
-      casts = casts.subspan(static_cast<std::size_t>(kept(u, placement_.optimizer)));
+      casts = casts.subspan(static_cast<std::size_t>(shard(u, placement_.optimizer)));
     }
     for (const UnitTensor& tensor : units_.units[u].tensors) {
       const Meet range = meet(tensor, v.held);
@@ -213,7 +209,7 @@ void RankState::update(const Arena& arena, std::size_t program, const AdamStep& 
 
 std::int64_t RankState::updated_elements() const {
   std::int64_t sum = 0;
-  for (std::size_t u = 0; u < units_.units.size(); ++u) sum += kept(u, placement_.optimizer);
+  for (std::size_t u = 0; u < units_.units.size(); ++u) sum += shard(u, placement_.optimizer);
   return sum;
 }
 

@@ -51,6 +51,7 @@ class RankState {
     std::span<float> main;     // the weights that it updates
     Numbers updated;           // the same elements of `weights`
     Numbers updated_gradient;  // and of `gradients`
+    Numbers reduced;           // what the reduction over the inner axis leaves here
     Held held;                 // which elements those are
   };
   View view(const Arena& arena, std::size_t program, std::size_t unit) const;
@@ -77,10 +78,10 @@ class RankState {
   const StatePlacement& placement() const { return placement_; }
   const StateTypes& types() const { return types_; }
   const DataParallelPlace& place() const { return place_; }
-  std::int64_t shard(std::size_t unit) const;
+  /// Elements of a unit that a rank has room for, padding included.
+  std::int64_t shard(std::size_t unit, Placement placement) const;
 
  private:
-  std::int64_t kept(std::size_t unit, Placement placement) const;
   Held held(std::size_t unit, Placement placement) const;
   void draw(const Numbers& weights, std::size_t unit, const Held& held, std::uint64_t seed,
             double output_deviation_scale) const;

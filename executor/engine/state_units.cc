@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "planner/cost/state_bytes.h"
 #include "planner/lowering/buckets.h"
 #include "planner/spec/check.h"
-#include "planner/spec/units.h"
 
 namespace shardwise::exec {
 namespace {
@@ -74,6 +74,16 @@ class Collector {
   StateUnits made_;
 };
 
+/// What of a layer one rank updates where both axes share the optimizer's state.
+std::int64_t outer_shard(const LoweringContext& context, std::int32_t layer) {
+  const ModelSpec& model = context.plan->model;
+  StageLayers alone;
+  alone.runs.push_back({model.layers[static_cast<std::size_t>(layer)], 1, 0});
+  const StageParts parts = stage_parts(model, context.memories, alone);
+  return placed_elements(parts, context.engine(), context.layout(), Placement::shard_both)
+      .elements();
+}
+
 /// A tensor of the stage, in the order in which backward completes them.
 struct Turn {
   std::int32_t layer = 0;
@@ -105,8 +115,11 @@ StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
                     fmt::format("{} of {}", elements, bucket.elements));
     const bool whole_layer =
         bucket.first == bucket.last && std::ssize(collector.parameters(next->layer)) == end - next;
-    unit.padded = bucket.padded;
+    unit.shard = bucket.padded / context.shards.dense;
     if (whole_layer) unit.layer = next->layer;
+    if (context.placement.optimizer == Placement::shard_both) {
+      unit.outer_shard = outer_shard(context, next->layer);
+    }
     // A layer's own unit has its tensors in the order of the model.
     if (whole_layer) std::reverse(next, end);
     for (; next != end; ++next) collector.add(unit, next->layer, next->parameter);
@@ -126,10 +139,6 @@ std::int64_t StateUnits::elements() const {
   std::int64_t sum = 0;
   for (const StateUnit& unit : units) sum += unit.elements;
   return sum;
-}
-
-std::int64_t shard_of(const StateUnit& unit, std::int64_t ranks) {
-  return ceil_div(unit.padded, ranks);
 }
 
 }  // namespace shardwise::exec

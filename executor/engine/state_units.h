@@ -27,7 +27,10 @@ struct StateUnit {
   std::int32_t layer = -1;  // whose parameters all of it is; -1 for a bucket
   std::vector<UnitTensor> tensors;
   std::int64_t elements = 0;
-  std::int64_t padded = 0;  // as the engine pads what ranks share
+  // What a rank has room for where a state is sharded, as the engine pads it: over the inner axis,
+  // and over both.
+  std::int64_t shard = 0;
+  std::int64_t outer_shard = 0;
 };
 
 /// Where a parameter is.
@@ -49,8 +52,5 @@ struct StateUnits {
   std::int64_t elements() const;
 };
 StateUnits state_units(const LoweringContext& context, std::int32_t stage);
-
-/// Elements of a unit that one of `ranks` has room for, the engine's padding included.
-std::int64_t shard_of(const StateUnit& unit, std::int64_t ranks);
 
 }  // namespace shardwise::exec

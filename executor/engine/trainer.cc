@@ -66,10 +66,8 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   parts_.step.losses.resize(count);
   share_ = {plan.layout.dp(), place.replica * place.shard_ranks + place.shard_rank,
             context_.num_microbatches, plan.layout.micro_batch_size};
-  const auto batch =
-      static_cast<double>(plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size));
-  parts_.step.loss_scale =
-      static_cast<float>(1 / (batch * static_cast<double>(plan.job.sequence_length)));
+  parts_.step.loss_scales.resize(count);
+  parts_.checks = GradientChecks(options.checks);
   std::vector<const StageProgram*> stages;
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     binders_.push_back(std::make_unique<ProgramBinder>(parts_, program(i), i));
@@ -110,6 +108,26 @@ void Trainer::read_batch(const TokenSequences& data) {
     }
     step.losses[mb] = {};
   }
+  weigh_batch();
+}
+
+/// What the gradient of each micro-batch is multiplied with. Per token: 1, and all of it is divided
+/// by the tokens of the step in the end. Else each micro-batch counts as much as any other,
+/// whatever its number of tokens. Source: NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/
+/// schedules.py, forward_step_calc_loss.
+void Trainer::weigh_batch() {
+  StepState& step = parts_.step;
+  const auto passes = static_cast<double>(share_.ranks * share_.microbatches);
+  step.counted_tokens = 0;
+  for (std::size_t mb = 0; mb < step.targets.size(); ++mb) {
+    std::vector<std::int64_t>& targets = step.targets[mb];
+    std::ranges::replace(targets, options_.ignored_token, kIgnored);
+    const auto ignored = std::ranges::count(targets, kIgnored);
+    const std::int64_t counted = std::ssize(targets) - ignored;
+    step.counted_tokens += counted;
+    const auto each = static_cast<float>(1 / (passes * static_cast<double>(counted)));
+    step.loss_scales[mb] = plan_.job.calculate_per_token_loss ? 1.0F : counted > 0 ? each : 0.0F;
+  }
 }
 
 /// Sums of all micro-batches, in the order of the step.
@@ -119,14 +137,20 @@ double Trainer::mean_loss() {
   everyone_->exchange(std::as_bytes(std::span<const LossSum>(parts_.step.losses)),
                       std::as_writable_bytes(std::span<LossSum>(all)));
   double loss = 0;
+  double means = 0;
   std::int64_t tokens = 0;
   for (std::size_t mb = 0; mb < count; ++mb) {
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(world_.size()); ++rank) {
-      loss += all[rank * count + mb].loss;
-      tokens += all[rank * count + mb].tokens;
+      const LossSum& each = all[rank * count + mb];
+      loss += each.loss;
+      tokens += each.tokens;
+      if (each.tokens > 0) means += each.loss / static_cast<double>(each.tokens);
     }
   }
-  return loss / static_cast<double>(tokens);
+  const bool alike = std::ranges::all_of(
+      all, [&](const LossSum& each) { return each.tokens == all.front().tokens; });
+  if (!alike && !plan_.job.calculate_per_token_loss) return means / static_cast<double>(all.size());
+  return tokens > 0 ? loss / static_cast<double>(tokens) : 0;
 }
 
 StepResult Trainer::step(const TokenSequences& data) {

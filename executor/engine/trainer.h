@@ -19,12 +19,16 @@ struct TrainOptions {
   std::uint64_t seed = 1234;
   int threads = 1;  // that compute, a rank
   OptimizerRules optimizer;
+  GradientCheckRules checks;
+  std::int64_t ignored_token = kIgnored;  // a target that does not count, besides kIgnored
 };
 
 /// One step, as every rank knows it.
 struct StepResult {
   std::int64_t step = 0;
-  double loss = 0;  // mean over the tokens of the batch, natural logarithm
+  // Natural logarithm: the mean over the tokens of the batch that count, or, where micro-batches
+  // have different numbers of them and the loss is not per token, the mean of their means.
+  double loss = 0;
   double gradient_norm = 0;
   double learning_rate = 0;
   double seconds = 0;
@@ -80,6 +84,7 @@ class Trainer {
 
  private:
   void read_batch(const TokenSequences& data);
+  void weigh_batch();
   double mean_loss();
 
   const Plan& plan_;

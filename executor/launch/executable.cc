@@ -52,8 +52,6 @@ void check_layout_of(const Layout& layout, Refusals& refused) {
   degree("/layout/pp", layout.pp);
   degree("/layout/vpp", layout.vpp);
   degree("/layout/ep", layout.ep);
-  refused.unless(!layout.outer_shards_optimizer, "/layout/outer_shards_optimizer", "true",
-                 "false is: the optimizer's state is sharded over dp_shard");
   refused.unless(!layout.offload_optimizer, "/layout/offload_optimizer", "true", "false is");
   refused.unless(!layout.offload_activations, "/layout/offload_activations", "true", "false is");
   refused.unless(layout.recompute_interval == 1, "/layout/recompute_interval",

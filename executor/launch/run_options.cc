@@ -73,6 +73,11 @@ void add_numbers(CLI::App& app, RunOptions& options) {
   app.add_option("--decay-steps", rules.decay_steps, "Steps until the cosine's end, 0 for no decay")
       ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
   app.add_option("--weight-decay", rules.weight_decay, "Of matrices (0.1)")->check(rate);
+  app.add_flag("--check-for-nan-in-grad", train.checks.nan,
+               "Look for what is not a number in each rank's gradients before they are summed");
+  app.add_flag("--check-for-large-grads", train.checks.large,
+               "Look there for norms of more than 10 times the largest of the first 100");
+  app.add_option("--ignored-token", train.ignored_token, "A target that does not count (none)");
   app.add_option("--clip-norm", rules.clip_norm, "Longest gradient, 0 for any (1)")->check(rate);
 }
 

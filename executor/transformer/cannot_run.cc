@@ -63,12 +63,6 @@ std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job) 
     lines.emplace_back("/job/attention: scores are never materialised");
   }
   if (job.dropout > 0) lines.emplace_back("/job/dropout: there is none");
-  if (job.reduce_scatter_with_fp32_accumulation) {
-    lines.emplace_back("/job/reduce_scatter_with_fp32_accumulation: sums are in fp32 already");
-  }
-  if (job.calculate_per_token_loss) {
-    lines.emplace_back("/job/calculate_per_token_loss: the loss is divided by the step's tokens");
-  }
   if (job.frozen_base) lines.emplace_back("/job/frozen_base: there are no adapters");
   if (!job.recompute_operations.empty()) {
     lines.emplace_back("/job/recompute_operations: blocks are recomputed whole");

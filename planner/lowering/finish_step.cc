@@ -8,18 +8,6 @@
 namespace shardwise {
 namespace {
 
-/// Parts of `finalize`, in Megatron's order.
-enum FinalizePart : std::int32_t {
-  kNorms,
-  kTiedEmbedding,
-  kExpertCounts,
-  kExpertBias,
-  kTokensFromLastStage,
-  kTokens,
-  kScale,
-  kCopies,
-};
-
 class StepEnd {
  public:
   StepEnd(const LoweringContext& context, std::int32_t stage, StageBuilder& builder)
@@ -60,10 +48,10 @@ class StepEnd {
            CollectiveKind kind = CollectiveKind::all_reduce) {
     CollectiveWork work;
     work.kind = kind;
-    const bool gradients = part <= kTiedEmbedding || part == kCopies;
+    const bool gradients = part <= FinalizePart::kTiedEmbedding || part == FinalizePart::kCopies;
     work.dtype = gradients ? context_.gradient_dtype() : DType::fp32;
     work.group = group;
-    work.ends = part == kTiedEmbedding || part == kCopies;
+    work.ends = part == FinalizePart::kTiedEmbedding || part == FinalizePart::kCopies;
     work.bytes = std::llround(bytes);
     if (work.bytes > 0) add(part, stream, builder_.collective_cost(work));
   }
@@ -79,10 +67,12 @@ class StepEnd {
     }
     const double each = context_.gradient_bytes();
     if (context_.layout().schedule == PipelineSchedule::dualpipe && layout.pp > 1) {
-      sum(kCopies, Stream::outer_reduce, GroupKind::pp, each * held(context_.placement.optimizer));
+      sum(FinalizePart::kCopies, Stream::outer_reduce, GroupKind::pp,
+          each * held(context_.placement.optimizer));
     }
     if (layout.tp > 1) {
-      sum(kNorms, Stream::tensor_parallel, GroupKind::tp, each * static_cast<double>(replicated));
+      sum(FinalizePart::kNorms, Stream::tensor_parallel, GroupKind::tp,
+          each * static_cast<double>(replicated));
     }
     tied_embedding(each);
     if (experts > 0) even_out_experts(static_cast<double>(experts));
@@ -97,7 +87,7 @@ class StepEnd {
     if (!tied) return;
     for (const LayerMemory& memory : context_.memories) {
       if (memory.role != LayerRole::embedding) continue;
-      sum(kTiedEmbedding, Stream::outer_reduce, GroupKind::pp,
+      sum(FinalizePart::kTiedEmbedding, Stream::outer_reduce, GroupKind::pp,
           each * static_cast<double>(memory.parameters.vocabulary));
       return;
     }
@@ -107,23 +97,24 @@ class StepEnd {
   void even_out_experts(double experts) {
     const double bytes = kCountBytes * experts;
     if (context_.layout().world() > context_.layout().pp) {
-      sum(kExpertCounts, Stream::outer_reduce, GroupKind::stage, bytes);
+      sum(FinalizePart::kExpertCounts, Stream::outer_reduce, GroupKind::stage, bytes);
     }
-    add(kExpertBias, Stream::compute, builder_.traffic_cost(kExpertBiasPasses * bytes));
+    add(FinalizePart::kExpertBias, Stream::compute,
+        builder_.traffic_cost(kExpertBiasPasses * bytes));
   }
 
   /// The last stage knows its tokens; all ranks divide their gradients by those of the batch.
   void scale_by_tokens(double each) {
     const Layout& layout = context_.layout();
     if (layout.pp > 1) {
-      sum(kTokensFromLastStage, Stream::outer_reduce, GroupKind::pp, kCountBytes,
+      sum(FinalizePart::kTokensFromLastStage, Stream::outer_reduce, GroupKind::pp, kCountBytes,
           CollectiveKind::broadcast);
     }
     if (layout.dp() * layout.cp > 1) {
-      sum(kTokens, Stream::outer_reduce, GroupKind::dp_cp, kCountBytes);
+      sum(FinalizePart::kTokens, Stream::outer_reduce, GroupKind::dp_cp, kCountBytes);
     }
     const double bytes = 2 * each * held(context_.placement.gradients);
-    if (bytes > 0) add(kScale, Stream::compute, builder_.traffic_cost(bytes));
+    if (bytes > 0) add(FinalizePart::kScale, Stream::compute, builder_.traffic_cost(bytes));
   }
 
   /// One number, summed over all ranks. What this rank adds is part of the optimizer's work.

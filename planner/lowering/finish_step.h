@@ -1,11 +1,27 @@
 #pragma once
 
+#include <cstdint>
+
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/pass_memory.h"
 #include "planner/lowering/stage_builder.h"
 
 namespace shardwise {
+
+/// ProgramOp::part of operations `finalize`, in Megatron's order.
+struct FinalizePart {
+  enum : std::int32_t {
+    kNorms,
+    kTiedEmbedding,
+    kExpertCounts,
+    kExpertBias,
+    kTokensFromLastStage,
+    kTokens,
+    kScale,
+    kCopies,
+  };
+};
 
 /// What follows the last pass of a stage: the reductions that make gradients final, their norm, the
 /// optimizer, and the gathers of what it updated. Parts of `finalize`: under DualPipe first 7,

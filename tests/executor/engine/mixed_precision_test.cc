@@ -64,6 +64,25 @@ TEST(MixedPrecision, Fsdp2RoundsGradientsOnlyWhenTheyAreMade) {
   EXPECT_EQ(train(once, 5), train(kept, 5));
 }
 
+// Gradients of 16 bits travel by all-to-all and are summed in fp32: one rounding of the sum where
+// a ring has one for each rank.
+TEST(MixedPrecision, SumsReduceScattersInFp32WhereThePlanSaysSo) {
+  const auto plan = [](const char* engine, int zero_stage) {
+    Plan made = mixed_plan(engine, zero_stage, 4, 1, false);
+    made.job.reduce_scatter_with_fp32_accumulation = true;
+    return made;
+  };
+  const Curve summed = train(plan("shardwise", 1), 5);
+  EXPECT_NE(summed, train(mixed_plan("shardwise", 1, 4, 1, false), 5));
+  EXPECT_EQ(train(plan("shardwise", 2), 5), summed);
+  EXPECT_EQ(train(plan("shardwise", 3), 5), summed);
+  EXPECT_EQ(train(plan("megatron_ddp", 1), 5), summed);
+  Plan buckets = plan("megatron_ddp", 1);
+  buckets.engine.bucket_elements = 700;
+  buckets.engine.bucket_elements_per_rank = 0;
+  EXPECT_EQ(train(buckets, 5), summed);
+}
+
 // A bf16 number is within 2^-9 of what it rounds: the losses of a few steps stay within ten such
 // roundings of fp32's, whatever is rounded besides the weights.
 TEST(MixedPrecision, StaysNearFp32) {

@@ -1,6 +1,6 @@
 #include "tests/executor/engine/stand_in.h"
 
-#include <mutex>
+#include <algorithm>
 
 #include "executor/comm/thread_world.h"
 #include "planner/engines/engines.h"
@@ -88,6 +88,10 @@ class StandIn : public Layer {
     const float* const x = reinterpret_cast<const float*>(pass.saved);
     E* const dx = reinterpret_cast<E*>(pass.stream);
     for (std::int64_t t = 0; t < sizes_.tokens; ++t) {
+      if (pass.targets[t] == kIgnored) {
+        std::fill_n(dx + t * sizes_.hidden, sizes_.hidden, E{});
+        continue;
+      }
       const std::int64_t begin = pass.targets[t] * sizes_.hidden;
       const E* const row = tensor(pass.weights, matrix) + begin;
       G* const drow = gradient(pass, matrix) + begin;
@@ -158,10 +162,10 @@ TokenSequences laptop_text(const Plan& plan) {
   return *TokenSequences::cut(TokenStream(text), plan.job.sequence_length, 257, 3, "text");
 }
 
-Curve train(const Plan& plan, std::int64_t steps) {
+Curve train(const Plan& plan, std::int64_t steps, TrainOptions options) {
   const TokenSequences data = laptop_text(plan);
-  TrainOptions options;
-  options.optimizer.peak_learning_rate = 0.01;
+  double& rate = options.optimizer.peak_learning_rate;
+  if (rate == OptimizerRules{}.peak_learning_rate) rate = 0.01;
   Curve curve;
   AbortSignal abort;
   std::vector<Arena> arenas(static_cast<std::size_t>(plan.layout.world()));

@@ -23,6 +23,7 @@ struct Curve {
   std::vector<double> norms;
   friend bool operator==(const Curve&, const Curve&) = default;
 };
-Curve train(const Plan& plan, std::int64_t steps);
+/// \param options  its learning rate, where it has the default, becomes one of small models
+Curve train(const Plan& plan, std::int64_t steps, TrainOptions options = {});
 
 }  // namespace shardwise::exec::test

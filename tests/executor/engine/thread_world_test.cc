@@ -111,14 +111,15 @@ TEST(ThreadWorld, MovesBytesBetweenRanks) {
     group->exchange({&self, 1}, all);
     EXPECT_EQ(all, (std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{2}}));
 
-    std::vector<std::byte> send(3);
-    for (std::size_t r = 0; r < 3; ++r)
-      send[r] = static_cast<std::byte>(10 * world.rank() + static_cast<int>(r));
-    std::vector<std::byte> received(3);
-    group->all_to_all(send, received);
-    for (int r = 0; r < 3; ++r) {
-      EXPECT_EQ(received[static_cast<std::size_t>(r)],
-                static_cast<std::byte>(10 * r + world.rank()));
+    // Of five elements the last rank's piece is short.
+    std::vector<float> sent(5);
+    for (std::size_t i = 0; i < 5; ++i) sent[i] = static_cast<float>(10 * world.rank()) + float(i);
+    std::vector<float> received(6, -1);
+    group->all_to_all(sent, received, 2);
+    for (std::size_t r = 0; r < 3; ++r) {
+      const auto first = static_cast<float>(10 * r + 2 * static_cast<std::size_t>(world.rank()));
+      EXPECT_EQ(received[2 * r], first);
+      EXPECT_EQ(received[2 * r + 1], world.rank() == 2 ? -1 : first + 1);
     }
     std::byte told = self;
     group->broadcast({&told, 1}, 2);

@@ -1,8 +1,10 @@
 #include "executor/engine/trainer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planner/engines/engines.h"
+#include "planner/spec/error.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {
@@ -105,6 +107,58 @@ TEST(Trainer, GivesTheSameBitsForEveryStrategyOverReplicas) {
       EXPECT_EQ(train(laptop_plan(name, layout, 1, true), 4), whole)
           << name << " ZeRO-" << zero_stage;
     }
+  }
+  // HFSDP: replicas share what the optimizer keeps.
+  layout.zero_stage = 3;
+  layout.outer_shards_optimizer = true;
+  for (const char* name : {"shardwise", "megatron_fsdp"}) {
+    EXPECT_EQ(train(laptop_plan(name, layout, 1, true), 4), whole) << name;
+  }
+}
+
+// Counted tokens differ from micro-batch to micro-batch once one of them is ignored.
+TEST(Trainer, DividesByTheTokensOfTheStepWhereTheLossIsPerToken) {
+  TrainOptions options;
+  options.ignored_token = 'c';
+  std::vector<Curve> curves;
+  for (const bool per_token : {true, false}) {
+    std::vector<Curve> same;
+    for (const int zero_stage : {0, 1, 2, 3}) {
+      for (const int ranks : {1, 4}) {
+        Plan plan = laptop_plan("shardwise", layout_of(zero_stage, ranks), 4 / ranks, true);
+        plan.job.calculate_per_token_loss = per_token;
+        same.push_back(train(plan, 4, options));
+        EXPECT_EQ(same.back(), same.front()) << zero_stage << ", " << ranks << " ranks";
+      }
+    }
+    curves.push_back(same.front());
+  }
+  EXPECT_NE(curves[0], curves[1]);
+}
+
+// Without ignored tokens both are one mean; gradients are divided before or after they are summed.
+TEST(Trainer, MeansTheSamePerTokenWhereAllMicroBatchesHaveAsMany) {
+  Plan plan = laptop_plan("shardwise", layout_of(1, 2), 2, true);
+  const Curve divided_first = train(plan, 4);
+  plan.job.calculate_per_token_loss = true;
+  const Curve divided_last = train(plan, 4);
+  for (std::size_t s = 0; s < divided_first.losses.size(); ++s) {
+    EXPECT_NEAR(divided_last.losses[s] / divided_first.losses[s], 1, 1e-5);
+    EXPECT_NEAR(divided_last.norms[s] / divided_first.norms[s], 1, 1e-4);
+  }
+}
+
+TEST(Trainer, SaysWhoseGradientsAreNotNumbers) {
+  TrainOptions options;
+  options.checks.nan = true;
+  options.optimizer.peak_learning_rate = 1e30;
+  options.optimizer.clip_norm = 0;
+  try {
+    train(laptop_plan("shardwise", layout_of(1, 2), 1, false), 4, options);
+    FAIL() << "the run went on";
+  } catch (const IoError& broken) {
+    EXPECT_THAT(broken.what(),
+                testing::ContainsRegex("rank [01], (bwd|reduce)[.].*step [123].* not a number"));
   }
 }
 

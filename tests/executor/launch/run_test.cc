@@ -6,6 +6,7 @@
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/lowering/lower.h"
+#include "planner/spec/cluster_reader.h"
 #include "planner/spec/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
@@ -112,6 +113,8 @@ struct Held {
   int zero_stage = 0;
   DType precision = DType::fp32;
   bool fp32_gradients = true;
+  bool fp32_accumulation = false;
+  bool replicas = false;  // HFSDP
 };
 
 // What the planner says a step holds is what the run holds, category by category.
@@ -122,11 +125,21 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
       all.push_back({zero_stage, DType::bf16, fp32_gradients});
     }
     all.push_back({zero_stage, DType::fp32, true});
+    if (zero_stage > 0) all.push_back({zero_stage, DType::bf16, false, true});
   }
-  for (const auto& [zero_stage, precision, fp32_gradients] : all) {
+  all.push_back({3, DType::fp32, true, false, true});
+  all.push_back({3, DType::bf16, false, false, true});
+  for (const auto& [zero_stage, precision, fp32_gradients, fp32_accumulation, replicas] : all) {
     Plan plan = tiny_plan("shardwise", zero_stage, 2, zero_stage < 2 ? 1 : 2);
     plan.job.precision = precision;
+    plan.job.reduce_scatter_with_fp32_accumulation = fp32_accumulation;
     plan.layout.fp32_gradients = fp32_gradients;
+    if (replicas) {
+      plan.layout.dp_replicate = 2;
+      plan.layout.outer_shards_optimizer = true;
+      plan.cluster = *with_gpus(*find_cluster("laptop"), 4);
+      plan.job.global_batch_size *= 2;
+    }
     const Scratch scratch;
     const std::string path = scratch.path("report.json");
     const std::string trace = scratch.path("trace.json");
