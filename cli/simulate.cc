@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -12,8 +11,8 @@
 
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
-#include "cli/job_flags.h"
 #include "cli/report_text.h"
+#include "cli/simulate_request.h"
 #include "cli/simulate_text.h"
 #include "cli/terminal.h"
 #include "cli/trace_file.h"
@@ -24,7 +23,6 @@
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
-#include "simulator/failed_links.h"
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
 #include "simulator/timeline_svg.h"
@@ -34,116 +32,11 @@
 namespace shardwise::cli {
 namespace {
 
-struct SimulateFlags {
-  JobFlags job;
-  LayoutFlags layout;
-  std::string plan;
-  std::string output;
-  std::string trace;
-  std::string svg;
-  std::string in_network = "on";
-  std::string import;
-  std::int64_t top = 12;
-  std::string granularity;
-  std::string transport = "usual";
-  std::string contention = "on";
-  std::string host = "on";
-  bool one_connection = false;
-  bool all_ranks = false;
-  sim::NoiseRules noise;
-  std::string versus;
-  std::int64_t growth = 0;
-  bool json = false;
-};
-
 constexpr std::size_t kMostTracedRanks = 64;
 
 ExitCode refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
   return ExitCode::bad_input;
-}
-
-Diagnostics wrong_flag(const std::string& flag, const std::string& message,
-                       const std::string& hint) {
-  return Diagnostics{{"command line", 0, 0, flag, message, hint}};
-}
-
-/// The plan of a file, or of the flags, on the cluster as it is.
-Result<Plan> read_simulated(const SimulateFlags& flags) {
-  if (!flags.plan.empty()) {
-    if (!flags.job.model.empty() || !flags.job.cluster.empty()) {
-      return wrong_flag(flags.plan, "a plan file has its own model and cluster",
-                        "give the file, or --model and --cluster");
-    }
-    Result<Plan> plan = read_plan(flags.plan);
-    if (!plan) return plan.problems();
-    Diagnostics illegal = check_precision(plan->cluster, plan->job);
-    const Diagnostics layout =
-        check_layout(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
-    illegal.insert(illegal.end(), layout.begin(), layout.end());
-    for (Diagnostic& each : illegal) each.file = flags.plan;
-    if (!illegal.empty()) return illegal;
-    return plan;
-  }
-  if (flags.job.model.empty() || flags.job.cluster.empty()) {
-    return wrong_flag("PLAN", "nothing to simulate", "give a plan.json, or --model and --cluster");
-  }
-  Result<Subject> subject = read_subject(flags.job);
-  if (!subject) return subject.problems();
-  const Result<Layout> layout = read_layout(flags.layout, *subject);
-  if (!layout) return layout.problems();
-  Plan plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
-  plan.job.global_batch_size = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
-  return plan;
-}
-
-/// The plan that is simulated.
-Result<Plan> plan_of(const SimulateFlags& flags) {
-  Result<Plan> plan = read_simulated(flags);
-  if (!plan) return plan;
-  if (flags.in_network == "off") {
-    for (LinkTier& tier : plan->cluster.tiers) tier.in_network = InNetwork::none;
-  }
-  if (flags.noise.failed_links > 0 && flags.contention == "off") {
-    return wrong_flag("--failed-links", "nothing shares links without contention",
-                      "leave out --contention off");
-  }
-  const std::int64_t spare = sim::spare_links(*plan);
-  if (flags.noise.failed_links <= spare) return plan;
-  return wrong_flag("--failed-links", fmt::format("{} links cannot fail", flags.noise.failed_links),
-                    fmt::format("nodes and switches keep one each: {} can", spare));
-}
-
-/// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
-Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
-  Diagnostics problems;
-  const auto finite = [&problems](const char* flag, double value) {
-    if (std::isfinite(value)) return;
-    problems.push_back({"command line", 0, 0, flag, fmt::format("{} is not a number", value), ""});
-  };
-  finite("--jitter", noise.jitter);
-  finite("--slow-factor", noise.slow_factor);
-  finite("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu);
-  finite("--restart-minutes", noise.restart_minutes);
-  const std::int64_t each = plan.cluster.gpus_per_node;
-  const std::int64_t nodes = (plan.layout.world() + each - 1) / each;
-  if (noise.slow_nodes > nodes) {
-    problems.push_back({"command line", 0, 0, "--slow-nodes",
-                        fmt::format("{} slow nodes of {}", noise.slow_nodes, nodes), ""});
-  }
-  return problems;
-}
-
-sim::SimulationOptions options_of(const SimulateFlags& flags) {
-  sim::SimulationOptions options;
-  options.granularity = flags.granularity == "kernel" ? Granularity::kernel : Granularity::layer;
-  if (flags.transport == "registered") options.transport = sim::Transport::registered;
-  if (flags.transport == "copy_engines") options.transport = sim::Transport::copy_engines;
-  options.contention = flags.contention == "on";
-  options.host = flags.host == "on";
-  options.in_issue_order = flags.one_connection;
-  options.all_ranks = flags.all_ranks;
-  return options;
 }
 
 void write_files(const SimulateFlags& flags, const Plan& plan, const sim::Simulation& made) {
@@ -160,7 +53,7 @@ void write_files(const SimulateFlags& flags, const Plan& plan, const sim::Simula
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
   other.job.engine = flags.versus;
-  const Result<Plan> second = plan_of(other);
+  const Result<Plan> second = simulated_plan(other);
   if (!second) return refuse(second.problems());
   const sim::Versus found = sim::versus(first, *second, options_of(flags));
   fmt::print("{}", flags.json ? versus_json(found, first, *second)
@@ -178,7 +71,7 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   for (std::int64_t gpus = node; gpus <= flags.growth; gpus *= 2) {
     SimulateFlags grown = flags;
     grown.job.gpus = fmt::format("{}", gpus);
-    const Result<Plan> full = plan_of(grown);
+    const Result<Plan> full = simulated_plan(grown);
     if (!full) return refuse(full.problems());
     Plan hybrid = *full;
     const std::int64_t inner = std::int64_t{hybrid.layout.tp} * hybrid.layout.cp;
@@ -224,7 +117,7 @@ ExitCode run_import(SimulateFlags flags, const Plan& plan) {
 }
 
 ExitCode run_simulate(const SimulateFlags& flags) {
-  const Result<Plan> plan = plan_of(flags);
+  const Result<Plan> plan = simulated_plan(flags);
   if (!plan) return refuse(plan.problems());
   const Diagnostics noise = noise_problems(flags.noise, *plan);
   if (!noise.empty()) return refuse(noise);
@@ -321,8 +214,13 @@ void add_simulate(CLI::App& app, Run& run) {
       ->check(CLI::Range(1.0, 1000.0))
       ->type_name("X")
       ->needs(trials);
-  verb->add_option("--failed-links", noise.failed_links,
+  verb->add_option("--failed-links", noise.failed.links,
                    "NICs and up-links that are gone, their traffic on the others (0)")
+      ->check(CLI::Range(0, 1'000'000))
+      ->type_name("N")
+      ->needs(trials);
+  verb->add_option("--failed-switches", noise.failed.switches,
+                   "Leaf switches that are gone, each with a NIC of up to 32 nodes (0)")
       ->check(CLI::Range(0, 1'000'000))
       ->type_name("N")
       ->needs(trials);

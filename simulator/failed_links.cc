@@ -9,11 +9,17 @@
 namespace shardwise::sim {
 namespace {
 
+/// Nodes whose NICs of one number hang on one leaf switch, where the domain is that large.
+/// Source: NVIDIA DGX SuperPOD reference architecture, H100, "Network Fabrics", Compute: groups of
+/// 32 nodes are rail-aligned, with 8 leaf switches each.
+constexpr std::int64_t kNodesOfASwitch = 32;
+
 /// Links that stand in for one another: the NICs of a node, or the up-links of a domain.
 struct Bundle {
   std::int64_t ranks = 1;  // that send over one bundle: rank r over bundle r / ranks
   std::int64_t links = 0;  // in it
   TierFactors tiers{};     // by tier: what each link share of a transfer asks of the bundle
+  bool node = false;       // the NICs of one
 };
 
 /// Share of a link's rate that the best protocol reaches: a transfer that asks for so much has its
@@ -29,6 +35,7 @@ std::vector<Bundle> bundles_of(const Plan& plan) {
   std::vector<Bundle> bundles;
   Bundle node;
   node.ranks = cluster.gpus_per_node;
+  node.node = true;
   for (std::size_t i = 1; i < cluster.tiers.size() && i < kMaxTiers; ++i) {
     const LinkTier& tier = cluster.tiers[i];
     if (cluster.tiers[i - 1].domain_size < cluster.gpus_per_node) continue;
@@ -56,23 +63,94 @@ std::int64_t count_of(const Bundle& bundle, const Plan& plan) {
   return ceil_div(plan.layout.world(), bundle.ranks);
 }
 
-}  // namespace
+/// Leaf switches: units of nodes, each with one for every NIC of a node.
+struct Leaves {
+  std::int64_t ranks = 0;  // of a unit
+  std::int64_t units = 0;
+  std::int64_t rails = 0;
+};
 
-std::int64_t spare_links(const Plan& plan) {
-  std::int64_t spare = 0;
-  for (const Bundle& each : bundles_of(plan)) spare += count_of(each, plan) * (each.links - 1);
-  return spare;
+Leaves leaves_of(const Plan& plan, const std::vector<Bundle>& bundles) {
+  if (bundles.empty() || !bundles.front().node) return {};
+  const Bundle& node = bundles.front();
+  Leaves leaves = {kNodesOfASwitch * node.ranks, 0, node.links};
+  for (const LinkTier& tier : plan.cluster.tiers) {
+    if (tier.domain_size <= node.ranks) continue;
+    leaves.ranks = std::min<std::int64_t>(leaves.ranks, tier.domain_size);
+    break;
+  }
+  leaves.units = ceil_div(plan.layout.world(), leaves.ranks);
+  return leaves;
 }
 
-std::vector<TierFactors> detours(const Plan& plan, std::int64_t failed, std::uint64_t seed) {
+/// Links of one bundle that hang on a leaf switch: a NIC of each node, or of a domain's up-links
+/// the part of one switch.
+std::int64_t links_on_a_leaf(const Bundle& bundle, const Leaves& leaves) {
+  if (bundle.node) return 1;
+  const std::int64_t switches = std::max<std::int64_t>(1, bundle.ranks / leaves.ranks);
+  return ceil_div(bundle.links, switches * leaves.rails);
+}
+
+/// What is left in each bundle of each kind.
+using LinksLeft = std::vector<std::vector<std::int64_t>>;
+
+void fail_switches(LinksLeft& left, const std::vector<Bundle>& bundles, const Leaves& leaves,
+                   std::int64_t failed, std::uint64_t seed) {
+  std::vector<std::int64_t> gone(static_cast<std::size_t>(leaves.units));
+  for (std::uint64_t draw = 0; failed > 0; ++draw) {
+    const double drawn = uniform(seed, draw) * static_cast<double>(leaves.units);
+    const auto unit = static_cast<std::size_t>(drawn);
+    if (gone[unit] == leaves.rails - 1) continue;
+    ++gone[unit];
+    --failed;
+    const std::int64_t first = static_cast<std::int64_t>(unit) * leaves.ranks;
+    for (std::size_t kind = 0; kind < bundles.size(); ++kind) {
+      const std::int64_t each = bundles[kind].ranks;
+      const auto end = std::min<std::size_t>(
+          left[kind].size(), static_cast<std::size_t>(ceil_div(first + leaves.ranks, each)));
+      for (auto b = static_cast<std::size_t>(first / each); b < end; ++b) {
+        left[kind][b] =
+            std::max<std::int64_t>(1, left[kind][b] - links_on_a_leaf(bundles[kind], leaves));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t spare_switches(const Plan& plan) {
+  const Leaves leaves = leaves_of(plan, bundles_of(plan));
+  return leaves.units * std::max<std::int64_t>(0, leaves.rails - 1);
+}
+
+std::int64_t spare_links(const Plan& plan, std::int64_t switches) {
   const std::vector<Bundle> bundles = bundles_of(plan);
-  std::vector<std::vector<std::int64_t>> left;
+  const Leaves leaves = leaves_of(plan, bundles);
+  std::int64_t spare = 0;
+  for (const Bundle& each : bundles) {
+    spare += count_of(each, plan) * (each.links - 1);
+    if (switches == 0) continue;
+    const std::int64_t met =
+        std::min(count_of(each, plan), std::max<std::int64_t>(1, leaves.ranks / each.ranks));
+    spare -= switches * met * links_on_a_leaf(each, leaves);
+  }
+  return std::max<std::int64_t>(0, spare);
+}
+
+std::vector<TierFactors> detours(const Plan& plan, const NetworkFailures& failed,
+                                 std::uint64_t seed) {
+  const std::vector<Bundle> bundles = bundles_of(plan);
+  LinksLeft left;
   std::int64_t links = 0;
   for (const Bundle& each : bundles) {
     left.emplace_back(static_cast<std::size_t>(count_of(each, plan)), each.links);
     links += count_of(each, plan) * each.links;
   }
-  for (std::uint64_t draw = 0; failed > 0; ++draw) {
+  if (failed.switches > 0) {
+    fail_switches(left, bundles, leaves_of(plan, bundles), failed.switches, mixed(seed, 1));
+  }
+  std::int64_t to_fail = failed.links;
+  for (std::uint64_t draw = 0; to_fail > 0; ++draw) {
     auto drawn = static_cast<std::int64_t>(uniform(seed, draw) * static_cast<double>(links));
     std::size_t kind = 0;
     while (drawn >= count_of(bundles[kind], plan) * bundles[kind].links) {
@@ -82,7 +160,7 @@ std::vector<TierFactors> detours(const Plan& plan, std::int64_t failed, std::uin
     std::int64_t& there = left[kind][static_cast<std::size_t>(drawn / bundles[kind].links)];
     if (there == 1) continue;
     --there;
-    --failed;
+    --to_fail;
   }
   std::vector<TierFactors> delays(static_cast<std::size_t>(plan.layout.world()));
   for (std::size_t kind = 0; kind < bundles.size(); ++kind) {

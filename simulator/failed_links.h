@@ -8,14 +8,25 @@
 
 namespace shardwise::sim {
 
-/// NICs and up-links that can fail while all ranks still reach one another: all but one of each
-/// node, and of each domain below an oversubscribed tier, that the layout uses. 0 where nodes have
-/// one NIC, or nothing lies outside them.
-std::int64_t spare_links(const Plan& plan);
+/// What is gone of a cluster's network.
+struct NetworkFailures {
+  std::int64_t links = 0;     // NICs, and up-links of oversubscribed switches
+  std::int64_t switches = 0;  // leaf switches: a NIC of each node of a unit, with their up-links
+};
 
-/// By rank and tier, as Noise::link_delay, with `failed` links gone, drawn by `seed`: the links
+/// Leaf switches that can fail while every node keeps a NIC: all but one of each unit of nodes, a
+/// switch for each NIC of a node. 0 where nodes have one NIC, or nothing lies outside them.
+std::int64_t spare_switches(const Plan& plan);
+
+/// NICs and up-links that can fail besides `switches` while all ranks still reach one another: all
+/// but one of each node, and of each domain below an oversubscribed tier, that the layout uses.
+std::int64_t spare_links(const Plan& plan, std::int64_t switches = 0);
+
+/// By rank and tier, as Noise::link_delay, with links and switches gone, drawn by `seed`: the links
 /// that are left in a node or a domain carry the traffic of those that are gone, so while a byte is
-/// on a link it takes n / (n - f) times as long. \pre failed <= spare_links(plan)
-std::vector<TierFactors> detours(const Plan& plan, std::int64_t failed, std::uint64_t seed);
+/// on a link it takes n / (n - f) times as long. docs/simulator.md, "Noise and failures".
+/// \pre failed.switches <= spare_switches(plan), failed.links <= spare_links(plan, failed.switches)
+std::vector<TierFactors> detours(const Plan& plan, const NetworkFailures& failed,
+                                 std::uint64_t seed);
 
 }  // namespace shardwise::sim

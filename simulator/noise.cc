@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "planner/search/goodput.h"
-#include "simulator/failed_links.h"
 #include "simulator/random.h"
 #include "simulator/shared_engine.h"
 
@@ -68,10 +67,9 @@ NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
         mixed(static_cast<std::uint64_t>(rules.seed), static_cast<std::uint64_t>(trial));
     made.work.noise.jitter = rules.jitter;
     made.work.noise.compute_factor = slowdowns(plan, rules, made.work.noise.seed);
-    if (rules.failed_links > 0) {
+    if (rules.failed.links > 0 || rules.failed.switches > 0) {
       // Seeds of another row than slowdowns'.
-      made.work.noise.link_delay =
-          detours(plan, rules.failed_links, mixed(made.work.noise.seed, 1));
+      made.work.noise.link_delay = detours(plan, rules.failed, mixed(made.work.noise.seed, 1));
     }
     const Timeline timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
     steps.push_back(timeline.length());

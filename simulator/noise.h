@@ -4,6 +4,7 @@
 
 #include "planner/spec/plan.h"
 #include "planner/spec/step_timeline.h"
+#include "simulator/failed_links.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::sim {
@@ -15,7 +16,7 @@ struct NoiseRules {
   double jitter = 0;            // relative deviation of every operation's time, log-normal, mean 1
   std::int64_t slow_nodes = 0;  // whose GPUs compute `slow_factor` times longer
   double slow_factor = 1;
-  std::int64_t failed_links = 0;  // NICs and up-links that are gone; others carry their traffic
+  NetworkFailures failed;         // gone; others carry its traffic
   double mtbf_hours_per_gpu = 0;  // between failures that stop the job; 0 = none
   double restart_minutes = 10;    // from a failure to the next step
 };
@@ -23,7 +24,7 @@ struct NoiseRules {
 /// Simulates every rank once a trial and gathers the step times; then, with failures, a long run of
 /// each trial's steps with checkpoints at the interval of least expected wall time
 /// (planner/search/goodput.h). Exact for the seed.
-/// \pre rules.trials >= 1, rules.failed_links <= spare_links(plan) of failed_links.h
+/// \pre rules.trials >= 1, rules.failed as detours of failed_links.h has it
 NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
                          const NoiseRules& rules);
 

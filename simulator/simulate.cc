@@ -22,8 +22,8 @@ const Actor& Simulation::actor_of(std::size_t stage) const {
 
 namespace {
 
-/// Program, prices, workload and timeline.
-void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
+/// Program, prices and workload.
+void prepare(const Plan& plan, const SimulationOptions& options, Simulation& made) {
   made.program = lower(plan, options.granularity);
   made.prices = prices_of(plan, made.program, options.transport);
   LaunchRules launch;
@@ -33,6 +33,11 @@ void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
   made.work = options.all_ranks
                   ? all_ranks(made.program, made.prices, plan.layout, links, launch)
                   : representatives(made.program, made.prices, plan.layout, links, launch);
+}
+
+/// And the timeline.
+void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
+  prepare(plan, options, made);
   made.timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
   SHARDWISE_CHECK(made.timeline.stalled.empty(),
                   fmt::format("{} operations never end", made.timeline.stalled.size()));
@@ -55,6 +60,22 @@ Simulation simulate(const Plan& plan, const SimulationOptions& options) {
   made.report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   fill_report(made.report, plan, made);
   return made;
+}
+
+std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& options) {
+  if (!options.in_issue_order) return {};
+  Simulation made;
+  prepare(plan, options, made);
+  std::vector<std::string> names;
+  for (const std::size_t operation : run_alone(made.work).stalled) {
+    for (const Actor& actor : made.work.actors) {
+      const StageProgram& stage = made.work.program_of(actor);
+      if (operation < actor.base || operation - actor.base >= stage.operations.size()) continue;
+      const ProgramOp& op = stage.operations[operation - actor.base];
+      names.push_back(fmt::format("{} on stage {}", name_of(stage, op), stage.stage));
+    }
+  }
+  return names;
 }
 
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options) {

@@ -46,8 +46,12 @@ struct Simulation {
 /// Lowers the plan, prices it, runs it, and says where the time and the memory went. What the clock
 /// does not know (reading the batch, checkpoints, the verdict of the memory ledger) is the closed
 /// form's. Pure: equal plans and options give equal results, to the bit.
-/// \pre check_layout has no diagnostics for the plan's layout
+/// \pre check_layout has no diagnostics for the plan's layout; hanging_at is empty
 Simulation simulate(const Plan& plan, const SimulationOptions& options = {});
+
+/// The operations at which the streams of each stage stand still for ever: "bwd.layer3.mb1 on stage
+/// 0". Empty where the step ends, as it does for every plan unless operations start in issue order.
+std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& options);
 
 /// Length of the same step and nothing else, faster: without memory and report.
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options = {});

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/goodput.h"
@@ -70,7 +73,7 @@ Plan on_nodes(const char* cluster, std::int32_t ranks) {
 NoiseSpread with_failed_links(const Plan& plan, std::int64_t failed) {
   NoiseRules rules;
   rules.trials = 3;
-  rules.failed_links = failed;
+  rules.failed.links = failed;
   return noise_spread(plan, {}, rules);
 }
 
@@ -113,6 +116,67 @@ TEST(FailedLinks, HoldUpTheGroupOfTheNodeThatLostThem) {
   work.noise.link_delay.assign(8, TierFactors{});
   work.noise.link_delay[3][1] = 2 / 3.0;  // half as long again for three quarters of a link
   EXPECT_EQ(run_shared(work).length(), 3);
+}
+
+TEST(FailedSwitches, CanBeAllButOneOfEachUnit) {
+  EXPECT_EQ(spare_switches(on_nodes("dgx-h100", 8)), 0);
+  EXPECT_EQ(spare_switches(on_nodes("gcp-a2-ultra", 16)), 0);
+  EXPECT_EQ(spare_switches(on_nodes("dgx-h100", 256)), 7);
+  EXPECT_EQ(spare_switches(on_nodes("dgx-h100", 264)), 2 * 7);
+  EXPECT_EQ(spare_switches(on_nodes("aws-p4d", 32)), 3);  // 8 GPUs on 4 NICs
+}
+
+TEST(FailedSwitches, LeaveLinksToFailBesides) {
+  // Each of 32 nodes has lost 1 of 8 NICs and keeps one.
+  EXPECT_EQ(spare_links(on_nodes("dgx-h100", 256), 1), 32 * 6);
+  EXPECT_EQ(spare_links(on_nodes("aws-p4d", 64), 2), 8);
+}
+
+// 33 nodes of 8 NICs are two units. Of 7 + 7 switches all can fail, which leaves each node 1 NIC: 7
+// more bytes follow each byte of it. One switch leaves the nodes of one unit 7 NICs, 1/7 more.
+TEST(FailedSwitches, TakeANicFromEachNodeOfAUnit) {
+  const Plan plan = on_nodes("dgx-h100", 264);
+  const auto delays = [&plan](std::int64_t switches) { return detours(plan, {0, switches}, 5); };
+  const CollectiveCoefficients& c = plan.cluster.tiers[1].collectives.coefficients;
+  const double reached = std::max(c.simple_share, c.ll128_share);
+  for (const TierFactors& each : delays(14)) EXPECT_DOUBLE_EQ(each[1], 7 / reached);
+  const std::vector<TierFactors> one = delays(1);
+  const auto slow = [&](std::size_t rank) { return one[rank][1] != 0; };
+  EXPECT_NE(slow(0), slow(263));
+  for (std::size_t rank = 0; rank < one.size(); ++rank) {
+    EXPECT_EQ(slow(rank), slow(rank < 256 ? 0 : 263));
+    EXPECT_DOUBLE_EQ(one[rank][1], slow(rank) ? 1.0 / 7 / reached : 0);
+    EXPECT_EQ(one[rank][0], 0);  // inside a node nothing is gone
+  }
+}
+
+// A pod of 3,072 GPUs has 12 units of 8 switches and 438 up-links: 5 of them go with a switch.
+TEST(FailedSwitches, TakeTheirUpLinksAsWell) {
+  const Plan plan = on_nodes("meta-h100", 6144);
+  const std::vector<TierFactors> one = detours(plan, {0, 1}, 1);
+  const CollectiveCoefficients& c = plan.cluster.tiers[2].collectives.coefficients;
+  const double reached = std::max(c.simple_share, c.ll128_share);
+  const bool second = one.back()[2] > 0;
+  for (std::size_t rank = 0; rank < one.size(); ++rank) {
+    const double up = rank / 3072 == (second ? 1U : 0U) ? 7 * 5.0 / 433 / reached : 0;
+    // Of its nodes' NICs those of 32 nodes lose more than the pod does.
+    EXPECT_TRUE(std::abs(one[rank][2] - up) < 1e-12 || one[rank][2] > up);
+  }
+  std::int64_t slow_nodes = 0;
+  for (std::size_t rank = 0; rank < one.size(); rank += 8) slow_nodes += one[rank][1] > 0 ? 1 : 0;
+  EXPECT_EQ(slow_nodes, 32);
+}
+
+TEST(FailedSwitches, SlowAStepAsThatNicOfEveryNodeWould) {
+  // 4 nodes of 4 NICs under one unit's switches.
+  const Plan plan = on_nodes("aws-p4d", 32);
+  NoiseRules rules;
+  rules.trials = 1;
+  const double sound = noise_spread(plan, {}, rules).p50.value();
+  rules.failed.switches = 1;
+  const double one = noise_spread(plan, {}, rules).p50.value();
+  EXPECT_GT(one / sound, 1.1);
+  EXPECT_LE(one / sound, 4.0 / 3 + 1e-9);
 }
 
 // Daly's closed form of the same process.

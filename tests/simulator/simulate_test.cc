@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "planner/cost/collective.h"
 #include "planner/cost/estimate.h"
@@ -73,6 +74,26 @@ TEST(Simulate, RunsNothingBesideMessagesWithOneChunkAStage) {
   interleaved.layout.vpp = 5;
   const StreamTime chunks = receiving(interleaved, 1);
   EXPECT_LT(chunks.exposed / chunks.busy, 0.5);
+}
+
+TEST(Simulate, SaysWhereOneQueueHangsAPipelineOfChunks) {
+  SimulationOptions options;
+  options.in_issue_order = true;
+  EXPECT_TRUE(hanging_at(sharded(), options).empty());
+  EXPECT_TRUE(hanging_at(pipelined(), options).empty());
+  Plan chunks = pipelined();
+  chunks.layout.vpp = 5;
+  const std::vector<std::string> hanging = hanging_at(chunks, options);
+  ASSERT_FALSE(hanging.empty());
+  // Each stage stands at a message that nobody takes.
+  for (const char* stage : {"on stage 0", "on stage 1"}) {
+    const bool sends = std::any_of(hanging.begin(), hanging.end(), [&](const std::string& each) {
+      return each.starts_with("send") && each.ends_with(stage);
+    });
+    EXPECT_TRUE(sends) << stage;
+  }
+  options.in_issue_order = false;
+  EXPECT_TRUE(hanging_at(chunks, options).empty());
 }
 
 TEST(Simulate, HidesTheExchangeOfExpertsAsTheClosedFormDoes) {

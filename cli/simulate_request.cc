@@ -1,0 +1,118 @@
+#include "cli/simulate_request.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <vector>
+
+#include "planner/cost/legality.h"
+#include "simulator/failed_links.h"
+
+namespace shardwise::cli {
+namespace {
+
+/// The plan of a file, or of the flags, on the cluster as it is.
+Result<Plan> read_simulated(const SimulateFlags& flags) {
+  if (!flags.plan.empty()) {
+    if (!flags.job.model.empty() || !flags.job.cluster.empty()) {
+      return wrong_flag(flags.plan, "a plan file has its own model and cluster",
+                        "give the file, or --model and --cluster");
+    }
+    Result<Plan> plan = read_plan(flags.plan);
+    if (!plan) return plan.problems();
+    Diagnostics illegal = check_precision(plan->cluster, plan->job);
+    const Diagnostics layout =
+        check_layout(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
+    illegal.insert(illegal.end(), layout.begin(), layout.end());
+    for (Diagnostic& each : illegal) each.file = flags.plan;
+    if (!illegal.empty()) return illegal;
+    return plan;
+  }
+  if (flags.job.model.empty() || flags.job.cluster.empty()) {
+    return wrong_flag("PLAN", "nothing to simulate", "give a plan.json, or --model and --cluster");
+  }
+  Result<Subject> subject = read_subject(flags.job);
+  if (!subject) return subject.problems();
+  const Result<Layout> layout = read_layout(flags.layout, *subject);
+  if (!layout) return layout.problems();
+  Plan plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
+  plan.job.global_batch_size = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
+  return plan;
+}
+
+/// Failures of the network that leave ranks without a way to one another.
+Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
+  const sim::NetworkFailures& failed = flags.noise.failed;
+  if (failed.links == 0 && failed.switches == 0) return {};
+  if (flags.contention == "off") {
+    return wrong_flag(failed.links > 0 ? "--failed-links" : "--failed-switches",
+                      "nothing shares links without contention", "leave out --contention off");
+  }
+  const std::int64_t switches = sim::spare_switches(plan);
+  if (failed.switches > switches) {
+    return wrong_flag("--failed-switches",
+                      fmt::format("{} switches of at most {}", failed.switches, switches),
+                      "each node keeps a NIC");
+  }
+  const std::int64_t links = sim::spare_links(plan, failed.switches);
+  if (failed.links <= links) return {};
+  return wrong_flag("--failed-links", fmt::format("{} links of at most {}", failed.links, links),
+                    "each node and each switch keeps one");
+}
+
+}  // namespace
+
+Diagnostics wrong_flag(const std::string& flag, const std::string& message,
+                       const std::string& hint) {
+  return Diagnostics{{"command line", 0, 0, flag, message, hint}};
+}
+
+sim::SimulationOptions options_of(const SimulateFlags& flags) {
+  sim::SimulationOptions options;
+  options.granularity = flags.granularity == "kernel" ? Granularity::kernel : Granularity::layer;
+  if (flags.transport == "registered") options.transport = sim::Transport::registered;
+  if (flags.transport == "copy_engines") options.transport = sim::Transport::copy_engines;
+  options.contention = flags.contention == "on";
+  options.host = flags.host == "on";
+  options.in_issue_order = flags.one_connection;
+  options.all_ranks = flags.all_ranks;
+  return options;
+}
+
+Result<Plan> simulated_plan(const SimulateFlags& flags) {
+  Result<Plan> plan = read_simulated(flags);
+  if (!plan) return plan;
+  if (flags.in_network == "off") {
+    for (LinkTier& tier : plan->cluster.tiers) tier.in_network = InNetwork::none;
+  }
+  const Diagnostics failures = failure_problems(flags, *plan);
+  if (!failures.empty()) return failures;
+  const std::vector<std::string> hanging = sim::hanging_at(*plan, options_of(flags));
+  if (hanging.empty()) return plan;
+  return wrong_flag("--one-connection",
+                    fmt::format("the step never ends: {} operations wait for one another, first {}",
+                                hanging.size(), hanging.front()),
+                    "in one queue a message that waits for its receiver holds up what is issued "
+                    "after the next one: leave it out");
+}
+
+Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
+  Diagnostics problems;
+  const auto finite = [&problems](const char* flag, double value) {
+    if (std::isfinite(value)) return;
+    problems.push_back({"command line", 0, 0, flag, fmt::format("{} is not a number", value), ""});
+  };
+  finite("--jitter", noise.jitter);
+  finite("--slow-factor", noise.slow_factor);
+  finite("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu);
+  finite("--restart-minutes", noise.restart_minutes);
+  const std::int64_t each = plan.cluster.gpus_per_node;
+  const std::int64_t nodes = (plan.layout.world() + each - 1) / each;
+  if (noise.slow_nodes > nodes) {
+    problems.push_back({"command line", 0, 0, "--slow-nodes",
+                        fmt::format("{} slow nodes of {}", noise.slow_nodes, nodes), ""});
+  }
+  return problems;
+}
+
+}  // namespace shardwise::cli

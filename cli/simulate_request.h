@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "cli/job_flags.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/plan.h"
+#include "simulator/noise.h"
+#include "simulator/simulate.h"
+
+namespace shardwise::cli {
+
+/// What `shardwise simulate` was asked, as given.
+struct SimulateFlags {
+  JobFlags job;
+  LayoutFlags layout;
+  std::string plan;
+  std::string output;
+  std::string trace;
+  std::string svg;
+  std::string in_network = "on";
+  std::string import;
+  std::int64_t top = 12;
+  std::string granularity;
+  std::string transport = "usual";
+  std::string contention = "on";
+  std::string host = "on";
+  bool one_connection = false;
+  bool all_ranks = false;
+  sim::NoiseRules noise;
+  std::string versus;
+  std::int64_t growth = 0;
+  bool json = false;
+};
+
+/// Something wrong with a flag of the command line.
+Diagnostics wrong_flag(const std::string& flag, const std::string& message,
+                       const std::string& hint);
+
+/// The plan that is simulated: of a file, or of the flags. Refuses layouts that cannot be, failures
+/// of the network that leave ranks without a way to one another, and a step that never ends.
+Result<Plan> simulated_plan(const SimulateFlags& flags);
+
+/// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
+Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan);
+
+sim::SimulationOptions options_of(const SimulateFlags& flags);
+
+}  // namespace shardwise::cli
