@@ -59,6 +59,13 @@ void split_compute(const OpCost& cost, const std::vector<LayerTime>& layers, Cos
   made.memory_share = pass.memory_bound / pass.stream();
 }
 
+/// What was measured of a CPU includes its memory and its links: ranks share processors alone.
+void share_processors(const GpuSpec& gpu, bool moves, CostPrice& made) {
+  made.threads = moves ? kCollectiveThreads : gpu.sm_count;
+  made.room = std::max(gpu.cores_per_rank, made.threads);
+  made.memory_share = 0;
+}
+
 // Times that a byte on a link passes through a rank's memory. NCCL's kernels take what a peer wrote
 // into a buffer of this rank, and put it where it belongs and into the next rank's buffer: written,
 // read, written (all-gather), or written, read and added to what is read here (reduce-scatter).
@@ -180,6 +187,10 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
       if (!cost.layers.empty() || !cost.kernels.empty()) {
         made.seconds *= 1 + rules.slowest_gpu_excess;
         split_compute(cost, layers, made);
+      }
+      if (plan.cluster.gpu.cores_per_rank > 0) {
+        share_processors(plan.cluster.gpu, !cost.collectives.empty(), made);
+        continue;
       }
       if (cost.collectives.empty()) continue;
       const CollectiveWork& work = cost.collectives.front();

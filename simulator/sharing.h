@@ -45,10 +45,12 @@ struct Demand {
 struct Load {
   std::array<Demand, kMaxTiers> links{};
   OverlapTax tax;
-  double moving = 0;  // share of the memory bandwidth that transfers would take
-  double bound = 0;   // kernels on both streams that memory bandwidth holds up, on average
+  double moving = 0;   // share of the memory bandwidth that transfers would take
+  double bound = 0;    // kernels on both streams that memory bandwidth holds up, on average
+  double threads = 0;  // of a CPU that ranks share
 
   void add(Stream stream, const CostPrice& price) {
+    threads += price.threads;
     if (computes(stream)) {
       bound += price.memory_share;
       return;
@@ -67,6 +69,7 @@ struct Load {
   /// Kernels lose multiprocessors, at most half of them; those that memory bandwidth holds up lose
   /// that, if it is more. 1 = as fast as alone.
   double compute_rate(const CostPrice& price) const {
+    if (price.threads > 0) return std::min(1.0, price.room / threads);
     const double rate = 1 - std::min(kMostOverlapTax, tax.of(price.gemm_share));
     const double others = moving + bound - price.memory_share;
     const double more = others / (1 + others) - std::min(kMostOverlapTax, tax.other);
@@ -75,6 +78,7 @@ struct Load {
   /// How often longer than alone a transfer takes beside such kernels: while they run, all that
   /// use the memory get their proportion of it.
   double memory_crowding(const CostPrice& price) const {
+    if (price.threads > 0) return std::max(1.0, threads / price.room);
     if (price.memory_share == 0 || bound == 0) return 1;
     return bound > 1 ? bound + moving : 1 / (1 - bound * moving / (1 + moving));
   }

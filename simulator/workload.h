@@ -28,6 +28,10 @@ struct CostPrice {
   /// Of a transfer, share of the GPU's memory bandwidth that it takes while it runs alone; of
   /// compute, share of its time that goes to kernels which memory bandwidth holds up.
   double memory_share = 0;
+  /// On a CPU that ranks share: threads that it runs on, and of how many in all it would lose
+  /// nothing. 0 = an accelerator.
+  double threads = 0;
+  double room = 0;
 };
 /// By stage, then by index into StageProgram::costs.
 using Prices = std::vector<std::vector<CostPrice>>;

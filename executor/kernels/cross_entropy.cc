@@ -43,6 +43,23 @@ std::int64_t cross_entropy_bytes(const CrossEntropyShape& s) {
          s.rows * static_cast<std::int64_t>(sizeof(float));
 }
 
+template <class E>
+void loss_rows(std::int64_t rows, std::int64_t vocabulary, const std::int64_t* targets, float scale,
+               E* logits, float* losses, Workers& workers) {
+  workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
+    const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
+    for (std::int64_t r = task * kRowsATask; r < end; ++r) {
+      E* row = logits + r * vocabulary;
+      if (targets[r] == kIgnored) {
+        std::fill_n(row, vocabulary, E{});
+        losses[r] = 0;
+      } else {
+        losses[r] = loss_of(row, vocabulary, targets[r], scale);
+      }
+    }
+  });
+}
+
 template <class E, class G>
 void cross_entropy(const CrossEntropyShape& s, E* x, const E* weight, const std::int64_t* targets,
                    float scale, G* d_weight, LossSum& loss, std::byte* workspace,
@@ -54,19 +71,7 @@ void cross_entropy(const CrossEntropyShape& s, E* x, const E* weight, const std:
     E* of_chunk = x + first * s.hidden;
     const LinearShape linear = {rows, s.hidden, s.vocabulary, s.hidden, s.vocabulary, false};
     linear_forward<E>(linear, of_chunk, weight, nullptr, logits, false, workers);
-    workers.run((rows + kRowsATask - 1) / kRowsATask, [&](std::int64_t task) {
-      const std::int64_t end = std::min(rows, (task + 1) * kRowsATask);
-      for (std::int64_t r = task * kRowsATask; r < end; ++r) {
-        E* row = logits + r * s.vocabulary;
-        const std::int64_t target = targets[first + r];
-        if (target == kIgnored) {
-          std::fill_n(row, s.vocabulary, E{});
-          losses[first + r] = 0;
-        } else {
-          losses[first + r] = loss_of(row, s.vocabulary, target, scale);
-        }
-      }
-    });
+    loss_rows<E>(rows, s.vocabulary, targets + first, scale, logits, losses + first, workers);
     linear_backward_weight<E, G>(linear, of_chunk, logits, d_weight, nullptr, workers);
     linear_backward_input<E>(linear, logits, weight, of_chunk, false, workers);
   }
@@ -77,6 +82,10 @@ void cross_entropy(const CrossEntropyShape& s, E* x, const E* weight, const std:
   }
 }
 
+template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, float, float*, float*,
+                        Workers&);
+template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, float, Bf16*, float*,
+                        Workers&);
 template std::int64_t cross_entropy_bytes<float>(const CrossEntropyShape&);
 template std::int64_t cross_entropy_bytes<Bf16>(const CrossEntropyShape&);
 template void cross_entropy(const CrossEntropyShape&, float*, const float*, const std::int64_t*,

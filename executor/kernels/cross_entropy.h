@@ -28,6 +28,12 @@ struct CrossEntropyShape {
 template <class E>
 std::int64_t cross_entropy_bytes(const CrossEntropyShape& shape);
 
+/// Turns rows of logits into the gradients of scale x their losses, which go to `losses`; 0 where
+/// the target is kIgnored.   logits [rows, vocabulary], targets and losses [rows]
+template <class E>
+void loss_rows(std::int64_t rows, std::int64_t vocabulary, const std::int64_t* targets, float scale,
+               E* logits, float* losses, Workers& workers);
+
 /// The loss, log(sum of e^logits) - logits[target] with logits = x weight^T, summed over rows and
 /// added to `loss`; the gradient of scale x that sum, with respect to x in x's place and with
 /// respect to weight added to d_weight.

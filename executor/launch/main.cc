@@ -3,21 +3,39 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
+#include "executor/launch/calibrate.h"
 #include "executor/launch/run.h"
 
-int main(int argc, char** argv) {
-  using shardwise::exec::CommandLine;
-  // A file over the limit of its size is an error of the write, not the end of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
+namespace {
+
+using shardwise::exec::CommandLine;
+
+int calibrate(int argc, char** argv) {
+  shardwise::exec::CalibrateOptions options;
+  const CommandLine asked = shardwise::exec::read_calibrate_line(argc, argv, options);
+  if (asked == CommandLine::run) return shardwise::exec::calibrate(options);
+  return asked == CommandLine::done ? shardwise::exec::kDone : shardwise::exec::kBadInput;
+}
+
+int run(int argc, char** argv) {
   shardwise::exec::RunOptions options;
   const CommandLine asked = shardwise::exec::read_command_line(argc, argv, options);
-  if (asked == CommandLine::done) return 0;
-  if (asked == CommandLine::wrong) return 2;
+  if (asked == CommandLine::run) return shardwise::exec::run(options);
+  return asked == CommandLine::done ? shardwise::exec::kDone : shardwise::exec::kBadInput;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // A file over the limit of its size is an error of the write, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return shardwise::exec::run(options);
+    const bool calibrates = argc > 1 && std::string_view(argv[1]) == "calibrate";
+    return calibrates ? calibrate(argc - 1, argv + 1) : run(argc, argv);
   } catch (const std::exception& broken) {
     fmt::print(stderr, "shardwise-run: {}\n", broken.what());
-    return 3;
+    return shardwise::exec::kWorldBroke;
   }
 }

@@ -6,16 +6,17 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <thread>
 #include <vector>
 
+#include "executor/calibrate/machine.h"
 #include "executor/checkpoint/checkpointer.h"
 #include "executor/comm/thread_world.h"
 #include "executor/comm/watchdog.h"
+#include "executor/launch/command.h"
 #include "executor/launch/executable.h"
 #include "executor/launch/introduction.h"
 #include "executor/launch/launcher.h"
@@ -25,7 +26,6 @@
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
 #include "planner/cost/legality.h"
-#include "planner/spec/error.h"
 #include "planner/spec/report_json.h"
 #ifdef SHARDWISE_WITH_MPI
 #include "executor/comm/mpi_world.h"
@@ -34,15 +34,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kDone = 0;
-constexpr int kBadInput = 2;
-constexpr int kWorldBroke = 3;
 constexpr std::chrono::seconds kOthersEndThis{5};
-
-int refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return kBadInput;
-}
 
 Diagnostic wrong_use(const std::string& flag, const std::string& message, const std::string& hint) {
   return {"command line", 0, 0, flag, message, hint};
@@ -82,13 +74,6 @@ LayerKernels kernels_of(const Plan& plan) {
   shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
   return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
           [&plan, shape](std::byte* tables) { fill_tables(plan.model, shape, tables); }};
-}
-
-void write(const std::string& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw IoError(fmt::format("{} cannot be written", path));
 }
 
 /// The end of a run that failed: what it says, at once.
@@ -140,8 +125,16 @@ void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& ar
   if (checkpointer) checkpointer->finish();
 }
 
+/// This process before its ranks took memory.
+struct Start {
+  Bytes resident;
+  std::int64_t ranks = 1;
+  std::int64_t growth() const { return (resident_memory() - resident).value() / ranks; }
+};
+
 /// A rank's whole run; rank 0 tells how it goes.
-RankRecord train(const Run& run, World& world, Arena& arena, AbortSignal& abort) {
+RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
+                 AbortSignal& abort) {
   Trainer trainer(run.plan, world, arena, abort, run.options.train, kernels_of(run.plan));
   if (run.resumed) {
     const Manifest& manifest = run.resumed->manifest();
@@ -156,15 +149,15 @@ RankRecord train(const Run& run, World& world, Arena& arena, AbortSignal& abort)
   }
   train_steps(run, trainer, world, arena, abort);
   return {world.rank(), record_of(trainer, trainer.first_step()),
-          record_of(trainer, trainer.median_step()), arena.bytes()};
+          record_of(trainer, trainer.median_step()), arena.bytes(), start.growth()};
 }
 
 void write_records(const Plan& plan, const RunOptions& options,
                    const std::vector<RankRecord>& records) {
   if (!options.report.empty()) {
-    write(options.report, report_json(measured_report(plan, records.front())));
+    write_text(options.report, report_json(measured_report(plan, records.front())));
   }
-  if (!options.trace.empty()) write(options.trace, measured_trace(plan, records));
+  if (!options.trace.empty()) write_text(options.trace, measured_trace(plan, records));
 }
 
 int run_threads(const Run& run) {
@@ -175,12 +168,13 @@ int run_threads(const Run& run) {
   const Plan& plan = run.plan;
   const RunOptions& options = run.options;
   const auto ranks = static_cast<std::size_t>(plan.layout.world());
+  const Start start = {resident_memory(), plan.layout.world()};
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
   AbortSignal abort;
   const auto rank_main = [&](World& world) {
     const auto self = static_cast<std::size_t>(world.rank());
-    records[self] = train(run, world, arenas[self], abort);
+    records[self] = train(run, start, world, arenas[self], abort);
   };
   const Watchdog watchdog(abort, patience_of(options), [](const std::string& message) {
     say(message);
@@ -218,6 +212,7 @@ int run_process(const Run& run) {
     }
     return kWorldBroke;
   }
+  const Start start = {resident_memory(), 1};
   AbortSignal abort;
   const Watchdog watchdog(abort, patience_of(options), [&job](const std::string& message) {
     say(message);
@@ -227,7 +222,7 @@ int run_process(const Run& run) {
     Arena arena;
     const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
     if (run.resumed && altered_for_any(*run.resumed, *world)) return kBadInput;
-    const std::vector<RankRecord> records = {train(run, *world, arena, abort)};
+    const std::vector<RankRecord> records = {train(run, start, *world, arena, abort)};
     if (job.rank() == 0) write_records(plan, options, records);
   } catch (const std::exception& broken) {
     // Who failed, elsewhere, says why and ends this process too.

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
-
-#include "planner/spec/utf8.h"
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace shardwise::exec {
 namespace {
@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kFooter =
     "Example\n"
     "  shardwise-run plan.json --ranks 4 --steps 20 --data corpus.txt --report report.json\n"
+    "  shardwise-run calibrate --ranks 4 -o laptop.json   (measures this machine; --help there)\n"
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 the world broke";
@@ -81,13 +82,6 @@ void add_numbers(CLI::App& app, RunOptions& options) {
   app.add_option("--clip-norm", rules.clip_norm, "Longest gradient, 0 for any (1)")->check(rate);
 }
 
-/// What CLI11 says, in one line.
-std::string plain(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
-  return shown(text, 300);
-}
-
 }  // namespace
 
 CommandLine read_command_line(int argc, const char* const* argv, RunOptions& options) {
@@ -99,17 +93,9 @@ CommandLine read_command_line(int argc, const char* const* argv, RunOptions& opt
   add_files(app, options);
   add_checkpoints(app, options);
   add_numbers(app, options);
-  try {
-    app.parse(argc, argv);
-    options.seed_given = app.count("--seed") > 0;
-    return CommandLine::run;
-  } catch (const CLI::Success& asked) {  // --help, --version
-    app.exit(asked);
-    return CommandLine::done;
-  } catch (const CLI::ParseError& wrong) {
-    fmt::print(stderr, "shardwise-run: {} (see shardwise-run --help)\n", plain(wrong.what()));
-    return CommandLine::wrong;
-  }
+  const CommandLine asked = parse_line(app, argc, argv);
+  options.seed_given = asked == CommandLine::run && app.count("--seed") > 0;
+  return asked;
 }
 
 }  // namespace shardwise::exec

@@ -4,6 +4,7 @@
 
 #include "executor/data/token_files.h"
 #include "executor/engine/trainer.h"
+#include "executor/launch/command.h"
 
 namespace shardwise::exec {
 
@@ -25,9 +26,6 @@ struct RunOptions {
   double timeout_s = 600;  // that a rank waits for another
   TrainOptions train;
 };
-
-/// How reading a command line ended.
-enum class CommandLine { run, done, wrong };
 
 /// Reads the command line; prints the help, or one line about what is wrong.
 CommandLine read_command_line(int argc, const char* const* argv, RunOptions& options);

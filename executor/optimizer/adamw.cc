@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "executor/kernels/element.h"
+
 namespace shardwise::exec {
 
 double learning_rate(const OptimizerRules& rules, std::int64_t step) {
@@ -36,18 +38,31 @@ AdamStep adam_step(const OptimizerRules& rules, std::int64_t step, double norm) 
   return s;
 }
 
-void adamw(const AdamStep& s, float decay, std::span<const float> gradients,
-           std::span<float> weights, std::span<float> first, std::span<float> second) {
+namespace {
+
+SHARDWISE_VECTOR_CLONES void update(const AdamStep& s, float decay, std::size_t count,
+                                    const float* gradients, float* weights, float* first,
+                                    float* second) {
   const float rest1 = 1 - s.beta1;
   const float rest2 = 1 - s.beta2;
   const float rate = s.learning_rate * s.moment_correction;
-  for (std::size_t i = 0; i < weights.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     const float g = gradients[i] * s.gradient_scale;
-    first[i] = s.beta1 * first[i] + rest1 * g;
-    second[i] = s.beta2 * second[i] + rest2 * g * g;
-    const float root = std::sqrt(second[i]) * s.root_correction + s.epsilon;
-    weights[i] = weights[i] * decay - rate * first[i] / root;
+    const float mean = s.beta1 * first[i] + rest1 * g;
+    const float square = s.beta2 * second[i] + rest2 * g * g;
+    const float root = std::sqrt(square) * s.root_correction + s.epsilon;
+    first[i] = mean;
+    second[i] = square;
+    weights[i] = weights[i] * decay - rate * mean / root;
   }
+}
+
+}  // namespace
+
+void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
+           std::span<float> weights, std::span<float> first, std::span<float> second) {
+  update(step, decay, weights.size(), gradients.data(), weights.data(), first.data(),
+         second.data());
 }
 
 }  // namespace shardwise::exec

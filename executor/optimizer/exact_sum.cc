@@ -15,6 +15,16 @@ constexpr std::size_t kSpecial = 255;  // exponent of infinities and of what is 
 /// 65,536 squares below 2^48 fit 64 bits.
 constexpr std::size_t kBlock = 65'536;
 
+/// Sums that neighbouring elements go to.
+constexpr std::size_t kWays = 8;
+
+inline void add_square(float value, std::array<std::uint64_t, 256>& sums) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t exponent = (bits >> 23) & 255U;
+  const std::uint64_t mantissa = (bits & kMantissa) | (exponent > 0 ? kMantissa + 1 : 0U);
+  sums[exponent] += mantissa * mantissa;
+}
+
 void add_wide(std::uint64_t& low, std::uint64_t& high, std::uint64_t add_low,
               std::uint64_t add_high) {
   low += add_low;
@@ -25,16 +35,19 @@ void add_wide(std::uint64_t& low, std::uint64_t& high, std::uint64_t add_low,
 
 void ExactSquares::add(std::span<const float> values) {
   for (std::size_t at = 0; at < values.size(); at += kBlock) {
-    std::array<std::uint64_t, 256> block{};
+    // Neighbours have sums of their own: gradients are much alike, and to add to what was just
+    // stored takes longer than the rest.
+    std::array<std::array<std::uint64_t, 256>, kWays> block{};
     const std::size_t end = std::min(values.size(), at + kBlock);
-    for (std::size_t i = at; i < end; ++i) {
-      const auto bits = std::bit_cast<std::uint32_t>(values[i]);
-      const std::uint32_t exponent = (bits >> 23) & 255U;
-      const std::uint64_t mantissa = (bits & kMantissa) | (exponent > 0 ? kMantissa + 1 : 0U);
-      block[exponent] += mantissa * mantissa;
+    std::size_t i = at;
+    for (; i + kWays <= end; i += kWays) {
+      for (std::size_t way = 0; way < kWays; ++way) add_square(values[i + way], block[way]);
     }
-    for (std::size_t e = 0; e < block.size(); ++e) {
-      add_wide(sums_[2 * e], sums_[2 * e + 1], block[e], 0);
+    for (; i < end; ++i) add_square(values[i], block[0]);
+    for (const auto& way : block) {
+      for (std::size_t e = 0; e < way.size(); ++e) {
+        add_wide(sums_[2 * e], sums_[2 * e + 1], way[e], 0);
+      }
     }
   }
 }

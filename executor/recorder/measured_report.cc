@@ -202,6 +202,7 @@ StepReport measured_report(const Plan& plan, const RankRecord& record) {
   report.dollars_per_1e9_tokens /= faster;
   report.joules_per_token /= faster;
   report.origin = "measured";
+  report.process_growth = Bytes(record.growth_bytes);
   report.plan_digest = digest(plan);
   report.step_time = Seconds(record.steady.seconds);
   report.time = measured_parts(record.steady);

@@ -24,6 +24,7 @@ struct RankRecord {
   StepRecord first;
   StepRecord steady;  // the step of median length among those kept, after the first
   std::int64_t arena_bytes = 0;
+  std::int64_t growth_bytes = 0;  // of its process over the run, a rank of the process
 };
 
 /// A moment at which the memory in use changed.

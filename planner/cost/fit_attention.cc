@@ -67,11 +67,11 @@ void tidy(AttentionCurve& curve, bool copies_kv) {
 
 AttentionCurve fit_attention(const GpuSpec& gpu, Pass pass,
                              const std::vector<AttentionPoint>& points,
-                             const std::string& fitted_on) {
+                             const std::string& fitted_on, DType dtype) {
   const std::vector<AttentionPoint> seen = half_of(points, pass, false);
   const std::vector<AttentionPoint> unseen = half_of(points, pass, true);
   SHARDWISE_CHECK(seen.size() + unseen.size() >= 8, std::to_string(seen.size()));
-  const AttentionLimits limits = attention_limits(gpu, DType::bf16);
+  const AttentionLimits limits = attention_limits(gpu, dtype);
 
   AttentionCurve curve;
   std::set<std::int64_t> head_dims;
@@ -86,6 +86,8 @@ AttentionCurve fit_attention(const GpuSpec& gpu, Pass pass,
   problem.start = {5e-6, 1e-6, 0.3, 0.8, 2};
   problem.low = {1e-7, 1e-8, 0.01, 0.5, 0.01};
   problem.high = {1e-4, 5e-5, 3, 1, 100};
+  // A processor takes blocks one after the other, and moves the bytes of one beside nothing.
+  if (gpu.cores_per_rank > 0) problem.high = {1e-2, 1e-2, 3, 1, 100};
   for (std::size_t i = 0; i < curve.rates.size(); ++i) {
     problem.start.push_back(0.6);
     problem.low.push_back(0.05);

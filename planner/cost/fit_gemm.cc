@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "planner/cost/fit_quality.h"
@@ -24,6 +25,9 @@ constexpr double kWorthATile = 0.99;
 constexpr std::pair<std::int64_t, std::int64_t> kTiles[] = {
     {128, 256}, {256, 128}, {128, 128}, {64, 128},  {128, 64},  {64, 256},  {256, 64},
     {192, 128}, {128, 192}, {160, 128}, {128, 160}, {256, 192}, {192, 256}, {256, 256}};
+// Blocks of a CPU's library, down to those of its registers.
+constexpr std::pair<std::int64_t, std::int64_t> kProcessorTiles[] = {
+    {16, 16}, {64, 16}, {16, 64}, {64, 64}, {128, 128}, {256, 256}, {512, 512}};
 
 GemmShape shape_of(const GemmPoint& point) { return {point.groups, point.m, point.n, point.k}; }
 
@@ -62,7 +66,7 @@ enum Parameter : std::size_t {
 bool converts(const GemmCurve& curve) { return bits_of(curve.dtype) <= 8; }
 
 /// What is looked for, from where and between which bounds.
-FitProblem problem_of(const GemmCurve& curve) {
+FitProblem problem_of(const GemmCurve& curve, bool processor) {
   FitProblem problem;
   const auto add = [&](double low, double start, double high) {
     problem.low.push_back(low);
@@ -77,6 +81,13 @@ FitProblem problem_of(const GemmCurve& curve) {
   add(0.3, 0.75, 1);        // kBandwidthShare
   add(1e-3, 0.1, 3);        // kSlowdown
   add(2e-4, 2e-3, 1e-1);    // kSlowdownTime
+  if (processor) {
+    // Its library writes results to memory, divides no depth, and is timed at its usual speed.
+    problem.high[kStart] = problem.high[kEpilogue] = 1e-3;
+    problem.low[kSplit] = problem.start[kSplit] = problem.high[kSplit] = 0.1;
+    problem.low[kBandwidthShare] = 0.01;
+    problem.low[kSlowdown] = problem.start[kSlowdown] = problem.high[kSlowdown] = 1e-9;
+  }
   // Quantising to 8 bits reads the operand once or twice and writes it: counted in operands.
   if (converts(curve)) add(0.1, 4, 40);  // kExtraMoves
   for (std::size_t i = 1; i < curve.tiles.size(); ++i) add(0.4, 0.9, 1);
@@ -102,9 +113,9 @@ struct Candidate {
   double cost = 0;
 };
 
-Candidate fit_tiles(GemmCurve curve, const std::vector<Sample>& samples,
+Candidate fit_tiles(GemmCurve curve, bool processor, const std::vector<Sample>& samples,
                     const FitOptions& options) {
-  FitProblem problem = problem_of(curve);
+  FitProblem problem = problem_of(curve, processor);
   problem.points = samples.size();
   problem.residuals = [&](const std::vector<double>& values, std::vector<double>& out) {
     GemmCurve tried = curve;
@@ -130,19 +141,22 @@ Candidate select_tiles(const GpuSpec& gpu, DType dtype, const std::vector<Sample
   const GemmCurve* wide = gpu.gemm_curve(DType::bf16);
   if (converts(best.curve) && wide != nullptr) best.curve.start = wide->start;
   best.cost = HUGE_VAL;
+  const bool processor = gpu.cores_per_rank > 0;
+  using Tiles = std::span<const std::pair<std::int64_t, std::int64_t>>;
+  const Tiles tiles = processor ? Tiles(kProcessorTiles) : Tiles(kTiles);
   while (best.curve.tiles.size() < kMostTiles) {
     Candidate better;
     better.cost = HUGE_VAL;
-    for (const auto& [rows, columns] : kTiles) {
+    for (const auto& [rows, columns] : tiles) {
       GemmCurve curve = best.curve;
       curve.tiles.push_back({rows, columns, 1.0});
-      Candidate tried = fit_tiles(std::move(curve), samples, quick);
+      Candidate tried = fit_tiles(std::move(curve), processor, samples, quick);
       if (tried.cost < better.cost) better = std::move(tried);
     }
     if (better.cost > kWorthATile * best.cost) break;
     best = std::move(better);
   }
-  return fit_tiles(std::move(best.curve), samples, {kScale, kAnchor, 8, 100});
+  return fit_tiles(std::move(best.curve), processor, samples, {kScale, kAnchor, 8, 100});
 }
 
 /// The best tile has share 1, coefficients have few digits.
@@ -228,6 +242,7 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
   SHARDWISE_CHECK(points.size() >= 40, std::to_string(points.size()));
   GemmCurve curve = select_tiles(gpu, dtype, samples_of(gpu, dtype, points, false)).curve;
   tidy(curve);
+  if (gpu.cores_per_rank > 0) curve.measured_with = {};
   std::vector<double> errors;
   for (const Sample& each : samples_of(gpu, dtype, points, true)) {
     const double predicted = measured_gemm_seconds(curve, each.limits, each.shape);

@@ -14,7 +14,8 @@ namespace shardwise {
 /// The tiles are chosen from a list by forward selection: up to three, each of which must lower
 /// the loss by 1 %. Points of 8-bit dtypes are taken to include the conversion of the first operand
 /// (their source converts it); that part is fitted and kept apart, and the start of a kernel is
-/// that of the bf16 curve of `gpu`.
+/// that of the bf16 curve of `gpu`. Of a CPU that ranks share the tiles are smaller, and points are
+/// taken to be timed at the speed of training.
 ///
 /// \param points     of `dtype`; at least 40
 /// \param fitted_on  data set and commit, kept with the curve

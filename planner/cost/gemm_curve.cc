@@ -39,6 +39,7 @@ GemmLimits gemm_limits(const GpuSpec& gpu, DType dtype, GemmOutput output) {
   limits.processors = gpu.sm_count;
   limits.input_bytes = bits_of(dtype) / 8.0;
   limits.output_bytes = output_bytes(limits.input_bytes, output);
+  limits.packs = gpu.cores_per_rank > 0;
   return limits;
 }
 
@@ -59,7 +60,8 @@ GemmParts gemm_parts(const GemmCurve& curve, const GemmLimits& limits, const Gem
   GemmParts parts;
   const double moved =
       groups * ((m * k + n * k) * limits.input_bytes + m * n * limits.output_bytes);
-  parts.memory = moved / (limits.bytes * curve.bandwidth_share);
+  const double packed = groups * n * k * limits.input_bytes;
+  parts.memory = (limits.packs ? packed : moved) / (limits.bytes * curve.bandwidth_share);
 
   // Seconds that one processor needs for one multiply-add of the main loop.
   const double step = 2.0 * limits.processors / (limits.flops * curve.rate_share * speed);
@@ -90,7 +92,8 @@ GemmParts gemm_parts(const GemmCurve& curve, const GemmLimits& limits, const Gem
     ++index;
   }
   parts.arithmetic = best;
-  parts.body = overlapped(parts.arithmetic, parts.memory);
+  parts.body = limits.packs ? std::max(parts.arithmetic + parts.memory, moved / limits.bytes)
+                            : overlapped(parts.arithmetic, parts.memory);
   return parts;
 }
 

@@ -22,6 +22,7 @@ struct GemmLimits {
   double processors = 1;
   double input_bytes = 2;   // of an element of the operands
   double output_bytes = 2;  // moved for an element of the result
+  bool packs = false;       // a processor, which copies its second operand before it multiplies
 };
 
 GemmLimits gemm_limits(const GpuSpec& gpu, DType dtype, GemmOutput output);
@@ -29,8 +30,8 @@ GemmLimits gemm_limits(const GpuSpec& gpu, DType dtype, GemmOutput output);
 /// One evaluation of a GEMM curve, in seconds.
 struct GemmParts {
   double arithmetic = 0;  // of the best tile
-  double memory = 0;      // to move the operands and the result once
-  double body = 0;        // both, overlapped
+  double memory = 0;      // to move the operands and the result once; of a processor, to pack
+  double body = 0;        // both, overlapped; of a processor one after the other
   int tile = 0;           // index into GemmCurve::tiles
   bool split = false;     // the depth is divided among processors
 };

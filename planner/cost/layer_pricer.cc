@@ -11,8 +11,10 @@
 namespace shardwise {
 namespace {
 
-bool runs_flash(const JobSpec& job) {
-  return job.attention != AttentionKernel::materialised && job.precision != DType::fp32;
+/// PyTorch's and cuDNN's fused attention is of 16 bits; our executor's of any.
+bool runs_flash(const JobSpec& job, Kernels kernels) {
+  if (job.attention == AttentionKernel::materialised) return false;
+  return job.precision != DType::fp32 || kernels == Kernels::planned;
 }
 
 /// Attention and everything else that has no 8-bit form runs in this.
@@ -70,10 +72,10 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
 }
 
 Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t groups, double m,
-                             std::int64_t n, std::int64_t k, GemmOutput gradient,
-                             bool trains) const {
+                             std::int64_t n, std::int64_t k, GemmOutput gradient, bool trains,
+                             double pieces) const {
   const GpuSpec& gpu = cluster_.gpu;
-  const auto rows = std::max<std::int64_t>(1, std::llround(m));
+  const auto rows = std::max<std::int64_t>(1, std::llround(m / pieces));
   const auto price = [&](const char* direction, std::int64_t a, std::int64_t b, std::int64_t c,
                          GemmOutput output) {
     const Seconds time =
@@ -83,7 +85,7 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
       gemms_->push_back({layer_.name, std::string(name), direction, dtype, groups, a, b, c, time,
                          gemm_basis(gpu, dtype, groups, a, b, c, output)});
     }
-    return time;
+    return time * pieces;
   };
   Product p;
   p.forward = price("forward", rows, n, k, GemmOutput::written);
@@ -98,6 +100,8 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
     KernelWork kernel;
     kernel.kind = KernelKind::gemm;
     kernel.gemm = {type, output, groups, static_cast<double>(a), b, c};
+    kernel.times = pieces;
+    kernel.launches = pieces;
     kernel.name = std::string(name).append(direction);
     return kernel;
   };
@@ -120,18 +124,20 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   return p;
 }
 
-Seconds LayerPricer::moved(Pass pass, double bytes, int kernels, double times) const {
+Seconds LayerPricer::moved(Pass pass, MoveKind kind, double bytes, int kernels,
+                           double times) const {
   if (bytes <= 0) return Seconds(0);
   const int parts = std::max(1, kernels);
   const Bytes each(static_cast<std::int64_t>(bytes / parts));
   if (items_ != nullptr) {
     KernelWork kernel;
+    kernel.move = kind;
     kernel.bytes = static_cast<double>(each.value());
     kernel.times = parts * times;
     kernel.launches = kernels * times;
     note(pass, std::move(kernel));
   }
-  return memory_bound_time(cluster_.gpu, each) * static_cast<double>(parts);
+  return memory_bound_time(cluster_.gpu, each, kind, pass) * static_cast<double>(parts);
 }
 
 Seconds LayerPricer::collective(CollectiveKind kind, double bytes, const GroupShape& group) const {
@@ -170,7 +176,19 @@ void LayerPricer::note(Pass pass, KernelWork kernel, bool weight) const {
   item.again = pass == Pass::forward ? again_ : 0;
   item.weight = weight;
   item.kernel = std::move(kernel);
-  items_->push_back(std::move(item));
+  if (late_ && pass == Pass::forward) {
+    // It stays a kernel of the forward pass, which the backward pass runs.
+    item.pass = Pass::backward;
+    kept_.push_back(std::move(item));
+  } else {
+    items_->push_back(std::move(item));
+  }
+}
+
+void LayerPricer::note_late() const {
+  // Backward runs its items from the last to the first.
+  for (auto item = kept_.rbegin(); item != kept_.rend(); ++item) items_->push_back(*item);
+  kept_.clear();
 }
 
 GroupShape node_of(const GroupShape& group) {
@@ -331,7 +349,8 @@ void LayerPricer::attention(const OperationSpec& op, PassTime& forward, PassTime
   const double key_values =
       tokens * static_cast<double>(work.kv_heads * (work.qk_head_dim + work.v_head_dim)) * b;
 
-  if (layout_.cp > 1 && layout_.cp_kind == ContextParallelKind::ring && runs_flash(job_)) {
+  if (layout_.cp > 1 && layout_.cp_kind == ContextParallelKind::ring &&
+      runs_flash(job_, sizes_.kernels)) {
     ring_attention(work, key_values, forward, backward);
     return;
   }
@@ -355,7 +374,7 @@ void LayerPricer::attention(const OperationSpec& op, PassTime& forward, PassTime
     if (work.window > 0) work.seq_kv = std::min(work.seq_kv, work.window);
     work.causal = false;
   }
-  if (runs_flash(job_)) {
+  if (runs_flash(job_, sizes_.kernels)) {
     fused_attention(work, forward, backward);
   } else {
     materialised_attention(op, work, forward, backward);

@@ -61,11 +61,15 @@ class LayerPricer {
   /// \param groups  products of this shape in one kernel; `m` is then of one of them
   /// \param gradient  where the weight gradient goes
   /// \param trains    the weight gradient is computed at all
+  /// \param pieces    the rows are cut into so many products, one after the other
   Product product(std::string_view name, DType dtype, std::int64_t groups, double m, std::int64_t n,
-                  std::int64_t k, GemmOutput gradient = GemmOutput::written,
-                  bool trains = true) const;
+                  std::int64_t k, GemmOutput gradient = GemmOutput::written, bool trains = true,
+                  double pieces = 1) const;
   /// \param kernels  that share the bytes; below one (joined with a neighbour) counts as part of it
-  Seconds moved(Pass pass, double bytes, int kernels = 1, double times = 1) const;
+  Seconds moved(Pass pass, double bytes, int kernels = 1, double times = 1) const {
+    return moved(pass, MoveKind::copy, bytes, kernels, times);
+  }
+  Seconds moved(Pass pass, MoveKind kind, double bytes, int kernels = 1, double times = 1) const;
   Seconds collective(CollectiveKind kind, double bytes, const GroupShape& group) const;
   /// How a collective lies among the kernels: beside the one that follows, as steps one after the
   /// other, and before which item.
@@ -85,6 +89,11 @@ class LayerPricer {
   std::size_t noted() const { return items_ == nullptr ? 0 : items_->size(); }
   /// How often what is noted from now on runs again before backward.
   void set_again(double share) const { again_ = share; }
+  /// From now on what is noted of the forward pass begins the backward pass: it is kept until the
+  /// end of the layer.
+  void set_late(bool late) const { late_ = late; }
+  /// Notes what was kept.
+  void note_late() const;
 
   /// Core attention of one micro-batch with what context parallelism adds.
   void attention(const OperationSpec& op, PassTime& forward, PassTime& backward) const;
@@ -111,6 +120,8 @@ class LayerPricer {
   std::vector<GemmUse>* gemms_;
   std::vector<LayerItem>* items_;
   mutable double again_ = 0;  // part of what is noted, not of any price
+  mutable bool late_ = false;
+  mutable std::vector<LayerItem> kept_;
 };
 
 }  // namespace shardwise

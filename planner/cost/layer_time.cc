@@ -46,6 +46,7 @@ class LayerWalk {
     for (std::size_t i = 0; i < layer_.operations.size();) i = operation(i, i < needed);
     region_.close();
     accumulate_gradients();
+    pricer_.note_late();
     return time_;
   }
 
@@ -56,6 +57,7 @@ class LayerWalk {
     const PassTime before = time_.forward;
     const double share = needed ? recomputed_share(op) : 0;
     pricer_.set_again(share);
+    pricer_.set_late(in_backward(op));
     std::size_t next = i + 1;
     if (op.kind == OpKind::gemm) {
       next = gemm(i);
@@ -73,6 +75,16 @@ class LayerWalk {
       time_.recompute += share * added;
     }
     return next;
+  }
+
+  /// Our head computes logits, loss and their gradients in the backward pass, some rows at a time.
+  bool in_backward(const OperationSpec& op) const {
+    return s_.by_rows() && layer_.role == LayerRole::head &&
+           (op.kind == OpKind::gemm || op.kind == OpKind::loss);
+  }
+  /// Where the forward pass of an operation is counted.
+  PassTime& forward_of(const OperationSpec& op) {
+    return in_backward(op) ? time_.backward : time_.forward;
   }
 
   /// The first operation that a recompute of the whole layer need not run again. PyTorch's stops
@@ -107,8 +119,7 @@ class LayerWalk {
     std::int64_t width = s_.cut(op.width, op);
     const std::int64_t k = op.tp == TpSplit::row ? ceil_div(op.k, ways) : op.k;
     std::size_t next = i + 1;
-    const bool fuses =
-        s_.pointwise == Kernels::transformer_engine || s_.pointwise == Kernels::planned;
+    const bool fuses = s_.pointwise == Kernels::transformer_engine;
     std::string name = op.name;
     while (fuses && next < layer_.operations.size() && joins(op, layer_.operations[next])) {
       const OperationSpec& more = layer_.operations[next++];
@@ -122,11 +133,17 @@ class LayerWalk {
     const double rows = op.routed_expert         ? s_.met / static_cast<double>(groups)
                         : op.tp == TpSplit::none ? static_cast<double>(s_.spread)
                                                  : static_cast<double>(s_.tokens);
-    const Product p =
-        pricer_.product(name, dtype, groups, rows, width, k, weight_gradient(), !job_.frozen_base);
-    time_.forward.gemm += p.forward;
-    time_.forward.flops += p.flops;
-    time_.forward.kernels += 1;
+    const bool by_chunks = in_backward(op) && job_.loss == LossKernel::chunked;
+    const double pieces = by_chunks
+                              ? static_cast<double>(ceil_div(
+                                    s_.tokens, loss_chunk_rows(s_.tokens, op.width, s_.hidden)))
+                              : 1;
+    const Product p = pricer_.product(name, dtype, groups, rows, width, k, weight_gradient(),
+                                      !job_.frozen_base, pieces);
+    PassTime& forward = forward_of(op);
+    forward.gemm += p.forward;
+    forward.flops += p.flops;
+    forward.kernels += 1;
     time_.backward.gemm += p.input_gradient;
     time_.backward.flops += p.flops;
     time_.backward.kernels += 1;
@@ -144,6 +161,11 @@ class LayerWalk {
       time_.backward.memory_bound +=
           pricer_.moved(Pass::backward, all_rows * static_cast<double>(width) * s_.element);
       time_.backward.kernels += 1;
+      if (s_.kernels == Kernels::planned) {  // the product is added to rows of the bias
+        forward.memory_bound +=
+            pricer_.moved(Pass::forward, all_rows * static_cast<double>(width) * s_.element);
+        forward.kernels += 1;
+      }
       // Megatron leaves biases to the kernel that follows, where there is one: not of queries, keys
       // and values (NVIDIA/Megatron-LM@02bb1f5c:megatron/mpu/layers.py, output + bias).
       if (s_.megatron_eager() && column && op.name.starts_with("self_attn.")) {
@@ -253,11 +275,13 @@ class LayerWalk {
     double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
     const bool embedding = op.kind == OpKind::embedding;
     elements *= static_cast<double>(embedding ? op.width : s_.cut(op.width, op));
-    time_.forward.memory_bound +=
-        pricer_.moved(Pass::forward, traffic.forward * elements, traffic.forward_kernels);
+    const MoveKind kind = move_kind(op);
+    PassTime& forward = forward_of(op);
+    forward.memory_bound +=
+        pricer_.moved(Pass::forward, kind, traffic.forward * elements, traffic.forward_kernels);
     time_.backward.memory_bound +=
-        pricer_.moved(Pass::backward, traffic.backward * elements, traffic.backward_kernels);
-    time_.forward.kernels += traffic.forward_kernels;
+        pricer_.moved(Pass::backward, kind, traffic.backward * elements, traffic.backward_kernels);
+    forward.kernels += traffic.forward_kernels;
     time_.backward.kernels += traffic.backward_kernels;
 
     if (embedding && op.tp == TpSplit::vocab) region_.embed(op.width);
@@ -267,17 +291,32 @@ class LayerWalk {
   /// Gradients of weights join those of earlier micro-batches in a buffer that stays: in the
   /// product itself where that is fused.
   GemmOutput weight_gradient() const {
+    if (adds_to_zeros()) return GemmOutput::fp32_sum;
     if (engine_.gradient_buffer != GradientBuffer::contiguous || !s_.fuses_weight_gradient) {
       return GemmOutput::written;
     }
     return layout_.fp32_gradients ? GemmOutput::fp32_sum : GemmOutput::sum;
   }
 
+  /// Our kernels add gradients, in fp32, to what a unit's buffer holds, which is zeros first.
+  bool adds_to_zeros() const {
+    return s_.kernels == Kernels::planned && engine_.gradient_buffer == GradientBuffer::unit_queue;
+  }
+
   /// Where it is not, the product's output is read and added to the buffer.
   void accumulate_gradients() {
+    if (adds_to_zeros() && !job_.frozen_base) {
+      time_.backward.memory_bound +=
+          pricer_.moved(Pass::backward, static_cast<double>(kFp32Bytes) * held_elements());
+    }
     if (engine_.gradient_buffer != GradientBuffer::contiguous || job_.frozen_base) return;
     if (s_.fuses_weight_gradient) return;
     const double each = 2 * (layout_.fp32_gradients ? 4.0 : 2.0) + s_.element;
+    time_.backward.memory_bound += pricer_.moved(Pass::backward, each * held_elements());
+  }
+
+  /// Elements of the layer's parameters that a rank computes with.
+  double held_elements() const {
     double elements = 0;
     for (const ParameterSpec& p : layer_.parameters) {
       const double ways = p.routed_expert ? layout_.ep * layout_.etp
@@ -285,7 +324,7 @@ class LayerWalk {
                                           : 1;
       elements += static_cast<double>(p.elements()) / ways;
     }
-    time_.backward.memory_bound += pricer_.moved(Pass::backward, each * elements);
+    return elements;
   }
 
   const ModelSpec& model_;

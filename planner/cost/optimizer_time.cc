@@ -15,8 +15,8 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
     return static_cast<double>(stages.most_elements.dense) / static_cast<double>(ranks.dense) +
            static_cast<double>(stages.most_elements.routed) / static_cast<double>(ranks.routed);
   };
-  const auto moved = [&](double bytes) {
-    return bytes > 0 ? memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(bytes))) : Seconds(0);
+  const auto moved = [&](double bytes, MoveKind kind = MoveKind::copy) {
+    return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(bytes)), kind);
   };
   const double elements = held(placement.optimizer);
   const double gradient = gradient_bytes(rules, layout);
@@ -33,7 +33,7 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
     time.transfer = Bytes(static_cast<std::int64_t>((gradient + rules.weight_bytes) * elements)) /
                     rules.cluster->host_link;
   } else {
-    time.update += moved(rules.optimizer_bytes * elements);
+    time.update += moved(rules.optimizer_bytes * elements, MoveKind::optimizer);
     time.update +=
         rules.issue * (rules.optimizer_kernels * static_cast<double>(stages.most_tensors));
   }

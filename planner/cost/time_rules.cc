@@ -9,11 +9,22 @@
 namespace shardwise {
 namespace {
 
-constexpr double kFp32 = 4;
+/// Of compute, for each second that a collective takes alone.
+OverlapTax processor_tax(const GpuSpec& gpu) {
+  const double threads = gpu.sm_count + kCollectiveThreads;
+  const double lost = 1 - shared_rate(gpu, gpu.sm_count, threads);
+  const double tax = lost / shared_rate(gpu, kCollectiveThreads, threads);
+  return {tax, tax};
+}
 
 }  // namespace
 
+double shared_rate(const GpuSpec& gpu, double threads, double all) {
+  return std::min(1.0, std::max(gpu.cores_per_rank, threads) / all);
+}
+
 OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels) {
+  if (gpu.cores_per_rank > 0) return processor_tax(gpu);
   const TimingFacts& facts = timing_facts();
   const double all = std::max(1, gpu.sm_count);
   const double sms = across_nodes ? facts.sms_across_nodes : facts.sms_within_node;
@@ -35,7 +46,7 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   r.cluster = &cluster;
   const double wide = job.precision == DType::fp32 ? 4 : 2;
   r.weight_bytes = job.fp8_parameter_gather ? 1 : wide;
-  const double reduce = job.precision == DType::fp32 ? kFp32 : bytes_of(engine.reduce_dtype);
+  const double reduce = job.precision == DType::fp32 ? wide : bytes_of(engine.reduce_dtype);
   r.reduce_bytes = engine.gradient_buffer == GradientBuffer::copy_in ? reduce : 0;
   // Out of the gather's output into the parameters; gradients into the reduction's input.
   if (engine.gather == GatherBuffer::copy_out) r.gather_copy_bytes = 2 * r.weight_bytes;
@@ -43,24 +54,31 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   r.per_token_loss = job.calculate_per_token_loss;
   r.fp32_accumulation = job.reduce_scatter_with_fp32_accumulation;
 
-  // Norm: the gradient is read. Clipping: read and written. Update: gradient, weight and moments
-  // read, weight and moments written, and the compute copy where it is separate.
-  const double moment = bytes_of(job.moment_dtype);
-  const double moments = job.optimizer == Optimizer::adamw          ? 2
-                         : job.optimizer == Optimizer::sgd_momentum ? 1
-                                                                    : 0;
-  r.optimizer_bytes = kFp32 + 2 * kFp32 + kFp32 + 2 * (kFp32 + moments * moment);
-  if (engine.main_weights == MainWeights::separate) r.optimizer_bytes += wide;
-  r.clears_buffer = engine.gradient_buffer != GradientBuffer::copy_in;
-  r.weight_cast_bytes = cast_traffic(job.precision, job, kernels_of(job, engine)).weight_step;
+  const Kernels kernels = kernels_of(job, engine);
+  const bool planned = kernels == Kernels::planned;
+  r.optimizer_bytes = optimizer_traffic(job, kernels);
+  // The compute copy is written where it is separate: weights of 32 bits are their own main weights
+  // in our executor.
+  if (engine.main_weights == MainWeights::separate && !(planned && job.precision == DType::fp32)) {
+    r.optimizer_bytes += wide;
+  }
+  // Ours clears what a layer is about to add to, which is counted with the layer.
+  r.clears_buffer = engine.gradient_buffer != GradientBuffer::copy_in &&
+                    !(planned && engine.gradient_buffer == GradientBuffer::unit_queue);
+  r.weight_cast_bytes = cast_traffic(job.precision, job, kernels).weight_step;
   r.optimizer_kernels = 0.1;  // multi-tensor kernels
 
-  const Kernels kernels = kernels_of(job, engine);
   r.overlap_tax_intra = overlap_tax(cluster.gpu, false, kernels);
   r.overlap_tax_inter = overlap_tax(cluster.gpu, true, kernels);
-  r.slowest_gpu_excess = slowest_gpu_excess(cluster.gpus);
+  // Ranks that share a processor were measured together.
+  const bool shared = cluster.gpu.cores_per_rank > 0;
+  r.slowest_gpu_excess = shared ? 0 : slowest_gpu_excess(cluster.gpus);
   r.expert_overlap = job.expert_overlap;
-  if (!job.cuda_graphs) r.issue = issue_time(issue_facts(engine, kernels), cluster.gpu);
+  if (shared) {
+    r.issue = cluster.gpu.launch_latency;
+  } else if (!job.cuda_graphs) {
+    r.issue = issue_time(issue_facts(engine, kernels), cluster.gpu);
+  }
   r.host_optimizer_elements_per_s =
       timing_facts().host_adam_elements_per_s /
       static_cast<double>(std::max<std::int64_t>(1, cluster.gpus_per_node));

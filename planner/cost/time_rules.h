@@ -18,9 +18,18 @@ struct OverlapTax {
   double of(double share) const { return share * gemm + (1 - share) * other; }
 };
 
+/// Threads of a rank that move the bytes of one collective on a CPU.
+inline constexpr double kCollectiveThreads = 1;
+
+/// How fast `threads` of a rank run, of their speed alone, when `all` of its threads want a CPU
+/// that gives the rank cores_per_rank processors: every thread gets as much, none more than a
+/// processor. \pre gpu.cores_per_rank > 0, all >= threads
+double shared_rate(const GpuSpec& gpu, double threads, double all);
+
 /// Where the blocks of matrix products fill the GPU in one wave, each with its tiles given from the
 /// start (persistent kernels of Hopper), those of the occupied multiprocessors run in a second.
-/// configs/engines/timing.json has the sources.
+/// configs/engines/timing.json has the sources. On a CPU that ranks share compute loses what a
+/// collective's thread takes of it, so that nothing is won where all processors compute anyway.
 /// \param across_nodes  the collective leaves the node
 OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels);
 

@@ -8,6 +8,8 @@ constexpr double kFp32 = 4;
 Traffic norm_traffic(const OperationSpec& op, Kernels kernels, double b) {
   // One pass forward; one backward, with a small reduction for the gain.
   Traffic t{2 * b, 3 * b, 1, 2};
+  // Our kernel adds to the gradient of the residual stream.
+  if (kernels == Kernels::planned) t.backward = 4 * b;
   if (kernels == Kernels::eager && op.rms) {
     // Composite: to fp32, square, mean, scale, back, times gain. Backward visits each again.
     t.forward = (b + kFp32) + 2 * kFp32 + kFp32 + 2 * kFp32 + (kFp32 + b) + 2 * b;
@@ -62,6 +64,9 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
       // with the norm that follows, which then reads nothing again.
       Traffic t =
           kernels == Kernels::compiled ? Traffic{2 * b, 2 * b, 0, 0} : Traffic{3 * b, 3 * b, 1, 1};
+      // Ours: the product before is added to the stream, of which a norm keeps a copy; backward the
+      // norm's gradient is added to the stream's.
+      if (kernels == Kernels::planned) t = {3 * b, 0, 1, 0};
       if (job.dropout > 0) {
         t.forward += eager ? 2 * b + 1 : 1;
         t.backward += b + 1;
@@ -85,6 +90,34 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
       return {0, 0, 0, 0};
   }
   return {};
+}
+
+double optimizer_traffic(const JobSpec& job, Kernels kernels) {
+  const double moments = job.optimizer == Optimizer::adamw          ? 2
+                         : job.optimizer == Optimizer::sgd_momentum ? 1
+                                                                    : 0;
+  const double norm = kFp32;
+  // The gradient is read and written; ours is clipped in the update.
+  const double clipping = kernels == Kernels::planned ? 0 : 2 * kFp32;
+  // Gradient read; weight and moments read and written.
+  return norm + clipping + kFp32 + 2 * (kFp32 + moments * bytes_of(job.moment_dtype));
+}
+
+MoveKind move_kind(const OperationSpec& op) {
+  switch (op.kind) {
+    case OpKind::norm:
+      return op.rms ? MoveKind::rms_norm : MoveKind::layer_norm;
+    case OpKind::activation:
+      return op.gated ? MoveKind::swiglu : MoveKind::gelu;
+    case OpKind::rope:
+      return MoveKind::rope;
+    case OpKind::embedding:
+      return MoveKind::embedding;
+    case OpKind::loss:
+      return MoveKind::loss;
+    default:
+      return MoveKind::copy;
+  }
 }
 
 CastTraffic cast_traffic(DType precision, const JobSpec& job, Kernels kernels) {

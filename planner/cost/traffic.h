@@ -2,6 +2,7 @@
 
 #include "planner/spec/dtype.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/kernel_work.h"
 #include "planner/spec/model_spec.h"
 
 namespace shardwise {
@@ -20,6 +21,12 @@ struct Traffic {
 /// \param bytes   of an activation element
 /// \pre kernels != by_engine
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels, double bytes);
+
+/// Bytes of an element of the optimizer's state in a step: gradient norm, clipping, update.
+double optimizer_traffic(const JobSpec& job, Kernels kernels);
+
+/// What a kernel of an operation that moves bytes does with them; copies for all that has no kind.
+MoveKind move_kind(const OperationSpec& op);
 
 /// What casting the operands of an 8-bit product moves, in bytes an element of each: read for the
 /// largest value and read again where the scale follows from it, written as they are and transposed

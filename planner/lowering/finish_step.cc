@@ -138,9 +138,10 @@ class StepEnd {
            static_cast<double>(parts_.routed) / static_cast<double>(ranks.routed);
   }
 
-  static void add_traffic(OpCost& cost, double bytes, double launches) {
+  static void add_traffic(OpCost& cost, MoveKind kind, double bytes, double launches) {
     if (bytes <= 0) return;
     KernelWork kernel;
+    kernel.move = kind;
     kernel.bytes = bytes;
     kernel.launches = launches;
     cost.kernels.push_back(kernel);
@@ -152,9 +153,11 @@ class StepEnd {
     OpCost cost;
     cost.launches = 0;
     if (context_.time_rules.clears_buffer) {
-      add_traffic(cost, context_.gradient_bytes() * held(context_.placement.gradients), 1);
+      add_traffic(cost, MoveKind::copy,
+                  context_.gradient_bytes() * held(context_.placement.gradients), 1);
     }
-    add_traffic(cost, bytes_each * held(context_.placement.optimizer), launches);
+    add_traffic(cost, MoveKind::optimizer, bytes_each * held(context_.placement.optimizer),
+                launches);
     return cost;
   }
 

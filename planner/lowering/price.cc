@@ -46,7 +46,9 @@ Seconds kernel_price(const KernelWork& work, const GpuSpec& gpu) {
       return attention_time(gpu, work.gemm.dtype, work.attention, work.pass) *
              (work.slowdown * work.times);
     case KernelKind::memory_bound:
-      return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(work.bytes))) * work.times;
+      return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(work.bytes)), work.move,
+                               work.pass) *
+             work.times;
   }
   return {};
 }

@@ -7,6 +7,7 @@
 
 #include "planner/spec/fields.h"
 #include "planner/spec/in_units.h"
+#include "planner/spec/names.h"
 
 namespace shardwise {
 namespace {
@@ -168,13 +169,26 @@ void list_attention(Io& io, T& curve) {
 static_assert(field_count<AttentionCurve>() == 7, "list the new field above");
 
 template <class Io, class T>
+void list_move_rate(Io& io, T& rate) {
+  io.require({"kind", "forward_share"});
+  io.choice("kind", rate.kind);
+  list_share(io, "forward_share", rate.forward_share);
+  list_share(io, "backward_share", rate.backward_share);
+}
+static_assert(field_count<MoveRate>() == 3, "list the new field above");
+
+template <class Io, class T>
 void list_memory_bound(Io& io, T& curve) {
   io.require({"bandwidth_share"});
   list_microseconds(io, "start_us", curve.start);
   list_share(io, "bandwidth_share", curve.bandwidth_share);
+  if (Io::kReads || !curve.rates.empty()) {
+    io.objects("rates", curve.rates, names_of<MoveKind>().size(),
+               [](auto& nested, auto& rate) { list_move_rate(nested, rate); });
+  }
   list_fit_of(io, curve);
 }
-static_assert(field_count<MemoryBoundCurve>() == 3, "list the new field above");
+static_assert(field_count<MemoryBoundCurve>() == 4, "list the new field above");
 
 template <class Io, class T>
 void list_curves(Io& io, T& spec) {

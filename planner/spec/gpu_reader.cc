@@ -83,6 +83,7 @@ Result<GpuSpec> gpu_from_json(const JsonValue& root, const std::string& file,
   spec.vendor = reader.string("vendor");
   spec.architecture = reader.string("architecture");
   spec.sm_count = static_cast<int>(reader.integer("sm_count", 1, kMostSms));
+  spec.cores_per_rank = reader.number_or("cores_per_rank", 0, 0, kMostSms);
   spec.hbm_bytes = Bytes(reader.integer("hbm_bytes", 1, kMostBytes));
   spec.memory_bandwidth =
       BytesPerSecond(reader.number("memory_bandwidth_gb_per_s", kLeastGbPerS, kMostGbPerS) * 1e9);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/spec/dtype.h"
+#include "planner/spec/kernel_work.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -100,10 +101,20 @@ struct AttentionCurve {
   friend bool operator==(const AttentionCurve&, const AttentionCurve&) = default;
 };
 
+/// The rate of one kind of kernel that moves bytes.
+struct MoveRate {
+  MoveKind kind = MoveKind::copy;
+  double forward_share = 1;   // of the memory bandwidth
+  double backward_share = 1;  // of what has no backward pass, the same
+  friend bool operator==(const MoveRate&, const MoveRate&) = default;
+};
+
 /// Time of kernels that only move bytes.
 struct MemoryBoundCurve {
   Seconds start;
   double bandwidth_share = 1;  // of the memory bandwidth
+  std::vector<MoveRate>
+      rates;  // of kinds that were measured apart; the others have the share above
   FitRecord fit;
   friend bool operator==(const MemoryBoundCurve&, const MemoryBoundCurve&) = default;
 };
@@ -114,8 +125,12 @@ struct GpuSpec {
   std::string label;         // "NVIDIA H100 SXM5 80 GB"
   std::string architecture;  // "hopper"; default curves are chosen by it
   std::string vendor;        // "nvidia", "amd", "cpu"
-  int sm_count = 0;          // streaming multiprocessors, compute units or cores
-  Bytes hbm_bytes;           // as the driver reports it to a program, before the context
+  int sm_count = 0;          // streaming multiprocessors, compute units; threads of a rank on a CPU
+  /// Of a CPU that ranks share: processors a rank, below 1 where there are more ranks. Every thread
+  /// of a rank, those of its collectives too, has its part of them. 0 = an accelerator, or a CPU
+  /// that was not measured: collectives run as on an accelerator.
+  double cores_per_rank = 0;
+  Bytes hbm_bytes;  // as the driver reports it to a program, before the context
   BytesPerSecond memory_bandwidth;
   std::vector<std::pair<DType, FlopsPerSecond>> peaks;
   double tdp_watts = 0;

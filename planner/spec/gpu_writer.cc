@@ -19,6 +19,7 @@ void write_gpu(JsonWriter& json, const GpuSpec& gpu) {
   json.member("vendor", gpu.vendor);
   json.member("architecture", gpu.architecture);
   json.member("sm_count", gpu.sm_count);
+  if (gpu.cores_per_rank > 0) json.member("cores_per_rank", gpu.cores_per_rank);
   json.member("hbm_bytes", gpu.hbm_bytes.value());
   json.member("memory_bandwidth_gb_per_s", in_units(gpu.memory_bandwidth.value(), 1e9));
   json.begin_object("peak_tflops");

@@ -18,6 +18,20 @@ enum class GemmOutput : std::uint8_t {
   sum,       // added to a matrix of the `written` dtype
 };
 
+/// What a kernel that moves bytes does with them: where a processor computes more slowly than its
+/// memory moves bytes (CPUs), that decides how fast it is.
+enum class MoveKind : std::uint8_t {
+  copy,  // copies, sums and zeros
+  layer_norm,
+  rms_norm,
+  gelu,    // activations without a gate
+  swiglu,  // activations with one
+  rope,
+  embedding,
+  loss,
+  optimizer,
+};
+
 /// `groups` products C[m, n] = A[m, k] B[k, n] in one kernel, of m rows each on average.
 struct GemmWork {
   DType dtype = DType::bf16;

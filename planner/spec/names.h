@@ -61,6 +61,9 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<GemmBasis> = {"measured", "interpolated",
                                                                         "extrapolated"};
 template <>
+inline constexpr std::array<std::string_view, 9> kNamesOf<MoveKind> = {
+    "copy", "layer_norm", "rms_norm", "gelu", "swiglu", "rope", "embedding", "loss", "optimizer"};
+template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<InNetwork> = {"none", "nvls", "sharp"};
 template <>
 inline constexpr std::array<std::string_view, 2> kNamesOf<Wiring> = {"switched", "mesh"};

@@ -137,6 +137,9 @@ struct StepReport {
   std::vector<Explanation> explanations;  // filled when asked for
   std::vector<GemmUse> gemms;             // filled when asked for
   std::optional<StepTimeline> timeline;   // of a simulated or measured step
+  /// Measured: what the process gained in resident memory from its start to the end of the steps, a
+  /// rank of it. 0 = not measured.
+  Bytes process_growth;
 };
 
 }  // namespace shardwise

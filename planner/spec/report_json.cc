@@ -148,6 +148,14 @@ void list_rates(Io& io, R& report) {
   bytes(io, "checkpoint_bytes", report.checkpoint_bytes);
 }
 
+/// What only a run has.
+template <class Io, class R>
+void list_measured(Io& io, R& report) {
+  if (Io::kReads || report.process_growth.value() > 0) {
+    bytes(io, "process_growth_bytes", report.process_growth);
+  }
+}
+
 template <class Io, class R>
 void list_reasons(Io& io, R& report) {
   io.objects("assumptions", report.assumptions, 1000, [](auto& inner, auto& a) {
@@ -257,6 +265,7 @@ void list_report(Io& io, R& report) {
   io.object("verdict", report.verdict, [](auto& inner, auto& v) { list_verdict(inner, v); });
   list_time(io, report);
   list_rates(io, report);
+  list_measured(io, report);
   list_memory(io, report);
   list_reasons(io, report);
   list_optional_timeline(io, report);

@@ -68,13 +68,14 @@ enum class KernelKind : std::uint8_t { gemm, attention, memory_bound };
 struct KernelWork {
   KernelKind kind = KernelKind::memory_bound;
   Pass pass = Pass::forward;
-  GemmWork gemm;            // kind gemm
-  AttentionWork attention;  // kind attention, in gemm.dtype
-  double bytes = 0;         // kind memory_bound: reads and writes
-  double launches = 1;      // kernels the host issues
-  double times = 1;         // how often on average: recompute of every n-th block
-  double slowdown = 1;      // over the GPU's own kernel: attention written for another one
-  std::string name;         // the operation of the layer
+  MoveKind move = MoveKind::copy;  // kind memory_bound
+  GemmWork gemm;                   // kind gemm
+  AttentionWork attention;         // kind attention, in gemm.dtype
+  double bytes = 0;                // kind memory_bound: reads and writes
+  double launches = 1;             // kernels the host issues
+  double times = 1;                // how often on average: recompute of every n-th block
+  double slowdown = 1;             // over the GPU's own kernel: attention written for another one
+  std::string name;                // the operation of the layer
 };
 
 /// Bytes between ranks of one group, as planner/cost/collective.h counts them.

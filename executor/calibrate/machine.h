@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "planner/spec/units.h"
+
+namespace shardwise::exec {
+
+/// What a measurement was made on.
+struct Machine {
+  std::string host;
+  std::string processor;  // "AMD EPYC-Milan Processor"
+  int cores = 1;          // that this process may run on
+  Bytes memory;           // of the machine, or what this process may have of it
+  std::string date;       // "2026-11-21", UTC
+  double load = 0;        // processes that ran or waited to, over the last minute
+};
+
+/// This machine, now. What the system does not tell is empty or 0.
+Machine this_machine();
+
+/// Resident memory of this process.
+Bytes resident_memory();
+
+}  // namespace shardwise::exec

@@ -1,0 +1,59 @@
+#include "executor/calibrate/measure.h"
+
+#include <array>
+#include <cstdint>
+
+#include "executor/comm/abort.h"
+#include "executor/engine/stream_runner.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr double kLeastSeconds = 0.02;  // of a run of calls: several turns of a scheduler
+constexpr std::uint32_t kOperations = 64;
+
+/// A program of operations on two streams, each of which waits for the one before it.
+StageProgram handing_over() {
+  StageProgram program;
+  for (std::uint32_t i = 0; i < kOperations; ++i) {
+    ProgramOp op;
+    op.stream = i % 2 == 0 ? Stream::compute : Stream::all_gather;
+    if (i > 0) {
+      op.waits.begin = static_cast<std::uint32_t>(program.indices.size());
+      program.indices.push_back(i - 1);
+      op.waits.end = static_cast<std::uint32_t>(program.indices.size());
+    }
+    program.operations.push_back(op);
+  }
+  return program;
+}
+
+}  // namespace
+
+void measure_operation(Stopwatch& watch, const Told& told, Measurements& to) {
+  told("an operation", 0);
+  const StageProgram program = handing_over();
+  AbortSignal abort;
+  StreamRunner runner({&program}, 0, abort);
+  const OpKernels nothing(kOperations, [] {});
+  to.operation = Seconds(watch.seconds([&] { runner.run(0, nothing); }) / kOperations);
+}
+
+Measurements measure(World& world, Workers& workers, int cores, const Told& told) {
+  Measurements measured;
+  Stopwatch watch(world, workers.threads(), cores, kLeastSeconds);
+  // Where each part begins, of the whole: by how long they take.
+  const auto part = [&](double begin, double end) -> Told {
+    return [&told, begin, end](const std::string& what, double done) {
+      told(what, begin + done * (end - begin));
+    };
+  };
+  measure_products(watch, workers, part(0, 0.5), measured);
+  measure_attention(watch, workers, part(0.5, 0.62), measured);
+  measure_moves(watch, workers, part(0.62, 0.82), measured);
+  measure_collectives(world, watch, part(0.82, 0.98), measured);
+  measure_operation(watch, part(0.98, 1), measured);
+  return measured;
+}
+
+}  // namespace shardwise::exec

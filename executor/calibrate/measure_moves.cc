@@ -1,0 +1,252 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "executor/calibrate/measure.h"
+#include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/embedding.h"
+#include "executor/kernels/gelu.h"
+#include "executor/kernels/norm.h"
+#include "executor/kernels/rope.h"
+#include "executor/kernels/swiglu.h"
+#include "executor/optimizer/adamw.h"
+#include "executor/optimizer/exact_sum.h"
+#include "planner/cost/traffic.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr double kBytes = 4;
+constexpr std::int64_t kHeadDim = 64;
+constexpr std::int64_t kVocabulary = 8192;
+
+/// Elements [rows, width] of what is timed: of caches and beyond them.
+struct Extent {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::int64_t elements() const { return rows * width; }
+};
+constexpr Extent kExtents[] = {{128, 256}, {512, 256}, {512, 768}, {1024, 2048}};
+
+/// Numbers as weights and activations are, none of them tiny: those are slow.
+std::vector<float> numbers(std::int64_t count) {
+  std::vector<float> made(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i] = static_cast<float>((i * 2654435761U) % 1021 + 1) / 1024.0F - 0.5F;
+  }
+  return made;
+}
+
+void put_back(const std::vector<float>& given, std::vector<float>& turned) {
+  std::memcpy(turned.data(), given.data(), given.size() * sizeof(float));
+}
+
+class MoveTimer {
+ public:
+  MoveTimer(Stopwatch& watch, Workers& workers, Measurements& to)
+      : watch_(watch), workers_(workers), to_(to) {
+    job_.loss = LossKernel::chunked;
+  }
+
+  void norms(const Extent& e) {
+    std::vector<float> y = numbers(e.elements());
+    std::vector<float> d_x = numbers(e.elements());
+    const std::vector<float> x = numbers(e.elements());
+    const std::vector<float>& d_y = x;
+    const std::vector<float> weight = numbers(e.width);
+    std::vector<float> d_weight(weight.size());
+    std::vector<float> d_bias(weight.size());
+    std::vector<float> statistics(static_cast<std::size_t>(2 * e.rows));
+    const NormShape s = {e.rows, 1, e.width, e.width, e.width, 1e-5F};
+    both(
+        norm(true), e.elements(),
+        [&] {
+          rms_norm_forward<float>(s, x.data(), weight.data(), y.data(), statistics.data(),
+                                  workers_);
+        },
+        [&] {
+          rms_norm_backward<float, float>(s, x.data(), weight.data(), statistics.data(), d_y.data(),
+                                          d_x.data(), true, d_weight.data(), workers_);
+        });
+    both(
+        norm(false), e.elements(),
+        [&] {
+          layer_norm_forward<float>(s, x.data(), weight.data(), weight.data(), y.data(),
+                                    statistics.data(), workers_);
+        },
+        [&] {
+          layer_norm_backward<float, float>(s, x.data(), weight.data(), statistics.data(),
+                                            d_y.data(), d_x.data(), true, d_weight.data(),
+                                            d_bias.data(), workers_);
+        });
+  }
+
+  void activations(const Extent& e) {
+    const std::vector<float> x = numbers(2 * e.elements());
+    const std::vector<float> d_y = numbers(e.elements());
+    std::vector<float> y(d_y.size());
+    both(
+        activation(false), e.elements(),
+        [&] { gelu_forward<float>(Gelu::tanh, e.elements(), x.data(), y.data(), workers_); },
+        [&] {
+          gelu_backward<float>(Gelu::tanh, e.elements(), x.data(), d_y.data(), y.data(), workers_);
+        });
+    note(activation(true), Pass::forward, e.elements(), watch_.computing([&] {
+      swiglu_forward<float>(e.rows, e.width, x.data(), y.data(), workers_);
+    }));
+    note(activation(true), Pass::backward, e.elements(),
+         renewed(x, [&](std::vector<float>& turned) {
+           swiglu_backward<float>(e.rows, e.width, turned.data(), d_y.data(), workers_);
+         }));
+  }
+
+  void rope(const Extent& e) {
+    std::vector<float> x = numbers(e.elements());
+    const std::vector<float> cosines(static_cast<std::size_t>(e.rows * kHeadDim / 2), 1.0F);
+    const std::vector<float> sines(cosines.size(), 0.0F);
+    const RopeTables tables = {cosines.data(), sines.data()};
+    const RopeShape s = {1, e.rows, e.width / kHeadDim, kHeadDim, e.width};
+    OperationSpec op;
+    op.kind = OpKind::rope;
+    both(
+        op, e.elements(), [&] { rope_forward<float>(s, tables, x.data(), workers_); },
+        [&] { rope_backward<float>(s, tables, x.data(), workers_); });
+  }
+
+  void embedding(const Extent& e) {
+    const std::vector<float> table = numbers(kVocabulary * e.width);
+    std::vector<float> d_table(table.size());
+    std::vector<float> y(static_cast<std::size_t>(e.elements()));
+    std::vector<std::int64_t> tokens(static_cast<std::size_t>(e.rows));
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      tokens[i] = static_cast<std::int64_t>(i * 2654435761U % kVocabulary);
+    }
+    const EmbeddingShape s = {1, e.rows, e.width};
+    OperationSpec op;
+    op.kind = OpKind::embedding;
+    both(
+        op, e.elements(),
+        [&] {
+          embedding_forward<float>(s, tokens.data(), table.data(), nullptr, y.data(), workers_);
+        },
+        [&] {
+          embedding_backward<float, float>(s, tokens.data(), y.data(), d_table.data(), nullptr,
+                                           workers_);
+        });
+  }
+
+  void loss() {
+    constexpr std::int64_t kRows = 64;
+    const std::vector<float> logits = numbers(kRows * kVocabulary);
+    const std::vector<std::int64_t> targets(static_cast<std::size_t>(kRows), 7);
+    std::vector<float> losses(static_cast<std::size_t>(kRows));
+    OperationSpec op;
+    op.kind = OpKind::loss;
+    note(op, Pass::forward, kRows * kVocabulary, renewed(logits, [&](std::vector<float>& turned) {
+           loss_rows<float>(kRows, kVocabulary, targets.data(), 1e-3F, turned.data(), losses.data(),
+                            workers_);
+         }));
+  }
+
+  void optimizer(std::int64_t elements) {
+    const std::vector<float> gradients = numbers(elements);
+    std::vector<float> weights = numbers(elements);
+    std::vector<float> first(weights.size(), 0.01F);
+    std::vector<float> second(weights.size(), 0.01F);
+    ExactSquares squares;
+    const AdamStep step = adam_step({}, 10, 1.0);
+    const double seconds = watch_.computing([&] {
+      squares.add(gradients);
+      adamw(step, 0.999F, gradients, weights, first, second);
+    });
+    const double bytes = optimizer_traffic(job_, Kernels::planned);
+    add(MoveKind::optimizer, Pass::forward, bytes * static_cast<double>(elements), seconds);
+  }
+
+  void copies(std::int64_t elements) {
+    const std::vector<float> from = numbers(elements);
+    std::vector<float> to(from.size());
+    const double seconds =
+        watch_.computing([&] { std::memcpy(to.data(), from.data(), from.size() * sizeof(float)); });
+    to_.copies.push_back({Bytes(8 * elements), Seconds(seconds)});
+  }
+
+ private:
+  static OperationSpec norm(bool rms) {
+    OperationSpec op;
+    op.kind = OpKind::norm;
+    op.rms = rms;
+    return op;
+  }
+  static OperationSpec activation(bool gated) {
+    OperationSpec op;
+    op.kind = OpKind::activation;
+    op.gated = gated;
+    return op;
+  }
+
+  void add(MoveKind kind, Pass pass, double bytes, double seconds) {
+    to_.kinds.push_back({kind, pass, {Bytes(static_cast<std::int64_t>(bytes)), Seconds(seconds)}});
+  }
+  /// With the bytes that the planner counts.
+  void note(const OperationSpec& op, Pass pass, std::int64_t elements, double seconds) {
+    const Traffic traffic = traffic_of(op, job_, Kernels::planned, kBytes);
+    const double each = pass == Pass::forward ? traffic.forward : traffic.backward;
+    add(move_kind(op), pass, each * static_cast<double>(elements), seconds);
+  }
+  template <class Forward, class Backward>
+  void both(const OperationSpec& op, std::int64_t elements, Forward forward, Backward backward) {
+    note(op, Pass::forward, elements, watch_.computing(forward));
+    note(op, Pass::backward, elements, watch_.computing(backward));
+  }
+
+  /// Of a call that turns `given` into something else: it is put back before every call, as numbers
+  /// that are turned again and again become too small for normal arithmetic.
+  template <class Call>
+  double renewed(const std::vector<float>& given, Call call) {
+    std::vector<float> turned = given;
+    const double copying = watch_.computing([&] { put_back(given, turned); });
+    const double all = watch_.computing([&] {
+      put_back(given, turned);
+      call(turned);
+    });
+    return std::max(all - copying, all / 2);
+  }
+
+  Stopwatch& watch_;
+  Workers& workers_;
+  Measurements& to_;
+  JobSpec job_;
+};
+
+}  // namespace
+
+void measure_moves(Stopwatch& watch, Workers& workers, const Told& told, Measurements& to) {
+  MoveTimer timer(watch, workers, to);
+  told("copies", 0);
+  for (const std::int64_t elements :
+       {8'192, 16'384, 32'768, 65'536, 131'072, 262'144, 524'288, 1'048'576, 2'097'152}) {
+    timer.copies(elements);
+  }
+  told("the loss", 0.15);
+  timer.loss();
+  told("the optimizer", 0.2);
+  for (const std::int64_t elements : {65'536, 524'288, 2'097'152}) timer.optimizer(elements);
+  double done = 0.3;
+  for (const Extent& extent : kExtents) {
+    const std::string of =
+        " of " + std::to_string(extent.rows) + " x " + std::to_string(extent.width);
+    told("norms" + of, done);
+    timer.norms(extent);
+    told("activations" + of, done + 0.06);
+    timer.activations(extent);
+    told("rotary embeddings" + of, done + 0.12);
+    timer.rope(extent);
+    timer.embedding(extent);
+    done += 0.17;
+  }
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "executor/calibrate/measure.h"
+#include "executor/kernels/attention.h"
+#include "executor/kernels/linear.h"
+
+namespace shardwise::exec {
+namespace {
+
+// A training step reads each weight once a pass: it comes from memory, not from a cache. Operands
+// are taken in turn from a pool larger than the caches of a rank.
+constexpr std::int64_t kPool = std::int64_t{12} << 20;  // floats
+constexpr double kMostFlops = 2.6e9;                    // of a product that is timed
+
+struct Shape {
+  std::int64_t tokens = 0;
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+};
+
+/// Tokens of a micro-batch times widths of small models, and heads.
+std::vector<Shape> shapes() {
+  std::vector<Shape> made;
+  for (const std::int64_t tokens : {64, 128, 256, 512, 1024}) {
+    for (const std::int64_t in : {128, 256, 768, 2048}) {
+      for (const std::int64_t out : {128, 256, 768, 2048, 8192}) {
+        const double flops = 2.0 * static_cast<double>(tokens * in * out);
+        // Half of those, evenly spread, are enough for a curve.
+        const bool kept = (tokens / 64 + in / 128 + out / 128) % 2 == 0 || in == out;
+        if (kept && flops <= kMostFlops && flops >= 4e6) made.push_back({tokens, in, out});
+      }
+    }
+  }
+  return made;
+}
+
+std::vector<float> numbers(std::int64_t count) {
+  std::vector<float> made(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    made[i] = static_cast<float>((i * 2654435761U) % 1024) / 1024.0F - 0.5F;
+  }
+  return made;
+}
+
+/// Places in the pool, one after the other.
+class Turns {
+ public:
+  Turns(std::vector<float>& pool, std::int64_t size) : pool_(pool), size_(size) {}
+  float* next() {
+    if (at_ + size_ > static_cast<std::int64_t>(pool_.size())) at_ = 0;
+    float* const place = pool_.data() + at_;
+    at_ += size_;
+    return place;
+  }
+
+ private:
+  std::vector<float>& pool_;
+  std::int64_t size_;
+  std::int64_t at_ = 0;
+};
+
+}  // namespace
+
+void measure_products(Stopwatch& watch, Workers& workers, const Told& told, Measurements& to) {
+  const std::vector<Shape> all = shapes();
+  std::vector<float> pool = numbers(kPool);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Shape& s = all[i];
+    told(fmt::format("product {} x {} x {}", s.tokens, s.out, s.in),
+         static_cast<double>(i) / static_cast<double>(all.size()));
+    const std::vector<float> x = numbers(s.tokens * s.in);
+    std::vector<float> y = numbers(s.tokens * s.out);
+    Turns weights(pool, s.in * s.out);
+    const LinearShape linear = {s.tokens, s.in, s.out, s.in, s.out, false};
+    GemmPoint point;
+    point.dtype = DType::fp32;
+    point.m = s.tokens;
+    point.n = s.out;
+    point.k = s.in;
+    point.time = Seconds(watch.computing([&] {
+      linear_forward<float>(linear, x.data(), weights.next(), nullptr, y.data(), false, workers);
+    }));
+    to.products.push_back(point);
+    if (i % 2 != 0) continue;
+    point.output = GemmOutput::fp32_sum;
+    point.m = s.out;
+    point.n = s.in;
+    point.k = s.tokens;
+    point.time = Seconds(watch.computing([&] {
+      linear_backward_weight<float, float>(linear, x.data(), y.data(), weights.next(), nullptr,
+                                           workers);
+    }));
+    to.products.push_back(point);
+  }
+}
+
+void measure_attention(Stopwatch& watch, Workers& workers, const Told& told, Measurements& to) {
+  std::vector<AttentionShape> all;
+  for (const std::int64_t head_dim : {32, 64, 128}) {
+    for (const std::int64_t sequence : {64, 128, 256, 512, 1024}) {
+      if (head_dim * sequence > 65'536) continue;
+      all.push_back({1, sequence, 4, head_dim > 64 ? 2 : 4, head_dim, 0});
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const AttentionShape& s = all[i];
+    told(fmt::format("attention over {} tokens, heads of {}", s.sequence, s.head_dim),
+         static_cast<double>(i) / static_cast<double>(all.size()));
+    std::vector<float> qkv = numbers(s.batch * s.sequence * s.qkv_width());
+    std::vector<float> out(static_cast<std::size_t>(s.batch * s.sequence * s.heads * s.head_dim));
+    std::vector<float> log_sums(static_cast<std::size_t>(s.batch * s.heads * s.sequence));
+    std::vector<float> workspace(static_cast<std::size_t>(attention_backward_bytes(s)) /
+                                 sizeof(float));
+    const std::vector<float> d_out = numbers(std::ssize(out));
+    AttentionPoint point;
+    point.work = {s.batch,    s.heads,    s.kv_heads, s.sequence, s.sequence,
+                  s.head_dim, s.head_dim, 0,          true};
+    point.time = Seconds(watch.computing(
+        [&] { attention_forward<float>(s, qkv.data(), out.data(), log_sums.data(), workers); }));
+    to.attention.push_back(point);
+    const std::vector<float> kept = qkv;
+    point.pass = Pass::backward;
+    // Gradients take the place of what they were made from: it is put back, for other numbers could
+    // overflow.
+    const double copying =
+        watch.computing([&] { std::memcpy(qkv.data(), kept.data(), kept.size() * sizeof(float)); });
+    const double both = watch.computing([&] {
+      std::memcpy(qkv.data(), kept.data(), kept.size() * sizeof(float));
+      attention_backward<float>(s, qkv.data(), out.data(), log_sums.data(), d_out.data(),
+                                workspace.data(), workers);
+    });
+    point.time = Seconds(std::max(both - copying, both / 2));
+    to.attention.push_back(point);
+  }
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,223 @@
+#include "executor/launch/calibrate.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "executor/calibrate/fit_machine.h"
+#include "executor/comm/thread_world.h"
+#include "executor/launch/command.h"
+#include "executor/launch/launcher.h"
+#include "planner/spec/cluster_writer.h"
+#include "planner/spec/error.h"
+#include "planner/spec/format.h"
+#include "planner/spec/json_writer.h"
+#include "planner/spec/table.h"
+#ifdef SHARDWISE_WITH_MPI
+#include "executor/comm/mpi_world.h"
+#endif
+
+namespace shardwise::exec {
+namespace {
+
+constexpr const char* kFooter =
+    "Measure with as many ranks as the runs to be predicted will have: they share the processors.\n"
+    "\n"
+    "Examples\n"
+    "  shardwise-run calibrate --ranks 4 -o laptop.json\n"
+    "  mpirun -np 4 shardwise-run calibrate -o laptop-mpi.json\n"
+    "  shardwise plan --cluster laptop.json --model gpt2 --engine shardwise --precision fp32 -o "
+    "plan.json\n"
+    "\n"
+    "Exit codes\n"
+    "  0 done   2 bad input or use   3 the world broke";
+
+/// Bytes that a rank needs to measure, with room to spare.
+constexpr std::int64_t kRankBytes = std::int64_t{400} << 20;
+
+/// One line that says what is being timed, on a terminal; elsewhere a line a tenth.
+class Line {
+ public:
+  void tell(const std::string& what, double done) {
+    const int percent = static_cast<int>(100 * done);
+    if (isatty(STDERR_FILENO) != 0) {
+      fmt::print(stderr, "\r\x1b[K{:3} %  {}", percent, what);
+      open_ = true;
+    } else if (percent / 10 > last_) {
+      last_ = percent / 10;
+      fmt::print(stderr, "{:3} %  {}\n", percent, what);
+    }
+    std::fflush(stderr);
+  }
+  void end() const {
+    if (open_) fmt::print(stderr, "\r\x1b[K");
+  }
+
+ private:
+  bool open_ = false;
+  int last_ = -1;
+};
+
+Measurements measure_rank(World& world, int threads, const Machine& machine) {
+  Workers workers(threads);
+  Line line;
+  const bool speaks = world.rank() == 0;
+  Measurements measured =
+      measure(world, workers, machine.cores, [&](const std::string& what, double done) {
+        if (speaks) line.tell(what, done);
+      });
+  line.end();
+  return measured;
+}
+
+void print_residuals(const FittedMachine& fitted) {
+  Table table({{"curve", Align::left},
+               {"points"},
+               {"at best, a rank"},
+               {"median error"},
+               {"95th percentile"}});
+  for (const Residual& each : fitted.residuals) {
+    table.row({each.curve, format_count(each.points), each.rate, format_percent(each.median_error),
+               format_percent(each.p95_error)});
+  }
+  fmt::print("{}", table.text(isatty(STDOUT_FILENO) != 0));
+}
+
+void write_fitted(const CalibrateOptions& options, const FittedMachine& fitted) {
+  JsonWriter json;
+  json.begin_object();
+  write_cluster(json, fitted.cluster);
+  json.end_object();
+  write_text(options.output, json.text());
+}
+
+void finish(const CalibrateOptions& options, const Machine& machine, const RanksOnMachine& ranks,
+            const Measurements& measured) {
+  const std::string name =
+      options.name.empty() ? std::filesystem::path(options.output).stem().string() : options.name;
+  const FittedMachine fitted = fit_machine(name, machine, ranks, measured);
+  print_residuals(fitted);
+  fmt::print("an operation that waits for another stream takes {}\n",
+             format_seconds(measured.operation));
+  write_fitted(options, fitted);
+  fmt::print("{}: {}\n", options.output, fitted.cluster.label);
+}
+
+void introduce(const Machine& machine, const RanksOnMachine& ranks) {
+  fmt::print("{}, {}, {} cores, {}: {} ranks ({}) of {} threads compute at once\n", machine.host,
+             machine.processor, machine.cores, format_bytes(machine.memory), ranks.ranks,
+             ranks.communicator, ranks.threads);
+  if (machine.load > 0.3 * machine.cores) {
+    fmt::print("other work keeps {:.1f} cores busy: what is measured includes what it takes\n",
+               machine.load);
+  }
+  std::fflush(stdout);
+}
+
+Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launcher, int ranks,
+                        const Machine& machine) {
+  Diagnostics problems;
+  const auto wrong = [&](const char* flag, std::string message, std::string hint) {
+    problems.push_back({"command line", 0, 0, flag, std::move(message), std::move(hint)});
+  };
+  if (launcher.ranks > 1 && options.ranks > 0) {
+    wrong("--ranks", fmt::format("{} started {} processes", name_of(launcher.kind), launcher.ranks),
+          "threads are for a process that is alone");
+  }
+  if (launcher.ranks > 1 && launcher.kind == Launcher::Kind::torchrun) {
+    wrong("torchrun",
+          fmt::format("started {} processes, which have no way to talk", launcher.ranks),
+          fmt::format("use mpirun -np {}, or --ranks {} alone", launcher.ranks, launcher.ranks));
+  }
+  const std::int64_t needed = kRankBytes * ranks;
+  if (needed > machine.memory.value()) {
+    wrong("--ranks",
+          fmt::format("{} ranks need {} to measure, the machine has {}", ranks,
+                      format_bytes(Bytes(needed)), format_bytes(machine.memory)),
+          fmt::format("at most {}", machine.memory.value() / kRankBytes));
+  }
+  const std::filesystem::path folder = std::filesystem::absolute(options.output).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    wrong("--output", fmt::format("{} is no folder", folder.string()), "make it first");
+  } else if (access(folder.c_str(), W_OK) != 0) {
+    wrong("--output", fmt::format("{} cannot be written to", folder.string()), "");
+  }
+  return problems;
+}
+
+int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
+                      const RanksOnMachine& ranks) {
+  introduce(machine, ranks);
+  AbortSignal abort;
+  Measurements measured;
+  const auto rank_main = [&](World& world) {
+    Measurements own = measure_rank(world, options.threads, machine);
+    if (world.rank() == 0) measured = std::move(own);
+  };
+  run_ranks(ranks.ranks, abort, rank_main,
+            std::chrono::milliseconds(static_cast<std::int64_t>(1e3 * options.timeout_s)));
+  finish(options, machine, ranks, measured);
+  return kDone;
+}
+
+#ifdef SHARDWISE_WITH_MPI
+int calibrate_process(const CalibrateOptions& options, const Machine& machine,
+                      const RanksOnMachine& ranks) {
+  MpiJob job;
+  AbortSignal abort;
+  try {
+    if (job.rank() == 0) introduce(machine, ranks);
+    const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
+    const Measurements measured = measure_rank(*world, options.threads, machine);
+    if (job.rank() == 0) finish(options, machine, ranks, measured);
+  } catch (const std::exception& broken) {
+    fmt::print(stderr, "shardwise-run calibrate: {}\n", broken.what());
+    std::fflush(stderr);
+    job.end_all(kWorldBroke);
+  }
+  return kDone;
+}
+#endif
+
+}  // namespace
+
+CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOptions& options) {
+  CLI::App app("Measures this machine and writes it as a cluster", "shardwise-run calibrate");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.footer(kFooter);
+  app.add_option("-o,--output", options.output, "Cluster file to write")->required();
+  app.add_option("--name", options.name, "Name of the cluster (that of the file)");
+  app.add_option("--ranks", options.ranks, "Ranks that compute at once, threads (1)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--threads", options.threads, "Threads that compute, a rank (1)")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--timeout", options.timeout_s, "Seconds that a rank waits for another (600)")
+      ->check(CLI::Range(0.001, 1e6));
+  return parse_line(app, argc, argv);
+}
+
+int calibrate(const CalibrateOptions& options) {
+  const Launcher launcher = find_launcher([](const char* name) { return std::getenv(name); });
+  const Machine machine = this_machine();
+  const bool alone = launcher.ranks == 1;
+  const RanksOnMachine ranks = {alone ? std::max(1, options.ranks) : launcher.ranks,
+                                options.threads, alone ? "threads" : "MPI"};
+  const Diagnostics problems = problems_of(options, launcher, ranks.ranks, machine);
+  if (!problems.empty()) return refuse(problems);
+  if (alone) return calibrate_threads(options, machine, ranks);
+#ifdef SHARDWISE_WITH_MPI
+  return calibrate_process(options, machine, ranks);
+#else
+  return refuse(
+      {{"command line", 0, 0, name_of(launcher.kind), "this shardwise-run was built without MPI",
+        "install libopenmpi-dev and build again, or use --ranks"}});
+#endif
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "executor/launch/run_options.h"
+
+namespace shardwise::exec {
+
+/// What a user asked for.
+struct CalibrateOptions {
+  std::string output;
+  std::string name;  // of the cluster; empty: that of the file
+  int ranks = 0;     // threads of this process that are ranks; 0: one, or those of the launcher
+  int threads = 1;   // that compute, a rank
+  double timeout_s = 600;
+};
+
+/// Reads the command line behind `shardwise-run calibrate`.
+CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOptions& options);
+
+/// Measures this machine as so many ranks see it that compute at once, prints how well the
+/// planner's curves fit, and writes a cluster file. \returns the exit code
+int calibrate(const CalibrateOptions& options);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,51 @@
+#include "executor/launch/command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "planner/spec/error.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise::exec {
+namespace {
+
+/// What CLI11 says, in one line.
+std::string plain(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
+  return shown(text, 300);
+}
+
+}  // namespace
+
+CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
+  try {
+    app.parse(argc, argv);
+    return CommandLine::run;
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+    return CommandLine::done;
+  } catch (const CLI::ParseError& wrong) {
+    const std::string& name = app.get_name();
+    fmt::print(stderr, "{}: {} (see {} --help)\n", name, plain(wrong.what()), name);
+    return CommandLine::wrong;
+  }
+}
+
+int refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return kBadInput;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw IoError(fmt::format("{} cannot be written", path));
+}
+
+}  // namespace shardwise::exec

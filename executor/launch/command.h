@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "planner/spec/diagnostic.h"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwise::exec {
+
+// What the verbs of shardwise-run have in common.
+
+inline constexpr int kDone = 0;
+inline constexpr int kBadInput = 2;
+inline constexpr int kWorldBroke = 3;
+
+/// How reading a command line ended.
+enum class CommandLine { run, done, wrong };
+/// Reads the command line; prints the help, or one line about what is wrong.
+CommandLine parse_line(CLI::App& app, int argc, const char* const* argv);
+
+/// Prints the problems. \returns kBadInput
+int refuse(const Diagnostics& problems);
+
+/// \throws IoError when the file cannot be written
+void write_text(const std::string& path, const std::string& text);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Predicted and measured memory and step time of one model under every ZeRO stage, as one table.
+
+    python3 tests/bench/step_times.py [--ranks 4] [--model llama-tiny] [--cluster FILE]
+
+Measures this machine first (shardwise-run calibrate, half a minute) unless a cluster file is named. Plans, simulates and
+trains; every file it makes stays in --out. The exit code is 1 when the arena is not as predicted to the byte. Times are
+worth something on an idle machine only: --processor-time adds a column of what a step would take on one, from the
+processor time that it took.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import statistics
+import subprocess
+import sys
+
+
+def options():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--bin", default="build/release/bin", help="folder of shardwise and shardwise-run")
+    parser.add_argument("--out", default="build/step_times")
+    parser.add_argument("--cluster", help="of as many ranks; measured when absent")
+    parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--model", default="llama-tiny")
+    parser.add_argument("--sequence-length", type=int, default=128)
+    parser.add_argument("--micro-batch-size", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--data", help="a text; the shipped one when absent")
+    parser.add_argument("--stages", default="0123")
+    parser.add_argument("--processor-time", action="store_true")
+    return parser.parse_args()
+
+
+def tool(o, name, *words):
+    command = [str(pathlib.Path(o.bin) / name), *map(str, words)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}")
+    return done.stdout
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def train(o, plan, steps, report, metrics):
+    data = ["--data", o.data] if o.data else []
+    before = processor_seconds()
+    tool(o, "shardwise-run", plan, "--steps", steps, "--report", report, "--metrics", metrics, "--learning-rate",
+         "0.001", *data)
+    return processor_seconds() - before
+
+
+def stage_row(o, out, cluster, stage):
+    plan, predicted, measured, metrics = (out / f"{name}{stage}.{kind}" for name, kind in (
+        ("plan", "json"), ("predicted", "json"), ("measured", "json"), ("metrics", "jsonl")))
+    tool(o, "shardwise", "plan", "--model", o.model, "--cluster", cluster, "--gpus", o.ranks, "--engine", "shardwise",
+         "--precision", "fp32", "--loss", "chunked", "--sequence-length", o.sequence_length, "--global-batch-size",
+         o.ranks * o.micro_batch_size, "--lock", f"micro_batch_size={o.micro_batch_size}", "--lock",
+         f"zero_stage={stage}", "--lock", f"dp_shard={o.ranks}", "--lock", "recompute=none", "-o", plan)
+    tool(o, "shardwise", "simulate", plan, "-o", predicted)
+    computed = train(o, plan, o.steps, measured, metrics)
+    if o.processor_time:  # less the start of the program and the first step
+        few = 3
+        computed -= train(o, plan, few, out / "few.json", out / "few.jsonl")
+        computed /= (o.steps - few) * min(o.ranks, len(os.sched_getaffinity(0)))
+    said, seen = (json.loads(path.read_text()) for path in (predicted, measured))
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()[1:]]
+    times = sorted(line["step_time_s"] for line in lines[1:])
+    return {
+        "stage": stage, "said": said["verdict"]["point_bytes"], "seen": seen["verdict"]["point_bytes"],
+        "growth": seen.get("process_growth_bytes", 0), "step": said["step_time_s"], "times": times,
+        "computed": computed, "loss": (lines[0]["loss"], lines[-1]["loss"]),
+    }
+
+
+def main():
+    o = options()
+    out = pathlib.Path(o.out)
+    out.mkdir(parents=True, exist_ok=True)
+    cluster = o.cluster or out / "machine.json"
+    if not o.cluster:
+        print(tool(o, "shardwise-run", "calibrate", "--ranks", o.ranks, "-o", cluster))
+    rows = [stage_row(o, out, cluster, int(stage)) for stage in o.stages]
+
+    mib = 1 << 20
+    print(f"{o.model}, {o.ranks} ranks, {o.micro_batch_size} x {o.sequence_length} tokens each, {o.steps} steps")
+    head = ["ZeRO", "arena, MiB", "measured", "process grew", "", "step, ms", "measured", "fastest", "slowest", "error"]
+    head += ["computed", "error"] if o.processor_time else []
+    table = [head + ["loss"]]
+    for r in rows:
+        middle = statistics.median(r["times"])
+        line = [str(r["stage"]), f"{r['said'] / mib:.2f}", "equal" if r["said"] == r["seen"] else f"{r['seen'] / mib:.2f}",
+                f"{r['growth'] / mib:.2f}", f"{100 * (r['growth'] / r['said'] - 1):+.1f} %", f"{1e3 * r['step']:.1f}",
+                f"{1e3 * middle:.1f}", f"{1e3 * r['times'][0]:.1f}", f"{1e3 * r['times'][-1]:.1f}",
+                f"{100 * (r['step'] / middle - 1):+.1f} %"]
+        if o.processor_time:
+            line += [f"{1e3 * r['computed']:.1f}", f"{100 * (r['step'] / r['computed'] - 1):+.1f} %"]
+        table.append(line + [f"{r['loss'][0]:.3f} -> {r['loss'][1]:.3f}"])
+    widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
+    for line in table:
+        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths)).rstrip())
+    errors = [abs(r["step"] / statistics.median(r["times"]) - 1) for r in rows]
+    print(f"median error of the step {100 * statistics.median(errors):.1f} %")
+    return 0 if all(r["said"] == r["seen"] for r in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
