@@ -23,6 +23,10 @@ std::vector<SavedTensor> saved_tensors(const StateUnits& units) {
 
 RankPart copy_rank_part(const RankState& state, const Arena& arena) {
   RankPart part;
+  std::int64_t elements = 0;
+  for (std::size_t u = 0; u < state.units().units.size(); ++u)
+    elements += state.stands_for(u).count;
+  for (std::vector<float>& values : part.values) values.reserve(static_cast<std::size_t>(elements));
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
     const Held own = state.stands_for(u);
     const RankState::View view = state.view(arena, 0, u);

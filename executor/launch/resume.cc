@@ -50,7 +50,7 @@ Manifest manifest_of(const Plan& plan, const RunOptions& options) {
   manifest.model = plan.model.name;
   manifest.plan_digest = digest(plan);
   manifest.engine = plan.engine.name;
-  manifest.zero_stage = plan.layout.zero_stage;
+  manifest.zero_stage = int{plan.layout.zero_stage};
   manifest.dp_shard = plan.layout.dp_shard;
   manifest.dp_replicate = plan.layout.dp_replicate;
   manifest.optimizer = options.train.optimizer;

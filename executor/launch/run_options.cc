@@ -62,7 +62,8 @@ void add_numbers(CLI::App& app, RunOptions& options) {
   app.add_option("--threads", train.threads, "Threads that compute, a rank (1)")
       ->check(CLI::Range(1, 1024));
   app.add_option("--seed", train.seed, "Decides weights and the order of the data (1234)");
-  app.add_option("--timeout", options.timeout_s, "Seconds that a rank waits for another (600)")
+  app.add_option("--timeout", options.timeout_s,
+                 "Seconds that a rank waits, or an operation takes (600)")
       ->check(CLI::Range(0.001, 1e6));
   const CLI::Range rate(0.0, 1e3);
   app.add_option("--learning-rate", rules.peak_learning_rate, "After the warm-up (0.0003)")

@@ -29,7 +29,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr const char* kProgram = "shardwise-run";
 constexpr milliseconds kEnd{10'000};  // in which all ranks of a run are gone
-constexpr milliseconds kSoon{60'000};
 
 /// What was met over all moments, for people.
 struct Met {
@@ -83,56 +82,69 @@ class Killed : public testing::Test {
   }
   std::string folder() const { return scratch_.path("checkpoints"); }
 
-  /// The uninterrupted run: its losses and how long it takes.
-  struct Whole {
-    std::vector<std::string> losses;
-    milliseconds time{0};
-  };
-  const Whole& whole(int ranks, bool mpi) {
-    Whole& known = whole_[{ranks, mpi}];
-    if (!known.losses.empty()) return known;
-    const auto [program, arguments] = command(ranks, mpi, 3, "whole.jsonl");
-    const Clock::time_point begin = Clock::now();
+  /// The losses of the uninterrupted run.
+  const std::vector<std::string>& whole(int ranks) {
+    std::vector<std::string>& known = whole_[ranks];
+    if (!known.empty()) return known;
+    const auto [program, arguments] = command(ranks, false, 3, "whole.jsonl");
     const Outcome done = run_program(program, arguments);
     EXPECT_EQ(done.exit_code, 0) << done.err;
-    known.time = std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-    known.losses = losses_of(scratch_.path("whole.jsonl"));
+    known = losses_of(scratch_.path("whole.jsonl"));
     return known;
   }
 
-  /// Kills the process, or one of mpirun's, after `delay`; nothing when the run is over by then.
-  void kill_after(milliseconds delay, int ranks, bool mpi, int zero_stage) {
+  /// A moment of a run: so long after it has told of so many steps, or after its start.
+  struct Moment {
+    std::ptrdiff_t steps = 0;
+    milliseconds delay{0};
+  };
+  Moment random_moment() {
+    const auto steps = static_cast<std::ptrdiff_t>(random_() % 25);
+    // Starting takes longer than a step and its checkpoint.
+    return {steps, milliseconds(random_() % (steps == 0 ? 400 : 40))};
+  }
+  /// \returns false when the run is over by then
+  bool wait_for(const Moment& moment, RunningProgram& run) const {
+    while (std::ssize(losses_of(scratch_.path("killed.jsonl"))) < moment.steps) {
+      if (run.wait(milliseconds(2))) return false;
+    }
+    return !run.wait(moment.delay);
+  }
+
+  /// Kills the process, or one of mpirun's. Nothing is counted when the run is over by then.
+  void kill_at(const Moment& moment, int ranks, bool mpi, int zero_stage) {
     std::filesystem::remove_all(folder());
     std::filesystem::remove(scratch_.path("killed.jsonl"));
     const auto [program, arguments] = command(ranks, mpi, zero_stage, "killed.jsonl");
     RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
-    if (run.wait(delay)) return;
-    ++met_.moments;
+    if (!wait_for(moment, run)) return;
+    std::vector<pid_t> processes;
+    while (mpi && std::ssize(processes) < ranks && !run.wait(milliseconds(1))) {
+      processes = run.children(kProgram);
+    }
+    if (mpi && std::ssize(processes) < ranks) return;
     const Clock::time_point killed = Clock::now();
     if (mpi) {
-      std::vector<pid_t> processes = run.children(kProgram);
-      while (std::ssize(processes) < ranks && !run.wait(milliseconds(1))) {
-        processes = run.children(kProgram);
-      }
-      ASSERT_EQ(std::ssize(processes), ranks) << bytes_of_file(scratch_.path("err"));
       ::kill(processes[random_() % processes.size()], SIGKILL);
-      ASSERT_TRUE(run.wait(kEnd)) << "mpirun went on";
-      ASSERT_TRUE(wait_until_gone(processes, kEnd)) << "ranks went on";
-      EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("on signal 9 (Killed)"));
     } else {
       run.signal(SIGKILL);
-      ASSERT_TRUE(run.wait(kEnd));
     }
-    EXPECT_NE(run.exit_code(), 0);
+    ASSERT_TRUE(run.wait(kEnd)) << "the run went on";
+    if (run.exit_code() == 0) return;
+    ASSERT_TRUE(wait_until_gone(processes, kEnd)) << "ranks went on";
+    if (mpi) {
+      EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("on signal 9 (Killed)"));
+    }
     const double took = std::chrono::duration<double>(Clock::now() - killed).count();
     EXPECT_LT(took, std::chrono::duration<double>(kEnd).count());
     met_.longest_s = std::max(met_.longest_s, took);
+    ++met_.moments;
   }
 
   /// Goes on from the last complete checkpoint, or anew where none is, under another ZeRO stage:
   /// what both runs tell is the uninterrupted curve.
   void go_on(int ranks, bool mpi, int zero_stage) {
-    const std::vector<std::string>& curve = whole(ranks, mpi).losses;
+    const std::vector<std::string>& curve = whole(ranks);
     const std::vector<std::string> before = losses_of(scratch_.path("killed.jsonl"));
     ASSERT_LE(before.size(), curve.size());
     // The last line may have been cut.
@@ -159,20 +171,20 @@ class Killed : public testing::Test {
     while (met_.moments < count && !HasFatalFailure()) {
       const int before = met_.moments;
       const int ranks = numbers_of_ranks[random_() % numbers_of_ranks.size()];
-      const auto most = static_cast<unsigned>(whole(ranks, mpi).time.count());
-      const milliseconds delay(random_() % most);
+      const Moment moment = random_moment();
       const int stage = static_cast<int>(random_() % 4);
       const int next_stage = static_cast<int>(random_() % 4);
-      SCOPED_TRACE(fmt::format("moment {}: {} ranks, ZeRO-{} killed after {} ms, ZeRO-{} goes on",
-                               before, ranks, stage, delay.count(), next_stage));
-      kill_after(delay, ranks, mpi, stage);
+      SCOPED_TRACE(
+          fmt::format("moment {}: {} ranks, ZeRO-{} killed {} ms after step {}, ZeRO-{} goes on",
+                      before, ranks, stage, moment.delay.count(), moment.steps, next_stage));
+      kill_at(moment, ranks, mpi, stage);
       if (met_.moments > before && !HasFatalFailure()) go_on(ranks, mpi, next_stage);
     }
   }
 
   Scratch scratch_;
   std::mt19937 random_{20261121};
-  std::map<std::pair<int, bool>, Whole> whole_;
+  std::map<int, std::vector<std::string>> whole_;
   Met met_;
 };
 

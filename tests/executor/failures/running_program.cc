@@ -59,9 +59,13 @@ RunningProgram::RunningProgram(const std::string& program,
   if (process_ > 0) return;
   constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC;
   constexpr int kMode = 0666;
-  dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
-  dup2(open(out.c_str(), kFlags, kMode), STDOUT_FILENO);
-  dup2(open(err.c_str(), kFlags, kMode), STDERR_FILENO);
+  const int nothing = open("/dev/null", O_RDONLY);
+  const int out_file = open(out.c_str(), kFlags, kMode);
+  const int err_file = open(err.c_str(), kFlags, kMode);
+  if (nothing < 0 || out_file < 0 || err_file < 0) _exit(127);
+  dup2(nothing, STDIN_FILENO);
+  dup2(out_file, STDOUT_FILENO);
+  dup2(err_file, STDERR_FILENO);
   execvp(program.c_str(), argv.data());
   _exit(127);
 }
