@@ -8,7 +8,7 @@ namespace shardwise::test {
 /// Folder of one test, removed with it.
 class Scratch {
  public:
-  Scratch();
+  explicit Scratch(const std::filesystem::path& parent = std::filesystem::temp_directory_path());
   ~Scratch();
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
@@ -21,6 +21,10 @@ class Scratch {
  private:
   std::filesystem::path folder_;
 };
+
+/// A folder of a file system in memory where there is one, for tests that have it synchronised
+/// often.
+std::filesystem::path memory_folder();
 
 /// The bytes of a file.
 std::string bytes_of_file(const std::filesystem::path& path);

@@ -40,7 +40,7 @@ class AlteredCheckpoint : public testing::Test {
     return altered.empty() ? "" : to_string(altered);
   }
 
-  Scratch scratch_;
+  Scratch scratch_{shardwise::test::memory_folder()};
 };
 
 TEST_F(AlteredCheckpoint, IsRefusedWhereverABitIsFlipped) {

@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 /// Each plan trains a step further than the one before it, from its checkpoint. \returns all losses
 std::vector<double> relay(const std::vector<Plan>& plans) {
-  const Scratch scratch;
+  const Scratch scratch(shardwise::test::memory_folder());
   std::vector<double> losses;
   for (std::size_t i = 0; i < plans.size(); ++i) {
     const auto step = static_cast<std::int64_t>(i);
@@ -54,11 +54,22 @@ TEST(Checkpoint, GoesOnWithTheSameBitsOverReplicas) {
     plans.push_back(laptop_plan("shardwise", layout_of(zero_stage, 2, 2), 1, true));
   }
   plans.push_back(laptop_plan("fsdp2", layout_of(3, 2, 2), 1, true));
+  // HFSDP: replicas share what the optimizer keeps.
+  Layout hfsdp = layout_of(3, 2, 2);
+  hfsdp.outer_shards_optimizer = true;
+  plans.push_back(laptop_plan("megatron_fsdp", hfsdp, 1, true));
+  plans.push_back(laptop_plan("shardwise", layout_of(0, 2, 2), 1, true));
+  plans.push_back(laptop_plan("shardwise", hfsdp, 1, true));
+  plans.push_back(laptop_plan("shardwise", layout_of(2, 2, 2), 1, true));
   EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
 }
 
 // The fp32 weights that the optimizer updates are kept, from which those of bf16 are rounded again.
 TEST(Checkpoint, GoesOnWithTheSameBitsInBf16) {
+  Plan both = laptop_plan("megatron_fsdp", layout_of(3, 2, 2), 1, false);
+  both.layout.outer_shards_optimizer = true;
+  both.job.precision = DType::bf16;
+  EXPECT_EQ(relay({both, both, both}), train(both, 3).losses);
   for (const char* engine : {"shardwise", "megatron_ddp", "fsdp2"}) {
     for (const int zero_stage : find_engine(engine)->zero_stages) {
       Plan plan = laptop_plan(engine, layout_of(zero_stage, 2), 1, false);
@@ -71,7 +82,7 @@ TEST(Checkpoint, GoesOnWithTheSameBitsInBf16) {
 
 // Another number of ranks reads on where the others stopped, whatever its batch.
 TEST(Checkpoint, GoesOnWithTheNextSequenceUnderAnotherBatch) {
-  const Scratch scratch;
+  const Scratch scratch(shardwise::test::memory_folder());
   const Plan four = laptop_plan("shardwise", layout_of(3, 4), 1, true);
   const Plan two = laptop_plan("shardwise", layout_of(3, 2), 1, true);
   train_from(four, scratch.folder(), 0, 2);
@@ -82,7 +93,7 @@ TEST(Checkpoint, GoesOnWithTheNextSequenceUnderAnotherBatch) {
 }
 
 TEST(Checkpoint, KeepsTheLastOnesAndRemovesWhatRunsThatEndedLeft) {
-  const Scratch scratch;
+  const Scratch scratch(shardwise::test::memory_folder());
   const Plan plan = laptop_plan("shardwise", layout_of(2, 2), 1, true);
   std::filesystem::create_directory(scratch.folder() / partial_name(3));
   std::filesystem::create_directory(scratch.folder() / "step-by-step");
@@ -97,7 +108,7 @@ TEST(Checkpoint, KeepsTheLastOnesAndRemovesWhatRunsThatEndedLeft) {
 }
 
 TEST(Checkpoint, EndsTheRunWhereItCannotBeWrittenAndKeepsTheOneBefore) {
-  const Scratch scratch;
+  const Scratch scratch(shardwise::test::memory_folder());
   const Plan plan = laptop_plan("shardwise", layout_of(3, 2), 1, true);
   train_from(plan, scratch.folder(), 0, 1);
   // Under a file there are no folders.
