@@ -85,7 +85,13 @@ class Sweep {
         if (ended < 0) return wait_for(actor.base + indices[w], l);
         ready = std::max(ready, ended);
       }
-      if (!program.issued.empty()) ready = std::max(ready, program.issued[op.index]);
+      double from = 0;
+      if (!program.issued.empty()) {
+        const std::uint32_t waited = program.issued_from[op.index];
+        if (waited != kFromBegin) from = ends[waited];
+        if (from < 0) return wait_for(actor.base + waited, l);
+        ready = std::max(ready, from + program.issued[op.index]);
+      }
       if (work_.launch.in_issue_order && op.index > 0) {
         const double before = starts[op.index - 1];
         lane.waits_for_start = before < 0;
@@ -96,7 +102,7 @@ class Sweep {
       if (work_.launch.in_issue_order) wake_next(lane.actor, *program.program, op.index);
       if (op.slot < 0) {
         double end = ready + work_.duration(lane.actor, op);
-        if (!program.issued.empty()) end = std::max(end, program.issued_last[op.index]);
+        if (!program.issued.empty()) end = std::max(end, from + program.issued_last[op.index]);
         finish(lane, end);
       } else if (!meet(l, op, ready)) {
         return;

@@ -41,6 +41,30 @@ double link_rate(const Crossing& at) {
   return at.tier->bandwidth.value();
 }
 
+/// The pass of a layer that an operation is, or nullptr.
+const PassTime* pass_of(const OpCost& cost, const std::vector<LayerTime>& layers) {
+  if (cost.layers.empty()) return nullptr;
+  const LayerWork& work = cost.layers.front();
+  const LayerTime& layer = layers[static_cast<std::size_t>(work.kind)];
+  return work.part == LayerPart::forward     ? &layer.forward
+         : work.part == LayerPart::recompute ? &layer.recompute
+                                             : &layer.backward;
+}
+
+/// Share of an operation's time that is compute of a pass: what a slow GPU takes longer for. Its
+/// links and the memory that its optimizer waits for are as fast as any other's.
+double pass_compute(const OpCost& cost, const std::vector<LayerTime>& layers) {
+  if (!cost.kernels.empty()) return cost.kernels.front().name.empty() ? 0 : 1;
+  const PassTime* pass = pass_of(cost, layers);
+  if (pass == nullptr || pass->stream() <= Seconds(0)) return 0;
+  const LayerWork& work = cost.layers.front();
+  if (work.part == LayerPart::backward_weight) return 1;
+  const bool input = work.part == LayerPart::backward_input;
+  const Seconds put_off =
+      input ? layers[static_cast<std::size_t>(work.kind)].weight_gradient : Seconds(0);
+  return (pass->compute() - put_off) / (pass->stream() - put_off);
+}
+
 /// Shares of an operation's time that go to matrix products and to memory-bound kernels.
 void split_compute(const OpCost& cost, const std::vector<LayerTime>& layers, CostPrice& made) {
   if (!cost.kernels.empty()) {
@@ -49,14 +73,10 @@ void split_compute(const OpCost& cost, const std::vector<LayerTime>& layers, Cos
     made.memory_share = kind == KernelKind::memory_bound ? 1 : 0;
     return;
   }
-  const LayerWork& work = cost.layers.front();
-  const LayerTime& layer = layers[static_cast<std::size_t>(work.kind)];
-  const PassTime& pass = work.part == LayerPart::forward     ? layer.forward
-                         : work.part == LayerPart::recompute ? layer.recompute
-                                                             : layer.backward;
-  if (pass.stream() <= Seconds(0)) return;
-  made.gemm_share = pass.gemm / pass.stream();
-  made.memory_share = pass.memory_bound / pass.stream();
+  const PassTime* pass = pass_of(cost, layers);
+  if (pass == nullptr || pass->stream() <= Seconds(0)) return;
+  made.gemm_share = pass->gemm / pass->stream();
+  made.memory_share = pass->memory_bound / pass->stream();
 }
 
 /// What was measured of a CPU includes its memory and its links: ranks share processors alone.
@@ -185,7 +205,7 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
       made.seconds = alone[s][c].value();
       made.launches = cost.launches;
       if (!cost.layers.empty() || !cost.kernels.empty()) {
-        made.seconds *= 1 + rules.slowest_gpu_excess;
+        made.seconds *= 1 + rules.slowest_gpu_excess * pass_compute(cost, layers);
         split_compute(cost, layers, made);
       }
       if (plan.cluster.gpu.cores_per_rank > 0) {

@@ -103,6 +103,11 @@ class SharedRun {
     return slot.first_meeting + work_.group_at(work_.actors[lane.actor], slot);
   }
 
+  void wait_for(RankView& rank, std::int32_t l, std::uint32_t op) {
+    lane_at(l).awaited = op;
+    rank.blocked |= 1U << (static_cast<std::uint32_t>(l) - rank.first_lane);
+  }
+
   /// Starts the operation at which the lane stands if all it waits for has ended.
   void try_start(std::int32_t l, double now) {
     Lane& lane = lane_at(l);
@@ -112,18 +117,26 @@ class SharedRun {
     const std::vector<std::uint32_t>& indices = rank.program->program->indices;
     for (std::uint32_t w = op.waits.begin; w != op.waits.end; ++w) {
       if (has_ended(rank, indices[w])) continue;
-      lane.awaited = indices[w];
-      rank.blocked |= 1U << (static_cast<std::uint32_t>(l) - rank.first_lane);
-      return;
+      return wait_for(rank, l, indices[w]);
     }
     if (work_.launch.in_issue_order && op.index > 0) {
       lane.waits_for_start = rank.start[op.index - 1] < 0;
       if (lane.waits_for_start) return;
     }
-    const std::vector<double>& issued = rank.program->issued;
-    lane.issued_later = !issued.empty() && issued[op.index] > now;
-    if (lane.issued_later) return queue_.set(l, issued[op.index]);
+    if (!rank.program->issued.empty()) {
+      const std::uint32_t from = rank.program->issued_from[op.index];
+      if (from != kFromBegin && !has_ended(rank, from)) return wait_for(rank, l, from);
+      const double issued = host_from(rank, op.index) + rank.program->issued[op.index];
+      lane.issued_later = issued > now;
+      if (lane.issued_later) return queue_.set(l, issued);
+    }
     start(l, now);
+  }
+
+  /// When the host began to count the times at which it issues an operation.
+  static double host_from(const RankView& rank, std::uint32_t op) {
+    const std::uint32_t from = rank.program->issued_from[op];
+    return from == kFromBegin ? 0 : rank.end[from];
   }
 
   void start(std::int32_t l, double now) {
@@ -188,9 +201,10 @@ class SharedRun {
       }
       return;
     }
-    const WorkProgram& program = *ranks_[lane.actor].program;
-    if (!program.issued.empty() && program.issued_last[op.index] > now) {
-      return rates_.hold(l, program.issued_last[op.index]);
+    const RankView& rank = ranks_[lane.actor];
+    if (!rank.program->issued.empty()) {
+      const double issued = host_from(rank, op.index) + rank.program->issued_last[op.index];
+      if (issued > now) return rates_.hold(l, issued);
     }
     finish(l, now);
   }

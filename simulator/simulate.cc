@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/cost/estimate.h"
+#include "planner/cost/step_time.h"
 #include "planner/cost/time_rules.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/check.h"
@@ -27,7 +28,12 @@ void prepare(const Plan& plan, const SimulationOptions& options, Simulation& mad
   made.program = lower(plan, options.granularity);
   made.prices = prices_of(plan, made.program, options.transport);
   LaunchRules launch;
-  if (options.host) launch.issue = time_rules(plan.job, plan.engine, plan.cluster).issue.value();
+  if (options.host) {
+    const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
+    launch.issue = rules.issue.value();
+    launch.waits_for_messages = waits_for_messages(rules, plan.layout);
+    launch.waits_for_norm = rules.waits_for_norm;
+  }
   launch.in_issue_order = options.in_issue_order;
   const std::vector<LinkKind> links = shared_links(plan.cluster);
   made.work = options.all_ranks

@@ -73,6 +73,11 @@ void take_allocator(Plan& plan, const Plan& other) {
   plan.engine.allocator = other.engine.allocator;
 }
 
+void take_host(Plan& plan, const Plan& other) {
+  plan.engine.name = other.engine.name;
+  plan.engine.label = other.engine.label;
+}
+
 void take_everything(Plan& plan, const Plan& other) { plan = other; }
 
 constexpr std::string_view kKernels = "kernels";
@@ -86,6 +91,7 @@ constexpr Mechanism kMechanisms[] = {
     {"prefetch", "how far ahead weights are gathered, and which stay", take_prefetch, false},
     {"communicators", "one for gathers and reductions, or two", take_communicators},
     {"allocator", "caching, or a planned arena", take_allocator},
+    {"host", "what it waits for, and whose modules it runs", take_host},
     {"the rest", "what else the profiles differ in", take_everything, false},
 };
 

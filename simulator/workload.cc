@@ -28,6 +28,18 @@ std::size_t crossing_kind(const CollectiveWork& work) {
   return work.ends ? 1 : 0;
 }
 
+/// Whether the host waits for operation `i` before it issues the next. A send and the receive after
+/// it are one batch, and the host waits at its end.
+bool host_waits(const StageProgram& stage, std::size_t i, const LaunchRules& launch) {
+  const ProgramOp& op = stage.operations[i];
+  const bool last = i + 1 == stage.operations.size();
+  if (launch.waits_for_messages && op.message >= 0) {
+    return op.stream == Stream::receive || last || stage.operations[i + 1].message < 0;
+  }
+  return launch.waits_for_norm && !last && stage.operations[i + 1].role == OpRole::optimizer &&
+         op.role != OpRole::optimizer;
+}
+
 /// Sorts a stage's operations by stream, keeping program order within each.
 WorkProgram sorted(const StageProgram& stage, std::span<const CostPrice> prices,
                    const LaunchRules& launch) {
@@ -44,8 +56,10 @@ WorkProgram sorted(const StageProgram& stage, std::span<const CostPrice> prices,
   if (launch.issue > 0) {
     work.issued.resize(count);
     work.issued_last.resize(count);
+    work.issued_from.resize(count);
   }
   double host = 0;
+  std::uint32_t from = kFromBegin;
   for (std::uint32_t i = 0; i < count; ++i) {
     const ProgramOp& op = stage.operations[i];
     const CostPrice& price = prices[static_cast<std::size_t>(op.cost)];
@@ -58,6 +72,11 @@ WorkProgram sorted(const StageProgram& stage, std::span<const CostPrice> prices,
       work.issued[i] = host + launch.issue * std::min(1.0, price.launches);
       host += launch.issue * price.launches;
       work.issued_last[i] = host;
+      work.issued_from[i] = from;
+      if (host_waits(stage, i, launch)) {
+        from = i;
+        host = 0;
+      }
     }
   }
   return work;

@@ -42,6 +42,10 @@ struct LaunchRules {
   /// CUDA_DEVICE_MAX_CONNECTIONS=1: one hardware queue, so that operations start in issue order
   /// whatever their streams. docs/simulator.md, "Launch".
   bool in_issue_order = false;
+  /// The host waits for each message between stages before it issues what follows; for the norm of
+  /// the gradients before the optimizer. docs/simulator.md, "Launch".
+  bool waits_for_messages = false;
+  bool waits_for_norm = false;
 };
 
 struct WorkOp {
@@ -61,7 +65,11 @@ struct WorkProgram {
   std::vector<std::int32_t> slot_of;  // by index into StageProgram::operations, as WorkOp::slot
   std::vector<double> issued;       // first kernel of operation i is with the device; empty: always
   std::vector<double> issued_last;  // and its last
+  /// The operation whose end both times count from, since the host waits for it; kFromBegin: the
+  /// step's begin.
+  std::vector<std::uint32_t> issued_from;
 };
+inline constexpr std::uint32_t kFromBegin = UINT32_MAX;
 
 /// A place of the program where ranks wait for one another: the two ends of a message, or a
 /// collective of which several ranks are simulated.

@@ -242,16 +242,25 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
   for (std::int32_t i = 0; i < stage.kinds; ++i) {
     units += stage.units[static_cast<std::size_t>(i)].count;
   }
+  // A contiguous buffer is one bucket where nothing would overlap.
+  const bool single =
+      engine.gradient_buffer == GradientBuffer::contiguous && !layout.overlap_grad_reduce;
   const double buckets =
-      std::max(1.0, engine.bucket_elements > 0 ? (dense + routed) / bucket : units);
+      single ? 1 : std::max(1.0, engine.bucket_elements > 0 ? (dense + routed) / bucket : units);
 
   const auto reduce_all = [&](double d, double e, double n) {
     return (prices.reduce(d / n, e / n) + prices.reduce_outer(d / n, e / n)) * n;
   };
   const Seconds reduce = reduce_all(dense, routed, buckets);
-  const Seconds window_backward = stage.backward_stream() * stretch /
-                                  (layout.pp > 1 ? layout.vpp : 1) *
-                                  (layout.pp > 1 ? 1.0 + layout.pp * (layout.vpp - 1.0) : 1.0);
+  // Buckets of a chunk have the passes of the chunks after it beside them: those of pp
+  // micro-batches of each, breadth first of all.
+  const double others = layout.pp > 1 ? layout.vpp - 1 : 0;
+  const double together = layout.schedule == PipelineSchedule::looped_bfs
+                              ? m
+                              : std::min(static_cast<double>(layout.pp), m);
+  const double passes = (1 + together * others) / (others + 1);
+  const Seconds window_backward = stage.backward_stream() * (stretch * passes);
+  const Seconds window_forward = stage.forward.stream() * (stretch * passes);
   const bool shards_gradients = prices.placement().gradients != Placement::replicate;
   const bool every = shards_gradients && layout.reduce_every_microbatch;
 
@@ -283,8 +292,8 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
     }
     result.gather = gather;
     result.gathered_bytes = prices.weight() * (dense + routed);
-    result.once += in_buckets(gather, gather / buckets, buckets, stage.forward.stream() * stretch,
-                              tax.forward, layout.overlap_param_gather);
+    result.once += in_buckets(gather, gather / buckets, buckets, window_forward, tax.forward,
+                              layout.overlap_param_gather);
   }
   result.tax = std::min(result.per_microbatch * m + result.once,
                         result.gather * tax.forward + result.reduce * tax.backward);

@@ -143,15 +143,15 @@ class Explainer {
                      format_seconds(p_.stages.all_forward + p_.stages.all_backward),
                      format_seconds(t_.bubble)),
          "planner/cost/pipeline.h");
-    line(
-        "time.pp_exposed",
-        p_.layout.vpp > 1
-            ? "warm-up and flush wait for 2 (p-1) + (v-1) p messages each; the others of 2 m v run "
-              "beside a chunk, which they slow"
-            : "2 messages a micro-batch, 2 (p-1) to fill and drain",
-        fmt::format("{} in {}: {} a step", bytes_text(hop), format_seconds(p_.stages.hop),
-                    format_seconds(t_.pp_exposed)),
-        kStep);
+    line("time.pp_exposed",
+         p_.layout.vpp > 1
+             ? "messages to fill and drain are waited for; the others run beside a chunk, which "
+               "they "
+               "slow"
+             : "messages with each neighbour once a micro-batch, and to fill and drain",
+         fmt::format("{} in {}: {} a step", bytes_text(hop), format_seconds(p_.stages.hop),
+                     format_seconds(t_.pp_exposed)),
+         kStep);
     collective("time.pp_exposed.message", CollectiveKind::send_recv, hop, GroupKind::pp);
   }
 

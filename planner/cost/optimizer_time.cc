@@ -1,5 +1,7 @@
 #include "planner/cost/optimizer_time.h"
 
+#include <algorithm>
+
 #include "planner/cost/data_parallel.h"
 #include "planner/cost/state_bytes.h"
 
@@ -34,8 +36,12 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
                     rules.cluster->host_link;
   } else {
     time.update += moved(rules.optimizer_bytes * elements, MoveKind::optimizer);
-    time.update +=
-        rules.issue * (rules.optimizer_kernels * static_cast<double>(stages.most_tensors));
+    // Where the host has waited it issues the kernels while the first ones run.
+    if (rules.waits_for_norm) {
+      const double kernels = rules.optimizer_kernels * static_cast<double>(stages.most_tensors);
+      const Seconds issue = rules.issue * (kernels + (rules.clears_buffer ? 1 : 0));
+      time.update = std::max(time.update + std::min(rules.issue, issue), issue);
+    }
   }
 
   const DataParallelTables& groups = *context.groups;

@@ -117,6 +117,8 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
     if (mix.first > 0) take_larger(all.most_later, stage.elements);
     all.most_tensors = std::max(all.most_tensors, stage.tensors);
     if (mix.first == 0) all.first = stage;
+    const bool inner = mix.first + mix.stages > 1 && mix.first + 1 < layout.pp;
+    if (inner) all.slowest_inner = std::max(all.slowest_inner, stage.stream());
     if (mix.first == 0 || stage.stream() > all.slowest.stream()) {
       all.slowest = stage;
       all.slowest_stage = mix.first;

@@ -61,7 +61,8 @@ struct StageTimes {
   StageTime slowest;  // most stream time; sets the pace
   StageTime first;    // stage 0: last to end its backward passes
   std::int32_t slowest_stage = 0;
-  Seconds all_forward;  // stream time of one micro-batch through all stages
+  Seconds slowest_inner;  // stream time of the slowest stage that has one before and one after
+  Seconds all_forward;    // stream time of one micro-batch through all stages
   Seconds all_backward;
   Unit most_elements;  // of any stage
   Unit most_later;     // of any stage but the first

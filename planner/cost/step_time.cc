@@ -27,11 +27,21 @@ void offload_activations(const StageTimes& stages, const LeafContext& context, T
   }
 }
 
+/// Of two messages that a stage sends and two that it receives in a forward and a backward chunk,
+/// those that arrive do so at once where a backward pass takes twice a forward pass: a stage begins
+/// its steady state one forward chunk before the stage that hands it activations.
+constexpr double kBusyTimesAMessage = 1.5;
+
 }  // namespace
 
 double kernels_a_microbatch(const StageTime& stage, const Layout& layout) {
   const double messages = layout.pp > 1 ? 4.0 * layout.vpp : 0;
   return stage.forward.kernels + stage.backward.kernels + stage.recompute.kernels + messages;
+}
+
+bool waits_for_messages(const TimeRules& rules, const Layout& layout) {
+  return rules.waits_for_messages && layout.pp > 1 && layout.vpp == 1 &&
+         layout.schedule == PipelineSchedule::one_f_one_b;
 }
 
 TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDetail* detail) {
@@ -58,16 +68,15 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
   }
   parts.ep_exposed = m * (experts - hidden_experts);
 
-  // The host may be slower than the kernels it issues: then every pass takes as long as issuing.
+  // The host may be slower than the kernels it issues: then every pass takes as long as issuing. In
+  // a pipeline it runs ahead while the stage waits, unless it waits too.
   const Seconds busy = stage.stream() - hidden_experts;
   const Seconds issue = rules.issue * kernels_a_microbatch(stage, layout);
-  const Seconds late = std::max(Seconds(0), issue - busy);
+  const bool runs_ahead = layout.pp > 1 && !waits_for_messages(rules, layout);
+  const Seconds behind = std::max(Seconds(0), issue - busy);
+  const Seconds late = runs_ahead ? Seconds(0) : behind;
   parts.launch = m * late;
-  const double stretch = late > Seconds(0) ? issue / busy : 1;
-  // All ranks meet in every step, so the slowest GPU sets the pace; what it takes longer first uses
-  // up the time in which it waits for its host.
-  const Seconds computed = parts.forward + parts.backward + parts.recompute;
-  parts.straggler = std::max(Seconds(0), computed * rules.slowest_gpu_excess - parts.launch);
+  const double stretch = behind > Seconds(0) ? issue / busy : 1;
 
   const DataParallelTime data = data_parallel_time(stages, context, stretch);
   parts.dp_exposed = m * data.per_microbatch + data.once;
@@ -82,20 +91,38 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
     pace.all = stages.all_forward + stages.all_backward + (lost - hidden_experts) * layout.pp;
     parts.bubble =
         pipeline_bubble(layout.schedule, layout.pp, layout.vpp, context.num_microbatches, pace);
+    // A stage between two others waits for both, one at an end for one, unless it is slower by
+    // that.
+    const bool at_end = stages.slowest_stage == 0 || stages.slowest_stage + 1 == layout.pp;
+    const double neighbours =
+        at_end ? std::clamp(2 + (stages.slowest_inner - stage.stream()) / stages.hop, 1.0, 2.0) : 2;
     const PipelineMessages messages =
-        pipeline_messages(layout.pp, layout.vpp, context.num_microbatches);
+        pipeline_messages(layout, context.num_microbatches, neighbours);
     const Seconds chunk = busy / (2.0 * layout.vpp);
     const bool across =
         std::int64_t{layout.pp} * layout.tp * layout.cp > rules.cluster->gpus_per_node;
     const double tax =
         (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
             .of((stage.forward.gemm + stage.backward.gemm + stage.recompute.gemm) / stage.stream());
-    const Seconds beside = std::max(stages.hop * tax, stages.hop - chunk);
+    const Seconds beside = std::max(stages.hop * (kBusyTimesAMessage * tax), stages.hop - chunk);
     parts.pp_exposed = messages.alone * stages.hop + messages.beside_chunk * beside;
+    if (runs_ahead && behind > Seconds(0)) {
+      // The last stage ends no earlier than its host has issued all, the first then drains.
+      const Seconds drain = stage.backward_stream() * ((layout.pp - 1.0) / layout.vpp);
+      const Seconds waited = m * busy + parts.bubble + parts.pp_exposed;
+      parts.launch = std::max(Seconds(0), m * issue + drain - waited);
+    }
     if (detail != nullptr) {
       detail->messages = (messages.alone + messages.beside_chunk) * stages.hop;
     }
   }
+
+  // All ranks meet in every step, so the slowest GPU sets the pace; what it takes longer first uses
+  // up the time in which it waits for its host.
+  const Seconds computed = parts.forward + parts.backward + parts.recompute;
+  const double with_bubble = 1 + parts.bubble / (m * busy);
+  parts.straggler =
+      std::max(Seconds(0), computed * with_bubble * rules.slowest_gpu_excess - parts.launch);
 
   const OptimizerTime optimizer = optimizer_time(stages, context);
   parts.optimizer = optimizer.update + optimizer.finalize;

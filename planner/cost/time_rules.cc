@@ -74,6 +74,11 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   const bool shared = cluster.gpu.cores_per_rank > 0;
   r.slowest_gpu_excess = shared ? 0 : slowest_gpu_excess(cluster.gpus);
   r.expert_overlap = job.expert_overlap;
+  const auto has = [&](const std::vector<std::string>& engines) {
+    return std::ranges::find(engines, engine.name) != engines.end();
+  };
+  r.waits_for_messages = has(timing_facts().waits_for_messages);
+  r.waits_for_norm = has(timing_facts().waits_for_norm);
   if (shared) {
     r.issue = cluster.gpu.launch_latency;
   } else if (!job.cuda_graphs) {

@@ -70,6 +70,10 @@ TimingFacts read_facts(ObjectReader& root) {
   facts.all_reduce_call = host_time("all_reduce_us");
   facts.all_gather_call = host_time("all_gather_us");
   facts.reduce_scatter_call = host_time("reduce_scatter_us");
+  ObjectReader waits = nested("host_waits");
+  facts.waits_for_messages = words(waits, "for_messages");
+  facts.waits_for_norm = words(waits, "for_norm");
+  waits.reject_unknown();
   facts.megatron_engines = words(root, "megatron_engines");
   facts.grace_gpus = words(root, "grace_gpus");
   read_attention(nested("attention"), facts);

@@ -31,8 +31,10 @@ struct TimingFacts {
   Seconds all_reduce_call;  // host time of a collective issued by PyTorch, on x86
   Seconds all_gather_call;
   Seconds reduce_scatter_call;
-  std::vector<std::string> megatron_engines;  // whose modules are Megatron's, over any kernels
-  std::vector<std::string> grace_gpus;        // how the names of GPUs with such a host begin
+  std::vector<std::string> waits_for_messages;  // engines whose host waits for messages of 1F1B
+  std::vector<std::string> waits_for_norm;      // and for the norm before the optimizer
+  std::vector<std::string> megatron_engines;    // whose modules are Megatron's, over any kernels
+  std::vector<std::string> grace_gpus;          // how the names of GPUs with such a host begin
 
   double second_flash_on_hopper = 1;  // FlashAttention-2 over the kernels of the curve
   double first_flash_forward = 1;     // the first FlashAttention over the second

@@ -112,7 +112,8 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
 }
 
 /// Gradients of single tensors into the input of the reduction, once the one before has left its
-/// own. \returns the operation after which the input is there
+/// own. FSDP1, whose gradients autograd joins in a tensor of each unit, does not wait for that.
+/// \returns the operation after which the input is there
 OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
   const UnitWork& work = units_.of(turn.layer());
   Unit& unit = unit_[turn.slot()];
@@ -120,11 +121,10 @@ OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
                              : builder_.buffer(MemoryCategory::gradient_staging,
                                                work.sizes.trained() * staged_bytes_,
                                                turn.layer().layer, turn.pass.microbatch);
-  const bool own_stream = context_.engine().gather == GatherBuffer::rate_limited;
+  const bool waits = context_.engine().gather != GatherBuffer::rate_limited;
   const OpId copy =
-      builder_.add(operation(OpRole::copy_in, own_stream ? Stream::copy : Stream::compute, turn,
-                             work.costs.copy_in),
-                   {op, last_reduced_}, {staged}, {unit.staged});
+      builder_.add(operation(OpRole::copy_in, Stream::compute, turn, work.costs.copy_in),
+                   {op, waits ? last_reduced_ : kNone}, {staged}, {unit.staged});
   unit.staged = kNone;
   return copy;
 }

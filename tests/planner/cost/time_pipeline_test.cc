@@ -47,12 +47,14 @@ TEST(PipelineBubble, GrowsWhenTheLastRoundOfMicrobatchesIsShort) {
 }
 
 // Qi et al., arXiv:2401.10241: with equal forward, input-gradient and weight-gradient times ZB-H1
-// leaves a third of the bubble and ZB-H2 none.
+// leaves a third of the bubble and ZB-H2 none between the first and the last pass of a stage. All
+// stages end a step together: the last one has waited for p - 1 forward passes before its first,
+// for half as many where a stage holds two chunks.
 TEST(PipelineBubble, ShrinksInZeroBubbleSchedules) {
   const double usual = fraction(PipelineSchedule::one_f_one_b, 8, 1, 32);
   EXPECT_DOUBLE_EQ(fraction(PipelineSchedule::zb_h1, 8, 1, 32), usual / 3);
-  EXPECT_DOUBLE_EQ(fraction(PipelineSchedule::zb_h2, 8, 1, 32), 0);
-  EXPECT_DOUBLE_EQ(fraction(PipelineSchedule::zb_v, 8, 1, 32), 0);
+  EXPECT_DOUBLE_EQ(fraction(PipelineSchedule::zb_h2, 8, 1, 32), 7 * 1 / (32 * 3.0));
+  EXPECT_DOUBLE_EQ(fraction(PipelineSchedule::zb_v, 8, 1, 32), 7 * 0.5 / (32 * 3.0));
 }
 
 // DeepSeek-V3, arXiv:2412.19437, table 2: (PP/2 - 1)(F&B + B - 3W).
@@ -96,28 +98,42 @@ TEST(PipelineBubble, IsNothingWithoutAPipeline) {
   }
 }
 
-// Megatron-LM's schedule of the first stage: 2 (p-1) + (v-1) p forward chunks warm up, as many
-// backward ones flush, and 2 m v messages in all cross its boundary.
+Layout pipeline(PipelineSchedule schedule, int p, int v) {
+  Layout layout;
+  layout.pp = p;
+  layout.vpp = v;
+  layout.schedule = schedule;
+  return layout;
+}
+
+// An activation goes through all v p chunks of the model and a gradient back: v p - 1 messages each
+// way before the pipeline is full and after it is empty. 2 m v in all cross a stage's boundary.
 TEST(PipelineMessages, AreWaitedForInWarmUpAndFlush) {
   for (const int p : {2, 4, 8}) {
     for (const int v : {2, 3, 6}) {
       const std::int64_t m = std::int64_t{8} * p;
-      const PipelineMessages messages = pipeline_messages(p, v, m);
-      EXPECT_EQ(messages.alone, 2 * (2 * (p - 1) + (v - 1) * p));
+      const PipelineMessages messages =
+          pipeline_messages(pipeline(PipelineSchedule::one_f_one_b, p, v), m, 2);
+      EXPECT_EQ(messages.alone, 2 * (v * p - 1));
       EXPECT_EQ(messages.alone + messages.beside_chunk, 2.0 * static_cast<double>(m) * v);
     }
   }
-  // With as many micro-batches as stages all forward chunks come before the first backward one.
-  EXPECT_EQ(pipeline_messages(4, 2, 4).beside_chunk, 0);
-  EXPECT_EQ(pipeline_messages(4, 2, 4).alone, 2 * 4 * 2);
+}
+
+// Two stages hand each other something after every pass: m forward messages, of which all but the
+// first meet a gradient on its way back, and the last gradient.
+TEST(PipelineMessages, OfTwoStagesAreOneAMicrobatchAndOneMore) {
+  const Layout layout = pipeline(PipelineSchedule::one_f_one_b, 2, 1);
+  EXPECT_EQ(pipeline_messages(layout, 8, 1).alone, 8 + 1);
+  EXPECT_EQ(pipeline_messages(layout, 64, 1).alone, 64 + 1);
 }
 
 TEST(PipelineMessages, GrowWithTheChunksOfAStage) {
-  EXPECT_EQ(pipeline_messages(1, 1, 8).alone, 0);
-  EXPECT_EQ(pipeline_messages(4, 1, 8).alone, 2 * 8 + 2 * 3);
+  EXPECT_EQ(pipeline_messages(pipeline(PipelineSchedule::one_f_one_b, 1, 1), 8, 1).alone, 0);
   double before = 0;
   for (const int v : {2, 4, 8, 16}) {
-    const PipelineMessages messages = pipeline_messages(8, v, 64);
+    const PipelineMessages messages =
+        pipeline_messages(pipeline(PipelineSchedule::one_f_one_b, 8, v), 64, 2);
     EXPECT_GT(messages.alone, before);
     before = messages.alone;
   }
