@@ -77,6 +77,7 @@ void split_compute(const OpCost& cost, const std::vector<LayerTime>& layers, Cos
   if (pass == nullptr || pass->stream() <= Seconds(0)) return;
   made.gemm_share = pass->gemm / pass->stream();
   made.memory_share = pass->memory_bound / pass->stream();
+  made.moved_share = pass->exposed() / pass->stream();
 }
 
 /// What was measured of a CPU includes its memory and its links: ranks share processors alone.

@@ -70,7 +70,8 @@ struct Load {
   /// that, if it is more. 1 = as fast as alone.
   double compute_rate(const CostPrice& price) const {
     if (price.threads > 0) return std::min(1.0, price.room / threads);
-    const double rate = 1 - std::min(kMostOverlapTax, tax.of(price.gemm_share));
+    const double rest = 1 - price.gemm_share - price.moved_share;
+    const double rate = 1 - std::min(kMostOverlapTax, tax.of(price.gemm_share, rest));
     const double others = moving + bound - price.memory_share;
     const double more = others / (1 + others) - std::min(kMostOverlapTax, tax.other);
     return rate - price.memory_share * std::max(0.0, more);

@@ -19,10 +19,11 @@ namespace shardwise::sim {
 
 /// What an engine needs to know of one OpCost.
 struct CostPrice {
-  double seconds = 0;     // alone on the rank
-  double launches = 0;    // kernels the host issues for it
-  OverlapTax tax;         // share of a rank's compute that it takes away while it runs
-  double gemm_share = 0;  // of compute: matrix products
+  double seconds = 0;      // alone on the rank
+  double launches = 0;     // kernels the host issues for it
+  OverlapTax tax;          // share of a rank's compute that it takes away while it runs
+  double gemm_share = 0;   // of compute: matrix products
+  double moved_share = 0;  // and communication inside the operation, which no one slows down
   /// Share of one link of each tier, at its full rate, that one rank asks for while it runs alone.
   std::array<double, kMaxTiers> link_share{};
   /// Of a transfer, share of the GPU's memory bandwidth that it takes while it runs alone; of

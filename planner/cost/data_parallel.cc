@@ -107,9 +107,14 @@ PassTax pass_tax(const StageTime& stage, const LeafContext& context) {
   const std::int64_t group = std::int64_t{l.tp} * l.cp * l.dp_shard;
   const OverlapTax& tax =
       group > r.cluster->gpus_per_node ? r.overlap_tax_inter : r.overlap_tax_intra;
-  const auto share = [](Seconds gemm, Seconds all) { return all > Seconds(0) ? gemm / all : 0; };
-  return {tax.of(share(stage.forward.gemm, stage.forward.stream())),
-          tax.of(share(stage.backward.gemm + stage.recompute.gemm, stage.backward_stream()))};
+  const auto of = [&](const PassTime& pass) {
+    const Seconds all = pass.stream();
+    if (all <= Seconds(0)) return 0.0;
+    return tax.of(pass.gemm / all, (pass.compute() - pass.gemm) / all);
+  };
+  PassTime backward = stage.backward;
+  backward += stage.recompute;
+  return {of(stage.forward), of(backward)};
 }
 
 /// Parameters are sharded: each unit is gathered before it computes and its gradients are reduced
@@ -144,22 +149,33 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
     result.outer_reduced_bytes += prices.gradient() * prices.outer_elements(dense, routed) * n;
   }
 
+  // Engines that keep embedding and head whole gather them once a step.
+  const EngineProfile& engine = *context.rules->engine;
+  const bool buffered = layout.double_buffer || engine.gather == GatherBuffer::double_buffer;
+  const bool keeps_roots =
+      buffered || (engine.gather == GatherBuffer::element_queue && engine.keeps_root_gathered);
+  const auto kept = [&](std::size_t i) { return keeps_roots && stage.units[i].root; };
   // Forward: the first gather has nothing beside it; unit i computes while unit i+1 is gathered.
-  Seconds forward = kinds > 0 ? gather[0] : Seconds(0);
-  for (std::size_t i = 0; i < kinds; ++i) {
-    const UnitTime& unit = stage.units[i];
-    forward += beyond(unit.forward * stretch, gather[i], tax.forward) * (unit.count - 1.0);
-    if (i + 1 < kinds) forward += beyond(unit.forward * stretch, gather[i + 1], tax.forward);
-  }
+  const auto forward = [&](bool first) {
+    const auto g = [&](std::size_t i) { return kept(i) && !first ? Seconds(0) : gather[i]; };
+    Seconds idle = kinds > 0 ? g(0) : Seconds(0);
+    for (std::size_t i = 0; i < kinds; ++i) {
+      const UnitTime& unit = stage.units[i];
+      idle += beyond(unit.forward * stretch, g(i), tax.forward) * (unit.count - 1.0);
+      if (i + 1 < kinds) idle += beyond(unit.forward * stretch, g(i + 1), tax.forward);
+    }
+    return idle;
+  };
   // Backward: unit i computes while unit i-1 is gathered and unit i+1 is reduced; the last unit is
-  // whole still, the first unit's reduction has nothing beside it.
-  const auto backward = [&](bool reduces, bool with_outer) {
+  // whole still, the first unit's reduction has nothing beside it but the next micro-batch, where a
+  // gather does not wait for it.
+  const auto backward = [&](bool reduces, bool last_pass) {
     const auto r = [&](std::size_t i) { return reduces ? reduce[i] : Seconds(0); };
     const auto g = [&](std::size_t i) {
-      return layout.reshard_after_forward ? gather[i] : Seconds(0);
+      return layout.reshard_after_forward && !kept(i) ? gather[i] : Seconds(0);
     };
     // The outer reduction has links and a stream of its own.
-    const auto o = [&](std::size_t i) { return with_outer ? outer[i] : Seconds(0); };
+    const auto o = [&](std::size_t i) { return last_pass ? outer[i] : Seconds(0); };
     Seconds idle;
     for (std::size_t i = kinds; i-- > 0;) {
       const UnitTime& unit = stage.units[i];
@@ -178,29 +194,33 @@ DataParallelTime by_unit(const StageTimes& stages, const LeafContext& context, d
       idle += beyond(unit.backward * stretch, std::max(g(i) + r(i), o(i)), tax.backward) *
               (unit.count - 2.0);
     }
-    return kinds > 0 ? idle + r(0) + o(0) : idle;
+    if (kinds == 0) return idle;
+    return last_pass || engine.all_gather_shares_communicator ? idle + r(0) + o(0) : idle;
   };
 
   const double passes = layout.reshard_after_forward ? 2 : 1;
   const bool each = layout.reduce_every_microbatch;
   const Seconds usual = backward(each, false);
   const Seconds last = backward(true, true);
-  result.per_microbatch = forward + usual;
-  result.once = last - usual;
+  const Seconds again = forward(false);
+  result.per_microbatch = again + usual;
+  result.once = last - usual + (forward(true) - again);
   result.gather = gathered * (m * passes);
   result.reduce += reduced * (each ? m : 1);
   result.gathered_bytes *= m * passes;
   result.reduced_bytes *= each ? m : 1;
   // Copies into and out of the communication buffers are the compute stream's work.
   const auto elements = static_cast<double>(stage.elements.dense + stage.elements.routed);
-  const double copied =
-      context.rules->gather_copy_bytes * passes + (each ? context.rules->reduce_copy_bytes : 0);
-  if (copied > 0 && layout.dp_shard * layout.cp > 1) {
-    const Seconds copies = memory_bound_time(context.rules->cluster->gpu,
-                                             Bytes(static_cast<std::int64_t>(copied * elements)));
-    result.per_microbatch += copies;
-    result.copies = copies * m;
-  }
+  const auto copy = [&](double bytes) {
+    if (bytes <= 0 || layout.dp_shard * layout.cp == 1) return Seconds(0);
+    return memory_bound_time(context.rules->cluster->gpu,
+                             Bytes(static_cast<std::int64_t>(bytes * elements)));
+  };
+  const Seconds copies_out = copy(context.rules->gather_copy_bytes * passes);
+  const Seconds copies_in = copy(context.rules->reduce_copy_bytes);
+  result.per_microbatch += copies_out + (each ? copies_in : Seconds(0));
+  result.once += each ? Seconds(0) : copies_in;
+  result.copies = copies_out * m + copies_in * (each ? m : 1);
   if (prices.placement().optimizer == Placement::shard_both) {
     const Seconds outer_gather = prices.gather_outer(static_cast<double>(stage.elements.dense),
                                                      static_cast<double>(stage.elements.routed));
@@ -248,10 +268,20 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
   const double buckets =
       single ? 1 : std::max(1.0, engine.bucket_elements > 0 ? (dense + routed) / bucket : units);
 
-  const auto reduce_all = [&](double d, double e, double n) {
-    return (prices.reduce(d / n, e / n) + prices.reduce_outer(d / n, e / n)) * n;
+  const Seconds inner = prices.reduce(dense / buckets, routed / buckets) * buckets;
+  const Seconds outer = prices.reduce_outer(dense / buckets, routed / buckets) * buckets;
+  // What backward makes last, and forward needs first, has the first unit's compute beside it at
+  // most, which is next to none for the token table: both that and the unit after it are waited
+  // for. A bucket holds tensors that were there before.
+  const UnitTime& first = stage.units[0];
+  const bool two = first.root && stage.kinds > 1;
+  const Unit next = two ? stage.units[1].elements : Unit{};
+  const double open = engine.bucket_elements > 0 ? bucket / 2 : 0;
+  const auto in_last = [&](double all, std::int64_t unit) {
+    return std::min(all, std::max(all / buckets, static_cast<double>(unit) + open));
   };
-  const Seconds reduce = reduce_all(dense, routed, buckets);
+  const double last_dense = in_last(dense, first.elements.dense + next.dense);
+  const double last_routed = in_last(routed, first.elements.routed + next.routed);
   // Buckets of a chunk have the passes of the chunks after it beside them: those of pp
   // micro-batches of each, breadth first of all.
   const double others = layout.pp > 1 ? layout.vpp - 1 : 0;
@@ -265,22 +295,34 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
   const bool every = shards_gradients && layout.reduce_every_microbatch;
 
   DataParallelTime result;
-  const Seconds exposed = in_buckets(reduce, reduce / buckets, buckets, window_backward,
-                                     tax.backward, layout.overlap_grad_reduce);
-  result.reduce = reduce * (every ? m : 1);
+  // The outer axis follows each inner reduction on a stream of its own.
+  const Seconds last_inner = std::min(inner, prices.reduce(last_dense, last_routed));
+  const Seconds last_outer = std::min(outer, prices.reduce_outer(last_dense, last_routed));
+  const Seconds last = last_inner + last_outer;
+  const Seconds whole = last + std::max(inner - last_inner, outer - last_outer);
+  const Seconds exposed = in_buckets(whole, last, buckets, window_backward, tax.backward,
+                                     layout.overlap_grad_reduce && !engine.flattens_gradients);
+  result.reduce = (inner + outer) * (every ? m : 1);
   result.reduced_bytes = prices.gradient() * (dense + routed) * (every ? m : 1);
-  // In pieces of micro-batches or of the whole: the outer axis follows each inner reduction.
   result.outer_reduced_bytes =
       prices.gradient() * prices.outer_elements(dense, routed) * (every ? m : 1);
-  (every ? result.per_microbatch : result.once) += exposed;
+  if (every && layout.overlap_grad_reduce) {
+    // All but the last micro-batch's have the next forward pass beside them too.
+    const Seconds beside = window_backward + stage.forward.stream() * stretch;
+    result.per_microbatch += beyond(beside, whole, tax.backward);
+    result.once += std::max(Seconds(0), exposed - result.per_microbatch);
+  } else {
+    (every ? result.per_microbatch : result.once) += exposed;
+  }
   if (prices.sums_in_compute()) {
     result.once += prices.sums(dense / buckets, routed / buckets) * buckets;
   }
 
   // Later stages reduce in one piece after their last backward, which ends earlier.
   if (layout.pp > 1 && !every) {
-    const Seconds later = reduce_all(static_cast<double>(stages.most_later.dense),
-                                     static_cast<double>(stages.most_later.routed), 1);
+    const auto d = static_cast<double>(stages.most_later.dense);
+    const auto e = static_cast<double>(stages.most_later.routed);
+    const Seconds later = prices.reduce(d, e) + prices.reduce_outer(d, e);
     result.once = std::max(result.once, later - stage.backward_stream() * stretch / layout.vpp);
   }
 
@@ -292,7 +334,8 @@ DataParallelTime by_bucket(const StageTimes& stages, const LeafContext& context,
     }
     result.gather = gather;
     result.gathered_bytes = prices.weight() * (dense + routed);
-    result.once += in_buckets(gather, gather / buckets, buckets, window_forward, tax.forward,
+    const Seconds gather_first = std::min(gather, prices.gather(last_dense, last_routed));
+    result.once += in_buckets(gather, gather_first, buckets, window_forward, tax.forward,
                               layout.overlap_param_gather);
   }
   result.tax = std::min(result.per_microbatch * m + result.once,

@@ -66,7 +66,9 @@ PipelineMessages pipeline_messages(const Layout& layout, std::int64_t num_microb
       return {2 * m + fill - 2, 0};
     case PipelineSchedule::looped_bfs: {
       const double all = 2 * m * layout.vpp;
-      return {std::min(all, fill), std::max(0.0, all - fill)};
+      // A micro-batch goes round at once where there are no more than stages.
+      const double alone = std::min(all, m > p ? fill : 2 * (p * layout.vpp - 1));
+      return {alone, all - alone};
     }
     case PipelineSchedule::zb_h1:
       return {2 * fill, 2 * m - fill};

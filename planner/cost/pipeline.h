@@ -46,10 +46,10 @@ struct PipelineMessages {
 /// Without chunks 1F1B and GPipe wait for a message after each pass: with every other stage that
 /// the slowest one has beside it, `neighbours`, once a micro-batch, and 2 (p-1) to fill and drain,
 /// less those after the last passes. With v chunks 2 (v p - 1) are waited for until the pipeline is
-/// full and again empty, the others run beside a chunk; looped BFS waits for 2 (p-1). Schedules
-/// that split the backward pass wait while they fill and drain alone: ZB-H1 4 (p-1), ZB-H2 p-1,
-/// ZB-V 5 (p-1) - 2, DualPipe 5 p/2 - 3, DualPipeV 5 p - 3. What the lowered schedules wait for is
-/// counted so: tests/simulator/schedule_times_test.cc.
+/// full and again empty, the others run beside a chunk; looped BFS waits for 2 (p-1) where there
+/// are more micro-batches than stages. Schedules that split the backward pass wait while they fill
+/// and drain alone: ZB-H1 4 (p-1), ZB-H2 p-1, ZB-V 5 (p-1) - 2, DualPipe 5 p/2 - 3, DualPipeV 5 p
+/// - 3. What the lowered schedules wait for is counted so: tests/simulator/schedule_times_test.cc.
 PipelineMessages pipeline_messages(const Layout& layout, std::int64_t num_microbatches,
                                    double neighbours);
 

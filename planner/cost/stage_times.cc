@@ -22,6 +22,10 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
   stage.backward += n * time.backward;
   stage.recompute += n * time.recompute;
   stage.weight_gradient += n * time.weight_gradient;
+  if (time.forward.ep > Seconds(0)) {
+    stage.beside_experts += n * (time.forward.compute() + time.backward.compute());
+    stage.beside_gemm += n * (time.forward.gemm + time.backward.gemm);
+  }
   const Unit elements{memory.parameters.dense, memory.parameters.routed};
   stage.elements.dense += elements.dense * layers;
   stage.elements.routed += elements.routed * layers;
@@ -31,18 +35,21 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
   stage.head_norms += memory.parameters.head_norms * layers;
   stage.counted_experts += memory.parameters.counted_experts * layers;
 
+  const bool root = memory.role == LayerRole::embedding || memory.role == LayerRole::head;
   const Seconds forward = time.forward.stream();
   const Seconds backward = time.backward.stream() + time.recompute.stream();
   for (std::int32_t i = 0; i < stage.kinds; ++i) {
     UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
     if (unit.forward == forward && unit.backward == backward &&
-        unit.elements.dense == elements.dense && unit.elements.routed == elements.routed) {
+        unit.elements.dense == elements.dense && unit.elements.routed == elements.routed &&
+        unit.root == root) {
       unit.count += layers;
       return;
     }
   }
   SHARDWISE_CHECK(stage.kinds < kMaxUnitKinds, "more kinds of layers than a stage may have");
-  stage.units[static_cast<std::size_t>(stage.kinds++)] = {forward, backward, elements, layers};
+  stage.units[static_cast<std::size_t>(stage.kinds++)] = {forward, backward, elements, layers,
+                                                          root};
 }
 
 /// Elements of the token table on one rank, when another stage holds a copy of it.
@@ -64,6 +71,8 @@ void halve(StageTime& stage) {
   stage.backward = 0.5 * stage.backward;
   stage.recompute = 0.5 * stage.recompute;
   stage.weight_gradient = 0.5 * stage.weight_gradient;
+  stage.beside_experts = 0.5 * stage.beside_experts;
+  stage.beside_gemm = 0.5 * stage.beside_gemm;
   for (std::int32_t i = 0; i < stage.kinds; ++i) {
     UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
     unit.forward = 0.5 * unit.forward;
@@ -113,6 +122,8 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
     const double stages = mix.stages;
     all.all_forward += stages * stage.forward.stream();
     all.all_backward += stages * stage.backward_stream();
+    all.most_forward = std::max(all.most_forward, stage.forward.stream());
+    all.most_backward = std::max(all.most_backward, stage.backward_stream());
     take_larger(all.most_elements, stage.elements);
     if (mix.first > 0) take_larger(all.most_later, stage.elements);
     all.most_tensors = std::max(all.most_tensors, stage.tensors);

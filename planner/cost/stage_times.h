@@ -19,6 +19,7 @@ struct UnitTime {
   Seconds backward;  // recompute included
   Unit elements;     // trained, on this rank
   std::int32_t count = 0;
+  bool root = false;  // outside the blocks: embedding, head
 };
 inline constexpr int kMaxUnitKinds = 8;
 
@@ -28,7 +29,10 @@ struct StageTime {
   PassTime backward;
   PassTime recompute;
   Seconds weight_gradient;
-  Unit elements;                     // trained, on this rank
+  Seconds beside_experts;  // compute of layers with experts, recompute apart: what may run beside
+                           // another micro-batch's exchange
+  Seconds beside_gemm;     // matrix products of it
+  Unit elements;           // trained, on this rank
   std::int64_t replicated = 0;       // of these, elements that every tp rank has whole
   std::int64_t head_norms = 0;       // of these, norms of queries and keys
   std::int64_t counted_experts = 0;  // whose load an untrained bias evens out, over the layers
@@ -37,6 +41,7 @@ struct StageTime {
   std::int32_t kinds = 0;
   std::array<UnitTime, kMaxUnitKinds> units{};  // in forward order of their first layer
 
+  Seconds compute() const { return forward.compute() + backward.compute() + recompute.compute(); }
   Seconds backward_stream() const { return backward.stream() + recompute.stream(); }
   Seconds stream() const { return forward.stream() + backward_stream(); }
 };
@@ -62,6 +67,8 @@ struct StageTimes {
   StageTime first;    // stage 0: last to end its backward passes
   std::int32_t slowest_stage = 0;
   Seconds slowest_inner;  // stream time of the slowest stage that has one before and one after
+  Seconds most_forward;   // stream time of one micro-batch, on the stage that takes longest forward
+  Seconds most_backward;  // and on the one that does backward
   Seconds all_forward;    // stream time of one micro-batch through all stages
   Seconds all_backward;
   Unit most_elements;  // of any stage

@@ -60,11 +60,11 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
   Seconds hidden_experts;
   if (rules.expert_overlap || is_dualpipe(layout.schedule)) {
     // One micro-batch's exchange runs beside another's compute.
-    const Seconds compute = stage.forward.compute() + stage.backward.compute();
+    const Seconds compute = stage.beside_experts;
     const bool across = std::int64_t{layout.ep} * layout.etp > rules.cluster->gpus_per_node;
     const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
-    const double products = (stage.forward.gemm + stage.backward.gemm) / compute;
-    hidden_experts = std::min(experts, compute) * (1 - tax.of(products));
+    const double products = compute > Seconds(0) ? stage.beside_gemm / compute : 0;
+    hidden_experts = std::min(experts, compute) * (1 - tax.of(products, 1 - products));
   }
   parts.ep_exposed = m * (experts - hidden_experts);
 
@@ -91,6 +91,10 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
     pace.all = stages.all_forward + stages.all_backward + (lost - hidden_experts) * layout.pp;
     parts.bubble =
         pipeline_bubble(layout.schedule, layout.pp, layout.vpp, context.num_microbatches, pace);
+    if (layout.schedule == PipelineSchedule::gpipe || layout.vpp > 1) {
+      // Stages are in different chunks or directions at a time: the slowest of each sets the pace.
+      parts.bubble += m * (stages.most_forward + stages.most_backward - stage.stream());
+    }
     // A stage between two others waits for both, one at an end for one, unless it is slower by
     // that.
     const bool at_end = stages.slowest_stage == 0 || stages.slowest_stage + 1 == layout.pp;
@@ -101,9 +105,10 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
     const Seconds chunk = busy / (2.0 * layout.vpp);
     const bool across =
         std::int64_t{layout.pp} * layout.tp * layout.cp > rules.cluster->gpus_per_node;
-    const double tax =
-        (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
-            .of((stage.forward.gemm + stage.backward.gemm + stage.recompute.gemm) / stage.stream());
+    const Seconds products = stage.forward.gemm + stage.backward.gemm + stage.recompute.gemm;
+    const Seconds rest = stage.compute() - products;
+    const double tax = (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
+                           .of(products / stage.stream(), rest / stage.stream());
     const Seconds beside = std::max(stages.hop * (kBusyTimesAMessage * tax), stages.hop - chunk);
     parts.pp_exposed = messages.alone * stages.hop + messages.beside_chunk * beside;
     if (runs_ahead && behind > Seconds(0)) {

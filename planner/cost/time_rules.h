@@ -14,8 +14,9 @@ inline constexpr double kMostOverlapTax = 0.5;
 struct OverlapTax {
   double gemm = 0;   // of matrix products
   double other = 0;  // of everything else: the multiprocessors that the collective occupies
-  /// Of compute of which `share` is matrix products.
-  double of(double share) const { return share * gemm + (1 - share) * other; }
+  /// Of an operation of whose time `products` goes to matrix products and `rest` to other compute;
+  /// what else there is takes no multiprocessors.
+  double of(double products, double rest) const { return products * gemm + rest * other; }
 };
 
 /// Threads of a rank that move the bytes of one collective on a CPU.

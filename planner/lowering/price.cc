@@ -86,7 +86,7 @@ std::vector<LayerTime> layer_passes(const Plan& plan) {
     const Seconds compute = layer.forward.compute() + layer.backward.compute();
     if (experts <= Seconds(0) || compute <= Seconds(0)) continue;
     const double products = (layer.forward.gemm + layer.backward.gemm) / compute;
-    const Seconds hidden = std::min(experts, compute) * (1 - tax.of(products));
+    const Seconds hidden = std::min(experts, compute) * (1 - tax.of(products, 1 - products));
     const double left = 1 - hidden / experts;
     for (PassTime* pass : {&layer.forward, &layer.backward, &layer.recompute}) {
       pass->ep = pass->ep * left;

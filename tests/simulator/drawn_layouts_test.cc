@@ -136,13 +136,15 @@ TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps)
       if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
       if (!is_itself(plan)) return;
       const double apart = simulated(plan) / unslowed(plan) - 1;
-      EXPECT_NEAR(apart, 0, 0.03) << engine << " " << text_of(layout);
+      // The closed form hides copies of activations whole or not at all.
+      const double tolerance = layout.offload_activations ? 0.025 : 0.012;
+      EXPECT_NEAR(apart, 0, tolerance) << engine << " " << text_of(layout);
       ++seen;
       if (std::abs(apart) <= 0.01) ++within_one_percent;
     });
   }
   EXPECT_GT(seen, 50);
-  EXPECT_GT(within_one_percent, seen * 3 / 5);
+  EXPECT_GT(within_one_percent, seen * 9 / 10);
 }
 
 }  // namespace

@@ -207,7 +207,8 @@ TEST(Simulate, AgreesExactlyWithEveryRankWhereStagesShareNics) {
     ASSERT_EQ(all.work.actors.size(), 24U);
     EXPECT_LT(few.work.actors.size(), 24U);
     EXPECT_EQ(all.timeline.length(), few.timeline.length());
-    EXPECT_EQ(all.report.time.total(), few.report.time.total());
+    // The same gaps, found on another rank of the stage, add up in another order.
+    EXPECT_DOUBLE_EQ(all.report.time.total().value(), few.report.time.total().value());
   }
 }
 

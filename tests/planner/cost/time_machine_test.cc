@@ -81,7 +81,7 @@ TEST(OverlapTax, IsHalfOfAPersistentProductAndTheOccupiedProcessorsElsewhere) {
   const OverlapTax hopper = overlap_tax(h100, false, Kernels::transformer_engine);
   EXPECT_EQ(hopper.gemm, 0.5);
   EXPECT_DOUBLE_EQ(hopper.other, 24.0 / 132);
-  EXPECT_DOUBLE_EQ(hopper.of(0.5), 0.25 + 12.0 / 132);
+  EXPECT_DOUBLE_EQ(hopper.of(0.5, 0.5), 0.25 + 12.0 / 132);
   const OverlapTax ampere = overlap_tax(a100, true, Kernels::eager);
   EXPECT_DOUBLE_EQ(ampere.gemm, 16.0 / 108);
   EXPECT_DOUBLE_EQ(ampere.other, 16.0 / 108);
