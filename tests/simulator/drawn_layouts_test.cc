@@ -37,7 +37,7 @@ void draw(const std::string& engine, int count, std::uint32_t seed, Visit&& visi
   Plan plan = example(engine, 16);
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   Sampler sampler(question, seed);
-  for (int tries = 0; tries < 200'000 && count > 0; ++tries) {
+  for (int tries = 0; tries < 1'000'000 && count > 0; ++tries) {
     plan.layout = sampler.draw();
     if (!sampler.legal(plan.layout)) continue;
     --count;
@@ -131,14 +131,15 @@ TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps)
   int seen = 0;
   int within_one_percent = 0;
   for (const std::string& engine : engine_names()) {
-    draw(engine, 3000, ++seed, [&](const Plan& plan) {
+    draw(engine, 6000, ++seed, [&](const Plan& plan) {
       const Layout& layout = plan.layout;
       if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
       if (!is_itself(plan)) return;
       const double apart = simulated(plan) / unslowed(plan) - 1;
       // The closed form hides copies of activations whole or not at all.
-      const double tolerance = layout.offload_activations ? 0.025 : 0.012;
-      EXPECT_NEAR(apart, 0, tolerance) << engine << " " << text_of(layout);
+      const bool copies = layout.offload_activations;
+      EXPECT_NEAR(apart, 0, copies ? 0.025 : 0.012) << engine << " " << text_of(layout);
+      if (copies) return;
       ++seen;
       if (std::abs(apart) <= 0.01) ++within_one_percent;
     });
