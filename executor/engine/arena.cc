@@ -12,7 +12,7 @@ constexpr std::align_val_t kPage{4096};
 }  // namespace
 
 ItemId MemoryItems::resident(MemoryCategory category, std::int64_t bytes) {
-  items_.push_back({category, {bytes, kNone, kNone}});
+  items_.push_back({category, {bytes, kNone, kNone}, kNone});
   return items_.size() - 1;
 }
 
@@ -24,6 +24,12 @@ void MemoryItems::touch(ItemId item, OpId op) {
   ArenaItem& life = items_[item].life;
   life.first = std::min(life.first, op);
   life.last = life.last == kNone ? op : std::max(life.last, op);
+}
+
+void MemoryItems::begin_residents(MemoryCategory category, OpId op) {
+  for (MemoryItem& item : items_) {
+    if (item.resident() && item.category == category) item.made_by = op;
+  }
 }
 
 void Arena::place(const StageProgram& program, const std::vector<MemoryItem>& items) {

@@ -20,6 +20,12 @@ inline constexpr ItemId kNoItem = SIZE_MAX;
 struct MemoryItem {
   MemoryCategory category = MemoryCategory::working;
   ArenaItem life;
+  /// A resident that an operation makes, kNone for one that is there from the start: its place is
+  /// kept for it, and nothing is in it before.
+  OpId made_by = kNone;
+
+  bool resident() const { return life.first == kNone; }
+  bool from_start() const { return resident() && made_by == kNone; }
 };
 
 /// Collects what a program's operations need in memory: an item lives from the first operation that
@@ -31,6 +37,8 @@ class MemoryItems {
   /// One that lives as long as it is touched.
   ItemId item(MemoryCategory category, std::int64_t bytes);
   void touch(ItemId item, OpId op);
+  /// The residents of a category begin with this operation.
+  void begin_residents(MemoryCategory category, OpId op);
   const std::vector<MemoryItem>& all() const { return items_; }
 
  private:

@@ -78,7 +78,13 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
   has_norm_ = std::ranges::any_of(
       program.operations, [](const ProgramOp& op) { return op.role == OpRole::gradient_norm; });
   kernels_.resize(program.operations.size());
-  for (OpId op = 0; op < program.operations.size(); ++op) bind(op);
+  for (OpId op = 0; op < program.operations.size(); ++op) {
+    for (const std::uint32_t b : program.of(program.operations[op].allocates)) {
+      const ProgramBuffer& buffer = program.buffers[b];
+      if (buffer.outlives) items_.begin_residents(buffer.category, op);
+    }
+    bind(op);
+  }
 }
 
 void ProgramBinder::bind(OpId op) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/operation_memory.h"
 #include "planner/spec/format.h"
 #include "planner/spec/mesh.h"
 
@@ -55,6 +56,10 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
   if (world.size() > kMostShown) fmt::print("… {} ranks\n", world.size());
   fmt::print("memory of a rank {}, of which {} at once\n", format_bytes(Bytes(arena.bytes())),
              format_bytes(Bytes(arena.layout(1).live_bytes)));
+  if (kernels_of(plan.job, plan.engine) != Kernels::planned) {
+    fmt::print(
+        "kernels are ours, the plan prices another's: plan with --kernels planned to compare\n");
+  }
   std::fflush(stdout);
 }
 

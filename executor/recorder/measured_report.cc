@@ -66,7 +66,7 @@ std::int64_t begin_of(const StepRecord& record) {
 void fill_memory(StageTimeline& stage, const StepRecord& record) {
   std::int64_t now = 0;
   for (const MemoryItem& item : record.items) {
-    if (item.life.first == kNone) now += item.life.bytes;
+    if (item.from_start()) now += item.life.bytes;
   }
   const std::int64_t begin = begin_of(record);
   const std::vector<MemoryChange> changes = memory_changes(record);
@@ -85,7 +85,7 @@ void fill_memory(StageTimeline& stage, const StepRecord& record) {
   std::map<MemoryCategory, LiveBuffers> by_category;
   for (std::size_t i = 0; i < record.items.size(); ++i) {
     const MemoryItem& item = record.items[i];
-    if (item.life.first != kNone && !at_peak[i]) continue;
+    if (!item.from_start() && !at_peak[i]) continue;
     LiveBuffers& entry = by_category[item.category];
     entry.category = item.category;
     ++entry.count;

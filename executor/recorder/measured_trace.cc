@@ -60,7 +60,7 @@ class Writer {
   void memory(const RankRecord& rank) {
     std::int64_t now = 0;
     for (const MemoryItem& item : rank.steady.items) {
-      if (item.life.first == kNone) now += item.life.bytes;
+      if (item.from_start()) now += item.life.bytes;
     }
     for (const MemoryChange& change : memory_changes(rank.steady)) {
       now += change.bytes;

@@ -23,8 +23,10 @@ std::int64_t begin_of_optimizer(const StepRecord& record) {
 std::vector<MemoryChange> memory_changes(const StepRecord& record) {
   std::vector<MemoryChange> changes;
   for (std::size_t i = 0; i < record.items.size(); ++i) {
-    const ArenaItem& life = record.items[i].life;
-    if (life.first == kNone || life.bytes == 0) continue;
+    const auto& [category, life, made_by] = record.items[i];
+    if (life.bytes == 0) continue;
+    if (made_by != kNone) changes.push_back({record.spans[made_by].begin, life.bytes, i});
+    if (record.items[i].resident()) continue;
     changes.push_back({record.spans[life.first].begin, life.bytes, i});
     changes.push_back({record.spans[life.last].end, -life.bytes, i});
   }
@@ -35,13 +37,18 @@ std::vector<MemoryChange> memory_changes(const StepRecord& record) {
 MeasuredMemory measured_memory(const StepRecord& record) {
   MeasuredMemory memory;
   for (const MemoryItem& item : record.items) {
-    if (item.life.first == kNone) memory.residents[item.category] += item.life.bytes;
+    if (item.from_start()) memory.residents[item.category] += item.life.bytes;
   }
   Ledger now = memory.residents;
   memory.passes = now;
   memory.optimizer = now;
   const std::int64_t steps = begin_of_optimizer(record);
+  bool stepping = false;
   for (const MemoryChange& change : memory_changes(record)) {
+    if (change.at >= steps && !stepping) {
+      stepping = true;
+      memory.optimizer = now;
+    }
     now[record.items[change.item].category] += change.bytes;
     Ledger& most = change.at < steps ? memory.passes : memory.optimizer;
     if (sum_of(now) > sum_of(most)) most = now;

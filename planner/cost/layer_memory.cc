@@ -94,10 +94,11 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
                    model.hidden_size * bytes;
   }
   const bool buffered = engine.gradient_buffer != GradientBuffer::copy_in;
-  rules.weight_gradients = job.frozen_base                   ? WeightGradients::fused
-                           : !buffered                       ? WeightGradients::accumulated
-                           : job.fused_gradient_accumulation ? WeightGradients::fused
-                                                             : WeightGradients::temporary;
+  rules.weight_gradients = job.frozen_base ? WeightGradients::fused
+                           : !buffered     ? WeightGradients::accumulated
+                           : job.fused_gradient_accumulation || rules.stream > 0
+                               ? WeightGradients::fused
+                               : WeightGradients::temporary;
   rules.whole_layer_again = layout.recompute == Recompute::full && is_block(layer.role);
   const Kernels kernels = kernels_of(job, engine);
   rules.again = recomputed_operations(operations, job, layout);

@@ -186,6 +186,11 @@ void Walk::backward(LayerMemory& memory) const {
       now.recomputed += bytes(i + 1);
     }
   }
+  // Our kernels add all weight gradients of a layer to tensors that are there when it begins.
+  const bool at_once = rules_.stream > 0 && rules_.weight_gradients == WeightGradients::accumulated;
+  if (at_once) {
+    now.gradients = (memory.parameters.dense + memory.parameters.routed) * rules_.gradient_bytes;
+  }
   // Gradient of the residual stream, alive while a branch runs.
   std::int64_t residual = rules_.stream;
   for (int i = last; i >= 0; --i) {
@@ -195,7 +200,7 @@ void Walk::backward(LayerMemory& memory) const {
     if (adds_stream) residual = m.output;
     PassMemory at = now;
     at.recomputed += rules_.again_at_once ? 0 : scratch(i);
-    const std::int64_t own = weight_gradient(i);
+    const std::int64_t own = at_once ? 0 : weight_gradient(i);
     if (rules_.weight_gradients != WeightGradients::fused) at.gradients += own;
     const std::int64_t given = incoming(i);
     const std::int64_t made = outgoing(i);

@@ -61,6 +61,12 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   const bool whole = job.precision == DType::fp32 || job.precision == DType::tf32;
   rules.weight_bytes = whole ? 4 : 2;
   rules.parameter_bytes = bytes_of(job.main_dtype);
+  // Our executor places everything in an arena, whatever the engine whose states it keeps.
+  if (kernels_of(job, engine) == Kernels::planned) {
+    rules.runtime.slack_bytes = 0;
+    rules.runtime.slack_share = rules.runtime.slack_states_share = 0;
+    rules.runtime.slack_least_share = rules.runtime.slack_most_share = 0;
+  }
   rules.casts_weights = rules.parameter_bytes != rules.weight_bytes;
   rules.main_bytes = rules.casts_weights ? rules.parameter_bytes : 0;
   set_narrow(rules, job);
