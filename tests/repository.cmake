@@ -23,8 +23,8 @@ foreach(file ${files})
   if(bytes GREATER 1048576)
     message(SEND_ERROR "${file}: ${bytes} bytes, no file here needs more than a MiB")
   endif()
-  # Files made to be malformed, and pictures.
-  if(file MATCHES "^tests/(invalid|fuzz/corpus)/|\\.png$")
+  # Files made to be malformed, pictures and weights.
+  if(file MATCHES "^tests/(invalid|fuzz/corpus)/|\\.(png|safetensors)$")
     continue()
   endif()
   file(READ ${ROOT}/${file} text)

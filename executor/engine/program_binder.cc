@@ -225,7 +225,8 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
   pass.saved = saved;
   pass.stream = stream;
   for (const ItemId item : {pass.workspace, saved, stream, tables_}) items_.touch(item, op);
-  pass.makes_tables = items_.all()[tables_].life.first == op;
+  const ArenaItem& tables = items_.all()[tables_].life;  // of no bytes where no layer has any
+  pass.makes_tables = tables.bytes > 0 && tables.first == op;
   return pass;
 }
 

@@ -119,40 +119,46 @@ RankState::View RankState::view(const Arena& arena, std::size_t program, std::si
   return v;
 }
 
-void RankState::draw(const Numbers& weights, std::size_t unit, const Held& held, std::uint64_t seed,
-                     double output_deviation_scale) const {
+void RankState::fill_part(const Numbers& weights, std::size_t unit, const Held& held,
+                          const WeightSource& source) const {
+  constexpr std::int64_t kBlock = 16384;
+  std::vector<float> block;
   for (const UnitTensor& tensor : units_.units[unit].tensors) {
     const Meet range = meet(tensor, held);
+    for (std::int64_t i = range.begin; i < range.end; i += kBlock) {
+      const std::int64_t first = i - tensor.begin;
+      block.assign(static_cast<std::size_t>(std::min(range.end - i, kBlock)), 0.0F);
+      const auto filled = std::clamp<std::int64_t>(tensor.filled - first, 0, std::ssize(block));
+      const std::span<float> values(block);
+      source(tensor, first, values.first(static_cast<std::size_t>(filled)));
+      copy_numbers(weights.part(static_cast<std::size_t>(i - held.begin), values.size()), values);
+    }
+  }
+}
+
+void RankState::fill(const Arena& arena, std::size_t program, const WeightSource& source) const {
+  for (std::size_t u = 0; u < units_.units.size(); ++u) {
+    const View v = view(arena, program, u);
+    fill_part(v.weights, u, held(u, placement_.parameters), source);
+    if (types_.main_weights) fill_part(v.main, u, v.held, source);
+  }
+}
+
+WeightSource drawn_weights(std::uint64_t seed, double output_deviation_scale) {
+  return [=](const UnitTensor& tensor, std::int64_t first, std::span<float> values) {
     const Start start = start_of(tensor);
     const std::uint64_t stream = seed_of(seed, tensor.name);
     const float deviation =
         kDeviation *
         (start == Start::scaled_normal ? static_cast<float>(output_deviation_scale) : 1.0F);
     const bool drawn = start == Start::normal || start == Start::scaled_normal;
-    std::array<float, 1024> block{};
-    for (std::int64_t i = range.begin; i < range.end; i += std::ssize(block)) {
-      const std::span<float> values(
-          block.data(), static_cast<std::size_t>(std::min(range.end - i, std::ssize(block))));
-      std::int64_t element = i - tensor.begin;
-      for (float& value : values) {
-        value = start == Start::ones ? 1.0F : 0.0F;
-        if (drawn && element < tensor.filled) {
-          value = deviation * random_normal(stream, static_cast<std::uint64_t>(element));
-        }
-        ++element;
-      }
-      copy_numbers(weights.part(static_cast<std::size_t>(i - held.begin), values.size()), values);
+    auto element = static_cast<std::uint64_t>(first);
+    for (float& value : values) {
+      value = start == Start::ones ? 1.0F : 0.0F;
+      if (drawn) value = deviation * random_normal(stream, element);
+      ++element;
     }
-  }
-}
-
-void RankState::initialise(const Arena& arena, std::size_t program, std::uint64_t seed,
-                           double output_deviation_scale) const {
-  for (std::size_t u = 0; u < units_.units.size(); ++u) {
-    const View v = view(arena, program, u);
-    draw(v.weights, u, held(u, placement_.parameters), seed, output_deviation_scale);
-    if (types_.main_weights) draw(v.main, u, v.held, seed, output_deviation_scale);
-  }
+  };
 }
 
 /// Ranks that update the same elements share them out.

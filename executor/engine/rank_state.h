@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -29,6 +30,14 @@ struct Held {
   std::int64_t count = 0;
 };
 
+/// Where weights come from: the elements of a tensor from number `first` on. Called by all ranks of
+/// a process at once.
+using WeightSource =
+    std::function<void(const UnitTensor& tensor, std::int64_t first, std::span<float> values)>;
+
+/// Each element drawn from its tensor's name and its number.
+WeightSource drawn_weights(std::uint64_t seed, double output_deviation_scale);
+
 /// Parameters, gradients and optimizer state of a rank, as the plan's placements spread them.
 class RankState {
  public:
@@ -56,10 +65,9 @@ class RankState {
   };
   View view(const Arena& arena, std::size_t program, std::size_t unit) const;
 
-  /// Fills this rank's weights, and no others: each element is drawn from its tensor's name and its
-  /// number, so that all ways of sharding give the same model.
-  void initialise(const Arena& arena, std::size_t program, std::uint64_t seed,
-                  double output_deviation_scale) const;
+  /// Fills this rank's weights, and no others, rows that an engine adds with zeros: all ways of
+  /// sharding give the same model.
+  void fill(const Arena& arena, std::size_t program, const WeightSource& source) const;
   /// This rank's part of the gradient's norm: over all ranks every element once.
   ExactSquares squares(const Arena& arena, std::size_t program) const;
   /// \param casts  place of so many fp32 gradients as updated_elements() says; empty when they are
@@ -83,8 +91,8 @@ class RankState {
 
  private:
   Held held(std::size_t unit, Placement placement) const;
-  void draw(const Numbers& weights, std::size_t unit, const Held& held, std::uint64_t seed,
-            double output_deviation_scale) const;
+  void fill_part(const Numbers& weights, std::size_t unit, const Held& held,
+                 const WeightSource& source) const;
 
   const StateUnits& units_;
   StatePlacement placement_;

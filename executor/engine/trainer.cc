@@ -88,13 +88,15 @@ void Trainer::initialise() {
   // unsupervised multitask learners" (GPT-2), section 2.3: 1 / sqrt(N) for N residual layers.
   const double blocks =
       static_cast<double>(std::max<std::int64_t>(1, plan_.model.num_hidden_layers));
-  parts_.state->initialise(arena_, 0, options_.seed, 1 / std::sqrt(2 * blocks));
+  initialise(drawn_weights(options_.seed, 1 / std::sqrt(2 * blocks)));
 }
 
 void Trainer::resume(std::int64_t step, std::int64_t sequence) {
   parts_.step.step = step;
   next_sequence_ = sequence;
 }
+
+void Trainer::initialise(const WeightSource& source) { parts_.state->fill(arena_, 0, source); }
 
 void Trainer::read_batch(const TokenSequences& data) {
   const auto length = static_cast<std::size_t>(plan_.job.sequence_length);

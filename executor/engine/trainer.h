@@ -59,8 +59,10 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Fills this rank's weights.
+  /// Fills this rank's weights, drawn from the seed …
   void initialise();
+  /// … or from elsewhere.
+  void initialise(const WeightSource& source);
   /// The next step. All ranks get the same result, but for its seconds.
   StepResult step(const TokenSequences& data);
 
@@ -75,6 +77,8 @@ class Trainer {
   const StepSpans& median_step();
   const LoweringContext& context() const { return context_; }
   const RankState& state() const { return *parts_.state; }
+  /// All ranks, between steps.
+  Communicator& everyone() { return *everyone_; }
   std::int64_t next_step() const { return parts_.step.step; }
   /// Number of the sequence that the next step begins with: all there is to remember of the data.
   std::int64_t next_sequence() const { return next_sequence_; }

@@ -21,10 +21,11 @@
 #include "executor/launch/introduction.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/progress.h"
-#include "executor/launch/read_data.h"
 #include "executor/launch/resume.h"
+#include "executor/launch/run_input.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
+#include "executor/weights/save_weights.h"
 #include "planner/cost/legality.h"
 #include "planner/spec/report_json.h"
 #ifdef SHARDWISE_WITH_MPI
@@ -94,7 +95,7 @@ StepRecord record_of(const Trainer& trainer, const StepSpans& step) {
 struct Run {
   const Plan& plan;
   const RunOptions& options;
-  const TokenSequences& data;
+  const RunInput& input;
   const std::optional<SavedCheckpoint>& resumed;
 };
 
@@ -117,7 +118,7 @@ void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& ar
     return done == steps || (options.checkpoint_every > 0 && done % options.checkpoint_every == 0);
   };
   while (trainer.next_step() < steps) {
-    const StepResult result = trainer.step(run.data);
+    const StepResult result = trainer.step(run.input.data);
     if (speaks) progress->step(result);
     if (!checkpointer || !due(trainer.next_step())) continue;
     checkpointer->save(trainer.state(), arena, trainer.next_step(), trainer.next_sequence());
@@ -140,6 +141,8 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
     const Manifest& manifest = run.resumed->manifest();
     load_state(*run.resumed, trainer.state(), arena);
     trainer.resume(manifest.step, manifest.sequence);
+  } else if (run.input.weights) {
+    trainer.initialise(run.input.weights->source());
   } else {
     trainer.initialise();
   }
@@ -148,6 +151,10 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
     introduce_resumed(run.resumed->manifest(), run.options);
   }
   train_steps(run, trainer, world, arena, abort);
+  if (!run.options.save_weights.empty()) {
+    save_weights(trainer.state(), arena, run.plan.model, trainer.everyone(),
+                 run.options.save_weights, run.options.max_shard_bytes);
+  }
   return {world.rank(), record_of(trainer, trainer.first_step()),
           record_of(trainer, trainer.median_step()), arena.bytes(), start.growth()};
 }
@@ -248,11 +255,11 @@ int run(const RunOptions& asked) {
   if (!problems.empty()) return refuse(problems);
   const Result<std::optional<SavedCheckpoint>> resumed = find_resumed(*plan, options);
   if (!resumed) return refuse(resumed.problems());
-  const Result<TokenSequences> data = read_data(*plan, options);
-  if (!data) return refuse(data.problems());
+  const Result<RunInput> input = read_input(*plan, options);
+  if (!input) return refuse(input.problems());
   const Diagnostics unwritable = prepare_checkpoints(options);
   if (!unwritable.empty()) return refuse(unwritable);
-  const Run run = {*plan, options, *data, *resumed};
+  const Run run = {*plan, options, *input, *resumed};
   if (launcher.ranks == 1) return run_threads(run);
 #ifdef SHARDWISE_WITH_MPI
   return run_process(run);

@@ -32,6 +32,14 @@ void add_files(CLI::App& app, RunOptions& options) {
       ->type_name("NAME");
   app.add_option("--tokenizer", options.tokenizer,
                  "A tokenizer.json that encodes the text (a token a byte)");
+  app.add_option("--init-from", options.init_from,
+                 "Begin with the weights of this folder, Hugging Face's safetensors");
+  app.add_option("--save-weights", options.save_weights,
+                 "Write config.json and safetensors here after the last step");
+  app.add_option("--max-shard-size", options.max_shard_bytes,
+                 "Bytes of a file of weights, 200MB or 2GiB for example (5GB)")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("BYTES");
   app.add_option("--report", options.report, "Write what was measured here, a report.json");
   app.add_option("--trace", options.trace, "Write the step of median length here, for Perfetto");
   app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");

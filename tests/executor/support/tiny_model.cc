@@ -21,18 +21,6 @@ std::uint64_t name_hash(const std::string& name) {
   return value;
 }
 
-std::vector<float> weight(const std::string& name, const ParameterSpec& parameter) {
-  std::vector<float> values = noise(name, parameter.elements());
-  for (float& each : values) {
-    if (parameter.shape.size() > 1) {
-      each /= 4;
-    } else {
-      each = name.ends_with(".bias") ? each / 8 : 1 + each / 4;
-    }
-  }
-  return values;
-}
-
 std::vector<std::byte> stored(const std::vector<float>& values, DType storage) {
   const std::size_t each = storage == DType::fp32 ? 4 : 2;
   std::vector<std::byte> bytes(values.size() * each);
@@ -68,7 +56,8 @@ std::string numbered(std::string name, int block) {
 
 class Model {
  public:
-  Model(const ModelSpec& model, const LayerShape& shape) : model_(model), shape_(shape) {
+  Model(const ModelSpec& model, const LayerShape& shape, const WeightsByName& weights)
+      : model_(model), shape_(shape), weights_(weights) {
     int block = 0;
     for (const int kind : model.layers) {
       const LayerSpec& spec = model.kinds[static_cast<std::size_t>(kind)];
@@ -174,7 +163,7 @@ class Model {
     for (const ParameterSpec& parameter : spec.parameters) {
       const std::string name = numbered(parameter.name, block);
       part.names.push_back(name);
-      part.weights.push_back(stored(weight(name, parameter), shape_.storage));
+      part.weights.push_back(stored(weights_(name, parameter), shape_.storage));
       part.gradients.emplace_back(
           static_cast<std::size_t>(parameter.elements() * bytes_of(shape_.gradients)));
       part.weight_places.push_back(part.weights.back().data());
@@ -190,6 +179,7 @@ class Model {
 
   const ModelSpec& model_;
   LayerShape shape_;
+  const WeightsByName& weights_;
   std::vector<Part> parts_;
   std::vector<std::byte> tables_;
   std::vector<std::byte> stream_;
@@ -240,6 +230,18 @@ std::vector<float> noise(const std::string& name, std::int64_t count) {
   return values;
 }
 
+std::vector<float> golden_weight(const std::string& name, const ParameterSpec& parameter) {
+  std::vector<float> values = noise(name, parameter.elements());
+  for (float& each : values) {
+    if (parameter.shape.size() > 1) {
+      each /= 4;
+    } else {
+      each = name.ends_with(".bias") ? each / 8 : 1 + each / 4;
+    }
+  }
+  return values;
+}
+
 std::vector<std::int64_t> golden_tokens(const ModelSpec& model, const LayerShape& shape) {
   std::vector<std::int64_t> tokens;
   for (const float each : noise("tokens", shape.tokens())) {
@@ -261,7 +263,8 @@ std::vector<std::int64_t> golden_targets(const ModelSpec& model, const LayerShap
 ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
                    int micro_batches) {
   Workers workers(threads);
-  Model running(model, shape);
+  const WeightsByName weights = golden_weight;
+  Model running(model, shape, weights);
   ModelRun run;
   std::vector<std::vector<std::vector<std::byte>>> saved(static_cast<std::size_t>(micro_batches));
   for (auto& each : saved) running.forward(workers, each);
@@ -269,6 +272,15 @@ ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
   for (auto& each : saved) running.backward(workers, each, run.loss);
   run.gradients = running.gradients();
   return run;
+}
+
+std::vector<float> logits_of(const ModelSpec& model, const LayerShape& shape,
+                             const WeightsByName& weights) {
+  Workers workers(1);
+  Model running(model, shape, weights);
+  std::vector<std::vector<std::byte>> saved;
+  running.forward(workers, saved);
+  return running.logits(workers);
 }
 
 }  // namespace shardwise::exec

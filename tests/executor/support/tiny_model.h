@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,6 +24,12 @@ std::vector<float> noise(const std::string& name, std::int64_t count);
 std::vector<std::int64_t> golden_tokens(const ModelSpec& model, const LayerShape& shape);
 std::vector<std::int64_t> golden_targets(const ModelSpec& model, const LayerShape& shape);
 
+/// Where a model's weights come from, by the checkpoint's name.
+using WeightsByName =
+    std::function<std::vector<float>(const std::string& name, const ParameterSpec& parameter)>;
+/// Those of tests/golden/make_transformer_golden.py.
+std::vector<float> golden_weight(const std::string& name, const ParameterSpec& parameter);
+
 /// One forward and backward of a whole model, in memory of exactly the sizes that its layers name.
 struct ModelRun {
   LossSum loss;
@@ -32,5 +39,8 @@ struct ModelRun {
 /// \param micro_batches  the same micro-batch so many times, all forward passes first
 ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
                    int micro_batches = 1);
+/// [batch, sequence, vocabulary] for golden_tokens and fp32 weights.
+std::vector<float> logits_of(const ModelSpec& model, const LayerShape& shape,
+                             const WeightsByName& weights);
 
 }  // namespace shardwise::exec

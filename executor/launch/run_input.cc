@@ -1,6 +1,7 @@
-#include "executor/launch/read_data.h"
+#include "executor/launch/run_input.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <utility>
@@ -48,8 +49,6 @@ Result<TokenStream> encoded(const std::string& path, const RunOptions& options) 
   return TokenStream(*std::move(tokens));
 }
 
-}  // namespace
-
 Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
   const std::string path = options.data.empty() ? catalogue_text() : options.data;
   if (path.empty()) {
@@ -61,6 +60,43 @@ Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
   if (!stream) return stream.problems();
   return TokenSequences::cut(*std::move(stream), plan.job.sequence_length, plan.model.vocab_size,
                              options.train.seed, path);
+}
+
+/// A folder that cannot be made is known before the training that would be lost.
+void make_folder(const std::string& folder, Diagnostics& problems) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  const bool writable = !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
+  if (!writable) {
+    problems.push_back(wrong_use(
+        "--save-weights", fmt::format("{} is no folder that can be written to", folder), ""));
+  }
+}
+
+}  // namespace
+
+Result<RunInput> read_input(const Plan& plan, const RunOptions& options) {
+  Diagnostics problems;
+  const auto gather = [&](const Diagnostics& more) {
+    problems.insert(problems.end(), more.begin(), more.end());
+  };
+  Result<TokenSequences> data = read_data(plan, options);
+  if (!data) gather(data.problems());
+  std::optional<HfWeights> weights;
+  if (!options.init_from.empty() && !options.resume.empty()) {
+    problems.push_back(wrong_use("--init-from", "a checkpoint that is resumed has weights",
+                                 "leave --init-from or --resume out"));
+  } else if (!options.init_from.empty()) {
+    Result<HfWeights> stored = HfWeights::open(options.init_from, plan);
+    if (stored) {
+      weights = *std::move(stored);
+    } else {
+      gather(stored.problems());
+    }
+  }
+  if (!options.save_weights.empty()) make_folder(options.save_weights, problems);
+  if (!problems.empty()) return problems;
+  return RunInput{*std::move(data), std::move(weights)};
 }
 
 }  // namespace shardwise::exec

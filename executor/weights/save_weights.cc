@@ -1,0 +1,96 @@
+#include "executor/weights/save_weights.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "executor/storage/durable_file.h"
+#include "executor/storage/safetensors_set.h"
+#include "executor/weights/config_json.h"
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::int64_t kPiece = std::int64_t{1} << 18;  // floats of a message
+
+/// Tensors of all units in the order of the model.
+std::vector<TensorPlace> in_order(const StateUnits& units) {
+  std::vector<TensorPlace> order;
+  for (const std::vector<TensorPlace>& layer : units.places) {
+    order.insert(order.end(), layer.begin(), layer.end());
+  }
+  return order;
+}
+
+/// Which elements of every unit every rank updates, [units][ranks].
+std::vector<std::vector<Held>> held_by_all(const RankState& state, const Arena& arena,
+                                           Communicator& everyone) {
+  std::vector<std::vector<Held>> all;
+  for (std::size_t u = 0; u < state.units().units.size(); ++u) {
+    const Held mine = state.view(arena, 0, u).held;
+    std::vector<Held> ranks(static_cast<std::size_t>(everyone.size()));
+    everyone.exchange(std::as_bytes(std::span(&mine, 1)),
+                      std::as_writable_bytes(std::span<Held>(ranks)));
+    all.push_back(std::move(ranks));
+  }
+  return all;
+}
+
+/// The lowest rank that holds element `at`, and how many from there on.
+std::pair<int, std::int64_t> holder_of(const std::vector<Held>& ranks, std::int64_t at) {
+  const auto holds = [&](const Held& held) {
+    return held.begin <= at && at < held.begin + held.count;
+  };
+  const auto found = std::ranges::find_if(ranks, holds);
+  SHARDWISE_CHECK(found != ranks.end(), fmt::format("element {} is nobody's", at));
+  return {static_cast<int>(found - ranks.begin()), found->begin + found->count - at};
+}
+
+}  // namespace
+
+void save_weights(const RankState& state, const Arena& arena, const ModelSpec& model,
+                  Communicator& everyone, const std::filesystem::path& folder,
+                  std::int64_t most_bytes) {
+  const StateUnits& units = state.units();
+  const std::vector<TensorPlace> order = in_order(units);
+  const std::vector<std::vector<Held>> held = held_by_all(state, arena, everyone);
+  std::optional<SafetensorsSetWriter> writer;
+  if (everyone.rank() == 0) {
+    std::vector<TensorSpec> tensors;
+    for (const TensorPlace& place : order) {
+      const UnitTensor& tensor = units.tensor(place);
+      tensors.push_back({tensor.name, StoredType::f32, tensor.shape});
+    }
+    writer.emplace(folder, std::move(tensors), most_bytes, StoredMetadata{{"format", "pt"}});
+  }
+  std::vector<float> received;
+  for (const TensorPlace& place : order) {
+    const UnitTensor& tensor = units.tensor(place);
+    const RankState::View view = state.view(arena, 0, place.unit);
+    const std::int64_t end = tensor.begin + tensor.filled;
+    for (std::int64_t at = tensor.begin; at < end;) {
+      const auto [owner, has] = holder_of(held[place.unit], at);
+      const auto count = static_cast<std::size_t>(std::min({has, end - at, kPiece}));
+      std::span<float> piece;
+      if (owner == everyone.rank()) {
+        piece = view.main.subspan(static_cast<std::size_t>(at - view.held.begin), count);
+      } else {
+        received.resize(count);
+        piece = received;
+      }
+      if (owner != 0) everyone.broadcast(std::as_writable_bytes(piece), owner);
+      if (writer) writer->write(std::as_bytes(piece));
+      at += static_cast<std::int64_t>(count);
+    }
+  }
+  if (!writer) return;
+  writer->finish();
+  DurableFile config(folder / "config.json");
+  config.write(config_json(model));
+  config.finish();
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,131 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "executor/storage/safetensors_set.h"
+#include "planner/model/hf_config.h"
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::built;
+using shardwise::test::bytes_of_file;
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using testing::HasSubstr;
+
+Plan plan_for(const std::string& model, const std::string& engine, int zero_stage, int dp_shard) {
+  Plan plan = tiny_plan(engine, zero_stage, dp_shard, 1);
+  plan.model = *read_model_file("tests/golden/weights/" + model + "/config.json");
+  plan.job.global_batch_size = 4;
+  plan.job.sequence_length = 24;
+  return plan;
+}
+
+/// Runs a few steps on bytes below the vocabulary, from `from` and into `to`.
+Outcome run(const Scratch& scratch, const Plan& plan, const std::string& from,
+            const std::string& to, std::vector<std::string> more) {
+  std::string text;
+  for (int i = 0; i < 3000; ++i) text += static_cast<char>((i * i / 5 + i) % 96);
+  more.insert(more.begin(), {scratch.write(plan), "--data", scratch.write_bytes("text", text),
+                             "--init-from", from, "--save-weights", to});
+  return run_program(built("shardwise-run"), more);
+}
+
+// Without steps that change them, weights leave as they came, however they were spread meanwhile.
+TEST(SavedWeights, AreThoseThatWereReadForEveryModelStageEngineAndNumberOfRanks) {
+  struct Case {
+    const char* engine;
+    int zero_stage;
+    int ranks;
+  };
+  for (const char* model : {"gpt2", "llama", "qwen3"}) {
+    const Scratch scratch;
+    std::string first;
+    for (const Case& each :
+         {Case{"shardwise", 0, 1}, Case{"shardwise", 1, 2}, Case{"shardwise", 3, 4},
+          Case{"megatron_ddp", 1, 4}, Case{"fsdp2", 3, 2}, Case{"megatron_fsdp", 2, 4}}) {
+      const std::string to = scratch.path(std::string(each.engine) + std::to_string(each.ranks));
+      const Plan plan = plan_for(model, each.engine, each.zero_stage, each.ranks);
+      const Outcome done = run(scratch, plan, std::string("tests/golden/weights/") + model, to,
+                               {"--steps", "1", "--learning-rate", "0"});
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      const std::string bytes = bytes_of_file(to + "/model.safetensors");
+      if (first.empty()) first = bytes;
+      EXPECT_TRUE(bytes == first) << model << " " << each.engine << " ZeRO-" << each.zero_stage;
+      EXPECT_EQ(read_model_file(to + "/config.json")->numerics, plan.model.numerics);
+    }
+    EXPECT_GT(first.size(), 10'000U);
+  }
+}
+
+// The bytes of GPT-2's file, which is fp32 already, tensor by tensor.
+TEST(SavedWeights, HaveTheBitsOfTheFileTheyCameFrom) {
+  const Scratch scratch;
+  const std::string from = "tests/golden/weights/gpt2";
+  const std::string to = scratch.path("saved");
+  const Outcome done = run(scratch, plan_for("gpt2", "shardwise", 3, 2), from, to,
+                           {"--steps", "1", "--learning-rate", "0", "--max-shard-size", "10KB"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(std::filesystem::exists(to + "/model.safetensors.index.json"));
+  const Result<SafetensorsSet> before = SafetensorsSet::open(from);
+  const Result<SafetensorsSet> after = SafetensorsSet::open(to);
+  ASSERT_TRUE(before && after);
+  EXPECT_GT(after->files().size(), 2U);
+  EXPECT_EQ(after->size(), before->size() - 2);  // two masks are not written
+  const auto bytes = [](const SafetensorsSet& set, const std::string& name) {
+    const SafetensorsSet::Place* const place = set.find(name);
+    std::vector<std::byte> all;
+    if (place == nullptr) return all;
+    all.resize(static_cast<std::size_t>(place->tensor->spec.bytes()));
+    set.read(*place, 0, all);
+    return all;
+  };
+  for (const SafetensorsFile& file : after->files()) {
+    for (const StoredTensor& tensor : file.tensors()) {
+      const std::string name = tensor.spec.name;
+      ASSERT_TRUE(name.starts_with("transformer.")) << name;
+      EXPECT_TRUE(bytes(*after, name) == bytes(*before, name.substr(12))) << name;
+    }
+  }
+}
+
+TEST(SavedWeights, AreTheSameBitsAfterTrainingWithEveryStage) {
+  const Scratch scratch;
+  std::string first;
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    const std::string to = scratch.path("stage" + std::to_string(zero_stage));
+    const Outcome done = run(scratch, plan_for("llama", "shardwise", zero_stage, 4),
+                             "tests/golden/weights/llama", to, {"--steps", "3"});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const std::string bytes = bytes_of_file(to + "/model.safetensors");
+    if (first.empty()) first = bytes;
+    EXPECT_TRUE(bytes == first) << zero_stage;
+  }
+}
+
+TEST(InitFrom, RefusesWeightsOfAnotherModelBeforeAnythingIsTrained) {
+  const Scratch scratch;
+  const Outcome refused = run(scratch, plan_for("llama", "shardwise", 0, 1),
+                              "tests/golden/weights/qwen3", scratch.path("saved"), {});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err, HasSubstr("another model_type"));
+  EXPECT_THAT(refused.err, HasSubstr("there is no tensor lm_head.weight"));
+  EXPECT_THAT(refused.err, HasSubstr("q_norm.weight is no tensor of the plan's model"));
+}
+
+TEST(SaveWeights, RefusesAFolderThatCannotBeMade) {
+  const Scratch scratch;
+  const std::string file = scratch.write_bytes("file", "x");
+  const Outcome refused = run(scratch, plan_for("llama", "shardwise", 0, 1),
+                              "tests/golden/weights/llama", file + "/saved", {});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--save-weights: " + file + "/saved is no folder"));
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
