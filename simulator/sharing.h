@@ -85,7 +85,7 @@ struct Load {
   }
   bool operator==(const Load& other) const {
     return links == other.links && tax.gemm == other.tax.gemm && tax.other == other.tax.other &&
-           moving == other.moving && bound == other.bound;
+           moving == other.moving && bound == other.bound && threads == other.threads;
   }
 };
 

@@ -67,16 +67,13 @@ void GradientFlow::reductions(const StageProgram& program) {
 }
 
 /// The buffer that the program has for a unit's gradients. Embedding and head take turns with one;
-/// a table that both work with is in it from the head on, and what else such a head makes is beside
-/// it.
+/// a table that both work with is in it from the head on, and what else such a head makes has a
+/// buffer of its own.
 ItemId GradientFlow::planned(std::size_t unit, const std::vector<OpId>& ops) {
   const StateUnit& own = state_.units().units[unit];
   const std::int64_t bytes = own.elements * bytes_of(sum_dtype_);
   const OpId last = ops.back();
   if (own.layer < 0 || program_.operations[last].layer != own.layer) return kNoItem;
-  for (const TensorPlace& place : parameters_of(model_, state_.units(), own.layer)) {
-    if (place.unit != unit) return kNoItem;
-  }
   return buffers_.find(last, MemoryCategory::gradient_staging, bytes);
 }
 

@@ -13,6 +13,11 @@ std::int64_t reduced_elements(const LayerParameters& p, const ShardRanks& ranks)
   return (ranks.dense > 1 ? p.dense : 0) + (ranks.routed > 1 ? p.routed : 0);
 }
 
+/// Whether the head multiplies with the table of the embedding, which is on the same stage.
+bool shares_table(const LayerMemory& layer, std::int64_t copied) {
+  return layer.role == LayerRole::head && layer.parameters.vocabulary == 0 && copied == 0;
+}
+
 /// Gradients of one layer that one all-to-all brings, and their sums.
 struct Received {
   std::int64_t elements = 0;
@@ -46,6 +51,7 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
   ArenaBuffers arena;
   WholeWeights largest;
   std::int64_t root = 0;
+  std::int64_t head = 0;
   std::int64_t unit = 0;
   std::int64_t all = 0;
   Received received;
@@ -64,7 +70,8 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
     if (is_root(run.layer->role)) {
       arena.roots.elements += whole.elements * run.count + copied;
       arena.roots.narrow += whole.narrow * run.count;
-      root = std::max(root, reduced + copied);
+      std::int64_t& staged = shares_table(*run.layer, copied) ? head : root;
+      staged = std::max(staged, reduced + copied);
     } else {
       unit = std::max(unit, reduced);
       if (whole.elements > largest.elements) largest = whole;
@@ -84,6 +91,7 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
     arena.unreduced = {all, each};
   } else {
     arena.root_staged = {root, each};
+    arena.head_staged = {head, each};
     arena.unit_staged = {unit, each};
   }
   return arena;
@@ -97,7 +105,7 @@ StageBuffers stage_buffers_of(const ArenaBuffers& arena) {
   b.root = arena.roots;
   b.queue = {2 * arena.unit.elements, 2 * arena.unit.narrow};
   b.reduce_buffer = arena.unreduced;
-  b.reduce_root = arena.root_staged;
+  b.reduce_root = {arena.root_staged.count + arena.head_staged.count, arena.root_staged.bytes_each};
   b.reduce_queue = {2 * arena.unit_staged.count, arena.unit_staged.bytes_each};
   b.received = arena.received;
   b.sums = arena.sums;

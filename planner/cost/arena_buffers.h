@@ -26,6 +26,7 @@ struct ArenaBuffers {
   WholeWeights roots;  // embedding, head and multi-token prediction, whole over the step
   WholeWeights unit;   // each of two buffers that the other units are gathered into
   Amount root_staged;  // gradients of one root on their way
+  Amount head_staged;  // and of a head whose table is the embedding's: they are there together
   Amount unit_staged;  // each of two buffers for those of the other units
   Amount unreduced;    // instead of both: all gradients, where only the last micro-batch reduces
   Amount received;     // what an all-to-all brings of a unit, where it is summed in fp32

@@ -39,6 +39,7 @@ ArenaSlots::ArenaSlots(const LoweringContext& context, std::int32_t stage, Stage
     unit = make(MemoryCategory::gathered_weights, arena.unit.bytes(rules));
   }
   staged_root_ = make(kStaging, arena.root_staged.bytes());
+  staged_head_ = make(kStaging, arena.head_staged.bytes());
   for (BufferId& unit : staged_units_) unit = make(kStaging, arena.unit_staged.bytes());
   received_ = make(kStaging, arena.received.bytes());
   sums_ = make(kStaging, arena.sums.bytes());
@@ -72,8 +73,14 @@ BufferId ArenaSlots::gathered(const StageLayer& layer, std::size_t slot,
 
 BufferId ArenaSlots::staged(const StageLayer& layer, std::size_t slot, std::int64_t number) const {
   if (unreduced_[slot] != kNone) return unreduced_[slot];
+  if (staged_table(layer) != kNone) return staged_head_;
   if (is_root(layer)) return staged_root_;
   return staged_units_[static_cast<std::size_t>(number % 2)];
+}
+
+BufferId ArenaSlots::staged_table(const StageLayer& layer) const {
+  const LayerRole role = context_.memories[static_cast<std::size_t>(layer.kind)].role;
+  return role == LayerRole::head && staged_head_ != kNone ? staged_root_ : kNone;
 }
 
 void ArenaSlots::touch(BufferId buffer, OpId op) {

@@ -28,6 +28,8 @@ class ArenaSlots {
   /// Where its gradients wait to be reduced: as above; its own where they wait for the last
   /// micro-batch.
   BufferId staged(const StageLayer& layer, std::size_t slot, std::int64_t number) const;
+  /// The embedding's, which a head that shares its table begins to fill; kNone for all others.
+  BufferId staged_table(const StageLayer& layer) const;
   /// What an all-to-all brings, and its sums.
   BufferId received() const { return received_; }
   BufferId sums() const { return sums_; }
@@ -55,6 +57,7 @@ class ArenaSlots {
   std::array<BufferId, 2> units_ = {kNone, kNone};
   std::array<BufferId, 2> staged_units_ = {kNone, kNone};
   BufferId staged_root_ = kNone;
+  BufferId staged_head_ = kNone;
   BufferId received_ = kNone;
   BufferId sums_ = kNone;
 };

@@ -85,8 +85,10 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
     if (context_.placement.gradients == Placement::replicate) return;
     const bool turns = !slots_.is_root(turn.layer());
     unit.staged = slots_.staged(turn.layer(), turn.slot(), turns ? turns_++ : 0);
-    lists.waits.push_back(slots_.last(unit.staged));
-    lists.uses.push_back(unit.staged);
+    for (const BufferId staged : {unit.staged, slots_.staged_table(turn.layer())}) {
+      lists.waits.push_back(slots_.last(staged));
+      lists.uses.push_back(staged);
+    }
     return;
   }
   // A queue takes another unit once less than its capacity is in it.
@@ -202,7 +204,10 @@ void UnitReductions::after(const LayerTurn& turn, OpId op) {
     return;
   }
   Unit& unit = unit_[turn.slot()];
-  if (slots_.on()) slots_.touch(unit.staged, op);
+  if (slots_.on()) {
+    slots_.touch(unit.staged, op);
+    if (unit.staged != kNone) slots_.touch(slots_.staged_table(turn.layer()), op);
+  }
   if (!reduces(turn)) return;
   BufferId staged = unit.staged;
   const bool copies = copies_ && context_.placement.parameters != Placement::replicate;

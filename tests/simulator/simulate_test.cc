@@ -66,6 +66,33 @@ StreamTime receiving(const Plan& plan, std::size_t stage) {
   return {};
 }
 
+// Four ranks on two cores: what a collective takes beside compute is missing there, so a step is as
+// long as both together.
+TEST(Simulate, HidesNothingOfACollectiveWhereRanksShareProcessors) {
+  Layout layout;
+  layout.dp_shard = 4;
+  layout.zero_stage = 3;
+  Plan plan = plan_of("llama-tiny", "shardwise", 4, layout, 4);
+  plan.cluster = *with_gpus(*find_cluster("laptop"), 4);
+  plan.cluster.gpu.cores_per_rank = 0.5;
+  plan.cluster.gpu.sm_count = 1;
+  plan.job.precision = DType::fp32;
+  plan.job.sequence_length = 128;
+  SimulationOptions alone;
+  alone.contention = false;
+  const Simulation apart = simulate(plan, alone);
+  double computing = 0;
+  double moving = 0;
+  for (const StreamTime& stream : apart.report.timeline->stages.front().streams) {
+    (stream.stream == name_of(Stream::compute) ? computing : moving) += stream.busy.value();
+  }
+  EXPECT_GT(moving, 0.01 * computing);
+  EXPECT_LT(apart.report.step_time.value(), computing + 0.6 * moving);
+  const double together = simulate(plan).report.step_time.value();
+  EXPECT_NEAR(together, computing + moving, 0.01 * together);
+  EXPECT_NEAR(together, closed_form(plan).value(), 0.02 * together);
+}
+
 TEST(Simulate, RunsNothingBesideMessagesWithOneChunkAStage) {
   const StreamTime one_chunk = receiving(pipelined(), 1);
   EXPECT_GT(one_chunk.busy, Seconds(0));
