@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "executor/storage/safetensors_set.h"
@@ -106,6 +107,25 @@ TEST(SavedWeights, AreTheSameBitsAfterTrainingWithEveryStage) {
     EXPECT_TRUE(bytes == first) << zero_stage;
   }
 }
+
+#ifdef SHARDWISE_WITH_MPI
+TEST(SavedWeights, AreTheSameBitsFromProcessesOfMpi) {
+  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // Open MPI keeps memory until the process ends
+  const Scratch scratch;
+  const Plan plan = plan_for("qwen3", "shardwise", 3, 2);
+  const std::string from = "tests/golden/weights/qwen3";
+  ASSERT_EQ(run(scratch, plan, from, scratch.path("threads"), {"--steps", "2"}).exit_code, 0);
+  const Outcome done = run_program(
+      "mpirun", {"-np", "2", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1",
+                 built("shardwise-run"), scratch.path("plan.json"), "--data", scratch.path("text"),
+                 "--init-from", from, "--save-weights", scratch.path("mpi"), "--steps", "2"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(bytes_of_file(scratch.path("mpi/model.safetensors")) ==
+              bytes_of_file(scratch.path("threads/model.safetensors")));
+}
+#endif
 
 TEST(InitFrom, RefusesWeightsOfAnotherModelBeforeAnythingIsTrained) {
   const Scratch scratch;

@@ -48,6 +48,20 @@ TEST(Tokenizer, FindsTheLongestAddedToken) {
   EXPECT_THAT(*tokenizer->encode("a<a>a<a>b"), ElementsAre(1, 7, 1, 8));
 }
 
+// Long runs, over which expressions go back and forth.
+TEST(Tokenizer, EncodesRunsOfAnyLength) {
+  for (const char* name : {"gpt2", "llama3", "qwen2", "llama2"}) {
+    const auto tokenizer =
+        Tokenizer::read(std::string("tests/golden/tokenizers/") + name + ".json");
+    ASSERT_TRUE(tokenizer);
+    for (const char c : {' ', '\n', 'q', '!', '7'}) {
+      const auto tokens = tokenizer->encode("x" + std::string(100'000, c) + "y");
+      ASSERT_TRUE(tokens) << name << " " << c;
+      EXPECT_GT(tokens->size(), 1000U);
+    }
+  }
+}
+
 TEST(Tokenizer, SaysWhereATextIsNotUtf8) {
   const auto refused = read(file(kModel))->encode("ab\xFFz");
   ASSERT_FALSE(refused);
