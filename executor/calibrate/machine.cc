@@ -1,5 +1,6 @@
 #include "executor/calibrate/machine.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -9,6 +10,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "planner/spec/error.h"
 
 namespace shardwise::exec {
 namespace {
@@ -54,6 +60,32 @@ Machine this_machine() {
   std::array<double, 1> load{};
   if (getloadavg(load.data(), 1) == 1) machine.load = load.front();
   return machine;
+}
+
+int cores_of_all(World& world) {
+  struct Place {
+    std::array<char, 64> host{};
+    cpu_set_t may_run{};
+  };
+  constexpr int kGroup = 104;  // number of the group
+  Place own;
+  gethostname(own.host.data(), own.host.size() - 1);
+  sched_getaffinity(0, sizeof(own.may_run), &own.may_run);
+  std::vector<Place> all(static_cast<std::size_t>(world.size()));
+  std::vector<std::int64_t> ranks(all.size());
+  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
+  world.group(ranks, kGroup)
+      ->exchange(std::as_bytes(std::span<const Place>(&own, 1)),
+                 std::as_writable_bytes(std::span<Place>(all)));
+  cpu_set_t any{};
+  for (const Place& each : all) {
+    if (each.host != own.host) {
+      throw IoError(fmt::format("ranks on {} and {}: start them on the machine that is measured",
+                                own.host.data(), each.host.data()));
+    }
+    CPU_OR(&any, &any, &each.may_run);
+  }
+  return std::max(1, CPU_COUNT(&any));
 }
 
 Bytes resident_memory() {

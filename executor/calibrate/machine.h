@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "executor/comm/communicator.h"
 #include "planner/spec/units.h"
 
 namespace shardwise::exec {
@@ -18,6 +19,10 @@ struct Machine {
 
 /// This machine, now. What the system does not tell is empty or 0.
 Machine this_machine();
+
+/// Processors that any rank of a job may run on: launchers give each process its own.
+/// \throws IoError when ranks are on several machines
+int cores_of_all(World& world);
 
 /// Resident memory of this process.
 Bytes resident_memory();

@@ -167,13 +167,14 @@ int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
 }
 
 #ifdef SHARDWISE_WITH_MPI
-int calibrate_process(const CalibrateOptions& options, const Machine& machine,
+int calibrate_process(const CalibrateOptions& options, Machine machine,
                       const RanksOnMachine& ranks) {
   MpiJob job;
   AbortSignal abort;
   try {
-    if (job.rank() == 0) introduce(machine, ranks);
     const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
+    machine.cores = cores_of_all(*world);
+    if (job.rank() == 0) introduce(machine, ranks);
     const Measurements measured = measure_rank(*world, options.threads, machine);
     if (job.rank() == 0) finish(options, machine, ranks, measured);
   } catch (const std::exception& broken) {

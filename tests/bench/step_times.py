@@ -6,7 +6,7 @@
 Measures this machine first (shardwise-run calibrate, half a minute) unless a cluster file is named. Plans, simulates and
 trains; every file it makes stays in --out. The exit code is 1 when the arena is not as predicted to the byte. Times are
 worth something on an idle machine only: --processor-time adds a column of what a step would take on one, from the
-processor time that it took.
+processor time that it took. "hidden" is the share of communication beside which the rank computes.
 """
 import argparse
 import json
@@ -31,11 +31,12 @@ def options():
     parser.add_argument("--data", help="a text; the shipped one when absent")
     parser.add_argument("--stages", default="0123")
     parser.add_argument("--processor-time", action="store_true")
+    parser.add_argument("--mpi", action="store_true", help="ranks are processes that mpirun starts")
     return parser.parse_args()
 
 
-def tool(o, name, *words):
-    command = [str(pathlib.Path(o.bin) / name), *map(str, words)]
+def tool(o, name, *words, launch=()):
+    command = [*launch, str(pathlib.Path(o.bin) / name), *map(str, words)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit code {done.returncode}")
@@ -47,11 +48,18 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
+def launcher(o):
+    if not o.mpi:
+        return []
+    as_root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    return ["mpirun", *as_root, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(o.ranks)]
+
+
 def train(o, plan, steps, report, metrics):
     data = ["--data", o.data] if o.data else []
     before = processor_seconds()
     tool(o, "shardwise-run", plan, "--steps", steps, "--report", report, "--metrics", metrics, "--learning-rate",
-         "0.001", *data)
+         "0.001", *data, launch=launcher(o))
     return processor_seconds() - before
 
 
@@ -74,7 +82,7 @@ def stage_row(o, out, cluster, stage):
     return {
         "stage": stage, "said": said["verdict"]["point_bytes"], "seen": seen["verdict"]["point_bytes"],
         "growth": seen.get("process_growth_bytes", 0), "step": said["step_time_s"], "times": times,
-        "computed": computed, "loss": (lines[0]["loss"], lines[-1]["loss"]),
+        "hidden": [report["timeline"]["overlap"] for report in (said, seen)], "computed": computed, "loss": (lines[0]["loss"], lines[-1]["loss"]),
     }
 
 
@@ -84,14 +92,15 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     cluster = o.cluster or out / "machine.json"
     if not o.cluster:
-        print(tool(o, "shardwise-run", "calibrate", "--ranks", o.ranks, "-o", cluster))
+        ranks = [] if o.mpi else ["--ranks", o.ranks]
+        print(tool(o, "shardwise-run", "calibrate", *ranks, "-o", cluster, launch=launcher(o)))
     rows = [stage_row(o, out, cluster, int(stage)) for stage in o.stages]
 
     mib = 1 << 20
     print(f"{o.model}, {o.ranks} ranks, {o.micro_batch_size} x {o.sequence_length} tokens each, {o.steps} steps")
     head = ["ZeRO", "arena, MiB", "measured", "process grew", "", "step, ms", "measured", "fastest", "slowest", "error"]
     head += ["computed", "error"] if o.processor_time else []
-    table = [head + ["loss"]]
+    table = [head + ["hidden", "measured", "loss"]]
     for r in rows:
         middle = statistics.median(r["times"])
         line = [str(r["stage"]), f"{r['said'] / mib:.2f}", "equal" if r["said"] == r["seen"] else f"{r['seen'] / mib:.2f}",
@@ -100,6 +109,7 @@ def main():
                 f"{100 * (r['step'] / middle - 1):+.1f} %"]
         if o.processor_time:
             line += [f"{1e3 * r['computed']:.1f}", f"{100 * (r['step'] / r['computed'] - 1):+.1f} %"]
+        line += [f"{100 * share:.0f} %" for share in r["hidden"]]
         table.append(line + [f"{r['loss'][0]:.3f} -> {r['loss'][1]:.3f}"])
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     for line in table:
