@@ -130,7 +130,7 @@ void RankState::fill_part(const Numbers& weights, std::size_t unit, const Held& 
       block.assign(static_cast<std::size_t>(std::min(range.end - i, kBlock)), 0.0F);
       const auto filled = std::clamp<std::int64_t>(tensor.filled - first, 0, std::ssize(block));
       const std::span<float> values(block);
-      source(tensor, first, values.first(static_cast<std::size_t>(filled)));
+      if (filled > 0) source(tensor, first, values.first(static_cast<std::size_t>(filled)));
       copy_numbers(weights.part(static_cast<std::size_t>(i - held.begin), values.size()), values);
     }
   }

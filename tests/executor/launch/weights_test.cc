@@ -6,6 +6,7 @@
 
 #include "executor/storage/safetensors_set.h"
 #include "planner/model/hf_config.h"
+#include "planner/spec/cluster_reader.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 
@@ -60,6 +61,30 @@ TEST(SavedWeights, AreThoseThatWereReadForEveryModelStageEngineAndNumberOfRanks)
       EXPECT_EQ(read_model_file(to + "/config.json")->numerics, plan.model.numerics);
     }
     EXPECT_GT(first.size(), 10'000U);
+  }
+}
+
+// In bf16 the main weights are read and saved; HFSDP spreads them over both axes, rows that fill up
+// the vocabulary among them.
+TEST(SavedWeights, AreThoseThatWereReadInBf16AndUnderHfsdp) {
+  const Scratch scratch;
+  std::string first;
+  for (const char* engine : {"shardwise", "fsdp2", "megatron_fsdp"}) {
+    const bool outer = std::string(engine) == "megatron_fsdp";
+    Plan plan = plan_for("gpt2", engine, 3, 2);
+    plan.layout.dp_replicate = outer ? 2 : 1;
+    plan.layout.outer_shards_optimizer = outer;
+    plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
+    for (const DType precision : {DType::fp32, DType::bf16}) {
+      plan.job.precision = precision;
+      const std::string to = scratch.path("saved");
+      const Outcome done = run(scratch, plan, "tests/golden/weights/gpt2", to,
+                               {"--steps", "2", "--learning-rate", "0"});
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      const std::string bytes = bytes_of_file(to + "/model.safetensors");
+      if (first.empty()) first = bytes;
+      EXPECT_TRUE(bytes == first) << engine << (outer ? ", HFSDP" : "");
+    }
   }
 }
 
