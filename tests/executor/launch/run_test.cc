@@ -6,6 +6,7 @@
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/lowering/lower.h"
+#include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/report_json.h"
 #include "tests/executor/launch/plans.h"
@@ -115,6 +116,7 @@ struct Held {
   bool fp32_gradients = true;
   bool fp32_accumulation = false;
   bool replicas = false;  // HFSDP
+  bool tied = false;      // the head multiplies with the embedding's table
 };
 
 // What the planner says a step holds is what the run holds, category by category.
@@ -125,12 +127,15 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
       all.push_back({zero_stage, DType::bf16, fp32_gradients});
     }
     all.push_back({zero_stage, DType::fp32, true});
+    all.push_back({zero_stage, DType::fp32, true, false, false, true});
     if (zero_stage > 0) all.push_back({zero_stage, DType::bf16, false, true});
   }
   all.push_back({3, DType::fp32, true, false, true});
   all.push_back({3, DType::bf16, false, false, true});
-  for (const auto& [zero_stage, precision, fp32_gradients, fp32_accumulation, replicas] : all) {
+  for (const auto& [zero_stage, precision, fp32_gradients, fp32_accumulation, replicas, tied] :
+       all) {
     Plan plan = tiny_plan("shardwise", zero_stage, 2, zero_stage < 2 ? 1 : 2);
+    if (tied) plan.model = *load_model("llama-tiny");
     plan.job.precision = precision;
     plan.job.reduce_scatter_with_fp32_accumulation = fp32_accumulation;
     plan.layout.fp32_gradients = fp32_gradients;
@@ -157,7 +162,8 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     for (std::size_t p = 0; p < kMemoryPhases; ++p) {
       const auto phase = static_cast<MemoryPhase>(p);
       EXPECT_EQ(report->stages.front()[phase].bytes, predicted.stages.front()[phase].bytes)
-          << "ZeRO-" << zero_stage << ", " << name_of(precision) << ", " << name_of(phase);
+          << "ZeRO-" << zero_stage << ", " << name_of(precision) << ", " << name_of(phase)
+          << (tied ? ", tied" : "");
     }
   }
 }
