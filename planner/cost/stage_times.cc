@@ -1,6 +1,7 @@
 #include "planner/cost/stage_times.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/cost/collective.h"
 #include "planner/spec/check.h"
@@ -110,8 +111,19 @@ std::vector<StageMix> stage_mixes(std::span<const StageLayers> stages) {
 
 StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
                       std::span<const LayerTime> times, std::span<const LayerMemory> memories,
-                      std::span<const StageMix> mixes) {
+                      std::span<const StageMix> mixes, bool hides_experts) {
   StageTimes all;
+  // Without exchange that compute can hide, forward and backward.
+  const auto left = [&](const StageTime& stage) {
+    const Seconds experts = stage.forward.ep + stage.backward.ep + stage.recompute.ep;
+    const bool hides = hides_experts && experts > Seconds(0);
+    const double hidden = hides ? std::min(1.0, stage.beside_experts / experts) : 0;
+    return std::pair{stage.forward.stream() - stage.forward.ep * hidden,
+                     stage.backward_stream() - (stage.backward.ep + stage.recompute.ep) * hidden};
+  };
+  Seconds slowest;
+  Seconds most_forward;
+  Seconds most_backward;
   for (const StageMix& mix : mixes) {
     StageTime stage;
     for (const StageMix::Share& share : mix.shares) {
@@ -122,21 +134,29 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
     const double stages = mix.stages;
     all.all_forward += stages * stage.forward.stream();
     all.all_backward += stages * stage.backward_stream();
-    all.most_forward = std::max(all.most_forward, stage.forward.stream());
-    all.most_backward = std::max(all.most_backward, stage.backward_stream());
+    const std::pair<Seconds, Seconds> passes = left(stage);
+    const Seconds both = passes.first + passes.second;
+    most_forward = std::max(most_forward, passes.first);
+    most_backward = std::max(most_backward, passes.second);
     take_larger(all.most_elements, stage.elements);
     if (mix.first > 0) take_larger(all.most_later, stage.elements);
     all.most_tensors = std::max(all.most_tensors, stage.tensors);
     if (mix.first == 0) all.first = stage;
     const bool inner = mix.first + mix.stages > 1 && mix.first + 1 < layout.pp;
-    if (inner) all.slowest_inner = std::max(all.slowest_inner, stage.stream());
-    if (mix.first == 0 || stage.stream() > all.slowest.stream()) {
+    if (inner) all.slowest_inner = std::max(all.slowest_inner, both);
+    if (mix.first == 0 || both > slowest) {
+      slowest = both;
       all.slowest = stage;
       all.slowest_stage = mix.first;
     }
   }
+  all.uneven = most_forward + most_backward - slowest;
   all.tied_elements = tied_elements_of(model, layout, mixes);
   return all;
+}
+
+bool hides_experts(const JobSpec& job, const Layout& layout) {
+  return job.expert_overlap || is_dualpipe(layout.schedule);
 }
 
 StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
@@ -150,7 +170,8 @@ StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec
 StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
                        const Layout& layout, std::span<const LayerTime> times,
                        std::span<const LayerMemory> memories, std::span<const StageLayers> stages) {
-  StageTimes all = stage_sums(model, layout, times, memories, stage_mixes(stages));
+  StageTimes all =
+      stage_sums(model, layout, times, memories, stage_mixes(stages), hides_experts(job, layout));
   if (layout.pp > 1) {
     const StageHop hop =
         stage_hop(model, job, cluster, layout, group_shape(cluster, layout, GroupKind::pp));

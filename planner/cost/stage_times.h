@@ -67,9 +67,10 @@ struct StageTimes {
   StageTime first;    // stage 0: last to end its backward passes
   std::int32_t slowest_stage = 0;
   Seconds slowest_inner;  // stream time of the slowest stage that has one before and one after
-  Seconds most_forward;   // stream time of one micro-batch, on the stage that takes longest forward
-  Seconds most_backward;  // and on the one that does backward
-  Seconds all_forward;    // stream time of one micro-batch through all stages
+  /// What a micro-batch takes longer than on the slowest stage where stages run different chunks or
+  /// directions at a time, so that the slowest of each direction sets the pace.
+  Seconds uneven;
+  Seconds all_forward;  // stream time of one micro-batch through all stages
   Seconds all_backward;
   Unit most_elements;  // of any stage
   Unit most_later;     // of any stage but the first
@@ -79,10 +80,16 @@ struct StageTimes {
   Seconds hop;                     // one such message
 };
 
-/// Everything but the message. \param times, memories  by kind, for the same model and layout
+/// Everything but the message.
+/// \param times, memories  by kind, for the same model and layout
+/// \param hides_experts    one micro-batch's exchange runs beside another's compute, which decides
+///                         what stage is the slowest
 StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
                       std::span<const LayerTime> times, std::span<const LayerMemory> memories,
-                      std::span<const StageMix> mixes);
+                      std::span<const StageMix> mixes, bool hides_experts);
+
+/// Whether it does: the job asks for it, or the schedule is made for it.
+bool hides_experts(const JobSpec& job, const Layout& layout);
 
 /// The activation that one micro-batch sends from a stage to the next, over `group` (of kind pp).
 struct StageHop {

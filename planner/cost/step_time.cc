@@ -93,13 +93,13 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDe
         pipeline_bubble(layout.schedule, layout.pp, layout.vpp, context.num_microbatches, pace);
     if (layout.schedule == PipelineSchedule::gpipe || layout.vpp > 1) {
       // Stages are in different chunks or directions at a time: the slowest of each sets the pace.
-      parts.bubble += m * (stages.most_forward + stages.most_backward - stage.stream());
+      parts.bubble += m * stages.uneven;
     }
     // A stage between two others waits for both, one at an end for one, unless it is slower by
     // that.
     const bool at_end = stages.slowest_stage == 0 || stages.slowest_stage + 1 == layout.pp;
     const double neighbours =
-        at_end ? std::clamp(2 + (stages.slowest_inner - stage.stream()) / stages.hop, 1.0, 2.0) : 2;
+        at_end ? std::clamp(2 + (stages.slowest_inner - busy) / stages.hop, 1.0, 2.0) : 2;
     const PipelineMessages messages =
         pipeline_messages(layout, context.num_microbatches, neighbours);
     const Seconds chunk = busy / (2.0 * layout.vpp);

@@ -203,7 +203,7 @@ const StageTimes& Evaluator::times_of(const std::vector<LayerMemory>& memories, 
   std::optional<StageTimes>& made = stage_times_[static_cast<std::size_t>(place.stage_place)];
   if (!made) {
     const std::vector<LayerTime>& times = layer_times_of(layers, place, layout);
-    made = stage_sums(model_, layout, times, memories, stages.mixes);
+    made = stage_sums(model_, layout, times, memories, stages.mixes, hides_experts(job_, layout));
     if (layout.pp > 1) {
       const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);
       made->hop_bytes = hop.bytes;
