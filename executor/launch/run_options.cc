@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -22,13 +23,15 @@ constexpr const char* kFooter =
 void add_files(CLI::App& app, RunOptions& options) {
   app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
   app.add_option("--data", options.data, "Text, or file of tokens, to train on (a short text)");
-  std::vector<std::pair<std::string, DataFormat>> formats;
-  for (std::size_t i = 0; i < kDataFormats.size(); ++i) {
-    formats.emplace_back(kDataFormats[i], static_cast<DataFormat>(i));
-  }
-  app.add_option("--data-format", options.data_format,
-                 "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
-      ->transform(CLI::Transformer(formats).description(""))
+  const std::vector<std::string> formats(kDataFormats.begin(), kDataFormats.end());
+  const auto choose = [&options, formats](const std::string& name) {
+    options.data_format =
+        static_cast<DataFormat>(std::ranges::find(formats, name) - formats.begin());
+  };
+  app.add_option_function<std::string>(
+         "--data-format", choose,
+         "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
+      ->check(CLI::IsMember(formats).description(""))
       ->type_name("NAME");
   app.add_option("--tokenizer", options.tokenizer,
                  "A tokenizer.json that encodes the text (a token a byte)");

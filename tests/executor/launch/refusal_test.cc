@@ -61,6 +61,13 @@ TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
                         "model's 96"));
 }
 
+TEST(ShardwiseRun, RefusesFormatsThatThereAreNot) {
+  const Outcome refused = run({"plan.json", "--data-format", "parquet"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--data-format: parquet not in {detect,text,nanogpt,llmc,"
+                                     "megatron}"));
+}
+
 TEST(ShardwiseRun, RefusesTokenizersThatAreNotThereOrNotForTheData) {
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 0, 1, 1));

@@ -146,8 +146,8 @@ class Model {
     for (const Part& part : parts_) {
       for (std::size_t i = 0; i < part.names.size(); ++i) {
         std::vector<float>& values = result[part.names[i]];
-        values.resize(part.gradients[i].size() /
-                      static_cast<std::size_t>(bytes_of(shape_.gradients)));
+        const std::size_t each = shape_.gradients == DType::fp32 ? 4 : 2;
+        values.resize(part.gradients[i].size() / each);
         for (std::size_t k = 0; k < values.size(); ++k) {
           values[k] = element(part.gradients[i], k, shape_.gradients);
         }
