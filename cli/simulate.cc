@@ -87,7 +87,7 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
                       sim::simulate(hybrid, options_of(flags)).report});
   }
   if (!flags.json) {
-    fmt::print("{} on {}, {}: one shard over all GPUs, and shards of a node with replicas\n\n",
+    fmt::print("{} on {}, {}\none shard over all GPUs, and shards of a node with replicas\n\n",
                first.model.name, first.cluster.name, first.engine.name);
   }
   fmt::print("{}", flags.json ? growth_json(points) : growth_text(points, wants_colour()));

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/spec/format.h"
@@ -13,6 +16,10 @@ namespace shardwise::cli {
 namespace {
 
 constexpr std::size_t kWidth = 80;
+// Of the table: GPUs, days, cost, MFU and what is free at their widest, two spaces before each
+// column; and the layout at its narrowest.
+constexpr std::size_t kNumbersWidth = 6 + 5 + 8 + 7 + 7 + 2 * 6;
+constexpr std::size_t kLeastLayout = 10;
 
 /// "tp8 pp4 ZeRO-1 full": what differs from one GPU.
 std::string layout_words(const Layout& layout) {
@@ -50,29 +57,41 @@ bool rests_on_defaults(const SizingOffer& offer) {
   });
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
 std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bool colour) {
   Table table({{"cluster", Align::left},
                {"GPUs"},
                {"days"},
                {"cost"},
-               {"$/GPU-h"},
                {"MFU"},
-               {"goodput"},
                {"free"},
                {"layout", Align::left}});
+  std::size_t longest = std::string_view("cluster").size();
+  for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
+    longest = std::max(longest, display_width(offers[i].cluster));
+  }
+  const std::size_t left = kWidth - std::min(kWidth - kLeastLayout, longest + kNumbersWidth);
   for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
     const SizingOffer& offer = offers[i];
     const Tone tone = offer.headroom >= 0 ? Tone::plain : Tone::warning;
+    const std::vector<std::string> layout = lines_of(wrap(layout_words(offer.report.layout), left));
     table.row(
         {offer.cluster,
          format_count(offer.gpus),
          fmt::format("{:.1f}", offer.wall.value() / 86400),
          short_dollars(offer),
-         offer.dollars > 0 ? fmt::format("{:.2f}", offer.dollars / offer.gpu_hours) : "",
          format_percent(offer.report.mfu) + (rests_on_defaults(offer) ? "*" : " "),
-         format_percent(offer.goodput.share),
          {offer.headroom >= 0 ? fmt::format("{:.0f} %", 100 * offer.headroom) : "at risk", tone},
-         layout_words(offer.report.layout)});
+         layout.empty() ? "" : layout.front()});
+    for (std::size_t l = 1; l < layout.size(); ++l) {
+      table.row({"", "", "", "", "", "", layout[l]});
+    }
   }
   return table.text(colour);
 }
@@ -90,8 +109,9 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_
   } else {
     const SizingOffer& best = sizing.offers.front();
     text += paint(
-        wrap(fmt::format("Cheapest: {} GPUs of {}, {} tokens in {} for {}", format_count(best.gpus),
-                         best.cluster, tokens, format_seconds(best.wall), dollars(best)),
+        wrap(fmt::format("Cheapest: {} GPUs of {}, {} tokens in {} for {}, goodput {}",
+                         format_count(best.gpus), best.cluster, tokens, format_seconds(best.wall),
+                         dollars(best), format_percent(best.goodput.share)),
              kWidth) +
             "\n\n",
         Tone::good, colour);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/spec/trace_lane.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 
@@ -108,7 +109,7 @@ class TraceWriter {
       fmt::format_to(out(),
                      "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{"
                      "\"name\":\"{}\"}}}}",
-                     pid, s, name_of(static_cast<Stream>(s)));
+                     pid, trace_lane(static_cast<Stream>(s)), name_of(static_cast<Stream>(s)));
     }
     const double* start = simulation_.timeline.start.data() + actor.base;
     const double* end = simulation_.timeline.end.data() + actor.base;
@@ -121,7 +122,7 @@ class TraceWriter {
       fmt::format_to(out(),
                      "{{\"ph\":\"X\",\"name\":\"{}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":"
                      "{}.{:03},\"dur\":{}.{:03}",
-                     names[i], name_of(op.role), pid, static_cast<int>(op.stream), from / 1000,
+                     names[i], name_of(op.role), pid, trace_lane(op.stream), from / 1000,
                      from % 1000, length / 1000, length % 1000);
       const double waited = active_start(run, i) - start[i];
       if (waited > 0) {
@@ -132,8 +133,8 @@ class TraceWriter {
         const ProgramOp& before = stage.operations[wait];
         if (before.stream == op.stream) continue;
         if (is_moment(start[wait], end[wait]) || is_moment(start[i], end[i])) continue;
-        arrow(pid, static_cast<int>(before.stream), last_within(start[wait], end[wait]), pid,
-              static_cast<int>(op.stream), nanoseconds(start[i]));
+        arrow(pid, trace_lane(before.stream), last_within(start[wait], end[wait]), pid,
+              trace_lane(op.stream), nanoseconds(start[i]));
       }
     }
     memory(actor, pid);
@@ -182,8 +183,8 @@ class TraceWriter {
     }
     for (const auto& [sent, received] : ends) {
       if (sent.at < 0 || received.at < 0) continue;
-      arrow(sent.pid, static_cast<int>(Stream::send), sent.at, received.pid,
-            static_cast<int>(Stream::receive), received.at);
+      arrow(sent.pid, trace_lane(Stream::send), sent.at, received.pid, trace_lane(Stream::receive),
+            received.at);
     }
   }
 

@@ -6,6 +6,8 @@
 #include <array>
 #include <iterator>
 
+#include "planner/spec/trace_lane.h"
+
 namespace shardwise::exec {
 namespace {
 
@@ -25,22 +27,24 @@ class Writer {
       const auto stream = static_cast<std::size_t>(each.stream);
       if (!named[stream]) {
         event(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})",
-              rank.rank, stream, name_of(each.stream));
+              rank.rank, trace_lane(each.stream), name_of(each.stream));
       }
       named[stream] = true;
       const OpSpan& span = step.spans[op];
       event(R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
-            name_of(step.program, each), name_of(each.role), rank.rank, stream, at(span.begin),
-            at(span.end) - at(span.begin));
+            name_of(step.program, each), name_of(each.role), rank.rank, trace_lane(each.stream),
+            at(span.begin), at(span.end) - at(span.begin));
       for (const std::uint32_t wait : step.program.of(each.waits)) {
         const ProgramOp& before = step.program.operations[wait];
         if (before.stream == each.stream) continue;
         ++arrows_;
         constexpr const char* kArrow =
             R"({{"ph":"{}",{}"id":{},"name":"waits","cat":"waits","pid":{},"tid":{},"ts":{:.3f}}})";
-        event(kArrow, "s", "", arrows_, rank.rank, static_cast<int>(before.stream),
-              at(step.spans[wait].end));
-        event(kArrow, "f", R"("bp":"e",)", arrows_, rank.rank, stream, at(span.begin));
+        const OpSpan& waited = step.spans[wait];
+        event(kArrow, "s", "", arrows_, rank.rank, trace_lane(before.stream),
+              at(std::max(waited.begin, waited.end - 1)));
+        event(kArrow, "f", R"("bp":"e",)", arrows_, rank.rank, trace_lane(each.stream),
+              at(span.begin));
       }
     }
     memory(rank);

@@ -110,8 +110,8 @@ TEST(Simulate, ComparesFullShardWithHybridAsTheClusterGrows) {
   const Outcome outcome = shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100",
                                      "--engine", "fsdp2", "--zero-stage", "3", "--growth", "32"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  // A line each for 8, 16 and 32 GPUs below the four of the heading; equal on one node.
-  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 7);
+  // A line each for 8, 16 and 32 GPUs below the five of the heading; equal on one node.
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 8);
   EXPECT_THAT(outcome.out, HasSubstr("+0.0 %"));
 }
 

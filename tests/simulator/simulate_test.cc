@@ -163,6 +163,13 @@ TEST(Simulate, DrawsArrowsFromWithinWhatTheyLeaveToWithinWhatTheyReach) {
     ASSERT_NE(after, lane.begin()) << event;
     EXPECT_LT(at, std::prev(after)->second) << event;
   }
+  // Perfetto draws thread 0 and the thread that has its process's number as one lane.
+  std::set<int> processes;
+  for (const auto& each : lanes) processes.insert(each.first.first);
+  for (const auto& each : lanes) {
+    EXPECT_NE(each.first.second, 0);
+    EXPECT_FALSE(processes.contains(each.first.second));
+  }
   EXPECT_GT(ends.size(), 100U);
   for (const auto& [id, count] : ends) EXPECT_EQ(count, 101) << id;
 }
