@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -26,9 +27,15 @@ std::string catalogue_text() {
   return {};
 }
 
+/// What --data-format says, one of kDataFormats.
+DataFormat format_of(const RunOptions& options) {
+  const auto named = std::ranges::find(kDataFormats, options.data_format);
+  return static_cast<DataFormat>(named - kDataFormats.begin());
+}
+
 Result<TokenStream> encoded(const std::string& path, const RunOptions& options) {
-  const DataFormat format =
-      options.data_format == DataFormat::detect ? detected_format(path) : options.data_format;
+  const DataFormat said = format_of(options);
+  const DataFormat format = said == DataFormat::detect ? detected_format(path) : said;
   if (format != DataFormat::text) {
     return wrong_use("--tokenizer",
                      fmt::format("is for text, {} has {} tokens", path,
@@ -56,7 +63,7 @@ Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
                      "name a text, or set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
   }
   Result<TokenStream> stream =
-      options.tokenizer.empty() ? open_tokens(path, options.data_format) : encoded(path, options);
+      options.tokenizer.empty() ? open_tokens(path, format_of(options)) : encoded(path, options);
   if (!stream) return stream.problems();
   return TokenSequences::cut(*std::move(stream), plan.job.sequence_length, plan.model.vocab_size,
                              options.train.seed, path);

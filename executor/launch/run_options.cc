@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -24,13 +23,8 @@ void add_files(CLI::App& app, RunOptions& options) {
   app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
   app.add_option("--data", options.data, "Text, or file of tokens, to train on (a short text)");
   const std::vector<std::string> formats(kDataFormats.begin(), kDataFormats.end());
-  const auto choose = [&options, formats](const std::string& name) {
-    options.data_format =
-        static_cast<DataFormat>(std::ranges::find(formats, name) - formats.begin());
-  };
-  app.add_option_function<std::string>(
-         "--data-format", choose,
-         "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
+  app.add_option("--data-format", options.data_format,
+                 "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
       ->check(CLI::IsMember(formats).description(""))
       ->type_name("NAME");
   app.add_option("--tokenizer", options.tokenizer,

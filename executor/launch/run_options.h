@@ -11,11 +11,11 @@ namespace shardwise::exec {
 /// What a user asked for.
 struct RunOptions {
   std::string plan;
-  std::string data;  // a text or a file of tokens; empty: the catalogue's text
-  DataFormat data_format = DataFormat::detect;
-  std::string tokenizer;     // a tokenizer.json for the text; empty: a token a byte
-  std::string init_from;     // a folder of safetensors; empty: weights are drawn
-  std::string save_weights;  // a folder for them after the last step; empty: none
+  std::string data;                    // a text or a file of tokens; empty: the catalogue's text
+  std::string data_format = "detect";  // of kDataFormats
+  std::string tokenizer;               // a tokenizer.json for the text; empty: a token a byte
+  std::string init_from;               // a folder of safetensors; empty: weights are drawn
+  std::string save_weights;            // a folder for them after the last step; empty: none
   std::int64_t max_shard_bytes = 5'000'000'000;  // of a file there
   std::string report;                            // files to write; empty: none
   std::string trace;
