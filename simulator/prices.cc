@@ -6,18 +6,11 @@
 #include "planner/cost/collective_table.h"
 #include "planner/cost/layer_time.h"
 #include "planner/cost/time_rules.h"
+#include "planner/cost/timing.h"
 #include "planner/lowering/price.h"
 
 namespace shardwise::sim {
 namespace {
-
-/// Multiprocessors of all-gather and reduce-scatter from registered buffers: 4-5 over NVLink, 16
-/// over NVLink and InfiniBand, 6 of these with SHARP.
-/// Source: Megatron-LM@d98e8a64, megatron/core/distributed/distributed_data_parallel_config.py,
-/// nccl_ub and its documentation.
-constexpr double kRegisteredWithin = 5;
-constexpr double kRegisteredAcross = 16;
-constexpr double kRegisteredSharp = 6;
 
 /// The tier of the cluster that a crossing is of.
 std::size_t index_of(const ClusterSpec& cluster, const LinkTier* tier) {
@@ -132,9 +125,10 @@ OverlapTax communication_tax(const Plan& plan, bool across_nodes, Transport tran
   if (transport == Transport::copy_engines && !across_nodes) return {};
   const std::vector<LinkTier>& tiers = plan.cluster.tiers;
   const bool sharp = !tiers.empty() && tiers.back().in_network == InNetwork::sharp;
-  const double sms = !across_nodes ? kRegisteredWithin
-                     : sharp       ? kRegisteredSharp
-                                   : kRegisteredAcross;
+  const TimingFacts& facts = timing_facts();
+  const double sms = !across_nodes ? facts.registered_sms_within_node
+                     : sharp       ? facts.registered_sms_in_network
+                                   : facts.registered_sms_across_nodes;
   const double other = sms / std::max(1, plan.cluster.gpu.sm_count);
   // Matrix products that do not fill the GPU in one wave lose what everything else does.
   if (tax.gemm == tax.other) tax.gemm = std::min(tax.gemm, other);

@@ -58,6 +58,11 @@ TimingFacts read_facts(ObjectReader& root) {
   facts.sms_across_nodes = beside.number("sms_across_nodes", 0, 1000);
   facts.persistent_architectures = words(beside, "persistent_architectures");
   facts.persistent_slowdown = beside.number("persistent_slowdown", 1, kMostSlowdown);
+  ObjectReader registered = nested("registered_buffers");
+  facts.registered_sms_within_node = registered.number("sms_within_node", 0, 1000);
+  facts.registered_sms_across_nodes = registered.number("sms_across_nodes", 0, 1000);
+  facts.registered_sms_in_network = registered.number("sms_in_network", 0, 1000);
+  registered.reject_unknown();
   const JsonValue* issue = root.array("issue");
   for (std::size_t i = 0; i < issue->elements.size(); ++i) {
     ObjectReader entry = root.nested("issue", i, issue->elements[i]);

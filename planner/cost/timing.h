@@ -17,6 +17,9 @@ struct TimingFacts {
   double gpu_speed_deviation = 0;  // of one GPU's time, over the mean of its kind
   double sms_within_node = 0;      // multiprocessors that a collective occupies
   double sms_across_nodes = 0;
+  double registered_sms_within_node = 0;  // the same from buffers registered with NCCL
+  double registered_sms_across_nodes = 0;
+  double registered_sms_in_network = 0;               // across nodes whose switches add
   std::vector<std::string> persistent_architectures;  // whose GEMMs fill the GPU in one wave
   double persistent_slowdown = 1;                     // of such a GEMM beside a collective
 
