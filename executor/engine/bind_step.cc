@@ -34,7 +34,7 @@ void ProgramBinder::bind_finalize(OpId op) {
 void ProgramBinder::bind_norm(OpId op) {
   for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
   kernels_[op] = [this, group = group_of(program_.operations[op])] {
-    const ExactSquares own = parts_.state->squares(*parts_.arena, number_);
+    const ExactSquares own = parts_.state->squares(*parts_.arena, number_, *parts_.workers);
     std::vector<std::byte> all(ExactSquares::kBytes * static_cast<std::size_t>(group->size()));
     group->exchange(own.bytes(), all);
     ExactSquares sum;
@@ -59,7 +59,7 @@ void ProgramBinder::bind_optimizer(OpId op) {
       parts_.checks.check(step.step, u, view(u).gradients);
     }
     if (!has_norm_) {
-      step.gradient_norm = parts_.state->squares(*parts_.arena, number_).norm();
+      step.gradient_norm = parts_.state->squares(*parts_.arena, number_, *parts_.workers).norm();
     }
     if (!std::isfinite(step.gradient_norm)) {
       throw std::runtime_error(fmt::format(
@@ -67,7 +67,8 @@ void ProgramBinder::bind_optimizer(OpId op) {
     }
     const AdamStep adam = adam_step(parts_.optimizer, step.step, step.gradient_norm);
     const Numbers place(at(casts), static_cast<std::size_t>(cast_elements), DType::fp32);
-    parts_.state->update(*parts_.arena, number_, adam, parts_.optimizer, place.floats());
+    parts_.state->update(*parts_.arena, number_, adam, parts_.optimizer, place.floats(),
+                         *parts_.workers);
   };
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "executor/comm/communicator.h"
 #include "executor/data/random.h"
@@ -33,6 +34,16 @@ struct Meet {
 Meet meet(const UnitTensor& tensor, const Held& held) {
   return {std::max(tensor.begin, held.begin),
           std::min(tensor.begin + tensor.elements, held.begin + held.count)};
+}
+
+/// Calls part(begin, count) for parts of `all` elements, some on each thread.
+template <class Part>
+void for_parts(std::size_t all, Workers& workers, Part part) {
+  constexpr std::size_t kPart = std::size_t{1} << 17;
+  workers.run(static_cast<std::int64_t>((all + kPart - 1) / kPart), [&](std::int64_t task) {
+    const std::size_t begin = static_cast<std::size_t>(task) * kPart;
+    part(begin, std::min(kPart, all - begin));
+  });
 }
 
 }  // namespace
@@ -173,20 +184,29 @@ Held RankState::stands_for(std::size_t unit) const {
           static_cast<std::int64_t>(piece.count)};
 }
 
-ExactSquares RankState::squares(const Arena& arena, std::size_t program) const {
+ExactSquares RankState::squares(const Arena& arena, std::size_t program, Workers& workers) const {
   ExactSquares sum;
+  std::mutex mutex;
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
     const View v = view(arena, program, u);
     const Held own = stands_for(u);
     const ConstNumbers gradients = v.updated_gradient.part(
         static_cast<std::size_t>(own.begin - v.held.begin), static_cast<std::size_t>(own.count));
-    for_blocks(gradients, [&](std::size_t, std::span<const float> block) { sum.add(block); });
+    // The sum is exact: it does not matter who adds what first.
+    for_parts(gradients.count, workers, [&](std::size_t begin, std::size_t count) {
+      ExactSquares part;
+      for_blocks(gradients.part(begin, count),
+                 [&](std::size_t, std::span<const float> block) { part.add(block); });
+      const std::lock_guard<std::mutex> lock(mutex);
+      sum.add(part);
+    });
   }
   return sum;
 }
 
 void RankState::update(const Arena& arena, std::size_t program, const AdamStep& step,
-                       const OptimizerRules& rules, std::span<float> casts) const {
+                       const OptimizerRules& rules, std::span<float> casts,
+                       Workers& workers) const {
   const float decay = 1 - step.learning_rate * static_cast<float>(rules.weight_decay);
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
     const View v = view(arena, program, u);
@@ -201,12 +221,15 @@ void RankState::update(const Arena& arena, std::size_t program, const AdamStep& 
       if (range.begin >= range.end) continue;
       const auto at = static_cast<std::size_t>(range.begin - v.held.begin);
       const auto count = static_cast<std::size_t>(range.end - range.begin);
-      for_blocks(gradients.part(at, count), [&](std::size_t from, std::span<const float> block) {
-        const auto part = [&](std::span<float> all) {
-          return all.subspan(at + from, block.size());
-        };
-        adamw(step, tensor.shape.size() >= 2 ? decay : 1.0F, block, part(v.main), part(v.first),
-              part(v.second));
+      for_parts(count, workers, [&](std::size_t begin, std::size_t size) {
+        const ConstNumbers some = gradients.part(at + begin, size);
+        for_blocks(some, [&](std::size_t from, std::span<const float> block) {
+          const auto part = [&](std::span<float> all) {
+            return all.subspan(at + begin + from, block.size());
+          };
+          adamw(step, tensor.shape.size() >= 2 ? decay : 1.0F, block, part(v.main), part(v.first),
+                part(v.second));
+        });
       });
     }
     if (types_.main_weights) copy_numbers(v.updated, v.main);

@@ -9,6 +9,7 @@
 #include "executor/engine/arena.h"
 #include "executor/engine/state_types.h"
 #include "executor/engine/state_units.h"
+#include "executor/kernels/workers.h"
 #include "executor/optimizer/adamw.h"
 #include "executor/optimizer/exact_sum.h"
 
@@ -69,11 +70,11 @@ class RankState {
   /// sharding give the same model.
   void fill(const Arena& arena, std::size_t program, const WeightSource& source) const;
   /// This rank's part of the gradient's norm: over all ranks every element once.
-  ExactSquares squares(const Arena& arena, std::size_t program) const;
+  ExactSquares squares(const Arena& arena, std::size_t program, Workers& workers) const;
   /// \param casts  place of so many fp32 gradients as updated_elements() says; empty when they are
   /// read as they are
   void update(const Arena& arena, std::size_t program, const AdamStep& step,
-              const OptimizerRules& rules, std::span<float> casts) const;
+              const OptimizerRules& rules, std::span<float> casts, Workers& workers) const;
   /// The elements of a unit that this rank stands for: of those that it updates, over all ranks
   /// each once.
   Held stands_for(std::size_t unit) const;
