@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::AllOf;
-using testing::HasSubstr;
+using testing::ContainsRegex;
 
 Layout two_ranks() {
   Layout layout;
@@ -56,19 +56,21 @@ std::string message_of_hung_run(milliseconds patience, milliseconds watched) {
 
 // Rank 1 may gather ahead of its pass as far as the program lets it; rank 0 waits for the next
 // unit.
+// Seconds are those of a busy machine, so any.
 TEST(AbortSignal, NamesTheRankThatHangsAndWhatEveryRankDoes) {
   EXPECT_THAT(
       message_of_hung_run(milliseconds(200), std::chrono::hours(1)),
-      AllOf(HasSubstr("rank 0 waited 0.2 s in all_gather for rank 1\nrank 0\n  compute: "),
-            HasSubstr("\n  all_gather: gather.layer3.mb0 (all_gather) runs since 0.2 s, before it "
-                      "gather.layer2.mb0 (all_gather), over 0."),
-            HasSubstr("\nrank 1\n  compute: fwd.layer0.mb0 runs since 0.")));
+      AllOf(
+          ContainsRegex("rank 0 waited [0-9.]+ s in all_gather for rank 1\nrank 0\n  compute: "),
+          ContainsRegex("\n  all_gather: gather.layer3.mb0 \\(all_gather\\) runs since [0-9.]+ s, "
+                        "before it gather.layer2.mb0 \\(all_gather\\), over [0-9]"),
+          ContainsRegex("\nrank 1\n  compute: fwd.layer0.mb0 runs since [0-9]")));
 }
 
 TEST(Watchdog, FindsARankWhoseOperationsNeitherBeginNorEnd) {
   EXPECT_THAT(message_of_hung_run(std::chrono::hours(1), milliseconds(1)),
-              AllOf(HasSubstr(" hangs: none of its operations began or ended for 1."),
-                    HasSubstr("\nrank 1\n  compute: fwd.layer0.mb0 runs since 1.")));
+              AllOf(ContainsRegex(" hangs: none of its operations began or ended for [1-9]"),
+                    ContainsRegex("\nrank 1\n  compute: fwd.layer0.mb0 runs since [1-9]")));
 }
 
 TEST(Watchdog, EndsAProcessWhoseRanksStayAfterAFailure) {
