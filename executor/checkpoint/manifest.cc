@@ -132,7 +132,14 @@ void check_cover(const Manifest& manifest, const std::string& file, Diagnostics&
   };
   for (const SavedTensor& tensor : manifest.tensors) {
     std::int64_t elements = 1;
-    for (const std::int64_t length : tensor.shape) elements *= length;
+    bool counted = true;
+    for (const std::int64_t length : tensor.shape) {
+      counted = counted && !__builtin_mul_overflow(elements, length, &elements);
+    }
+    if (!counted) {
+      fail(tensor.name, "has more elements than can be counted");
+      return;
+    }
     auto& parts = ranges[tensor.name];
     std::ranges::sort(parts);
     std::int64_t at = 0;
@@ -237,17 +244,18 @@ std::string to_json(const Manifest& manifest) {
   }
   json.end_array();
   json.end_object();
-  std::string text = json.text();
-  text.replace(checksum_place(text), kZeros.size(), fmt::format("{:08x}", checksum(text)));
-  return text;
+  return with_checksum(json.text());
+}
+
+std::string with_checksum(std::string text) {
+  const std::size_t at = checksum_place(text);
+  if (at == std::string::npos) return text;
+  text.replace(at, kZeros.size(), kZeros);
+  return text.replace(at, kZeros.size(), fmt::format("{:08x}", checksum(text)));
 }
 
 Result<Manifest> parse_manifest(const std::string& text, const std::string& file) {
-  std::string zeroed = text;
-  const std::size_t at = checksum_place(text);
-  if (at != std::string::npos) zeroed.replace(at, kZeros.size(), kZeros);
-  const std::string made = fmt::format("{:08x}", checksum(zeroed));
-  if (at == std::string::npos || text.compare(at, kZeros.size(), made) != 0) {
+  if (checksum_place(text) == std::string::npos || with_checksum(text) != text) {
     return Diagnostic{file,
                       0,
                       0,

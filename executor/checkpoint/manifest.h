@@ -63,6 +63,8 @@ inline constexpr const char* kManifestName = "manifest.json";
 
 /// The text of manifest.json, its own checksum in it.
 std::string to_json(const Manifest& manifest);
+/// The text with the checksum it should have in the place of the one it has.
+std::string with_checksum(std::string text);
 /// Refuses a text that is not the one its checksum was made of, and slices that do not cover every
 /// tensor once.
 Result<Manifest> parse_manifest(const std::string& text, const std::string& file);

@@ -30,6 +30,7 @@
 #include "planner/spec/report_json.h"
 #ifdef SHARDWISE_WITH_MPI
 #include "executor/comm/mpi_world.h"
+#include "executor/comm/peer_watch.h"
 #endif
 
 namespace shardwise::exec {
@@ -229,7 +230,10 @@ int run_process(const Run& run) {
     Arena arena;
     const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
     if (run.resumed && altered_for_any(*run.resumed, *world)) return kBadInput;
+    std::optional<PeerWatch> peers;
+    peers.emplace(*world, abort);
     const std::vector<RankRecord> records = {train(run, start, *world, arena, abort)};
+    peers.reset();
     if (job.rank() == 0) write_records(plan, options, records);
   } catch (const std::exception& broken) {
     // Who failed, elsewhere, says why and ends this process too.
