@@ -90,6 +90,7 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
 void ProgramBinder::bind(OpId op) {
   switch (program_.operations[op].role) {
     case OpRole::forward:
+    case OpRole::recompute:
     case OpRole::backward:
       bind_pass(op);
       return;
@@ -129,7 +130,6 @@ void ProgramBinder::bind(OpId op) {
     case OpRole::optimizer:
       bind_optimizer(op);
       return;
-    case OpRole::recompute:   // a layer's backward pass runs it again itself
     case OpRole::accumulate:  // the reduction began its fold with what was there
       kernels_[op] = [] {};
       return;
@@ -200,7 +200,7 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
        parameters_of(model_of(parts_), parts_.state->units(), each.layer)) {
     pass.weights.push_back({weights_item(op, place.unit, pass), place});
   }
-  if (!forward) {
+  if (each.role == OpRole::backward) {
     pass.targets = flow_.of(op);
     for (const Where& weights : pass.weights) {
       const auto target =
@@ -219,9 +219,15 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
   }
   const int kind = model_of(parts_).layers[static_cast<std::size_t>(each.layer)];
   const LayerRole role = model_of(parts_).kinds[static_cast<std::size_t>(kind)].role;
-  pass.workspace = items_.item(
-      role == LayerRole::head ? MemoryCategory::logits_and_loss : MemoryCategory::working,
-      forward ? bytes.forward_workspace : bytes.backward_workspace);
+  const bool again = each.role == OpRole::recompute;
+  const bool ready = each.role == OpRole::backward && recomputed_ != kNoItem;
+  pass.workspace = ready
+                       ? std::exchange(recomputed_, kNoItem)
+                       : items_.item(again                     ? MemoryCategory::recompute_scratch
+                                     : role == LayerRole::head ? MemoryCategory::logits_and_loss
+                                                               : MemoryCategory::working,
+                                     forward ? bytes.forward_workspace : bytes.backward_workspace);
+  if (again) recomputed_ = pass.workspace;
   pass.saved = saved;
   pass.stream = stream;
   for (const ItemId item : {pass.workspace, saved, stream, tables_}) items_.touch(item, op);
@@ -235,6 +241,8 @@ void ProgramBinder::bind_pass(OpId op) {
   PassItems pass = pass_items(op);
   if (each.role == OpRole::forward) {
     kernels_[op] = [this, each, pass = std::move(pass)] { run_forward(each, pass); };
+  } else if (each.role == OpRole::recompute) {
+    kernels_[op] = [this, each, pass = std::move(pass)] { run_recompute(each, pass); };
   } else {
     kernels_[op] = [this, each, pass = std::move(pass)] { run_backward(each, pass); };
   }
@@ -259,6 +267,18 @@ void ProgramBinder::run_forward(const ProgramOp& op, const PassItems& items) {
   pass.workspace = at(items.workspace);
   pass.tables = at(tables_);
   layer_of(op).forward(pass, *parts_.workers);
+}
+
+void ProgramBinder::run_recompute(const ProgramOp& op, const PassItems& items) {
+  cast_weights(items);
+  std::vector<const std::byte*> weights;
+  for (const Where& where : items.weights) weights.push_back(weights_at(where));
+  BackwardPass pass;
+  pass.weights = weights;
+  pass.saved = at(items.saved);
+  pass.workspace = at(items.workspace);
+  pass.tables = at(tables_);
+  layer_of(op).recompute(pass, *parts_.workers);
 }
 
 /// Zeros before the first operation that makes gradients of a unit in a micro-batch; after the last

@@ -99,6 +99,7 @@ class ProgramBinder {
   ItemId weights_item(OpId op, std::size_t unit, PassItems& pass);
   void run_forward(const ProgramOp& op, const PassItems& pass);
   void run_backward(const ProgramOp& op, const PassItems& pass);
+  void run_recompute(const ProgramOp& op, const PassItems& pass);
   void cast_weights(const PassItems& pass) const;
   void settle_gradients(const PassItems& pass, bool before);
   const Layer& layer_of(const ProgramOp& op) const;
@@ -145,6 +146,7 @@ class ProgramBinder {
   std::vector<Received> received_;          // by unit: of its gradients
   std::vector<ItemId> streams_;             // by micro-batch
   std::vector<std::vector<ItemId>> saved_;  // by layer of the model and micro-batch
+  ItemId recomputed_ = kNoItem;             // what the next backward pass reads
   bool has_norm_ = false;
   OpKernels kernels_;
 };

@@ -71,28 +71,44 @@ void BlockLayer<E, G>::attention_half_backward(const BlockPlaces<E>& at, const W
 }
 
 template <class E, class G>
+BlockPlaces<E> BlockLayer<E, G>::backward_places(const BackwardPass& pass) const {
+  const std::int64_t kept = s_.tokens() * s_.hidden * s_.element_bytes;
+  BlockPlaces<E> at(all_offsets(s_), s_.recompute ? pass.workspace : pass.saved + kept);
+  at.tables = pass.tables;
+  return at;
+}
+
+template <class E, class G>
+void BlockLayer<E, G>::recompute(const BackwardPass& pass, Workers& workers) const {
+  if (!s_.recompute) return;
+  const Weights<E> weights(pass.weights);
+  const BlockPlaces<E> at = backward_places(pass);
+  const E* x = reinterpret_cast<const E*>(pass.saved);
+  std::copy_n(x, s_.tokens() * s_.hidden, at.middle);
+  attention_half(at, weights, x, at.middle, workers);
+  mlp_half(at, weights, at.middle, workers);
+}
+
+template <class E, class G>
 void BlockLayer<E, G>::backward(const BackwardPass& pass, Workers& workers) const {
   const Weights<E> weights(pass.weights);
   const Gradients<G> gradients(pass.gradients);
   const BlockOffsets all = all_offsets(s_);
-  const std::int64_t elements = s_.tokens() * s_.hidden;
+  const std::int64_t kept = s_.tokens() * s_.hidden * s_.element_bytes;
   const E* x = reinterpret_cast<const E*>(pass.saved);
-  std::byte* memory = s_.recompute ? pass.workspace : pass.saved + elements * s_.element_bytes;
-  BlockPlaces<E> at(all, memory);
-  at.tables = pass.tables;
-  if (s_.recompute) {
-    std::copy_n(x, elements, at.middle);
-    attention_half(at, weights, x, at.middle, workers);
-    mlp_half(at, weights, at.middle, workers);
-  }
+  const BlockPlaces<E> at = backward_places(pass);
   E* d_stream = reinterpret_cast<E*>(pass.stream);
   mlp_half_backward(at, weights, gradients, d_stream, workers);
-  const bool fits = attention_scratch(s_, all).fits;
-  std::byte* scratch =
-      fits ? memory + all.second_half : pass.workspace + (s_.recompute ? all.bytes : 0);
+  std::byte* scratch = pass.workspace + (s_.recompute ? all.bytes : 0);
+  if (attention_scratch(s_, all).fits) {
+    scratch = (s_.recompute ? pass.workspace : pass.saved + kept) + all.second_half;
+  }
   attention_half_backward(at, weights, gradients, x, scratch, d_stream, workers);
 }
 
+template void BlockLayer<float, float>::recompute(const BackwardPass&, Workers&) const;
+template void BlockLayer<Bf16, float>::recompute(const BackwardPass&, Workers&) const;
+template void BlockLayer<Bf16, Bf16>::recompute(const BackwardPass&, Workers&) const;
 template void BlockLayer<float, float>::backward(const BackwardPass&, Workers&) const;
 template void BlockLayer<Bf16, float>::backward(const BackwardPass&, Workers&) const;
 template void BlockLayer<Bf16, Bf16>::backward(const BackwardPass&, Workers&) const;

@@ -24,9 +24,12 @@ class BlockLayer final : public Layer {
 
   LayerBytes bytes() const override;
   void forward(const ForwardPass& pass, Workers& workers) const override;
+  void recompute(const BackwardPass& pass, Workers& workers) const override;
   void backward(const BackwardPass& pass, Workers& workers) const override;
 
  private:
+  /// What backward reads: in the workspace where it is computed again, else kept.
+  BlockPlaces<E> backward_places(const BackwardPass& pass) const;
   /// From x to what attention adds to `stream`.
   void attention_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* x, E* stream,
                       Workers& workers) const;

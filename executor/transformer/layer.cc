@@ -29,6 +29,8 @@ std::unique_ptr<Layer> make(const ModelSpec& model, const LayerSpec& kind,
 
 }  // namespace
 
+void Layer::recompute(const BackwardPass& /*pass*/, Workers& /*workers*/) const {}
+
 LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout& layout,
                        bool whole) {
   LayerShape shape;

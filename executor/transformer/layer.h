@@ -72,6 +72,9 @@ class Layer {
   virtual ~Layer() = default;
   virtual LayerBytes bytes() const = 0;
   virtual void forward(const ForwardPass& pass, Workers& workers) const = 0;
+  /// Of layers that keep their input alone (LayerShape::recompute): what else backward reads, into
+  /// the workspace that backward is then given. Others do nothing.
+  virtual void recompute(const BackwardPass& pass, Workers& workers) const;
   virtual void backward(const BackwardPass& pass, Workers& workers) const = 0;
 };
 

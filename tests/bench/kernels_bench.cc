@@ -164,6 +164,7 @@ void layer_rate(benchmark::State& state, LayerRole role) {
     stream = x;
     forward.stream = backward.stream = reinterpret_cast<std::byte*>(stream.data());
     layer->forward(forward, workers);
+    layer->recompute(backward, workers);
     layer->backward(backward, workers);
   }
   state.SetLabel(model->name);

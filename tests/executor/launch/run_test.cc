@@ -117,6 +117,7 @@ struct Held {
   bool fp32_accumulation = false;
   bool replicas = false;  // HFSDP
   bool tied = false;      // the head multiplies with the embedding's table
+  Recompute recompute = Recompute::none;
 };
 
 // What the planner says a step holds is what the run holds, category by category.
@@ -130,15 +131,18 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     all.push_back({zero_stage, DType::fp32, true, false, false, true});
     if (zero_stage > 0) all.push_back({zero_stage, DType::bf16, false, true});
   }
+  all.push_back({1, DType::fp32, true, false, false, false, Recompute::full});
+  all.push_back({3, DType::bf16, true, false, false, false, Recompute::full});
   all.push_back({3, DType::fp32, true, false, true});
   all.push_back({3, DType::bf16, false, false, true});
-  for (const auto& [zero_stage, precision, fp32_gradients, fp32_accumulation, replicas, tied] :
-       all) {
+  for (const auto& [zero_stage, precision, fp32_gradients, fp32_accumulation, replicas, tied,
+                    recompute] : all) {
     Plan plan = tiny_plan("shardwise", zero_stage, 2, zero_stage < 2 ? 1 : 2);
     if (tied) plan.model = *load_model("llama-tiny");
     plan.job.precision = precision;
     plan.job.reduce_scatter_with_fp32_accumulation = fp32_accumulation;
     plan.layout.fp32_gradients = fp32_gradients;
+    plan.layout.recompute = recompute;
     if (replicas) {
       plan.layout.dp_replicate = 2;
       plan.layout.outer_shards_optimizer = true;
@@ -156,6 +160,7 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     ASSERT_TRUE(report) << to_string(report.problems());
     EXPECT_EQ(report->origin, "measured");
     EXPECT_EQ(report->plan_digest, digest(plan));
+    EXPECT_EQ(report->time.recompute > Seconds(0), recompute == Recompute::full);
     const LayoutMemory predicted =
         layout_memory(plan.model, plan.job, plan.engine,
                       runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);

@@ -104,6 +104,7 @@ class Model {
       pass.tables = tables_.data();
       pass.targets = targets_.data();
       pass.loss = &loss;
+      part.layer->recompute(pass, workers);
       part.layer->backward(pass, workers);
     }
   }
