@@ -46,11 +46,11 @@ std::shared_ptr<void> AbortSignal::on_raise(std::function<void()> wake) {
 
 std::shared_ptr<void> AbortSignal::watch(Watched rank) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  const std::uint64_t number = next_++;
-  watched_.emplace(number, std::move(rank));
-  return {this, [number](AbortSignal* signal) {
+  const std::pair<int, std::uint64_t> key = {rank.rank, next_++};
+  watched_.emplace(key, std::move(rank));
+  return {this, [key](AbortSignal* signal) {
             const std::lock_guard<std::mutex> held(signal->mutex_);
-            signal->watched_.erase(number);
+            signal->watched_.erase(key);
           }};
 }
 

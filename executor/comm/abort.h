@@ -34,7 +34,8 @@ class AbortSignal {
  public:
   /// The first call decides the message; later ones are what the first one caused.
   void raise(const std::string& message);
-  /// The same for a run that hangs: the message goes on with what each watched rank does.
+  /// The same for a run that hangs: the message goes on with what each watched rank does,
+  /// by rank.
   void raise_hung(const std::string& message);
   bool raised() const { return raised_.load(std::memory_order_acquire); }
   /// Whether it has failed as a rank hangs: others may still want to say what they do.
@@ -59,10 +60,10 @@ class AbortSignal {
   std::atomic<bool> raised_{false};
   std::atomic<bool> hung_{false};
   mutable std::mutex mutex_;
-  std::string message_;                                   // guarded by mutex_
-  std::map<std::uint64_t, std::function<void()>> wakes_;  // guarded by mutex_
-  std::map<std::uint64_t, Watched> watched_;              // guarded by mutex_
-  std::uint64_t next_ = 0;                                // guarded by mutex_
+  std::string message_;                                       // guarded by mutex_
+  std::map<std::uint64_t, std::function<void()>> wakes_;      // guarded by mutex_
+  std::map<std::pair<int, std::uint64_t>, Watched> watched_;  // by rank; guarded by mutex_
+  std::uint64_t next_ = 0;                                    // guarded by mutex_
 };
 
 }  // namespace shardwise::exec
