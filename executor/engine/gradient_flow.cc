@@ -22,8 +22,8 @@ std::size_t unit_of(const StateUnits& units, const ProgramOp& op) {
   return op.layer >= 0 ? units.of_layer(op.layer) : static_cast<std::size_t>(op.part);
 }
 
-GradientFlow::GradientFlow(const StageProgram& program, const RankState& state, MemoryItems& items,
-                           ProgramBuffers& buffers)
+GradientFlow::GradientFlow(const StageProgram& program, const ModelSpec& model,
+                           const RankState& state, MemoryItems& items, ProgramBuffers& buffers)
     : program_(program),
       state_(state),
       buffers_(buffers),

@@ -35,8 +35,8 @@ struct GradientTarget {
 /// Follows gradients through a program: which operations make them, and which reduction takes them.
 class GradientFlow {
  public:
-  GradientFlow(const StageProgram& program, const RankState& state, MemoryItems& items,
-               ProgramBuffers& buffers);
+  GradientFlow(const StageProgram& program, const ModelSpec& model, const RankState& state,
+               MemoryItems& items, ProgramBuffers& buffers);
 
   /// Of a backward operation, one for each unit of its parameters.
   const std::vector<GradientTarget>& of(OpId backward) const { return targets_.at(backward); }

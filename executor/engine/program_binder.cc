@@ -63,7 +63,7 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
       number_(number),
       items_(residents(*parts.state)),
       buffers_(program, items_),
-      flow_(program, *parts.state, items_, buffers_),
+      flow_(program, model_of(parts), *parts.state, items_, buffers_),
       gathered_(parts.state->units().units.size(), kNoItem),
       cast_(gathered_.size(), kNoItem),
       copied_(gathered_.size(), kNoItem),
