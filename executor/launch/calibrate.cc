@@ -113,8 +113,10 @@ void introduce(const Machine& machine, const RanksOnMachine& ranks) {
              machine.processor, machine.cores, format_bytes(machine.memory), ranks.ranks,
              ranks.communicator, ranks.threads);
   if (machine.load > 0.3 * machine.cores) {
-    fmt::print("other work keeps {:.1f} cores busy: what is measured includes what it takes\n",
-               machine.load);
+    fmt::print(
+        "{:.1f} processes ran over the last minute: what is measured includes what they still "
+        "take\n",
+        machine.load);
   }
   std::fflush(stdout);
 }
