@@ -5,8 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
+#include "executor/storage/durable_file.h"
 #include "planner/spec/error.h"
 #include "planner/spec/utf8.h"
 
@@ -42,6 +45,14 @@ int refuse(const Diagnostics& problems) {
 }
 
 void write_text(const std::string& path, const std::string& text) {
+  std::error_code ignored;
+  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
+  if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) {
+    DurableFile file(path);
+    file.write(text);
+    file.finish();
+    return;
+  }
   std::ofstream out(path, std::ios::binary);
   out << text;
   out.close();

@@ -24,7 +24,8 @@ CommandLine parse_line(CLI::App& app, int argc, const char* const* argv);
 /// Prints the problems. \returns kBadInput
 int refuse(const Diagnostics& problems);
 
-/// \throws IoError when the file cannot be written
+/// Writes the whole text or nothing: what was at `path` stays when it cannot be written. A device
+/// or a pipe is written as it is. \throws IoError
 void write_text(const std::string& path, const std::string& text);
 
 }  // namespace shardwise::exec

@@ -146,8 +146,7 @@ class Explainer {
     line("time.pp_exposed",
          p_.layout.vpp > 1
              ? "messages to fill and drain are waited for; the others run beside a chunk, which "
-               "they "
-               "slow"
+               "they slow"
              : "messages with each neighbour once a micro-batch, and to fill and drain",
          fmt::format("{} in {}: {} a step", bytes_text(hop), format_seconds(p_.stages.hop),
                      format_seconds(t_.pp_exposed)),

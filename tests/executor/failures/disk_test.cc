@@ -91,6 +91,17 @@ TEST_F(Disk, ThatCannotBeWrittenIsAProblemBeforeTheRun) {
   EXPECT_THAT(refused.err, HasSubstr("command line: --checkpoint-dir: " + file));
 }
 
+TEST_F(Disk, ThatIsFullLeavesTheReportThatWasThere) {
+  const std::string report = scratch_.write_bytes("report.json", "an earlier one");
+  const std::string plan = scratch_.write(tiny_plan("shardwise", 0, 1, 1));
+  const Outcome full =
+      run_program("bash", {"-c", "ulimit -f 1; exec " + built("shardwise-run") + " " + plan +
+                                     " --steps 2 --report " + report});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_THAT(full.err, HasSubstr(report + ": cannot be written: File too large\n"));
+  EXPECT_EQ(shardwise::test::bytes_of_file(report), "an earlier one");
+}
+
 TEST_F(Disk, ThatIsFullEndsARunWhoseMetricsItShouldTake) {
   const Outcome full = run_program(
       built("shardwise-run"),
