@@ -143,13 +143,7 @@ Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launche
                       format_bytes(Bytes(needed)), format_bytes(machine.memory)),
           fmt::format("at most {}", machine.memory.value() / kRankBytes));
   }
-  const std::filesystem::path folder = std::filesystem::absolute(options.output).parent_path();
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) {
-    wrong("--output", fmt::format("{} is no folder", folder.string()), "make it first");
-  } else if (access(folder.c_str(), W_OK) != 0) {
-    wrong("--output", fmt::format("{} cannot be written to", folder.string()), "");
-  }
+  find_unwritable("--output", options.output, problems);
   return problems;
 }
 

@@ -1,6 +1,7 @@
 #include "executor/launch/command.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <system_error>
+#include <utility>
 
 #include "executor/storage/durable_file.h"
 #include "planner/spec/error.h"
@@ -42,6 +44,19 @@ CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
   return kBadInput;
+}
+
+void find_unwritable(const char* flag, const std::string& path, Diagnostics& problems) {
+  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  const auto wrong = [&](std::string message, std::string hint) {
+    problems.push_back({"command line", 0, 0, flag, std::move(message), std::move(hint)});
+  };
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    wrong(fmt::format("{} is no folder", folder.string()), "make it first");
+  } else if (access(folder.c_str(), W_OK) != 0) {
+    wrong(fmt::format("{} cannot be written to", folder.string()), "");
+  }
 }
 
 void write_text(const std::string& path, const std::string& text) {

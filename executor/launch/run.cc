@@ -10,6 +10,7 @@
 #include <numeric>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "executor/calibrate/machine.h"
@@ -67,6 +68,11 @@ Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launc
     problems.push_back(
         wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
                   fmt::format("--ranks {}, or a plan for {}", world, options.ranks)));
+  }
+  const std::pair<const char*, const std::string&> outputs[] = {
+      {"--report", options.report}, {"--trace", options.trace}, {"--metrics", options.metrics}};
+  for (const auto& [flag, path] : outputs) {
+    if (!path.empty()) find_unwritable(flag, path, problems);
   }
   return problems;
 }

@@ -91,6 +91,16 @@ TEST_F(Disk, ThatCannotBeWrittenIsAProblemBeforeTheRun) {
   EXPECT_THAT(refused.err, HasSubstr("command line: --checkpoint-dir: " + file));
 }
 
+TEST_F(Disk, WithoutTheFolderOfAReportIsAProblemBeforeTheRun) {
+  const Outcome refused =
+      run_program(built("shardwise-run"), {scratch_.write(tiny_plan("shardwise", 0, 1, 1)),
+                                           "--report", scratch_.path("none/report.json")});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.out, "");
+  EXPECT_THAT(refused.err,
+              HasSubstr("command line: --report: " + scratch_.path("none") + " is no folder\n"));
+}
+
 TEST_F(Disk, ThatIsFullLeavesTheReportThatWasThere) {
   const std::string report = scratch_.write_bytes("report.json", "an earlier one");
   const std::string plan = scratch_.write(tiny_plan("shardwise", 0, 1, 1));
