@@ -51,11 +51,13 @@ void add_calibrate(CLI::App& app, Run& run) {
   verb->footer(
       "Examples\n"
       "  shardwise calibrate --residuals\n"
-      "  shardwise calibrate --gpu h100-sxm --gemm gemm_h100_sxm.csv --sustained bf16=794.5 \\\n"
+      "  shardwise calibrate --gpu h100-sxm --gemm gemm_h100_sxm.csv \\\n"
+      "      --sustained bf16=794.5 \\\n"
       "      --source \"gemm=owner/repository@commit:path\" -o configs/gpus/h100-sxm.json\n"
-      "  shardwise calibrate --collectives collectives.csv --cluster dgx-h100 --tier nvlink \\\n"
-      "      --only gpu=h100_sxm --only dtype=half --name nvlink4-h100 \\\n"
-      "      --source \"owner/repository@commit:path\" -o configs/collectives/nvlink4-h100.json");
+      "  shardwise calibrate --collectives collectives.csv --cluster dgx-h100 \\\n"
+      "      --tier nvlink --only gpu=h100_sxm --only dtype=half --name nvlink4-h100 \\\n"
+      "      --source \"owner/repository@commit:path\" \\\n"
+      "      -o configs/collectives/nvlink4-h100.json");
   verb->callback([&run, flags] { run = [flags] { return calibrate(*flags); }; });
 }
 

@@ -3,13 +3,15 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/spec/command_line.h"
+#include "planner/spec/command_words.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
 
@@ -18,7 +20,8 @@ namespace {
 
 constexpr const char* kExamples =
     "Examples\n"
-    "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 --zero-stage 3 --engine fsdp2\n"
+    "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 \\\n"
+    "      --zero-stage 3 --engine fsdp2\n"
     "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json\n"
     "\n"
     "Exit codes\n"
@@ -29,22 +32,6 @@ std::string spoken_name(const CLI::App& app) {
   std::string name = app.get_name();
   for (const CLI::App* verb : app.get_subcommands()) name += " " + verb->get_name();
   return name;
-}
-
-/// What CLI11 says, in one line and our words; what the user typed is in it as typed.
-std::string plain(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  const std::string name = text.substr(0, text.find(':'));
-  if (text.find(": At Most 1 required") != std::string::npos) {
-    text = name + " is given more than once";
-  } else if (text.find(": 1 required ") != std::string::npos) {
-    text = name + " needs a value";
-  } else if (text.starts_with("Could not convert: ")) {
-    const std::size_t equals = text.find(" = ");
-    text = text.substr(19, equals - 19) + ": " + text.substr(equals + 3) + " is not a number";
-  }
-  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
-  return shown(text, 300);
 }
 
 /// What is wrong with a word that the verb did not take.
@@ -83,6 +70,7 @@ ExitCode run_command(int argc, const char* const* argv) {
   app.set_version_flag("--version", std::string("shardwise ") + SHARDWISE_VERSION);
   app.set_help_flag("-h,--help", "Print this help");
   app.footer(kExamples);
+  app.formatter(help_formatter());  // before the verbs, which take it over
 
   Run run;
   add_estimate(app, run);
@@ -109,10 +97,11 @@ ExitCode run_command(int argc, const char* const* argv) {
     fmt::print(stderr, "shardwise: {}\n", unknown_word(app));
     return ExitCode::bad_input;
   } catch (const CLI::ParseError& wrong) {
-    fmt::print(stderr, "shardwise: {} (see {} --help)\n", plain(wrong.what()), spoken_name(app));
+    fmt::print(stderr, "shardwise: {} (see {} --help)\n", plain_mistake(wrong.what()),
+               spoken_name(app));
     return ExitCode::bad_input;
   } catch (const std::exception& broken) {
-    fmt::print(stderr, "shardwise: {}\n", plain(broken.what()));
+    fmt::print(stderr, "shardwise: {}\n", shown(broken.what(), 300));
     return ExitCode::world_broke;
   }
 }

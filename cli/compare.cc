@@ -169,7 +169,8 @@ void add_compare(CLI::App& app, Run& run) {
       "  shardwise compare report.json trace.json\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 further apart than the tolerance   2 bad input or use   3 the world broke");
+      "  0 done   1 further apart than the tolerance\n"
+      "  2 bad input or use   3 the world broke");
   verb->callback([&run, flags] { run = [flags] { return run_compare(*flags); }; });
 }
 

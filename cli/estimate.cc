@@ -115,10 +115,12 @@ void add_estimate(CLI::App& app, Run& run) {
       "Examples\n"
       "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"
       "      --zero-stage 3 --micro-batch-size 2 --sequence-length 8192\n"
-      "  shardwise estimate --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --tp 8 --pp 4\n"
+      "  shardwise estimate --model llama-3.1-70b --cluster dgx-h100 --gpus 64 \\\n"
+      "      --tp 8 --pp 4\n"
       "\n"
       "Exit codes\n"
-      "  0 it fits or may fit   1 it does not fit   2 bad input or use   3 the world broke");
+      "  0 it fits or may fit   1 it does not fit\n"
+      "  2 bad input or use   3 the world broke");
   verb->callback([&run, flags] { run = [flags] { return run_estimate(*flags); }; });
 }
 

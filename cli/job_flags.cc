@@ -8,6 +8,7 @@
 #include <charconv>
 #include <optional>
 
+#include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
@@ -89,7 +90,8 @@ constexpr std::array<Described, 27> kLayoutFields = {{
     {"order", "AXES", "Rank order, fastest first (tp-cp-ep-dp_shard-dp_replicate-pp)"},
     {"sequence_parallel", "", "Cut activations outside tensor-parallel regions (with --tp)"},
     {"outer_shards_optimizer", "", "HFSDP: optimizer states over both data-parallel axes"},
-    {"reshard_after_forward", "", "ZeRO-3: free gathered weights after forward (true)"},
+    {"reshard_after_forward", "",
+     "ZeRO-3: free gathered weights after forward (true); a number: to so many ranks"},
     {"reduce_every_microbatch", "", "ZeRO-2 and 3: reduce gradients each micro-batch"},
     {"offload_optimizer", "", "Optimizer states in host memory"},
     {"offload_activations", "", "Activations in host memory until backward"},
@@ -226,7 +228,28 @@ DType usual_precision(const GpuSpec& gpu) {
   return DType::fp32;
 }
 
+std::vector<std::string> given(const std::map<std::string, std::string>& texts) {
+  std::vector<std::string> flags;
+  for (const auto& [field, text] : texts) {
+    if (!text.empty()) flags.push_back(flag_of(field));
+  }
+  return flags;
+}
+
 }  // namespace
+
+std::vector<std::string> given_flags(const JobFlags& flags) {
+  std::vector<std::string> all = given(flags.texts);
+  const std::map<std::string, std::string> named = {{"model", flags.model},
+                                                    {"cluster", flags.cluster},
+                                                    {"gpus", flags.gpus},
+                                                    {"engine", flags.engine}};
+  const std::vector<std::string> others = given(named);
+  all.insert(all.begin(), others.begin(), others.end());
+  return all;
+}
+
+std::vector<std::string> given_flags(const LayoutFlags& flags) { return given(flags.texts); }
 
 void add_job_flags(CLI::App& verb, JobFlags& flags, JobScope scope) {
   verb.add_option("--model", flags.model, "Catalogue name, or a Hugging Face config.json")
@@ -351,6 +374,12 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject) {
   if (!given("dp_shard")) {
     const double share = static_cast<double>(subject.cluster.gpus) / inner;
     layout.dp_shard = static_cast<std::int32_t>(std::max(1.0, share));
+  }
+  Layout once = layout;
+  gather_once(once, engine, subject.job);
+  if (!given("reshard_after_forward")) layout.reshard_after_forward = once.reshard_after_forward;
+  if (!given("reduce_every_microbatch")) {
+    layout.reduce_every_microbatch = once.reduce_every_microbatch;
   }
   Diagnostics illegal = check_layout(subject.model, subject.cluster, subject.job, engine, layout);
   if (!illegal.empty()) return illegal;

@@ -28,12 +28,15 @@ struct JobFlags {
 };
 /// Whether the verb is about one cluster, or has its own flags for many.
 enum class JobScope : bool { one_cluster, many_clusters };
+/// The flags that were given: "--engine", "--sequence-length" …
+std::vector<std::string> given_flags(const JobFlags& flags);
 void add_job_flags(CLI::App& verb, JobFlags& flags, JobScope scope = JobScope::one_cluster);
 
 /// A flag for each field of a Layout: --tp, --dp-shard, --recompute … Texts as typed.
 struct LayoutFlags {
   std::map<std::string, std::string> texts;  // by field; "" = not given
 };
+std::vector<std::string> given_flags(const LayoutFlags& flags);
 void add_layout_flags(CLI::App& verb, LayoutFlags& flags);
 
 /// The four things that do not depend on the layout.

@@ -254,8 +254,10 @@ void add_plan(CLI::App& app, Run& run) {
   verb->footer(
       "Examples\n"
       "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json\n"
-      "  shardwise plan --model llama-3.1-8b --cluster dgx-h100 --engine all --lock pp=1\n"
-      "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 --why-not tp=4,pp=2\n"
+      "  shardwise plan --model llama-3.1-8b --cluster dgx-h100 --engine all \\\n"
+      "      --lock pp=1\n"
+      "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 \\\n"
+      "      --why-not tp=4,pp=2\n"
       "\n"
       "Exit codes\n"
       "  0 done   1 nothing fits   2 bad input or use   3 the world broke");

@@ -176,7 +176,8 @@ std::string besides(const Layout& layout) {
   say(layout.cp > 1 && layout.cp_kind != usual.cp_kind, std::string(name_of(layout.cp_kind)));
   say(layout.tp > 1 && !layout.sequence_parallel, "no sequence parallel");
   say(layout.outer_shards_optimizer, "HFSDP");
-  say(layout.zero_stage == 3 && !layout.reshard_after_forward, "kept gathered");
+  say(layout.zero_stage == 3 && layout.reshard_after_forward == 0, "kept gathered");
+  say(layout.reshards_to_groups(), fmt::format("resharded to {}", layout.reshard_after_forward));
   say(layout.zero_stage >= 2 && !layout.reduce_every_microbatch, "reduced once");
   say(layout.offload_optimizer, "optimizer on host");
   say(layout.offload_activations, "activations on host");

@@ -11,50 +11,42 @@
 
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
+#include "cli/noise_flags.h"
 #include "cli/report_text.h"
+#include "cli/simulate_files.h"
 #include "cli/simulate_request.h"
 #include "cli/simulate_text.h"
 #include "cli/terminal.h"
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
-#include "cli/write_file.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
-#include "simulator/timeline_svg.h"
-#include "simulator/trace.h"
 #include "simulator/versus.h"
 
 namespace shardwise::cli {
 namespace {
-
-constexpr std::size_t kMostTracedRanks = 64;
 
 ExitCode refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
   return ExitCode::bad_input;
 }
 
-void write_files(const SimulateFlags& flags, const Plan& plan, const sim::Simulation& made) {
-  if (!flags.output.empty()) write_file(flags.output, report_json(made.report));
-  if (!flags.trace.empty()) {
-    std::string trace;
-    sim::write_trace(plan, made, kMostTracedRanks,
-                     [&trace](std::string_view text) { trace += text; });
-    write_file(flags.trace, trace);
-  }
-  if (!flags.svg.empty()) write_file(flags.svg, sim::timeline_svg(plan, made));
-}
-
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
   other.job.engine = flags.versus;
   const Result<Plan> second = simulated_plan(other);
-  if (!second) return refuse(second.problems());
+  if (!second) {
+    Diagnostics problems = second.problems();
+    for (Diagnostic& each : problems) {
+      if (each.path == "--engine") each.path = "--versus";
+    }
+    return refuse(problems);
+  }
   const sim::Versus found = sim::versus(first, *second, options_of(flags));
   fmt::print("{}", flags.json ? versus_json(found, first, *second)
                               : versus_text(found, first, *second, wants_colour()));
@@ -109,11 +101,17 @@ ExitCode run_import(SimulateFlags flags, const Plan& plan) {
   if (found.step.measured.length <= Seconds(0)) {
     return refuse({{flags.import, 0, 0, "/traceEvents", "its steps take no time", ""}});
   }
-  write_files(flags, plan, made);
+  write_simulation(flags, plan, made);
   fmt::print("{}", flags.json ? sim::comparison_json(*run, found)
                               : import_text(*run, found, plan.layout,
                                             static_cast<std::size_t>(flags.top), wants_colour()));
   return ExitCode::done;
+}
+
+bool no_trial_runs(const StepReport& report) {
+  if (!report.timeline) return false;
+  const NoiseSpread& noise = report.timeline->noise;
+  return noise.trials > 0 && noise.stopped == noise.trials;
 }
 
 ExitCode run_simulate(const SimulateFlags& flags) {
@@ -122,21 +120,17 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const Diagnostics noise = noise_problems(flags.noise, *plan);
   if (!noise.empty()) return refuse(noise);
   if (!flags.import.empty()) return run_import(flags, *plan);
-  const bool several = !flags.versus.empty() || flags.growth > 0;
-  if (several && !flags.plan.empty()) {
-    return refuse(wrong_flag(flags.plan, "a plan file has one engine and one size",
-                             "give --model, --cluster and --engine"));
-  }
   if (!flags.versus.empty()) return run_versus(flags, *plan);
   if (flags.growth > 0) return run_growth(flags, *plan);
   sim::Simulation made = sim::simulate(*plan, options_of(flags));
   if (flags.noise.trials > 0 && made.report.timeline) {
     made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise);
   }
-  write_files(flags, *plan, made);
+  write_simulation(flags, *plan, made);
+  const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
   if (flags.json) {
     fmt::print("{}", report_json(made.report));
-    return ExitCode::done;
+    return answer;
   }
   const Seconds closed_form =
       evaluate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout).step_time;
@@ -147,7 +141,7 @@ ExitCode run_simulate(const SimulateFlags& flags) {
              timeline_text(made, colour), time_text(made.report, colour),
              streams_text(made.report, colour), peak_text(made.report, colour),
              noise_text(made.report), rates_text(made.report, colour));
-  return ExitCode::done;
+  return answer;
 }
 
 }  // namespace
@@ -165,12 +159,16 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_option("--trace", flags->trace, "Write a trace for Perfetto or chrome://tracing here")
       ->type_name("FILE");
   verb->add_option("--svg", flags->svg, "Draw the timeline here")->type_name("FILE");
+  verb->add_option("--chakra", flags->chakra,
+                   "Write Chakra execution traces of all ranks into this folder")
+      ->type_name("DIR");
   verb->add_option("--import", flags->import,
                    "Compare with this trace: of torch.profiler (also .json.gz), or one of ours")
       ->type_name("TRACE");
   verb->add_option("--top", flags->top, "Rows of the last table of --import (12)")
       ->check(CLI::Range(1, 1'000'000))
-      ->type_name("N");
+      ->type_name("N")
+      ->needs(verb->get_option("--import"));
   verb->add_option("--granularity", flags->granularity,
                    "layer or kernel (layer; with --import as the trace)")
       ->check(CLI::IsMember({"layer", "kernel"}))
@@ -192,47 +190,7 @@ void add_simulate(CLI::App& app, Run& run) {
       ->type_name("on|off");
   verb->add_flag("--one-connection", flags->one_connection, "CUDA_DEVICE_MAX_CONNECTIONS=1");
   verb->add_flag("--all-ranks", flags->all_ranks, "Every rank, not one of each stage");
-  sim::NoiseRules& noise = flags->noise;
-  CLI::Option* trials =
-      verb->add_option("--trials", noise.trials, "Simulate every rank so often with noise (0)")
-          ->check(CLI::Range(0, 100'000))
-          ->type_name("N")
-          ->excludes(verb->get_option("--import"));
-  verb->add_option("--seed", noise.seed, "Of the noise (1)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
-      ->type_name("N")
-      ->needs(trials);
-  verb->add_option("--jitter", noise.jitter, "Relative deviation of every operation (0)")
-      ->check(CLI::Range(0.0, 1.0))
-      ->type_name("SHARE")
-      ->needs(trials);
-  verb->add_option("--slow-nodes", noise.slow_nodes, "Nodes that compute --slow-factor longer (0)")
-      ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N")
-      ->needs(trials);
-  verb->add_option("--slow-factor", noise.slow_factor, "Of slow nodes (1)")
-      ->check(CLI::Range(1.0, 1000.0))
-      ->type_name("X")
-      ->needs(trials);
-  verb->add_option("--failed-links", noise.failed.links,
-                   "NICs and up-links that are gone, their traffic on the others (0)")
-      ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N")
-      ->needs(trials);
-  verb->add_option("--failed-switches", noise.failed.switches,
-                   "Leaf switches that are gone, each with a NIC of up to 32 nodes (0)")
-      ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N")
-      ->needs(trials);
-  verb->add_option("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu,
-                   "Mean time between failures that stop the job (none)")
-      ->check(CLI::Range(0.0, 1e9))
-      ->type_name("HOURS")
-      ->needs(trials);
-  verb->add_option("--restart-minutes", noise.restart_minutes, "From a failure to a step (10)")
-      ->check(CLI::Range(0.0, 1e6))
-      ->type_name("MINUTES")
-      ->needs(trials);
+  add_noise_flags(*verb, flags->noise);
   verb->add_option("--versus", flags->versus,
                    "Another engine on the same job: both side by side, and what each mechanism "
                    "contributes")
@@ -241,6 +199,16 @@ void add_simulate(CLI::App& app, Run& run) {
                    "From one node to so many GPUs: one shard against a shard a node (HSDP)")
       ->check(CLI::Range(std::int64_t{1}, kMostGpus))
       ->type_name("GPUS");
+  // One step's files and noise; --growth has sizes of its own.
+  for (const char* several : {"--versus", "--growth"}) {
+    for (const char* of_one :
+         {"--import", "--output", "--trace", "--svg", "--chakra", "--trials"}) {
+      verb->get_option(several)->excludes(of_one);
+    }
+  }
+  for (const char* size : {"--versus", "--gpus", "--dp-shard", "--dp-replicate"}) {
+    verb->get_option("--growth")->excludes(size);
+  }
   verb->add_flag("--json", flags->json, "The report for a program");
   verb->footer(
       "Examples\n"
@@ -250,7 +218,7 @@ void add_simulate(CLI::App& app, Run& run) {
       "  shardwise simulate plan.json --import rank0.pt.trace.json.gz\n"
       "\n"
       "Exit codes\n"
-      "  0 done   2 bad input or use   3 the world broke");
+      "  0 done   1 no trial runs   2 bad input or use   3 the world broke");
   verb->callback([&run, flags] { run = [flags] { return run_simulate(*flags); }; });
 }
 

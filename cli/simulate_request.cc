@@ -2,22 +2,35 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <vector>
 
+#include "cli/simulate_files.h"
 #include "planner/cost/legality.h"
 #include "simulator/failed_links.h"
 
 namespace shardwise::cli {
 namespace {
 
+/// Flags whose values a plan file has already.
+Diagnostics fixed_by_file(const SimulateFlags& flags) {
+  std::vector<std::string> given = given_flags(flags.job);
+  const std::vector<std::string> of_layout = given_flags(flags.layout);
+  given.insert(given.end(), of_layout.begin(), of_layout.end());
+  if (!flags.versus.empty()) given.emplace_back("--versus");
+  if (flags.growth > 0) given.emplace_back("--growth");
+  Diagnostics problems;
+  for (const std::string& flag : given) {
+    problems.push_back({"command line", 0, 0, flag, fmt::format("{} has its own", flags.plan),
+                        "leave out one of the two"});
+  }
+  return problems;
+}
+
 /// The plan of a file, or of the flags, on the cluster as it is.
 Result<Plan> read_simulated(const SimulateFlags& flags) {
   if (!flags.plan.empty()) {
-    if (!flags.job.model.empty() || !flags.job.cluster.empty()) {
-      return wrong_flag(flags.plan, "a plan file has its own model and cluster",
-                        "give the file, or --model and --cluster");
-    }
+    const Diagnostics fixed = fixed_by_file(flags);
+    if (!fixed.empty()) return fixed;
     Result<Plan> plan = read_plan(flags.plan);
     if (!plan) return plan.problems();
     Diagnostics illegal = check_precision(plan->cluster, plan->job);
@@ -48,11 +61,11 @@ Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
     return wrong_flag(failed.links > 0 ? "--failed-links" : "--failed-switches",
                       "nothing shares links without contention", "leave out --contention off");
   }
-  const std::int64_t switches = sim::spare_switches(plan);
+  const std::int64_t switches = sim::leaf_switches(plan);
   if (failed.switches > switches) {
     return wrong_flag("--failed-switches",
                       fmt::format("{} switches of at most {}", failed.switches, switches),
-                      "each node keeps a NIC");
+                      "a leaf switch for each NIC of a node, in each unit of nodes");
   }
   const std::int64_t links = sim::spare_links(plan, failed.switches);
   if (failed.links <= links) return {};
@@ -85,6 +98,12 @@ Result<Plan> simulated_plan(const SimulateFlags& flags) {
   if (flags.in_network == "off") {
     for (LinkTier& tier : plan->cluster.tiers) tier.in_network = InNetwork::none;
   }
+  if (!flags.chakra.empty() && plan->layout.world() > kMostChakraRanks) {
+    return wrong_flag("--chakra",
+                      fmt::format("{} ranks are more than {}, of which a trace is written",
+                                  plan->layout.world(), kMostChakraRanks),
+                      "simulate the plan on fewer GPUs");
+  }
   const Diagnostics failures = failure_problems(flags, *plan);
   if (!failures.empty()) return failures;
   const std::vector<std::string> hanging = sim::hanging_at(*plan, options_of(flags));
@@ -94,25 +113,6 @@ Result<Plan> simulated_plan(const SimulateFlags& flags) {
                                 hanging.size(), hanging.front()),
                     "in one queue a message that waits for its receiver holds up what is issued "
                     "after the next one: leave it out");
-}
-
-Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
-  Diagnostics problems;
-  const auto finite = [&problems](const char* flag, double value) {
-    if (std::isfinite(value)) return;
-    problems.push_back({"command line", 0, 0, flag, fmt::format("{} is not a number", value), ""});
-  };
-  finite("--jitter", noise.jitter);
-  finite("--slow-factor", noise.slow_factor);
-  finite("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu);
-  finite("--restart-minutes", noise.restart_minutes);
-  const std::int64_t each = plan.cluster.gpus_per_node;
-  const std::int64_t nodes = (plan.layout.world() + each - 1) / each;
-  if (noise.slow_nodes > nodes) {
-    problems.push_back({"command line", 0, 0, "--slow-nodes",
-                        fmt::format("{} slow nodes of {}", noise.slow_nodes, nodes), ""});
-  }
-  return problems;
 }
 
 }  // namespace shardwise::cli

@@ -19,6 +19,7 @@ struct SimulateFlags {
   std::string output;
   std::string trace;
   std::string svg;
+  std::string chakra;
   std::string in_network = "on";
   std::string import;
   std::int64_t top = 12;
@@ -41,9 +42,6 @@ Diagnostics wrong_flag(const std::string& flag, const std::string& message,
 /// The plan that is simulated: of a file, or of the flags. Refuses layouts that cannot be, failures
 /// of the network that leave ranks without a way to one another, and a step that never ends.
 Result<Plan> simulated_plan(const SimulateFlags& flags);
-
-/// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
-Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan);
 
 sim::SimulationOptions options_of(const SimulateFlags& flags);
 

@@ -229,9 +229,17 @@ std::string peak_text(const StepReport& report, bool colour) {
 std::string noise_text(const StepReport& report) {
   const NoiseSpread& noise = timeline_of(report).noise;
   if (noise.trials == 0) return "";
-  std::string text =
-      fmt::format("\n{} trials with noise, seed {}: step {} (p50), {} (p95)\n", noise.trials,
-                  noise.seed, format_seconds(noise.p50), format_seconds(noise.p95));
+  std::string text = fmt::format("\n{} {} with noise, seed {}", noise.trials,
+                                 noise.trials == 1 ? "trial" : "trials", noise.seed);
+  if (noise.stopped < noise.trials) {
+    text += fmt::format(": step {} (p50), {} (p95)", format_seconds(noise.p50),
+                        format_seconds(noise.p95));
+  }
+  text += "\n";
+  if (noise.stopped > 0) {
+    text += fmt::format("in {} of them the step cannot run: up to {} GPUs lost their last switch\n",
+                        noise.stopped, noise.cut_off_gpus);
+  }
   if (noise.goodput > 0) {
     text += fmt::format("goodput {} with failures, checkpoints and restarts\n",
                         format_percent(noise.goodput));

@@ -172,8 +172,8 @@ void add_size(CLI::App& app, Run& run) {
   verb->footer(
       "Examples\n"
       "  shardwise size --model llama-3.1-8b --tokens 1e12 --days 30\n"
-      "  shardwise size --model llama-3.1-70b --tokens 15e12 --days 90 --cluster dgx-h100 \\\n"
-      "      --cluster dgx-b200 --sequence-length 8192\n"
+      "  shardwise size --model llama-3.1-70b --tokens 15e12 --days 90 \\\n"
+      "      --cluster dgx-h100 --cluster dgx-b200 --sequence-length 8192\n"
       "\n"
       "Exit codes\n"
       "  0 done   1 nothing is in time   2 bad input or use   3 the world broke");

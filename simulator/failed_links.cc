@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "simulator/links.h"
 #include "simulator/random.h"
@@ -30,9 +31,8 @@ double reached(const LinkTier& tier) {
   return most > 0 ? std::min(1.0, most) : 1;
 }
 
-std::vector<Bundle> bundles_of(const Plan& plan) {
-  const ClusterSpec& cluster = plan.cluster;
-  std::vector<Bundle> bundles;
+/// The NICs of a node.
+Bundle node_of(const ClusterSpec& cluster) {
   Bundle node;
   node.ranks = cluster.gpus_per_node;
   node.node = true;
@@ -42,7 +42,13 @@ std::vector<Bundle> bundles_of(const Plan& plan) {
     node.tiers[i] = 1 / reached(tier);
     if (node.links == 0) node.links = ceil_div(node.ranks, std::int64_t{tier.gpus_per_link});
   }
-  bundles.push_back(node);
+  return node;
+}
+
+/// Bundles with links to lose, where something lies outside them.
+std::vector<Bundle> bundles_of(const Plan& plan) {
+  const ClusterSpec& cluster = plan.cluster;
+  std::vector<Bundle> bundles = {node_of(cluster)};
   for (const LinkKind& kind : shared_links(cluster)) {
     if (!kind.up_link) continue;
     Bundle up;
@@ -52,7 +58,6 @@ std::vector<Bundle> bundles_of(const Plan& plan) {
     up.tiers[kind.tier] = tier.oversubscription / reached(tier);
     bundles.push_back(up);
   }
-  // Those with links to lose, where something lies outside them.
   std::erase_if(bundles, [&](const Bundle& each) {
     return each.links < 2 || plan.layout.world() <= each.ranks;
   });
@@ -70,9 +75,9 @@ struct Leaves {
   std::int64_t rails = 0;
 };
 
-Leaves leaves_of(const Plan& plan, const std::vector<Bundle>& bundles) {
-  if (bundles.empty() || !bundles.front().node) return {};
-  const Bundle& node = bundles.front();
+Leaves leaves_of(const Plan& plan) {
+  const Bundle node = node_of(plan.cluster);
+  if (node.links == 0 || plan.layout.world() <= node.ranks) return {};
   Leaves leaves = {kNodesOfASwitch * node.ranks, 0, node.links};
   for (const LinkTier& tier : plan.cluster.tiers) {
     if (tier.domain_size <= node.ranks) continue;
@@ -94,16 +99,24 @@ std::int64_t links_on_a_leaf(const Bundle& bundle, const Leaves& leaves) {
 /// What is left in each bundle of each kind.
 using LinksLeft = std::vector<std::vector<std::int64_t>>;
 
-void fail_switches(LinksLeft& left, const std::vector<Bundle>& bundles, const Leaves& leaves,
-                   std::int64_t failed, std::uint64_t seed) {
-  std::vector<std::int64_t> gone(static_cast<std::size_t>(leaves.units));
+/// Takes switches away. \returns ranks of units that have none left
+std::int64_t fail_switches(LinksLeft& left, const std::vector<Bundle>& bundles, const Plan& plan,
+                           std::int64_t failed, std::uint64_t seed) {
+  const Leaves leaves = leaves_of(plan);
+  const std::int64_t all = leaves.units * leaves.rails;
+  std::vector<bool> gone(static_cast<std::size_t>(all));
+  std::vector<std::int64_t> there(static_cast<std::size_t>(leaves.units), leaves.rails);
+  std::int64_t cut_off = 0;
   for (std::uint64_t draw = 0; failed > 0; ++draw) {
-    const double drawn = uniform(seed, draw) * static_cast<double>(leaves.units);
-    const auto unit = static_cast<std::size_t>(drawn);
-    if (gone[unit] == leaves.rails - 1) continue;
-    ++gone[unit];
+    const auto one = static_cast<std::size_t>(uniform(seed, draw) * static_cast<double>(all));
+    if (gone[one]) continue;
+    gone[one] = true;
     --failed;
-    const std::int64_t first = static_cast<std::int64_t>(unit) * leaves.ranks;
+    const std::int64_t unit = static_cast<std::int64_t>(one) / leaves.rails;
+    const std::int64_t first = unit * leaves.ranks;
+    if (--there[static_cast<std::size_t>(unit)] == 0) {
+      cut_off += std::min(leaves.ranks, plan.layout.world() - first);
+    }
     for (std::size_t kind = 0; kind < bundles.size(); ++kind) {
       const std::int64_t each = bundles[kind].ranks;
       const auto end = std::min<std::size_t>(
@@ -114,18 +127,19 @@ void fail_switches(LinksLeft& left, const std::vector<Bundle>& bundles, const Le
       }
     }
   }
+  return cut_off;
 }
 
 }  // namespace
 
-std::int64_t spare_switches(const Plan& plan) {
-  const Leaves leaves = leaves_of(plan, bundles_of(plan));
-  return leaves.units * std::max<std::int64_t>(0, leaves.rails - 1);
+std::int64_t leaf_switches(const Plan& plan) {
+  const Leaves leaves = leaves_of(plan);
+  return leaves.units * leaves.rails;
 }
 
 std::int64_t spare_links(const Plan& plan, std::int64_t switches) {
   const std::vector<Bundle> bundles = bundles_of(plan);
-  const Leaves leaves = leaves_of(plan, bundles);
+  const Leaves leaves = leaves_of(plan);
   std::int64_t spare = 0;
   for (const Bundle& each : bundles) {
     spare += count_of(each, plan) * (each.links - 1);
@@ -137,8 +151,7 @@ std::int64_t spare_links(const Plan& plan, std::int64_t switches) {
   return std::max<std::int64_t>(0, spare);
 }
 
-std::vector<TierFactors> detours(const Plan& plan, const NetworkFailures& failed,
-                                 std::uint64_t seed) {
+NetworkLeft network_left(const Plan& plan, const NetworkFailures& failed, std::uint64_t seed) {
   const std::vector<Bundle> bundles = bundles_of(plan);
   LinksLeft left;
   std::int64_t links = 0;
@@ -147,7 +160,9 @@ std::vector<TierFactors> detours(const Plan& plan, const NetworkFailures& failed
     links += count_of(each, plan) * each.links;
   }
   if (failed.switches > 0) {
-    fail_switches(left, bundles, leaves_of(plan, bundles), failed.switches, mixed(seed, 1));
+    const std::int64_t cut_off =
+        fail_switches(left, bundles, plan, failed.switches, mixed(seed, 1));
+    if (cut_off > 0) return {{}, cut_off};
   }
   std::int64_t to_fail = failed.links;
   for (std::uint64_t draw = 0; to_fail > 0; ++draw) {
@@ -174,7 +189,7 @@ std::vector<TierFactors> detours(const Plan& plan, const NetworkFailures& failed
       }
     }
   }
-  return delays;
+  return {std::move(delays), 0};
 }
 
 }  // namespace shardwise::sim

@@ -41,6 +41,14 @@ std::vector<double> slowdowns(const Plan& plan, const NoiseRules& rules, std::ui
   return factors;
 }
 
+/// Share of the model's replicas that ranks can hold which are not cut off.
+double replicas_without(const Plan& plan, std::int64_t cut_off) {
+  const Layout& layout = plan.layout;
+  const std::int64_t ranks = std::int64_t{layout.tp} * layout.cp * layout.pp;
+  const std::int64_t replicas = (layout.world() - cut_off) / ranks;
+  return static_cast<double>(replicas) / static_cast<double>(layout.dp());
+}
+
 }  // namespace
 
 double simulated_goodput(const FailureRun& run, std::int64_t failures, std::uint64_t seed) {
@@ -62,6 +70,10 @@ NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
   every.all_ranks = true;
   Simulation made = simulate(plan, every);
   std::vector<double> steps;
+  NoiseSpread spread;
+  spread.trials = rules.trials;
+  spread.seed = rules.seed;
+  double kept = 0;  // share of the model's replicas that go on, over all trials
   for (std::int64_t trial = 0; trial < rules.trials; ++trial) {
     made.work.noise.seed =
         mixed(static_cast<std::uint64_t>(rules.seed), static_cast<std::uint64_t>(trial));
@@ -69,16 +81,23 @@ NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
     made.work.noise.compute_factor = slowdowns(plan, rules, made.work.noise.seed);
     if (rules.failed.links > 0 || rules.failed.switches > 0) {
       // Seeds of another row than slowdowns'.
-      made.work.noise.link_delay = detours(plan, rules.failed, mixed(made.work.noise.seed, 1));
+      NetworkLeft left = network_left(plan, rules.failed, mixed(made.work.noise.seed, 1));
+      if (left.cut_off > 0) {
+        ++spread.stopped;
+        spread.cut_off_gpus = std::max(spread.cut_off_gpus, left.cut_off);
+        kept += replicas_without(plan, left.cut_off);
+        continue;
+      }
+      made.work.noise.link_delay = std::move(left.delays);
     }
+    kept += 1;
     const Timeline timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
     steps.push_back(timeline.length());
   }
-  NoiseSpread spread;
-  spread.trials = rules.trials;
-  spread.seed = rules.seed;
-  spread.p50 = Seconds(quantile(steps, 0.5));
-  spread.p95 = Seconds(quantile(steps, 0.95));
+  if (!steps.empty()) {
+    spread.p50 = Seconds(quantile(steps, 0.5));
+    spread.p95 = Seconds(quantile(steps, 0.95));
+  }
   if (rules.mtbf_hours_per_gpu > 0) {
     FailureRun run;
     run.mtbf = rules.mtbf_hours_per_gpu * 3600 / static_cast<double>(plan.layout.world());
@@ -87,7 +106,8 @@ NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
     run.interval = best_goodput({Seconds(run.mtbf), Seconds(run.checkpoint), Seconds(run.restart)})
                        .interval.value();
     spread.goodput =
-        simulated_goodput(run, kFailures, mixed(static_cast<std::uint64_t>(rules.seed), 0));
+        simulated_goodput(run, kFailures, mixed(static_cast<std::uint64_t>(rules.seed), 0)) * kept /
+        static_cast<double>(rules.trials);
   }
   return spread;
 }

@@ -80,40 +80,23 @@ void share_processors(const GpuSpec& gpu, bool moves, CostPrice& made) {
   made.memory_share = 0;
 }
 
-// Times that a byte on a link passes through a rank's memory. NCCL's kernels take what a peer wrote
-// into a buffer of this rank, and put it where it belongs and into the next rank's buffer: written,
-// read, written (all-gather), or written, read and added to what is read here (reduce-scatter).
-// From registered buffers an all-gather writes where it belongs at once. A buffer for the network
-// is in this rank's own memory: the kernel writes it, the NIC reads it.
-// Source: NVIDIA/nccl, src/device/prims_simple.h, genericOp (sources Recv + Src, destinations
-// Send + Dst, and the copy that DirectRecv leaves out); src/device/all_gather.h, reduce_scatter.h,
-// all_reduce.h and sendrecv.h.
-constexpr double kRing = 3;
-constexpr double kRegisteredGather = 2;
-constexpr double kPairs = 4;    // read to be sent; written, read and written where it belongs
-constexpr double kMessage = 3;  // at its receiver
-constexpr double kNetworkBuffer = 2;
-// Switches that add read every rank's part and write the sum; without registration both are copied
-// to and from buffers of the switch's group.
-constexpr double kInSwitch = 6;
-constexpr double kRegisteredInSwitch = 2;
-
 double passes_through_memory(const CollectiveWork& work, const Crossing& at, bool registered) {
+  const TimingFacts::MemoryPasses& times = timing_facts().memory_passes;
   switch (work.kind) {
     case CollectiveKind::all_gather:
     case CollectiveKind::broadcast:
-      return registered ? kRegisteredGather : kRing;
+      return registered ? times.registered_gather : times.ring;
     case CollectiveKind::all_reduce:
-      if (at.tier->in_network == InNetwork::none) return kRing;
-      return registered ? kRegisteredInSwitch : kInSwitch;
+      if (at.tier->in_network == InNetwork::none) return times.ring;
+      return registered ? times.registered_in_switch : times.in_switch;
     case CollectiveKind::reduce_scatter:
-      return kRing;
+      return times.ring;
     case CollectiveKind::all_to_all:
-      return registered ? kRegisteredGather : kPairs;
+      return registered ? times.registered_pairs : times.pairs;
     case CollectiveKind::send_recv:
-      return kMessage;
+      return times.message;
   }
-  return kRing;
+  return times.ring;
 }
 
 }  // namespace
@@ -179,7 +162,9 @@ double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, co
     const std::size_t tier = index_of(cluster, at.tier);
     if (traffic.bytes[tier] == 0) continue;
     if (first) bytes += passes_through_memory(work, at, registered) * traffic.bytes[tier];
-    if (tier > 0 && !registered) bytes += kNetworkBuffer * traffic.bytes[tier];
+    if (tier > 0 && !registered) {
+      bytes += timing_facts().memory_passes.network_buffer * traffic.bytes[tier];
+    }
     first = false;
   }
   return bytes;

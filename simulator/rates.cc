@@ -58,6 +58,7 @@ void Rates::begin(std::int32_t lane, const CostPrice& price, double seconds, std
   const std::uint32_t bit = 1U << (static_cast<std::uint32_t>(lane) - rank.first_lane);
   rank.running |= bit;
   rank.stale |= bit;
+  if (!computes(run.stream)) rank.moves_other = true;
   mark(run.actor);
 }
 
@@ -67,10 +68,11 @@ void Rates::hold(std::int32_t lane, double until) {
 }
 
 void Rates::end(std::int32_t lane) {
-  const std::uint32_t actor = run_of(lane).actor;
-  Rank& rank = ranks_[actor];
+  const Run& run = run_of(lane);
+  Rank& rank = ranks_[run.actor];
   rank.running &= ~(1U << (static_cast<std::uint32_t>(lane) - rank.first_lane));
-  mark(actor);
+  if (!computes(run.stream)) rank.moves_other = true;
+  mark(run.actor);
 }
 
 void Rates::mark(std::uint32_t actor) {
@@ -111,6 +113,8 @@ void Rates::settle(double now) {
 /// Adds up what a rank asks for, on its own links and on those it shares.
 void Rates::reload(std::uint32_t actor) {
   Rank& rank = ranks_[actor];
+  if (!rank.moves_other) return reload_kernels(rank);
+  rank.moves_other = false;
   const Load load = load_of(rank);
   for (std::uint32_t u = rank.links.begin; u != rank.links.end; ++u) {
     const LinkUse& use = work_.link_uses[u];
@@ -131,6 +135,21 @@ void Rates::reload(std::uint32_t actor) {
   }
   if (load == rank.load) return;
   rank.load = load;
+  rank.stale = rank.running;
+}
+
+/// Where the same transfers run as before.
+void Rates::reload_kernels(Rank& rank) const {
+  double bound = 0;
+  double threads = 0;
+  for (std::uint32_t left = rank.running; left != 0; left &= left - 1) {
+    const Run& run = runs_[rank.first_lane + static_cast<std::uint32_t>(std::countr_zero(left))];
+    threads += run.price->threads;
+    if (computes(run.stream)) bound += run.price->memory_share;
+  }
+  if (bound == rank.load.bound && threads == rank.load.threads) return;
+  rank.load.bound = bound;
+  rank.load.threads = threads;
   rank.stale = rank.running;
 }
 

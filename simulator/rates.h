@@ -69,6 +69,7 @@ class Rates {
     std::uint32_t stale = 0;    // and for each whose rate is to be found
     IndexRange links;           // of Workload::link_uses
     bool dirty = false;         // something began or ended here, or on a crowded link
+    bool moves_other = false;   // a transfer did, since the load was added up
   };
 
   Run& run_of(std::int32_t lane) { return runs_[static_cast<std::size_t>(lane)]; }
@@ -77,6 +78,7 @@ class Rates {
              double now);
   void mark(std::uint32_t actor);
   void reload(std::uint32_t actor);
+  void reload_kernels(Rank& rank) const;
   Load load_of(const Rank& rank) const;
   double rate_of(const Run& run) const;
   double detour(std::uint32_t actor, const CostPrice& price) const;

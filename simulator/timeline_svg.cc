@@ -12,6 +12,7 @@
 #include "planner/spec/format.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
+#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {
@@ -31,80 +32,6 @@ constexpr double kNumberWidth = 13;  // blocks at least as wide carry their micr
 constexpr std::size_t kMostStages = 16;
 constexpr std::size_t kMostDetailedStages = 4;
 constexpr double kLeastBusy = 0.01;  // of the step: streams that do less get no lane
-
-/// What a colour says.
-enum class Paint : std::uint8_t {
-  forward,
-  backward,
-  weight,
-  recompute,
-  optimizer,
-  gather,
-  reduce,
-  message,
-  layer,
-  copy
-};
-struct PaintStyle {
-  std::string_view name;
-  std::string_view colour;
-};
-constexpr std::array<PaintStyle, 10> kPaints = {{{"forward", "#3b76b5"},
-                                                 {"backward", "#e8833a"},
-                                                 {"weight gradients", "#f3b562"},
-                                                 {"recompute", "#8db8de"},
-                                                 {"optimizer", "#4d9a57"},
-                                                 {"gather", "#3aa6a0"},
-                                                 {"reduce", "#9a5fa8"},
-                                                 {"messages", "#7d8794"},
-                                                 {"tensor, context, expert parallel", "#c9a227"},
-                                                 {"copies", "#c98ca7"}}};
-
-Paint paint_of(const ProgramOp& op) {
-  switch (op.stream) {
-    case Stream::tensor_parallel:
-    case Stream::context_parallel:
-    case Stream::expert_parallel:
-      return Paint::layer;
-    case Stream::send:
-    case Stream::receive:
-      return Paint::message;
-    default:
-      break;
-  }
-  switch (op.role) {
-    case OpRole::forward:
-      return Paint::forward;
-    case OpRole::backward:
-    case OpRole::backward_input:
-      return Paint::backward;
-    case OpRole::backward_weight:
-      return Paint::weight;
-    case OpRole::recompute:
-      return Paint::recompute;
-    case OpRole::gather:
-    case OpRole::gather_outer:
-    case OpRole::gather_updated:
-      return Paint::gather;
-    case OpRole::reduce:
-    case OpRole::reduce_outer:
-      return Paint::reduce;
-    case OpRole::finalize:
-    case OpRole::gradient_norm:
-    case OpRole::optimizer:
-      return Paint::optimizer;
-    default:
-      return Paint::copy;
-  }
-}
-
-struct Block {
-  double from = 0;  // seconds
-  double to = 0;
-  Paint paint = Paint::forward;
-  std::int32_t microbatch = -1;
-  std::int16_t chunk = 0;
-};
 
 std::string escaped(std::string_view words) {
   std::string made;
@@ -136,34 +63,13 @@ class Picture {
 
  private:
   std::back_insert_iterator<std::string> out() { return std::back_inserter(body_); }
+  /// Seconds too short to be drawn.
+  double least_gap() const { return kTooSmall * length_ / kWidth; }
   double x(double seconds) const { return kLeft + kWidth * seconds / length_; }
 
   void text(double at_x, double at_y, std::string_view words, std::string_view style) {
     fmt::format_to(out(), "<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", at_x, at_y, style,
                    words);
-  }
-
-  /// The blocks of a stream, neighbours of one micro-batch joined.
-  std::vector<Block> blocks_of(const StageRunTimes& run, std::size_t stream) const {
-    std::vector<Block> blocks;
-    const double nothing = kTooSmall * length_ / kWidth;
-    for (std::uint32_t i = run.work->stream_begin[stream]; i < run.work->stream_begin[stream + 1];
-         ++i) {
-      const std::uint32_t index = run.work->operations[i].index;
-      const ProgramOp& op = run.work->program->operations[index];
-      const Block made = {active_start(run, index), run.end[index], paint_of(op), op.microbatch,
-                          op.chunk};
-      if (!blocks.empty()) {
-        Block& last = blocks.back();
-        if (last.paint == made.paint && last.microbatch == made.microbatch &&
-            last.chunk == made.chunk && made.from - last.to < nothing) {
-          last.to = made.to;
-          continue;
-        }
-      }
-      blocks.push_back(made);
-    }
-    return blocks;
   }
 
   void lane(const std::vector<Block>& blocks, double height, bool numbers) {
@@ -201,15 +107,16 @@ class Picture {
     const bool alone = simulation_.program.stages.size() == 1;
     text(kLeft - 8, y_ + kComputeLane / 2 + 4, alone ? "compute" : fmt::format("stage {}", s),
          "class=\"lane\"");
-    lane(blocks_of(run, 0), kComputeLane, true);
+    lane(blocks_of(run, Stream::compute, least_gap()), kComputeLane, true);
     y_ += kComputeLane;
     for (std::size_t stream = 1; detailed && stream < kStreams; ++stream) {
-      const std::vector<Block> blocks = blocks_of(run, stream);
+      const auto which = static_cast<Stream>(stream);
+      const std::vector<Block> blocks = blocks_of(run, which, least_gap());
       double busy = 0;
       for (const Block& block : blocks) busy += block.to - block.from;
       if (busy < kLeastBusy * length_) continue;
       y_ += kBetweenLanes;
-      std::string name(name_of(static_cast<Stream>(stream)));
+      std::string name(name_of(which));
       std::replace(name.begin(), name.end(), '_', ' ');
       text(kLeft - 8, y_ + kOtherLane - 3, name, "class=\"small\"");
       lane(blocks, kOtherLane, false);

@@ -13,7 +13,7 @@ namespace shardwise::exec {
 struct RanksOnMachine {
   int ranks = 1;
   int threads = 1;           // that compute, a rank
-  std::string communicator;  // "threads", "MPI"
+  std::string communicator;  // "threads", "MPI", "sockets"
 };
 
 /// How far a curve is from what it was fitted to, or from the half that it was not shown.

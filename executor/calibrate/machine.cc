@@ -89,12 +89,14 @@ int cores_of_all(World& world) {
 }
 
 Bytes resident_memory() {
-  // Pages: of the program in all, resident … Source: Linux, Documentation/filesystems/proc.rst.
+  // Pages: of the program in all, resident, of those of files or shared … Source: Linux,
+  // Documentation/filesystems/proc.rst, statm.
   std::ifstream file("/proc/self/statm");
   std::int64_t all = 0;
   std::int64_t resident = 0;
-  file >> all >> resident;
-  return Bytes(resident * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE)));
+  std::int64_t shared = 0;
+  file >> all >> resident >> shared;
+  return Bytes((resident - shared) * static_cast<std::int64_t>(sysconf(_SC_PAGESIZE)));
 }
 
 }  // namespace shardwise::exec

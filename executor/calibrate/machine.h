@@ -24,7 +24,8 @@ Machine this_machine();
 /// \throws IoError when ranks are on several machines
 int cores_of_all(World& world);
 
-/// Resident memory of this process.
+/// Resident memory that is this process's own: without pages of files, as its code and its data
+/// set are, and without memory that it shares with other processes.
 Bytes resident_memory();
 
 }  // namespace shardwise::exec

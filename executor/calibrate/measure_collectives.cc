@@ -17,6 +17,13 @@ constexpr CollectiveKind kKinds[] = {CollectiveKind::all_gather, CollectiveKind:
                                      CollectiveKind::all_reduce, CollectiveKind::all_to_all};
 constexpr std::int64_t kElements[] = {4'096, 65'536, 262'144, 1'048'576, 4'194'304, 8'388'608};
 
+// What a rank keeps is met once a step and comes from memory: each call takes the next part of a
+// buffer that is larger than the caches. Units gathered and gradients on their way have a few
+// places that are used again and again: those stay in the cache that all ranks share, not in that
+// of a processor.
+constexpr std::int64_t kKept = std::int64_t{12} << 20;    // floats
+constexpr std::int64_t kPassing = std::int64_t{3} << 19;  // floats
+
 /// 2, 4, 8 … and all ranks, as far as all ranks are in groups of so many.
 std::vector<int> group_sizes(int world) {
   std::vector<int> sizes;
@@ -27,21 +34,48 @@ std::vector<int> group_sizes(int world) {
   return sizes;
 }
 
-void call(Communicator& group, CollectiveKind kind, std::span<float> all, std::span<float> other) {
-  const std::int64_t shard = std::ssize(all) / group.size();
-  const auto piece = static_cast<std::size_t>(shard);
+/// Parts of a buffer, one after the other.
+class Turns {
+ public:
+  /// \param extent  that parts are taken from, or twice a part where that is more
+  explicit Turns(std::int64_t extent)
+      : extent_(static_cast<std::size_t>(extent)),
+        buffer_(std::max(extent_, 2 * static_cast<std::size_t>(std::ranges::max(kElements)))) {}
+
+  std::span<float> next(std::size_t count) {
+    if (at_ + count > std::max(extent_, 2 * count)) at_ = 0;
+    const std::span<float> part = std::span(buffer_).subspan(at_, count);
+    at_ += count;
+    return part;
+  }
+
+ private:
+  std::size_t extent_;
+  std::vector<float> buffer_;  // zeros: a sum that is summed again stays finite
+  std::size_t at_ = 0;
+};
+
+struct Buffers {
+  Turns kept = Turns(kKept);
+  Turns passing = Turns(kPassing);
+  Turns received = Turns(kPassing);
+};
+
+void call(Communicator& group, CollectiveKind kind, std::size_t count, Buffers& buffers) {
+  const std::size_t piece = count / static_cast<std::size_t>(group.size());
+  const auto shard = static_cast<std::int64_t>(piece);
   switch (kind) {
     case CollectiveKind::all_gather:
-      group.all_gather(other.first(piece), all, shard);
+      group.all_gather(buffers.kept.next(piece), buffers.passing.next(count), shard);
       return;
     case CollectiveKind::reduce_scatter:
-      group.reduce_scatter(all, other.first(piece), shard, false);
+      group.reduce_scatter(buffers.passing.next(count), buffers.kept.next(piece), shard, false);
       return;
     case CollectiveKind::all_reduce:
-      group.all_reduce(all);
+      group.all_reduce(buffers.kept.next(count));
       return;
     default:
-      group.all_to_all(all, other, shard);
+      group.all_to_all(buffers.passing.next(count), buffers.received.next(count), shard);
       return;
   }
 }
@@ -50,8 +84,7 @@ void call(Communicator& group, CollectiveKind kind, std::span<float> all, std::s
 
 void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measurements& to) {
   const std::vector<int> sizes = group_sizes(world.size());
-  std::vector<float> all(static_cast<std::size_t>(std::ranges::max(kElements)));
-  std::vector<float> other(all.size());
+  Buffers buffers;
   double done = 0;
   for (const int size : sizes) {
     std::vector<std::int64_t> ranks;
@@ -63,10 +96,7 @@ void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measu
       for (const std::int64_t elements : kElements) {
         const std::int64_t cut = elements / size * size;
         const auto count = static_cast<std::size_t>(cut);
-        // Zeros: a sum that is summed again stays finite.
-        const double seconds = watch.seconds([&] {
-          call(*group, kind, std::span(all).first(count), std::span(other).first(count));
-        });
+        const double seconds = watch.seconds([&] { call(*group, kind, count, buffers); });
         to.collectives.push_back({kind, size, Bytes(4 * cut), Seconds(seconds)});
       }
     }

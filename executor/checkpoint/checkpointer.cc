@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
-#include <span>
 #include <system_error>
 #include <utility>
 
@@ -65,32 +64,13 @@ bool Checkpointer::all_did(std::int64_t step, const std::function<void()>& what)
   } catch (...) {
     broken = std::current_exception();
   }
-  const std::vector<std::string> failed = from_all(broken ? "failed" : "");
+  const std::vector<std::string> failed = exchange_texts(*everyone_, broken ? "failed" : "");
   if (std::ranges::all_of(failed, &std::string::empty)) return true;
   std::error_code ignored;
   if (rank_ == 0) std::filesystem::remove_all(folder_ / partial_name(step), ignored);
-  from_all("");
+  exchange_texts(*everyone_, "");
   if (broken) std::rethrow_exception(broken);
   return false;
-}
-
-/// What every rank says, in their order.
-std::vector<std::string> Checkpointer::from_all(const std::string& own) {
-  const auto ranks = static_cast<std::size_t>(everyone_->size());
-  const std::size_t length = own.size();
-  std::vector<std::size_t> lengths(ranks);
-  everyone_->exchange(std::as_bytes(std::span(&length, 1)),
-                      std::as_writable_bytes(std::span(lengths)));
-  const std::size_t longest = std::ranges::max(lengths);
-  std::vector<std::string> said(ranks);
-  if (longest == 0) return said;
-  std::string padded = own;
-  padded.resize(longest);
-  std::string all(longest * ranks, '\0');
-  everyone_->exchange(std::as_bytes(std::span<const char>(padded)),
-                      std::as_writable_bytes(std::span<char>(all)));
-  for (std::size_t r = 0; r < ranks; ++r) said[r] = all.substr(longest * r, lengths[r]);
-  return said;
 }
 
 void Checkpointer::write(Manifest manifest, const RankPart& part) {
@@ -103,7 +83,7 @@ void Checkpointer::write(Manifest manifest, const RankPart& part) {
   SavedFile own;
   const std::filesystem::path partial = folder_ / partial_name(step);
   if (!all_did(step, [&] { own = write_rank_part(partial, rank_, part); })) return;
-  const std::vector<std::string> files = from_all(to_json(own));
+  const std::vector<std::string> files = exchange_texts(*everyone_, to_json(own));
   all_did(step, [&] {
     if (rank_ != 0) return;
     for (const std::string& text : files) {

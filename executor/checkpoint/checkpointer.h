@@ -38,7 +38,6 @@ class Checkpointer {
  private:
   void write(Manifest manifest, const RankPart& part);
   bool all_did(std::int64_t step, const std::function<void()>& what);
-  std::vector<std::string> from_all(const std::string& own);
 
   std::filesystem::path folder_;
   std::int64_t keep_;

@@ -65,6 +65,29 @@ OptimizerRules read_optimizer(ObjectReader reader) {
   return rules;
 }
 
+void write_data(JsonWriter& json, const DataIdentity& data) {
+  json.begin_object("data");
+  json.member("source", data.source);
+  json.member("tokens", data.tokens);
+  json.member("tokens_sha256", data.digest);
+  json.member("tokenizer_sha256", data.tokenizer);
+  json.member("sequence_length", data.sequence_length);
+  json.member("global_batch_size", data.global_batch_size);
+  json.end_object();
+}
+
+DataIdentity read_data(ObjectReader reader) {
+  DataIdentity data;
+  data.source = reader.string("source");
+  data.tokens = reader.integer("tokens", 0, kMost);
+  data.digest = reader.string("tokens_sha256");
+  data.tokenizer = reader.string("tokenizer_sha256");
+  data.sequence_length = reader.integer("sequence_length", 0, kMost);
+  data.global_batch_size = reader.integer("global_batch_size", 0, kMost);
+  reader.reject_unknown();
+  return data;
+}
+
 void write_file(JsonWriter& json, const SavedFile& file) {
   json.member("name", file.name);
   json.member("bytes", file.bytes);
@@ -187,6 +210,9 @@ Manifest read_members(ObjectReader& reader) {
   if (const JsonValue* const rules = reader.object("optimizer")) {
     manifest.optimizer = read_optimizer(reader.nested("optimizer", *rules));
   }
+  if (const JsonValue* const data = reader.object("data", false)) {
+    manifest.data = read_data(reader.nested("data", *data));
+  }
   if (const JsonValue* const tensors = reader.object("tensors")) {
     read_tensors(reader.nested("tensors", *tensors), *tensors, manifest);
   }
@@ -233,6 +259,7 @@ std::string to_json(const Manifest& manifest) {
   json.member("dp_shard", manifest.dp_shard);
   json.member("dp_replicate", manifest.dp_replicate);
   write_optimizer(json, manifest.optimizer);
+  write_data(json, manifest.data);
   json.begin_object("tensors");
   for (const SavedTensor& tensor : manifest.tensors) json.row(tensor.name, tensor.shape);
   json.end_object();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "executor/data/data_identity.h"
 #include "executor/optimizer/adamw.h"
 #include "planner/spec/diagnostic.h"
 
@@ -55,6 +56,7 @@ struct Manifest {
   std::int64_t dp_shard = 1;
   std::int64_t dp_replicate = 1;
   OptimizerRules optimizer;
+  DataIdentity data;  // without a digest where it was not kept
   std::vector<SavedTensor> tensors;
   std::vector<SavedFile> files;
 };

@@ -4,30 +4,35 @@
 
 namespace shardwise::exec {
 
-void AbortSignal::raise(const std::string& message) {
+void AbortSignal::raise(const Failure& failure) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  raise_locked(message);
-}
-
-void AbortSignal::raise_hung(const std::string& message) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (raised()) return;
-  std::string text = message;
-  for (const auto& rank : watched_) text += "\n" + rank.second.describe();
-  hung_.store(true, std::memory_order_release);
-  raise_locked(text);
-}
-
-void AbortSignal::raise_locked(const std::string& message) {
   if (raised_.load(std::memory_order_relaxed)) return;
-  message_ = message;
+  // Before they are woken and go.
+  if (failure.kind == Failure::Kind::hung) did_ = describe_locked();
+  failure_ = failure;
   raised_.store(true, std::memory_order_release);
   for (const auto& wake : wakes_) wake.second();
 }
 
+Failure AbortSignal::failure() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return failure_;
+}
+
 std::string AbortSignal::message() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return message_;
+  return failure_.message + did_;
+}
+
+std::string AbortSignal::describe() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return did_.empty() ? describe_locked() : did_;
+}
+
+std::string AbortSignal::describe_locked() const {
+  std::string text;
+  for (const auto& rank : watched_) text += "\n" + rank.second.describe();
+  return text;
 }
 
 void AbortSignal::check() const {

@@ -19,29 +19,42 @@ class Aborted : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// What ended a run.
+struct Failure {
+  enum class Kind : std::uint8_t {
+    broken,     // the world broke
+    hung,       // ranks do not come: what all of them do is worth telling
+    bad_input,  // something the user gave is wrong and was found late
+  };
+  Kind kind = Kind::broken;
+  std::string message;
+};
+
 /// A rank as those see it who look for what hangs. Both are called from other threads.
 struct Watched {
   int rank = 0;
   /// When one of its operations last began or ended, nanoseconds of the steady clock; now, when it
   /// runs none.
   std::function<std::int64_t()> since;
-  /// What each of its streams does and did last, a line each.
+  /// What each of its streams does and what ended last, in lines.
   std::function<std::string()> describe;
 };
 
 /// Whether a run has failed, and what wakes those who wait. One for all ranks of a process.
 class AbortSignal {
  public:
-  /// The first call decides the message; later ones are what the first one caused.
-  void raise(const std::string& message);
-  /// The same for a run that hangs: the message goes on with what each watched rank does,
-  /// by rank.
-  void raise_hung(const std::string& message);
+  /// The first call decides what is said; later ones are what the first one caused.
+  void raise(const Failure& failure);
+  void raise(const std::string& message) { raise(Failure{Failure::Kind::broken, message}); }
+  void raise_hung(const std::string& message) { raise(Failure{Failure::Kind::hung, message}); }
   bool raised() const { return raised_.load(std::memory_order_acquire); }
-  /// Whether it has failed as a rank hangs: others may still want to say what they do.
-  bool hung() const { return hung_.load(std::memory_order_acquire); }
-  /// What went wrong first; empty when nothing did.
+  /// What went wrong first. \pre raised()
+  Failure failure() const;
+  /// Its message, followed by what the watched ranks do where they hang; empty when nothing is
+  /// wrong.
   std::string message() const;
+  /// What each watched rank does, by rank; once the run hangs, what each did then.
+  std::string describe() const;
   /// \throws Aborted when raised
   void check() const;
 
@@ -55,12 +68,12 @@ class AbortSignal {
   std::pair<int, std::int64_t> stillest() const;
 
  private:
-  void raise_locked(const std::string& message);
+  std::string describe_locked() const;
 
   std::atomic<bool> raised_{false};
-  std::atomic<bool> hung_{false};
   mutable std::mutex mutex_;
-  std::string message_;                                       // guarded by mutex_
+  Failure failure_;                                           // guarded by mutex_
+  std::string did_;                                           // when it hung; guarded by mutex_
   std::map<std::uint64_t, std::function<void()>> wakes_;      // guarded by mutex_
   std::map<std::pair<int, std::uint64_t>, Watched> watched_;  // by rank; guarded by mutex_
   std::uint64_t next_ = 0;                                    // guarded by mutex_

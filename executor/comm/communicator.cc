@@ -5,6 +5,23 @@
 
 namespace shardwise::exec {
 
+std::vector<std::string> exchange_texts(Communicator& group, const std::string& own) {
+  const auto ranks = static_cast<std::size_t>(group.size());
+  const std::size_t length = own.size();
+  std::vector<std::size_t> lengths(ranks);
+  group.exchange(std::as_bytes(std::span(&length, 1)), std::as_writable_bytes(std::span(lengths)));
+  const std::size_t longest = std::ranges::max(lengths);
+  std::vector<std::string> said(ranks);
+  if (longest == 0) return said;
+  std::string padded = own;
+  padded.resize(longest);
+  std::string all(longest * ranks, '\0');
+  group.exchange(std::as_bytes(std::span<const char>(padded)),
+                 std::as_writable_bytes(std::span<char>(all)));
+  for (std::size_t r = 0; r < ranks; ++r) said[r] = all.substr(longest * r, lengths[r]);
+  return said;
+}
+
 Piece piece_of(std::int64_t all, std::int64_t shard, int rank) {
   const std::int64_t begin = std::min(all, shard * rank);
   const std::int64_t end = std::min(all, begin + shard);

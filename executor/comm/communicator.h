@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/comm/numbers.h"
@@ -67,6 +68,9 @@ class World {
   virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
                                               int number) = 0;
 };
+
+/// What every rank of a group says, in their order.
+std::vector<std::string> exchange_texts(Communicator& group, const std::string& own);
 
 /// Elements of piece r of `all` elements cut into pieces of `shard`, and where it begins.
 struct Piece {

@@ -1,35 +1,33 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 
-#include "executor/comm/abort.h"
-#include "executor/comm/communicator.h"
+#include "executor/comm/process_job.h"
 
 namespace shardwise::exec {
 
 /// Ranks that are processes of an MPI job (mpirun, or srun with its MPI). Each stream's thread
 /// calls for itself and keeps polling until its call is over, which is what moves the bytes: Open
-/// MPI progresses nothing between calls. Sums are pairwise exchanges and the fold in rank order of
-/// `Communicator`, so they have the bits that threads give.
-class MpiJob {
+/// MPI progresses nothing between calls.
+class MpiJob : public ProcessJob {
  public:
   /// \throws IoError when the MPI library cannot be called from several threads
   MpiJob();
-  ~MpiJob();
+  ~MpiJob() override;
   MpiJob(const MpiJob&) = delete;
   MpiJob& operator=(const MpiJob&) = delete;
 
-  int rank() const { return rank_; }
-  int size() const { return size_; }
-  /// The job as this process sees it. \pre this outlives it
-  std::unique_ptr<World> world(AbortSignal& abort, double patience_s);
-  /// Ends all processes of the job, with this exit code.
-  [[noreturn]] void end_all(int exit_code);
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  std::unique_ptr<World> world(AbortSignal& abort, double patience_s) override;
+  SocketHub& hub() override { return hub_; }
+  /// Ends all processes of the job.
+  [[noreturn]] void end(int exit_code) override;
 
  private:
   int rank_ = 0;
   int size_ = 1;
+  SocketHub hub_;
 };
 
 }  // namespace shardwise::exec

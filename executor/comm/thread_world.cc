@@ -8,6 +8,7 @@
 #include <exception>
 #include <thread>
 
+#include "executor/storage/bad_input.h"
 #include "planner/spec/check.h"
 #include "planner/spec/error.h"
 
@@ -213,6 +214,8 @@ void run_ranks(int size, AbortSignal& abort, const std::function<void(World&)>& 
     try {
       rank_main(*ranks.world(rank));
     } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): who failed has said why
+    } catch (const BadInput& problem) {
+      abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
     } catch (const std::exception& broken) {
       abort.raise(fmt::format("rank {}: {}", rank, broken.what()));
     }
@@ -221,7 +224,9 @@ void run_ranks(int size, AbortSignal& abort, const std::function<void(World&)>& 
   for (int rank = 1; rank < size; ++rank) threads.emplace_back(run, rank);
   run(0);
   threads.clear();
-  if (abort.raised()) throw IoError(abort.message());
+  if (!abort.raised()) return;
+  if (abort.failure().kind == Failure::Kind::bad_input) throw BadInput(abort.message());
+  throw IoError(abort.message());
 }
 
 }  // namespace shardwise::exec

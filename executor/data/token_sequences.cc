@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "executor/data/random.h"
-#include "planner/spec/error.h"
+#include "executor/storage/bad_input.h"
 
 namespace shardwise::exec {
 namespace {
@@ -25,9 +25,14 @@ std::int64_t product_modulo(std::int64_t a, std::int64_t b, std::int64_t modulus
   return sum;
 }
 
-std::string outside(const TokenAt& found, std::int64_t vocab_size) {
-  return fmt::format("token {} at position {} is none of the model's {}", found.token,
-                     found.position, vocab_size);
+Diagnostic outside(const std::string& source, const TokenAt& found, std::int64_t vocab_size) {
+  return {source,
+          0,
+          0,
+          "--data",
+          fmt::format("token {} at position {} is none of the model's {}", found.token,
+                      found.position, vocab_size),
+          "tokens are numbers below the plan's vocab_size"};
 }
 
 }  // namespace
@@ -54,14 +59,7 @@ Result<TokenSequences> TokenSequences::cut(TokenStream stream, std::int64_t sequ
                       "take more of them or a shorter sequence_length"};
   }
   const auto found = stream.first_outside(vocab_size, std::min(stream.tokens(), kLookedAt));
-  if (found) {
-    return Diagnostic{source,
-                      0,
-                      0,
-                      "--data",
-                      outside(*found, vocab_size),
-                      "tokens are numbers below the plan's vocab_size"};
-  }
+  if (found) return outside(source, *found, vocab_size);
   return TokenSequences(std::move(stream), sequence_length, vocab_size, seed, source);
 }
 
@@ -85,7 +83,7 @@ void TokenSequences::sequence(std::int64_t number, std::span<std::int64_t> input
   stream_.read(first + 1, targets);
   const auto bad = [&](std::int64_t token) { return token < 0 || token >= vocab_size_; };
   const auto refuse = [&](std::int64_t at, std::int64_t token) {
-    throw IoError(fmt::format("{}: {}", source_, outside({at, token}, vocab_size_)));
+    throw BadInput(outside(source_, {at, token}, vocab_size_));
   };
   if (bad(inputs.front())) refuse(first, inputs.front());
   const auto found = std::ranges::find_if(targets, bad);

@@ -28,7 +28,7 @@ class TokenSequences {
   std::int64_t windows() const { return windows_; }
   std::int64_t tokens() const { return stream_.tokens(); }
   /// inputs, targets: [sequence_length]; targets are the inputs' successors
-  /// Throws IoError for a token that is not the model's.
+  /// Throws BadInput for a token that is not the model's.
   void sequence(std::int64_t number, std::span<std::int64_t> inputs,
                 std::span<std::int64_t> targets) const;
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -23,9 +25,16 @@ std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits&
 /// Gradients of one micro-batch are made from zeros, then added to those of earlier micro-batches:
 /// ((g0 + g1) + g2) + …, the fold that a reduction over ranks makes too, so that it does not matter
 /// to a bit whether one rank ran the micro-batches or each a rank of its own.
+///
+/// What does not begin a sum lies beside it as long as its layer runs, a table that the head works
+/// with too from the head on: the ledger counts it (Staging::beside).
 struct GradientTarget {
   std::size_t unit = 0;
+  std::int32_t owner = 0;  // the layer whose tensors of the unit these are
+  std::int64_t begin = 0;  // of the elements in the unit, and how many
+  std::int64_t count = 0;
   ItemId item = kNoItem;  // they are made here; kNoItem: in the rank's own gradients
+  bool apart = false;     // `item` begins with element `begin`, not with the unit
   bool zeroes = false;    // this operation is the first to touch them
   bool adds = false;      // it is the last, and `sum` holds earlier micro-batches
   bool moves = false;     // it is the last, and they begin `sum`, which is of another type
@@ -49,8 +58,16 @@ class GradientFlow {
 
  private:
   using UnitPass = std::pair<std::size_t, std::int32_t>;  // unit, micro-batch
+  /// Tensors of one layer in a unit, in one micro-batch.
+  struct Part {
+    std::size_t unit = 0;
+    std::int32_t microbatch = 0;
+    std::int32_t owner = 0;
+    friend auto operator<=>(const Part&, const Part&) = default;
+  };
   void reductions(const StageProgram& program);
-  void unit_pass(const UnitPass& key, const std::vector<OpId>& ops, MemoryItems& items);
+  void follow(const Part& part, const std::vector<OpId>& ops, MemoryItems& items);
+  void set_range(GradientTarget& target) const;
   ItemId planned(std::size_t unit, const std::vector<OpId>& ops);
 
   const StageProgram& program_;
@@ -60,6 +77,7 @@ class GradientFlow {
   DType sum_dtype_ = DType::fp32;
   std::map<UnitPass, OpId> taken_;   // by the last micro-batch in them: who takes them
   std::map<UnitPass, ItemId> sums_;  // the same
+  std::set<std::pair<UnitPass, std::int32_t>> begun_;  // parts that are in these sums, by owner
   std::map<OpId, std::vector<GradientTarget>> targets_;
   std::map<OpId, ItemId> sources_;
   std::map<OpId, bool> joins_;

@@ -39,6 +39,7 @@ bool has_kernel(const StageProgram& program, const ProgramOp& op) {
     case OpRole::gather_outer:
     case OpRole::copy_in:
     case OpRole::copy_out:
+    case OpRole::reshard:
     case OpRole::sum:
     case OpRole::accumulate:
     case OpRole::gather_updated:
@@ -66,6 +67,7 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
       flow_(program, model_of(parts), *parts.state, items_, buffers_),
       gathered_(parts.state->units().units.size(), kNoItem),
       cast_(gathered_.size(), kNoItem),
+      parts_of_(gathered_.size(), kNoItem),
       copied_(gathered_.size(), kNoItem),
       received_(gathered_.size()),
       streams_(static_cast<std::size_t>(parts.context->num_microbatches), kNoItem),
@@ -105,6 +107,9 @@ void ProgramBinder::bind(OpId op) {
       return;
     case OpRole::copy_out:
       bind_copy_out(op);
+      return;
+    case OpRole::reshard:
+      bind_reshard(op);
       return;
     case OpRole::copy_in:
       bind_copy_in(op);
@@ -167,7 +172,7 @@ const std::byte* ProgramBinder::weights_at(const Where& where) const {
 }
 
 std::byte* ProgramBinder::gradients_at(const Where& where) const {
-  const std::int64_t begin = parts_.state->units().tensor(where.place).begin;
+  const std::int64_t begin = parts_.state->units().tensor(where.place).begin - where.begin;
   std::byte* const base =
       where.item == kNoItem ? view(where.place.unit).gradients.data : at(where.item);
   return base + begin * bytes_of(types().made);
@@ -203,9 +208,12 @@ ProgramBinder::PassItems ProgramBinder::pass_items(OpId op) {
   if (each.role == OpRole::backward) {
     pass.targets = flow_.of(op);
     for (const Where& weights : pass.weights) {
-      const auto target =
-          std::ranges::find(pass.targets, weights.place.unit, &GradientTarget::unit);
-      pass.gradients.push_back({target->item, weights.place});
+      const std::int32_t owner = parts_.state->units().tensor(weights.place).layer;
+      const auto target = std::ranges::find_if(pass.targets, [&](const GradientTarget& made) {
+        return made.unit == weights.place.unit && made.owner == owner;
+      });
+      pass.gradients.push_back(
+          {target->item, weights.place, target->apart ? target->begin : std::int64_t{0}});
     }
   }
   ItemId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
@@ -285,11 +293,13 @@ void ProgramBinder::run_recompute(const ProgramOp& op, const PassItems& items) {
 /// they join those of earlier micro-batches.
 void ProgramBinder::settle_gradients(const PassItems& items, bool before) {
   for (const GradientTarget& target : items.targets) {
-    const auto numbers = [&](ItemId item, DType dtype) {
-      return item == kNoItem ? view(target.unit).gradients : unit_numbers(item, target.unit, dtype);
-    };
-    const Numbers made = numbers(target.item, types().made);
-    const Numbers sum = numbers(target.sum, flow_.sum_dtype());
+    const auto begin = static_cast<std::size_t>(target.begin);
+    const auto count = static_cast<std::size_t>(target.count);
+    const Numbers whole = target.sum == kNoItem
+                              ? view(target.unit).gradients
+                              : unit_numbers(target.sum, target.unit, flow_.sum_dtype());
+    const Numbers sum = whole.part(begin, count);
+    const Numbers made = target.apart ? Numbers(at(target.item), count, types().made) : sum;
     if (before && target.zeroes) clear(made);
     if (!before && target.adds) add_to(sum, made);
     if (!before && target.moves) copy_numbers(sum, made);

@@ -62,6 +62,7 @@ class ProgramBinder {
   struct Where {
     ItemId item = kNoItem;
     TensorPlace place;
+    std::int64_t begin = 0;  // the item's first element in the unit
   };
   /// Weights that a pass casts before it runs: whole ones that mixed precision keeps in fp32.
   struct Cast {
@@ -85,6 +86,8 @@ class ProgramBinder {
   void bind_gather_outer(OpId op);
   void bind_gather(OpId op);
   void bind_copy_out(OpId op);
+  void bind_reshard(OpId op);
+  Numbers part_numbers(ItemId item, std::size_t unit) const;
   void bind_copy_in(OpId op);
   void bind_reduce(OpId op);
   void bind_sum(OpId op);
@@ -125,6 +128,11 @@ class ProgramBinder {
   std::int64_t shard(std::size_t unit) const {
     return parts_.state->shard(unit, Placement::shard_inner);
   }
+  /// Of weights that are resharded after forward: the ranks that share them, and what each keeps.
+  int part_ranks() const { return parts_.context->layout().reshard_after_forward; }
+  std::int64_t part_elements(std::size_t unit) const {
+    return shard(unit) * parts_.state->place().shard_ranks / part_ranks();
+  }
   const StateTypes& types() const { return parts_.state->types(); }
   RankState::View view(std::size_t unit) const {
     return parts_.state->view(*parts_.arena, number_, unit);
@@ -142,6 +150,7 @@ class ProgramBinder {
   ItemId tables_ = kNoItem;
   std::vector<ItemId> gathered_;            // by unit: its weights, whole
   std::vector<ItemId> cast_;                // by unit: this rank's shard, to be gathered
+  std::vector<ItemId> parts_of_;            // by unit: what a smaller group gathers in backward
   std::vector<ItemId> copied_;              // by unit: its gradients, in a reduction's input
   std::vector<Received> received_;          // by unit: of its gradients
   std::vector<ItemId> streams_;             // by micro-batch

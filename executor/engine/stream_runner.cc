@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 
 #include "planner/cost/collective.h"
 
@@ -14,6 +15,12 @@ std::int64_t now_ns() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
 }
+
+namespace {
+
+double seconds_ago(std::int64_t at) { return static_cast<double>(now_ns() - at) * 1e-9; }
+
+}  // namespace
 
 StreamRunner::StreamRunner(const std::vector<const StageProgram*>& programs, int rank,
                            AbortSignal& abort)
@@ -87,14 +94,12 @@ void StreamRunner::run_op(std::uint32_t op, Now& now) {
   (*kernels_)[op]();
   spans_[op].end = now_ns();
   changed_at_ = spans_[op].end;
-  now.last_end = spans_[op].end;
-  now.last = op;
+  now.remember(program_, op, spans_[op].end);
   now.op = kNone;
 }
 
 void StreamRunner::run_stream(Stream stream) {
   Now& now = now_[static_cast<std::size_t>(stream)];
-  now.last = kNone;
   for (const std::uint32_t op : by_stream_[program_][static_cast<std::size_t>(stream)]) {
     try {
       run_op(op, now);
@@ -149,44 +154,64 @@ void StreamRunner::run(std::size_t program, const OpKernels& kernels) {
   abort_.check();
 }
 
-std::string StreamRunner::describe(Stream stream, const Now& now,
-                                   const StageProgram& program) const {
-  const auto name = [&](std::uint32_t op) {
-    const ProgramOp& each = program.operations[op];
-    const std::vector<CollectiveWork>& work =
-        program.costs[static_cast<std::size_t>(each.cost)].collectives;
-    const std::string text = name_of(program, each);
-    return work.empty() ? text : fmt::format("{} ({})", text, name_of(work.front().kind));
-  };
-  const auto ago = [](std::int64_t at) { return static_cast<double>(now_ns() - at) * 1e-9; };
-  std::string text = fmt::format("\n  {}: ", shardwise::name_of(stream));
+void StreamRunner::Now::remember(std::size_t program, std::uint32_t ended_op, std::int64_t end) {
+  Entry& entry = past[ended % past.size()];
+  entry.program.store(program, std::memory_order_relaxed);
+  entry.op.store(ended_op, std::memory_order_relaxed);
+  entry.end.store(end, std::memory_order_relaxed);
+  ended.store(ended + 1, std::memory_order_release);
+}
+
+std::string StreamRunner::operation(std::size_t program, std::uint32_t op) const {
+  const StageProgram& of = *programs_[program];
+  const ProgramOp& each = of.operations[op];
+  const std::vector<CollectiveWork>& work =
+      of.costs[static_cast<std::size_t>(each.cost)].collectives;
+  const std::string text = name_of(of, each);
+  return work.empty() ? text : fmt::format("{} ({})", text, name_of(work.front().kind));
+}
+
+std::string StreamRunner::describe(Stream stream, const Now& now) const {
   const std::uint32_t op = now.op;
   const std::uint32_t waits_for = now.waits_for;
-  if (op == kNone) {
-    text += "nothing";
-  } else if (waits_for != kNone) {
-    text +=
-        fmt::format("{} waits for {} since {:.1f} s", name(op), name(waits_for), ago(now.since));
-  } else {
-    text += fmt::format("{} runs since {:.1f} s", name(op), ago(now.since));
+  std::string text = fmt::format("\n  {}: ", shardwise::name_of(stream));
+  if (op == kNone) return text + "nothing";
+  text += operation(program_, op);
+  text += waits_for == kNone ? " runs" : " waits for " + operation(program_, waits_for);
+  return text + fmt::format(" since {:.1f} s", seconds_ago(now.since));
+}
+
+/// The last operations of all streams, the latest first.
+std::string StreamRunner::describe_past() const {
+  std::vector<Past> past;
+  for (const Now& now : now_) {
+    const std::size_t ended = now.ended.load(std::memory_order_acquire);
+    for (std::size_t i = ended - std::min(ended, kHistory); i < ended; ++i) {
+      const Now::Entry& entry = now.past[i % now.past.size()];
+      past.push_back({entry.program.load(std::memory_order_relaxed),
+                      entry.op.load(std::memory_order_relaxed),
+                      entry.end.load(std::memory_order_relaxed)});
+    }
   }
-  const std::uint32_t last = now.last;
-  if (last != kNone) {
-    text += fmt::format(", before it {}, over {:.1f} s ago", name(last), ago(now.last_end));
+  std::ranges::sort(past, std::greater<>(), &Past::end);
+  if (past.size() > kHistory) past.resize(kHistory);
+  std::string text;
+  for (const Past& each : past) {
+    text += fmt::format("{}{} {:.1f}", text.empty() ? "\n  ended, s ago: " : ", ",
+                        operation(each.program, each.op), seconds_ago(each.end));
   }
   return text;
 }
 
 std::string StreamRunner::describe() {
   std::string text = fmt::format("rank {}", rank_);
-  if (!running_) return text + ": between two steps";
+  if (!running_) return text + ": between two steps" + describe_past();
   const std::lock_guard<std::mutex> lock(mutex_);
-  const StageProgram& program = *programs_[program_];
   for (std::size_t s = 0; s < kStreams; ++s) {
     if (by_stream_[program_][s].empty()) continue;
-    text += describe(static_cast<Stream>(s), now_[s], program);
+    text += describe(static_cast<Stream>(s), now_[s]);
   }
-  return text;
+  return text + describe_past();
 }
 
 }  // namespace shardwise::exec

@@ -47,13 +47,27 @@ class StreamRunner {
   using Done = std::atomic<std::uint64_t>;
   static constexpr std::uint64_t kStopped = UINT64_MAX;
   static constexpr std::uint32_t kNone = UINT32_MAX;
-  /// What a stream does, for whoever looks from another thread.
+  static constexpr std::size_t kHistory = 8;
+  /// An operation that has ended.
+  struct Past {
+    std::size_t program = 0;
+    std::uint32_t op = kNone;
+    std::int64_t end = 0;
+  };
+  /// What a stream does, for whoever looks from another thread, and what it did: its own thread
+  /// writes over the oldest entry, which is one more than are shown.
   struct Now {
+    struct Entry {
+      std::atomic<std::size_t> program{0};
+      std::atomic<std::uint32_t> op{kNone};
+      std::atomic<std::int64_t> end{0};
+    };
     std::atomic<std::uint32_t> op{kNone};         // that waits or runs
     std::atomic<std::uint32_t> waits_for{kNone};  // kNone: it runs
     std::atomic<std::int64_t> since{0};
-    std::atomic<std::uint32_t> last{kNone};  // that ended before it
-    std::atomic<std::int64_t> last_end{0};
+    std::array<Entry, kHistory + 1> past;
+    std::atomic<std::size_t> ended{0};  // operations so far
+    void remember(std::size_t program, std::uint32_t op, std::int64_t end);
   };
 
   void serve(Stream stream);
@@ -61,7 +75,9 @@ class StreamRunner {
   void await(std::uint32_t op, std::uint64_t run, Now& now);
   void run_op(std::uint32_t op, Now& now);
   std::string describe();
-  std::string describe(Stream stream, const Now& now, const StageProgram& program) const;
+  std::string describe(Stream stream, const Now& now) const;
+  std::string describe_past() const;
+  std::string operation(std::size_t program, std::uint32_t op) const;
   void stop();
   void fail(std::uint32_t op, const char* why);
 

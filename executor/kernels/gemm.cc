@@ -17,6 +17,10 @@ namespace {
 // that a few threads share a matrix evenly.
 constexpr std::int64_t kBlock = 512;
 constexpr std::int64_t kFewBlocks = 8;
+// Up to so many blocks their number is one that 2 and 4 threads share evenly, by narrower ones.
+constexpr std::int64_t kManyBlocks = 16;
+constexpr std::int64_t kShares = 4;
+constexpr std::int64_t kColumns = 16;  // that the library computes at a time
 // With bf16 a block's operands are converted to fp32 on the stack, `kDepth` of k at a time.
 constexpr std::int64_t kNarrowBlock = 192;
 constexpr std::int64_t kDepth = 256;
@@ -139,11 +143,18 @@ void gemm(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, Matr
       std::is_same_v<A, float> && std::is_same_v<B, float> && std::is_same_v<C, float>;
   std::int64_t block = kWide ? kBlock : kNarrowBlock;
   if (kWide && blocks(s.m, block) * blocks(s.n, block) < kFewBlocks) block /= 2;
-  const std::int64_t across = blocks(s.n, block);
-  workers.run(blocks(s.m, block) * across, [&](std::int64_t task) {
+  const std::int64_t down = blocks(s.m, block);
+  std::int64_t across = blocks(s.n, block);
+  std::int64_t width = block;
+  if (down * across > 2 && down * across < kManyBlocks) {
+    while (down * across % kShares != 0) ++across;
+    width = blocks(blocks(s.n, across), kColumns) * kColumns;
+    across = blocks(s.n, width);
+  }
+  workers.run(down * across, [&](std::int64_t task) {
     const std::int64_t row = task / across * block;
-    const std::int64_t column = task % across * block;
-    const GemmShape shape = {std::min(block, s.m - row), std::min(block, s.n - column), s.k};
+    const std::int64_t column = task % across * width;
+    const GemmShape shape = {std::min(block, s.m - row), std::min(width, s.n - column), s.k};
     const auto left = part(a, row, 0);
     const auto right = part(b, 0, column);
     const auto to = part(c, row, column);

@@ -13,26 +13,26 @@
 #include "executor/comm/thread_world.h"
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
+#include "executor/launch/process.h"
+#include "executor/launch/rank_processors.h"
 #include "planner/spec/cluster_writer.h"
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/table.h"
-#ifdef SHARDWISE_WITH_MPI
-#include "executor/comm/mpi_world.h"
-#endif
 
 namespace shardwise::exec {
 namespace {
 
 constexpr const char* kFooter =
-    "Measure with as many ranks as the runs to be predicted will have: they share the processors.\n"
+    "Measure with as many ranks as the runs to be predicted will have: they share\n"
+    "the processors.\n"
     "\n"
     "Examples\n"
     "  shardwise-run calibrate --ranks 4 -o laptop.json\n"
     "  mpirun -np 4 shardwise-run calibrate -o laptop-mpi.json\n"
-    "  shardwise plan --cluster laptop.json --model gpt2 --engine shardwise --precision fp32 -o "
-    "plan.json\n"
+    "  shardwise plan --cluster laptop.json --model gpt2 --engine shardwise \\\n"
+    "      --precision fp32 -o plan.json\n"
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 the world broke";
@@ -131,11 +131,6 @@ Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launche
     wrong("--ranks", fmt::format("{} started {} processes", name_of(launcher.kind), launcher.ranks),
           "threads are for a process that is alone");
   }
-  if (launcher.ranks > 1 && launcher.kind == Launcher::Kind::torchrun) {
-    wrong("torchrun",
-          fmt::format("started {} processes, which have no way to talk", launcher.ranks),
-          fmt::format("use mpirun -np {}, or --ranks {} alone", launcher.ranks, launcher.ranks));
-  }
   const std::int64_t needed = kRankBytes * ranks;
   if (needed > machine.memory.value()) {
     wrong("--ranks",
@@ -152,7 +147,9 @@ int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
   introduce(machine, ranks);
   AbortSignal abort;
   Measurements measured;
+  const std::vector<int> processors = own_processors();
   const auto rank_main = [&](World& world) {
+    const StayOn place(processors_of_rank(processors, world.rank(), world.size()));
     Measurements own = measure_rank(world, options.threads, machine);
     if (world.rank() == 0) measured = std::move(own);
   };
@@ -162,25 +159,16 @@ int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
   return kDone;
 }
 
-#ifdef SHARDWISE_WITH_MPI
-int calibrate_process(const CalibrateOptions& options, Machine machine,
-                      const RanksOnMachine& ranks) {
-  MpiJob job;
-  AbortSignal abort;
-  try {
-    const std::unique_ptr<World> world = job.world(abort, options.timeout_s);
-    machine.cores = cores_of_all(*world);
-    if (job.rank() == 0) introduce(machine, ranks);
-    const Measurements measured = measure_rank(*world, options.threads, machine);
-    if (job.rank() == 0) finish(options, machine, ranks, measured);
-  } catch (const std::exception& broken) {
-    fmt::print(stderr, "shardwise-run calibrate: {}\n", broken.what());
-    std::fflush(stderr);
-    job.end_all(kWorldBroke);
-  }
+/// One process of a job's.
+int calibrate_as_rank(const CalibrateOptions& options, Machine machine, const RanksOnMachine& ranks,
+                      const Diagnostics& problems, World& world) {
+  if (refuse_together(world, problems)) return kBadInput;
+  machine.cores = cores_of_all(world);
+  if (world.rank() == 0) introduce(machine, ranks);
+  const Measurements measured = measure_rank(world, options.threads, machine);
+  if (world.rank() == 0) finish(options, machine, ranks, measured);
   return kDone;
 }
-#endif
 
 }  // namespace
 
@@ -200,21 +188,19 @@ CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOpti
 }
 
 int calibrate(const CalibrateOptions& options) {
-  const Launcher launcher = find_launcher([](const char* name) { return std::getenv(name); });
+  const Launcher launcher = find_launcher();
   const Machine machine = this_machine();
   const bool alone = launcher.ranks == 1;
   const RanksOnMachine ranks = {alone ? std::max(1, options.ranks) : launcher.ranks,
-                                options.threads, alone ? "threads" : "MPI"};
+                                options.threads, launcher.communicator()};
   const Diagnostics problems = problems_of(options, launcher, ranks.ranks, machine);
+  if (!alone) {
+    return run_process(launcher, options.timeout_s, [&](World& world, AbortSignal&) {
+      return calibrate_as_rank(options, machine, ranks, problems, world);
+    });
+  }
   if (!problems.empty()) return refuse(problems);
-  if (alone) return calibrate_threads(options, machine, ranks);
-#ifdef SHARDWISE_WITH_MPI
-  return calibrate_process(options, machine, ranks);
-#else
-  return refuse(
-      {{"command line", 0, 0, name_of(launcher.kind), "this shardwise-run was built without MPI",
-        "install libopenmpi-dev and build again, or use --ranks"}});
-#endif
+  return calibrate_threads(options, machine, ranks);
 }
 
 }  // namespace shardwise::exec

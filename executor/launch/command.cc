@@ -4,39 +4,34 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <system_error>
 #include <utility>
 
+#include "executor/launch/launcher.h"
 #include "executor/storage/durable_file.h"
+#include "planner/spec/command_line.h"
+#include "planner/spec/command_words.h"
 #include "planner/spec/error.h"
-#include "planner/spec/utf8.h"
 
 namespace shardwise::exec {
-namespace {
-
-/// What CLI11 says, in one line.
-std::string plain(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  while (!text.empty() && (text.back() == ' ' || text.back() == '.')) text.pop_back();
-  return shown(text, 300);
-}
-
-}  // namespace
-
 CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
+  const bool speaks = find_launcher().rank == 0;
   try {
+    app.formatter(help_formatter());
     app.parse(argc, argv);
     return CommandLine::run;
   } catch (const CLI::Success& asked) {  // --help, --version
-    app.exit(asked);
+    if (speaks) app.exit(asked);
     return CommandLine::done;
   } catch (const CLI::ParseError& wrong) {
     const std::string& name = app.get_name();
-    fmt::print(stderr, "{}: {} (see {} --help)\n", name, plain(wrong.what()), name);
+    if (speaks) {
+      fmt::print(stderr, "{}: {} (see {} --help)\n", name, plain_mistake(wrong.what()), name);
+    }
     return CommandLine::wrong;
   }
 }
@@ -44,6 +39,15 @@ CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
   return kBadInput;
+}
+
+void say(const Failure& failure) {
+  if (failure.kind == Failure::Kind::bad_input) {
+    fmt::print(stderr, "{}\n", failure.message);
+  } else {
+    fmt::print(stderr, "shardwise-run: {}\n", failure.message);
+  }
+  std::fflush(stderr);
 }
 
 void find_unwritable(const char* flag, const std::string& path, Diagnostics& problems) {

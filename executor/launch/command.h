@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "executor/comm/abort.h"
 #include "planner/spec/diagnostic.h"
 
 namespace CLI {
@@ -23,6 +24,9 @@ CommandLine parse_line(CLI::App& app, int argc, const char* const* argv);
 
 /// Prints the problems. \returns kBadInput
 int refuse(const Diagnostics& problems);
+
+/// The end of a run that failed: what it says, at once.
+void say(const Failure& failure);
 
 /// Adds a problem when the folder of the file that `flag` names is none or cannot be written to.
 void find_unwritable(const char* flag, const std::string& path, Diagnostics& problems);

@@ -1,12 +1,10 @@
-#include <fmt/format.h>
-
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string_view>
 
 #include "executor/launch/calibrate.h"
 #include "executor/launch/run.h"
+#include "executor/storage/bad_input.h"
 
 namespace {
 
@@ -34,8 +32,11 @@ int main(int argc, char** argv) {
   try {
     const bool calibrates = argc > 1 && std::string_view(argv[1]) == "calibrate";
     return calibrates ? calibrate(argc - 1, argv + 1) : run(argc, argv);
+  } catch (const shardwise::exec::BadInput& problem) {
+    shardwise::exec::say({shardwise::exec::Failure::Kind::bad_input, problem.what()});
+    return shardwise::exec::kBadInput;
   } catch (const std::exception& broken) {
-    fmt::print(stderr, "shardwise-run: {}\n", broken.what());
+    shardwise::exec::say({shardwise::exec::Failure::Kind::broken, broken.what()});
     return shardwise::exec::kWorldBroke;
   }
 }

@@ -2,21 +2,65 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::exec {
 
-Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::string& metrics)
-    : steps_(steps), tokens_(tokens_a_step), name_(metrics) {
-  if (metrics.empty()) return;
-  metrics_.reset(std::fopen(metrics.c_str(), "w"));
-  if (!metrics_) throw IoError(fmt::format("{} cannot be written", metrics));
-  fmt::print(metrics_.get(), "{{\"schema\":\"shardwise.metrics/1\"}}\n");
+namespace {
+
+constexpr std::string_view kFirstLine = "{\"schema\":\"shardwise.metrics/1\"}";
+constexpr std::string_view kStepKey = "{\"step\":";
+
+/// Cuts a file behind what a run that goes on leaves of it. \returns whether anything is left
+bool cut_metrics(const std::string& path, std::int64_t first_step) {
+  std::ifstream text(path, std::ios::binary);
+  if (!text.is_open()) return false;
+  const std::int64_t kept = kept_metrics(text, first_step);
+  std::error_code error;
+  if (kept > 0) std::filesystem::resize_file(path, static_cast<std::uintmax_t>(kept), error);
+  if (error) throw IoError(fmt::format("{} cannot be written: {}", path, error.message()));
+  return kept > 0;
 }
 
-void Progress::step(const StepResult& result) {
-  spent_ += result.seconds;
+}  // namespace
+
+std::int64_t kept_metrics(std::istream& text, std::int64_t first_step) {
+  std::int64_t kept = 0;
+  std::string line;
+  // A line that the end of the file cuts short sets eof.
+  while (std::getline(text, line) && !text.eof()) {
+    if (kept == 0) {
+      if (line != kFirstLine) return 0;
+    } else {
+      std::int64_t step = -1;
+      if (line.starts_with(kStepKey)) {
+        std::from_chars(line.data() + kStepKey.size(), line.data() + line.size(), step);
+      }
+      if (step < 0 || step >= first_step) return kept;
+    }
+    kept += std::ssize(line) + 1;
+  }
+  return kept;
+}
+
+Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::string& metrics,
+                   std::int64_t first_step)
+    : steps_(steps), tokens_(tokens_a_step), name_(metrics) {
+  if (metrics.empty()) return;
+  const bool goes_on = first_step > 0 && cut_metrics(metrics, first_step);
+  metrics_.reset(std::fopen(metrics.c_str(), goes_on ? "a" : "w"));
+  if (!metrics_) throw IoError(fmt::format("{} cannot be written", metrics));
+  if (!goes_on) fmt::print(metrics_.get(), "{}\n", kFirstLine);
+}
+
+void Progress::step(const StepResult& result, double held_s) {
+  spent_ += result.seconds + held_s;
   ++ran_;
   const std::int64_t done = result.step + 1;
   const double left = spent_ / static_cast<double>(ran_) * static_cast<double>(steps_ - done);
@@ -31,9 +75,9 @@ void Progress::step(const StepResult& result) {
   // Every digit: a loss that is read back is the one that was computed.
   fmt::print(metrics_.get(),
              "{{\"step\":{},\"loss\":{},\"gradient_norm\":{},\"learning_rate\":{},"
-             "\"step_time_s\":{},\"tokens_per_s\":{}}}\n",
+             "\"step_time_s\":{},\"tokens_per_s\":{},\"held_by_checkpoint_s\":{}}}\n",
              result.step, result.loss, result.gradient_norm, result.learning_rate, result.seconds,
-             rate);
+             rate, held_s);
   if (std::fflush(metrics_.get()) != 0) throw IoError(fmt::format("{} cannot be written", name_));
 }
 

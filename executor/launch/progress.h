@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <iosfwd>
 #include <memory>
 #include <string>
 
@@ -14,9 +15,16 @@ namespace shardwise::exec {
 /// step in the metrics file, whose first line names its schema.
 class Progress {
  public:
-  /// \param metrics  empty: no file. \throws IoError when it cannot be written
-  Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::string& metrics);
-  void step(const StepResult& result);
+  /// \param metrics     empty: no file. \throws IoError when it cannot be written
+  /// \param first_step  of this run: after a checkpoint the file goes on, without what it has of
+  /// this
+  ///                    step and those after it
+  Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::string& metrics,
+           std::int64_t first_step);
+  /// \param held_s  seconds for which the run stood still after the step, for a checkpoint to copy
+  /// what
+  ///                it keeps and for the one before to be complete; 0 without one
+  void step(const StepResult& result, double held_s);
 
  private:
   struct Close {
@@ -30,5 +38,9 @@ class Progress {
   std::int64_t ran_ = 0;  // steps so far, in this run
   double spent_ = 0;      // their seconds
 };
+
+/// Of the lines of a metrics file, how many bytes those take that stand before the line of
+/// `first_step`; 0 for a text that is no such file. A line without an end is none.
+std::int64_t kept_metrics(std::istream& text, std::int64_t first_step);
 
 }  // namespace shardwise::exec

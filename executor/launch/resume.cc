@@ -44,8 +44,9 @@ Result<fs::path> folder_of(const RunOptions& options) {
 
 }  // namespace
 
-Manifest manifest_of(const Plan& plan, const RunOptions& options) {
+Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIdentity& data) {
   Manifest manifest;
+  manifest.data = data;
   manifest.seed = options.train.seed;
   manifest.model = plan.model.name;
   manifest.plan_digest = digest(plan);
@@ -66,10 +67,11 @@ Result<std::optional<SavedCheckpoint>> find_resumed(const Plan& plan, RunOptions
   if (!saved) return saved.problems();
   Diagnostics problems = saved->differences(tensors_of(plan));
   const Manifest& manifest = saved->manifest();
-  if (options.seed_given && options.train.seed != manifest.seed) {
+  const bool reseeded = options.seed_given && options.train.seed != manifest.seed;
+  if (reseeded && !options.resume_on_other_data) {
     problems.push_back(wrong_use(
         "--seed", fmt::format("{}, the checkpoint has {}", options.train.seed, manifest.seed),
-        "leave --seed out"));
+        "leave --seed out, or add --resume-on-other-data"));
   }
   if (options.train.steps <= manifest.step) {
     problems.push_back(wrong_use(
@@ -78,8 +80,35 @@ Result<std::optional<SavedCheckpoint>> find_resumed(const Plan& plan, RunOptions
         "--steps counts those before the checkpoint too"));
   }
   if (!problems.empty()) return problems;
-  options.train.seed = manifest.seed;
+  if (!reseeded) options.train.seed = manifest.seed;
   return std::optional<SavedCheckpoint>(*std::move(saved));
+}
+
+Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const RunOptions& options) {
+  const DataIdentity& was = saved.data;
+  Diagnostics problems;
+  if (was.digest.empty() || options.resume_on_other_data) return problems;
+  const auto differs = [&](const char* flag, std::string message) {
+    problems.push_back(wrong_use(flag, std::move(message),
+                                 "read what the run before read, or add --resume-on-other-data"));
+  };
+  if (was.digest != data.digest) {
+    const bool encoded = was.tokenizer != data.tokenizer;
+    const auto words = [](const DataIdentity& each) {
+      return each.tokenizer.empty() ? "none" : each.tokenizer.substr(0, 12);
+    };
+    differs(encoded ? "--tokenizer" : "--data",
+            encoded
+                ? fmt::format("SHA-256 {}, the checkpoint's run had {}", words(data), words(was))
+                : fmt::format("{} has {} tokens and others than the {} of {}", data.source,
+                              data.tokens, was.tokens, was.source));
+  }
+  const auto number = [&](const char* path, std::int64_t is, std::int64_t before) {
+    if (is != before) differs(path, fmt::format("{}, the checkpoint's run had {}", is, before));
+  };
+  number("/job/sequence_length", data.sequence_length, was.sequence_length);
+  number("/job/global_batch_size", data.global_batch_size, was.global_batch_size);
+  return problems;
 }
 
 Diagnostics prepare_checkpoints(const RunOptions& options) {

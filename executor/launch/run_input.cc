@@ -9,6 +9,8 @@
 
 #include "executor/tokenizer/tokenizer.h"
 #include "planner/spec/catalogue.h"
+#include "planner/spec/reader.h"
+#include "planner/spec/sha256.h"
 
 namespace shardwise::exec {
 namespace {
@@ -56,7 +58,12 @@ Result<TokenStream> encoded(const std::string& path, const RunOptions& options) 
   return TokenStream(*std::move(tokens));
 }
 
-Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
+struct Data {
+  TokenSequences sequences;
+  DataIdentity identity;
+};
+
+Result<Data> read_data(const Plan& plan, const RunOptions& options) {
   const std::string path = options.data.empty() ? catalogue_text() : options.data;
   if (path.empty()) {
     return wrong_use("--data", "names no text, and there is no catalogue that has one",
@@ -65,8 +72,22 @@ Result<TokenSequences> read_data(const Plan& plan, const RunOptions& options) {
   Result<TokenStream> stream =
       options.tokenizer.empty() ? open_tokens(path, format_of(options)) : encoded(path, options);
   if (!stream) return stream.problems();
-  return TokenSequences::cut(*std::move(stream), plan.job.sequence_length, plan.model.vocab_size,
-                             options.train.seed, path);
+  DataIdentity identity;
+  identity.source = path;
+  if (!options.tokenizer.empty()) {
+    const Result<std::string> text = read_file(options.tokenizer);
+    if (!text) return text.problems();
+    identity.tokenizer = sha256(*text);
+  }
+  identity.tokens = stream->tokens();
+  identity.digest = token_digest(*stream);
+  identity.sequence_length = plan.job.sequence_length;
+  identity.global_batch_size = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
+  Result<TokenSequences> sequences =
+      TokenSequences::cut(*std::move(stream), plan.job.sequence_length, plan.model.vocab_size,
+                          options.train.seed, path);
+  if (!sequences) return sequences.problems();
+  return Data{*std::move(sequences), std::move(identity)};
 }
 
 /// A folder that cannot be made is known before the training that would be lost.
@@ -87,7 +108,7 @@ Result<RunInput> read_input(const Plan& plan, const RunOptions& options) {
   const auto gather = [&](const Diagnostics& more) {
     problems.insert(problems.end(), more.begin(), more.end());
   };
-  Result<TokenSequences> data = read_data(plan, options);
+  Result<Data> data = read_data(plan, options);
   if (!data) gather(data.problems());
   std::optional<HfWeights> weights;
   if (!options.init_from.empty() && !options.resume.empty()) {
@@ -103,7 +124,7 @@ Result<RunInput> read_input(const Plan& plan, const RunOptions& options) {
   }
   if (!options.save_weights.empty()) make_folder(options.save_weights, problems);
   if (!problems.empty()) return problems;
-  return RunInput{*std::move(data), std::move(weights)};
+  return RunInput{std::move(data->sequences), std::move(data->identity), std::move(weights)};
 }
 
 }  // namespace shardwise::exec

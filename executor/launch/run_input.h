@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "executor/data/data_identity.h"
 #include "executor/data/token_sequences.h"
 #include "executor/launch/run_options.h"
 #include "executor/weights/hf_weights.h"
@@ -12,6 +13,7 @@ namespace shardwise::exec {
 /// What a run reads besides its plan.
 struct RunInput {
   TokenSequences data;
+  DataIdentity identity;
   std::optional<HfWeights> weights;  // of --init-from
 };
 

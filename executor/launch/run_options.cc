@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +14,9 @@ namespace {
 
 constexpr const char* kFooter =
     "Example\n"
-    "  shardwise-run plan.json --ranks 4 --steps 20 --data corpus.txt --report report.json\n"
-    "  shardwise-run calibrate --ranks 4 -o laptop.json   (measures this machine; --help there)\n"
+    "  shardwise-run plan.json --ranks 4 --steps 20 --data corpus.txt \\\n"
+    "      --report report.json\n"
+    "  shardwise-run calibrate --ranks 4 -o laptop.json   measures this machine\n"
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 the world broke";
@@ -33,6 +35,12 @@ void add_files(CLI::App& app, RunOptions& options) {
                  "Begin with the weights of this folder, Hugging Face's safetensors");
   app.add_option("--save-weights", options.save_weights,
                  "Write config.json and safetensors here after the last step");
+  const std::map<std::string, StoredType> dtypes = {{"fp32", StoredType::f32},
+                                                    {"bf16", StoredType::bf16}};
+  app.add_option("--save-weights-dtype", options.weights_dtype,
+                 "Numbers of those weights: fp32, as the optimizer has them, or bf16 (fp32)")
+      ->transform(CLI::CheckedTransformer(dtypes).description(""))
+      ->type_name("TYPE");
   app.add_option("--max-shard-size", options.max_shard_bytes,
                  "Bytes of a file of weights, 200MB or 2GiB for example (5GB)")
       ->transform(CLI::AsSizeValue(true))
@@ -55,6 +63,8 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
       ->needs(folder);
   app.add_option("--resume", options.resume,
                  "Go on from a checkpoint: its folder, or latest in --checkpoint-dir");
+  app.add_flag("--resume-on-other-data", options.resume_on_other_data,
+               "Even with other tokens, sequences, batches or another seed than before");
 }
 
 void add_numbers(CLI::App& app, RunOptions& options) {

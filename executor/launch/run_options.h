@@ -5,6 +5,7 @@
 #include "executor/data/token_files.h"
 #include "executor/engine/trainer.h"
 #include "executor/launch/command.h"
+#include "executor/storage/stored_tensor.h"
 
 namespace shardwise::exec {
 
@@ -16,6 +17,7 @@ struct RunOptions {
   std::string tokenizer;               // a tokenizer.json for the text; empty: a token a byte
   std::string init_from;               // a folder of safetensors; empty: weights are drawn
   std::string save_weights;            // a folder for them after the last step; empty: none
+  StoredType weights_dtype = StoredType::f32;    // of the numbers in them: f32 or bf16
   std::int64_t max_shard_bytes = 5'000'000'000;  // of a file there
   std::string report;                            // files to write; empty: none
   std::string trace;
@@ -24,6 +26,7 @@ struct RunOptions {
   std::int64_t checkpoint_every = 0;  // steps; 0: after the last
   std::int64_t keep = 2;              // complete ones; 0: all
   std::string resume;                 // a checkpoint, a folder of them, or "latest"; empty: none
+  bool resume_on_other_data = false;  // where tokens, sequences or their order are others
   bool seed_given = false;
   int ranks = 0;           // threads of this process; 0: as the plan has
   double timeout_s = 600;  // that a rank waits for another

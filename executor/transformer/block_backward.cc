@@ -74,16 +74,31 @@ template <class E, class G>
 BlockPlaces<E> BlockLayer<E, G>::backward_places(const BackwardPass& pass) const {
   const std::int64_t kept = s_.tokens() * s_.hidden * s_.element_bytes;
   BlockPlaces<E> at(all_offsets(s_), s_.recompute ? pass.workspace : pass.saved + kept);
+  at.take(s_.again, again_offsets(s_), pass.workspace);
   at.tables = pass.tables;
   return at;
 }
 
 template <class E, class G>
 void BlockLayer<E, G>::recompute(const BackwardPass& pass, Workers& workers) const {
-  if (!s_.recompute) return;
   const Weights<E> weights(pass.weights);
   const BlockPlaces<E> at = backward_places(pass);
   const E* x = reinterpret_cast<const E*>(pass.saved);
+  if (!s_.recompute) {
+    if (s_.again.attention_norm) {
+      norm_forward(s_.rms, hidden_norm(), s_.attention_norm, weights, x, at.normed,
+                   at.attention_statistics, workers);
+    }
+    if (s_.again.attention) {
+      attention_forward<E>(attention_shape(), at.qkv, at.attended, at.log_sums, workers);
+    }
+    if (s_.again.mlp_norm) {
+      norm_forward(s_.rms, hidden_norm(), s_.mlp_norm, weights, at.middle, at.mlp_normed,
+                   at.mlp_statistics, workers);
+    }
+    if (s_.again.activation) activate(at, workers);
+    return;
+  }
   std::copy_n(x, s_.tokens() * s_.hidden, at.middle);
   attention_half(at, weights, x, at.middle, workers);
   mlp_half(at, weights, at.middle, workers);
@@ -99,9 +114,13 @@ void BlockLayer<E, G>::backward(const BackwardPass& pass, Workers& workers) cons
   const BlockPlaces<E> at = backward_places(pass);
   E* d_stream = reinterpret_cast<E*>(pass.stream);
   mlp_half_backward(at, weights, gradients, d_stream, workers);
-  std::byte* scratch = pass.workspace + (s_.recompute ? all.bytes : 0);
-  if (attention_scratch(s_, all).fits) {
+  const AttentionScratch fitting = attention_scratch(s_, all);
+  const BlockOffsets again = again_offsets(s_);
+  std::byte* scratch = pass.workspace + (s_.recompute ? all.bytes : again.bytes);
+  if (fitting.fits) {
     scratch = (s_.recompute ? pass.workspace : pass.saved + kept) + all.second_half;
+  } else if (fitting.fits_again) {
+    scratch = pass.workspace + again.second_half;
   }
   attention_half_backward(at, weights, gradients, x, scratch, d_stream, workers);
 }

@@ -66,6 +66,15 @@ void BlockLayer<E, G>::attention_half(const BlockPlaces<E>& at, const Weights<E>
 }
 
 template <class E, class G>
+void BlockLayer<E, G>::activate(const BlockPlaces<E>& at, Workers& workers) const {
+  if (s_.gated) {
+    swiglu_forward<E>(s_.tokens(), s_.intermediate, at.up, at.activated, workers);
+  } else {
+    gelu_forward<E>(s_.gelu, s_.tokens() * s_.intermediate, at.up, at.activated, workers);
+  }
+}
+
+template <class E, class G>
 void BlockLayer<E, G>::mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights,
                                 const E* middle, Workers& workers) const {
   norm_forward(s_.rms, hidden_norm(), s_.mlp_norm, weights, middle, at.mlp_normed,
@@ -77,11 +86,30 @@ void BlockLayer<E, G>::mlp_half(const BlockPlaces<E>& at, const Weights<E>& weig
                       weights.weight(p.parameters), weights.bias(p.parameters), made[i].data, false,
                       workers);
   }
-  if (s_.gated) {
-    swiglu_forward<E>(s_.tokens(), s_.intermediate, at.up, at.activated, workers);
-  } else {
-    gelu_forward<E>(s_.gelu, s_.tokens() * s_.intermediate, at.up, at.activated, workers);
-  }
+  activate(at, workers);
+}
+
+template <class E, class G>
+BlockPlaces<E> BlockLayer<E, G>::forward_places(const ForwardPass& pass) const {
+  if (s_.recompute) return BlockPlaces<E>(passing_offsets(s_), pass.workspace);
+  std::byte* const kept = pass.saved + s_.tokens() * s_.hidden * s_.element_bytes;
+  const BlockOffsets all = all_offsets(s_);
+  BlockPlaces<E> at(all, kept);
+  if (!s_.again.any()) return at;
+  const PassingPlaces places = passing_places(s_);
+  // A norm's result before its statistics, attention's before the sums of its rows.
+  std::byte* const first = places.in_saved ? kept + all.second_half : pass.workspace;
+  std::byte* const second = places.in_activated ? kept + all.activated : pass.workspace;
+  const std::int64_t stream = s_.tokens() * s_.hidden * s_.element_bytes;
+  const std::int64_t attended = s_.tokens() * s_.q_width() * s_.element_bytes;
+  BlockOffsets passing;
+  passing.attention_statistics = stream;
+  passing.log_sums = attended;
+  passing.mlp_statistics = stream;
+  at.take({s_.again.attention_norm, s_.again.attention, false, false}, passing, first);
+  at.take({false, false, s_.again.mlp_norm, false}, passing, second);
+  at.take({false, false, false, s_.again.activation}, passing, pass.workspace);
+  return at;
 }
 
 template <class E, class G>
@@ -91,9 +119,7 @@ void BlockLayer<E, G>::forward(const ForwardPass& pass, Workers& workers) const 
   E* stream = reinterpret_cast<E*>(pass.stream);
   E* x = reinterpret_cast<E*>(pass.saved);
   std::copy_n(stream, elements, x);
-  BlockPlaces<E> at =
-      s_.recompute ? BlockPlaces<E>(passing_offsets(s_), pass.workspace)
-                   : BlockPlaces<E>(all_offsets(s_), pass.saved + elements * s_.element_bytes);
+  BlockPlaces<E> at = forward_places(pass);
   at.tables = pass.tables;
   attention_half(at, weights, x, stream, workers);
   if (!s_.recompute) std::copy_n(stream, elements, at.middle);

@@ -28,6 +28,8 @@ class BlockLayer final : public Layer {
   void backward(const BackwardPass& pass, Workers& workers) const override;
 
  private:
+  /// What forward makes: where it is kept, else where it passes by.
+  BlockPlaces<E> forward_places(const ForwardPass& pass) const;
   /// What backward reads: in the workspace where it is computed again, else kept.
   BlockPlaces<E> backward_places(const BackwardPass& pass) const;
   /// From x to what attention adds to `stream`.
@@ -36,6 +38,7 @@ class BlockLayer final : public Layer {
   /// From the stream between the halves to the activation.
   void mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* middle,
                 Workers& workers) const;
+  void activate(const BlockPlaces<E>& at, Workers& workers) const;
   void mlp_half_backward(const BlockPlaces<E>& at, const Weights<E>& weights,
                          const Gradients<G>& gradients, E* d_stream, Workers& workers) const;
   void attention_half_backward(const BlockPlaces<E>& at, const Weights<E>& weights,

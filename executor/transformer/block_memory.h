@@ -30,19 +30,31 @@ struct BlockOffsets {
   std::int64_t bytes = 0;
 };
 
-/// Everything beside everything: what backward needs.
+/// Everything beside everything: what backward needs, without what operations make again.
 BlockOffsets all_offsets(const BlockShape& shape);
+/// And that, in a workspace; of what is not made again the offset says nothing.
+BlockOffsets again_offsets(const BlockShape& shape);
+/// What is made again, while forward reads it.
+struct PassingPlaces {
+  bool in_saved = false;       // the first half's where the second half will be kept …
+  std::int64_t first = 0;      // … else in the workspace
+  bool in_activated = false;   // what the second norm makes where the activation will be kept
+  std::int64_t workspace = 0;  // bytes
+};
+PassingPlaces passing_places(const BlockShape& shape);
 /// Each thing as long as forward reads it, one over the other; without `middle`, which is the
 /// stream.
 BlockOffsets passing_offsets(const BlockShape& shape);
 
 /// Backward of attention also needs the gradient of what it handed on and its kernel's workspace.
-/// They take the place of the second half, whose backward is done, if they fit.
+/// They take the place of the second half, whose backward is done, if they fit: of what was kept of
+/// it, or of what was made again.
 struct AttentionScratch {
   std::int64_t workspace = 0;  // offset in bytes
   std::int64_t d_attended = 0;
   std::int64_t bytes = 0;
-  bool fits = false;  // offsets count from second_half; else from a workspace of its own
+  bool fits = false;        // offsets count from second_half; else from a workspace of its own
+  bool fits_again = false;  // from that of again_offsets
 };
 AttentionScratch attention_scratch(const BlockShape& shape, const BlockOffsets& all);
 

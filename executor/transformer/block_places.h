@@ -25,6 +25,23 @@ struct BlockPlaces {
         up(elements(memory + o.up)),
         activated(elements(memory + o.activated)) {}
 
+  /// What operations make again is elsewhere. `memory` may be null where they make nothing.
+  void take(const RecomputedOperations& again, const BlockOffsets& o, std::byte* memory) {
+    if (again.attention_norm) {
+      attention_statistics = floats(memory + o.attention_statistics);
+      normed = elements(memory + o.normed);
+    }
+    if (again.attention) {
+      log_sums = floats(memory + o.log_sums);
+      attended = elements(memory + o.attended);
+    }
+    if (again.mlp_norm) {
+      mlp_statistics = floats(memory + o.mlp_statistics);
+      mlp_normed = elements(memory + o.mlp_normed);
+    }
+    if (again.activation) activated = elements(memory + o.activated);
+  }
+
   float* attention_statistics;
   float* q_statistics;
   float* k_statistics;

@@ -31,6 +31,7 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.intermediate = activation.width;
   b.element_bytes = shape.storage == DType::fp32 ? 4 : 2;
   b.recompute = shape.recompute;
+  b.again = shape.again;
   b.rms = find_operation(layer, "attention_norm")->rms;
   b.rope = find_operation(layer, "self_attn.rope") != nullptr;
   b.head_norms = find_operation(layer, "self_attn.q_norm") != nullptr;

@@ -27,6 +27,7 @@ struct BlockShape {
   std::int64_t intermediate = 0;
   std::int64_t element_bytes = 4;
   bool recompute = false;
+  RecomputedOperations again;
   bool rms = false;
   bool rope = false;
   bool head_norms = false;  // of queries and keys

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -64,8 +65,10 @@ std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job) 
   }
   if (job.dropout > 0) lines.emplace_back("/job/dropout: there is none");
   if (job.frozen_base) lines.emplace_back("/job/frozen_base: there are no adapters");
-  if (!job.recompute_operations.empty()) {
-    lines.emplace_back("/job/recompute_operations: blocks are recomputed whole");
+  for (const std::string& name : job.recompute_operations) {
+    if (std::ranges::find(kRecomputable, name) != kRecomputable.end()) continue;
+    lines.push_back(fmt::format("/job/recompute_operations: {} is not recomputed alone, {} are",
+                                name, fmt::join(kRecomputable, ", ")));
   }
   return lines;
 }

@@ -1,5 +1,7 @@
 #include "executor/transformer/layer.h"
 
+#include <algorithm>
+
 #include "executor/transformer/block_layer.h"
 #include "executor/transformer/embedding_layer.h"
 #include "executor/transformer/head_layer.h"
@@ -27,6 +29,14 @@ std::unique_ptr<Layer> make(const ModelSpec& model, const LayerSpec& kind,
   return nullptr;
 }
 
+RecomputedOperations recomputed(const JobSpec& job) {
+  const auto named = [&](std::size_t i) {
+    return std::ranges::find(job.recompute_operations, kRecomputable[i]) !=
+           job.recompute_operations.end();
+  };
+  return {named(0), named(1), named(2), named(3)};
+}
+
 }  // namespace
 
 void Layer::recompute(const BackwardPass& /*pass*/, Workers& /*workers*/) const {}
@@ -37,6 +47,7 @@ LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout&
   shape.batch = layout.micro_batch_size;
   shape.sequence = job.sequence_length;
   shape.recompute = layout.recompute == Recompute::full && !whole;
+  if (!shape.recompute) shape.again = recomputed(job);
   if (job.loss == LossKernel::chunked) {
     shape.loss_chunk = loss_chunk_rows(shape.tokens(), model.vocab_size, model.hidden_size);
   }

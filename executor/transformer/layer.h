@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "executor/kernels/cross_entropy.h"
@@ -16,11 +18,25 @@
 
 namespace shardwise::exec {
 
+/// Operations of a block that run again in backward: what they make is not kept. The norms of the
+/// stream, the core of attention and the activation read what is kept anyway.
+struct RecomputedOperations {
+  bool attention_norm = false;
+  bool attention = false;
+  bool mlp_norm = false;
+  bool activation = false;
+  bool any() const { return attention_norm || attention || mlp_norm || activation; }
+};
+/// JobSpec::recompute_operations that can be run again, as operations are named.
+inline constexpr std::array<std::string_view, 4> kRecomputable = {
+    "attention_norm", "self_attn.core", "mlp_norm", "mlp.activation"};
+
 /// What a layer is run on, fixed for a run.
 struct LayerShape {
   std::int64_t batch = 1;         // sequences of a micro-batch
   std::int64_t sequence = 1;      // tokens of a sequence
   bool recompute = false;         // a block keeps its input alone and runs again in backward
+  RecomputedOperations again;     // and of blocks that keep more, these operations
   std::int64_t loss_chunk = 0;    // tokens whose logits exist at once; 0 = all of a micro-batch
   DType storage = DType::fp32;    // of weights, the stream and what is saved; fp32 or bf16
   DType gradients = DType::fp32;  // of weights; bf16 with storage bf16 only
@@ -72,8 +88,8 @@ class Layer {
   virtual ~Layer() = default;
   virtual LayerBytes bytes() const = 0;
   virtual void forward(const ForwardPass& pass, Workers& workers) const = 0;
-  /// Of layers that keep their input alone (LayerShape::recompute): what else backward reads, into
-  /// the workspace that backward is then given. Others do nothing.
+  /// Of layers that do not keep all that backward reads (LayerShape::recompute and again): the
+  /// rest, into the workspace that backward is then given. Others do nothing.
   virtual void recompute(const BackwardPass& pass, Workers& workers) const;
   virtual void backward(const BackwardPass& pass, Workers& workers) const = 0;
 };

@@ -123,7 +123,7 @@ void write_llama(JsonWriter& json, const ModelSpec& model) {
 
 }  // namespace
 
-std::string config_json(const ModelSpec& model) {
+std::string config_json(const ModelSpec& model, StoredType type) {
   JsonWriter json;
   json.begin_object();
   json.begin_array("architectures");
@@ -136,7 +136,7 @@ std::string config_json(const ModelSpec& model) {
     write_llama(json, model);
   }
   json.member("tie_word_embeddings", model.tie_word_embeddings);
-  json.member("torch_dtype", "float32");
+  json.member("torch_dtype", type == StoredType::bf16 ? "bfloat16" : "float32");
   json.member("vocab_size", model.vocab_size);
   json.end_object();
   return json.text();

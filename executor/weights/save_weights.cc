@@ -49,11 +49,17 @@ std::pair<int, std::int64_t> holder_of(const std::vector<Held>& ranks, std::int6
   return {static_cast<int>(found - ranks.begin()), found->begin + found->count - at};
 }
 
+void write_numbers(SafetensorsSetWriter& writer, StoredType type, std::span<float> values) {
+  if (type == StoredType::f32) return writer.write(std::as_bytes(values));
+  std::vector<std::byte> narrow(values.size() * static_cast<std::size_t>(bytes_of(DType::bf16)));
+  copy_numbers({narrow.data(), values.size(), DType::bf16}, values);
+  writer.write(narrow);
+}
+
 }  // namespace
 
 void save_weights(const RankState& state, const Arena& arena, const ModelSpec& model,
-                  Communicator& everyone, const std::filesystem::path& folder,
-                  std::int64_t most_bytes) {
+                  Communicator& everyone, const SaveRules& rules) {
   const StateUnits& units = state.units();
   const std::vector<TensorPlace> order = in_order(units);
   const std::vector<std::vector<Held>> held = held_by_all(state, arena, everyone);
@@ -62,9 +68,10 @@ void save_weights(const RankState& state, const Arena& arena, const ModelSpec& m
     std::vector<TensorSpec> tensors;
     for (const TensorPlace& place : order) {
       const UnitTensor& tensor = units.tensor(place);
-      tensors.push_back({tensor.name, StoredType::f32, tensor.shape});
+      tensors.push_back({tensor.name, rules.type, tensor.shape});
     }
-    writer.emplace(folder, std::move(tensors), most_bytes, StoredMetadata{{"format", "pt"}});
+    writer.emplace(rules.folder, std::move(tensors), rules.most_bytes,
+                   StoredMetadata{{"format", "pt"}});
   }
   std::vector<float> received;
   for (const TensorPlace& place : order) {
@@ -82,14 +89,14 @@ void save_weights(const RankState& state, const Arena& arena, const ModelSpec& m
         piece = received;
       }
       if (owner != 0) everyone.broadcast(std::as_writable_bytes(piece), owner);
-      if (writer) writer->write(std::as_bytes(piece));
+      if (writer) write_numbers(*writer, rules.type, piece);
       at += static_cast<std::int64_t>(count);
     }
   }
   if (!writer) return;
   writer->finish();
-  DurableFile config(folder / "config.json");
-  config.write(config_json(model));
+  DurableFile config(rules.folder / "config.json");
+  config.write(config_json(model, rules.type));
   config.finish();
 }
 

@@ -5,19 +5,25 @@
 
 #include "executor/comm/communicator.h"
 #include "executor/engine/rank_state.h"
+#include "executor/storage/stored_tensor.h"
 #include "planner/spec/model_spec.h"
 
 namespace shardwise::exec {
 
-/// Writes a folder that transformers reads: config.json, and the weights as safetensors in files of
-/// at most `most_bytes` (a larger tensor has a file of its own). The weights are those that the
-/// optimizer updates, fp32; rows that an engine adds to the vocabulary are left out. Tensors stand
-/// in the order of the model.
+/// Where weights go, and as what.
+struct SaveRules {
+  std::filesystem::path folder;
+  StoredType type = StoredType::f32;        // or bf16: rounded to nearest, ties to even
+  std::int64_t most_bytes = 5'000'000'000;  // of a file; a larger tensor has one of its own
+};
+
+/// Writes a folder that transformers reads: config.json, and the weights as safetensors. They are
+/// those that the optimizer updates; rows that an engine adds to the vocabulary are left out.
+/// Tensors stand in the order of the model.
 ///
 /// All ranks call together. Rank 0 writes; it is sent what it lacks, a MiB at a time.
 /// \throws IoError when the folder cannot be written
 void save_weights(const RankState& state, const Arena& arena, const ModelSpec& model,
-                  Communicator& everyone, const std::filesystem::path& folder,
-                  std::int64_t most_bytes);
+                  Communicator& everyone, const SaveRules& rules);
 
 }  // namespace shardwise::exec

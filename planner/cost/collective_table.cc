@@ -75,6 +75,7 @@ DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataPara
       prices.routed.all_to_all = tables.price(CollectiveKind::all_to_all, shapes.routed);
     }
   }
+  prices.reshard = tables.price(CollectiveKind::all_gather, shapes.reshard);
   prices.tp_all_reduce = tables.price(CollectiveKind::all_reduce, shapes.tp);
   if (shapes.pp.ranks > 1) {
     prices.tied_all_reduce = tables.price(CollectiveKind::all_reduce, ends_of(shapes.pp));
@@ -90,6 +91,7 @@ DataParallelTables data_parallel_tables(CollectiveTables& tables, const ClusterS
   shapes.dense = shape(GroupKind::dp_shard_cp);
   shapes.dense_outer = shape(GroupKind::dp_replicate);
   if (needs.experts) shapes.routed = shape(GroupKind::edp_shard);
+  if (layout.reshards_to_groups()) shapes.reshard = shape(GroupKind::reshard);
   shapes.tp = shape(GroupKind::tp);
   shapes.pp = shape(GroupKind::pp);
   shapes.world = shape(GroupKind::world);

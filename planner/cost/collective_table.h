@@ -89,6 +89,7 @@ struct DataParallelTables {
   Group dense_outer;                 // dp_replicate
   Group routed;                      // edp within one replica: shards of routed experts
   Group routed_outer;                // dp_replicate of the experts
+  CollectivePrice reshard;           // all-gather of weights that forward left in smaller groups
   CollectivePrice tp_all_reduce;     // of gradients of parameters that tp replicates
   CollectivePrice tied_all_reduce;   // of the tied embedding, first and last stage
   CollectivePrice world_all_reduce;  // of the gradient norm
@@ -102,6 +103,7 @@ struct DataParallelShapes {
   GroupShape dense;
   GroupShape dense_outer;
   GroupShape routed;
+  GroupShape reshard;
   GroupShape tp;
   GroupShape pp;
   GroupShape world;

@@ -1,38 +1,58 @@
 #pragma once
 
-#include "planner/cost/step_time.h"
-#include "planner/spec/placement.h"
+#include <array>
+#include <cstddef>
+
+#include "planner/cost/data_parallel_moves.h"
+#include "planner/cost/leaf_context.h"
+#include "planner/cost/stage_times.h"
 
 namespace shardwise {
 
-/// Data-parallel communication of a step on one stage.
+/// What a pass loses to a collective beside it, by how much of it is matrix products.
+struct PassTax {
+  double forward = 0;
+  double backward = 0;
+};
+/// Of a collective within a node, and of one that leaves it.
+using PassTaxes = std::array<PassTax, 2>;
+
+/// The compute that data parallelism hides behind, whatever it moves.
+struct ComputeBeside {
+  double stretch = 1;      // how much longer a pass takes than its stream time, as the host issues
+                           // too slowly
+  PassTaxes slowest;       // of the slowest stage
+  PassTaxes first;         // and of the first
+  Seconds forward_window;  // passes of the first stage, which its buckets have beside them
+  Seconds backward_window;
+};
+/// Reads of the layout neither mesh nor states.
+ComputeBeside compute_beside(const StageTimes& stages, const LeafContext& context, double stretch);
+
+/// Data-parallel communication of a step that nothing hides.
 struct DataParallelTime {
   Seconds per_microbatch;  // exposed in every micro-batch
   Seconds once;            // exposed once a step
-  Seconds copies;  // into and out of communication buffers over the step, in `per_microbatch`
-  Seconds tax;     // compute lost to communication beside it, in `per_microbatch` and `once`
-  Seconds gather;  // all parameter gathers of the step, hidden or not
-  Seconds reduce;  // all gradient reductions of the step, hidden or not
-  double gathered_bytes = 0;  // full buffers on this rank, over the step
+};
+
+/// When the engine moves what the placements say, on one stage (pipelines: pipeline_data).
+/// docs/time.md, "Data parallel", has the formulas.
+DataParallelTime data_parallel_time(const StageTimes& stages, const LeafContext& context,
+                                    const DataParallelMoves& moves, const ComputeBeside& beside);
+
+/// Sums over a step of what is moved, for reports.
+struct DataParallelTraffic {
+  Seconds gather;             // all parameter gathers, hidden or not
+  Seconds reduce;             // all gradient reductions, hidden or not
+  Seconds copies;             // into and out of communication buffers
+  Seconds tax;                // compute lost to communication beside it
+  double gathered_bytes = 0;  // full buffers on this rank
   double reduced_bytes = 0;
   double outer_gathered_bytes = 0;  // shards of the inner axis, over dp_replicate
   double outer_reduced_bytes = 0;
 };
-
-/// Communication is the change of placement (ARCHITECTURE.md): what it moves follows from the
-/// placements, when it moves from the engine. docs/time.md, "Data parallel", has the formulas.
-/// \param stretch  how much longer a pass takes than its stream time, as the host issues too slowly
-DataParallelTime data_parallel_time(const StageTimes& stages, const LeafContext& context,
-                                    double stretch = 1);
-
-/// An element of a gradient on its way between ranks, in bytes.
-double gradient_bytes(const TimeRules& rules, const Layout& layout);
-
-/// Memory traffic of summing in fp32 what an all-to-all brought of `elements` gradients, into a
-/// shard of 1/ranks of them: all are read, the sums written in fp32, read again and written as
-/// gradients. Source: Megatron-LM@000a7170:megatron/core/distributed/
-/// reduce_scatter_with_fp32_accumulation.py (torch.sum into an fp32 tensor, then copy_).
-double fp32_sum_bytes(double gradient_bytes, double elements, double ranks);
-inline constexpr double kFp32SumKernels = 2;
+DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafContext& context,
+                                          const DataParallelMoves& moves,
+                                          const ComputeBeside& beside);
 
 }  // namespace shardwise

@@ -39,11 +39,12 @@ Built build(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& j
   b.stages = assign_stages(model, layout);
   b.memories = layer_memories(model, job, engine, layout);
   b.times = layer_times(model, job, engine, cluster, layout);
-  b.stage_times = stage_times(model, job, cluster, layout, b.times, b.memories, b.stages);
   b.groups =
       data_parallel_tables(b.tables, cluster, layout,
                            {model.num_experts > 0, job.reduce_scatter_with_fp32_accumulation});
   b.time_rules = time_rules(job, engine, cluster);
+  b.stage_times = stage_times(model, job, b.time_rules, layout, b.times, b.memories, b.stages,
+                              b.num_microbatches);
   b.memory_rules = memory_rules(job, engine, runtime_memory(engine, cluster.gpu));
   return b;
 }

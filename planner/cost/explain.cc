@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <string>
 
-#include "planner/cost/data_parallel.h"
+#include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/expert_load.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/timing.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "planner/spec/placement.h"
 
 namespace shardwise {
 namespace {

@@ -99,7 +99,7 @@ class MemoryExplainer {
       case recompute_scratch:
         return kActivations;
       case activations_in_flight:
-        return "docs/memory.md, Micro-batches in flight; planner/cost/stages.h";
+        return "docs/memory.md, Micro-batches in flight; planner/cost/held_passes.h";
       case library_workspace:
       case communicator:
       case runtime_context:

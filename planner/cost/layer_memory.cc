@@ -106,7 +106,9 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
   // PyTorch's selective checkpointing runs the block again at the first tensor that is missing.
   const bool some = std::ranges::find(rules.again, true) != rules.again.end();
   rules.region = kernels == Kernels::eager && !job.recompute_operations.empty() && some;
-  rules.again_at_once = rules.whole_layer_again || rules.region;
+  // Our executor runs all of a layer that runs again before its backward pass.
+  rules.again_at_once =
+      rules.whole_layer_again || rules.region || (kernels == Kernels::planned && some);
   return rules;
 }
 

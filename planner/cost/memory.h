@@ -47,6 +47,7 @@ struct Unit {
 /// backward; those before it have saved their activations, those after it are done (backward).
 struct StageMoment {
   const LayerMemory* layer = nullptr;
+  std::int32_t chunk = 0;         // the first that has such layers
   bool whole = false;             // a layer that recompute leaves alone
   std::int64_t saved_before = 0;  // bytes saved by the layers of the chunk before this one
   std::int32_t alike_before = 0;  // of them, layers just before that save what this one does
@@ -54,6 +55,7 @@ struct StageMoment {
   Unit previous;  // the unit whose gradients are being reduced meanwhile: the layer after
   Unit ready;     // elements of all layers after this one: their gradients are reduced
 };
+
 inline constexpr int kMaxStageKinds = 12;
 
 /// A pipeline stage as the sum of its layers. Holds pointers into the LayerMemory it was made from.
@@ -65,11 +67,14 @@ struct StageParts {
   std::int64_t narrow_routed = 0;  // part of routed
   std::int64_t copied = 0;         // part of dense: the token table of another stage
   std::int64_t tensors = 0;
-  std::int64_t tensor_divisor = 0;  // greatest common divisor of the elements of all tensors
-  std::int64_t rows_divisor = 0;    // and of their rows
-  std::int64_t saved = 0;           // activations of one micro-batch, all chunks, without the head
-  std::int64_t saved_by_head = 0;
-  std::int64_t routed_saved = 0;   // part of saved that grows with the tokens experts get
+  std::int64_t tensor_divisor = 0;        // greatest common divisor of the elements of all tensors
+  std::int64_t rows_divisor = 0;          // and of their rows
+  std::vector<std::int64_t> chunk_saved;  // activations of one micro-batch, by model chunk
+  std::vector<std::int32_t> chunk_like;   // by chunk: the first one that has the same layers
+  /// By chunk, forward and backward: bytes of other_passes(), where remember_other_passes() was
+  /// asked to keep them.
+  std::vector<std::array<std::int64_t, 2>> in_flight;
+  std::int64_t routed_saved = 0;   // part of them that grows with the tokens experts get
   std::int64_t largest_saved = 0;  // by one layer
   std::int64_t boundary = 0;       // what stages hand each other, of one micro-batch
   std::int64_t tables = 0;         // made once a micro-batch, whatever its layers
@@ -81,14 +86,13 @@ struct StageParts {
   bool overlapped_gemm = false;
   Unit root;  // embedding and head: outside the blocks
   Unit largest_block;
-  std::int32_t moments = 0;
   std::int32_t runs = 0;
   struct Run {
     const LayerMemory* layer = nullptr;
     std::int32_t count = 0;
   };
-  std::array<StageMoment, kMaxStageKinds> moment{};
   std::array<Run, kMaxStageKinds> run{};
+  std::vector<StageMoment> moments;  // by chunk; of chunks with the same layers those of the first
 };
 
 /// \param by_kind  layer_memories of the same model and layout; must outlive the result
@@ -103,7 +107,7 @@ struct StageContext {
   std::int64_t num_microbatches = 1;
 };
 
-/// The ledger of one rank of one pipeline stage. Pure, allocates nothing.
+/// The ledger of one rank of one pipeline stage.
 StageMemory stage_memory(const StageParts& parts, const StageContext& context);
 
 /// What may come on top of a ledger's peak, by source of doubt: the upper bound is the peak and all

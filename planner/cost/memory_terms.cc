@@ -1,11 +1,12 @@
 #include "planner/cost/memory_terms.h"
 
+#include <algorithm>
+
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 #include "planner/cost/state_bytes.h"
-#include "planner/spec/check.h"
 
 namespace shardwise {
 namespace {
@@ -73,13 +74,33 @@ void add_gathered(StageTerms& terms, const Gathered& g, const MemoryRules& rules
   add("elements gathered ahead x bytes of a weight", g.ahead);
   add("elements of embedding and head x bytes of a weight", g.root);
   add("elements of the shard cast to be sent x bytes of a weight", g.cast);
+  add("elements of parts kept after forward x bytes of a weight", g.parts);
   add("elements of the units in the gather buffers x bytes of a weight", g.queue);
+}
+
+/// One term for all chunks of the stage that keep as much.
+void add_in_flight(StageTerms& terms, const StageParts& parts, const HeldPasses& held) {
+  const std::vector<std::int64_t>& saved = parts.chunk_saved;
+  for (std::size_t c = 0; c < saved.size(); ++c) {
+    if (std::find(saved.begin(), saved.begin() + static_cast<std::ptrdiff_t>(c), saved[c]) !=
+        saved.begin() + static_cast<std::ptrdiff_t>(c)) {
+      continue;
+    }
+    std::int64_t passes = 0;
+    for (std::size_t other = c; other < saved.size(); ++other) {
+      if (saved[other] == saved[c]) passes += held.of(static_cast<std::int32_t>(other));
+    }
+    terms.add(activations_in_flight, kPasses,
+              saved.size() == 1 ? "other micro-batches in flight x kept by one"
+                                : "passes of other chunks and micro-batches x kept by one",
+              {passes, saved[c]});
+  }
 }
 
 /// The first of `parts` and what of `whole` they leave, for the pieces of one moment.
 void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& context,
               const StageStates& states, const FullestMoment& at) {
-  const StageMoment& moment = parts.moment[static_cast<std::size_t>(at.moment)];
+  const StageMoment& moment = parts.moments[at.moment];
   const bool backward = at.backward;
   const PassMemory& pass = pass_of(moment, backward);
   const SavedBefore saved = saved_before(moment, parts, *context.layout);
@@ -91,10 +112,7 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   terms.add(activations, kPasses, "tables of the stage: rotary angles, attention mask",
             once(parts.tables));
 
-  const OtherMicroBatches others = other_micro_batches(parts, context);
-  terms.add(activations_in_flight, kPasses, "other chunks in flight x kept by one", others.held);
-  terms.add(activations_in_flight, kPasses, "other micro-batches in flight x kept by the head",
-            others.heads);
+  add_in_flight(terms, parts, other_passes(parts, context, moment.chunk, backward).held);
 
   terms.add(
       working, kPasses,
@@ -119,13 +137,17 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   const StageBuffers buffers = stage_buffers(parts, context);
   add_gathered(terms, gathered_weights_at(buffers, parts, context, moment, backward),
                *context.rules);
-  const Staging staging = staging_at(buffers, context, moment, backward);
+  const Staging staging = staging_at(buffers, parts, context, moment, backward);
+  terms.add(gradient_staging, kPasses,
+            "elements that wait for the last micro-batch x bytes of a gradient", staging.unreduced);
   terms.add(gradient_staging, kPasses, "elements of the reduction buffer x bytes of a gradient",
             staging.buffer);
   terms.add(gradient_staging, kPasses, "elements of the reduction queue x bytes of a gradient",
             staging.queue);
   terms.add(gradient_staging, kPasses,
             "elements of the largest of embedding and head x bytes of a gradient", staging.root);
+  terms.add(gradient_staging, kPasses,
+            "elements whose gradients join earlier micro-batches' x bytes of one", staging.beside);
   terms.add(gradient_staging, kPasses, "elements of the unit being reduced x bytes of a gradient",
             staging.unit);
   terms.add(gradient_staging, kPasses, "elements an all-to-all brings x bytes of a gradient",
@@ -138,8 +160,7 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
 void StageTerms::add(MemoryCategory category, std::uint8_t phases, const char* formula,
                      const Amount& amount) {
   if (amount.bytes() == 0) return;
-  SHARDWISE_CHECK(size_ < kMost, formula);
-  term_[size_++] = {category, phases, formula, amount};
+  terms_.push_back({category, phases, formula, amount});
 }
 
 StageTerms stage_terms(const StageParts& parts, const StageContext& context) {
@@ -148,7 +169,7 @@ StageTerms stage_terms(const StageParts& parts, const StageContext& context) {
   StageTerms terms;
   add_states(terms, states, rules);
   add_residents(terms, stage_residents(parts, context), rules);
-  if (parts.moments > 0) {
+  if (!parts.moments.empty()) {
     add_pass(terms, parts, context, states, fullest_moment(parts, context, states));
   }
   return terms;

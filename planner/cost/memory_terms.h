@@ -1,8 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "planner/cost/amount.h"
 #include "planner/cost/memory.h"
@@ -24,12 +24,10 @@ struct MemoryTerm {
 class StageTerms {
  public:
   void add(MemoryCategory category, std::uint8_t phases, const char* formula, const Amount& amount);
-  std::span<const MemoryTerm> all() const { return {term_.data(), size_}; }
+  std::span<const MemoryTerm> all() const { return terms_; }
 
  private:
-  static constexpr std::size_t kMost = 48;
-  std::array<MemoryTerm, kMost> term_{};
-  std::size_t size_ = 0;
+  std::vector<MemoryTerm> terms_;
 };
 StageTerms stage_terms(const StageParts& parts, const StageContext& context);
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "planner/cost/data_parallel.h"
+#include "planner/cost/compute.h"
+#include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/state_bytes.h"
 
 namespace shardwise {

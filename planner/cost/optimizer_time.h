@@ -1,6 +1,7 @@
 #pragma once
 
-#include "planner/cost/step_time.h"
+#include "planner/cost/leaf_context.h"
+#include "planner/cost/stage_times.h"
 
 namespace shardwise {
 

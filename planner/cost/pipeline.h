@@ -1,56 +1,110 @@
 #pragma once
 
-#include <cstdint>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
 
-#include "planner/spec/layout.h"
+#include "planner/cost/pipeline_slots.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
 
-/// Stream time of one micro-batch in a pipeline.
-struct PipelinePace {
-  Seconds forward;          // of the slowest stage
-  Seconds backward;         // of the slowest stage, recompute and weight gradients included
+/// Stream time of a chunk of a stage for one micro-batch.
+struct ChunkTime {
+  Seconds forward;
+  Seconds backward;         // recompute and weight gradients included
   Seconds weight_gradient;  // part of `backward` that zero-bubble schedules move
-  Seconds all;              // forward and backward, summed over the stages
+
+  Seconds of(LayerPart part) const {
+    if (part == LayerPart::forward) return forward;
+    if (part == LayerPart::backward_weight) return weight_gradient;
+    return part == LayerPart::backward_input ? backward - weight_gradient : backward;
+  }
 };
 
-/// Idle time by schedule: what a pipeline takes beyond num_microbatches x (forward + backward) of
-/// its slowest stage. Zero for pp == 1.
-///
-/// With p stages, v chunks a stage, f and b of equal stages, w the weight gradients' part of b:
-///   1F1B, GPipe    (p-1)(f+b)                     Huang et al., arXiv:1811.06965
-///   interleaved    (p-1)(f+b)/v                   Narayanan et al., arXiv:2104.04473, section 2.2
-///                  + (v-1)(p - m mod p)(f+b)/v when p does not divide m
-///   looped BFS     (p-1)(f+b)/v                   Lamy-Poirier, arXiv:2211.05953
-///                  + (v-1)(p - m)(f+b)/v when m < p
-///   ZB-H1          (p-1)(f+b-2w)                  Qi et al., arXiv:2401.10241, section 2.3
-///   ZB-H2, ZB-V    (p-1)(f+b-3w)                  same, sections 2.3 and 6; and at least the
-///                                                 (p-1) f, or half chunks' f or b-w, before the
-///                                                 last stage begins or after it ends: a step
-///                                                 ends for all stages at once
-///   DualPipe       (p/2-1)(f+2b-3w)               DeepSeek-V3, arXiv:2412.19437, table 2; f+b is
-///                                                 then the time of the overlapped pair
-///   DualPipeV      (p-1)(f+2b-3w)/2               deepseek-ai/DualPipe:README.md: as DualPipe of
-///                                                 2 p stages, each half of a rank's
-/// Unequal stages fill and drain at their own pace: (p-1)(f+b) becomes all - (f+b).
-Seconds pipeline_bubble(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp,
-                        std::int64_t num_microbatches, const PipelinePace& pace);
-
-/// Messages of one activation (or its gradient) that a step waits for.
-struct PipelineMessages {
-  double alone = 0;         // nothing of the stage runs meanwhile
-  double beside_chunk = 0;  // a chunk of another micro-batch does
+/// When a chunk of a stage begins its first pass and ends its last, and which that is.
+struct ChunkSpan {
+  Seconds begin;
+  Seconds end;
+  LayerPart last = LayerPart::backward;
 };
 
-/// Without chunks 1F1B and GPipe wait for a message after each pass: with every other stage that
-/// the slowest one has beside it, `neighbours`, once a micro-batch, and 2 (p-1) to fill and drain,
-/// less those after the last passes. With v chunks 2 (v p - 1) are waited for until the pipeline is
-/// full and again empty, the others run beside a chunk; looped BFS waits for 2 (p-1) where there
-/// are more micro-batches than stages. Schedules that split the backward pass wait while they fill
-/// and drain alone: ZB-H1 4 (p-1), ZB-H2 p-1, ZB-V 5 (p-1) - 2, DualPipe 5 p/2 - 3, DualPipeV 5 p
-/// - 3. What the lowered schedules wait for is counted so: tests/simulator/schedule_times_test.cc.
-PipelineMessages pipeline_messages(const Layout& layout, std::int64_t num_microbatches,
-                                   double neighbours);
+/// A pipeline's passes of a step, first to last.
+struct PipelineRun {
+  Seconds length;
+  std::vector<ChunkSpan> spans;  // by stage x chunks + chunk
+};
+
+/// Passes that take as long as their chunks, one after the other on each stage.
+class ChunkPasses {
+ public:
+  /// \param chunks  by stage x chunks + chunk; outlive this
+  ChunkPasses(const PipelineSlots& slots, std::span<const ChunkTime> chunks)
+      : per_stage_(static_cast<std::size_t>(slots.chunks)),
+        chunks_(chunks),
+        free_(static_cast<std::size_t>(slots.stages)) {}
+  double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span) {
+    const auto stage = static_cast<std::size_t>(slot.stage);
+    const std::size_t place = stage * per_stage_ + static_cast<std::size_t>(slot.chunk);
+    const double begin = std::max(ready, free_[stage]);
+    if (slot.first) span.begin = Seconds(begin);
+    return free_[stage] = begin + chunks_[place].of(slot.part).value();
+  }
+
+ private:
+  std::size_t per_stage_;
+  std::span<const ChunkTime> chunks_;
+  std::vector<double> free_;  // by stage: end of its last pass
+};
+
+/// The longest path through the passes and messages of a schedule: a pass begins once the pass
+/// before it on its stage has ended and what it is handed has arrived; a message once it is made,
+/// the message before it has left, and its receiver has nothing else to receive. With uniform
+/// stages that is the bubble of the schedule's paper: tests/planner/cost/time_pipeline_test.cc.
+/// Time and space of a sweep grow with the slots. \param passes  `double pass(slot, ready, span)`
+/// gives when a pass ends that is handed all it
+///                waits for at `ready`, and fills span.begin on the first of its chunk
+/// \param hop     one message
+template <class Passes>
+PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds hop) {
+  PipelineRun run;
+  const auto p = static_cast<std::size_t>(slots.stages);
+  const auto per_stage = static_cast<std::size_t>(slots.chunks);
+  run.spans.resize(p * per_stage);
+  std::vector<double> end(slots.slots.size());
+  std::vector<double> sent(p);  // the last message of the stage is there
+  std::vector<double> received(p);
+  double length = 0;
+  for (std::size_t i = 0; i < slots.slots.size(); ++i) {
+    const PipelineSlots::Slot& slot = slots.slots[i];
+    double ready = 0;
+    for (const std::int32_t after : slot.after) {
+      if (after >= 0) ready = std::max(ready, end[static_cast<std::size_t>(after)]);
+    }
+    const auto stage = static_cast<std::size_t>(slot.stage);
+    if (slot.message) {
+      double& into = received[static_cast<std::size_t>(slot.to)];
+      end[i] = sent[stage] = into = std::max({ready, sent[stage], into}) + hop.value();
+      continue;
+    }
+    ChunkSpan& span = run.spans[stage * per_stage + static_cast<std::size_t>(slot.chunk)];
+    end[i] = passes.pass(slot, ready, span);
+    span.end = Seconds(end[i]);
+    span.last = slot.part;
+    length = std::max(length, end[i]);
+  }
+  run.length = Seconds(length);
+  return run;
+}
+
+/// \param chunks  by stage x chunks + chunk
+PipelineRun run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
+                         Seconds hop);
+
+/// Messages that a stage between two others sends and receives in a step, or, without chunks, hands
+/// on and is handed by one neighbour.
+double messages_of_stage(const PipelineSlots& slots);
 
 }  // namespace shardwise

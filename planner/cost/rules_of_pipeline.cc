@@ -54,6 +54,11 @@ std::int64_t fewest_microbatches(const L& l) {
   }
 }
 
+std::string counted_microbatches(const Q& q, const L& l) {
+  const std::int64_t count = microbatches(q, l);
+  return fmt::format("{} {}", count, count == 1 ? "micro-batch" : "micro-batches");
+}
+
 // Each rule: id, text, fields, redundant, when broken, what to say.
 const LayoutRule kRules[] = {
     {"batch_reaches", "the global batch has a micro-batch for each data-parallel rank", kReadsBatch,
@@ -145,10 +150,11 @@ const LayoutRule kRules[] = {
               microbatches(q, l) % l.pp != 0;
      },
      [](const Q& q, const L& l) {
-       return RuleBreach{
-           "--vpp",
-           fmt::format("{} micro-batches are not a multiple of pp {}", microbatches(q, l), l.pp),
-           "use vpp 1, or another batch"};
+       return RuleBreach{"--vpp",
+                         fmt::format("interleaving goes round in groups of pp {}, the batch has {}",
+                                     l.pp, counted_microbatches(q, l)),
+                         fmt::format("use vpp 1, or a global batch of a multiple of {} sequences",
+                                     l.dp() * l.pp * std::int64_t{l.micro_batch_size})};
      }},
     {"dualpipe_pairs", "DualPipe feeds both ends: stages and micro-batches are even",
      kReadsPp | kReadsSchedule | kReadsBatch, false,
@@ -158,9 +164,8 @@ const LayoutRule kRules[] = {
      },
      [](const Q& q, const L& l) {
        return RuleBreach{"--schedule",
-                         fmt::format("dualpipe feeds both ends: {} stages and {} micro-batches are "
-                                     "not both even",
-                                     l.pp, microbatches(q, l)),
+                         fmt::format("dualpipe feeds both ends: {} stages and {} are not both even",
+                                     l.pp, counted_microbatches(q, l)),
                          "use an even --pp and an even number of micro-batches"};
      }},
     {"enough_microbatches",
@@ -169,8 +174,8 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L& l) { return l.pp > 1 && microbatches(q, l) < fewest_microbatches(l); },
      [](const Q& q, const L& l) {
        return RuleBreach{"--schedule",
-                         fmt::format("{} has {} micro-batches on {} stages", name_of(l.schedule),
-                                     microbatches(q, l), l.pp),
+                         fmt::format("{} has {} on {} stages", name_of(l.schedule),
+                                     counted_microbatches(q, l), l.pp),
                          fmt::format("needs {} or more", fewest_microbatches(l))};
      }},
     {"schedule_without_pp", "one stage has no schedule", kReadsPp | kReadsSchedule, true,

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "planner/cost/gathers_once.h"
 #include "planner/cost/layout_rule_parts.h"
 
 namespace shardwise {
@@ -7,6 +8,22 @@ namespace {
 
 using Q = LayoutQuestion;
 using L = Layout;
+
+std::int64_t shard_group(const L& l) { return std::int64_t{l.dp_shard} * l.cp; }
+
+/// What a model or job has that the engine keeps no parts of; empty when nothing.
+std::string only_dense(const Q& q) {
+  if (q.model->num_experts > 0) return "routed experts";
+  if (q.job->frozen_base) return "frozen weights";
+  return q.job->fp8_parameter_gather ? "weights gathered in 8 bits" : "";
+}
+
+/// Groups of so many neighbours exist in every order of cp and dp_shard.
+bool has_neighbours(const L& l) {
+  const std::int64_t n = l.reshard_after_forward;
+  const auto fits = [&](std::int64_t extent) { return n % extent == 0 || extent % n == 0; };
+  return fits(l.cp) && fits(l.dp_shard);
+}
 
 bool shards_something(const L& l) { return std::int64_t{l.dp_shard} * l.cp > 1; }
 
@@ -74,6 +91,52 @@ const LayoutRule kRules[] = {
      },
      [](const Q& q, const L&) {
        return cannot(q, "--reshard-after-forward", "keep weights gathered until backward");
+     }},
+    {"engine_reshard_groups", "the engine can reshard weights to fewer ranks", kReadsReshard, false,
+     [](const Q& q, const L& l) {
+       return l.reshard_after_forward > 1 && !q.engine->reshards_to_groups;
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--reshard-after-forward",
+                         fmt::format("{} cannot reshard weights to groups of {} ranks",
+                                     q.engine->name, l.reshard_after_forward),
+                         "use true or false"};
+     }},
+    {"reshard_groups_divide", "weights are resharded to a part of the ranks that share them",
+     kReadsReshard | kReadsDp | kReadsCp, false,
+     [](const Q&, const L& l) {
+       const std::int64_t n = l.reshard_after_forward;
+       return n > 1 && (n >= shard_group(l) || shard_group(l) % n != 0 || !has_neighbours(l));
+     },
+     [](const Q&, const L& l) {
+       return RuleBreach{"--reshard-after-forward",
+                         fmt::format("{} does not divide the {} ranks that share weights into "
+                                     "several groups of neighbours",
+                                     l.reshard_after_forward, shard_group(l)),
+                         "use true, false or a divisor of them"};
+     }},
+    {"reshard_groups_dense",
+     "what is resharded to fewer ranks is dense, trained and 16 bits or more", kReadsReshard, false,
+     [](const Q& q, const L& l) { return l.reshard_after_forward > 1 && !only_dense(q).empty(); },
+     [](const Q& q, const L&) {
+       return RuleBreach{"--reshard-after-forward",
+                         fmt::format("a number of ranks is not for {}", only_dense(q)),
+                         "use true or false"};
+     }},
+    {"engine_gathers_once", "in a pipeline FSDP2 gathers weights and reduces gradients once a step",
+     kReadsPp | kReadsZeroStage | kReadsReshard | kReadsReduce | kReadsDpTotal | kReadsMicroBatch,
+     false,
+     [](const Q& q, const L& l) {
+       if (l.pp == 1 || l.zero_stage < 3 || !gathers_once_in_pipelines(*q.engine)) return false;
+       return l.reshard_after_forward != 0 || (l.reduce_every_microbatch && microbatches(q, l) > 1);
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{
+           l.reshard_after_forward != 0 ? "--reshard-after-forward" : "--reduce-every-microbatch",
+           fmt::format("with pp {} {} keeps weights whole until the last backward pass and reduces "
+                       "gradients then",
+                       l.pp, q.engine->name),
+           "use --reshard-after-forward false --reduce-every-microbatch false"};
      }},
     {"engine_offload", "the engine offloads optimizer states", kReadsOffloadOptimizer, false,
      [](const Q& q, const L& l) { return l.offload_optimizer && !q.engine->offload_optimizer; },
@@ -147,7 +210,8 @@ const LayoutRule kRules[] = {
      [](const Q&, const L& l) { return l.outer_shards_optimizer && l.dp_replicate == 1; }, nullptr},
     {"reshard_without_zero3", "weights that are not sharded are not resharded",
      kReadsReshard | kReadsZeroStage, true,
-     [](const Q&, const L& l) { return l.zero_stage < 3 && !l.reshard_after_forward; }, nullptr},
+     [](const Q&, const L& l) { return l.zero_stage < 3 && l.reshard_after_forward != 1; },
+     nullptr},
     {"reduce_without_shards", "gradients that are not sharded are reduced once",
      kReadsReduce | kReadsZeroStage, true,
      [](const Q&, const L& l) { return l.zero_stage < 2 && !l.reduce_every_microbatch; }, nullptr},

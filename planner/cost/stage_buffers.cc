@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/arena_buffers.h"
+#include "planner/cost/held_passes.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/spec/placement.h"
 #include "planner/spec/units.h"
@@ -38,13 +39,25 @@ WholeWeights of_units(std::int64_t elements, const Unit& unit) {
   return {elements, static_cast<std::int64_t>(share * static_cast<double>(elements))};
 }
 
+/// Of all layers before the one that runs, what a rank keeps after forward: its shards and those of
+/// its neighbours in other groups. \pre dense, trained
+WholeWeights parts_before(const StageParts& parts, const Layout& layout,
+                          const StageMoment& moment) {
+  const Unit before = {parts.dense - moment.ready.dense - moment.layer->parameters.dense, 0, 0};
+  const std::int64_t shards = std::int64_t{layout.dp_shard} * layout.cp;
+  const std::int64_t groups = shards / layout.reshard_after_forward;
+  return {shard_of(before, layout).elements * groups, 0};
+}
+
 /// FSDP2. Forward: the unsharded parameters of this unit, the gather output they were copied from
 /// (kept until the next unit's is waited for) and the next unit's. Backward: the unsharded
-/// parameters and the output gathered for the unit before.
+/// parameters and the output gathered for the unit before. Where all stays unsharded, the output is
+/// there in the first forward pass alone.
 Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMoment& moment,
-                    bool backward) {
+                    bool backward, bool first_pass) {
   Gathered g;
-  g.unit = whole(unit_of(moment));
+  if (layout.reshard_after_forward != 0 || (first_pass && !backward))
+    g.unit = whole(unit_of(moment));
   if (!layout.reshard_after_forward) {
     g.output = whole_stage(parts);
   } else if (backward) {
@@ -54,6 +67,14 @@ Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMo
     g.ahead = whole(moment.previous);
   }
   return g;
+}
+
+/// A forward pass may be the first of the step: later ones, with others in flight, hold more.
+bool nothing_else_in_flight(const StageParts& parts, const StageContext& context,
+                            const StageMoment& moment) {
+  const HeldPasses held = held_passes(*context.layout, context.stage, context.num_microbatches,
+                                      moment.chunk, false, parts.chunk_saved);
+  return bytes_of(held, parts.chunk_saved) == 0;
 }
 
 /// The engine reduces after the last backward pass, in one piece: Megatron's later stages, and all
@@ -76,6 +97,9 @@ std::int64_t received_elements(const StageParts& parts, const StageContext& cont
   return 0;  // engines that work by unit and sum in fp32 plan an arena
 }
 
+/// Our executor's, whatever the engine: they alone have the residual stream apart in forward too.
+bool own_kernels(const LayerMemory& layer) { return layer.forward.residual > 0; }
+
 }  // namespace
 
 Amount received_after_backward(const StageParts& parts, const StageContext& context) {
@@ -86,6 +110,13 @@ Amount received_after_backward(const StageParts& parts, const StageContext& cont
 std::int64_t queued_elements(std::int64_t capacity, std::int64_t unit, std::int64_t all) {
   if (unit == 0) return 0;
   return std::min(unit * (1 + ceil_div(capacity, unit)), all);
+}
+
+bool gradients_wait(const StageContext& context) {
+  const Layout& layout = *context.layout;
+  return layout.zero_stage >= 2 && context.num_microbatches > 1 &&
+         !layout.reduce_every_microbatch &&
+         context.rules->engine->gradient_buffer != GradientBuffer::contiguous;
 }
 
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context) {
@@ -104,7 +135,11 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
     b.sums = {elements / shard_ranks(layout, Placement::shard_inner).dense, kFp32GradientBytes};
   }
   b.reduce_buffer = {engine.reduce_buffer_elements, context.rules->weight_bytes};
-  if (layout.zero_stage >= 2 && engine.gradient_buffer == GradientBuffer::unit_queue) {
+  if (gradients_wait(context)) {
+    const bool copies = engine.gradient_buffer == GradientBuffer::copy_in;
+    b.unreduced = {
+        all, copies ? context.rules->reduce_bytes : gradient_element_bytes(*context.rules, layout)};
+  } else if (layout.zero_stage >= 2 && engine.gradient_buffer == GradientBuffer::unit_queue) {
     const std::int64_t elements = layout.double_buffer
                                       ? 2 * block
                                       : queued_elements(engine.reduce_queue_elements, block, all);
@@ -143,7 +178,13 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   }
   const Unit unit = unit_of(moment);
   if (engine.gather == GatherBuffer::copy_out) {
-    g = copied_out(parts, layout, moment, backward);
+    const bool first = nothing_else_in_flight(parts, context, moment);
+    g = copied_out(parts, layout, moment, backward, first);
+    if (layout.reshard_after_forward == 0 && (backward || !first)) return g;
+    if (layout.reshards_to_groups()) {
+      g.parts = parts_before(parts, layout, moment);
+      if (backward) return g;  // what is gathered was cast before
+    }
   } else if (engine.gather == GatherBuffer::rate_limited) {
     // A unit is freed when its gradients arrive: frozen ones wait for the end of backward.
     if (!layout.reshard_after_forward || parts.frozen > 0) {
@@ -165,16 +206,48 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   return g;
 }
 
-Staging staging_at(const StageBuffers& buffers, const StageContext& context,
-                   const StageMoment& moment, bool backward) {
-  if (!backward && !buffers.constant) return {};
+GradientsBeside gradients_beside(const StageParts& parts, const StageContext& context,
+                                 const LayerMemory& layer) {
+  const MemoryRules& rules = *context.rules;
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  const bool leaves = placement.gradients != Placement::replicate &&
+                      ranks.dense * ranks.routed > 1 && layout.reduce_every_microbatch;
+  const bool joins = own_kernels(layer) && layout.pp == 1 && context.num_microbatches > 1 &&
+                     !leaves && rules.engine->gradient_buffer != GradientBuffer::copy_in;
+  if (!joins) return {};
+  const std::int64_t each = gradient_element_bytes(rules, layout);
+  GradientsBeside beside;
+  beside.layer = {layer.parameters.dense + layer.parameters.routed, each};
+  const LayerMemory* embedding = nullptr;
+  bool shares = false;
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const LayerMemory& of = *parts.run[static_cast<std::size_t>(r)].layer;
+    if (of.role == LayerRole::embedding) embedding = &of;
+    shares = shares || (of.role == LayerRole::head && of.parameters.vocabulary == 0);
+  }
+  if (shares && embedding != nullptr && layer.role != LayerRole::embedding) {
+    beside.table = {embedding->parameters.dense, each};
+  }
+  return beside;
+}
+
+Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
+                   const StageContext& context, const StageMoment& moment, bool backward) {
   const MemoryRules& rules = *context.rules;
   Staging staging;
+  staging.unreduced = buffers.unreduced;
+  if (!backward && !buffers.constant) return staging;
   staging.buffer = buffers.reduce_buffer;
   staging.queue = buffers.reduce_queue;
   staging.root = buffers.reduce_root;
   staging.received = buffers.received;
   staging.sums = buffers.sums;
+  if (backward) {
+    const GradientsBeside beside = gradients_beside(parts, context, *moment.layer);
+    staging.beside = {beside.layer.count + beside.table.count, beside.layer.bytes_each};
+  }
   const bool by_unit = context.layout->zero_stage >= 2 && staging.bytes() == 0 &&
                        rules.engine->gradient_buffer == GradientBuffer::copy_in;
   // The reduction of the unit before still reads its input.

@@ -31,8 +31,13 @@ struct StageBuffers {
   Amount reduce_buffer;  // exists while backward runs, whatever layer
   Amount reduce_root;    // gradients of embedding or head on their way, where apart
   Amount reduce_queue;   // units whose reductions are on their way
+  Amount unreduced;      // all gradients, where they wait for the last micro-batch
 };
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context);
+
+/// Whether sharded gradients are reduced with the last of several micro-batches alone, from
+/// gradients that have been whole until then.
+bool gradients_wait(const StageContext& context);
 
 /// Whole weights that exist while a layer runs, beyond the persistent states.
 /// Source: docs/memory.md, gathered weights.
@@ -42,10 +47,11 @@ struct Gathered {
   WholeWeights ahead;   // of the layer that runs next
   WholeWeights root;    // embedding and head, kept over the step
   WholeWeights cast;    // this rank's shard, cast to be sent
+  WholeWeights parts;   // of layers before it, kept after forward to be gathered in small groups
   WholeWeights queue;   // units of a queue or of double buffers
   std::int64_t bytes(const MemoryRules& rules) const {
     return unit.bytes(rules) + output.bytes(rules) + ahead.bytes(rules) + root.bytes(rules) +
-           cast.bytes(rules) + queue.bytes(rules);
+           cast.bytes(rules) + parts.bytes(rules) + queue.bytes(rules);
   }
 };
 /// Zero below ZeRO-3, but for the casts of mixed precision.
@@ -55,20 +61,33 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
 /// Gradients on their way from the layers that made them to their shards, besides those of the
 /// layer that runs. Source: docs/memory.md, gradient staging.
 struct Staging {
+  Amount unreduced;
   Amount buffer;
   Amount queue;
   Amount unit;  // input of the reduction of the unit before
   Amount root;  // of embedding or head, where apart
   Amount received;
   Amount sums;
+  Amount beside;  // gradients of a later micro-batch, which join those before
   std::int64_t bytes() const {
-    return buffer.bytes() + queue.bytes() + unit.bytes() + root.bytes() + received.bytes() +
-           sums.bytes();
+    return unreduced.bytes() + beside.bytes() + buffer.bytes() + queue.bytes() + unit.bytes() +
+           root.bytes() + received.bytes() + sums.bytes();
   }
 };
-/// A forward pass has none, but for what exists all the time.
-Staging staging_at(const StageBuffers& buffers, const StageContext& context,
-                   const StageMoment& moment, bool backward);
+/// A forward pass has none, but for what exists all the time, and what passes before it left to be
+/// reduced with the last micro-batch: all, as of the first backward pass.
+Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
+                   const StageContext& context, const StageMoment& moment, bool backward);
+
+/// Our kernels make each micro-batch's gradients from zeros: those of a micro-batch that joins
+/// earlier ones lie beside them while their layer runs, as far as the engine does not make tensors
+/// of them anyway. A table that the head shares is there from the head to the embedding.
+struct GradientsBeside {
+  Amount layer;
+  Amount table;  // besides, of all layers but the embedding
+};
+GradientsBeside gradients_beside(const StageParts& parts, const StageContext& context,
+                                 const LayerMemory& layer);
 
 /// Bytes of a gradient that travels by all-to-all, and of its sum.
 inline constexpr std::int64_t kNarrowGradientBytes = 2;

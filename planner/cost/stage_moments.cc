@@ -1,6 +1,9 @@
 #include "planner/cost/stage_moments.h"
 
 #include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_buffers.h"
@@ -9,7 +12,7 @@
 namespace shardwise {
 namespace {
 
-/// What does not depend on the moment.
+/// What does not depend on the layer that runs.
 struct Shared {
   std::int64_t in_flight = 0;
   StageBuffers buffers;
@@ -29,7 +32,7 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
   b.gathered =
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules);
   b.staging = pass.gradients;
-  b.staging += staging_at(shared.buffers, context, moment, backward).bytes();
+  b.staging += staging_at(shared.buffers, parts, context, moment, backward).bytes();
   b.gradients = gradients_made(moment, backward, parts, context, states).bytes();
   return b;
 }
@@ -39,40 +42,91 @@ std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool bac
                        const StageParts& parts, const StageContext& context,
                        const StageStates& states) {
   std::int64_t height =
-      pass_of(moment, backward).peak + saved_before(moment, parts, *context.layout).bytes() +
+      shared.in_flight + pass_of(moment, backward).peak +
+      saved_before(moment, parts, *context.layout).bytes() +
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules) +
       gradients_made(moment, backward, parts, context, states).bytes();
-  height += staging_at(shared.buffers, context, moment, backward).bytes();
+  height += staging_at(shared.buffers, parts, context, moment, backward).bytes();
   return height;
+}
+
+/// Whether a stage has one before it, and one after, that it exchanges activations with.
+struct Neighbours {
+  bool before = false;
+  bool after = false;
+};
+Neighbours neighbours(const Layout& layout, std::int32_t stage) {
+  if (layout.pp == 1) return {};
+  const bool round = layout.vpp > 1;
+  return {stage > 0 || round, stage + 1 < layout.pp || round};
+}
+
+OtherPasses kept_by_others(const StageParts& parts, const StageContext& context, std::int32_t chunk,
+                           bool backward) {
+  OtherPasses fullest;
+  for (std::size_t c = 0; c < parts.chunk_like.size(); ++c) {
+    if (parts.chunk_like[c] != chunk) continue;
+    const HeldPasses held = held_passes(*context.layout, context.stage, context.num_microbatches,
+                                        static_cast<std::int32_t>(c), backward, parts.chunk_saved);
+    const std::int64_t bytes = bytes_of(held, parts.chunk_saved);
+    if (bytes > fullest.bytes) fullest = {held, bytes};
+  }
+  return fullest;
+}
+
+std::int64_t in_flight_bytes(const StageParts& parts, const StageContext& context,
+                             std::int32_t chunk, bool backward) {
+  if (context.layout->offload_activations) return 0;
+  if (parts.in_flight.empty()) return kept_by_others(parts, context, chunk, backward).bytes;
+  return parts.in_flight[static_cast<std::size_t>(chunk)][backward ? 1 : 0];
 }
 
 }  // namespace
 
-OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContext& context) {
-  const Layout& layout = *context.layout;
-  OtherMicroBatches others;
-  if (layout.pp == 1 || layout.offload_activations) return others;
-  const InFlight flight = micro_batches_in_flight(layout, context.stage, context.num_microbatches);
-  others.held = {flight.held - 1, ceil_div(parts.saved, flight.chunks)};
-  if (layout.schedule == PipelineSchedule::gpipe ||
-      layout.schedule == PipelineSchedule::looped_bfs ||
-      layout.schedule == PipelineSchedule::zb_h1 || layout.schedule == PipelineSchedule::zb_h2) {
-    others.heads = {flight.held / flight.chunks - 1, parts.saved_by_head};
+OtherPasses other_passes(const StageParts& parts, const StageContext& context, std::int32_t chunk,
+                         bool backward) {
+  if (context.layout->offload_activations) return {};
+  return kept_by_others(parts, context, chunk, backward);
+}
+
+void remember_other_passes(StageParts& parts, const StageContext& context) {
+  std::vector<std::array<std::int64_t, 2>> bytes(parts.chunk_like.size());
+  for (std::size_t c = 0; c < bytes.size(); ++c) {
+    const auto chunk = static_cast<std::int32_t>(c);
+    if (parts.chunk_like[c] != chunk) continue;
+    bytes[c] = {kept_by_others(parts, context, chunk, false).bytes,
+                kept_by_others(parts, context, chunk, true).bytes};
   }
-  return others;
+  parts.in_flight = std::move(bytes);
+}
+
+MessageSlots message_slots(const Layout& layout, std::int32_t stage,
+                           std::int64_t num_microbatches) {
+  constexpr std::int64_t kTwo = 2;
+  MessageSlots slots = {kTwo, kTwo, kTwo};
+  if (layout.schedule == PipelineSchedule::looped_bfs && layout.vpp > 1) {
+    const std::int64_t waiting = std::max(kTwo, num_microbatches - layout.pp);
+    if (stage == 0) slots.receive_forward = waiting;
+    if (stage + 1 == layout.pp) slots.receive_backward = waiting;
+  }
+  return slots;
 }
 
 Amount message_buffers(const StageParts& parts, const StageContext& context) {
   const Layout& layout = *context.layout;
+  const Neighbours with = neighbours(layout, context.stage);
+  const bool v = layout.vpp == 1 && chunks_of_stage(layout) > 1;
   // A stage still holds the gradient it sent when the next micro-batch runs.
   if (!plans_buffers(*context.rules->engine)) {
-    return {context.stage > 0 ? 1 : 0, parts.boundary};
+    return {with.before || (v && with.after) ? 1 : 0, parts.boundary};
   }
-  if (layout.pp == 1) return {};
-  const bool loops = chunks_of_stage(layout) > 1;
-  const bool from_before = context.stage > 0 || loops;  // forward, and gradients back
-  const bool to_next = context.stage + 1 < layout.pp || loops;
-  return {kBuffersADirection * 2 * (from_before + to_next), parts.boundary};
+  const MessageSlots slots = message_slots(layout, context.stage, context.num_microbatches);
+  // Forward from the stage before and gradients back; on a V both with each neighbour.
+  const std::int64_t before = slots.receive_forward + slots.send;
+  const std::int64_t after = slots.receive_backward + slots.send;
+  const std::int64_t buffers =
+      (with.before ? before + (v ? after : 0) : 0) + (with.after ? after + (v ? before : 0) : 0);
+  return {buffers, parts.boundary};
 }
 
 const PassMemory& pass_of(const StageMoment& moment, bool backward) {
@@ -96,6 +150,7 @@ SavedBefore saved_before(const StageMoment& moment, const StageParts& parts, con
 Amount gradients_made(const StageMoment& moment, bool backward, const StageParts& parts,
                       const StageContext& context, const StageStates& states) {
   Amount made = states.late_gradients;
+  if (gradients_wait(context)) return {0, made.bytes_each};
   if (context.num_microbatches > 1) return made;
   const std::int64_t all = parts.dense + parts.routed;
   if (!backward || all == 0) return {0, made.bytes_each};
@@ -107,19 +162,27 @@ Amount gradients_made(const StageMoment& moment, bool backward, const StageParts
 
 PassBytes bytes_at(const StageMoment& moment, bool backward, const StageParts& parts,
                    const StageContext& context, const StageStates& states) {
-  return bytes_with({other_micro_batches(parts, context).bytes(), stage_buffers(parts, context)},
-                    moment, backward, parts, context, states);
+  return bytes_with(
+      {other_passes(parts, context, moment.chunk, backward).bytes, stage_buffers(parts, context)},
+      moment, backward, parts, context, states);
 }
 
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
                              const StageStates& states) {
-  const Shared shared = {other_micro_batches(parts, context).bytes(),
-                         stage_buffers(parts, context)};
+  Shared shared = {0, stage_buffers(parts, context)};
   FullestMoment fullest;
   std::int64_t most = -1;
-  for (std::int32_t i = 0; i < parts.moments; ++i) {
-    const StageMoment& moment = parts.moment[static_cast<std::size_t>(i)];
+  std::int32_t chunk = -1;
+  std::array<std::int64_t, 2> in_flight{};
+  for (std::size_t i = 0; i < parts.moments.size(); ++i) {
+    const StageMoment& moment = parts.moments[i];
+    if (moment.chunk != chunk) {
+      chunk = moment.chunk;
+      in_flight = {in_flight_bytes(parts, context, chunk, false),
+                   in_flight_bytes(parts, context, chunk, true)};
+    }
     for (const bool backward : {false, true}) {
+      shared.in_flight = in_flight[backward ? 1 : 0];
       const std::int64_t height = height_of(shared, moment, backward, parts, context, states);
       if (height <= most) continue;
       most = height;
@@ -127,9 +190,10 @@ FullestMoment fullest_moment(const StageParts& parts, const StageContext& contex
       fullest.backward = backward;
     }
   }
-  if (parts.moments == 0) return fullest;
-  fullest.bytes = bytes_with(shared, parts.moment[static_cast<std::size_t>(fullest.moment)],
-                             fullest.backward, parts, context, states);
+  if (parts.moments.empty()) return fullest;
+  const StageMoment& moment = parts.moments[fullest.moment];
+  shared.in_flight = in_flight_bytes(parts, context, moment.chunk, fullest.backward);
+  fullest.bytes = bytes_with(shared, moment, fullest.backward, parts, context, states);
   return fullest;
 }
 

@@ -3,27 +3,39 @@
 #include <cstdint>
 
 #include "planner/cost/amount.h"
+#include "planner/cost/held_passes.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/state_bytes.h"
 
 namespace shardwise {
 
-/// Buffers of a planned arena for messages of one direction that are received, or sent: one on its
-/// way while the other is computed with.
-inline constexpr std::int64_t kBuffersADirection = 2;
-
-/// Activations of the micro-batches that are not running.
-struct OtherMicroBatches {
-  Amount held;   // chunks of a micro-batch in flight
-  Amount heads;  // and of the head, where all forwards run before the first backward, or weight
-                 // gradients are put off
-  std::int64_t bytes() const { return held.bytes() + heads.bytes(); }
+/// Passes that do not run while a pass of `chunk`, or of a chunk like it, does: when they keep
+/// most. None where activations are offloaded.
+struct OtherPasses {
+  HeldPasses held;
+  std::int64_t bytes = 0;
 };
-OtherMicroBatches other_micro_batches(const StageParts& parts, const StageContext& context);
+OtherPasses other_passes(const StageParts& parts, const StageContext& context, std::int32_t chunk,
+                         bool backward);
+
+/// Keeps the bytes of other_passes() in `parts`, for callers that look at many meshes and states of
+/// one pipeline. \param context  reads of the layout its pipeline
+void remember_other_passes(StageParts& parts, const StageContext& context);
 
 /// What messages between stages hold while passes run: the gradient that a stage sent last, or,
-/// under a planned arena, two buffers a direction for what it receives and for what it sends.
+/// under a planned arena, the buffers of message_slots().
 Amount message_buffers(const StageParts& parts, const StageContext& context);
+
+/// Buffers of a planned arena for messages of one direction between a stage and a neighbour.
+struct MessageSlots {
+  std::int64_t receive_forward = 0;
+  std::int64_t receive_backward = 0;
+  std::int64_t send = 0;  // each, forward or backward
+};
+/// Two are enough, one on its way while the other is computed with, but where looped BFS goes
+/// round: the first stage takes in what the last one made of all micro-batches but the pp that are
+/// under way before it reads any of them, and the last stage gradients of the first.
+MessageSlots message_slots(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches);
 
 /// The pass of the layer that runs at `moment`.
 const PassMemory& pass_of(const StageMoment& moment, bool backward);
@@ -63,7 +75,7 @@ PassBytes bytes_at(const StageMoment& moment, bool backward, const StageParts& p
 /// The moment at which it is fullest, and which that is.
 struct FullestMoment {
   PassBytes bytes;
-  std::int32_t moment = 0;
+  std::size_t moment = 0;
   bool backward = false;
 };
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,

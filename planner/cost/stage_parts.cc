@@ -103,29 +103,47 @@ std::int64_t saved_by(const LayerMemory& layer, std::int64_t count) {
 
 /// The last layer of a kind in a chunk: those before it have saved less.
 void add_moment(StageParts& parts, const StageMoment& moment) {
-  for (std::int32_t i = 0; i < parts.moments; ++i) {
-    StageMoment& each = parts.moment[static_cast<std::size_t>(i)];
-    if (each.layer != moment.layer) continue;
+  for (StageMoment& each : parts.moments) {
+    if (each.layer != moment.layer || each.chunk != moment.chunk) continue;
     if (moment.saved_before > each.saved_before) each = moment;
     return;
   }
-  SHARDWISE_CHECK(parts.moments < kMaxStageKinds, "more kinds of layers than a stage may have");
-  parts.moment[static_cast<std::size_t>(parts.moments++)] = moment;
+  parts.moments.push_back(moment);
 }
 
-void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
-                 const StageLayers& layers) {
+/// The runs of one model chunk.
+using ChunkRuns = std::span<const StageRun>;
+
+bool same_layers(ChunkRuns a, ChunkRuns b) {
+  return std::ranges::equal(a, b, [](const StageRun& x, const StageRun& y) {
+    return x.kind == y.kind && x.layers == y.layers;
+  });
+}
+
+std::vector<ChunkRuns> chunks_of(const StageLayers& layers) {
+  std::vector<ChunkRuns> chunks;
+  const ChunkRuns runs = layers.runs;
+  for (std::size_t begin = 0; begin < runs.size();) {
+    std::size_t end = begin;
+    while (end < runs.size() && runs[end].chunk == runs[begin].chunk) ++end;
+    chunks.resize(static_cast<std::size_t>(runs[begin].chunk) + 1);
+    chunks.back() = runs.subspan(begin, end - begin);
+    begin = end;
+  }
+  return chunks;
+}
+
+/// Adds up what a chunk saves, and its moments unless a chunk before has the same.
+void add_chunk(StageParts& parts, std::span<const LayerMemory> by_kind, ChunkRuns runs,
+               bool has_moments, Unit& done) {
+  const auto chunk = static_cast<std::int32_t>(parts.chunk_saved.size());
   const auto layer_of = [&](const StageRun& run) -> const LayerMemory& {
     return by_kind[static_cast<std::size_t>(run.kind)];
   };
   std::int64_t saved = 0;
-  Unit done;
-  for (std::size_t r = 0; r < layers.runs.size(); ++r) {
-    const StageRun& run = layers.runs[r];
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const StageRun& run = runs[r];
     const LayerMemory& layer = layer_of(run);
-    const bool first_of_chunk = r == 0 || layers.runs[r - 1].chunk != run.chunk;
-    const bool last_of_chunk = r + 1 == layers.runs.size() || layers.runs[r + 1].chunk != run.chunk;
-    if (first_of_chunk) saved = 0;
     const std::int64_t of_run = saved_by(layer, run.layers);
     const bool whole = layer.recompute_interval > 1 && run.layers % layer.recompute_interval != 1;
     const std::int64_t of_last = whole ? layer.saved_whole : layer.saved;
@@ -135,22 +153,34 @@ void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
 
     StageMoment moment;
     moment.layer = &layer;
+    moment.chunk = chunk;
     moment.whole = whole;
     moment.saved_before = saved;
     moment.alike_before = layer.recompute_interval > 1 ? 0 : run.layers - 1;
     if (run.layers > 1) {
       moment.next = own;
-    } else if (!first_of_chunk) {
-      moment.next = unit_of(layer_of(layers.runs[r - 1]));
+    } else if (r > 0) {
+      moment.next = unit_of(layer_of(runs[r - 1]));
     }
-    if (!last_of_chunk) moment.previous = unit_of(layer_of(layers.runs[r + 1]));
+    if (r + 1 < runs.size()) moment.previous = unit_of(layer_of(runs[r + 1]));
     moment.ready = {parts.dense - done.dense, parts.routed - done.routed};
-    add_moment(parts, moment);
+    if (has_moments) add_moment(parts, moment);
     saved += of_last;
-    const bool head = layer.role == LayerRole::head;
-    (head ? parts.saved_by_head : parts.saved) += of_run;
     parts.largest_saved = std::max(parts.largest_saved, of_last);
     parts.routed_saved += layer.routed_saved * run.layers;
+  }
+  parts.chunk_saved.push_back(saved);
+}
+
+void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
+                 const StageLayers& layers) {
+  const std::vector<ChunkRuns> chunks = chunks_of(layers);
+  Unit done;
+  for (std::size_t c = 0; c < chunks.size(); ++c) {
+    std::size_t like = 0;
+    while (!same_layers(chunks[like], chunks[c])) ++like;
+    parts.chunk_like.push_back(static_cast<std::int32_t>(like));
+    add_chunk(parts, by_kind, chunks[c], like == c, done);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "planner/cost/stage_times.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "planner/cost/collective.h"
@@ -12,21 +13,34 @@ namespace {
 
 std::int64_t sum(const Unit& unit) { return unit.dense + unit.routed; }
 
+bool same(const Unit& a, const Unit& b) { return a.dense == b.dense && a.routed == b.routed; }
+
+bool same_elements(const StageTime& a, const StageTime& b) {
+  if (!same(a.elements, b.elements) || a.replicated != b.replicated ||
+      a.head_norms != b.head_norms || a.counted_experts != b.counted_experts ||
+      a.kinds != b.kinds) {
+    return false;
+  }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(a.kinds); ++i) {
+    const UnitTime& x = a.units[i];
+    const UnitTime& y = b.units[i];
+    if (!same(x.elements, y.elements) || x.count != y.count || x.root != y.root) return false;
+  }
+  return true;
+}
+
 void take_larger(Unit& largest, const Unit& unit) {
   if (sum(unit) > sum(largest)) largest = unit;
 }
 
 void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memory,
-                std::int32_t layers) {
+                std::int32_t layers, Seconds hidden) {
   const double n = layers;
   stage.forward += n * time.forward;
   stage.backward += n * time.backward;
   stage.recompute += n * time.recompute;
   stage.weight_gradient += n * time.weight_gradient;
-  if (time.forward.ep > Seconds(0)) {
-    stage.beside_experts += n * (time.forward.compute() + time.backward.compute());
-    stage.beside_gemm += n * (time.forward.gemm + time.backward.gemm);
-  }
+  stage.hidden_experts += n * hidden;
   const Unit elements{memory.parameters.dense, memory.parameters.routed};
   stage.elements.dense += elements.dense * layers;
   stage.elements.routed += elements.routed * layers;
@@ -72,8 +86,7 @@ void halve(StageTime& stage) {
   stage.backward = 0.5 * stage.backward;
   stage.recompute = 0.5 * stage.recompute;
   stage.weight_gradient = 0.5 * stage.weight_gradient;
-  stage.beside_experts = 0.5 * stage.beside_experts;
-  stage.beside_gemm = 0.5 * stage.beside_gemm;
+  stage.hidden_experts = 0.5 * stage.hidden_experts;
   for (std::int32_t i = 0; i < stage.kinds; ++i) {
     UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
     unit.forward = 0.5 * unit.forward;
@@ -109,54 +122,40 @@ std::vector<StageMix> stage_mixes(std::span<const StageLayers> stages) {
   return mixes;
 }
 
-StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
+bool same_elements(const StageTimes& a, const StageTimes& b) {
+  return same(a.most_elements, b.most_elements) && a.most_tensors == b.most_tensors &&
+         a.tied_elements == b.tied_elements && same_elements(a.first, b.first) &&
+         same_elements(a.slowest, b.slowest);
+}
+
+StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRules& rules,
                       std::span<const LayerTime> times, std::span<const LayerMemory> memories,
-                      std::span<const StageMix> mixes, bool hides_experts) {
+                      std::span<const StageMix> mixes) {
   StageTimes all;
-  // Without exchange that compute can hide, forward and backward.
-  const auto left = [&](const StageTime& stage) {
-    const Seconds experts = stage.forward.ep + stage.backward.ep + stage.recompute.ep;
-    const bool hides = hides_experts && experts > Seconds(0);
-    const double hidden = hides ? std::min(1.0, stage.beside_experts / experts) : 0;
-    return std::pair{stage.forward.stream() - stage.forward.ep * hidden,
-                     stage.backward_stream() - (stage.backward.ep + stage.recompute.ep) * hidden};
-  };
   Seconds slowest;
-  Seconds most_forward;
-  Seconds most_backward;
   for (const StageMix& mix : mixes) {
     StageTime stage;
     for (const StageMix::Share& share : mix.shares) {
       const auto kind = static_cast<std::size_t>(share.kind);
-      add_layers(stage, times[kind], memories[kind], share.layers);
+      add_layers(stage, times[kind], memories[kind], share.layers,
+                 hidden_exchange(times[kind], rules, layout));
     }
     if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) halve(stage);
     const double stages = mix.stages;
     all.all_forward += stages * stage.forward.stream();
     all.all_backward += stages * stage.backward_stream();
-    const std::pair<Seconds, Seconds> passes = left(stage);
-    const Seconds both = passes.first + passes.second;
-    most_forward = std::max(most_forward, passes.first);
-    most_backward = std::max(most_backward, passes.second);
+    const Seconds both = stage.stream() - stage.hidden_experts;
     take_larger(all.most_elements, stage.elements);
-    if (mix.first > 0) take_larger(all.most_later, stage.elements);
     all.most_tensors = std::max(all.most_tensors, stage.tensors);
     if (mix.first == 0) all.first = stage;
-    const bool inner = mix.first + mix.stages > 1 && mix.first + 1 < layout.pp;
-    if (inner) all.slowest_inner = std::max(all.slowest_inner, both);
     if (mix.first == 0 || both > slowest) {
       slowest = both;
       all.slowest = stage;
       all.slowest_stage = mix.first;
     }
   }
-  all.uneven = most_forward + most_backward - slowest;
   all.tied_elements = tied_elements_of(model, layout, mixes);
   return all;
-}
-
-bool hides_experts(const JobSpec& job, const Layout& layout) {
-  return job.expert_overlap || is_dualpipe(layout.schedule);
 }
 
 StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
@@ -167,16 +166,20 @@ StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec
   return {bytes.value(), collective_time(cluster, CollectiveKind::send_recv, bytes, group)};
 }
 
-StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
+StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRules& rules,
                        const Layout& layout, std::span<const LayerTime> times,
-                       std::span<const LayerMemory> memories, std::span<const StageLayers> stages) {
-  StageTimes all =
-      stage_sums(model, layout, times, memories, stage_mixes(stages), hides_experts(job, layout));
+                       std::span<const LayerMemory> memories, std::span<const StageLayers> stages,
+                       std::int64_t num_microbatches) {
+  StageTimes all = stage_sums(model, layout, rules, times, memories, stage_mixes(stages));
   if (layout.pp > 1) {
+    const ClusterSpec& cluster = *rules.cluster;
     const StageHop hop =
         stage_hop(model, job, cluster, layout, group_shape(cluster, layout, GroupKind::pp));
     all.hop_bytes = hop.bytes;
     all.hop = hop.time;
+    const auto slots =
+        std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
+    all.pipeline = pipeline_times(slots, layout, rules, stages, times, memories, hop.time);
   }
   return all;
 }

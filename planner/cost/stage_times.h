@@ -8,7 +8,9 @@
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/layer_time.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/pipeline_times.h"
 #include "planner/cost/stages.h"
+#include "planner/cost/time_rules.h"
 #include "planner/spec/mesh.h"
 
 namespace shardwise {
@@ -29,9 +31,7 @@ struct StageTime {
   PassTime backward;
   PassTime recompute;
   Seconds weight_gradient;
-  Seconds beside_experts;  // compute of layers with experts, recompute apart: what may run beside
-                           // another micro-batch's exchange
-  Seconds beside_gemm;     // matrix products of it
+  Seconds hidden_experts;  // part of the exchange that runs beside another micro-batch's compute
   Unit elements;           // trained, on this rank
   std::int64_t replicated = 0;       // of these, elements that every tp rank has whole
   std::int64_t head_norms = 0;       // of these, norms of queries and keys
@@ -66,30 +66,25 @@ struct StageTimes {
   StageTime slowest;  // most stream time; sets the pace
   StageTime first;    // stage 0: last to end its backward passes
   std::int32_t slowest_stage = 0;
-  Seconds slowest_inner;  // stream time of the slowest stage that has one before and one after
-  /// What a micro-batch takes longer than on the slowest stage where stages run different chunks or
-  /// directions at a time, so that the slowest of each direction sets the pace.
-  Seconds uneven;
   Seconds all_forward;  // stream time of one micro-batch through all stages
   Seconds all_backward;
   Unit most_elements;  // of any stage
-  Unit most_later;     // of any stage but the first
   std::int64_t most_tensors = 0;
   std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none
   std::int64_t hop_bytes = 0;      // activation handed from a stage to the next
   Seconds hop;                     // one such message
+  PipelineTimes pipeline;          // for pp > 1: all micro-batches through all stages
 };
 
-/// Everything but the message.
-/// \param times, memories  by kind, for the same model and layout
-/// \param hides_experts    one micro-batch's exchange runs beside another's compute, which decides
-///                         what stage is the slowest
-StageTimes stage_sums(const ModelSpec& model, const Layout& layout,
-                      std::span<const LayerTime> times, std::span<const LayerMemory> memories,
-                      std::span<const StageMix> mixes, bool hides_experts);
+/// Whether both hold the same trained elements in the same units, stage by stage as far as
+/// data parallelism and the optimizer look at them: however long anything takes.
+bool same_elements(const StageTimes& a, const StageTimes& b);
 
-/// Whether it does: the job asks for it, or the schedule is made for it.
-bool hides_experts(const JobSpec& job, const Layout& layout);
+/// Everything but the message and the pipeline.
+/// \param times, memories  by kind, for the same model and layout
+StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRules& rules,
+                      std::span<const LayerTime> times, std::span<const LayerMemory> memories,
+                      std::span<const StageMix> mixes);
 
 /// The activation that one micro-batch sends from a stage to the next, over `group` (of kind pp).
 struct StageHop {
@@ -99,9 +94,10 @@ struct StageHop {
 StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
                    const Layout& layout, const GroupShape& group);
 
-/// Both together.
-StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
+/// All together.
+StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRules& rules,
                        const Layout& layout, std::span<const LayerTime> times,
-                       std::span<const LayerMemory> memories, std::span<const StageLayers> stages);
+                       std::span<const LayerMemory> memories, std::span<const StageLayers> stages,
+                       std::int64_t num_microbatches);
 
 }  // namespace shardwise

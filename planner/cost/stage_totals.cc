@@ -42,7 +42,10 @@ bool pass_follows_mesh(const StageContext& context) {
   const bool gradients_grow =
       context.num_microbatches == 1 && engine.gradient_buffer == GradientBuffer::copy_in;
   const bool planned = plans_buffers(engine) && context.layout->zero_stage >= 2;
-  return casts_shards || gradients_grow || planned || rules.fp32_accumulation;
+  // Gradients that lie beside others, under our kernels, do so where they are not reduced at once.
+  const bool waits = context.layout->zero_stage >= 2 && !context.layout->reduce_every_microbatch;
+  return waits || context.layout->reshards_to_groups() || casts_shards || gradients_grow ||
+         planned || rules.fp32_accumulation;
 }
 
 ResidentTotals resident_totals(const StageParts& parts, const StageContext& context) {
@@ -58,8 +61,8 @@ StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
     return allocated + allocator_slack_bytes(allocated, states.resting + late_gradients, rules);
   };
   // Of the phases after the first step, which has no more.
-  const std::int64_t late =
-      context.num_microbatches > 1 ? states.late_gradients : pass.late_gradients;
+  const bool made = context.num_microbatches > 1 && !gradients_wait(context);
+  const std::int64_t late = made ? states.late_gradients : pass.late_gradients;
   const std::int64_t steady = states.resting + residents.workspace;
   const std::int64_t in_pass = steady + pass.bytes + late;
   const std::int64_t in_step = steady + states.step;

@@ -146,37 +146,4 @@ std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& lay
   return stages;
 }
 
-InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
-                                 std::int64_t num_microbatches) {
-  const std::int64_t pp = layout.pp;
-  const std::int64_t behind = pp - 1 - stage;  // stages between this one and the loss
-  const std::int64_t all = num_microbatches;
-  if (pp == 1) return {1, 1};
-  switch (layout.schedule) {
-    case PipelineSchedule::one_f_one_b:
-      if (layout.vpp > 1) {
-        const std::int64_t chunks = layout.vpp;
-        return {std::min(all * chunks, 2 * behind + (chunks - 1) * pp + 1), chunks};
-      }
-      return {std::min(all, behind + 1), 1};
-    case PipelineSchedule::gpipe:
-      return {all, 1};
-    case PipelineSchedule::looped_bfs:
-      return {all * layout.vpp, layout.vpp};
-    // Later stages put weight gradients off until as many micro-batches are in flight as on the
-    // first; what those keep is counted whole.
-    case PipelineSchedule::zb_h1:
-      return {std::min(all, pp), 1};
-    case PipelineSchedule::zb_h2:
-      return {std::min(all, 2 * pp - 1), 1};
-    case PipelineSchedule::zb_v:
-      return {std::min(2 * all, 2 * pp), 2};
-    case PipelineSchedule::dualpipe:
-      return {std::min(all, pp + 1), 2};
-    case PipelineSchedule::dualpipe_v:
-      return {std::min(2 * all, 2 * pp + 1), 2};
-  }
-  return {1, 1};
-}
-
 }  // namespace shardwise

@@ -47,17 +47,4 @@ std::int32_t chunks_of_stage(const Layout& layout);
 /// The stage that holds the model's chunk `chunk`. \pre 0 <= chunk < pp x chunks_of_stage
 std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk);
 
-/// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
-/// is cut into on that stage: 1F1B min(m, pp - stage), interleaved 2 (pp - stage - 1) + (vpp - 1)
-/// pp + 1 of vpp chunks (Korthikanti et al., arXiv:2205.05198, section 4.2.3), GPipe and looped BFS
-/// all m, ZB-H1 pp and ZB-H2 2 pp - 1 on every stage, ZB-V pp (Qi et al., arXiv:2401.10241,
-/// sections 2 and 6), DualPipe pp + 1 of two chunks, DualPipeV 2 pp + 1 half stages
-/// (deepseek-ai/DualPipe:README.md).
-struct InFlight {
-  std::int64_t held = 1;
-  std::int64_t chunks = 1;
-};
-InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
-                                 std::int64_t num_microbatches);
-
 }  // namespace shardwise

@@ -2,35 +2,60 @@
 
 #include <algorithm>
 
-#include "planner/cost/data_parallel.h"
-#include "planner/cost/optimizer_time.h"
-#include "planner/cost/pipeline.h"
-
 namespace shardwise {
 namespace {
 
-/// Host traffic of activations: down during forward, up during backward.
-void offload_activations(const StageTimes& stages, const LeafContext& context, TimeParts& parts,
-                         StepDetail* detail) {
-  if (!context.layout->offload_activations) return;
-  const StageTime& stage = stages.slowest;
-  const BytesPerSecond link = context.rules->cluster->host_link;
-  const Bytes saved(stage.saved);
-  const Seconds one_way = saved / link;
-  const auto m = static_cast<double>(context.num_microbatches);
-  parts.offload_exposed += m * (std::max(Seconds(0), one_way - stage.forward.stream()) +
-                                std::max(Seconds(0), one_way - stage.backward_stream()));
-  if (detail != nullptr) {
-    detail->offload += one_way * (2 * m);
-    detail->offload_bytes += 2 * m * static_cast<double>(stage.saved);
-    detail->offload_required = saved / std::min(stage.forward.stream(), stage.backward_stream());
-  }
+/// Host traffic of activations that nothing hides: down during forward, up during backward.
+Seconds exposed_offload(const StageTime& stage, const LeafContext& context) {
+  const Seconds one_way = Bytes(stage.saved) / context.rules->cluster->host_link;
+  return static_cast<double>(context.num_microbatches) *
+         (std::max(Seconds(0), one_way - stage.forward.stream()) +
+          std::max(Seconds(0), one_way - stage.backward_stream()));
 }
 
 /// Of two messages that a stage sends and two that it receives in a forward and a backward chunk,
 /// those that arrive do so at once where a backward pass takes twice a forward pass: a stage begins
 /// its steady state one forward chunk before the stage that hands it activations.
 constexpr double kBusyTimesAMessage = 1.5;
+
+/// Messages that run beside passes slow them.
+Seconds slowed_by_messages(const StageTimes& stages, const LeafContext& context, Seconds beside) {
+  const TimeRules& rules = *context.rules;
+  const Layout& layout = *context.layout;
+  const StageTime& stage = stages.slowest;
+  const bool across =
+      std::int64_t{layout.pp} * layout.tp * layout.cp > rules.cluster->gpus_per_node;
+  const Seconds products = stage.forward.gemm + stage.backward.gemm + stage.recompute.gemm;
+  const Seconds rest = stage.compute() - products;
+  const double tax = (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
+                         .of(products / stage.stream(), rest / stage.stream());
+  return beside * (kBusyTimesAMessage * tax);
+}
+
+/// The detail of a step that was priced.
+void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& context,
+          const PipelineStep& step, const StateTimes& states) {
+  const DataParallelTraffic data =
+      data_parallel_traffic(stages, context, states.moves, step.beside);
+  detail.gather = data.gather;
+  detail.reduce = data.reduce;
+  detail.copies = data.copies;
+  detail.overlap_tax = data.tax;
+  detail.gathered_bytes = data.gathered_bytes;
+  detail.reduced_bytes = data.reduced_bytes;
+  detail.outer_gathered_bytes = data.outer_gathered_bytes;
+  detail.outer_reduced_bytes = data.outer_reduced_bytes;
+  detail.finalize = states.optimizer.finalize;
+  detail.messages = step.messages;
+  if (context.layout->offload_activations) {
+    const StageTime& stage = stages.slowest;
+    const auto m = static_cast<double>(context.num_microbatches);
+    const Bytes saved(stage.saved);
+    detail.offload = offloaded(stages, context);
+    detail.offload_bytes = 2 * m * static_cast<double>(stage.saved);
+    detail.offload_required = saved / std::min(stage.forward.stream(), stage.backward_stream());
+  }
+}
 
 }  // namespace
 
@@ -44,118 +69,121 @@ bool waits_for_messages(const TimeRules& rules, const Layout& layout) {
          layout.schedule == PipelineSchedule::one_f_one_b;
 }
 
-TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDetail* detail) {
+PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context) {
   const TimeRules& rules = *context.rules;
   const Layout& layout = *context.layout;
   const StageTime& stage = stages.slowest;
   const auto m = static_cast<double>(context.num_microbatches);
 
-  TimeParts parts;
+  PipelineStep step;
+  TimeParts& parts = step.parts;
   parts.forward = m * stage.forward.compute();
   parts.backward = m * stage.backward.compute();
   parts.recompute = m * stage.recompute.compute();
   parts.tp_exposed = m * (stage.forward.tp + stage.backward.tp + stage.recompute.tp);
   parts.cp_exposed = m * (stage.forward.cp + stage.backward.cp + stage.recompute.cp);
   const Seconds experts = stage.forward.ep + stage.backward.ep + stage.recompute.ep;
-  Seconds hidden_experts;
-  if (rules.expert_overlap || is_dualpipe(layout.schedule)) {
-    // One micro-batch's exchange runs beside another's compute.
-    const Seconds compute = stage.beside_experts;
-    const bool across = std::int64_t{layout.ep} * layout.etp > rules.cluster->gpus_per_node;
-    const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
-    const double products = compute > Seconds(0) ? stage.beside_gemm / compute : 0;
-    hidden_experts = std::min(experts, compute) * (1 - tax.of(products, 1 - products));
-  }
-  parts.ep_exposed = m * (experts - hidden_experts);
+  parts.ep_exposed = m * (experts - stage.hidden_experts);
 
   // The host may be slower than the kernels it issues: then every pass takes as long as issuing. In
   // a pipeline it runs ahead while the stage waits, unless it waits too.
-  const Seconds busy = stage.stream() - hidden_experts;
+  step.busy = stage.stream() - stage.hidden_experts;
   const Seconds issue = rules.issue * kernels_a_microbatch(stage, layout);
   const bool runs_ahead = layout.pp > 1 && !waits_for_messages(rules, layout);
-  const Seconds behind = std::max(Seconds(0), issue - busy);
-  const Seconds late = runs_ahead ? Seconds(0) : behind;
-  parts.launch = m * late;
-  const double stretch = behind > Seconds(0) ? issue / busy : 1;
-
-  const DataParallelTime data = data_parallel_time(stages, context, stretch);
-  parts.dp_exposed = m * data.per_microbatch + data.once;
+  const Seconds behind = std::max(Seconds(0), issue - step.busy);
+  const double stretch = behind > Seconds(0) ? issue / step.busy : 1;
+  step.runs_ahead = runs_ahead && behind > Seconds(0);
+  step.slower = runs_ahead ? 1 : stretch;
+  parts.launch = runs_ahead ? Seconds(0) : m * behind;
+  step.beside = compute_beside(stages, context, stretch);
 
   if (layout.pp > 1) {
-    // What one micro-batch loses on the way slows every stage alike.
-    const Seconds lost = data.per_microbatch + late;
-    PipelinePace pace;
-    pace.forward = stage.forward.stream();
-    pace.backward = stage.backward_stream() - hidden_experts + lost;
-    pace.weight_gradient = stage.weight_gradient;
-    pace.all = stages.all_forward + stages.all_backward + (lost - hidden_experts) * layout.pp;
-    parts.bubble =
-        pipeline_bubble(layout.schedule, layout.pp, layout.vpp, context.num_microbatches, pace);
-    if (layout.schedule == PipelineSchedule::gpipe || layout.vpp > 1) {
-      // Stages are in different chunks or directions at a time: the slowest of each sets the pace.
-      parts.bubble += m * stages.uneven;
+    const PipelineTimes& pipeline = stages.pipeline;
+    const Seconds waited = pipeline.run.length - pipeline.without_messages;
+    step.messages = stages.hop * messages_of_stage(*pipeline.slots);
+    step.passes = pipeline.without_messages * step.slower + waited;
+    parts.bubble = (pipeline.without_messages - m * step.busy) * step.slower;
+    parts.pp_exposed = waited;
+    if (pipeline.slots->posts_ahead) {
+      const Seconds beside = std::max(Seconds(0), step.messages - waited);
+      parts.pp_exposed += slowed_by_messages(stages, context, beside);
     }
-    // A stage between two others waits for both, one at an end for one, unless it is slower by
-    // that.
-    const bool at_end = stages.slowest_stage == 0 || stages.slowest_stage + 1 == layout.pp;
-    const double neighbours =
-        at_end ? std::clamp(2 + (stages.slowest_inner - busy) / stages.hop, 1.0, 2.0) : 2;
-    const PipelineMessages messages =
-        pipeline_messages(layout, context.num_microbatches, neighbours);
-    const Seconds chunk = busy / (2.0 * layout.vpp);
-    const bool across =
-        std::int64_t{layout.pp} * layout.tp * layout.cp > rules.cluster->gpus_per_node;
-    const Seconds products = stage.forward.gemm + stage.backward.gemm + stage.recompute.gemm;
-    const Seconds rest = stage.compute() - products;
-    const double tax = (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
-                           .of(products / stage.stream(), rest / stage.stream());
-    const Seconds beside = std::max(stages.hop * (kBusyTimesAMessage * tax), stages.hop - chunk);
-    parts.pp_exposed = messages.alone * stages.hop + messages.beside_chunk * beside;
-    if (runs_ahead && behind > Seconds(0)) {
-      // The last stage ends no earlier than its host has issued all, the first then drains.
-      const Seconds drain = stage.backward_stream() * ((layout.pp - 1.0) / layout.vpp);
-      const Seconds waited = m * busy + parts.bubble + parts.pp_exposed;
-      parts.launch = std::max(Seconds(0), m * issue + drain - waited);
-    }
-    if (detail != nullptr) {
-      detail->messages = (messages.alone + messages.beside_chunk) * stages.hop;
-    }
+    // The last stage ends no earlier than its host has issued all, the first then drains.
+    step.issued = m * issue + stage.backward_stream() * ((layout.pp - 1.0) / layout.vpp);
   }
 
   // All ranks meet in every step, so the slowest GPU sets the pace; what it takes longer first uses
   // up the time in which it waits for its host.
   const Seconds computed = parts.forward + parts.backward + parts.recompute;
-  const double with_bubble = 1 + parts.bubble / (m * busy);
-  parts.straggler =
-      std::max(Seconds(0), computed * with_bubble * rules.slowest_gpu_excess - parts.launch);
+  const double with_bubble = 1 + parts.bubble / (m * step.busy);
+  step.straggler = computed * with_bubble * rules.slowest_gpu_excess;
 
-  const OptimizerTime optimizer = optimizer_time(stages, context);
-  parts.optimizer = optimizer.update + optimizer.finalize;
-  parts.offload_exposed = optimizer.transfer;
-  offload_activations(stages, context, parts, detail);
-
+  step.offload = exposed_offload(stage, context);
   if (rules.cluster->storage_read.value() > 0) {
     // A node reads its sequences of the next step beside this one.
     const double sequences = m * layout.micro_batch_size *
                              static_cast<double>(rules.cluster->gpus_per_node) /
                              (static_cast<double>(layout.tp) * layout.cp * layout.pp);
-    const Seconds read(sequences * rules.input_bytes_per_sequence /
-                       rules.cluster->storage_read.value());
-    parts.input_exposed = std::max(Seconds(0), read - parts.total());
+    step.input =
+        Seconds(sequences * rules.input_bytes_per_sequence / rules.cluster->storage_read.value());
+  }
+  return step;
+}
+
+StateTimes state_times(const StageTimes& stages, const LeafContext& context) {
+  return {data_parallel_moves(stages, context), optimizer_time(stages, context)};
+}
+
+TimeParts step_time(const StageTimes& stages, const LeafContext& context, const PipelineStep& step,
+                    const StateTimes& states, const StreamedPasses* streamed) {
+  const Layout& layout = *context.layout;
+  const auto m = static_cast<double>(context.num_microbatches);
+  TimeParts parts = step.parts;
+  if (layout.pp > 1) {
+    const PipelineData with = pipeline_data(stages, context, step.beside, step.slower, streamed);
+    const Seconds held_up = std::max(Seconds(0), with.passes - step.passes);
+    parts.dp_exposed = held_up + with.after + states.moves.sums;
+    if (step.runs_ahead) {
+      // The host issues on while passes wait for anything else.
+      const Seconds reached = m * step.busy + parts.bubble + parts.pp_exposed + held_up;
+      parts.launch = std::max(Seconds(0), step.issued - reached);
+    }
+  } else {
+    const DataParallelTime data = data_parallel_time(stages, context, states.moves, step.beside);
+    parts.dp_exposed = m * data.per_microbatch + data.once;
   }
 
-  if (detail != nullptr) {
-    detail->gather = data.gather;
-    detail->reduce = data.reduce;
-    detail->copies = data.copies;
-    detail->overlap_tax = data.tax;
-    detail->gathered_bytes = data.gathered_bytes;
-    detail->reduced_bytes = data.reduced_bytes;
-    detail->outer_gathered_bytes = data.outer_gathered_bytes;
-    detail->outer_reduced_bytes = data.outer_reduced_bytes;
-    detail->finalize = optimizer.finalize;
+  parts.straggler = std::max(Seconds(0), step.straggler - parts.launch);
+
+  parts.optimizer = states.optimizer.update + states.optimizer.finalize;
+  if (layout.offload_activations) parts.offload_exposed = step.offload;
+  if (layout.pp > 1) {
+    // The passes were found with all that runs beside them at once.
+    parts.offload_exposed = std::min(parts.offload_exposed, parts.dp_exposed);
+    parts.dp_exposed -= parts.offload_exposed;
+  }
+  parts.offload_exposed += states.optimizer.transfer;
+  if (step.input > Seconds(0)) {
+    parts.input_exposed = std::max(Seconds(0), step.input - parts.total());
   }
   return parts;
+}
+
+Seconds least_step_time(const PipelineStep& step, const StateTimes& states) {
+  const Seconds straggler = std::max(Seconds(0), step.straggler - step.parts.launch);
+  return step.parts.total() + straggler + states.optimizer.update + states.optimizer.finalize;
+}
+
+Seconds offloaded(const StageTimes& stages, const LeafContext& context) {
+  const auto m = static_cast<double>(context.num_microbatches);
+  return Bytes(stages.slowest.saved) / context.rules->cluster->host_link * (2 * m);
+}
+
+TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDetail* detail) {
+  const PipelineStep step = pipeline_step(stages, context);
+  const StateTimes states = state_times(stages, context);
+  if (detail != nullptr) fill(*detail, stages, context, step, states);
+  return step_time(stages, context, step, states);
 }
 
 }  // namespace shardwise

@@ -2,21 +2,15 @@
 
 #include <cstdint>
 
-#include "planner/cost/collective_table.h"
+#include "planner/cost/data_parallel.h"
+#include "planner/cost/data_parallel_moves.h"
+#include "planner/cost/leaf_context.h"
+#include "planner/cost/optimizer_time.h"
+#include "planner/cost/pipeline_data.h"
 #include "planner/cost/stage_times.h"
-#include "planner/cost/time_rules.h"
-#include "planner/spec/layout.h"
 #include "planner/spec/report.h"
 
 namespace shardwise {
-
-/// What a layout adds to its stages: everything a leaf of the search varies.
-struct LeafContext {
-  const TimeRules* rules = nullptr;
-  const Layout* layout = nullptr;
-  const DataParallelTables* groups = nullptr;
-  std::int64_t num_microbatches = 1;
-};
 
 /// Communication and idle time that step_time found, for reports. Sums over a step.
 struct StepDetail {
@@ -42,9 +36,50 @@ double kernels_a_microbatch(const StageTime& stage, const Layout& layout);
 /// Whether the host of a stage issues nothing while a message of its pipeline is on its way.
 bool waits_for_messages(const TimeRules& rules, const Layout& layout);
 
-/// Where the time of a step goes on the slowest stage. Plain values in and out; allocates nothing
-/// unless `detail` is given. docs/time.md, "Step time", has every formula.
+/// Where the time of a step goes on the slowest stage. Plain values in and out; allocates nothing.
+/// docs/time.md, "Step time", has every formula.
 TimeParts step_time(const StageTimes& stages, const LeafContext& context,
                     StepDetail* detail = nullptr);
+
+/// The parts that step_time() puts together, for callers that look at millions of layouts: each
+/// depends on a few choices of a layout and serves all that share them.
+
+/// Of a step, what its pipeline and layer choice decide, whatever the mesh of data parallelism and
+/// the states on it.
+struct PipelineStep {
+  TimeParts parts;          // those that nothing else changes
+  Seconds busy;             // of the slowest stage, a micro-batch
+  Seconds issued;           // the host is done with all kernels, and the first stage has drained
+  bool runs_ahead = false;  // the host issues more slowly than kernels run, but never waits
+  double slower = 1;        // passes, as the host issues, where it does not run ahead
+  Seconds passes;           // in a pipeline, with the messages that are waited for
+  Seconds messages;         // of a stage, hidden or not
+  Seconds offload;          // activations, where they are offloaded
+  Seconds input;            // reading a batch, hidden or not
+  Seconds straggler;        // what the slowest GPU computes longer, with the waits for its host
+  ComputeBeside beside;
+};
+/// Reads of the layout neither mesh nor states nor offload_activations.
+PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context);
+
+/// Of a step, what its states move and how they are updated, whatever runs beside that.
+struct StateTimes {
+  DataParallelMoves moves;
+  OptimizerTime optimizer;
+};
+/// Reads of `stages` what same_elements() compares; of the layout mesh, states, fp32_gradients,
+/// sequence_parallel, and whether its schedule is DualPipe's.
+StateTimes state_times(const StageTimes& stages, const LeafContext& context);
+
+/// \param streamed  of a layout that only_offloads(): streamed_passes(), where they were made
+TimeParts step_time(const StageTimes& stages, const LeafContext& context, const PipelineStep& step,
+                    const StateTimes& states, const StreamedPasses* streamed = nullptr);
+
+/// What that is at least, found in a few additions: nothing that states move is waited for.
+Seconds least_step_time(const PipelineStep& step, const StateTimes& states);
+
+/// Traffic of activations between the slowest stage and its host, all over one link: no step of a
+/// pipeline that offloads them takes less.
+Seconds offloaded(const StageTimes& stages, const LeafContext& context);
 
 }  // namespace shardwise

@@ -43,6 +43,21 @@ void read_attention(ObjectReader attention, TimingFacts& facts) {
   attention.reject_unknown();
 }
 
+TimingFacts::MemoryPasses read_memory_passes(ObjectReader passes) {
+  const auto times = [&passes](std::string_view key) { return passes.number(key, 0, 100); };
+  TimingFacts::MemoryPasses read;
+  read.ring = times("ring");
+  read.registered_gather = times("registered_gather");
+  read.pairs = times("pairs");
+  read.registered_pairs = times("registered_pairs");
+  read.message = times("message");
+  read.in_switch = times("in_switch");
+  read.registered_in_switch = times("registered_in_switch");
+  read.network_buffer = times("network_buffer");
+  passes.reject_unknown();
+  return read;
+}
+
 TimingFacts read_facts(ObjectReader& root) {
   TimingFacts facts;
   const auto nested = [&](std::string_view key) { return root.nested(key, *root.object(key)); };
@@ -63,6 +78,7 @@ TimingFacts read_facts(ObjectReader& root) {
   facts.registered_sms_across_nodes = registered.number("sms_across_nodes", 0, 1000);
   facts.registered_sms_in_network = registered.number("sms_in_network", 0, 1000);
   registered.reject_unknown();
+  facts.memory_passes = read_memory_passes(nested("memory_passes"));
   const JsonValue* issue = root.array("issue");
   for (std::size_t i = 0; i < issue->elements.size(); ++i) {
     ObjectReader entry = root.nested("issue", i, issue->elements[i]);

@@ -23,6 +23,19 @@ struct TimingFacts {
   std::vector<std::string> persistent_architectures;  // whose GEMMs fill the GPU in one wave
   double persistent_slowdown = 1;                     // of such a GEMM beside a collective
 
+  /// Times that a byte on a link passes through a rank's memory, by what moves it.
+  struct MemoryPasses {
+    double ring = 0;               // NCCL's buffers: all-gather, reduce-scatter, all-reduce
+    double registered_gather = 0;  // all-gather into buffers registered with NCCL
+    double pairs = 0;              // all-to-all
+    double registered_pairs = 0;
+    double message = 0;    // at its receiver
+    double in_switch = 0;  // all-reduce in a switch that adds
+    double registered_in_switch = 0;
+    double network_buffer = 0;  // besides, of what leaves the node
+  };
+  MemoryPasses memory_passes;
+
   struct Issue {
     std::string modules;  // "torch", "megatron", "compiled", "planned"
     Seconds x86;          // host time a kernel

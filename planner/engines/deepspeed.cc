@@ -21,6 +21,7 @@ EngineProfile deepspeed() {
   e.reduce_dtype = DType::fp16;
   e.bucket_elements = 500'000'000;         // reduce_bucket_size, allgather_bucket_size
   e.reduce_buffer_elements = 500'000'000;  // contiguous_gradients: one buffer of that size
+  e.overlaps_updated_gather = false;       // step() ends with all_gather_dp_groups
   e.gathers_ahead = 1;
   e.gather_queue_elements = 1'000'000'000;  // stage3_max_live_parameters
   e.sources = {

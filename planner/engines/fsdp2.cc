@@ -18,11 +18,14 @@ EngineProfile fsdp2() {
   e.kernels = Kernels::eager;
   e.reduce_dtype = DType::fp32;
   e.gathers_ahead = 1;
+  e.reshards_to_groups = true;
   e.all_gather_shares_communicator = true;
   e.sources = {
       "pytorch/pytorch:torch/distributed/pipelining/schedules.py (1F1B, GPipe, ZBV, DualPipeV)",
       "pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py",
       "pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
+      "pytorch/pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_init.py, "
+      "_get_post_forward_mesh_info; _fsdp_param.py, to_sharded_post_forward",
       "pytorch/torchtitan@b5bcd76c:docs/fsdp.md",
   };
   return e;

@@ -9,6 +9,7 @@ EngineProfile fsdp2_in_megatron() {
   e.hybrid = false;
   e.pipeline = false;
   e.expert_parallel = false;
+  e.reshards_to_groups = false;  // its flag is a switch
   // No mixed-precision policy is passed: parameters are sharded, reduced and gathered in the
   // model's dtype; the optimizer keeps fp32 main weights and casts gradients to them.
   e.main_weights = MainWeights::separate;

@@ -17,7 +17,7 @@ EngineProfile internevo() {
   e.fp32_gradients_default = false;
   e.casts_gradients_for_optimizer = true;  // flat fp32 gradients of the partition
   e.reduce_dtype = DType::bf16;
-  e.bucket_elements = 268'435'456;  // reduce_bucket_size 512 MB of bf16
+  e.bucket_elements = 536'870'912;  // reduce_bucket_size 512 * 1024 * 1024, compared with numel()
   // torch.optim.AdamW of PyTorch 2.0 on one flat tensor: the root of the second moment and the
   // denominator are tensors of their own.
   e.optimizer_scratch_bytes = 8;

@@ -20,16 +20,17 @@ class BucketFiller {
       : context_(context), chunk_(chunk), limit_(limit), buckets_(buckets) {}
 
   void tensor(bool routed, std::int64_t elements, std::size_t slot) {
-    std::optional<Bucket>& open = open_[routed ? 1 : 0];
-    if (!open) {
-      open = Bucket{chunk_, routed, 0, 0, slot, slot};
+    const EngineProfile& engine = context_.engine();
+    if (engine.flattens_gradients) {  // cut wherever the limit falls
+      while (elements > room(routed)) {
+        const std::int64_t part = room(routed);
+        add(routed, part, slot);
+        elements -= part;
+      }
+    } else if (engine.gradient_buffer == GradientBuffer::copy_in && elements > room(routed)) {
+      close(routed);
     }
-    open->elements += elements;
-    const std::int64_t ranks = ranks_of(routed);
-    open->padded +=
-        context_.engine().padding == ShardPadding::tensor ? round_up(elements, ranks) : elements;
-    open->first = slot;
-    if (open->elements >= limit_) close(routed);
+    add(routed, elements, slot);
   }
   void close(bool routed) {
     std::optional<Bucket>& open = open_[routed ? 1 : 0];
@@ -43,6 +44,21 @@ class BucketFiller {
   }
 
  private:
+  /// What the open bucket, or else a new one, takes before it is full.
+  std::int64_t room(bool routed) const {
+    const std::optional<Bucket>& open = open_[routed ? 1 : 0];
+    return limit_ - (open ? open->elements : 0);
+  }
+  void add(bool routed, std::int64_t elements, std::size_t slot) {
+    std::optional<Bucket>& open = open_[routed ? 1 : 0];
+    if (!open) open = Bucket{chunk_, routed, 0, 0, slot, slot};
+    open->elements += elements;
+    const std::int64_t ranks = ranks_of(routed);
+    open->padded +=
+        context_.engine().padding == ShardPadding::tensor ? round_up(elements, ranks) : elements;
+    open->first = slot;
+    if (open->elements >= limit_) close(routed);
+  }
   std::int64_t ranks_of(bool routed) const {
     return routed ? context_.shards.routed : context_.shards.dense;
   }

@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "planner/cost/schedule.h"
 #include "planner/lowering/lowering_context.h"
-#include "planner/lowering/schedule.h"
 #include "planner/lowering/stage_builder.h"
 
 namespace shardwise {

@@ -150,12 +150,17 @@ class StepEnd {
 
   /// The kernels of the step on the GPU, with so many bytes of an element of the optimizer's state.
   OpCost kernels(double bytes_each, double launches) const {
+    const TimeRules& rules = context_.time_rules;
     OpCost cost;
     cost.launches = 0;
-    if (context_.time_rules.clears_buffer) {
+    if (rules.clears_buffer) {
       add_traffic(cost, MoveKind::copy,
                   context_.gradient_bytes() * held(context_.placement.gradients), 1);
     }
+    // Casts to 8 bits: of its shard where that travels, else of all that the rank computes with.
+    const Placement cast =
+        rules.weight_bytes < 2 ? context_.placement.optimizer : Placement::replicate;
+    add_traffic(cost, MoveKind::copy, rules.weight_cast_bytes * held(cast), 0);
     add_traffic(cost, MoveKind::optimizer, bytes_each * held(context_.placement.optimizer),
                 launches);
     return cost;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planner/cost/data_parallel.h"
+#include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/cost/stage_times.h"
 #include "planner/spec/check.h"

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -9,25 +8,25 @@
 
 namespace shardwise {
 
-/// Buffers of a planned arena for what a stage receives and sends: two a direction, which messages
-/// take turns with, there as long as the stage's passes run. Where a stage has chunks messages come
-/// far ahead of who reads them: each has a buffer of its own. Engines without an arena have none.
+/// Buffers of a planned arena for what a stage receives and sends: some for each neighbour and
+/// direction (message_slots of planner/cost/stage_moments.h), which messages take turns with, there
+/// as long as the stage's passes run. Engines without an arena have none.
+///
+/// A neighbour's messages of one direction are read in the order in which they come, under every
+/// schedule, so turns never make a message wait for one behind it.
 class MessageBuffers {
  public:
   enum class Use : std::uint8_t { receive_forward, receive_backward, send_forward, send_backward };
 
   /// \param bytes  of a message; 0 = no buffers
-  /// \param own    each message has its own
-  MessageBuffers(StageBuilder& builder, std::int64_t bytes, bool own)
-      : builder_(builder), bytes_(bytes), own_(own) {}
-  /// Whether who reads a message frees its buffer.
-  bool own() const { return own_; }
-  /// The stage has messages of that kind. \pre before the first operation
-  void make(Use use);
+  MessageBuffers(StageBuilder& builder, std::int64_t bytes) : builder_(builder), bytes_(bytes) {}
+  /// The stage exchanges such messages with `neighbour`, through so many buffers.
+  /// \pre before the first operation
+  void make(Use use, std::int32_t neighbour, std::int64_t slots);
 
   /// A buffer that nobody needs any more, for the operation that fills it: what that waits for,
   /// allocates and uses. \returns the buffer, or kNone
-  BufferId fill(Use use, OperationLists& lists);
+  BufferId fill(Use use, std::int32_t neighbour, OperationLists& lists);
   void filled(BufferId buffer, OpId op);
   /// `op` is the last that reads what it was filled with.
   void emptied(BufferId buffer, OpId op);
@@ -43,16 +42,18 @@ class MessageBuffers {
     OpId filled = kNone;
     OpId emptied = kNone;
   };
+  struct Turns {
+    Use use = Use::receive_forward;
+    std::int32_t neighbour = 0;
+    std::vector<Slot> slots;
+    std::size_t next = 0;
+  };
   Slot& slot_of(BufferId buffer);
-  bool sends_gradients() const {
-    return !slots_[static_cast<std::size_t>(Use::send_backward)].empty();
-  }
+  bool sends_gradients() const;
 
   StageBuilder& builder_;
   std::int64_t bytes_;
-  bool own_;
-  std::array<std::vector<Slot>, 4> slots_;
-  std::array<std::size_t, 4> next_{};
+  std::vector<Turns> turns_;
 };
 
 }  // namespace shardwise

@@ -1,5 +1,6 @@
 #include "planner/lowering/parameter_gathers.h"
 
+#include "planner/cost/gathers_once.h"
 #include "planner/cost/stage_buffers.h"
 
 namespace shardwise {
@@ -61,13 +62,14 @@ bool ParameterGathers::is_root(const StageLayer& layer) const {
 }
 
 bool ParameterGathers::kept_over_step(const StageLayer& layer) const {
+  if (gathers_once(context_.layout(), context_.engine())) return true;
   if (rule_ == Rule::double_buffered) return is_root(layer);
   return rule_ == Rule::queued && context_.engine().keeps_root_gathered && is_root(layer);
 }
 
 bool ParameterGathers::kept_to_backward(const StageLayer& layer) const {
   if (slots_.on()) return kept_over_step(layer);  // two buffers for all units
-  if (!context_.layout().reshard_after_forward || kept_over_step(layer)) return true;
+  if (context_.layout().reshard_after_forward == 0 || kept_over_step(layer)) return true;
   if (rule_ == Rule::limited) return context_.engine().keeps_root_gathered && is_root(layer);
   // Backward starts with the head: it would be gathered again at once.
   return rule_ == Rule::copied &&
@@ -138,7 +140,8 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
   op.microbatch = turn.pass.microbatch;
   OpId cast = kNone;
   BufferId shard = kNone;
-  if (unit.costs.cast >= 0) {
+  const bool again = held.part != kNone;  // parts in the dtype that travels
+  if (unit.costs.cast >= 0 && !again) {
     const std::int64_t ranks = context_.shards.dense;
     shard = builder_.buffer(
         kGathered,
@@ -153,7 +156,8 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
     op.stream = Stream::all_gather;
   }
   op.role = OpRole::gather;
-  const std::array<std::int32_t, 2> costs = {unit.costs.dense.gather, unit.costs.routed.gather};
+  const std::array<std::int32_t, 2> costs = {
+      again ? unit.costs.dense.gather_again : unit.costs.dense.gather, unit.costs.routed.gather};
   const int last = costs[1] >= 0 ? 1 : 0;
   for (int i = 0; i < 2; ++i) {
     const auto which = static_cast<std::size_t>(i);
@@ -164,13 +168,15 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
     const bool touched = slots_.on() ? slots_.unmade(into) == kNone : made == kNone;
     held.ready[which] = builder_.add(
         op,
-        {gate, cast, outer[which], order_.before_gather(op.routed),
+        {gate, cast, outer[which], again ? held.resharded : order_.before_gather(op.routed),
          slots_.on() ? slots_.last(into) : kNone},
         {slots_.on() ? slots_.unmade(into) : made, make_double_buffers()},
-        {i == last ? shard : kNone}, {touched ? into : kNone, i == last ? kNone : shard});
+        {i == last ? shard : kNone},
+        {touched ? into : kNone, i == last ? kNone : shard, held.part});
     made = kNone;
     if (slots_.on()) slots_.touch(into, held.ready[which]);
-    order_.gathered(op.routed, held.ready[which]);
+    // Smaller groups have communicators of their own.
+    if (!again) order_.gathered(op.routed, held.ready[which]);
   }
 }
 
@@ -193,9 +199,11 @@ void ParameterGathers::copy_out(const LayerTurn& turn, Held& held) {
   op.microbatch = turn.pass.microbatch;
   op.cost = unit.costs.copy_out;
   if (forward) gate_ = last_copy_;
-  const OpId copy =
-      builder_.add(op, {held.ready[0], held.ready[1]}, {held.unsharded},
-                   {forward ? last_output_ : held.output}, {forward ? held.output : kNone});
+  const OpId copy = builder_.add(op, {held.ready[0], held.ready[1]}, {held.unsharded},
+                                 {forward ? last_output_ : held.output, held.part},
+                                 {forward ? held.output : kNone});
+  held.part = kNone;
+  held.resharded = kNone;
   if (forward) {
     last_copy_ = copy;
     last_output_ = held.output;
@@ -204,6 +212,30 @@ void ParameterGathers::copy_out(const LayerTurn& turn, Held& held) {
   }
   held.output = kNone;
   held.ready = {copy, kNone};
+}
+
+/// Whether a rank keeps a part of what it gathered for forward, more than its shard.
+bool ParameterGathers::reshards_after(const LayerTurn& turn) const {
+  return rule_ == Rule::copied && context_.layout().reshards_to_groups() &&
+         turn.pass.part == LayerPart::forward && released_after(turn);
+}
+
+/// FSDP2 clones the part from the gathered weights after the layer's forward hook.
+void ParameterGathers::reshard(const LayerTurn& turn, Held& held, OpId op) {
+  const UnitWork& unit = units_.of(turn.layer());
+  held.part = builder_.buffer(kGathered,
+                              unit.sizes.padded_dense / context_.layout().reshard_after_forward *
+                                  context_.memory_rules.weight_bytes,
+                              turn.layer().layer, turn.pass.microbatch);
+  ProgramOp kept;
+  kept.role = OpRole::reshard;
+  kept.stream = Stream::compute;
+  kept.pass = Pass::forward;
+  kept.chunk = turn.pass.chunk;
+  kept.layer = turn.layer().layer;
+  kept.microbatch = turn.pass.microbatch;
+  kept.cost = unit.costs.reshard;
+  held.resharded = builder_.add(kept, {op}, {held.part}, {held.unsharded});
 }
 
 void ParameterGathers::prefetch(const LayerTurn& turn) {
@@ -236,7 +268,7 @@ void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
     last_output_ = kNone;
   }
   lists.waits.insert(lists.waits.end(), held.ready.begin(), held.ready.end());
-  const bool frees = !slots_.on() && released_after(turn);
+  const bool frees = !slots_.on() && released_after(turn) && !reshards_after(turn);
   (frees ? lists.frees : lists.uses).push_back(held.unsharded);
 }
 
@@ -245,6 +277,7 @@ void ParameterGathers::after(const LayerTurn& turn, OpId op) {
   Held& held = held_[turn.slot()];
   if (held.whole && slots_.on()) slots_.touch(held.unsharded, op);
   if (!held.whole || !released_after(turn)) return;
+  if (reshards_after(turn)) reshard(turn, held, op);
   if (held.number >= 0) users_[static_cast<std::size_t>(held.number)] = op;
   held.number = -1;
   held.whole = false;

@@ -37,7 +37,9 @@ class ParameterGathers {
     std::array<OpId, 2> ready = {kNone, kNone};
     BufferId output = kNone;     // of the gather
     BufferId unsharded = kNone;  // what computes
-    std::int64_t number = -1;    // of the gathers that take turns with buffers
+    OpId resharded = kNone;      // kept the part that is gathered next
+    BufferId part = kNone;
+    std::int64_t number = -1;  // of the gathers that take turns with buffers
   };
 
   bool is_root(const StageLayer& layer) const;
@@ -48,6 +50,8 @@ class ParameterGathers {
   OpId issue_outer(const LayerTurn& turn, std::size_t at, bool routed, std::int32_t cost);
   OpId turn_of_buffer(Held& held);
   void copy_out(const LayerTurn& turn, Held& held);
+  bool reshards_after(const LayerTurn& turn) const;
+  void reshard(const LayerTurn& turn, Held& held, OpId op);
   void prefetch(const LayerTurn& turn);
   BufferId make_double_buffers();
 

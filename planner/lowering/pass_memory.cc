@@ -1,6 +1,7 @@
 #include "planner/lowering/pass_memory.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_moments.h"
@@ -60,8 +61,9 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
   if (!started_) {
     started_ = true;
     // A planned arena has buffers for messages, of StageMessages.
-    const bool planned = plans_buffers(context_.engine());
-    const std::int64_t sent = stage_ > 0 && !planned ? parts_.boundary : 0;
+    const std::int64_t sent = plans_buffers(context_.engine())
+                                  ? 0
+                                  : message_buffers(parts_, context_.of_stage(stage_)).bytes();
     tables_ = builder_.buffer(activations, parts_.tables);
     lists.allocates.push_back(tables_);
     // A stage still holds the gradient it sent when the next micro-batch runs.
@@ -100,6 +102,28 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
   temporary(logits_and_loss, pass.loss);
   temporary(gradient_staging, pass.gradients);
   temporary(working, left);
+  if (turn.makes_gradients()) gradients_beside(turn, lists);
+}
+
+/// Those of a micro-batch that joins earlier ones.
+void PassMemoryBuffers::gradients_beside(const LayerTurn& turn, OperationLists& lists) {
+  if (context_.first_microbatch(turn.pass.chunk, turn.pass.microbatch)) return;
+  const StageLayer& layer = turn.layer();
+  const LayerMemory& memory = context_.memories[static_cast<std::size_t>(layer.kind)];
+  const GradientsBeside beside =
+      shardwise::gradients_beside(parts_, context_.of_stage(stage_), memory);
+  if (beside.table.count > 0 && table_ == kNone) {
+    table_ = builder_.buffer(gradient_staging, beside.table.bytes(), -1, turn.pass.microbatch);
+    lists.allocates.push_back(table_);
+  }
+  if (memory.role == LayerRole::embedding && table_ != kNone) {
+    lists.frees.push_back(std::exchange(table_, kNone));
+    return;
+  }
+  const BufferId own =
+      builder_.buffer(gradient_staging, beside.layer.bytes(), layer.layer, turn.pass.microbatch);
+  lists.allocates.push_back(own);
+  lists.frees.push_back(own);
 }
 
 std::int32_t PassMemoryBuffers::host_cost(std::int64_t bytes) {

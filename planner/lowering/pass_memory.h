@@ -29,6 +29,7 @@ class PassMemoryBuffers {
   BufferId& saved(const LayerTurn& turn);
   std::int64_t saved_bytes(const StageLayer& layer) const;
   std::int32_t host_cost(std::int64_t bytes);
+  void gradients_beside(const LayerTurn& turn, OperationLists& lists);
 
   const LoweringContext& context_;
   std::int32_t stage_;
@@ -38,6 +39,7 @@ class PassMemoryBuffers {
   std::vector<BufferId> saved_;  // by micro-batch and slot
   BufferId tables_ = kNone;
   BufferId sent_ = kNone;
+  BufferId table_ = kNone;  // its gradients, from the head on
   bool started_ = false;
 };
 

@@ -9,6 +9,7 @@
 #include "planner/cost/collective_table.h"
 #include "planner/cost/compute.h"
 #include "planner/cost/layer_pricer.h"
+#include "planner/cost/pipeline_times.h"
 #include "planner/cost/time_rules.h"
 #include "planner/spec/check.h"
 
@@ -78,16 +79,10 @@ std::vector<LayerTime> layer_passes(const Plan& plan) {
   std::vector<LayerTime> layers =
       layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
   const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
-  if (!rules.expert_overlap && !is_dualpipe(plan.layout.schedule)) return layers;
-  const bool across = std::int64_t{plan.layout.ep} * plan.layout.etp > plan.cluster.gpus_per_node;
-  const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
   for (LayerTime& layer : layers) {
-    const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
-    const Seconds compute = layer.forward.compute() + layer.backward.compute();
-    if (experts <= Seconds(0) || compute <= Seconds(0)) continue;
-    const double products = (layer.forward.gemm + layer.backward.gemm) / compute;
-    const Seconds hidden = std::min(experts, compute) * (1 - tax.of(products, 1 - products));
-    const double left = 1 - hidden / experts;
+    const Seconds hidden = hidden_exchange(layer, rules, plan.layout);
+    if (hidden <= Seconds(0)) continue;
+    const double left = 1 - hidden / (layer.forward.ep + layer.backward.ep + layer.recompute.ep);
     for (PassTime* pass : {&layer.forward, &layer.backward, &layer.recompute}) {
       pass->ep = pass->ep * left;
     }

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
+#include <utility>
 
+#include "planner/cost/schedule.h"
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/finish_step.h"
 #include "planner/lowering/kernel_passes.h"
 #include "planner/lowering/pass_memory.h"
-#include "planner/lowering/schedule.h"
 #include "planner/lowering/stage_builder.h"
 #include "planner/lowering/stage_messages.h"
 
@@ -28,6 +30,12 @@ OpRole role_of(LayerPart part) {
 struct Direction {
   std::vector<StageLayer> layers;
   std::vector<std::size_t> slots;
+};
+
+/// The operation that ends a pass, and where it left what the pass hands on.
+struct Made {
+  OpId op = kNone;
+  BufferId buffer = kNone;
 };
 
 class StageLowering {
@@ -61,7 +69,11 @@ class StageLowering {
     memory_.residents();
     data_parallel_->start();
     const std::size_t last = last_pass(order);
-    for (std::size_t i = 0; i < order.size(); ++i) pass(order[i], i == last);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const bool both = order[i].with_next;
+      pass(std::span(order).subspan(i, both ? 2 : 1), i == last || (both && i + 1 == last));
+      if (both) ++i;
+    }
     messages_.finish();
     data_parallel_->finish();
     finish_step(context_, stage_, builder_, memory_, *data_parallel_);
@@ -98,28 +110,44 @@ class StageLowering {
     return order.size();
   }
 
-  void pass(const PipelinePass& pass, bool last) {
+  /// A pass, or two that run as one, and what they hand on.
+  void pass(std::span<const PipelinePass> passes, bool last) {
+    std::array<StageMessages::Handed, 2> handed;
+    std::array<Made, 2> made;
+    for (std::size_t i = 0; i < passes.size(); ++i) handed[i] = messages_.receive(passes[i]);
+    // The other's message is waited for here and read there.
+    if (passes.size() > 1) other_ = handed[1].op;
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      made[i] = layers(passes[i], handed[i], last && i + 1 == passes.size());
+    }
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      messages_.send(passes[i], made[i].buffer, made[passes.size() - 1].op);
+    }
+  }
+
+  Made layers(const PipelinePass& pass, const StageMessages::Handed& handed, bool last) {
     const Direction& way = direction(pass);
-    const StageMessages::Handed handed = messages_.receive(pass);
     std::size_t last_at = way.layers.size();
     while (last_at > 0 && !runs(pass, way.layers[last_at - 1])) --last_at;
-    OpId done = kNone;
+    Made done;
     for (std::size_t i = 0; i < way.layers.size(); ++i) {
       if (!runs(pass, way.layers[i])) continue;
       LayerTurn turn{pass, way.layers, i, way.slots, last && i + 1 == last_at};
       turn.pass.part = part_of(pass, way.layers[i]);
       const bool first = i == 0;
       done = layer(turn, first ? handed : StageMessages::Handed{}, i + 1 == last_at);
-      if (first) messages_.read(handed, done);
+      if (first) messages_.read(handed, done.op);
     }
-    messages_.send(pass, done);
+    return done;
   }
 
-  OpId layer(const LayerTurn& turn, const StageMessages::Handed& handed, bool last) {
+  Made layer(const LayerTurn& turn, const StageMessages::Handed& handed, bool last) {
     lists_.clear();
     lists_.waits.push_back(handed.op);
-    (handed.own ? lists_.frees : lists_.uses).push_back(handed.buffer);
-    if (last) messages_.before_last(turn.pass, lists_);
+    lists_.waits.push_back(std::exchange(other_, kNone));
+    lists_.uses.push_back(handed.buffer);
+    Made made;
+    if (last) made.buffer = messages_.before_last(turn.pass, lists_);
     if (turn.last) messages_.before_end(lists_);
     const LayerPart part = turn.pass.part;
     if (part != LayerPart::forward) lists_.waits.push_back(memory_.reload(turn));
@@ -137,7 +165,8 @@ class StageLowering {
     const OpId op = add(turn, part, lists_);
     data_parallel_->after(turn, op);
     if (part == LayerPart::forward) memory_.offload(turn, op);
-    return op;
+    made.op = op;
+    return made;
   }
 
   /// A part of a layer: one operation, or its kernels.
@@ -207,6 +236,7 @@ class StageLowering {
   std::vector<Direction> forward_;   // by chunk
   std::vector<Direction> backward_;
   OperationLists lists_;
+  OpId other_ = kNone;  // message of the pass that runs as one with the one about to begin
 };
 
 }  // namespace

@@ -5,11 +5,14 @@
 #include <utility>
 
 #include "planner/cost/arena_buffers.h"
+#include "planner/cost/stage_moments.h"
 #include "planner/spec/check.h"
 
 namespace shardwise {
 
 namespace {
+
+using Use = MessageBuffers::Use;
 
 /// Of a message of the stage, where the engine plans buffers for them.
 std::int64_t buffer_bytes(const LoweringContext& context, std::int32_t stage) {
@@ -27,7 +30,7 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
     : context_(context),
       stage_(stage),
       builder_(builder),
-      buffers_(builder, buffer_bytes(context, stage), chunks_of_stage(context.layout()) > 1) {
+      buffers_(builder, buffer_bytes(context, stage)) {
   if (context.layout().pp == 1) return;
   const PipelineSchedule schedule = context.layout().schedule;
   ahead_ = context.layout().vpp > 1 ||
@@ -38,14 +41,17 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
   hop.dtype = context.job().precision == DType::fp32 ? DType::fp32 : DType::bf16;
   hop.bytes = context.hop_bytes;
   cost_ = builder.collective_cost(hop);
+  const MessageSlots slots = message_slots(context.layout(), stage, context.num_microbatches);
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
     if (travels(chunk.number - 1)) {
-      buffers_.make(MessageBuffers::Use::receive_forward);
-      buffers_.make(MessageBuffers::Use::send_backward);
+      const std::int32_t before = stage_of_chunk(context.layout(), chunk.number - 1);
+      buffers_.make(Use::receive_forward, before, slots.receive_forward);
+      buffers_.make(Use::send_backward, before, slots.send);
     }
     if (travels(chunk.number)) {
-      buffers_.make(MessageBuffers::Use::receive_backward);
-      buffers_.make(MessageBuffers::Use::send_forward);
+      const std::int32_t after = stage_of_chunk(context.layout(), chunk.number + 1);
+      buffers_.make(Use::receive_backward, after, slots.receive_backward);
+      buffers_.make(Use::send_forward, after, slots.send);
     }
     for (const std::int32_t other : {chunk.number - 1, chunk.number + 1}) {
       if (other < 0 || other >= context.chunks) continue;
@@ -62,8 +68,7 @@ void StageMessages::add_inbox(std::int32_t from) {
   for (const PipelinePass& pass : pass_order(context_.layout(), from, context_.num_microbatches)) {
     Message message;
     if (!made_by(from, pass, message)) continue;
-    const std::int32_t to = message.backward ? message.lower : message.lower + 1;
-    if (stage_of_chunk(context_.layout(), to) == stage_) inbox.messages.push_back(message);
+    if (receiver(message) == stage_) inbox.messages.push_back(message);
   }
   inboxes_.push_back(std::move(inbox));
 }
@@ -81,6 +86,10 @@ bool StageMessages::travels(std::int32_t lower) const {
 
 std::int32_t StageMessages::number_of(const Message& message) const {
   return 2 * (message.microbatch * context_.chunks + message.lower) + (message.backward ? 1 : 0);
+}
+
+std::int32_t StageMessages::receiver(const Message& message) const {
+  return stage_of_chunk(context_.layout(), message.backward ? message.lower : message.lower + 1);
 }
 
 /// The message that a pass ends with, if any.
@@ -122,37 +131,34 @@ StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
     const std::int32_t to = message.backward ? message.lower : message.lower + 1;
     OperationLists lists;
     lists.waits.push_back(ahead_ ? kNone : passed_);
-    const BufferId buffer = buffers_.fill(message.backward ? MessageBuffers::Use::receive_backward
-                                                           : MessageBuffers::Use::receive_forward,
-                                          lists);
+    const BufferId buffer =
+        buffers_.fill(message.backward ? Use::receive_backward : Use::receive_forward, from, lists);
     const OpId op =
         add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
             message, static_cast<std::int16_t>(to / context_.layout().pp), lists);
     buffers_.filled(buffer, op);
-    received_[number_of(message)] = {op, buffer, buffers_.own()};
+    received_[number_of(message)] = {op, buffer};
   }
   return received_[number];
 }
 
-void StageMessages::before_last(const PipelinePass& pass, OperationLists& lists) {
+BufferId StageMessages::before_last(const PipelinePass& pass, OperationLists& lists) {
   Message message;
-  if (!made_by(stage_, pass, message)) return;
-  sends_ = buffers_.fill(
-      message.backward ? MessageBuffers::Use::send_backward : MessageBuffers::Use::send_forward,
-      lists);
+  if (!made_by(stage_, pass, message)) return kNone;
+  return buffers_.fill(message.backward ? Use::send_backward : Use::send_forward, receiver(message),
+                       lists);
 }
 
-void StageMessages::send(const PipelinePass& pass, OpId done) {
+void StageMessages::send(const PipelinePass& pass, BufferId buffer, OpId done) {
   passed_ = done;
   Message message;
   if (!made_by(stage_, pass, message)) return;
-  buffers_.filled(sends_, done);
+  buffers_.filled(buffer, done);
   OperationLists lists;
   lists.waits.push_back(done);
-  (buffers_.own() ? lists.frees : lists.uses).push_back(sends_);
-  buffers_.emptied(sends_, add(message.backward ? OpRole::send_backward : OpRole::send_forward,
+  lists.uses.push_back(buffer);
+  buffers_.emptied(buffer, add(message.backward ? OpRole::send_backward : OpRole::send_forward,
                                Stream::send, message, pass.chunk, lists));
-  sends_ = kNone;
 }
 
 }  // namespace shardwise

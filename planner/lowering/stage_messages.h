@@ -4,9 +4,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "planner/cost/schedule.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/message_buffers.h"
-#include "planner/lowering/schedule.h"
 #include "planner/lowering/stage_builder.h"
 
 namespace shardwise {
@@ -18,7 +18,7 @@ namespace shardwise {
 /// message (NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/schedules.py,
 /// forward_backward_pipelining_without_interleaving: recv_forward, send_forward_recv_backward …;
 /// pytorch/pytorch, torch/distributed/pipelining/schedules.py, Schedule1F1B). Schedules with more
-/// chunks post it ahead.
+/// chunks post it ahead, as far as there are buffers where an arena plans them.
 class StageMessages {
  public:
   StageMessages(const LoweringContext& context, std::int32_t stage, StageBuilder& builder);
@@ -27,16 +27,16 @@ class StageMessages {
   struct Handed {
     OpId op = kNone;
     BufferId buffer = kNone;
-    bool own = false;  // whoever reads it frees it
   };
   /// Before a pass. \returns what it waits for
   Handed receive(const PipelinePass& pass);
   /// The operation of the pass that reads it is issued.
   void read(const Handed& handed, OpId op) { buffers_.emptied(handed.buffer, op); }
   /// Before the operation of a pass that makes what it hands on; adds what it waits for and uses.
-  void before_last(const PipelinePass& pass, OperationLists& lists);
-  /// After it, with that operation.
-  void send(const PipelinePass& pass, OpId done);
+  /// \returns where it puts that
+  BufferId before_last(const PipelinePass& pass, OperationLists& lists);
+  /// After it: what it left in `buffer` goes on its way once `done` has ended.
+  void send(const PipelinePass& pass, BufferId buffer, OpId done);
   /// Before the last operation of the last pass.
   void before_end(OperationLists& lists) const { buffers_.before_end(lists); }
   /// After the last pass.
@@ -59,6 +59,8 @@ class StageMessages {
   bool travels(std::int32_t lower) const;
   std::int32_t number_of(const Message& message) const;
   std::int32_t chunk_number(std::int32_t stage, std::int16_t chunk) const;
+  /// The stage that a message goes to.
+  std::int32_t receiver(const Message& message) const;
   bool made_by(std::int32_t stage, const PipelinePass& pass, Message& message) const;
   void add_inbox(std::int32_t from);
   OpId add(OpRole role, Stream stream, const Message& message, std::int16_t chunk,
@@ -73,7 +75,6 @@ class StageMessages {
   std::vector<Inbox> inboxes_;
   std::unordered_map<std::int32_t, Handed> received_;  // by number
   MessageBuffers buffers_;
-  BufferId sends_ = kNone;  // where the pass that runs puts what it hands on
 };
 
 }  // namespace shardwise

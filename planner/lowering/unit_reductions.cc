@@ -1,5 +1,7 @@
 #include "planner/lowering/unit_reductions.h"
 
+#include <algorithm>
+
 #include "planner/cost/stage_buffers.h"
 
 namespace shardwise {
@@ -91,9 +93,14 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
     }
     return;
   }
-  // A queue takes another unit once less than its capacity is in it.
+  // A queue takes another unit once less than its capacity is in it, and has one place for each:
+  // Megatron-FSDP's TemporaryBucketAllocator keeps buckets by their number. Source:
+  // NVIDIA/Megatron-LM, megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py.
+  const auto there = [&] {
+    return std::ranges::find(pending_, turn.slot(), &Pending::slot) != pending_.end();
+  };
   while (!copies_ && !pending_.empty() &&
-         pending_elements_ - pending_.front().elements >= capacity_) {
+         (pending_elements_ - pending_.front().elements >= capacity_ || there())) {
     lists.waits.push_back(pending_.front().op);
     pending_elements_ -= pending_.front().elements;
     pending_.pop_front();
@@ -175,7 +182,7 @@ void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
     if (in_place) done = joined;
   }
   if (done != kNone) {
-    pending_.push_back({done, work.sizes.trained()});
+    pending_.push_back({done, work.sizes.trained(), turn.slot()});
     pending_elements_ += work.sizes.trained();
   }
   if (last) reduce_outer(turn, reduced, builder_.last(Stream::reduce_scatter));

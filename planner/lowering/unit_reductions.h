@@ -30,6 +30,7 @@ class UnitReductions {
   struct Pending {
     OpId op = kNone;
     std::int64_t elements = 0;
+    std::size_t slot = 0;
   };
   struct Unit {
     BufferId staged = kNone;   // gradients, whole, until they are reduced

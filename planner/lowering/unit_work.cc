@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "planner/cost/data_parallel.h"
+#include "planner/cost/data_parallel_moves.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -84,6 +84,14 @@ UnitWork UnitTable::make(const StageLayer& layer) {
   costs.dense.gather = gather(false, sizes.padded_dense + sizes.padded_frozen);
   costs.routed.gather = gather(true, sizes.padded_routed);
 
+  const std::int64_t part_ranks = context_.layout().reshard_after_forward;
+  if (context_.layout().reshards_to_groups()) {
+    const double whole = rules.weight_bytes * static_cast<double>(sizes.padded_dense);
+    costs.dense.gather_again = collective(CollectiveKind::all_gather, GroupKind::reshard,
+                                          part_ranks, context_.weight_dtype(), whole);
+    // Read and written.
+    costs.reshard = builder_.traffic_cost(2 * whole / static_cast<double>(part_ranks));
+  }
   const auto dense = static_cast<double>(sizes.padded_dense) / static_cast<double>(ranks(false));
   const auto routed = static_cast<double>(sizes.padded_routed) / static_cast<double>(ranks(true));
   const auto frozen = static_cast<double>(sizes.padded_frozen) / static_cast<double>(ranks(false));

@@ -29,6 +29,7 @@ UnitSizes unit_sizes(const LoweringContext& context, const StageLayer& layer);
 struct UnitCosts {
   struct Group {
     std::int32_t gather = -1;
+    std::int32_t gather_again = -1;  // of parts kept after forward
     std::int32_t gather_outer = -1;
     std::int32_t reduce = -1;
     std::int32_t sum = -1;  // in fp32, of what `reduce` brought, where that is an all-to-all
@@ -38,6 +39,7 @@ struct UnitCosts {
   Group routed;
   std::int32_t cast = -1;  // of this rank's shard, before it is gathered
   std::int32_t copy_out = -1;
+  std::int32_t reshard = -1;  // to the part that a rank keeps after forward
   std::int32_t copy_in = -1;
   std::int32_t accumulate = -1;  // of the reduced shard
 };

@@ -30,7 +30,8 @@ class WholeParameters : public DataParallelSchedule {
     overlaps_reductions_ = context.layout().overlap_grad_reduce &&
                            !(learns && context.first_step) && !engine.flattens_gradients;
     gathers_ = context.placement.optimizer != Placement::replicate;
-    overlaps_gathers_ = gathers_ && context.layout().overlap_param_gather;
+    overlaps_gathers_ =
+        gathers_ && context.layout().overlap_param_gather && engine.overlaps_updated_gather;
     for (const Bucket& bucket : buckets_) {
       costs_.push_back(units_.reduction(bucket.routed, bucket.elements, bucket.padded));
       gather_costs_.push_back(gathers_ ? units_.gather(bucket.routed, bucket.padded) : -1);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "planner/cost/gathers_once.h"
 #include "planner/score/row_layout.h"
 #include "planner/score/row_recompute.h"
 #include "planner/spec/names.h"
@@ -180,7 +181,7 @@ void communication_of(const Row& row, const RowEngine& engine, const JobSpec& jo
   layout.fp32_gradients = job.precision != DType::fp16;
   if (recipe || says(row.precision, "pure")) layout.fp32_gradients = false;
   if (says(row.precision, "fp32 grad")) layout.fp32_gradients = true;
-  if (engine.torchtitan && layout.pp > 1) layout.reshard_after_forward = false;
+  gather_once(layout, *engine.profile, job);
 }
 
 void tp_overlap_of(const Row& row, const RowEngine& engine, const Layout& layout, JobSpec& job) {

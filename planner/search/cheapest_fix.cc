@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/gathers_once.h"
 #include "planner/cost/layout_rules.h"
 #include "planner/cost/legality.h"
 #include "planner/spec/format.h"
@@ -30,7 +31,8 @@ class Changes {
       : question_(question), layout_(layout) {}
 
   /// Adds `changed` when it is legal, says something new, and is not there yet.
-  void add(const Layout& changed) {
+  void add(Layout changed) {
+    gather_once(changed, *question_.engine, *question_.job);
     const auto broken = [&](const LayoutRule& rule) { return rule.broken(question_, changed); };
     const bool known =
         changed == layout_ || std::ranges::any_of(found_, [&](const LayoutChange& other) {
@@ -96,7 +98,7 @@ std::vector<LayoutChange> single_changes(const ModelSpec& model, const ClusterSp
     }
   }
   changes.with(&Layout::sequence_parallel, true);
-  changes.with(&Layout::reshard_after_forward, true);
+  changes.with(&Layout::reshard_after_forward, 1);
   changes.with(&Layout::outer_shards_optimizer, true);
   changes.with(&Layout::offload_optimizer, true);
   changes.with(&Layout::offload_activations, true);

@@ -81,7 +81,7 @@ void set(Layout& layout, const StateChoice& choice) {
 }
 
 Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
-    : question_(question), space_(space), rules_(kLevels) {
+    : question_(question), space_(space) {
   pipelines_.push_back({});
   times(pipelines_, space.vpp, &PipelineChoice::vpp);
   times(pipelines_, space.schedule, &PipelineChoice::schedule);
@@ -123,37 +123,41 @@ Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
           kReadsOuter | kReadsReshard | kReadsReduce | kReadsOffloadOptimizer | kReadsDoubleBuffer |
           kReadsOverlap,
   };
+  std::array<std::vector<const LayoutRule*>, kLevels> levels;
   const auto add = [&](const LayoutRule& rule) {
     if (rule.reads == kReadsNothing) return;
     const auto level = std::ranges::find_if(
         kChosen, [&](std::uint32_t chosen) { return (rule.reads & ~chosen) == 0; });
     SHARDWISE_CHECK(level != kChosen.end(), std::string(rule.id));
-    rules_[static_cast<std::size_t>(level - kChosen.begin())].push_back(&rule);
+    levels[static_cast<std::size_t>(level - kChosen.begin())].push_back(&rule);
   };
   for (const LayoutRule& rule : layout_rules()) add(rule);
   for (const SearchRule& each : search_rules()) {
     if (std::ranges::find(space.rules, each.rule.id) != space.rules.end()) add(each.rule);
   }
-  for (const auto& level : rules_) order_.insert(order_.end(), level.begin(), level.end());
-  order_.push_back(&kSameLinks);
+  for (std::size_t level = 0; level < kLevels; ++level) {
+    rules_.insert(rules_.end(), levels[level].begin(), levels[level].end());
+    first_[level + 1] = rules_.size();
+  }
+  rules_.push_back(&kSameLinks);
 }
 
 SpaceCounts Enumerator::no_counts() const {
   SpaceCounts counts;
-  for (const LayoutRule* rule : order_) counts.pruned.push_back({rule, 0});
+  for (const LayoutRule* rule : rules_) counts.pruned.push_back({rule, 0});
   return counts;
 }
 
-const LayoutRule* Enumerator::broken(Level level, const Layout& layout) const {
-  for (const LayoutRule* rule : rules_[level]) {
-    if (rule->broken(question_, layout)) return rule;
+std::size_t Enumerator::broken(Level level, const Layout& layout) const {
+  const std::size_t end = first_[std::size_t{level} + 1];
+  for (std::size_t rule = first_[level]; rule < end; ++rule) {
+    if (rules_[rule]->broken(question_, layout)) return rule;
   }
-  return nullptr;
+  return kUnbroken;
 }
 
-void Enumerator::drop(SpaceCounts& counts, const LayoutRule* rule, std::int64_t layouts) const {
-  const auto at = std::ranges::find(order_, rule) - order_.begin();
-  counts.pruned[static_cast<std::size_t>(at)].layouts += layouts;
+void Enumerator::drop(SpaceCounts& counts, std::size_t rule, std::int64_t layouts) {
+  counts.pruned[rule].layouts += layouts;
 }
 
 std::vector<Enumerator::Split> Enumerator::splits(const Layout& layout) const {
@@ -186,9 +190,9 @@ std::vector<DegreeGroup> Enumerator::degree_groups(SpaceCounts& counts) const {
       if (below == 0) continue;
       counts.enumerated += experts * below;
       layout.ep = layout.etp = 1;
-      const LayoutRule* rule = broken(kTp, layout);
-      if (rule == nullptr) rule = broken(kCp, layout);
-      if (rule != nullptr) {
+      std::size_t rule = broken(kTp, layout);
+      if (rule == kUnbroken) rule = broken(kCp, layout);
+      if (rule != kUnbroken) {
         drop(counts, rule, experts * below);
         continue;
       }
@@ -196,7 +200,8 @@ std::vector<DegreeGroup> Enumerator::degree_groups(SpaceCounts& counts) const {
         for (const std::int32_t etp : space_.etp) {
           layout.ep = ep;
           layout.etp = etp;
-          if (const LayoutRule* wrong = broken(kExperts, layout)) {
+          const std::size_t wrong = broken(kExperts, layout);
+          if (wrong != kUnbroken) {
             drop(counts, wrong, below);
           } else {
             groups.push_back({layout, {}});
@@ -211,6 +216,10 @@ std::vector<DegreeGroup> Enumerator::degree_groups(SpaceCounts& counts) const {
 void Enumerator::place(DegreeGroup& group, ShapeCache& shapes) const {
   Layout layout = group.base;
   const bool experts = question_.model->num_experts > 0;
+  // A space has one number of ranks to reshard to at most: where it was asked for.
+  if (!space_.reshard_after_forward.empty()) {
+    layout.reshard_after_forward = std::ranges::max(space_.reshard_after_forward);
+  }
   for (const Split& split : splits(layout)) {
     layout.pp = split.pp;
     layout.dp_shard = split.dp_shard;
@@ -218,8 +227,8 @@ void Enumerator::place(DegreeGroup& group, ShapeCache& shapes) const {
     // A mesh that breaks a rule for every micro-batch size needs no orders.
     const bool possible = std::ranges::any_of(space_.micro_batch_size, [&](std::int32_t size) {
       layout.micro_batch_size = size;
-      return broken(kBatch, layout) == nullptr && broken(kPp, layout) == nullptr &&
-             broken(kMesh, layout) == nullptr;
+      return broken(kBatch, layout) == kUnbroken && broken(kPp, layout) == kUnbroken &&
+             broken(kMesh, layout) == kUnbroken;
     });
     if (!possible) continue;
     group.meshes.push_back({split.pp, split.dp_shard, split.dp_replicate,
@@ -234,31 +243,32 @@ WorkItem Enumerator::work_item(const DegreeGroup& group, std::int32_t micro_batc
   item.base.micro_batch_size = micro_batch_size;
   Layout layout = item.base;
   const std::vector<Split> all = splits(layout);
-  if (const LayoutRule* rule = broken(kBatch, layout)) {
-    drop(counts, rule, count(all) * below_mesh_);
+  const std::size_t batch_rule = broken(kBatch, layout);
+  if (batch_rule != kUnbroken) {
+    drop(counts, batch_rule, count(all) * below_mesh_);
     return item;
   }
 
-  std::vector<const LayoutRule*> layer_rules;  // that dropped a choice
+  std::vector<std::size_t> layer_rules;  // that dropped a choice
   for (const LayerChoice& choice : layers_) {
     set(layout, choice);
-    const LayoutRule* rule = broken(kLayer, layout);
-    rule == nullptr ? item.layers.push_back(choice) : layer_rules.push_back(rule);
+    const std::size_t rule = broken(kLayer, layout);
+    rule == kUnbroken ? item.layers.push_back(choice) : layer_rules.push_back(rule);
   }
   layout = item.base;
 
-  std::vector<const LayoutRule*> pipeline_rules;
+  std::vector<std::size_t> pipeline_rules;
   const Mesh* mesh = group.meshes.data();
   for (const Split& split : all) {
     layout.pp = split.pp;
     layout.dp_shard = split.dp_shard;
     layout.dp_replicate = split.dp_replicate;
-    const LayoutRule* rule = broken(kPp, layout);
-    if (rule == nullptr) rule = broken(kMesh, layout);
+    std::size_t rule = broken(kPp, layout);
+    if (rule == kUnbroken) rule = broken(kMesh, layout);
     const bool placed = mesh != group.meshes.data() + group.meshes.size() && mesh->pp == split.pp &&
                         mesh->dp_shard == split.dp_shard;
     if (placed) ++mesh;
-    if (rule != nullptr) {
+    if (rule != kUnbroken) {
       drop(counts, rule, below_mesh_);
       continue;
     }
@@ -274,8 +284,8 @@ WorkItem Enumerator::work_item(const DegreeGroup& group, std::int32_t micro_batc
       for (const PipelineChoice& choice : pipelines_) {
         Layout tried = layout;
         set(tried, choice);
-        const LayoutRule* wrong = broken(kPipeline, tried);
-        wrong == nullptr ? stretch.pipelines.push_back(choice) : pipeline_rules.push_back(wrong);
+        const std::size_t wrong = broken(kPipeline, tried);
+        wrong == kUnbroken ? stretch.pipelines.push_back(choice) : pipeline_rules.push_back(wrong);
       }
       item.stretches.push_back(std::move(stretch));
     }
@@ -285,23 +295,24 @@ WorkItem Enumerator::work_item(const DegreeGroup& group, std::int32_t micro_batc
 
     const std::int64_t orders = count(space_.order);
     const std::int64_t below_pipeline = count(layers_) * count(states_) * orders;
-    for (const LayoutRule* wrong : pipeline_rules) drop(counts, wrong, below_pipeline);
+    for (const std::size_t wrong : pipeline_rules) drop(counts, wrong, below_pipeline);
     const std::int64_t pipelines = count(stretch.pipelines);
-    for (const LayoutRule* wrong : layer_rules) {
+    for (const std::size_t wrong : layer_rules) {
       drop(counts, wrong, pipelines * count(states_) * orders);
     }
     const std::int64_t above_states = pipelines * count(item.layers);
     for (const StateChoice& choice : states_) {
       Layout tried = layout;
       set(tried, choice);
-      if (const LayoutRule* wrong = broken(kStates, tried)) {
+      const std::size_t wrong = broken(kStates, tried);
+      if (wrong != kUnbroken) {
         drop(counts, wrong, above_states * orders);
       } else {
         here.states.push_back(choice);
       }
     }
     const std::int64_t above_orders = above_states * count(here.states);
-    drop(counts, &kSameLinks, above_orders * (orders - count(here.mesh->orders)));
+    drop(counts, rules_.size() - 1, above_orders * (orders - count(here.mesh->orders)));
     counts.legal += above_orders * count(here.mesh->orders);
     if (!here.states.empty()) stretch.meshes.push_back(std::move(here));
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -63,7 +65,7 @@ struct LayerChoice {
 struct StateChoice {
   std::int8_t zero_stage = 0;
   bool outer_shards_optimizer = false;
-  bool reshard_after_forward = true;
+  std::int32_t reshard_after_forward = 1;
   bool reduce_every_microbatch = true;
   bool offload_optimizer = false;
   bool double_buffer = false;
@@ -125,15 +127,17 @@ class Enumerator {
     std::int32_t dp_replicate = 1;
   };
 
-  const LayoutRule* broken(Level level, const Layout& layout) const;
-  void drop(SpaceCounts& counts, const LayoutRule* rule, std::int64_t layouts) const;
+  /// A place in `rules_`; kUnbroken when the layout keeps all rules of the level.
+  std::size_t broken(Level level, const Layout& layout) const;
+  static constexpr std::size_t kUnbroken = ~std::size_t{0};
+  static void drop(SpaceCounts& counts, std::size_t rule, std::int64_t layouts);
   /// Every pp x dp_shard x dp_replicate that uses the GPUs that tp and cp leave, by pp.
   std::vector<Split> splits(const Layout& layout) const;
 
   const LayoutQuestion& question_;
   const SearchSpace& space_;
-  std::vector<std::vector<const LayoutRule*>> rules_;  // by level
-  std::vector<const LayoutRule*> order_;               // of the counts
+  std::vector<const LayoutRule*> rules_;          // by level, in the order of the counts
+  std::array<std::size_t, kLevels + 1> first_{};  // rule of each level
   std::vector<PipelineChoice> pipelines_;
   std::vector<LayerChoice> layers_;
   std::vector<StateChoice> states_;

@@ -1,7 +1,9 @@
 #include "planner/search/evaluator.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "planner/cost/held_passes.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/search/time_floor.h"
 
@@ -33,21 +35,27 @@ bool alike(const StageLayers& a, const StageLayers& b) {
 }
 
 /// Of stages that hold the same layers, the one that holds the activations of most micro-batches is
-/// the fullest. The first stage is apart: it sends no gradient on.
+/// the fullest; on a V, where each holds as many, but more of one chunk the nearer it is to an end,
+/// the first or the last of them. The ends of the pipeline are apart: they have other messages.
 std::vector<std::int32_t> fullest_stages(const std::vector<StageLayers>& stages,
                                          const Layout& layout, std::int64_t num_microbatches) {
   std::vector<std::int32_t> fullest;
+  const bool v = layout.vpp == 1 && chunks_of_stage(layout) > 1;
+  const std::int32_t last = layout.pp - 1;
   const auto held = [&](std::int32_t stage) {
     return micro_batches_in_flight(layout, stage, num_microbatches).held;
   };
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const auto stage = static_cast<std::int32_t>(s);
-    const auto same = std::ranges::find_if(fullest, [&](std::int32_t other) {
-      return other > 0 && stage > 0 && alike(stages[static_cast<std::size_t>(other)], stages[s]);
-    });
-    if (same == fullest.end()) {
+  const auto alike_inside = [&](std::int32_t a, std::int32_t b) {
+    return a > 0 && b > 0 && !(v && (a == last || b == last)) &&
+           alike(stages[static_cast<std::size_t>(a)], stages[static_cast<std::size_t>(b)]);
+  };
+  for (std::int32_t stage = 0; stage <= last; ++stage) {
+    const auto same = std::ranges::find_if(
+        fullest, [&](std::int32_t other) { return alike_inside(other, stage); });
+    const bool next_alike = stage < last && alike_inside(stage, stage + 1);
+    if (same == fullest.end() || (v && !next_alike)) {
       fullest.push_back(stage);
-    } else if (held(stage) > held(*same)) {
+    } else if (!v && held(stage) > held(*same)) {
       *same = stage;
     }
   }
@@ -89,6 +97,8 @@ const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t nu
 
 void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stretch) {
   places_.clear();
+  states_.clear();
+  leaves_ = 0;
   Layout layout = item.base;
   layout.pp = stretch.pp;
   for (const WorkItem::PlacedMesh& mesh : stretch.meshes) {
@@ -106,10 +116,12 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
       const GroupShapes& shapes = order.shapes;
       place.groups = data_parallel_tables(
           tables_,
-          {shapes.dp_shard_cp, shapes.dp_replicate, shapes.edp_shard, shapes.tp, shapes.pp, world_},
+          {shapes.dp_shard_cp, shapes.dp_replicate, shapes.edp_shard, shapes.reshard, shapes.tp,
+           shapes.pp, world_},
           {model_.num_experts > 0, job_.reduce_scatter_with_fp32_accumulation});
       places.push_back(place);
     }
+    leaves_ += mesh.states.size() * places.size();
   }
 }
 
@@ -145,7 +157,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
         }
         if (c == 0 || !shares_time(item.layers[c], item.layers[c - 1])) {
           with_time = c;
-          stage_times_.assign(stage_shapes_.size(), std::nullopt);
+          timed_.assign(stage_shapes_.size(), std::nullopt);
         }
         price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor);
       }
@@ -163,8 +175,9 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
   const Place& any = places_.front().front();
   move_to(stretch.meshes.front());
   layout.order = any.order->order;
-  const Seconds floor = time_floor(layer_times_of(layers, any, layout), stages.mixes, time_rules_,
+  const Seconds floor = time_floor(layer_times_of(layers, any, layout), stages.layers, time_rules_,
                                    layout, stretch.num_microbatches);
+  std::size_t leaf = 0;
   for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
     const auto orders = static_cast<std::int64_t>(places_[m].size());
     move_to(stretch.meshes[m]);
@@ -174,16 +187,41 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
       const Seconds limit = visitor.memory(layout, memory, floor, orders);
       if (limit < floor) {  // nobody asks how long they take
         index_ += orders;
+        leaf += places_[m].size();
         continue;
       }
       for (const Place& place : places_[m]) {
         layout.order = place.order->order;
-        const StageTimes& times = times_of(memories, layers, place, layout, stages);
+        Timed& timed = timed_of(memories, layers, place, layout, stages, stretch.num_microbatches);
         const LeafContext context = {&time_rules_, &layout, &place.groups,
                                      stretch.num_microbatches};
-        const Seconds time = step_time(times, context).total();
-        if (time <= limit) visitor.time(layout, memory, time, index_);
-        ++index_;
+        std::optional<StateTimes>& states = states_[timed.states].times[leaf++];
+        if (!states) states = state_times(timed.stages, context);
+        const std::int64_t index = index_++;
+        // Sums of the same parts in another order differ in their last bits.
+        const auto too_slow = [&](Seconds least) { return least * (1 - 1e-9) > limit; };
+        if (layout.pp > 1) {
+          const Seconds updated = states->optimizer.update + states->optimizer.finalize;
+          // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
+          const bool carries =
+              layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
+          const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
+          if (too_slow(std::max(timed.floor, carried) + timed.straggler + updated)) continue;
+        }
+        const PipelineStep& step =
+            step_of(timed, memories, layers, place, layout, stages, stretch.num_microbatches);
+        const Seconds least = least_step_time(step, *states);
+        if (layout.pp > 1 && too_slow(least)) continue;
+        const StreamedPasses* streamed = nullptr;
+        if (layout.pp > 1 && only_offloads(context)) {
+          if (!timed.streamed) {
+            timed.streamed = streamed_passes(timed.stages, context, step.beside, step.slower);
+          }
+          streamed = &*timed.streamed;
+          if (too_slow(least + std::max(Seconds(0), streamed->end - step.passes))) continue;
+        }
+        const Seconds time = step_time(timed.stages, context, step, *states, streamed).total();
+        if (time <= limit) visitor.time(layout, memory, time, index);
       }
     }
   }
@@ -197,20 +235,55 @@ const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Pl
   return times;
 }
 
-const StageTimes& Evaluator::times_of(const std::vector<LayerMemory>& memories, Layers& layers,
+Evaluator::Timed& Evaluator::timed_of(const std::vector<LayerMemory>& memories, Layers& layers,
                                       const Place& place, const Layout& layout,
-                                      const PipelineStages& stages) {
-  std::optional<StageTimes>& made = stage_times_[static_cast<std::size_t>(place.stage_place)];
-  if (!made) {
-    const std::vector<LayerTime>& times = layer_times_of(layers, place, layout);
-    made = stage_sums(model_, layout, times, memories, stages.mixes, hides_experts(job_, layout));
-    if (layout.pp > 1) {
-      const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);
-      made->hop_bytes = hop.bytes;
-      made->hop = hop.time;
-    }
+                                      const PipelineStages& stages, std::int64_t num_microbatches) {
+  std::optional<Timed>& made = timed_[static_cast<std::size_t>(place.stage_place)];
+  if (made) return *made;
+  made.emplace();
+  const std::vector<LayerTime>& times = layer_times_of(layers, place, layout);
+  made->stages = stage_sums(model_, layout, time_rules_, times, memories, stages.mixes);
+  made->states = number_states(made->stages, layout);
+  if (layout.pp > 1) {
+    const Seconds computed = static_cast<double>(num_microbatches) * made->stages.slowest.compute();
+    made->floor = stream_floor(times, stages.layers, time_rules_, layout, num_microbatches);
+    made->straggler = computed * time_rules_.slowest_gpu_excess;
   }
   return *made;
+}
+
+const PipelineStep& Evaluator::step_of(Timed& timed, const std::vector<LayerMemory>& memories,
+                                       Layers& layers, const Place& place, const Layout& layout,
+                                       const PipelineStages& stages,
+                                       std::int64_t num_microbatches) {
+  if (timed.step) return *timed.step;
+  if (layout.pp > 1) {
+    const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);
+    timed.stages.hop_bytes = hop.bytes;
+    timed.stages.hop = hop.time;
+    if (!stages.slots) {
+      stages.slots =
+          std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
+    }
+    timed.stages.pipeline =
+        pipeline_times(stages.slots, layout, time_rules_, stages.layers,
+                       layer_times_of(layers, place, layout), memories, hop.time);
+  }
+  return timed.step.emplace(
+      pipeline_step(timed.stages, {&time_rules_, &layout, &place.groups, num_microbatches}));
+}
+
+std::size_t Evaluator::number_states(const StageTimes& stages, const Layout& layout) {
+  const bool dualpipe = layout.schedule == PipelineSchedule::dualpipe;
+  const auto known = std::ranges::find_if(states_, [&](const MovedStates& each) {
+    return each.sequence_parallel == layout.sequence_parallel &&
+           each.fp32_gradients == layout.fp32_gradients && each.dualpipe == dualpipe &&
+           same_elements(each.stages, stages);
+  });
+  if (known != states_.end()) return static_cast<std::size_t>(known - states_.begin());
+  states_.push_back({stages, layout.sequence_parallel, layout.fp32_gradients, dualpipe, {}});
+  states_.back().times.resize(leaves_);
+  return states_.size() - 1;
 }
 
 }  // namespace shardwise

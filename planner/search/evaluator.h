@@ -68,9 +68,31 @@ class Evaluator {
              LayoutVisitor& visitor);
   const std::vector<LayerTime>& layer_times_of(Layers& layers, const Place& place,
                                                const Layout& layout);
-  const StageTimes& times_of(const std::vector<LayerMemory>& memories, Layers& layers,
-                             const Place& place, const Layout& layout,
-                             const PipelineStages& stages);
+  /// What a pipeline takes under a layer choice, where its groups lie in one way on the links.
+  struct Timed {
+    StageTimes stages;                       // without `pipeline` until there is a `step`
+    Seconds floor;                           // of a pipeline: stream_floor()
+    Seconds straggler;                       // and what the slowest GPU takes longer, at least
+    std::optional<PipelineStep> step;        // made for the first layout that `floor` leaves
+    std::optional<StreamedPasses> streamed;  // where activations are offloaded and nothing else is
+    std::size_t states = 0;  // number of those that hold the same elements, in states_
+  };
+  Timed& timed_of(const std::vector<LayerMemory>& memories, Layers& layers, const Place& place,
+                  const Layout& layout, const PipelineStages& stages,
+                  std::int64_t num_microbatches);
+  /// The first time it sweeps through the schedule.
+  const PipelineStep& step_of(Timed& timed, const std::vector<LayerMemory>& memories,
+                              Layers& layers, const Place& place, const Layout& layout,
+                              const PipelineStages& stages, std::int64_t num_microbatches);
+  /// What one combination of elements takes to move and update, over a stretch.
+  struct MovedStates {
+    StageTimes stages;
+    bool sequence_parallel = false;
+    bool fp32_gradients = false;
+    bool dualpipe = false;
+    std::vector<std::optional<StateTimes>> times;  // by mesh, state and order
+  };
+  std::size_t number_states(const StageTimes& stages, const Layout& layout);
 
   const ModelSpec& model_;
   const ClusterSpec& cluster_;
@@ -92,8 +114,10 @@ class Evaluator {
   std::vector<std::pair<std::int32_t, std::int32_t>> stage_shapes_;
   // Of the stretch in work.
   std::vector<std::vector<Place>> places_;  // by mesh, then order
+  std::size_t leaves_ = 0;                  // of a pipeline and a layer choice
+  std::vector<MovedStates> states_;
   // Of the pipeline and layer choice in work.
-  std::vector<std::optional<StageTimes>> stage_times_;  // by stage_place
+  std::vector<std::optional<Timed>> timed_;  // by stage_place
 };
 
 }  // namespace shardwise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
 
 namespace shardwise {
@@ -38,8 +39,9 @@ void MemoryPricer::start(const PipelineStages& stages, std::span<const LayerMemo
     stage.held = stages.held[i];
     stage.parts =
         stage_parts(model_, memories, stages.layers[static_cast<std::size_t>(stage.number)]);
-    stage.workspace =
-        resident_totals(stage.parts, {&rules_, &layout, stage.number, num_microbatches_}).workspace;
+    const StageContext context = {&rules_, &layout, stage.number, num_microbatches_};
+    remember_other_passes(stage.parts, context);
+    stage.workspace = resident_totals(stage.parts, context).workspace;
     stage.passes.fill(std::nullopt);
   }
 }
@@ -64,7 +66,7 @@ const PassTotals& MemoryPricer::pass_of(Stage& stage, const StageContext& contex
   }
   const auto key = static_cast<unsigned>(layout.zero_stage) << 4U |
                    static_cast<unsigned>(layout.fp32_gradients) << 3U |
-                   static_cast<unsigned>(layout.reshard_after_forward) << 2U |
+                   static_cast<unsigned>(layout.reshard_after_forward != 0) << 2U |
                    static_cast<unsigned>(layout.double_buffer) << 1U |
                    static_cast<unsigned>(layout.offload_activations);
   std::optional<PassTotals>& made = stage.passes[key];

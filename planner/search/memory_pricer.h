@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -23,7 +24,8 @@ struct MemoryPrice {
 /// The stages of a pipeline and those among them that may be the fullest.
 struct PipelineStages {
   std::vector<StageLayers> layers;
-  std::vector<StageMix> mixes;        // of `layers`
+  std::vector<StageMix> mixes;                         // of `layers`
+  mutable std::shared_ptr<const PipelineSlots> slots;  // for pp > 1, made when it is first timed
   std::vector<std::int32_t> fullest;  // of stages alike, the one that holds most micro-batches
   std::vector<std::int32_t> held;     // of `fullest`: numbers of what their states depend on
 };

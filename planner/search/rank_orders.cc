@@ -44,6 +44,7 @@ GroupShapes shapes_of(ShapeCache& known, const Layout& layout, bool experts) {
   shapes.pp = shape(GroupKind::pp);
   shapes.dp_shard_cp = shape(GroupKind::dp_shard_cp);
   shapes.dp_replicate = shape(GroupKind::dp_replicate);
+  if (layout.reshard_after_forward > 1) shapes.reshard = shape(GroupKind::reshard);
   if (experts) {
     shapes.ep = shape(GroupKind::ep);
     shapes.etp = shape(GroupKind::etp);

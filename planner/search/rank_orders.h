@@ -20,6 +20,7 @@ struct GroupShapes {
   GroupShape dp_shard_cp;
   GroupShape dp_replicate;
   GroupShape edp_shard;
+  GroupShape reshard;
   friend bool operator==(const GroupShapes&, const GroupShapes&) = default;
 };
 

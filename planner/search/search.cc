@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "planner/search/evaluator.h"
@@ -41,6 +43,23 @@ struct Bound {
   ParetoFront front;
 };
 
+/// What all threads have found so far. It spares each of them work and changes no answer.
+class Found {
+ public:
+  explicit Found(const SearchRequest& request) : all_(request) {}
+  /// Adds what `finder` has found. \returns all of it
+  Bound join(const BestLayouts& best, const ParetoFront& front) {
+    const std::lock_guard lock(mutex_);
+    for (const Candidate& each : best.entries()) all_.best.offer(each);
+    for (const Candidate& each : front.entries()) all_.front.offer(each);
+    return all_;
+  }
+
+ private:
+  std::mutex mutex_;
+  Bound all_;
+};
+
 /// What one thread has found.
 class Finder final : public LayoutVisitor {
  public:
@@ -55,24 +74,30 @@ class Finder final : public LayoutVisitor {
     candidate_.engine = engine;
     first_index_ = task << kIndexBits;
   }
+  /// Exchanges what was found with the other threads.
+  void meet(Found& others) { others_ = others.join(best, front); }
 
   Seconds memory(const Layout&, const MemoryPrice& price, Seconds floor,
                  std::int64_t orders) override {
     SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
     evaluated += orders;
-    is_smallest_ = !smallest || price.point <= smallest->cost.point;
+    // Whether it may be the smallest of all, and up to which time.
+    const bool is_smaller = !smallest || price.point < smallest->cost.point;
+    const bool as_small = smallest && price.point == smallest->cost.point;
+    const Seconds smallest_limit = is_smaller ? kForever
+                                   : as_small ? smallest->cost.step_time
+                                              : Seconds(-1);
     fits_ = price.upper <= usable_;
     if (fits_) {
       const bool too_slow = bound_ != nullptr && floor > limit(*bound_, price.point);
       (too_slow ? count.too_slow : count.ranked) += orders;
-      if (is_smallest_) return kForever;
-      if (too_slow) return Seconds(-1);
-      return limit(*this, price.point);
+      if (too_slow) return smallest_limit;
+      const Seconds own = limit(*this, price.point);
+      return std::max(smallest_limit, others_ ? std::min(own, limit(*others_, price.point)) : own);
     }
     risks_ = price.point <= usable_;
     (risks_ ? count.at_risk : count.does_not_fit) += orders;
-    if (is_smallest_) return kForever;
-    return risks_ ? risky.time_limit(price.point) : Seconds(-1);
+    return std::max(smallest_limit, risks_ ? risky.time_limit(price.point) : Seconds(-1));
   }
 
   void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
@@ -104,11 +129,11 @@ class Finder final : public LayoutVisitor {
 
   Bytes usable_;
   const Bound* bound_;
+  std::optional<Bound> others_;
   Candidate candidate_;
   std::int64_t first_index_ = 0;
   bool fits_ = false;
   bool risks_ = false;
-  bool is_smallest_ = false;
 
  public:
   BestLayouts best;
@@ -238,6 +263,7 @@ Result<SearchResult> search(const SearchRequest& request) {
     }
   });
 
+  Found found(request);
   std::atomic<std::size_t> next_task = 0;
   std::atomic<std::int64_t> evaluated = 0;
   std::atomic<std::int64_t> done = 0;
@@ -259,6 +285,7 @@ Result<SearchResult> search(const SearchRequest& request) {
       evaluators[e]->run(item, finder);
       evaluated += finder.evaluated - before;
       ++done;
+      if (threads > 1) finder.meet(found);
       if (thread == 0 && request.progress) {
         request.progress({evaluated, done, static_cast<std::int64_t>(tasks.size())});
       }

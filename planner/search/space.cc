@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/gathers_once.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/reader.h"
@@ -110,9 +111,9 @@ SearchSpace full_space(const LayoutQuestion& q) {
                       &s.offload_activations, &s.double_buffer}) {
     *field = {false, true};
   }
-  for (auto* field : {&s.reshard_after_forward, &s.reduce_every_microbatch, &s.fp32_gradients}) {
-    *field = {true, false};
-  }
+  s.reshard_after_forward = {1, 0};
+  s.reduce_every_microbatch = {true, false};
+  s.fp32_gradients = {true, false};
   s.overlap_grad_reduce = {true};
   s.overlap_param_gather = {true};
   s.recompute = {Recompute::none, Recompute::selective, Recompute::full};
@@ -139,7 +140,9 @@ SearchSpace usual_space(const LayoutQuestion& q) {
     return cp == 1 || q.job->sequence_length / cp >= kFewestUsualTokens;
   });
   keep(s.micro_batch_size, [](std::int32_t b) { return b <= kLargestUsualMicroBatch; });
-  s.reduce_every_microbatch = {q.engine->reduce_every_microbatch};
+  if (!gathers_once_in_pipelines(*q.engine)) {
+    s.reduce_every_microbatch = {q.engine->reduce_every_microbatch};
+  }
   const bool wide = q.engine->fp32_gradients_default || q.job->precision == DType::fp32;
   s.fp32_gradients = {wide && !q.job->reduce_scatter_with_fp32_accumulation};
   s.offload_optimizer = {false};
@@ -216,6 +219,14 @@ const std::vector<SearchRule>& search_rules() {
         nullptr},
        Breadth::usual,
        {"etp"}},
+      {{"usual_reduction", "without a pipeline gradients are reduced as the engine does by itself",
+        kReadsPp | kReadsReduce, true,
+        [](const LayoutQuestion& q, const Layout& l) {
+          return l.pp == 1 && l.reduce_every_microbatch != q.engine->reduce_every_microbatch;
+        },
+        nullptr},
+       Breadth::usual,
+       {"reduce_every_microbatch"}},
       {{"even_chunks", "model chunks have equally many blocks where stages do",
         kReadsPp | kReadsVpp, true,
         [](const LayoutQuestion& q, const Layout& l) {

@@ -38,7 +38,7 @@ struct SearchSpace {
   std::vector<std::int8_t> zero_stage;
   std::vector<bool> sequence_parallel;
   std::vector<bool> outer_shards_optimizer;
-  std::vector<bool> reshard_after_forward;
+  std::vector<std::int32_t> reshard_after_forward;
   std::vector<bool> reduce_every_microbatch;
   std::vector<bool> offload_optimizer;
   std::vector<bool> offload_activations;

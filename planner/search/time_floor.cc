@@ -1,30 +1,69 @@
 #include "planner/search/time_floor.h"
 
-#include "planner/cost/pipeline.h"
+#include <algorithm>
+
+#include "planner/cost/pipeline_times.h"
 
 namespace shardwise {
+namespace {
 
-Seconds time_floor(std::span<const LayerTime> times, std::span<const StageMix> mixes,
+/// What layers take for one micro-batch.
+struct Passes {
+  Seconds forward;
+  Seconds backward;
+};
+
+bool splits_backward(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 ||
+         schedule == PipelineSchedule::zb_v;
+}
+
+/// \param of  (kind) -> Passes of one layer
+template <class Of>
+Seconds floor_of(std::span<const StageLayers> stages, const Layout& layout,
+                 std::int64_t num_microbatches, Of of) {
+  const auto m = static_cast<double>(num_microbatches);
+  Seconds before;
+  Seconds floor;
+  for (const StageLayers& stage : stages) {
+    Seconds all;
+    Passes first;  // chunk
+    for (const StageRun& run : stage.runs) {
+      const Passes layer = of(run.kind);
+      all += (layer.forward + layer.backward) * run.layers;
+      if (run.chunk > 0) continue;
+      first.forward += layer.forward * run.layers;
+      first.backward += layer.backward * run.layers;
+    }
+    floor = std::max(floor, before + all * m);
+    before += first.forward;
+    if (!splits_backward(layout.schedule)) before += first.backward;
+  }
+  return floor;
+}
+
+}  // namespace
+
+Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                    const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
   if (rules.expert_overlap || is_dualpipe(layout.schedule)) return Seconds(0);
-  PipelinePace slowest;
-  Seconds all;
-  for (const StageMix& mix : mixes) {
-    PipelinePace stage;
-    for (const StageMix::Share& share : mix.shares) {
-      const LayerTime& layer = times[static_cast<std::size_t>(share.kind)];
-      const double n = share.layers;
-      stage.forward += n * layer.forward.compute();
-      stage.backward += n * (layer.backward.compute() + layer.recompute.compute());
-      stage.weight_gradient += n * layer.weight_gradient;
-    }
-    const Seconds each = stage.forward + stage.backward;
-    all += static_cast<double>(mix.stages) * each;
-    if (each > slowest.forward + slowest.backward) slowest = stage;
-  }
-  slowest.all = all;
-  return static_cast<double>(num_microbatches) * (slowest.forward + slowest.backward) +
-         pipeline_bubble(layout.schedule, layout.pp, layout.vpp, num_microbatches, slowest);
+  return floor_of(stages, layout, num_microbatches, [&](std::int32_t kind) {
+    const LayerTime& layer = times[static_cast<std::size_t>(kind)];
+    return Passes{layer.forward.compute(), layer.backward.compute() + layer.recompute.compute()};
+  });
+}
+
+Seconds stream_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
+                     const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
+  if (is_dualpipe(layout.schedule)) return Seconds(0);
+  return floor_of(stages, layout, num_microbatches, [&](std::int32_t kind) {
+    const LayerTime& layer = times[static_cast<std::size_t>(kind)];
+    const Seconds hidden = hidden_exchange(layer, rules, layout);
+    const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
+    const double of_forward = hidden > Seconds(0) ? layer.forward.ep / experts : 0;
+    return Passes{layer.forward.stream() - hidden * of_forward,
+                  layer.backward.stream() + layer.recompute.stream() - hidden * (1 - of_forward)};
+  });
 }
 
 }  // namespace shardwise

@@ -4,20 +4,27 @@
 #include <span>
 
 #include "planner/cost/layer_time.h"
-#include "planner/cost/stage_times.h"
+#include "planner/cost/stages.h"
 #include "planner/cost/time_rules.h"
 #include "planner/spec/layout.h"
 
 namespace shardwise {
 
 /// Time that no step falls below, whatever data parallelism does with the states and wherever the
-/// ranks lie: the compute of the stage that computes most for every micro-batch, and the idle time
-/// of a pipeline that only computes. Communication, host and optimizer only add to it.
+/// ranks lie: a stage computes every micro-batch, after the stages before it have had their first
+/// chunk of the first one, and before they have that of the last one's backward pass (without its
+/// weight gradients, which schedules put off). Communication, host and optimizer only add to it.
 ///
 /// Zero where experts' exchange may hide behind compute: the stage that sets the pace is then not
 /// the one that computes most.
 /// \param times  by kind, of any place on the links
-Seconds time_floor(std::span<const LayerTime> times, std::span<const StageMix> mixes,
+Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                    const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches);
+
+/// The same with the communication inside a layer that nothing hides: below no time of a pipeline
+/// whose groups lie where `times` says, and found without a sweep through its schedule.
+/// \param times  by kind, of the place that is priced
+Seconds stream_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
+                     const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches);
 
 }  // namespace shardwise

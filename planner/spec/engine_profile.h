@@ -89,8 +89,9 @@ struct EngineProfile {
   bool fp32_gradients_default = true;
   bool casts_gradients_for_optimizer = false;  // main-dtype copy from reduction to zero_grad
   bool keeps_root_gathered = false;            // non-unit parameters stay whole over the step
-  bool reduce_every_microbatch = true;         // its default for ZeRO-2/3
-  DType reduce_dtype = DType::fp32;            // gradient communication when not the buffer's
+  bool reshards_to_groups = false;      // after forward, to fewer ranks than share them (FSDP2)
+  bool reduce_every_microbatch = true;  // its default for ZeRO-2/3
+  DType reduce_dtype = DType::fp32;     // gradient communication when not the buffer's
   bool fp32_accumulation =
       false;  // on request, a reduce-scatter is an all-to-all and a sum in fp32
 
@@ -103,8 +104,10 @@ struct EngineProfile {
   bool offloads_gradients = false;  // with the optimizer (DeepSpeed's ZeRO-Offload)
   std::int64_t optimizer_scratch_bytes = 0;  // temporaries of a step, an element it updates
   int gathers_ahead = 1;                     // units prefetched beyond the current one
-  std::int64_t gather_queue_elements = 0;    // element_queue: prefetch until this many
-  std::int64_t reduce_queue_elements = 0;    // unit_queue: reductions alive up to this many
+  bool overlaps_updated_gather = true;  // ZeRO-1/2: beside the next forward pass, where the layout
+                                        // says so; if not, the optimizer step ends with it
+  std::int64_t gather_queue_elements = 0;  // element_queue: prefetch until this many
+  std::int64_t reduce_queue_elements = 0;  // unit_queue: reductions alive up to this many
 
   RuntimeMemory runtime;
   AllocatorKind allocator = AllocatorKind::caching;

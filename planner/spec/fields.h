@@ -63,6 +63,10 @@ class FieldReader {
     value = reader_.number_or(key, value, low, high);
   }
   void boolean(std::string_view key, bool& value) { value = reader_.boolean_or(key, value); }
+  /// false (0), true (1) or an integer of 2 to `high`.
+  void switch_or_count(std::string_view key, std::int32_t& value, std::int64_t high) {
+    value = static_cast<std::int32_t>(reader_.switch_or_count_or(key, value, high));
+  }
   void text(std::string_view key, std::string& value) { value = reader_.string_or(key, value); }
 
   template <class E>
@@ -181,6 +185,13 @@ class FieldWriter {
     json_.member(key, value);
   }
   void boolean(std::string_view key, const bool& value) { json_.member(key, value); }
+  void switch_or_count(std::string_view key, const std::int32_t& value, std::int64_t) {
+    if (value > 1) {
+      json_.member(key, std::int64_t{value});
+    } else {
+      json_.member(key, value == 1);
+    }
+  }
   void text(std::string_view key, const std::string& value) { json_.member(key, value); }
   template <class E>
   void choice(std::string_view key, const E& value) {

@@ -1,5 +1,6 @@
 #include "planner/spec/group_runs.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace shardwise {
@@ -47,6 +48,7 @@ bool belongs(GroupKind kind, Axis axis) {
     case GroupKind::etp:
     case GroupKind::edp:
     case GroupKind::edp_shard:
+    case GroupKind::reshard:
       break;
   }
   return false;
@@ -110,8 +112,30 @@ std::int64_t GroupRuns::size() const {
   return product;
 }
 
+GroupRuns GroupRuns::neighbours(std::int64_t ranks) const {
+  GroupRuns some = *this;
+  for (int i = 0; i < count; ++i) {
+    RankRun& run = some.runs[static_cast<std::size_t>(i)];
+    if (ranks % run.size == 0) {
+      ranks /= run.size;
+      continue;
+    }
+    if (run.size % ranks != 0) break;
+    some.count = ranks > 1 ? i + 1 : i;
+    if (ranks > 1) run.size = ranks;
+    ranks = 1;
+    break;
+  }
+  if (ranks > 1) some.count = 0;
+  for (int i = some.count; i < count; ++i) some.runs[static_cast<std::size_t>(i)] = {};
+  return some;
+}
+
 GroupRuns group_runs(const Layout& layout, GroupKind kind) {
   switch (kind) {
+    case GroupKind::reshard:
+      return dense_runs(layout, GroupKind::dp_shard_cp)
+          .neighbours(std::max<std::int64_t>(1, layout.reshard_after_forward));
     case GroupKind::ep:
     case GroupKind::etp:
     case GroupKind::edp:

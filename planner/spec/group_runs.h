@@ -27,6 +27,9 @@ struct GroupRuns {
   /// Joins the run before where it goes on from it.
   void add(RankRun run);
   std::int64_t size() const;
+  /// The first `ranks` of each group are groups of their own, and those after them.
+  /// \returns no runs where the extents of the runs do not allow it
+  GroupRuns neighbours(std::int64_t ranks) const;
   /// Place of a rank in the layout of the runs, and back; `stage` is the rank's pipeline stage.
   std::int64_t place(std::int64_t rank) const {
     return inner == 0 ? rank : rank / (inner * pp) * inner + rank % inner;

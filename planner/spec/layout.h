@@ -55,7 +55,9 @@ struct Layout {
   std::int8_t zero_stage = 0;  // 0 … 3; FSDP is 3
   bool sequence_parallel = false;
   bool outer_shards_optimizer = false;  // HFSDP: O over dp_shard x dp_replicate
-  bool reshard_after_forward = true;    // ZeRO-3 engines; false = gathered once a step
+  /// ZeRO-3 engines: 1 frees gathered weights after forward, 0 keeps them until backward; n > 1
+  /// leaves each rank a shard of n, so that backward gathers within groups of n neighbours.
+  std::int32_t reshard_after_forward = 1;
   bool reduce_every_microbatch = true;  // ZeRO-2/3: reduce each micro-batch, or on the last
   bool offload_optimizer = false;       // main weights and moments in host memory
   bool offload_activations = false;
@@ -71,6 +73,7 @@ struct Layout {
   std::array<Axis, 6> order = {Axis::tp,       Axis::cp,           Axis::ep,
                                Axis::dp_shard, Axis::dp_replicate, Axis::pp};
 
+  bool reshards_to_groups() const { return zero_stage == 3 && reshard_after_forward > 1; }
   std::int64_t dp() const { return std::int64_t{dp_shard} * dp_replicate; }
   std::int64_t world() const { return std::int64_t{tp} * cp * pp * dp_shard * dp_replicate; }
   /// Data-parallel ranks of the routed experts.

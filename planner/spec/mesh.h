@@ -38,7 +38,9 @@ struct GroupShape {
 
 /// The communication groups a layout has. `dp` is dp_shard x dp_replicate; `dp_cp` also cp, since
 /// gradients are reduced over both; `stage` is all ranks of a pipeline stage; `edp` the
-/// data-parallel ranks of routed experts and `edp_shard` those of one dp_replicate instance.
+/// data-parallel ranks of routed experts and `edp_shard` those of one dp_replicate instance;
+/// `reshard` are the neighbours of dp_shard_cp, layout.reshard_after_forward of them, that share
+/// weights between forward and backward.
 enum class GroupKind : std::uint8_t {
   tp,
   cp,
@@ -52,6 +54,7 @@ enum class GroupKind : std::uint8_t {
   stage,
   edp,
   edp_shard,
+  reshard,
   world
 };
 

@@ -220,6 +220,16 @@ bool ObjectReader::boolean_or(std::string_view key, bool fallback) {
   return found == nullptr ? fallback : found->boolean;
 }
 
+std::int64_t ObjectReader::switch_or_count_or(std::string_view key, std::int64_t fallback,
+                                              std::int64_t high) {
+  const JsonValue* found = lookup(key, false);
+  if (found == nullptr) return fallback;
+  if (found->kind == JsonValue::Kind::boolean) return found->boolean ? 1 : 0;
+  if (found->kind == JsonValue::Kind::integer) return integer_or(key, fallback, 2, high);
+  fail(key, fmt::format("expected true, false or an integer, found {}", quoted(*found)));
+  return fallback;
+}
+
 std::string ObjectReader::string(std::string_view key) {
   const JsonValue* found = typed(key, true, JsonValue::Kind::string);
   return found == nullptr ? "" : found->string;

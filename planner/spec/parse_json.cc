@@ -14,9 +14,6 @@ namespace shardwise {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
-// A value takes about 130 bytes in memory but two in a file: without this limit a file of 100 MB
-// could ask for 6 GB.
-constexpr std::size_t kMostValues = 1'000'000;
 constexpr std::size_t kMostProblems = 20;  // of the text itself; then reading stops
 
 constexpr int kNumberOverflow = 406;  // nlohmann's number of this error
@@ -45,7 +42,8 @@ Place moved(Place place, std::string_view text, std::size_t from, std::size_t to
 /// place; the parser itself knows only how far it has read.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
  public:
-  TreeBuilder(std::string_view text, const std::string& file) : text_(text), file_(file) {
+  TreeBuilder(std::string_view text, const std::string& file, std::size_t most_values)
+      : text_(text), file_(file), most_values_(most_values) {
     if (text_.substr(0, 3) == "\xEF\xBB\xBF") cursor_ = 3;  // byte order mark; has no column
   }
 
@@ -122,9 +120,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   JsonValue* add(JsonValue::Kind kind) {
     const Place place = next_token();
-    if (++values_ > kMostValues) {
+    if (++values_ > most_values_) {
       problems_.push_back({file_, place.line, place.column, "",
-                           fmt::format("more than {} values in one file", kMostValues), ""});
+                           fmt::format("more than {} values in one file", most_values_), ""});
       return nullptr;
     }
     JsonValue* slot = &root_;
@@ -244,6 +242,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view text_;
   const std::string& file_;
+  std::size_t most_values_;
   std::size_t cursor_ = 0;  // behind the last token
   Place here_;              // place of cursor_
   JsonValue root_;
@@ -254,7 +253,8 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-Result<JsonValue> parse_json(std::string_view text, const std::string& file) {
+Result<JsonValue> parse_json(std::string_view text, const std::string& file,
+                             std::size_t most_values) {
   const std::size_t bad = first_not_utf8(text);
   if (bad < text.size()) {
     const Place place = moved(Place(), text, 0, bad);
@@ -266,7 +266,7 @@ Result<JsonValue> parse_json(std::string_view text, const std::string& file) {
         fmt::format("not UTF-8 (byte 0x{:02x})", static_cast<unsigned char>(text[bad])),
         "save the file as UTF-8"};
   }
-  TreeBuilder builder(text, file);
+  TreeBuilder builder(text, file, most_values);
   nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
   return std::move(builder).result();
 }

@@ -46,6 +46,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("fp32_gradients_default", e.fp32_gradients_default);
   io.boolean("casts_gradients_for_optimizer", e.casts_gradients_for_optimizer);
   io.boolean("keeps_root_gathered", e.keeps_root_gathered);
+  io.boolean("reshards_to_groups", e.reshards_to_groups);
   io.boolean("reduce_every_microbatch", e.reduce_every_microbatch);
   io.choice("reduce_dtype", e.reduce_dtype);
   io.boolean("fp32_accumulation", e.fp32_accumulation);
@@ -58,6 +59,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("offloads_gradients", e.offloads_gradients);
   io.integer("optimizer_scratch_bytes", e.optimizer_scratch_bytes, 0, 64);
   io.integer("gathers_ahead", e.gathers_ahead, 0, 1 << 20);
+  io.boolean("overlaps_updated_gather", e.overlaps_updated_gather);
   io.integer("gather_queue_elements", e.gather_queue_elements, 0, kMostElements);
   io.integer("reduce_queue_elements", e.reduce_queue_elements, 0, kMostElements);
   io.object("runtime", e.runtime, [](auto& inner, auto& runtime) { list_runtime(inner, runtime); });
@@ -66,7 +68,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("all_gather_shares_communicator", e.all_gather_shares_communicator);
   io.texts("sources", e.sources);
 }
-static_assert(field_count<EngineProfile>() == 39, "list the new field above");
+static_assert(field_count<EngineProfile>() == 41, "list the new field above");
 
 }  // namespace
 

@@ -49,7 +49,7 @@ void list_fields(Io& io, L& layout) {
   io.integer("zero_stage", layout.zero_stage, 0, 3);
   io.boolean("sequence_parallel", layout.sequence_parallel);
   io.boolean("outer_shards_optimizer", layout.outer_shards_optimizer);
-  io.boolean("reshard_after_forward", layout.reshard_after_forward);
+  io.switch_or_count("reshard_after_forward", layout.reshard_after_forward, kMaxRanks);
   io.boolean("reduce_every_microbatch", layout.reduce_every_microbatch);
   io.boolean("offload_optimizer", layout.offload_optimizer);
   io.boolean("offload_activations", layout.offload_activations);
@@ -99,6 +99,20 @@ class FieldSetter {
     if (text_ != "true" && text_ != "false") return wrong("true or false");
     value = text_ == "true";
   }
+  void switch_or_count(std::string_view key, std::int32_t& value, std::int64_t high) {
+    if (!mine(key)) return;
+    if (text_ == "true" || text_ == "false") {
+      value = text_ == "true" ? 1 : 0;
+      return;
+    }
+    std::int32_t count = 0;
+    const char* end = text_.data() + text_.size();
+    const auto [at, error] = std::from_chars(text_.data(), end, count);
+    if (error != std::errc() || at != end || count < 2 || count > high) {
+      return wrong(fmt::format("true, false or an integer of 2 to {}", high));
+    }
+    value = count;
+  }
   template <class E>
   void choice(std::string_view key, E& value) {
     if (!mine(key)) return;
@@ -141,6 +155,9 @@ class FieldTexts {
     add(key, std::to_string(value));
   }
   void boolean(std::string_view key, const bool& value) { add(key, value ? "true" : "false"); }
+  void switch_or_count(std::string_view key, const std::int32_t& value, std::int64_t) {
+    add(key, value == 0 ? "false" : value == 1 ? "true" : std::to_string(value));
+  }
   template <class E>
   void choice(std::string_view key, const E& value) {
     add(key, std::string(name_of(value)));

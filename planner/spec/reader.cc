@@ -64,10 +64,10 @@ Result<std::string> read_file(const std::filesystem::path& path) {
   return text;
 }
 
-Result<JsonValue> read_json(const std::filesystem::path& path) {
+Result<JsonValue> read_json(const std::filesystem::path& path, std::size_t most_values) {
   Result<std::string> text = read_file(path);
   if (!text) return text.problems();
-  return parse_json(*text, path.string());
+  return parse_json(*text, path.string(), most_values);
 }
 
 }  // namespace shardwise

@@ -42,14 +42,20 @@ std::string json_pointer(const std::string& object, std::string_view key);
 /// Diagnostic. Files over 100 MB are refused.
 Result<std::string> read_file(const std::filesystem::path& path);
 
+/// The most values of a file that people write. A value takes about 130 bytes in memory but two in
+/// a file: without a limit a file of 100 MB could ask for 6 GB.
+inline constexpr std::size_t kMostJsonValues = 1'000'000;
+
 /// Parses one JSON text. Refuses: not UTF-8, truncated, trailing text, duplicate keys, nesting
-/// deeper than 64, more than a million values, integers that do not fit 64 bits, numbers that are
+/// deeper than 64, more than `most_values`, integers that do not fit 64 bits, numbers that are
 /// not finite.
 /// \param file  the name put into diagnostics
-Result<JsonValue> parse_json(std::string_view text, const std::string& file);
+Result<JsonValue> parse_json(std::string_view text, const std::string& file,
+                             std::size_t most_values = kMostJsonValues);
 
 /// read_file, then parse_json.
-Result<JsonValue> read_json(const std::filesystem::path& path);
+Result<JsonValue> read_json(const std::filesystem::path& path,
+                            std::size_t most_values = kMostJsonValues);
 
 /// Reads the members of one JSON object with types and ranges checked, and gathers every problem
 /// instead of stopping at the first. Getters return `fallback` (or the zero or empty value, kept
@@ -71,6 +77,8 @@ class ObjectReader {
   double number_or(std::string_view key, double fallback, double low, double high);
   bool boolean(std::string_view key);
   bool boolean_or(std::string_view key, bool fallback);
+  /// false (0), true (1) or an integer of 2 to `high`.
+  std::int64_t switch_or_count_or(std::string_view key, std::int64_t fallback, std::int64_t high);
   std::string string(std::string_view key);
   std::string string_or(std::string_view key, std::string_view fallback);
   /// A string that must be one of `allowed`; returns its index, 0 after a problem.

@@ -223,6 +223,8 @@ void list_timeline(Io& io, T& timeline) {
   io.object("noise", timeline.noise, [](auto& inner, auto& noise) {
     inner.integer("trials", noise.trials, 0, kMostBytes);
     inner.integer("seed", noise.seed, 0, kMostBytes);
+    inner.integer("stopped_trials", noise.stopped, 0, kMostBytes);
+    inner.integer("cut_off_gpus", noise.cut_off_gpus, 0, kMostBytes);
     seconds(inner, "p50_s", noise.p50);
     seconds(inner, "p95_s", noise.p95);
     inner.number("goodput", noise.goodput, 0, 1);

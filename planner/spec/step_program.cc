@@ -21,10 +21,11 @@ constexpr std::array<std::string_view, kStreams> kStreamNames = {"compute",
                                                                  "host_copy"};
 
 constexpr std::array<std::string_view, kOpRoles> kRoleNames = {
-    "fwd",     "bwd",          "bwd_input", "bwd_weight",    "recompute", "cast",
-    "gather",  "gather_outer", "copy_in",   "copy_out",      "reduce",    "reduce_outer",
-    "sum",     "accumulate",   "send_fwd",  "receive_fwd",   "send_bwd",  "receive_bwd",
-    "offload", "reload",       "finalize",  "gradient_norm", "optimizer", "gather_updated"};
+    "fwd",      "bwd",         "bwd_input",     "bwd_weight",  "recompute",
+    "cast",     "gather",      "gather_outer",  "copy_in",     "copy_out",
+    "reshard",  "reduce",      "reduce_outer",  "sum",         "accumulate",
+    "send_fwd", "receive_fwd", "send_bwd",      "receive_bwd", "offload",
+    "reload",   "finalize",    "gradient_norm", "optimizer",   "gather_updated"};
 
 }  // namespace
 

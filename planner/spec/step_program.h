@@ -46,6 +46,7 @@ enum class OpRole : std::uint8_t {
   gather_outer,  // of optimizer-sharded weights over dp_replicate (HFSDP)
   copy_in,       // gradients into the input of their reduction
   copy_out,      // gathered parameters out of the gather's output
+  reshard,       // this rank's part of gathered parameters, kept for a smaller gather in backward
   reduce,        // reduce-scatter or all-reduce of a unit's or bucket's gradients
   reduce_outer,  // all-reduce (HSDP) or reduce-scatter (HFSDP) of the shard over dp_replicate
   sum,           // of what an all-to-all brought in place of a reduce-scatter, in fp32
@@ -61,7 +62,7 @@ enum class OpRole : std::uint8_t {
   optimizer,       // norm of this rank's gradients, clipping and update
   gather_updated,  // parameters that the optimizer updated in shards and that are kept whole
 };
-inline constexpr std::size_t kOpRoles = 24;
+inline constexpr std::size_t kOpRoles = 25;
 
 /// One kernel, or several of one kind that share their bytes. Priced by planner/cost.
 enum class KernelKind : std::uint8_t { gemm, attention, memory_bound };

@@ -70,9 +70,12 @@ struct OperationTime {
 struct NoiseSpread {
   std::int64_t trials = 0;
   std::int64_t seed = 0;
-  Seconds p50;
+  std::int64_t stopped = 0;       // trials whose step cannot run: nodes are cut off
+  std::int64_t cut_off_gpus = 0;  // the most of a trial
+  Seconds p50;                    // of the trials that run, zero where none does
   Seconds p95;
-  double goodput = 0;  // time of steps that count over wall time; 0 = failures not asked for
+  double goodput = 0;  // time of steps that count over wall time, of all GPUs; 0 = failures not
+                       // asked for
 };
 
 struct StepTimeline {

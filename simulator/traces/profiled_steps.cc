@@ -1,13 +1,13 @@
 #include "simulator/traces/profiled_steps.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <limits>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
+
+#include "simulator/traces/host_spans.h"
 
 namespace shardwise::sim {
 namespace {
@@ -18,58 +18,6 @@ using MarkKind = ProfilerRecord::MarkKind;
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kWhole = "whole trace";
 constexpr double kNanosecond = 1e-9;
-
-/// Spans of the host of one kind, by thread, sorted. A thread's spans nest or follow one another.
-class HostSpans {
- public:
-  HostSpans(const Record& record, MarkKind kind) {
-    for (const Record::Mark& mark : record.marks) {
-      if (mark.kind == kind) threads_[mark.thread].push_back(mark);
-    }
-    for (auto& [thread, marks] : threads_) {
-      std::sort(marks.begin(), marks.end(), [](const Record::Mark& a, const Record::Mark& b) {
-        return a.start != b.start ? a.start < b.start : a.end > b.end;
-      });
-      // Of spans inside one another the outer one is kept.
-      std::size_t kept = 0;
-      for (const Record::Mark& mark : marks) {
-        if (kept == 0 || mark.end > marks[kept - 1].end) marks[kept++] = mark;
-      }
-      marks.resize(kept);
-    }
-  }
-
-  bool empty() const { return threads_.empty(); }
-  bool has_thread(std::int64_t thread) const { return threads_.contains(thread); }
-  /// The span of `thread` that holds the moment, or nullptr.
-  const Record::Mark* at(std::int64_t thread, std::int64_t moment) const {
-    const auto found = threads_.find(thread);
-    if (found == threads_.end()) return nullptr;
-    const std::vector<Record::Mark>& marks = found->second;
-    auto after = std::upper_bound(
-        marks.begin(), marks.end(), moment,
-        [](std::int64_t value, const Record::Mark& mark) { return value < mark.start; });
-    if (after == marks.begin()) return nullptr;
-    --after;
-    return moment < after->end ? &*after : nullptr;
-  }
-  /// End of the last span that ends between two moments; nothing when none does.
-  std::optional<std::int64_t> last_end(std::int64_t from, std::int64_t to) const {
-    std::optional<std::int64_t> last;
-    for (const auto& [thread, marks] : threads_) {
-      auto after = std::upper_bound(
-          marks.begin(), marks.end(), to,
-          [](std::int64_t value, const Record::Mark& mark) { return value < mark.end; });
-      if (after == marks.begin()) continue;
-      --after;
-      if (after->end > from) last = std::max(last.value_or(after->end), after->end);
-    }
-    return last;
-  }
-
- private:
-  std::map<std::int64_t, std::vector<Record::Mark>> threads_;
-};
 
 /// A step's mark and what the device did for it.
 struct StepSpan {

@@ -5,30 +5,10 @@
 #include <string>
 
 #include "planner/spec/diagnostic.h"
-#include "simulator/traces/text_pieces.h"
+#include "simulator/traces/json_stream.h"
+#include "simulator/traces/trace_event.h"
 
 namespace shardwise::sim {
-
-/// One entry of a Chrome trace's "traceEvents", with the fields that we read. What an entry lacks
-/// is empty or -1.
-struct TraceEvent {
-  std::int64_t line = 0;  // where it begins
-  char phase = 0;         // "ph": 'X' a span, 'M' a name, 's' and 'f' an arrow …
-  std::string name;
-  std::string category;
-  bool timed = false;         // "ts" was there
-  std::int64_t start_ns = 0;  // "ts", in the file microseconds
-  std::int64_t duration_ns = -1;
-  std::int64_t process = -1;  // "pid" and "tid" where they are numbers
-  std::int64_t thread = -1;
-  // Of "args":
-  std::string label;              // "name" of a process or thread
-  std::int64_t correlation = -1;  // of a launch and what it launched
-  std::string collective;         // "Collective name"
-  std::int64_t waited_ns = 0;     // "waited_us": before the other end of a message was there
-
-  void clear();
-};
 
 /// What a trace says besides its events.
 struct TraceHead {

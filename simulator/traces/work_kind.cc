@@ -118,6 +118,7 @@ StepPhase phase_of(const ProgramOp& op) {
       return StepPhase::forward;
     case OpRole::gather:
     case OpRole::copy_out:
+    case OpRole::reshard:
     case OpRole::cast:
       return op.pass == Pass::backward ? StepPhase::backward : StepPhase::forward;
     case OpRole::finalize:

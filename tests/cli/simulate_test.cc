@@ -67,7 +67,7 @@ TEST(Simulate, WritesATraceOfCompleteEvents) {
 }
 
 TEST(Simulate, RefusesNoiseThatNoTrialWouldSee) {
-  for (const char* flag : {"--jitter", "--slow-nodes", "--slow-factor", "--mtbf-hours-per-gpu"}) {
+  for (const char* flag : {"--jitter", "--slow-nodes", "--failed-links", "--mtbf-hours-per-gpu"}) {
     const Outcome outcome = shardwise(tiny_step({flag, "1"}));
     EXPECT_EQ(outcome.exit_code, 2) << flag;
     EXPECT_THAT(outcome.err, HasSubstr(flag));

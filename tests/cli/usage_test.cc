@@ -4,8 +4,12 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "planner/spec/command_words.h"
+#include "planner/spec/table.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {
@@ -26,6 +30,20 @@ TEST(Command, HelpHasExamplesAndExitCodes) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("shardwise plan --model"));
   EXPECT_THAT(outcome.out, HasSubstr("2 bad input or use"));
+}
+
+TEST(Command, HelpOfEveryVerbFitsATerminal) {
+  for (const char* verb :
+       {"estimate", "plan", "simulate", "compare", "score", "calibrate", "size", "list", ""}) {
+    std::vector<std::string> words = {"--help"};
+    if (*verb != '\0') words.insert(words.begin(), verb);
+    const Outcome outcome = shardwise(words);
+    EXPECT_EQ(outcome.exit_code, 0) << verb;
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(display_width(line), kHelpWidth) << verb << ": " << line;
+    }
+  }
 }
 
 TEST(List, NamesEveryKindOfTheCatalogue) {

@@ -6,9 +6,10 @@
     venv/bin/python tests/golden/load_saved_model.py [FOLDER OF THE PROGRAMS]
 
 For a tiny GPT-2, Llama, Mistral, Qwen2 and Qwen3: plans two ranks of ZeRO-3, trains 20 steps, saves
-the weights in files of 20 KB, loads them in transformers without a tensor missing or left over, and
-prints the largest difference of a logit (fp32 there and here) as a share of the largest logit.
-Exit code 1 when one is above TOLERANCE.
+the weights in files of 20 KB, in fp32 and in bf16, loads them in transformers without a tensor
+missing or left over and in the type that they say, and prints the largest difference of a logit
+(computed in fp32 there and here) as a share of the largest logit. Exit code 1 when one is above
+TOLERANCE.
 """
 
 import json
@@ -25,7 +26,7 @@ TOLERANCE = 1e-5
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
-def train(programs, name, folder):
+def train(programs, name, dtype, folder):
     config = golden.CONFIGS[name] | {"model_type": name, "vocab_size": 256}
     (folder / "config.json").write_text(json.dumps(config))
     plan, saved = folder / "plan.json", folder / "saved"
@@ -36,13 +37,13 @@ def train(programs, name, folder):
         + layout.split()
         + shape.split(),
         [programs / "shardwise-run", plan, "--steps", "20", "--learning-rate", "0.01"]
-        + ["--save-weights", saved, "--max-shard-size", "20KB"],
+        + ["--save-weights", saved, "--save-weights-dtype", dtype, "--max-shard-size", "20KB"],
     ):
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     return saved
 
 
-def difference(programs, saved):
+def difference(programs, dtype, saved):
     run = subprocess.run(
         [programs / "stored_model_logits", saved], cwd=ROOT, check=True, capture_output=True
     )
@@ -54,6 +55,9 @@ def difference(programs, saved):
     if wrong:
         sys.exit(f"{saved}: {wrong}")
     settings = transformers.AutoConfig.from_pretrained(saved)
+    as_said = transformers.AutoModelForCausalLM.from_pretrained(saved, dtype="auto").dtype
+    if as_said != {"fp32": torch.float32, "bf16": torch.bfloat16}[dtype]:
+        sys.exit(f"{saved}: is loaded as {as_said}")
     shares = (golden.noise("tokens", golden.BATCH * golden.SEQUENCE) + 1) / 2
     inputs = torch.tensor((shares * settings.vocab_size).astype(int))
     with torch.no_grad():
@@ -65,10 +69,12 @@ def main():
     programs = (ROOT / (sys.argv[1] if len(sys.argv) > 1 else "build/dev/bin")).resolve()
     worst = 0.0
     for name in ("gpt2", "llama", "mistral", "qwen2", "qwen3"):
-        with tempfile.TemporaryDirectory() as scratch:
-            each = difference(programs, train(programs, name, pathlib.Path(scratch)))
-        print(f"{name}: {each:.1e}")
-        worst = max(worst, each)
+        for dtype in ("fp32", "bf16"):
+            with tempfile.TemporaryDirectory() as scratch:
+                saved = train(programs, name, dtype, pathlib.Path(scratch))
+                each = difference(programs, dtype, saved)
+            print(f"{name} {dtype}: {each:.1e}")
+            worst = max(worst, each)
     print(f"transformers {transformers.__version__}, at most {worst:.1e} of {TOLERANCE:.0e}")
     sys.exit(worst > TOLERANCE)
 

@@ -40,12 +40,14 @@ Result<sim::TracedRun> read_trace(const fs::path& path) {
   return sim::read_trace(source, path.string());
 }
 
+Result<JsonValue> read_any_json(const fs::path& path) { return read_json(path); }
+
 const std::map<std::string, Refusal>& readers() {
   static const std::map<std::string, Refusal> kReaders = {
       {"cluster", refusal<ClusterSpec, read_cluster>},
       {"collectives", refusal<CollectiveCurve, read_collectives>},
       {"gpu", refusal<GpuSpec, read_gpu>},
-      {"json", refusal<JsonValue, read_json>},
+      {"json", refusal<JsonValue, read_any_json>},
       {"model", refusal<ModelSpec, read_model_file>},
       {"trace", refusal<sim::TracedRun, read_trace>},
   };

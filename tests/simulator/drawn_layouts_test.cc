@@ -84,18 +84,18 @@ double unslowed(const Plan& p) {
   const std::int64_t batch = p.job.batch_for(p.layout.dp(), p.layout.micro_batch_size);
   const std::vector<LayerMemory> memories = layer_memories(p.model, p.job, p.engine, p.layout);
   const std::vector<LayerTime> times = layer_times(p.model, p.job, p.engine, p.cluster, p.layout);
-  const StageTimes stages = stage_times(p.model, p.job, p.cluster, p.layout, times, memories,
-                                        assign_stages(p.model, p.layout));
+  TimeRules rules = time_rules(p.job, p.engine, p.cluster);
+  const std::int64_t microbatches = batch / (p.layout.dp() * p.layout.micro_batch_size);
+  const StageTimes stages = stage_times(p.model, p.job, rules, p.layout, times, memories,
+                                        assign_stages(p.model, p.layout), microbatches);
   CollectiveTables tables(p.cluster);
   const DataParallelTables groups =
       data_parallel_tables(tables, p.cluster, p.layout,
                            {p.model.num_experts > 0, p.job.reduce_scatter_with_fp32_accumulation});
-  TimeRules rules = time_rules(p.job, p.engine, p.cluster);
   rules.overlap_tax_intra = {};
   rules.overlap_tax_inter = {};
   rules.issue = Seconds(0);
-  const LeafContext context = {&rules, &p.layout, &groups,
-                               batch / (p.layout.dp() * p.layout.micro_batch_size)};
+  const LeafContext context = {&rules, &p.layout, &groups, microbatches};
   return step_time(stages, context).total().value();
 }
 
@@ -117,12 +117,77 @@ TEST(SimulatedLayouts, TakeAsLongAsTheClosedFormSaysWhereNothingOverlaps) {
   }
 }
 
+// Weights are cast to 8 bits once a step: those of the rank's shard where they travel so, else all.
+TEST(SimulatedLayouts, CastWeightsTo8BitsOnceAStepAsTheClosedFormDoes) {
+  for (const bool gathered : {false, true}) {
+    Plan plan = example("megatron_ddp", 1);
+    plan.layout.zero_stage = 0;
+    plan.job.precision = DType::fp8;
+    plan.job.fp8_parameter_gather = gathered;
+    EXPECT_NEAR(simulated(plan) / unslowed(plan), 1, 1e-9) << gathered;
+  }
+}
+
 /// The search would take the layout: it shares states, and no rule calls it another one's double.
 bool is_itself(const Plan& plan) {
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   return std::ranges::none_of(layout_rules(), [&](const LayoutRule& rule) {
     return rule.redundant && rule.broken(question, plan.layout);
   });
+}
+
+/// A mixture of experts, on the same GPUs.
+Plan mixture_example(const std::string& engine, std::int64_t gpus) {
+  Plan plan = example(engine, gpus);
+  plan.model = test::mixture(16, 2048, 16, 16, 2, 1024, 0);
+  return plan;
+}
+
+/// Pipelines of a plan's engine that the search would take, gathers and reductions beside compute.
+template <class Visit>
+void draw_pipelines(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
+  const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
+  Sampler sampler(question, seed);
+  for (int tries = 0; tries < 2'000'000 && count > 0; ++tries) {
+    plan.layout = sampler.draw();
+    const Layout& layout = plan.layout;
+    if (layout.pp == 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) continue;
+    if (!sampler.legal(plan.layout) || !is_itself(plan)) continue;
+    --count;
+    visit(plan);
+  }
+}
+
+/// What a pipeline of dense models and of experts under every engine takes longer on the clock than
+/// by the closed form, for as many draws of each.
+template <class Visit>
+void compare_pipelines(int draws, Visit&& visit) {
+  std::uint32_t seed = 20261123;
+  for (const bool experts : {false, true}) {
+    for (const std::int64_t gpus : {16, 64}) {
+      for (const std::string& engine : engine_names()) {
+        const Plan plan = experts ? mixture_example(engine, gpus) : example(engine, gpus);
+        draw_pipelines(plan, draws, ++seed, [&](const Plan& drawn) {
+          visit(drawn, simulated(drawn) / unslowed(drawn) - 1);
+        });
+      }
+    }
+  }
+}
+
+TEST(SimulatedLayouts, AreNearTheClosedFormInPipelines) {
+  int seen = 0;
+  int within_one_percent = 0;
+  compare_pipelines(8, [&](const Plan& plan, double apart) {
+    // Copies of activations follow the layers whose average the closed form takes.
+    const bool copies = plan.layout.offload_activations;
+    EXPECT_NEAR(apart, 0, copies ? 0.02 : 0.012)
+        << plan.engine.name << " " << plan.model.name << " " << text_of(plan.layout);
+    ++seen;
+    if (std::abs(apart) <= 0.01) ++within_one_percent;
+  });
+  EXPECT_GT(seen, 60);
+  EXPECT_GT(within_one_percent, seen * 95 / 100);
 }
 
 // What is left is the start and the end of a step, where the closed form averages over layers.

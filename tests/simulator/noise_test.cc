@@ -118,12 +118,12 @@ TEST(FailedLinks, HoldUpTheGroupOfTheNodeThatLostThem) {
   EXPECT_EQ(run_shared(work).length(), 3);
 }
 
-TEST(FailedSwitches, CanBeAllButOneOfEachUnit) {
-  EXPECT_EQ(spare_switches(on_nodes("dgx-h100", 8)), 0);
-  EXPECT_EQ(spare_switches(on_nodes("gcp-a2-ultra", 16)), 0);
-  EXPECT_EQ(spare_switches(on_nodes("dgx-h100", 256)), 7);
-  EXPECT_EQ(spare_switches(on_nodes("dgx-h100", 264)), 2 * 7);
-  EXPECT_EQ(spare_switches(on_nodes("aws-p4d", 32)), 3);  // 8 GPUs on 4 NICs
+TEST(FailedSwitches, AreAmongOneForEachNicOfAUnitsNodes) {
+  EXPECT_EQ(leaf_switches(on_nodes("dgx-h100", 8)), 0);
+  EXPECT_EQ(leaf_switches(on_nodes("gcp-a2-ultra", 16)), 1);
+  EXPECT_EQ(leaf_switches(on_nodes("dgx-h100", 256)), 8);
+  EXPECT_EQ(leaf_switches(on_nodes("dgx-h100", 264)), 2 * 8);
+  EXPECT_EQ(leaf_switches(on_nodes("aws-p4d", 32)), 4);  // 8 GPUs on 4 NICs
 }
 
 TEST(FailedSwitches, LeaveLinksToFailBesides) {
@@ -132,15 +132,13 @@ TEST(FailedSwitches, LeaveLinksToFailBesides) {
   EXPECT_EQ(spare_links(on_nodes("aws-p4d", 64), 2), 8);
 }
 
-// 33 nodes of 8 NICs are two units. Of 7 + 7 switches all can fail, which leaves each node 1 NIC: 7
-// more bytes follow each byte of it. One switch leaves the nodes of one unit 7 NICs, 1/7 more.
+// 33 nodes of 8 NICs are two units. One switch leaves the nodes of one unit 7 NICs: to each byte of
+// one comes 1/7 more.
 TEST(FailedSwitches, TakeANicFromEachNodeOfAUnit) {
   const Plan plan = on_nodes("dgx-h100", 264);
-  const auto delays = [&plan](std::int64_t switches) { return detours(plan, {0, switches}, 5); };
   const CollectiveCoefficients& c = plan.cluster.tiers[1].collectives.coefficients;
   const double reached = std::max(c.simple_share, c.ll128_share);
-  for (const TierFactors& each : delays(14)) EXPECT_DOUBLE_EQ(each[1], 7 / reached);
-  const std::vector<TierFactors> one = delays(1);
+  const std::vector<TierFactors> one = network_left(plan, {0, 1}, 5).delays;
   const auto slow = [&](std::size_t rank) { return one[rank][1] != 0; };
   EXPECT_NE(slow(0), slow(263));
   for (std::size_t rank = 0; rank < one.size(); ++rank) {
@@ -153,7 +151,7 @@ TEST(FailedSwitches, TakeANicFromEachNodeOfAUnit) {
 // A pod of 3,072 GPUs has 12 units of 8 switches and 438 up-links: 5 of them go with a switch.
 TEST(FailedSwitches, TakeTheirUpLinksAsWell) {
   const Plan plan = on_nodes("meta-h100", 6144);
-  const std::vector<TierFactors> one = detours(plan, {0, 1}, 1);
+  const std::vector<TierFactors> one = network_left(plan, {0, 1}, 1).delays;
   const CollectiveCoefficients& c = plan.cluster.tiers[2].collectives.coefficients;
   const double reached = std::max(c.simple_share, c.ll128_share);
   const bool second = one.back()[2] > 0;
@@ -177,6 +175,40 @@ TEST(FailedSwitches, SlowAStepAsThatNicOfEveryNodeWould) {
   const double one = noise_spread(plan, {}, rules).p50.value();
   EXPECT_GT(one / sound, 1.1);
   EXPECT_LE(one / sound, 4.0 / 3 + 1e-9);
+}
+
+// With one of 16 switches left, one unit has lost all of its eight: the 32 nodes of the first, or
+// the single node of the second.
+TEST(FailedSwitches, CutOffTheNodesOfAUnitThatHasNoneLeft) {
+  const Plan plan = on_nodes("dgx-h100", 264);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const NetworkLeft left = network_left(plan, {0, 15}, seed);
+    EXPECT_TRUE(left.cut_off == 256 || left.cut_off == 8) << left.cut_off;
+    EXPECT_TRUE(left.delays.empty());
+    EXPECT_EQ(network_left(plan, {0, 16}, seed).cut_off, 264);
+    EXPECT_EQ(network_left(plan, {0, 7}, seed).cut_off, 0);
+  }
+  // Nodes of one NIC hang on one switch.
+  EXPECT_EQ(network_left(on_nodes("gcp-a2-ultra", 16), {0, 1}, 1).cut_off, 16);
+}
+
+TEST(FailedSwitches, LeaveGoodputTheReplicasThatAreNotCutOff) {
+  const Plan plan = on_nodes("dgx-h100", 264);
+  NoiseRules rules;
+  rules.trials = 6;
+  rules.mtbf_hours_per_gpu = 20'000;
+  const NoiseSpread sound = noise_spread(plan, {}, rules);
+  EXPECT_EQ(sound.stopped, 0);
+  rules.failed.switches = 15;
+  const NoiseSpread cut = noise_spread(plan, {}, rules);
+  EXPECT_EQ(cut.stopped, 6);
+  EXPECT_EQ(cut.p50, Seconds(0));
+  // Of 264 replicas 8 or 256 are left in a trial.
+  const double kept = cut.goodput / sound.goodput * 6;
+  const double large = (kept - 6 * 8 / 264.0) / ((256 - 8) / 264.0);
+  EXPECT_NEAR(large, std::round(large), 1e-9);
+  EXPECT_GE(large, 0);
+  EXPECT_LE(large, 6);
 }
 
 // Daly's closed form of the same process.

@@ -99,10 +99,10 @@ TEST(SimulatedSchedule, IdlesAsTheTableOfDualPipeSays) {
     const std::int64_t m = 2 * std::int64_t{p};
     const double useful = 3.0 * static_cast<double>(m);
     EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::dualpipe, p, 1, m)),
-                (p / 2.0 - 1) / useful, 1e-12)
+                (p / 2.0 - 1) * (3 + 2 - 3) / useful, 1e-12)
         << p;
     EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::dualpipe_v, p, 1, m)),
-                (p - 1) / (2 * useful), 1e-12)
+                (p - 1) * (3 + 2 - 3) / (2 * useful), 1e-12)
         << p;
   }
 }

@@ -31,7 +31,7 @@ TEST(CalibrateCommand, RefusesMoreRanksThanMemoryHolds) {
 TEST(CalibrateCommand, SaysWhatIsMissing) {
   const Outcome wrong = run_program(built("shardwise-run"), {"calibrate"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("shardwise-run calibrate: --output is required"));
+  EXPECT_THAT(wrong.err, HasSubstr("shardwise-run calibrate: --output is missing"));
 }
 
 }  // namespace

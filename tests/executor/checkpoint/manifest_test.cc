@@ -19,6 +19,7 @@ Manifest small() {
   manifest.zero_stage = 3;
   manifest.dp_shard = 2;
   manifest.optimizer.peak_learning_rate = 0.01;
+  manifest.data = {"a.txt", "cd34", 1000, "ef56", 32, 8};
   manifest.tensors = {{"w", {2, 3}}, {"b", {3}}};
   manifest.files = {{"rank-00000.safetensors", 500, 7, {{"w", 0, 4, {1, 2, UINT32_MAX}}}},
                     {"rank-00001.safetensors", 600, 8, {{"w", 4, 2, {}}, {"b", 0, 3, {}}}}};
@@ -31,6 +32,8 @@ TEST(Manifest, SaysTheSameWhenItIsReadAgain) {
   ASSERT_TRUE(read) << to_string(read.problems());
   EXPECT_EQ(to_json(*read), text);
   EXPECT_EQ(read->seed, UINT64_MAX);
+  EXPECT_EQ(read->data.digest, "ef56");
+  EXPECT_EQ(read->data.tokens, 1000);
   EXPECT_EQ(read->tensors, small().tensors);
   EXPECT_EQ(read->files[0].slices[0].crc32[2], UINT32_MAX);
 }
@@ -38,7 +41,7 @@ TEST(Manifest, SaysTheSameWhenItIsReadAgain) {
 // The text with eight zeros in the checksum's place has this CRC-32 by Python's zlib.crc32.
 TEST(Manifest, HasTheChecksumOfItsText) {
   std::string text = to_json(small());
-  EXPECT_THAT(text, HasSubstr("\n  \"crc32\": \"891c4d09\",\n"));
+  EXPECT_THAT(text, HasSubstr("\n  \"crc32\": \"44f6a247\",\n"));
   EXPECT_TRUE(parse_manifest(text, "m"));
   text.replace(text.find("\"step\": 20"), 10, "\"step\": 21");
   const Result<Manifest> altered = parse_manifest(text, "m");

@@ -96,6 +96,22 @@ TEST(Trainer, GivesTheSameBitsWhetherUnitsAreReshardedPrefetchedOrDoubleBuffered
   }
 }
 
+TEST(Trainer, GivesTheSameBitsWhereBackwardGathersPartsThatForwardLeft) {
+  for (const std::int64_t num_microbatches : {1, 2}) {
+    Layout layout = layout_of(3, 6);
+    const Curve whole = train(laptop_plan("fsdp2", layout, num_microbatches, true), 3);
+    for (const int ranks : {2, 3}) {
+      layout.reshard_after_forward = ranks;
+      EXPECT_EQ(train(laptop_plan("fsdp2", layout, num_microbatches, true), 3), whole) << ranks;
+    }
+    layout = layout_of(3, 4);
+    layout.dp_replicate = 2;
+    const Curve replicas = train(laptop_plan("fsdp2", layout, num_microbatches, false), 3);
+    layout.reshard_after_forward = 2;
+    EXPECT_EQ(train(laptop_plan("fsdp2", layout, num_microbatches, false), 3), replicas);
+  }
+}
+
 // Replicas are summed after the ranks of each: (g0 + g1) + (g2 + g3).
 TEST(Trainer, GivesTheSameBitsForEveryStrategyOverReplicas) {
   Layout layout = layout_of(0, 2);

@@ -60,11 +60,14 @@ std::string message_of_hung_run(milliseconds patience, milliseconds watched) {
 TEST(AbortSignal, NamesTheRankThatHangsAndWhatEveryRankDoes) {
   EXPECT_THAT(
       message_of_hung_run(milliseconds(200), std::chrono::hours(1)),
-      AllOf(
-          ContainsRegex("rank 0 waited [0-9.]+ s in all_gather for rank 1\nrank 0\n  compute: "),
-          ContainsRegex("\n  all_gather: gather.layer3.mb0 \\(all_gather\\) runs since [0-9.]+ s, "
-                        "before it gather.layer2.mb0 \\(all_gather\\), over [0-9]"),
-          ContainsRegex("\nrank 1\n  compute: fwd.layer0.mb0 runs since [0-9]")));
+      AllOf(ContainsRegex("rank 0 waited [0-9.]+ s in all_gather for rank 1\nrank 0\n  compute: "),
+            ContainsRegex(
+                "\n  all_gather: gather.layer3.mb0 \\(all_gather\\) runs since [0-9.]+ s\n"),
+            // The last eight of all streams, the latest first.
+            ContainsRegex("\n  ended, s ago: [a-z0-9.]+[^,]* [0-9.]+, [^\n]*"
+                          "gather.layer2.mb0 \\(all_gather\\) [0-9.]+, [^\n]*"
+                          "gather.layer1.mb0 \\(all_gather\\) [0-9.]+"),
+            ContainsRegex("\nrank 1\n  compute: fwd.layer0.mb0 runs since [0-9]")));
 }
 
 TEST(Watchdog, FindsARankWhoseOperationsNeitherBeginNorEnd) {

@@ -47,6 +47,7 @@ class Disk : public testing::Test {
     ASSERT_EQ(run_program(built("shardwise-run"), arguments(scratch_.path("other"), 6)).exit_code,
               0);
     const std::vector<std::string> whole = losses_of(metrics());
+    std::filesystem::remove(metrics());
     std::vector<std::string> rest = arguments(scratch_.path("other"), 6);
     rest.insert(rest.end(), {"--resume", folder});
     const Outcome done = run_program(built("shardwise-run"), rest);
@@ -81,6 +82,40 @@ TEST_F(Disk, OfASmallSizeIsFullAndTheCheckpointBeforeStays) {
   EXPECT_THAT(full.err, HasSubstr("cannot be written: No space left on device\n"));
   expect_intact(folder);
   umount2(folder.c_str(), MNT_DETACH);
+}
+
+// Whoever finds it, one process says so, and what there was of the checkpoint is removed.
+TEST_F(Disk, OfASmallSizeIsFullForProcessesToo) {
+  for (const Started started : ways_of_processes()) {
+    const std::string folder = scratch_.path("small");
+    std::filesystem::create_directory(folder);
+    if (mount("none", folder.c_str(), "tmpfs", 0, "size=700k") != 0) {
+      GTEST_SKIP() << "nobody may mount here";
+    }
+    const auto [program, run] = command_of(started, 2, arguments(folder, 6));
+    const Outcome full = run_program(program, run);
+    EXPECT_EQ(full.exit_code, 3) << full.err;
+    EXPECT_THAT(full.err, HasSubstr("cannot be written: No space left on device\n"));
+    const std::size_t first = full.err.find("shardwise-run: rank ");
+    EXPECT_EQ(full.err.find("shardwise-run: ", first + 1), std::string::npos) << full.err;
+    expect_intact(folder);
+    umount2(folder.c_str(), MNT_DETACH);
+  }
+}
+
+// All of them exit with 2, and rank 0 says why.
+TEST_F(Disk, ThatCannotBeWrittenIsOneProblemOfAllProcesses) {
+  const std::string file = scratch_.write_bytes("file", "");
+  for (const Started started : ways_of_processes()) {
+    const auto [program, run] = command_of(started, 2, arguments(file, 2));
+    const Outcome refused = run_program(program, run);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_EQ(refused.out, "");
+    const std::string problem = "command line: --checkpoint-dir: " + file;
+    const std::size_t first = refused.err.find(problem);
+    ASSERT_NE(first, std::string::npos) << refused.err;
+    EXPECT_EQ(refused.err.find(problem, first + 1), std::string::npos) << refused.err;
+  }
 }
 
 TEST_F(Disk, ThatCannotBeWrittenIsAProblemBeforeTheRun) {

@@ -19,11 +19,11 @@
 namespace shardwise::exec::test {
 namespace {
 
-using shardwise::test::built;
 using shardwise::test::bytes_of_file;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
 using std::chrono::milliseconds;
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
@@ -42,12 +42,6 @@ struct Met {
 /// Runs that are killed at a moment of a run's whole time and go on.
 class Killed : public testing::Test {
  protected:
-  Killed() {
-    // Containers run as root, and have fewer cores than ranks.
-    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
-  }
   ~Killed() override {
     if (met_.moments == 0) return;
     fmt::print(
@@ -64,22 +58,14 @@ class Killed : public testing::Test {
   }
 
   /// Program and arguments of a run of 24 steps with a checkpoint every third one.
-  std::pair<std::string, std::vector<std::string>> command(int ranks, bool mpi, int zero_stage,
+  std::pair<std::string, std::vector<std::string>> command(int ranks, Started started,
+                                                           int zero_stage,
                                                            const std::string& metrics) const {
-    std::vector<std::string> arguments;
-    if (mpi) {
-      arguments = {"-np", std::to_string(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle",
-                   "1",   built(kProgram)};
-    }
-    for (const std::string& each :
-         {scratch_.write(tiny_plan("shardwise", zero_stage, ranks, 1)), std::string("--data"),
-          std::string("docs/memory.md"), std::string("--learning-rate"), std::string("0.01"),
-          std::string("--steps"), std::string("24"), std::string("--checkpoint-every"),
-          std::string("3"), std::string("--checkpoint-dir"), folder(), std::string("--metrics"),
-          scratch_.path(metrics)}) {
-      arguments.push_back(each);
-    }
-    return {mpi ? "mpirun" : built(kProgram), arguments};
+    return command_of(
+        started, ranks,
+        {scratch_.write(tiny_plan("shardwise", zero_stage, ranks, 1)), "--data", "docs/memory.md",
+         "--learning-rate", "0.01", "--steps", "24", "--checkpoint-every", "3", "--checkpoint-dir",
+         folder(), "--metrics", scratch_.path(metrics)});
   }
   std::string folder() const { return scratch_.path("checkpoints"); }
 
@@ -87,7 +73,7 @@ class Killed : public testing::Test {
   const std::vector<std::string>& whole(int ranks) {
     std::vector<std::string>& known = whole_[ranks];
     if (!known.empty()) return known;
-    const auto [program, arguments] = command(ranks, false, 3, "whole.jsonl");
+    const auto [program, arguments] = command(ranks, Started::threads, 3, "whole.jsonl");
     const Outcome done = run_program(program, arguments);
     EXPECT_EQ(done.exit_code, 0) << done.err;
     known = losses_of(scratch_.path("whole.jsonl"));
@@ -112,41 +98,52 @@ class Killed : public testing::Test {
     return !run.wait(moment.delay);
   }
 
-  /// Kills the process, or one of mpirun's. Nothing is counted when the run is over by then.
-  void kill_at(const Moment& moment, int ranks, bool mpi, int zero_stage) {
+  /// Kills the process, or one of the launcher's. Nothing is counted when the run is over by then.
+  void kill_at(const Moment& moment, int ranks, Started started, int zero_stage) {
     std::filesystem::remove_all(folder());
     std::filesystem::remove(scratch_.path("killed.jsonl"));
-    const auto [program, arguments] = command(ranks, mpi, zero_stage, "killed.jsonl");
+    const auto [program, arguments] = command(ranks, started, zero_stage, "killed.jsonl");
     RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
     if (!wait_for(moment, run)) return;
+    const bool threads = started == Started::threads;
     std::vector<pid_t> processes;
-    while (mpi && std::ssize(processes) < ranks && !run.wait(milliseconds(1))) {
+    while (!threads && std::ssize(processes) < ranks && !run.wait(milliseconds(1))) {
       processes = run.children(kProgram);
     }
-    if (mpi && std::ssize(processes) < ranks) return;
+    if (!threads && std::ssize(processes) < ranks) return;
     const Clock::time_point killed = Clock::now();
-    if (mpi) {
-      ::kill(processes[random_() % processes.size()], SIGKILL);
-    } else {
+    if (threads) {
       run.signal(SIGKILL);
+    } else {
+      ::kill(processes[random_() % processes.size()], SIGKILL);
     }
     ASSERT_TRUE(run.wait(kEnd)) << "the run went on";
     if (run.exit_code() == 0) return;
     ASSERT_TRUE(wait_until_gone(processes, kEnd)) << "ranks went on";
-    if (mpi) {
-      EXPECT_THAT(bytes_of_file(scratch_.path("err")),
-                  AnyOf(HasSubstr("is gone: its process"), HasSubstr("on signal 9 (Killed)"),
-                        HasSubstr("the job has been aborted")));
-    }
+    if (!threads) expect_one_message(started);
     const double took = std::chrono::duration<double>(Clock::now() - killed).count();
     EXPECT_LT(took, std::chrono::duration<double>(kEnd).count());
     met_.longest_s = std::max(met_.longest_s, took);
     ++met_.moments;
   }
 
+  /// mpirun says itself that a process was killed, unless the other ranks say so before; without it
+  /// one of them does, or, where they have not found one another yet, the launcher has to.
+  void expect_one_message(Started started) const {
+    const std::string said = bytes_of_file(scratch_.path("err"));
+    if (started == Started::mpi) {
+      EXPECT_THAT(said, AnyOf(HasSubstr("is gone: its process"), HasSubstr("on signal 9 (Killed)"),
+                              HasSubstr("the job has been aborted")));
+    }
+    const std::size_t first = said.find("shardwise-run: ");
+    if (first == std::string::npos) return;
+    EXPECT_EQ(said.find("shardwise-run: ", first + 1), std::string::npos) << said;
+    EXPECT_THAT(said, HasSubstr("is gone: its process"));
+  }
+
   /// Goes on from the last complete checkpoint, or anew where none is, under another ZeRO stage:
   /// what both runs tell is the uninterrupted curve.
-  void go_on(int ranks, bool mpi, int zero_stage) {
+  void go_on(int ranks, Started started, int zero_stage) {
     const std::vector<std::string>& curve = whole(ranks);
     const std::vector<std::string> before = losses_of(scratch_.path("killed.jsonl"));
     ASSERT_LE(before.size(), curve.size());
@@ -160,8 +157,9 @@ class Killed : public testing::Test {
     });
     met_.before_a_checkpoint += steps.empty();
     if (!steps.empty() && steps.back() == std::ssize(curve)) return;
-    auto [program, arguments] = command(ranks, mpi, zero_stage, "resumed.jsonl");
+    auto [program, arguments] = command(ranks, started, zero_stage, "resumed.jsonl");
     if (!steps.empty()) arguments.insert(arguments.end(), {"--resume", "latest"});
+    std::filesystem::remove(scratch_.path("resumed.jsonl"));  // of the moment before
     const Outcome done = run_program(program, arguments);
     ASSERT_EQ(done.exit_code, 0) << done.err;
     const std::size_t from = steps.empty() ? 0 : static_cast<std::size_t>(steps.back());
@@ -170,7 +168,7 @@ class Killed : public testing::Test {
         std::vector<std::string>(curve.begin() + static_cast<std::ptrdiff_t>(from), curve.end()));
   }
 
-  void kill_at_moments(int count, bool mpi, const std::vector<int>& numbers_of_ranks) {
+  void kill_at_moments(int count, Started started, const std::vector<int>& numbers_of_ranks) {
     while (met_.moments < count && !HasFatalFailure()) {
       const int before = met_.moments;
       const int ranks = numbers_of_ranks[random_() % numbers_of_ranks.size()];
@@ -180,8 +178,8 @@ class Killed : public testing::Test {
       SCOPED_TRACE(
           fmt::format("moment {}: {} ranks, ZeRO-{} killed {} ms after step {}, ZeRO-{} goes on",
                       before, ranks, stage, moment.delay.count(), moment.steps, next_stage));
-      kill_at(moment, ranks, mpi, stage);
-      if (met_.moments > before && !HasFatalFailure()) go_on(ranks, mpi, next_stage);
+      kill_at(moment, ranks, started, stage);
+      if (met_.moments > before && !HasFatalFailure()) go_on(ranks, started, next_stage);
     }
   }
 
@@ -192,33 +190,44 @@ class Killed : public testing::Test {
 };
 
 TEST_F(Killed, GoesOnWithTheUninterruptedCurveAsThreads) {
-  kill_at_moments(asked_moments().value_or(4), false, {1, 2, 4});
+  kill_at_moments(asked_moments().value_or(4), Started::threads, {1, 2, 4});
 }
 
-#ifdef SHARDWISE_WITH_MPI
-TEST_F(Killed, EndsAllRanksAndGoesOnWithTheUninterruptedCurveAsProcesses) {
+class KilledProcesses : public Killed, public testing::WithParamInterface<Started> {};
+
+TEST_P(KilledProcesses, EndAllRanksAndGoOnWithTheUninterruptedCurve) {
   const std::optional<int> asked = asked_moments();
-  kill_at_moments(asked.value_or(1), true, asked ? std::vector{2, 3, 4} : std::vector{2});
+  kill_at_moments(asked.value_or(1), GetParam(), asked ? std::vector{2, 3, 4} : std::vector{2});
 }
 
-// A stopped process is a rank that hangs: those who wait for it say so and end the job.
-TEST_F(Killed, EndsAllRanksWhereOneHangs) {
-  auto [program, arguments] = command(2, true, 3, "hung.jsonl");
-  arguments.insert(arguments.end(), {"--steps", "1000000", "--timeout", "1"});
-  arguments.erase(std::ranges::find(arguments, "24") - 1, std::ranges::find(arguments, "24") + 1);
-  RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
-  while (complete_steps(folder()).empty() && !run.wait(milliseconds(5))) {
+// A stopped process is a rank that hangs: those who wait for it say so, once, and end the job.
+TEST_P(KilledProcesses, EndAllRanksWhereOneHangs) {
+  for (const std::size_t stopped : {std::size_t{0}, std::size_t{2}}) {
+    auto [program, arguments] = command(3, GetParam(), 3, "hung.jsonl");
+    *(std::ranges::find(arguments, "24")) = "1000000";
+    arguments.insert(arguments.end(), {"--timeout", "1"});
+    std::filesystem::remove_all(folder());
+    RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
+    while (complete_steps(folder()).empty() && !run.wait(milliseconds(5))) {
+    }
+    const std::vector<pid_t> processes = run.children(kProgram);
+    ASSERT_EQ(processes.size(), 3) << bytes_of_file(scratch_.path("err"));
+    ::kill(processes[stopped], SIGSTOP);
+    ASSERT_TRUE(run.wait(kEnd)) << bytes_of_file(scratch_.path("err"));
+    EXPECT_TRUE(wait_until_gone(processes, kEnd));
+    const std::string said = bytes_of_file(scratch_.path("err"));
+    const std::size_t first = said.find("shardwise-run: ");
+    ASSERT_NE(first, std::string::npos) << said;
+    EXPECT_EQ(said.find("shardwise-run: ", first + 1), std::string::npos) << said;
+    EXPECT_THAT(said, AllOf(HasSubstr("waited 1 s in "), HasSubstr("does not answer"),
+                            HasSubstr("\nrank 1")));
   }
-  const std::vector<pid_t> processes = run.children(kProgram);
-  ASSERT_EQ(processes.size(), 2) << bytes_of_file(scratch_.path("err"));
-  ::kill(processes.back(), SIGSTOP);
-  ASSERT_TRUE(run.wait(kEnd)) << bytes_of_file(scratch_.path("err"));
-  EXPECT_TRUE(wait_until_gone(processes, kEnd));
-  EXPECT_EQ(run.exit_code(), 3);
-  EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("waited 1 s in "));
-  EXPECT_THAT(bytes_of_file(scratch_.path("err")), HasSubstr("for another rank\nrank "));
 }
-#endif
+
+INSTANTIATE_TEST_SUITE_P(By, KilledProcesses, testing::ValuesIn(ways_of_processes()),
+                         [](const auto& by) {
+                           return by.param == Started::mpi ? "Mpi" : "Sockets";
+                         });
 
 }  // namespace
 }  // namespace shardwise::exec::test

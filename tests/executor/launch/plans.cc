@@ -1,9 +1,11 @@
 #include "tests/executor/launch/plans.h"
 
+#include <cstdlib>
 #include <fstream>
 
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
+#include "tests/support/command.h"
 #include "tests/support/models.h"
 
 namespace shardwise::exec::test {
@@ -26,6 +28,33 @@ Plan tiny_plan(const std::string& engine, int zero_stage, int dp_shard,
 
 std::string Scratch::write(const Plan& plan, const std::string& name) const {
   return write_bytes(name, to_json(plan));
+}
+
+std::vector<Started> ways_of_processes() {
+#ifdef SHARDWISE_WITH_MPI
+  return {Started::mpi, Started::sockets};
+#else
+  return {Started::sockets};
+#endif
+}
+
+std::pair<std::string, std::vector<std::string>> command_of(
+    Started started, int ranks, const std::vector<std::string>& arguments) {
+  const std::string program = shardwise::test::built("shardwise-run");
+  if (started == Started::threads) return {program, arguments};
+  std::vector<std::string> all;
+  if (started == Started::mpi) {
+    // Containers run as root, and have fewer cores than ranks.
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // Open MPI keeps memory until the process ends
+    all = {"-np", std::to_string(ranks), "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"};
+  } else {
+    all = {std::to_string(ranks)};
+  }
+  all.push_back(program);
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  return {started == Started::mpi ? "mpirun" : "tests/executor/support/start_ranks.sh", all};
 }
 
 std::vector<std::string> losses_of(const std::string& metrics) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/spec/plan.h"
@@ -18,6 +19,15 @@ class Scratch : public shardwise::test::Scratch {
   /// Writes a plan.json. \returns its path
   std::string write(const Plan& plan, const std::string& name = "plan.json") const;
 };
+
+/// How ranks of a run are started: in one process, by mpirun, or by a script with the variables
+/// that torchrun sets.
+enum class Started { threads, mpi, sockets };
+/// Those that this build has of processes.
+std::vector<Started> ways_of_processes();
+/// Program and arguments that start shardwise-run with these arguments as so many ranks.
+std::pair<std::string, std::vector<std::string>> command_of(
+    Started started, int ranks, const std::vector<std::string>& arguments);
 
 /// The losses of a metrics file, as it spells them.
 std::vector<std::string> losses_of(const std::string& metrics);

@@ -64,8 +64,8 @@ TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
 TEST(ShardwiseRun, RefusesFormatsThatThereAreNot) {
   const Outcome refused = run({"plan.json", "--data-format", "parquet"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--data-format: parquet not in {detect,text,nanogpt,llmc,"
-                                     "megatron}"));
+  EXPECT_THAT(refused.err, HasSubstr("--data-format: parquet is not one of detect, text, nanogpt, "
+                                     "llmc, megatron"));
 }
 
 TEST(ShardwiseRun, RefusesTokenizersThatAreNotThereOrNotForTheData) {

@@ -6,6 +6,7 @@
 
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
+#include "tests/support/models.h"
 
 namespace shardwise::exec::test {
 namespace {
@@ -22,8 +23,11 @@ using testing::Not;
 class Resume : public testing::Test {
  protected:
   Outcome run(const Plan& plan, std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {scratch_.write(plan), "--data", "docs/memory.md",
-                                         "--learning-rate", "0.01", "--metrics", metrics()});
+    if (std::ranges::find(arguments, "--data") == arguments.end()) {
+      arguments.insert(arguments.end(), {"--data", "docs/memory.md"});
+    }
+    arguments.insert(arguments.begin(),
+                     {scratch_.write(plan), "--learning-rate", "0.01", "--metrics", metrics()});
     return run_program(built("shardwise-run"), arguments);
   }
   std::string metrics() const { return scratch_.path("metrics.jsonl"); }
@@ -45,10 +49,64 @@ TEST_F(Resume, ContinuesTheCurveBitForBit) {
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_THAT(rest.out, HasSubstr("goes on after step 4, written by shardwise ZeRO-3, dp_shard 2"));
   EXPECT_THAT(rest.out, Not(HasSubstr(", was ")));
-  EXPECT_EQ(losses_of(metrics()), std::vector<std::string>(whole.begin() + 4, whole.end()));
+  EXPECT_EQ(losses_of(metrics()), whole);
   const Outcome other = run(plan_, {"--steps", "8", "--resume", folder(), "--clip-norm", "0.5"});
   EXPECT_THAT(other.out, HasSubstr("goes on after step 7, written by fsdp1"));
   EXPECT_THAT(other.out, HasSubstr("clip_norm 0.5, was 1\n"));
+}
+
+// Two steps of the file are after the checkpoint, and the last line was cut short.
+TEST_F(Resume, GoesOnInTheMetricsFileAfterTheCheckpoint) {
+  ASSERT_EQ(run(plan_, {"--steps", "5"}).exit_code, 0);
+  const std::string whole = bytes_of_file(metrics());
+  ASSERT_EQ(run(plan_, {"--steps", "3", "--checkpoint-dir", folder()}).exit_code, 0);
+  scratch_.write_bytes("metrics.jsonl", whole.substr(0, whole.size() - 9));
+  ASSERT_EQ(run(plan_, {"--steps", "4", "--resume", folder()}).exit_code, 0);
+  const std::string text = bytes_of_file(metrics());
+  EXPECT_EQ(std::ranges::count(text, '\n'), 5);
+  const std::size_t third = whole.find("{\"step\":3");
+  EXPECT_EQ(text.substr(0, third), whole.substr(0, third));
+  EXPECT_EQ(losses_of(metrics()).size(), 4U);
+}
+
+TEST_F(Resume, RefusesOtherDataUnlessItIsMeant) {
+  ASSERT_EQ(run(plan_, {"--steps", "2", "--checkpoint-dir", folder()}).exit_code, 0);
+  const auto resumed = [&](const Plan& plan, std::vector<std::string> more) {
+    more.insert(more.end(), {"--steps", "3", "--resume", folder()});
+    return run(plan, more);
+  };
+  const std::string copy = scratch_.write_bytes("copy.txt", bytes_of_file("docs/memory.md"));
+  EXPECT_EQ(resumed(plan_, {"--data", copy}).exit_code, 0);  // the same tokens elsewhere
+  std::string altered = bytes_of_file("docs/memory.md");
+  altered[100] = altered[100] == 'x' ? 'y' : 'x';
+  const std::string other = scratch_.write_bytes("other.txt", altered);
+  const Outcome refused = resumed(plan_, {"--data", other});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--data: " + other + " has "));
+  EXPECT_THAT(refused.err, HasSubstr("of docs/memory.md\n    read what the run before read, or add "
+                                     "--resume-on-other-data"));
+  EXPECT_EQ(resumed(plan_, {"--data", other, "--resume-on-other-data"}).exit_code, 0);
+  Plan longer = plan_;
+  longer.job.sequence_length = 64;
+  longer.job.global_batch_size = 4;
+  const Outcome cut = resumed(longer, {});
+  EXPECT_EQ(cut.exit_code, 2);
+  EXPECT_THAT(cut.err, HasSubstr("/job/sequence_length: 64, the checkpoint's run had 32"));
+  EXPECT_THAT(cut.err, HasSubstr("/job/global_batch_size: 4, the checkpoint's run had 2"));
+  EXPECT_EQ(resumed(plan_, {"--seed", "5"}).exit_code, 2);
+  EXPECT_EQ(resumed(plan_, {"--seed", "5", "--resume-on-other-data"}).exit_code, 0);
+}
+
+TEST_F(Resume, RefusesAnotherTokenizer) {
+  Plan plan = plan_;
+  plan.model = shardwise::test::llama(2, 32, 88, 4, 2, 512);
+  plan.model.model_type = "llama";
+  ASSERT_EQ(run(plan, {"--steps", "2", "--checkpoint-dir", folder()}).exit_code, 0);
+  const Outcome refused = run(plan, {"--steps", "3", "--resume", folder(), "--tokenizer",
+                                     "tests/golden/tokenizers/gpt2.json"});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, testing::ContainsRegex(
+                               "--tokenizer: SHA-256 [0-9a-f]+, the checkpoint's run had none"));
 }
 
 TEST_F(Resume, RefusesFlagsThatDoNotGoWithTheCheckpoint) {
@@ -60,7 +118,8 @@ TEST_F(Resume, RefusesFlagsThatDoNotGoWithTheCheckpoint) {
   ASSERT_EQ(run(plan_, {"--steps", "2", "--checkpoint-dir", folder()}).exit_code, 0);
   const Outcome wrong = run(plan_, {"--steps", "2", "--seed", "5", "--resume", folder()});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("--seed: 5, the checkpoint has 1234\n    leave --seed out"));
+  EXPECT_THAT(wrong.err, HasSubstr("--seed: 5, the checkpoint has 1234\n    leave --seed out, or "
+                                   "add --resume-on-other-data"));
   EXPECT_THAT(wrong.err, HasSubstr("--steps: 2, the checkpoint has trained 2"));
   Plan wider = tiny_plan("shardwise", 3, 2, 1);
   wider.model.name = "wider";

@@ -1,8 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/lowering/lower.h"
@@ -87,28 +85,26 @@ TEST(ShardwiseRun, TrainsOnTheTokensOfATokenizer) {
   EXPECT_LT(std::stod(losses.back().substr(7)), 5.8);
 }
 
-#ifdef SHARDWISE_WITH_MPI
-TEST(ShardwiseRun, GivesProcessesOfMpiTheBitsOfThreads) {
-  // Containers run as root, and have fewer cores than ranks.
-  setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  setenv("ASAN_OPTIONS", "detect_leaks=0", 1);  // Open MPI keeps memory until the process ends
+TEST(ShardwiseRun, GivesProcessesTheBitsOfThreads) {
   for (const int zero_stage : {0, 1, 3}) {
     Plan plan = tiny_plan("shardwise", zero_stage, 4, 2);
     if (zero_stage > 0) plan.job.precision = DType::bf16;
     plan.layout.fp32_gradients = zero_stage != 3;
-    const Scratch scratch;
-    const std::string metrics = scratch.path("metrics.jsonl");
-    const Outcome done = run_program(
-        "mpirun", {"-np", "4", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1",
-                   built("shardwise-run"), scratch.write(plan), "--data", kText, "--steps",
-                   std::to_string(kSteps), "--metrics", metrics, "--learning-rate", "0.01"});
-    ASSERT_EQ(done.exit_code, 0) << done.err;
-    EXPECT_THAT(done.out, HasSubstr("rank 3 on "));
-    EXPECT_EQ(losses_of(metrics), train(plan)) << "ZeRO-" << zero_stage;
+    const std::vector<std::string> threads = train(plan);
+    for (const Started started : ways_of_processes()) {
+      const Scratch scratch;
+      const std::string metrics = scratch.path("metrics.jsonl");
+      const auto [program, arguments] =
+          command_of(started, 4,
+                     {scratch.write(plan), "--data", kText, "--steps", std::to_string(kSteps),
+                      "--metrics", metrics, "--learning-rate", "0.01"});
+      const Outcome done = run_program(program, arguments);
+      ASSERT_EQ(done.exit_code, 0) << done.err;
+      EXPECT_THAT(done.out, HasSubstr("rank 3 on "));
+      EXPECT_EQ(losses_of(metrics), threads) << "ZeRO-" << zero_stage << ", " << program;
+    }
   }
 }
-#endif
 
 struct Held {
   int zero_stage = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 
 #include "executor/storage/safetensors_set.h"
@@ -116,6 +117,49 @@ TEST(SavedWeights, HaveTheBitsOfTheFileTheyCameFrom) {
       ASSERT_TRUE(name.starts_with("transformer.")) << name;
       EXPECT_TRUE(bytes(*after, name) == bytes(*before, name.substr(12))) << name;
     }
+  }
+}
+
+// Those of a Llama that is stored in bf16 leave as they came, and say so; what was trained in fp32
+// is rounded.
+TEST(SavedWeights, AreOfTheTypeThatIsAskedFor) {
+  const Scratch scratch;
+  const std::string from = "tests/golden/weights/llama";
+  const std::string to = scratch.path("saved");
+  const auto save = [&](const char* type, const char* rate) {
+    const Outcome done =
+        run(scratch, plan_for("llama", "shardwise", 3, 2), from, to,
+            {"--steps", "1", "--learning-rate", rate, "--save-weights-dtype", type});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return *SafetensorsSet::open(to);
+  };
+  const auto bytes = [](const SafetensorsSet& set, const std::string& name) {
+    const SafetensorsSet::Place& place = *set.find(name);
+    std::vector<std::byte> all(static_cast<std::size_t>(place.tensor->spec.bytes()));
+    set.read(place, 0, all);
+    return all;
+  };
+  const SafetensorsSet before = *SafetensorsSet::open(from);
+  const SafetensorsSet same = save("bf16", "0");
+  EXPECT_EQ(same.size(), before.size());
+  EXPECT_THAT(bytes_of_file(to + "/config.json"), HasSubstr("\"torch_dtype\": \"bfloat16\""));
+  for (const SafetensorsFile& file : same.files()) {
+    for (const StoredTensor& tensor : file.tensors()) {
+      EXPECT_EQ(tensor.spec.type, StoredType::bf16);
+      EXPECT_TRUE(bytes(same, tensor.spec.name) == bytes(before, tensor.spec.name));
+    }
+  }
+  const std::string name = "model.norm.weight";
+  const std::vector<std::byte> narrow = bytes(save("bf16", "0.1"), name);
+  const std::vector<std::byte> wide = bytes(save("fp32", "0.1"), name);
+  EXPECT_THAT(bytes_of_file(to + "/config.json"), HasSubstr("\"torch_dtype\": \"float32\""));
+  ASSERT_EQ(wide.size(), 2 * narrow.size());
+  for (std::size_t i = 0; i < narrow.size(); i += 2) {
+    std::uint32_t bits = 0;
+    std::uint16_t rounded = 0;
+    std::memcpy(&bits, &wide[2 * i], sizeof bits);
+    std::memcpy(&rounded, &narrow[i], sizeof rounded);
+    EXPECT_EQ(rounded, (bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
   }
 }
 

@@ -1,10 +1,13 @@
 #include "executor/tokenizer/tokenizer.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "tests/support/scratch.h"
 
 namespace shardwise::exec {
 namespace {
@@ -46,6 +49,36 @@ TEST(Tokenizer, FindsTheLongestAddedToken) {
   ASSERT_TRUE(tokenizer);
   EXPECT_EQ(tokenizer->vocab_size(), 9);
   EXPECT_THAT(*tokenizer->encode("a<a>a<a>b"), ElementsAre(1, 7, 1, 8));
+}
+
+// 281,000 merges of 530 letters, as many values as o200k's files have, more than people write.
+TEST(Tokenizer, ReadsAVocabularyOfHundredsOfThousands) {
+  constexpr int kLetters = 530;
+  const auto letter = [](int i) {  // U+4E00 and on, three bytes each
+    const int code = 0x4E00 + i;
+    return std::string{static_cast<char>(0xE0 | code >> 12),
+                       static_cast<char>(0x80 | (code >> 6 & 63)),
+                       static_cast<char>(0x80 | (code & 63))};
+  };
+  std::string vocabulary = R"({"?": 0)";
+  std::string merges;
+  for (int i = 0; i < kLetters; ++i) {
+    vocabulary += fmt::format(", \"{}\": {}", letter(i), i + 1);
+  }
+  for (int i = 0; i < kLetters * kLetters; ++i) {
+    const std::string left = letter(i / kLetters);
+    const std::string right = letter(i % kLetters);
+    vocabulary += fmt::format(",\"{}{}\":{}", left, right, kLetters + 1 + i);
+    merges += fmt::format("{}[\"{}\",\"{}\"]", i > 0 ? "," : "", left, right);
+  }
+  const shardwise::test::Scratch scratch;
+  const auto tokenizer = Tokenizer::read(scratch.write_bytes(
+      "tokenizer.json", file(R"({"type": "BPE", "unk_token": "?", "vocab": )" + vocabulary +
+                             R"(}, "merges": [)" + merges + "]}")));
+  ASSERT_TRUE(tokenizer) << to_string(tokenizer.problems());
+  EXPECT_EQ(tokenizer->vocab_size(), 1 + kLetters + kLetters * kLetters);
+  EXPECT_THAT(*tokenizer->encode(letter(2) + letter(3) + letter(4)),
+              ElementsAre(1 + kLetters + 2 * kLetters + 3, 5));
 }
 
 // Long runs, over which expressions go back and forth.

@@ -49,6 +49,40 @@ TEST_P(LayerMemoryOf, EveryKindIsThePlannersToTheByte) {
   }
 }
 
+// Whatever operations run again: their results take memory while a pass reads them, no longer.
+TEST(LayerMemoryOfRecomputedOperations, IsThePlannersToTheByte) {
+  for (const char* name : {"gpt2", "llama-3.1-8b", "llama-3.2-1b", "qwen2-0.5b", "qwen3-0.6b"}) {
+    const Result<ModelSpec> model = load_model(name);
+    ASSERT_TRUE(model.ok());
+    const LayerSpec& block = *std::ranges::find(model->kinds, LayerRole::block, &LayerSpec::role);
+    for (const DType precision : {DType::fp32, DType::bf16}) {
+      for (unsigned chosen = 1; chosen < 1U << kRecomputable.size(); ++chosen) {
+        JobSpec job;
+        job.sequence_length = 512;
+        job.precision = precision;
+        job.loss = LossKernel::chunked;
+        std::string said = name;
+        for (std::size_t i = 0; i < kRecomputable.size(); ++i) {
+          if ((chosen >> i & 1U) == 0) continue;
+          job.recompute_operations.emplace_back(kRecomputable[i]);
+          said += fmt::format(" {}", kRecomputable[i]);
+        }
+        Layout layout;
+        layout.micro_batch_size = 2;
+        ASSERT_TRUE(cannot_run(*model, job).empty());
+        const LayerShape shape = layer_shape(*model, job, layout);
+        const std::int64_t stream =
+            shape.tokens() * model->hidden_size * (precision == DType::fp32 ? 4 : 2);
+        const LayerMemory planned = layer_memory(*model, block, job, shardwise_engine(), layout);
+        const LayerBytes bytes = make_layer(*model, block, shape)->bytes();
+        EXPECT_EQ(bytes.saved, planned.saved) << said;
+        EXPECT_EQ(bytes.saved + stream + bytes.forward_workspace, planned.forward.peak) << said;
+        EXPECT_EQ(bytes.saved + stream + bytes.backward_workspace, planned.backward.peak) << said;
+      }
+    }
+  }
+}
+
 std::vector<Setting> settings() {
   std::vector<Setting> all;
   for (const char* model : {"gpt2", "llama-3.1-8b", "llama-3.2-1b", "mistral-7b-v0.1", "qwen2-0.5b",

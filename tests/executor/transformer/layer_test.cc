@@ -32,6 +32,18 @@ TEST_P(Layers, GiveTheSameBitsWhenTheyAreRecomputed) {
   EXPECT_EQ(kept.gradients, recomputed.gradients);
 }
 
+TEST_P(Layers, GiveTheSameBitsWhicheverOperationsAreRecomputed) {
+  const ModelSpec model = golden_model(GetParam());
+  const ModelRun kept = run_model(model, golden_shape(), 2);
+  for (unsigned chosen = 1; chosen < 16; ++chosen) {
+    LayerShape again = golden_shape();
+    again.again = {(chosen & 1U) != 0, (chosen & 2U) != 0, (chosen & 4U) != 0, (chosen & 8U) != 0};
+    const ModelRun recomputed = run_model(model, again, 2);
+    EXPECT_EQ(kept.loss.loss, recomputed.loss.loss) << chosen;
+    EXPECT_EQ(kept.gradients, recomputed.gradients) << chosen;
+  }
+}
+
 TEST_P(Layers, AddTheGradientsOfMicroBatchesInFlight) {
   const ModelSpec model = golden_model(GetParam());
   const ModelRun one = run_model(model, golden_shape(), 2);
@@ -66,6 +78,16 @@ TEST(CannotRun, NamesEachThingThatHasNoKernel) {
               ElementsAre("/job/precision: fp8 is neither fp32 nor bf16",
                           "/job/loss: materialised is neither chunked nor fused",
                           "/job/dropout: there is none"));
+}
+
+TEST(CannotRun, NamesTheOperationsThatAreRecomputedAlone) {
+  JobSpec job;
+  job.recompute_operations = {"mlp_norm", "self_attn.q_proj"};
+  const std::vector<std::string> lines = cannot_run(*load_model("llama-3.2-1b"), job);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_EQ(lines.front(),
+            "/job/recompute_operations: self_attn.q_proj is not recomputed alone, attention_norm, "
+            "self_attn.core, mlp_norm, mlp.activation are");
 }
 
 }  // namespace

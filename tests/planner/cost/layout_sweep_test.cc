@@ -54,8 +54,8 @@ class Draw {
                        &l.double_buffer}) {
       *each = mostly(false, {true});
     }
-    for (bool* each : {&l.reshard_after_forward, &l.fp32_gradients, &l.overlap_grad_reduce,
-                       &l.overlap_param_gather}) {
+    l.reshard_after_forward = mostly(1, {0, 2, 4, 3});
+    for (bool* each : {&l.fp32_gradients, &l.overlap_grad_reduce, &l.overlap_param_gather}) {
       *each = mostly(true, {false});
     }
     l.reduce_every_microbatch = mostly(engine.reduce_every_microbatch, {true, false});

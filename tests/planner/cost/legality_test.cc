@@ -103,8 +103,10 @@ TEST(CheckLayout, RefusesPipelinesThatCannotRun) {
   s = Sample();
   s.set("vpp", "2");
   s.job.global_batch_size = 24;
-  EXPECT_THAT(s.problems(), ElementsAre("--vpp: 3 micro-batches are not a multiple of pp 2 (use "
-                                        "vpp 1, or another batch)"));
+  EXPECT_THAT(
+      s.problems(),
+      ElementsAre("--vpp: interleaving goes round in groups of pp 2, the batch has 3 "
+                  "micro-batches (use vpp 1, or a global batch of a multiple of 16 sequences)"));
   s = Sample();
   s.set("first_stage_layers", "31");
   EXPECT_THAT(s.problems(), IsEmpty());
@@ -212,6 +214,7 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
     sample.engine.outer_shards_optimizer = pick(2) == 0;
     sample.engine.hybrid = pick(2) == 0;
     sample.engine.pipeline = pick(2) == 0;
+    sample.engine.gather = pick(2) == 0 ? GatherBuffer::copy_out : GatherBuffer::in_place;
     const LayoutQuestion question =
         layout_question(sample.model, sample.cluster, sample.job, sample.engine);
     Layout layout;

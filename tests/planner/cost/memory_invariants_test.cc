@@ -144,7 +144,11 @@ std::int64_t saved(const Sample& s) {
   const std::vector<LayerMemory> layers = layer_memories(s.model, s.job, s.engine, s.layout);
   std::int64_t most = 0;
   for (const StageLayers& stage : assign_stages(s.model, s.layout)) {
-    most = std::max(most, stage_parts(s.model, layers, stage).saved);
+    std::int64_t kept = 0;
+    for (const std::int64_t of_chunk : stage_parts(s.model, layers, stage).chunk_saved) {
+      kept += of_chunk;
+    }
+    most = std::max(most, kept);
   }
   return most;
 }

@@ -32,7 +32,9 @@ struct Priced {
   StageTimes stages() const {
     const auto times = layer_times(model, job, engine, cluster, layout);
     const auto memories = layer_memories(model, job, engine, layout);
-    return stage_times(model, job, cluster, layout, times, memories, assign_stages(model, layout));
+    const TimeRules rules = time_rules(job, engine, cluster);
+    return stage_times(model, job, rules, layout, times, memories, assign_stages(model, layout),
+                       num_microbatches());
   }
   TimeParts step(StepDetail* detail = nullptr) const {
     const TimeRules rules = time_rules(job, engine, cluster);

@@ -75,6 +75,19 @@ TEST(StepVolume, OfZero3GathersForForwardAndAgainForBackward) {
   EXPECT_LT(once.gather, twice.gather);
 }
 
+// Backward gathers within nodes of 8, over links that are faster.
+TEST(StepVolume, OfZero3IsGatheredInLessTimeWithinSmallGroups) {
+  Priced p = sharded(3, fsdp2());
+  const StepDetail all = p.detail();
+  p.layout.reshard_after_forward = 2;
+  const StepDetail some = p.detail();
+  p.layout.reshard_after_forward = false;
+  const StepDetail once = p.detail();
+  EXPECT_LT(some.gather, all.gather);
+  EXPECT_GT(some.gather, once.gather);
+  EXPECT_DOUBLE_EQ(some.gathered_bytes, all.gathered_bytes);
+}
+
 TEST(StepVolume, OfEightBitWeightsIsHalf) {
   Priced p = sharded(3, fsdp2());
   p.job.precision = DType::fp8;
@@ -291,7 +304,7 @@ bool draw(Priced& p, std::mt19937& random) {
   l.dp_replicate = any({1, 1, 2});
   l.micro_batch_size = any({1, 2});
   l.zero_stage = static_cast<std::int8_t>(fsdp ? 3 : any({0, 1}));
-  l.reshard_after_forward = any({0, 1}) == 1;
+  l.reshard_after_forward = any({0, 1, 2});
   l.recompute = any({0, 1}) == 1 ? Recompute::full : Recompute::none;
   p.size(any({4, 8}));
   return is_legal(p.model, p.cluster, p.job, p.engine, l);

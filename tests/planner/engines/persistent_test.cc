@@ -123,8 +123,7 @@ struct Middle {
     rules = memory_rules({}, profile, {});
     layers = layer_memories(model, {}, profile, layout);
     parts = stage_parts(model, layers, assign_stages(model, layout).front());
-    for (std::int32_t i = 0; i < parts.moments; ++i) {
-      const StageMoment& each = parts.moment[static_cast<std::size_t>(i)];
+    for (const StageMoment& each : parts.moments) {
       if (each.layer->role == LayerRole::block) moment = each;
     }
     moment.previous = {kBlock, 0};  // not the last block: another follows it
@@ -135,7 +134,7 @@ struct Middle {
     return g.bytes(rules) - g.cast.bytes(rules);
   }
   std::int64_t staging() const {
-    return staging_at(stage_buffers(parts, context), context, moment, true).bytes();
+    return staging_at(stage_buffers(parts, context), parts, context, moment, true).bytes();
   }
 
   ModelSpec model = test::llama_3_1_8b();

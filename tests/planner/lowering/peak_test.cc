@@ -6,7 +6,9 @@
 
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
+#include "planner/spec/names.h"
 #include "tests/planner/lowering/lowered.h"
+#include "tests/planner/lowering/pipelines.h"
 #include "tests/planner/lowering/sampler.h"
 
 namespace shardwise::test {
@@ -131,52 +133,53 @@ TEST(ArenaPeak, IsTheLedgersToTheByteWithoutAPipeline) {
   }
 }
 
-/// The ledger counts these to the byte; of chunks it takes the average, and schedules shaped as a V
-/// hold a little less than their papers' most.
-bool counted_exactly(const Layout& layout) {
-  return layout.vpp == 1 &&
-         (layout.schedule == PipelineSchedule::one_f_one_b ||
-          layout.schedule == PipelineSchedule::gpipe ||
-          layout.schedule == PipelineSchedule::zb_h1 || layout.schedule == PipelineSchedule::zb_h2);
-}
-
+// Chunks of unequal size, embedding and head on one stage of a V, messages, what data parallelism
+// holds: of every stage.
 TEST(ArenaPeak, IsTheLedgersToTheByteInAPipeline) {
-  const std::vector<ModelSpec> models = {llama(16, 512, 1408, 8, 4, 32000),
-                                         mixture(16, 512, 8, 8, 2, 512, 256)};
+  const std::vector<ModelSpec> models = {llama(19, 512, 1408, 8, 4, 32000), gpt(16, 512, 8, 32000),
+                                         mixture(18, 512, 8, 8, 2, 512, 256)};
   std::uint32_t seed = 1121;
   for (const ModelSpec& model : models) {
+    for (const Way& way : kWays) {
+      Plan plan;
+      plan.model = model;
+      plan.engine = shardwise_engine();
+      plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 16);
+      plan.job.sequence_length = 1024;
+      plan.job.global_batch_size = 96;
+      const int drawn =
+          draw_pipelines(plan, way, 8, ++seed, [&] { EXPECT_EQ(apart(plan), "") << model.name; });
+      EXPECT_EQ(drawn, 8) << model.name << " " << name_of(way.schedule) << " " << way.vpp;
+    }
+  }
+}
+
+// FSDP2 in a pipeline of PyTorch's: weights stay whole and gradients wait, unsharded, for the last
+// micro-batch. The ledger has all of them from the first pass on, which where all micro-batches are
+// begun before one is back is too much.
+TEST(SerialPeak, IsNearTheLedgersWhereFsdp2GathersOnce) {
+  std::uint32_t seed = 77;
+  for (const Way& way : kWays) {
     Plan plan;
-    plan.model = model;
-    plan.engine = shardwise_engine();
+    plan.model = llama(19, 512, 1408, 8, 4, 32000);
+    plan.engine = fsdp2();
     plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 16);
     plan.job.sequence_length = 1024;
-    plan.job.global_batch_size = 64;
-    const LayoutQuestion question =
-        layout_question(plan.model, plan.cluster, plan.job, plan.engine);
-    Sampler sampler(question, ++seed);
-    int exact = 0;
-    int near = 0;
-    for (int tries = 0; tries < 2'000'000 && (exact < 25 || near < 20); ++tries) {
-      plan.layout = sampler.draw();
-      plan.layout.offload_activations = false;
-      if (plan.layout.pp == 1 || !sampler.legal(plan.layout)) continue;
-      if (counted_exactly(plan.layout)) {
-        if (exact++ < 25) {
-          EXPECT_EQ(apart(plan), "") << model.name;
-        }
-        continue;
-      }
-      if (near++ >= 20) continue;
+    plan.job.global_batch_size = 96;
+    if (std::ranges::find(plan.engine.schedules, way.schedule) == plan.engine.schedules.end()) {
+      continue;
+    }
+    const int drawn = draw_pipelines(plan, way, 12, ++seed, [&] {
+      if (plan.layout.dp_shard * plan.layout.cp == 1) return;  // nothing is gathered
       const StepProgram program = lower(plan);
       for (std::size_t s = 0; s < program.stages.size(); ++s) {
         const auto serial = static_cast<double>(serial_peak(program.stages[s]));
         const double share = serial / static_cast<double>(ledger_peak(plan, s));
-        EXPECT_TRUE(share > 0.8 && share < 1.1)
+        EXPECT_TRUE(share > 0.85 && share < 1.02)
             << share << " stage " << s << " " << text_of(plan.layout);
       }
-    }
-    EXPECT_GE(exact, 25) << model.name;
-    EXPECT_GE(near, 20) << model.name;
+    });
+    EXPECT_GE(drawn, 6) << name_of(way.schedule) << " " << way.vpp;
   }
 }
 

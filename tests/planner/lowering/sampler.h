@@ -39,6 +39,10 @@ class Sampler {
     l.sequence_parallel = any(space_.sequence_parallel);
     l.outer_shards_optimizer = any(space_.outer_shards_optimizer);
     l.reshard_after_forward = any(space_.reshard_after_forward);
+    // A number of ranks, which no space has of itself.
+    if (question_.engine->reshards_to_groups && random_() % 4 == 0) {
+      l.reshard_after_forward = std::max(1, l.dp_shard / 2);
+    }
     l.reduce_every_microbatch = any(space_.reduce_every_microbatch);
     l.offload_optimizer = any(space_.offload_optimizer);
     l.offload_activations = any(space_.offload_activations);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "planner/cost/gathers_once.h"
 #include "tests/planner/lowering/lowered.h"
 
 namespace shardwise::test {
@@ -118,6 +119,52 @@ TEST(WireBytes, GatherOnceAMicroBatchWithoutReshardAfterForward) {
   }
 }
 
+// PyTorch's stages neither reshard after a backward pass nor reduce before the last one, whatever
+// the schedule; the command line and the search have no other pipelines of FSDP2.
+TEST(WireBytes, AreOfOneGatherAndOneReductionAStepInPipelinesOfFsdp2) {
+  const EngineProfile engine = fsdp2();
+  for (const PipelineSchedule schedule : engine.schedules) {
+    Layout layout = sharded(3);
+    layout.pp = 2;
+    layout.schedule = schedule;
+    layout.vpp = schedule == PipelineSchedule::looped_bfs ? 2 : 1;
+    Plan plan = small_plan(engine, layout, 4);
+    EXPECT_FALSE(
+        check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).empty());
+    gather_once(plan.layout, plan.engine, plan.job);
+    EXPECT_TRUE(check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout).empty());
+    const StepProgram program = lower(plan);
+    EXPECT_EQ(problems_of(program), "");
+    EXPECT_EQ(bytes_of_step(plan).gather, 2 * plan.model.parameter_count());
+    EXPECT_EQ(bytes_of_step(plan).reduce, 4 * plan.model.parameter_count());
+  }
+}
+
+// Forward gathers among all, backward within groups of two: what it needs of the others is in the
+// parts that forward left.
+TEST(WireBytes, AreGatheredWithinSmallGroupsInBackwardWhereForwardLeftParts) {
+  Plan plan = small_plan(fsdp2(), sharded(3), 1);
+  plan.layout.reshard_after_forward = 2;
+  const StageProgram stage = lower(plan).stages.front();
+  const std::int64_t n = plan.model.parameter_count();
+  const std::int64_t head = elements_of(plan, LayerRole::head);  // stays whole
+  std::int64_t within_two = 0;
+  std::int64_t among_all = 0;
+  std::int64_t kept = 0;
+  for (const ProgramOp& op : stage.operations) {
+    for (const std::uint32_t b : stage.of(op.allocates)) {
+      if (op.role == OpRole::reshard) kept += stage.buffers[b].bytes;
+    }
+    if (op.role != OpRole::gather) continue;
+    const CollectiveWork& work = stage.costs[static_cast<std::size_t>(op.cost)].collectives.front();
+    (work.group == GroupKind::reshard ? within_two : among_all) += work.bytes;
+    EXPECT_EQ(work.group == GroupKind::reshard, op.pass == Pass::backward);
+  }
+  EXPECT_EQ(among_all, 2 * n);
+  EXPECT_EQ(within_two, 2 * (n - head));
+  EXPECT_EQ(kept, 2 * (n - head) / 2);
+}
+
 // HSDP sums the shard over the replicas once a step; HFSDP scatters it, and gathers the weights
 // that were updated in smaller shards once.
 TEST(WireBytes, CrossReplicasOnceAStep) {
@@ -154,7 +201,8 @@ TEST(WireBytes, IncludePadding) {
   Plan plan = small_plan(fsdp2(), layout, 1, 1);
   plan.layout.reshard_after_forward = false;
   // Rows: table 32000, head 32000, q and o 512, k and v 256, gate and up 1408, down 512, norms 512.
-  const std::int64_t rows = 512 * (2 * 32001 + 2 * 513 + 2 * 258 + 2 * 1410) + 1408 * 513;
+  const std::int64_t rows =
+      std::int64_t{512} * (2 * 32001 + 2 * 513 + 2 * 258 + 2 * 1410) + std::int64_t{1408} * 513;
   EXPECT_EQ(bytes_of_step(plan).gather, 2 * (rows + 3 * 513));
 
   layout.zero_stage = 1;

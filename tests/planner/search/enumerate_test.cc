@@ -120,6 +120,9 @@ std::set<std::string> brute_force(const LayoutQuestion& question, const SearchSp
         if (routed && question.model->num_experts == 0) continue;
         shapes.push_back(group_shape(*question.cluster, layout, kind));
       }
+      if (layout.reshard_after_forward > 1) {
+        shapes.push_back(group_shape(*question.cluster, layout, GroupKind::reshard));
+      }
       if (std::ranges::find(seen, shapes) != seen.end()) continue;
       seen.push_back(shapes);
       layouts.insert(text_of(layout));
@@ -157,11 +160,15 @@ TEST_P(EnumeratorOfModel, FindsExactlyTheLayoutsThatBreakNoRule) {
           texts.push_back(value ? "true" : "false");
         } else if constexpr (std::is_enum_v<Value>) {
           texts.emplace_back(name_of(value));
+        } else if (key == "reshard_after_forward") {
+          texts.push_back(value == 0 ? "false" : value == 1 ? "true" : std::to_string(value));
         } else {
           texts.push_back(std::to_string(value));
         }
       }
     };
+    // A number of ranks is the only value where it is asked for.
+    if (question.engine->reshards_to_groups && round % 3 == 0) space.reshard_after_forward = {2};
     std::shuffle(space.zero_stage.begin(), space.zero_stage.end(), random);
     narrow("tp", space.tp, 2);
     narrow("cp", space.cp, 2);

@@ -61,6 +61,29 @@ class Comparer final : public LayoutVisitor {
   std::mt19937_64 random_{11};
 };
 
+/// Asks for every layout twice: first without a limit, then with the slowest of its orders as one.
+class AskingTwice final : public LayoutVisitor {
+ public:
+  Seconds memory(const Layout&, const MemoryPrice&, Seconds, std::int64_t) override {
+    if (again_) return slowest_[next_++];
+    slowest_.emplace_back(0);
+    return Seconds(1e300);
+  }
+  void time(const Layout&, const MemoryPrice&, Seconds step_time, std::int64_t) override {
+    ++(again_ ? second : first);
+    if (!again_) slowest_.back() = std::max(slowest_.back(), step_time);
+  }
+  void ask_again() { again_ = true; }
+
+  std::int64_t first = 0;
+  std::int64_t second = 0;
+
+ private:
+  bool again_ = false;
+  std::size_t next_ = 0;
+  std::vector<Seconds> slowest_;
+};
+
 struct Case {
   const char* model;
   const char* engine;
@@ -106,6 +129,14 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   EXPECT_EQ(comparer.shown, counts.legal);
   EXPECT_GT(comparer.compared, kCompared / 2);
   EXPECT_GT(comparer.tight, 0);
+
+  AskingTwice asking;
+  constexpr std::size_t kEvery = 5;
+  for (std::size_t i = 0; i < items.size(); i += kEvery) evaluator.run(items[i], asking);
+  asking.ask_again();
+  for (std::size_t i = 0; i < items.size(); i += kEvery) evaluator.run(items[i], asking);
+  EXPECT_GT(asking.first, 0);
+  EXPECT_EQ(asking.second, asking.first) << "a bound is above the time of a layout";
 }
 
 INSTANTIATE_TEST_SUITE_P(

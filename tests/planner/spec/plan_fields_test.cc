@@ -72,6 +72,22 @@ TEST(LayoutFields, SurviveJson) {
   EXPECT_EQ(text_of(read), text_of(layout));
 }
 
+TEST(LayoutFields, HaveASwitchOrANumberOfRanksForResharding) {
+  for (const char* value : {"true", "false", "8"}) {
+    const auto [layout, problems] =
+        value_of<Layout>(std::string("{\"reshard_after_forward\": ") + value + "}");
+    EXPECT_TRUE(problems.empty()) << to_string(problems);
+    EXPECT_EQ(field_text(layout, "reshard_after_forward"), value);
+    EXPECT_EQ(value_of<Layout>(text_of(layout)).first, layout);
+  }
+  for (const char* value : {"1", "0", "\"yes\"", "2.5"}) {
+    const auto [layout, problems] =
+        value_of<Layout>(std::string("{\"reshard_after_forward\": ") + value + "}");
+    EXPECT_EQ(problems.size(), 1U) << value;
+    EXPECT_EQ(layout, Layout{});
+  }
+}
+
 TEST(LayoutFields, AreSetAndReadByName) {
   const Layout layout = unusual_layout();
   Layout copy;
@@ -92,6 +108,8 @@ TEST(LayoutFields, RefuseWhatTheUserTypedWithTheReason) {
   EXPECT_EQ(set_field(layout, "tp", ""), "tp:  is not an integer of 1 to 4194304");
   EXPECT_EQ(set_field(layout, "sequence_parallel", "yes"),
             "sequence_parallel: yes is not true or false");
+  EXPECT_EQ(set_field(layout, "reshard_after_forward", "1"),
+            "reshard_after_forward: 1 is not true, false or an integer of 2 to 4194304");
   EXPECT_EQ(set_field(layout, "recompute", "some"),
             "recompute: some is not one of none, selective, full");
   EXPECT_EQ(set_field(layout, "order", "tp-pp"),

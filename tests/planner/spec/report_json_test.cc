@@ -67,7 +67,7 @@ StepReport full_report() {
   timeline.overlap = 0.75;
   timeline.stages = {one};
   timeline.operations = {{"fwd.layer0", 1, "compute", 4, Seconds(0.2), Seconds(0.1)}};
-  timeline.noise = {100, 42, Seconds(1), Seconds(2), 0.9};
+  timeline.noise = {100, 42, 3, 256, Seconds(1), Seconds(2), 0.9};
   r.timeline = timeline;
   return r;
 }

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/plan.h"
+#include "simulator/noise.h"
+
+namespace CLI {
+class App;
+}
+
+namespace shardwise::cli {
+
+/// Flags of noise and failures, which all need --trials. \pre the verb has --import
+void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise);
+
+/// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
+Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan);
+
+}  // namespace shardwise::cli

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <cstdint>
+
+#include "cli/simulate_request.h"
+#include "planner/spec/plan.h"
+#include "simulator/simulate.h"
+
+namespace shardwise::cli {
+
+/// Ranks of which --chakra writes a file each, at most.
+inline constexpr std::int64_t kMostChakraRanks = 4096;
+
+/// Writes what the flags name: report, trace, picture, Chakra traces. \throws IoError
+void write_simulation(const SimulateFlags& flags, const Plan& plan, const sim::Simulation& made);
+
+}  // namespace shardwise::cli

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/comm/abort.h"
+#include "executor/comm/control_line.h"
+#include "executor/comm/process_job.h"
+
+namespace shardwise::exec {
+
+/// Ends all processes of a job when one of them fails or is gone, with one message. Each has a
+/// connection to every other, and a thread that listens.
+///
+/// Who finds that the run has failed tells the lowest rank that is there. That one asks the others
+/// what they do, where ranks hang; says what is wrong; and has all of them end. Where it does not
+/// react, the next one takes its place. A process that is killed has its connections closed: the
+/// launcher, which says so too, is given a second first.
+class ProcessWatch {
+ public:
+  /// All ranks make one. \param say  prints what ended the run; called in one process
+  /// \throws Aborted where the others cannot be reached
+  ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_s,
+               std::function<void(const Failure&)> say);
+  /// The others learn that this process ends as it should.
+  ~ProcessWatch();
+  ProcessWatch(const ProcessWatch&) = delete;
+  ProcessWatch& operator=(const ProcessWatch&) = delete;
+
+  /// To be called once the run has failed, here or elsewhere, and this rank has let go of what it
+  /// had: waits until all has been said and the process is ended.
+  [[noreturn]] void stay();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Other {
+    ControlLine line;
+    FileDescriptor process;  // of this machine. Source: pidfd_open(2)
+    bool silent = false;     // does not react
+    bool over = false;       // has let go of all it had, or ended as it should
+    std::optional<std::string> does;
+  };
+
+  void serve();
+  void hear();
+  void take(int rank, const Notice& notice);
+  void notice_gone(int rank);
+  int speaker() const;
+  void report(const Failure& failure);
+  void speak(const Failure& failure);
+  bool all_answered() const;
+  std::string whole_message(const Failure& failure) const;
+  void leave(Failure::Kind kind);
+  void tell_all(const Notice& notice) const;
+  void end_stuck() const;
+  std::string gone_text(int rank) const;
+
+  ProcessJob& job_;
+  AbortSignal& abort_;
+  std::function<void(const Failure&)> say_;
+  std::vector<Other> others_;  // by rank; this one's is empty
+  FileDescriptor wake_;
+  std::shared_ptr<void> raised_;
+  std::atomic<bool> closing_{false};
+  std::atomic<bool> let_go_{false};
+
+  // What the thread knows.
+  std::optional<Failure> failure_;
+  int gone_ = -1;
+  Clock::time_point gone_at_;
+  int told_ = -1;
+  Clock::time_point told_at_;
+  std::optional<Clock::time_point> asked_at_;
+  int ender_ = -1;  // who has said that all end
+  Clock::time_point ended_at_;
+  std::optional<Clock::time_point> ender_left_;
+  bool told_over_ = false;
+  std::thread thread_;
+};
+
+}  // namespace shardwise::exec

@@ -1,0 +1,208 @@
+#include "executor/comm/socket.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace shardwise::exec {
+namespace {
+
+constexpr int kFlags = SOCK_NONBLOCK | SOCK_CLOEXEC;
+
+template <class Address>
+const sockaddr* general(const Address& address) {
+  return reinterpret_cast<const sockaddr*>(&address);
+}
+
+/// Small messages at once: they are what others wait for.
+void without_delay(const FileDescriptor& socket) {
+  const int on = 1;
+  ::setsockopt(socket.number(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/// Whether the socket can be read or written by then.
+bool ready(const FileDescriptor& socket, short events, Deadline until) {
+  for (;;) {
+    pollfd waited = {socket.number(), events, 0};
+    if (::poll(&waited, 1, left_ms(until)) > 0) return true;
+    if (std::chrono::steady_clock::now() >= until) return false;
+  }
+}
+
+/// What a name stands for.
+using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+Addresses resolve(const std::string& host, const std::string& port) {
+  addrinfo wanted{};
+  wanted.ai_family = AF_UNSPEC;
+  wanted.ai_socktype = SOCK_STREAM;
+  wanted.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) found = nullptr;
+  return {found, &::freeaddrinfo};
+}
+
+template <class Address>
+std::optional<FileDescriptor> listen_on(const Address& address, socklen_t length) {
+  FileDescriptor socket(::socket(general(address)->sa_family, SOCK_STREAM | kFlags, 0));
+  const int on = 1;
+  const int off = 0;
+  ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+  if (!socket.is_open() || ::bind(socket.number(), general(address), length) != 0 ||
+      ::listen(socket.number(), SOMAXCONN) != 0) {
+    return std::nullopt;
+  }
+  return socket;
+}
+
+struct LocalAddress {
+  sockaddr_un address{};
+  socklen_t length = 0;
+};
+LocalAddress local_address(const std::string& name) {
+  LocalAddress local;
+  local.address.sun_family = AF_UNIX;
+  const std::size_t count = std::min(name.size(), sizeof(local.address.sun_path) - 1);
+  std::copy_n(name.data(), count, &local.address.sun_path[1]);
+  local.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + count);
+  return local;
+}
+
+}  // namespace
+
+Deadline in_seconds(double seconds) {
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::duration<double>(std::min(seconds, 1e9)));
+}
+
+int left_ms(Deadline until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Deadline::clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 100));
+}
+
+std::optional<FileDescriptor> listen_tcp(int port, bool this_host_only) {
+  if (!this_host_only) {
+    sockaddr_in6 six{};
+    six.sin6_family = AF_INET6;
+    six.sin6_port = htons(static_cast<std::uint16_t>(port));
+    six.sin6_addr = in6addr_any;
+    std::optional<FileDescriptor> both = listen_on(six, sizeof(six));
+    if (both) return both;
+  }
+  sockaddr_in four{};
+  four.sin_family = AF_INET;
+  four.sin_port = htons(static_cast<std::uint16_t>(port));
+  four.sin_addr.s_addr = htonl(this_host_only ? INADDR_LOOPBACK : INADDR_ANY);
+  return listen_on(four, sizeof(four));
+}
+
+int port_of(const FileDescriptor& listening) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  ::getsockname(listening.number(), reinterpret_cast<sockaddr*>(&address), &length);
+  // Both kinds have the port at one place.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+std::optional<FileDescriptor> listen_local(const std::string& name) {
+  const LocalAddress local = local_address(name);
+  return listen_on(local.address, local.length);
+}
+
+std::optional<FileDescriptor> connect_local(const std::string& name) {
+  const LocalAddress local = local_address(name);
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | kFlags, 0));
+  const bool connected =
+      socket.is_open() && ::connect(socket.number(), general(local.address), local.length) == 0;
+  return connected ? std::optional(std::move(socket)) : std::nullopt;
+}
+
+std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Deadline until) {
+  const Addresses addresses = resolve(host, std::to_string(port));
+  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
+    FileDescriptor socket(::socket(each->ai_family, SOCK_STREAM | kFlags, 0));
+    if (!socket.is_open()) continue;
+    const bool begun =
+        ::connect(socket.number(), each->ai_addr, each->ai_addrlen) == 0 || errno == EINPROGRESS;
+    if (!begun || !ready(socket, POLLOUT, until)) continue;
+    int error = 0;
+    socklen_t length = sizeof(error);
+    ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) continue;
+    without_delay(socket);
+    return socket;
+  }
+  return std::nullopt;
+}
+
+std::optional<FileDescriptor> accept_any(std::span<const FileDescriptor> listening,
+                                         Deadline until) {
+  std::vector<pollfd> waited;
+  for (const FileDescriptor& each : listening) waited.push_back({each.number(), POLLIN, 0});
+  if (::poll(waited.data(), waited.size(), left_ms(until)) <= 0) return std::nullopt;
+  for (const pollfd& each : waited) {
+    if (each.revents == 0) continue;
+    FileDescriptor socket(::accept4(each.fd, nullptr, nullptr, kFlags));
+    if (!socket.is_open()) continue;
+    without_delay(socket);
+    return socket;
+  }
+  return std::nullopt;
+}
+
+bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::send(to.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
+    if (count < 0 && errno != EAGAIN && errno != EINTR) return false;
+    if (count < 0 && !ready(to, POLLOUT, until)) return false;
+  }
+  return true;
+}
+
+bool receive_all(const FileDescriptor& from, std::span<std::byte> bytes, Deadline until) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::recv(from.number(), bytes.data(), bytes.size(), 0);
+    if (count > 0) bytes = bytes.subspan(static_cast<std::size_t>(count));
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return false;
+    if (count < 0 && !ready(from, POLLIN, until)) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> own_addresses() {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
+  std::vector<std::string> found;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const ifaddrs* each = first; each != nullptr; each = each->ifa_next) {
+      if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != family) continue;
+      if ((each->ifa_flags & IFF_LOOPBACK) != 0 || (each->ifa_flags & IFF_UP) == 0) continue;
+      const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+      std::array<char, NI_MAXHOST> text{};
+      if (::getnameinfo(each->ifa_addr, length, text.data(), text.size(), nullptr, 0,
+                        NI_NUMERICHOST) == 0) {
+        found.emplace_back(text.data());
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace shardwise::exec

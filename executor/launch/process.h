@@ -1,0 +1,23 @@
+#pragma once
+
+#include <functional>
+
+#include "executor/comm/abort.h"
+#include "executor/comm/communicator.h"
+#include "executor/launch/launcher.h"
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise::exec {
+
+/// A rank of a job as this process is one.
+using RankMain = std::function<int(World& world, AbortSignal& abort)>;
+
+/// Joins the launcher's processes and runs `rank_main`, which returns the exit code. Where it
+/// throws in any of them, all end, with one message. \returns the exit code \pre launcher.ranks > 1
+int run_process(const Launcher& launcher, double timeout_s, const RankMain& rank_main);
+
+/// Prints the problems of all ranks once, those that several have once, and says whether there are
+/// any. All ranks call it.
+bool refuse_together(World& world, const Diagnostics& problems);
+
+}  // namespace shardwise::exec

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+
+namespace shardwise {
+
+/// Whether in a pipeline the engine keeps what it gathered from the first forward pass of a step to
+/// the last backward pass, and reduces gradients after that alone.
+///
+/// PyTorch's pipeline stages call set_reshard_after_backward(False) and
+/// set_requires_gradient_sync(False) of FSDP2 before every backward pass, and reduce and reshard
+/// after the last one; torchtitan leaves parameters whole after forward too where there is a
+/// pipeline. Its policy `always`, which gathers again in each forward pass, is left out.
+/// Sources: pytorch/pytorch@01386103:torch/distributed/pipelining/stage.py
+/// (backward_maybe_with_nosync) and schedules.py (_add_reduce_grad); pytorch/torchtitan:
+/// torchtitan/distributed/fsdp.py (get_fsdp_reshard_after_forward_policy).
+constexpr bool gathers_once_in_pipelines(const EngineProfile& engine) {
+  return engine.gather == GatherBuffer::copy_out;
+}
+
+/// The layout is one of those: each unit is gathered once a step.
+constexpr bool gathers_once(const Layout& layout, const EngineProfile& engine) {
+  return layout.pp > 1 && layout.reshard_after_forward == 0 && gathers_once_in_pipelines(engine);
+}
+
+/// Gives `layout` the only values that such pipelines have, whatever it had. With one micro-batch
+/// each is the last.
+constexpr void gather_once(Layout& layout, const EngineProfile& engine, const JobSpec& job) {
+  if (layout.pp == 1 || layout.zero_stage < 3 || !gathers_once_in_pipelines(engine)) return;
+  const double sequences =
+      static_cast<double>(layout.dp_shard) * layout.dp_replicate * layout.micro_batch_size;
+  layout.reshard_after_forward = 0;
+  layout.reduce_every_microbatch = static_cast<double>(job.global_batch_size) <= sequences;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,195 @@
+#include "planner/cost/held_passes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "planner/cost/stages.h"
+
+namespace shardwise {
+namespace {
+
+/// Of the first `passes` of an interleaved direction, those of the `turn`-th chunk that it visits.
+std::int64_t passes_of_turn(std::int64_t passes, std::int32_t pp, std::int32_t vpp,
+                            std::int32_t turn) {
+  const std::int64_t round = std::int64_t{pp} * vpp;
+  const std::int64_t rest = passes % round - std::int64_t{turn} * pp;
+  return passes / round * pp + std::clamp<std::int64_t>(rest, 0, pp);
+}
+
+/// The interleaved schedule of a stage: forward pass n begins when n - ahead passes are back.
+struct Interleaved {
+  std::int64_t pp;
+  std::int64_t vpp;
+  std::int64_t passes;  // of each direction
+  std::int64_t ahead;
+  std::int64_t round() const { return pp * vpp; }
+
+  HeldPasses at(std::int64_t begun, std::int64_t back, std::int32_t chunk) const {
+    HeldPasses held;
+    held.chunk = chunk;
+    held.pp = static_cast<std::int32_t>(pp);
+    held.vpp = static_cast<std::int32_t>(vpp);
+    held.begun = begun;
+    held.back = back;
+    return held;
+  }
+  /// While forward pass n runs, which is not counted.
+  HeldPasses forward(std::int64_t n, std::int32_t chunk) const {
+    return at(n, std::max<std::int64_t>(0, n - ahead), chunk);
+  }
+  /// While backward pass k runs: own is taken off what has begun.
+  HeldPasses backward(std::int64_t k, std::int32_t chunk) const {
+    HeldPasses held = at(std::min(k + ahead + 1, passes), k, chunk);
+    held.own = -1;
+    return held;
+  }
+};
+
+std::int64_t next_multiple(std::int64_t n, std::int64_t of) { return (n / of + 1) * of; }
+
+/// The fullest of forward passes. Those of the warm-up hold no more than those a round later.
+HeldPasses fullest_forward(const Interleaved& i, std::int32_t chunk,
+                           std::span<const std::int64_t> saved) {
+  HeldPasses fullest;
+  std::int64_t most = -1;
+  const auto look = [&](std::int64_t n) {
+    const HeldPasses held = i.forward(n, chunk);
+    const std::int64_t bytes = bytes_of(held, saved);
+    if (bytes <= most) return;
+    most = bytes;
+    fullest = held;
+  };
+  const std::int64_t first = std::max<std::int64_t>(0, std::min(i.ahead, i.passes - i.round()));
+  const std::int64_t end = std::min(i.ahead + i.round(), i.passes);
+  // The turns of the chunk, of pp passes each.
+  std::int64_t turn = first / i.round() * i.round() + chunk * i.pp;
+  for (; turn < end; turn += i.round()) {
+    const std::int64_t stop = std::min(turn + i.pp, end);
+    for (std::int64_t n = std::max(turn, first); n < stop;) {
+      // Until then each pass begins one of a chunk and brings back one of another.
+      const std::int64_t change =
+          n < i.ahead ? i.ahead : i.ahead + next_multiple(n - i.ahead, i.pp);
+      const std::int64_t until = std::min(stop, change);
+      look(n);
+      look(until - 1);
+      n = until;
+    }
+  }
+  return fullest;
+}
+
+/// The fullest of backward passes: of the first round, since nothing begins any more in the last.
+HeldPasses fullest_backward(const Interleaved& i, std::int32_t chunk,
+                            std::span<const std::int64_t> saved) {
+  HeldPasses fullest;
+  std::int64_t most = -1;
+  const auto look = [&](std::int64_t k) {
+    const HeldPasses held = i.backward(k, chunk);
+    const std::int64_t bytes = bytes_of(held, saved);
+    if (bytes <= most) return;
+    most = bytes;
+    fullest = held;
+  };
+  const std::int64_t first = (i.vpp - 1 - chunk) * i.pp;
+  const std::int64_t end = first + i.pp;
+  for (std::int64_t k = first; k < end;) {
+    std::int64_t until = end;
+    const std::int64_t begun = k + i.ahead + 1;
+    until = std::min(until, k + next_multiple(begun, i.pp) - begun);
+    if (begun < i.passes) until = std::min(until, k + i.passes - begun);
+    look(k);
+    look(until - 1);
+    k = until;
+  }
+  return fullest;
+}
+
+/// A stage with two chunks of a V: so many of the first and of the second besides the one running.
+HeldPasses on_a_v(std::int32_t chunk, std::int64_t down, std::int64_t up) {
+  HeldPasses held;
+  held.chunk = chunk;
+  held.own = chunk == 0 ? down : up;
+  (chunk == 0 ? held.higher : held.lower) = chunk == 0 ? up : down;
+  return held;
+}
+
+}  // namespace
+
+std::int64_t HeldPasses::of(std::int32_t which) const {
+  if (vpp > 0) {
+    return passes_of_turn(begun, pp, vpp, which) - passes_of_turn(back, pp, vpp, vpp - 1 - which) +
+           (which == chunk ? own : 0);
+  }
+  return which < chunk ? lower : which == chunk ? own : higher;
+}
+
+std::int64_t bytes_of(const HeldPasses& held, std::span<const std::int64_t> saved) {
+  // Interleaved chunks are mostly alike, and all together held less come back than begun.
+  const bool interleaved = held.vpp > 0;
+  const std::int64_t usual = interleaved ? saved[saved.size() / 2] : 0;
+  std::int64_t sum = usual * (held.begun - held.back + held.own);
+  for (std::size_t c = 0; c < saved.size(); ++c) {
+    if (saved[c] == usual) continue;
+    sum += held.of(static_cast<std::int32_t>(c)) * (saved[c] - usual);
+  }
+  return sum;
+}
+
+InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
+                                 std::int64_t num_microbatches) {
+  InFlight flight;
+  flight.chunks = chunks_of_stage(layout);
+  const std::vector<std::int64_t> one(static_cast<std::size_t>(flight.chunks), 1);
+  for (std::int32_t c = 0; c < flight.chunks; ++c) {
+    const HeldPasses others = held_passes(layout, stage, num_microbatches, c, false, one);
+    flight.held = std::max(flight.held, bytes_of(others, one) + 1);
+  }
+  return flight;
+}
+
+HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
+                       std::int32_t chunk, bool backward, std::span<const std::int64_t> saved) {
+  const std::int64_t p = layout.pp;
+  const std::int64_t m = num_microbatches;
+  const std::int64_t s = stage;
+  HeldPasses held;
+  held.chunk = chunk;
+  if (p == 1) {
+    held.lower = 1;
+    return held;
+  }
+  switch (layout.schedule) {
+    case PipelineSchedule::one_f_one_b: {
+      if (layout.vpp > 1) {
+        Interleaved i = {p, layout.vpp, m * layout.vpp, 2 * (p - 1 - s) + (layout.vpp - 1) * p};
+        i.ahead = std::min(i.ahead, i.passes);
+        return backward ? fullest_backward(i, chunk, saved) : fullest_forward(i, chunk, saved);
+      }
+      held.own = std::min(m, p - s) - 1;
+      return held;
+    }
+    case PipelineSchedule::gpipe:
+      held.own = m - 1;
+      return held;
+    case PipelineSchedule::looped_bfs:
+      held.lower = m;
+      held.own = m - 1;
+      return held;
+    case PipelineSchedule::zb_h1:
+      held.own = std::min(m, p) - 1;
+      return held;
+    case PipelineSchedule::zb_h2:
+      held.own = std::min(m, 2 * p - 1) - 1;
+      return held;
+    case PipelineSchedule::zb_v:
+      return on_a_v(chunk, 2 * p - 1 - s, s);
+    case PipelineSchedule::dualpipe:
+    case PipelineSchedule::dualpipe_v: {
+      const std::int64_t ends = layout.schedule == PipelineSchedule::dualpipe ? p : 2 * p;
+      return chunk == 0 ? on_a_v(chunk, ends - 1 - s, s + 1) : on_a_v(chunk, ends - s, s);
+    }
+  }
+  return held;
+}
+
+}  // namespace shardwise

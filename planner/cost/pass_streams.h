@@ -1,0 +1,153 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "planner/cost/data_parallel.h"
+#include "planner/cost/leaf_context.h"
+#include "planner/cost/pipeline.h"
+#include "planner/cost/stage_times.h"
+
+namespace shardwise {
+
+/// The passes of a pipeline layer by layer, with what runs beside them on streams of their own:
+/// gathers of parameters, reductions of gradients, copies of activations to the host and back. By
+/// the rules of the engine (docs/simulator.md, "Gathers", "Reductions") for layouts whose
+/// parameters are sharded, or whose gradients leave for their shards layer by layer; without
+/// collectives for the others. Nothing is shared but the order on a communicator.
+class PassStreams {
+ public:
+  /// \param tax      what compute loses to collectives beside it
+  /// \param stretch  of compute, as the host issues too slowly
+  /// \pre all outlive this
+  PassStreams(const StageTimes& stages, const LeafContext& context, const PassTax& tax,
+              double stretch);
+
+  /// Of sweep_pipeline.
+  double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
+
+  /// When the last operation of any stream has ended. \pre all passes have run
+  Seconds end() const;
+
+ private:
+  /// Seconds of one layer's operations, of routed parameters second.
+  struct Unit {
+    ChunkTime compute;
+    std::array<double, 2> gather{};
+    double gather_again = 0;  // of the part that forward kept
+    double reshard = 0;       // to that part
+    std::array<double, 2> reduce{};
+    double cast = 0;
+    double copy_out = 0;
+    double copy_in = 0;
+    double accumulate = 0;
+    double gather_outer = 0;
+    double reduce_outer = 0;
+    double host = 0;
+    double elements = 0;
+    bool gathers = false;
+    bool reduces = false;
+    bool root = false;
+    bool head = false;
+  };
+  enum class Rule : std::uint8_t { copied, limited, queued, double_buffered };
+  /// A layer of a stage.
+  struct Held {
+    bool whole = false;
+    bool used = false;
+    bool copied = false;
+    bool outer = false;        // gathered over the outer axis in this step
+    bool accumulated = false;  // a micro-batch's gradients are there
+    bool part = false;         // of its weights is kept after forward
+    bool turns = false;        // it takes turns with a buffer
+    std::size_t number = 0;    // of those that take turns
+    double reduced = 0;        // its own buffer of gradients is free
+    double ready = 0;
+  };
+  /// A reduction that backward has not waited for.
+  struct Pending {
+    double end = 0;
+    double elements = 0;
+  };
+  struct Stage {
+    double compute = 0;
+    double gather = 0;
+    double reduce = 0;
+    double outer = 0;
+    double cast = 0;
+    double host = 0;
+    std::array<double, 2> gathered{};  // by group: the last gather, the last reduction
+    std::array<double, 2> reduced{};
+    double last_reduced = 0;
+    double ahead = 0;  // elements gathered and not yet used
+    double gate = 0;   // gathers issued now wait for this copy
+    double last_copy = 0;
+    std::vector<double> users;  // of buffers that layers take turns with: when they let go
+    std::vector<Pending> pending;
+    std::size_t waited = 0;          // of `pending`
+    std::array<double, 2> staged{};  // buffers of gradients that layers take turns with: free
+    std::size_t turns = 0;
+    double pending_elements = 0;
+  };
+  /// A layer of the pass that runs.
+  struct Turn {
+    Stage* stage = nullptr;
+    const PipelineSlots::Slot* slot = nullptr;
+    bool forward = false;
+    const std::vector<std::int32_t>* kinds = nullptr;  // in forward order
+    std::size_t base = 0;                              // of the chunk's layers in `held_`
+    std::size_t at = 0;                                // in the order of the pass
+  };
+
+  std::size_t index(const Turn& turn, std::size_t at) const {
+    return turn.forward ? at : turn.kinds->size() - 1 - at;
+  }
+  const Unit& unit(const Turn& turn, std::size_t at) const {
+    return units_[static_cast<std::size_t>((*turn.kinds)[index(turn, at)])];
+  }
+  Held& held(const Turn& turn, std::size_t at) { return held_[turn.base + index(turn, at)]; }
+
+  Unit make(const LeafContext& context, const LayerPace& layer, const PassTax& tax,
+            double stretch) const;
+  bool kept_over_step(const Unit& unit) const;
+  bool kept_to_backward(const Unit& unit) const;
+  bool released(const Turn& turn, const Unit& unit) const;
+  void issue(const Turn& turn, std::size_t at);
+  double weights(const Turn& turn);
+  double room(const Turn& turn);
+  double layer(const Turn& turn, double ready, ChunkSpan& span);
+  void reduce(const Turn& turn, double made);
+
+  bool sharded_ = false;  // parameters
+  bool every_ = false;    // gradients are reduced each micro-batch
+  bool shared_ = false;   // gathers and reductions have one communicator
+  bool copies_ = false;   // gradients are tensors of their own
+  bool waits_to_copy_ = false;
+  bool reshards_ = true;
+  bool once_ = false;       // each unit is gathered once a step
+  bool to_groups_ = false;  // of fewer ranks
+  bool keeps_roots_ = false;
+  bool offloads_ = false;
+  bool accumulates_ = false;
+  bool planned_ = false;  // buffers are those of an arena
+  Rule rule_ = Rule::copied;
+  double capacity_ = 0;  // elements ahead, and waiting to be reduced
+  double reduce_capacity_ = 0;
+  std::size_t per_stage_ = 1;
+  std::vector<Unit> units_;  // by kind
+  std::vector<Stage> stages_;
+  std::vector<Held> held_;
+  std::vector<std::vector<std::int32_t>> kinds_;  // by stage x chunks + chunk, in forward order
+  std::vector<std::size_t> base_;
+};
+
+/// Whether gradients of a layout leave for their shards layer by layer.
+bool reduces_by_unit(const LeafContext& context);
+
+/// Whether passes of a layout meet anything but one another and messages: parameters or gradients
+/// on their way layer by layer, activations to the host.
+bool streams_beside_passes(const LeafContext& context);
+
+}  // namespace shardwise

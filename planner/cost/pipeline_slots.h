@@ -1,0 +1,43 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "planner/cost/schedule.h"
+#include "planner/spec/layout.h"
+
+namespace shardwise {
+
+/// The passes and messages of a pipeline in an order in which each comes after what it waits for:
+/// made once for a schedule, swept for each set of times (`run_pipeline`).
+struct PipelineSlots {
+  struct Slot {
+    bool message = false;  // from `stage` to `to`, else a pass of `stage`
+    LayerPart part = LayerPart::forward;
+    bool first = false;  // pass: the first of its chunk
+    bool last = false;   // and the last that makes gradients of it
+    std::int32_t stage = 0;
+    std::int32_t to = 0;
+    std::int32_t chunk = 0;  // of the stage
+    /// Slots whose end it waits for, besides the slot of its kind before it on its stage, -1 none:
+    /// of a pass the messages it is handed, of a message the pass that made it and, where receives
+    /// are not posted ahead, the one after which it is received.
+    std::array<std::int32_t, 2> after = {-1, -1};
+  };
+  std::vector<Slot> slots;
+  std::int32_t stages = 1;
+  std::int32_t chunks = 1;  // of a stage
+  bool posts_ahead = true;  // receives do not wait for the pass before
+  std::int64_t messages = 0;
+};
+
+/// Whether receives are posted ahead of the pass that ends before they are needed. With one chunk a
+/// stage, GPipe and 1F1B post a receive when the pass before it has ended. docs/simulator.md,
+/// "Schedules", has the sources.
+bool posts_receives_ahead(const Layout& layout);
+
+/// A stage receives from another in the order in which that one sends. \pre layout.pp > 1
+PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches);
+
+}  // namespace shardwise

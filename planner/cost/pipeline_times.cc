@@ -1,0 +1,70 @@
+#include "planner/cost/pipeline_times.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shardwise {
+namespace {
+
+LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRules& rules,
+                  const Layout& layout) {
+  const Seconds experts = time.forward.ep + time.backward.ep + time.recompute.ep;
+  const double hidden = experts > Seconds(0) ? hidden_exchange(time, rules, layout) / experts : 0;
+  LayerPace pace;
+  pace.time.forward = time.forward.stream() - time.forward.ep * hidden;
+  pace.time.backward = time.backward.stream() + time.recompute.stream() -
+                       (time.backward.ep + time.recompute.ep) * hidden;
+  pace.time.weight_gradient = time.weight_gradient;
+  pace.dense = memory.parameters.dense;
+  pace.routed = memory.parameters.routed;
+  pace.saved = memory.saved;
+  pace.head = memory.role == LayerRole::head;
+  pace.root = pace.head || memory.role == LayerRole::embedding;
+  return pace;
+}
+
+}  // namespace
+
+Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout) {
+  if (!rules.expert_overlap && !is_dualpipe(layout.schedule)) return Seconds(0);
+  const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
+  const Seconds compute = layer.forward.compute() + layer.backward.compute();
+  if (experts <= Seconds(0) || compute <= Seconds(0)) return Seconds(0);
+  const bool across = std::int64_t{layout.ep} * layout.etp > rules.cluster->gpus_per_node;
+  const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
+  const double products = (layer.forward.gemm + layer.backward.gemm) / compute;
+  return std::min(experts, compute) * (1 - tax.of(products, 1 - products));
+}
+
+PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const Layout& layout,
+                             const TimeRules& rules, std::span<const StageLayers> stages,
+                             std::span<const LayerTime> times,
+                             std::span<const LayerMemory> memories, Seconds hop) {
+  PipelineTimes all;
+  for (std::size_t kind = 0; kind < times.size(); ++kind) {
+    all.layers.push_back(pace_of(times[kind], memories[kind], rules, layout));
+  }
+  for (const StageLayers& stage : stages) {
+    std::size_t next = 0;
+    for (std::int32_t chunk = 0; chunk < slots->chunks; ++chunk) {
+      all.chunk.push_back(static_cast<std::uint32_t>(all.runs.size()));
+      ChunkTime sum;
+      for (; next < stage.runs.size() && stage.runs[next].chunk == chunk; ++next) {
+        const StageRun& run = stage.runs[next];
+        const ChunkTime& each = all.layers[static_cast<std::size_t>(run.kind)].time;
+        all.runs.push_back({run.kind, run.layers});
+        sum.forward += each.forward * run.layers;
+        sum.backward += each.backward * run.layers;
+        sum.weight_gradient += each.weight_gradient * run.layers;
+      }
+      all.chunk_time.push_back(sum);
+    }
+  }
+  all.chunk.push_back(static_cast<std::uint32_t>(all.runs.size()));
+  all.run = run_pipeline(*slots, all.chunk_time, hop);
+  all.without_messages = run_pipeline(*slots, all.chunk_time, Seconds(0)).length;
+  all.slots = std::move(slots);
+  return all;
+}
+
+}  // namespace shardwise

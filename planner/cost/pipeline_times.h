@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "planner/cost/layer_memory.h"
+#include "planner/cost/layer_time.h"
+#include "planner/cost/pipeline.h"
+#include "planner/cost/stages.h"
+#include "planner/cost/time_rules.h"
+
+namespace shardwise {
+
+/// One layer of a kind in a pipeline.
+struct LayerPace {
+  ChunkTime time;          // for one micro-batch, without the exchange that is hidden
+  std::int64_t dense = 0;  // trained elements on this rank
+  std::int64_t routed = 0;
+  std::int64_t saved = 0;  // bytes kept to backward
+  bool root = false;       // outside the blocks: embedding, head
+  bool head = false;
+};
+
+/// Layers of one kind that follow one another in a chunk.
+struct PacedRun {
+  std::int32_t kind = 0;
+  std::int32_t layers = 0;
+};
+
+/// All micro-batches through all stages. Nothing of data parallelism; what that adds is found with
+/// the layers of the chunks.
+struct PipelineTimes {
+  PipelineRun run;
+  Seconds without_messages;  // length of a run whose messages take no time
+  std::shared_ptr<const PipelineSlots> slots;
+  std::vector<LayerPace> layers;      // by kind
+  std::vector<PacedRun> runs;         // chunk by chunk, in forward order
+  std::vector<std::uint32_t> chunk;   // by stage x chunks + chunk: its first run, and one more
+  std::vector<ChunkTime> chunk_time;  // by stage x chunks + chunk
+
+  std::span<const PacedRun> runs_of(std::size_t place) const {
+    return std::span<const PacedRun>(runs).subspan(chunk[place], chunk[place + 1] - chunk[place]);
+  }
+};
+
+/// Of the exchange of a layer's experts, what runs beside the compute of another micro-batch: the
+/// job asks for it, or the schedule is made for it. Compute loses to it what it loses to
+/// collectives.
+Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
+
+/// \param times, memories  by kind
+/// \param hop              one message
+PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const Layout& layout,
+                             const TimeRules& rules, std::span<const StageLayers> stages,
+                             std::span<const LayerTime> times,
+                             std::span<const LayerMemory> memories, Seconds hop);
+
+}  // namespace shardwise

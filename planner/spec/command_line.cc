@@ -1,0 +1,53 @@
+#include "planner/spec/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "planner/spec/command_words.h"
+
+namespace shardwise {
+namespace {
+
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    return without_blank_pairs(CLI::Formatter::make_help(app, std::move(name), mode));
+  }
+  std::string make_description(const CLI::App* app) const override {
+    return help_row("", app->get_description(), 0);
+  }
+  std::string make_subcommand(const CLI::App* verb) const override {
+    return help_row("  " + verb->get_name(), verb->get_description(), kVerbColumn);
+  }
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string meaning = option->get_description();
+    for (const CLI::Option* other : option->get_needs()) {
+      meaning += "; with " + other->get_name();
+    }
+    return help_row("  " + make_option_name(option, is_positional) + make_option_opts(option),
+                    meaning, kFlagColumn);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    if (option->get_type_size() == 0) return "";
+    const std::string type = option->get_type_name();
+    std::string text = type.substr(0, type.find(':'));  // after it come what checks say
+    if (!text.empty()) text.insert(0, " ");
+    if (text.empty() && option->get_default_str() == "true") text = "[=false]";
+    if (option->get_expected_max() == CLI::detail::expected_max_vector_size) text += " ...";
+    if (option->get_required()) text += " REQUIRED";
+    return text;
+  }
+
+ private:
+  static constexpr std::size_t kFlagColumn = 30;
+  static constexpr std::size_t kVerbColumn = 14;
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
+
+}  // namespace shardwise

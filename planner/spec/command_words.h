@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace shardwise {
+
+/// Columns of a line of help, the terminal that everybody has.
+inline constexpr std::size_t kHelpWidth = 80;
+
+/// `name` and, from `column` on, `meaning` wrapped between words to kHelpWidth columns, each line
+/// ended. A name that reaches the column has a line of its own; nothing for two empty texts.
+std::string help_row(std::string_view name, std::string_view meaning, std::size_t column);
+
+/// The text with one empty line wherever it has several.
+std::string without_blank_pairs(std::string_view text);
+
+/// What CLI11 says about a command line, in one line of our words; what the user typed is in it as
+/// typed, control characters apart: "--jitter: 3 is not a number from 0 to 1".
+std::string plain_mistake(std::string text);
+
+}  // namespace shardwise

@@ -1,0 +1,204 @@
+// Runs as each process of a job, by MPI or sockets: what processes get is what threads get, to the
+// bit.
+#include "executor/comm/process_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/comm/socket_world.h"
+#include "executor/comm/thread_world.h"
+#ifdef SHARDWISE_WITH_MPI
+#include "executor/comm/mpi_world.h"
+#endif
+
+namespace shardwise::exec {
+namespace {
+
+constexpr double kPatience = 60;
+
+std::unique_ptr<ProcessJob> join() {
+  const char* const rank = std::getenv("RANK");
+  const char* const size = std::getenv("WORLD_SIZE");
+  const char* const port = std::getenv("MASTER_PORT");
+  if (rank != nullptr && size != nullptr && port != nullptr) {
+    const Rendezvous at = {"localhost", std::atoi(port) + 1, 16, "test"};
+    return std::make_unique<SocketJob>(at, std::atoi(rank), std::atoi(size), kPatience);
+  }
+#ifdef SHARDWISE_WITH_MPI
+  return std::make_unique<MpiJob>();
+#else
+  return nullptr;
+#endif
+}
+
+ProcessJob& job() {
+  static const std::unique_ptr<ProcessJob> kJob = join();
+  return *kJob;
+}
+
+std::vector<std::int64_t> everyone(const World& world) {
+  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
+  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
+  return ranks;
+}
+
+/// Values whose sums depend on their order.
+std::vector<float> values_of(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = 1.0F / (1.0F + static_cast<float>(rank) * 7.3F + static_cast<float>(i) * 0.37F);
+  }
+  return values;
+}
+
+/// What a rank gets from calls on a group of all.
+using Calls = std::function<std::vector<float>(World& world, Communicator& group)>;
+
+void expect_same_as_threads(const Calls& calls) {
+  AbortSignal abort;
+  const std::unique_ptr<World> world = job().world(abort, kPatience);
+  const std::vector<float> got = calls(*world, *world->group(everyone(*world), 0));
+  std::vector<std::vector<float>> threads(static_cast<std::size_t>(job().size()));
+  AbortSignal other;
+  run_ranks(job().size(), other, [&](World& each) {
+    threads[static_cast<std::size_t>(each.rank())] = calls(each, *each.group(everyone(each), 0));
+  });
+  EXPECT_EQ(got, threads[static_cast<std::size_t>(job().rank())]);
+}
+
+std::int64_t shard_of(std::size_t count, int ranks) {
+  return (static_cast<std::int64_t>(count) + ranks - 1) / ranks;
+}
+
+// 3 ranks do not divide most of these: the last piece is short, and of 2 elements one is empty.
+constexpr std::size_t kCounts[] = {2, 10, 9'001, 1'000'003};
+
+TEST(ProcessWorld, GathersWhatThreadsGather) {
+  for (const std::size_t count : kCounts) {
+    expect_same_as_threads([count](World& world, Communicator& group) {
+      const std::int64_t shard = shard_of(count, group.size());
+      const std::vector<float> whole = values_of(world.rank(), count);
+      const Piece own = piece_of(std::ssize(whole), shard, group.rank());
+      const std::vector<float> mine(
+          whole.begin() + static_cast<std::ptrdiff_t>(own.begin),
+          whole.begin() + static_cast<std::ptrdiff_t>(own.begin + own.count));
+      std::vector<float> all(count);
+      group.all_gather(mine, all, shard);
+      return all;
+    });
+  }
+}
+
+TEST(ProcessWorld, SumsInTheOrderInWhichThreadsDo) {
+  for (const std::size_t count : kCounts) {
+    for (const bool add : {false, true}) {
+      expect_same_as_threads([count, add](World& world, Communicator& group) {
+        const std::int64_t shard = shard_of(count, group.size());
+        const std::vector<float> all = values_of(world.rank(), count);
+        std::vector<float> piece(piece_of(std::ssize(all), shard, group.rank()).count, 0.5F);
+        group.reduce_scatter(all, piece, shard, add);
+        std::vector<float> reduced = all;
+        group.all_reduce(reduced);
+        piece.insert(piece.end(), reduced.begin(), reduced.end());
+        return piece;
+      });
+    }
+  }
+}
+
+TEST(ProcessWorld, SendsEachPieceWhereThreadsDo) {
+  expect_same_as_threads([](World& world, Communicator& group) {
+    constexpr std::int64_t kShard = 700;
+    const auto count = static_cast<std::size_t>(kShard * group.size());
+    const std::vector<float> all = values_of(world.rank(), count);
+    std::vector<float> received(count);
+    group.all_to_all(all, received, kShard);
+    std::vector<float> same(1'000, static_cast<float>(world.rank()));
+    group.broadcast(std::as_writable_bytes(std::span(same)), group.size() - 1);
+    received.insert(received.end(), same.begin(), same.end());
+    return received;
+  });
+}
+
+// Groups of some ranks, in an order of their own, on several streams at once.
+TEST(ProcessWorld, KeepsGroupsOfDifferentNumbersApart) {
+  AbortSignal abort;
+  const std::unique_ptr<World> world = job().world(abort, kPatience);
+  std::vector<std::unique_ptr<Communicator>> groups;
+  for (int number = 0; number < 4; ++number) {
+    groups.push_back(world->group(everyone(*world), number));
+  }
+  std::vector<std::vector<float>> sums(groups.size());
+  std::vector<std::jthread> streams;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    streams.emplace_back([&, g] {
+      for (int round = 0; round < 20; ++round) {
+        sums[g].assign(1'000, static_cast<float>(g + 1));
+        groups[g]->all_reduce(sums[g]);
+      }
+    });
+  }
+  streams.clear();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    EXPECT_EQ(sums[g], std::vector<float>(
+                           1'000, static_cast<float>(g + 1) * static_cast<float>(job().size())));
+  }
+}
+
+// A message that no buffer of the kernel's holds goes while its sender receives another.
+TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
+  AbortSignal abort;
+  const std::unique_ptr<World> world = job().world(abort, kPatience);
+  if (world->rank() > 1) return;
+  const std::unique_ptr<Communicator> there = world->group({0, 1}, 0);
+  const std::unique_ptr<Communicator> back = world->group({0, 1}, 1);
+  constexpr std::size_t kLong = 20'000'000;
+  const int other = 1 - world->rank();
+  const std::vector<std::byte> sent(kLong, static_cast<std::byte>(world->rank() + 1));
+  std::vector<std::byte> received(kLong);
+  Communicator& to = world->rank() == 0 ? *there : *back;
+  Communicator& from = world->rank() == 0 ? *back : *there;
+  std::jthread sender([&] { to.send(sent, other); });
+  from.receive(received, other);
+  sender.join();
+  EXPECT_EQ(received, std::vector<std::byte>(kLong, static_cast<std::byte>(other + 1)));
+}
+
+// Who waits for a rank of the group names it.
+TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
+  AbortSignal abort;
+  AbortSignal other;
+  const std::unique_ptr<World> world = job().world(abort, 0.2);
+  const std::unique_ptr<World> patient = job().world(other, kPatience);
+  const std::unique_ptr<Communicator> group = world->group(everyone(*world), 0);
+  const std::unique_ptr<Communicator> meeting = patient->group(everyone(*world), 1);
+  std::vector<std::byte> all(static_cast<std::size_t>(world->size()));
+  meeting->exchange(std::vector<std::byte>(1), all);
+  const int last = world->size() - 1;
+  if (world->rank() != last) {
+    EXPECT_THROW(group->exchange(std::vector<std::byte>(1), all), Aborted);
+    EXPECT_THAT(abort.message(),
+                testing::ContainsRegex(" waited 0.2 s in exchange for rank [0-9, ]*" +
+                                       std::to_string(last)));
+  }
+  meeting->exchange(std::vector<std::byte>(1), all);
+}
+
+}  // namespace
+}  // namespace shardwise::exec
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  return RUN_ALL_TESTS();
+}
