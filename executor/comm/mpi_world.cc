@@ -31,6 +31,7 @@ void check(int code, const char* what) {
 
 /// MPI counts in ints: longer messages go in parts.
 constexpr std::size_t kPart = std::size_t{1} << 30;
+constexpr std::chrono::microseconds kAtOnce{200};
 
 class MpiGroup : public ProcessGroup {
  public:
@@ -65,23 +66,24 @@ class MpiGroup : public ProcessGroup {
     }
   }
 
-  /// Polls until all requests are over: at first at once, then leaving the core to kernels.
+  /// Polls until all requests are over: at first at once, then leaving the core to kernels. On a
+  /// busy machine one poll may take long.
   void finish(const char* what) {
     const Clock::time_point begin = Clock::now();
-    for (std::int64_t polls = 0;; ++polls) {
+    for (;;) {
       int done = 0;
       check(MPI_Testall(static_cast<int>(requests_.size()), requests_.data(), &done,
                         MPI_STATUSES_IGNORE),
             what);
       if (done != 0) return;
       patience().abort->check();
-      if (polls < 200) {
-        std::this_thread::yield();
-        continue;
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
       const std::chrono::duration<double> waited = Clock::now() - begin;
       if (waited.count() > patience().seconds) give_up(what, missing(what));
+      if (waited < kAtOnce) {
+        std::this_thread::yield();
+      } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+      }
     }
   }
 

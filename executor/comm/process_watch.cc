@@ -23,7 +23,7 @@ constexpr int kControl = 105;                 // number of the group
 constexpr milliseconds kLauncherFirst{1000};  // it sees a process that ends, and says so
 constexpr milliseconds kReaction{2000};       // of who is told that the run has failed
 constexpr milliseconds kAnswer{1000};         // of who is asked what it does
-constexpr milliseconds kLetGo{1500};          // to remove a checkpoint that is not whole
+constexpr milliseconds kLetGo{4000};          // to remove a checkpoint that is not whole
 constexpr milliseconds kLauncherEnds{500};    // the others, once one has ended
 constexpr int kLook = 20;                     // ms, once something is wrong
 
@@ -212,8 +212,10 @@ void ProcessWatch::leave(Failure::Kind kind) {
   const int code = exit_code_of(kind);
   const bool time_is_over = now - ended_at_ > kLetGo;
   if (ender_ == job_.rank()) {
-    const bool all_let_go = let_go_ && std::ranges::all_of(others_, [](const Other& other) {
-                              return !other.line.is_open() || other.over;
+    // Who was asked what it does and has not said so will not let go either.
+    const bool asked = kind == Failure::Kind::hung;
+    const bool all_let_go = let_go_ && std::ranges::all_of(others_, [asked](const Other& other) {
+                              return !other.line.is_open() || other.over || (asked && !other.does);
                             });
     if (!all_let_go && !time_is_over) return;
     end_stuck();

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -32,7 +33,9 @@ std::unique_ptr<ProcessJob> join() {
   const char* const size = std::getenv("WORLD_SIZE");
   const char* const port = std::getenv("MASTER_PORT");
   if (rank != nullptr && size != nullptr && port != nullptr) {
-    const Rendezvous at = {"localhost", std::atoi(port) + 1, 16, "test"};
+    const char* const run = std::getenv("TORCHELASTIC_RUN_ID");
+    const Rendezvous at = {"localhost", std::atoi(port) + 1, 16,
+                           std::string("test ") + (run != nullptr ? run : "")};
     return std::make_unique<SocketJob>(at, std::atoi(rank), std::atoi(size), kPatience);
   }
 #ifdef SHARDWISE_WITH_MPI
@@ -175,24 +178,39 @@ TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
   EXPECT_EQ(received, std::vector<std::byte>(kLong, static_cast<std::byte>(other + 1)));
 }
 
+/// Makes a group of all and has all ranks but the last exchange a byte in it.
+void wait_for_last(World& world, int number) {
+  try {
+    const std::unique_ptr<Communicator> group = world.group(everyone(world), number);
+    std::vector<std::byte> all(static_cast<std::size_t>(world.size()));
+    if (world.rank() != world.size() - 1) group->exchange(std::vector<std::byte>(1), all);
+  } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): the world's signal says why
+  }
+}
+
 // Who waits for a rank of the group names it.
 TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   AbortSignal abort;
-  AbortSignal other;
-  const std::unique_ptr<World> world = job().world(abort, 0.2);
-  const std::unique_ptr<World> patient = job().world(other, kPatience);
-  const std::unique_ptr<Communicator> group = world->group(everyone(*world), 0);
-  const std::unique_ptr<Communicator> meeting = patient->group(everyone(*world), 1);
-  std::vector<std::byte> all(static_cast<std::size_t>(world->size()));
-  meeting->exchange(std::vector<std::byte>(1), all);
-  const int last = world->size() - 1;
-  if (world->rank() != last) {
-    EXPECT_THROW(group->exchange(std::vector<std::byte>(1), all), Aborted);
-    EXPECT_THAT(abort.message(),
-                testing::ContainsRegex(" waited 0.2 s in exchange for rank [0-9, ]*" +
-                                       std::to_string(last)));
+  const std::unique_ptr<World> patient = job().world(abort, kPatience);
+  const std::unique_ptr<Communicator> meeting = patient->group(everyone(*patient), 0);
+  const int last = patient->size() - 1;
+  std::string message;
+  bool all_waited = false;
+  // On a busy machine others may not even have joined in time: then all try again.
+  for (int trial = 1; !all_waited && trial < 9; ++trial) {
+    AbortSignal gave_up;
+    const std::unique_ptr<World> world = job().world(gave_up, 0.1 * std::exp2(trial));
+    wait_for_last(*world, trial);
+    // It has the connections until all have waited: to lose one is to learn of another failure.
+    message = gave_up.message();
+    const bool waited =
+        world->rank() == last || message.find(" in exchange for rank ") != std::string::npos;
+    const std::vector<std::string> lacking = exchange_texts(*meeting, waited ? "" : "not yet");
+    all_waited = std::ranges::all_of(lacking, &std::string::empty);
   }
-  meeting->exchange(std::vector<std::byte>(1), all);
+  if (patient->rank() == last) return;
+  EXPECT_THAT(message, testing::ContainsRegex(" waited [0-9.]+ s in exchange for rank [0-9, ]*" +
+                                              std::to_string(last)));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace shardwise::exec {
 namespace {
 
-using testing::HasSubstr;
+using testing::ContainsRegex;
 
 std::vector<std::int64_t> everyone(const World& world) {
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
@@ -181,7 +181,8 @@ TEST(ThreadWorld, NamesTheRankThatDoesNotCome) {
         std::chrono::milliseconds(50));
     FAIL() << "the run went on";
   } catch (const IoError& broken) {
-    EXPECT_THAT(broken.what(), HasSubstr("in all_reduce for rank 1"));
+    // On a busy machine the third one may come later than that.
+    EXPECT_THAT(broken.what(), ContainsRegex("in all_reduce for rank (0, )?1"));
   }
 }
 
