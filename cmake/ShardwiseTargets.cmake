@@ -50,7 +50,7 @@ function(shardwise_test name)
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
     DISCOVERY_TIMEOUT 60
     NO_PRETTY_VALUES
-    PROPERTIES TIMEOUT 300 LABELS "${arg_LABELS}")
+    PROPERTIES TIMEOUT 900 LABELS "${arg_LABELS}")
 endfunction()
 
 # shardwise_benchmark(name SOURCES a_bench.cc… [DEPENDS library…])
@@ -65,7 +65,7 @@ function(shardwise_benchmark name)
   _shardwise_common(${name})
   add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.001
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS bench)
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS bench)
 endfunction()
 
 # shardwise_fuzzer(name [MUTATES_JSON] SOURCES a_fuzz.cc… [DEPENDS library…] CORPUS folder…)
