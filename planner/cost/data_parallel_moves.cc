@@ -99,8 +99,7 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
 DataParallelMoves data_parallel_moves(const StageTimes& stages, const LeafContext& context) {
   const Layout& layout = *context.layout;
   DataParallelMoves moves;
-  moves.across_nodes =
-      std::int64_t{layout.tp} * layout.cp * layout.dp_shard > context.rules->cluster->gpus_per_node;
+  moves.across_nodes = shards_across_nodes(context);
   const Placement parameters =
       placement_of(layout.zero_stage, layout.outer_shards_optimizer).parameters;
   if (parameters == Placement::replicate) {

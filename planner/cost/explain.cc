@@ -135,22 +135,23 @@ class Explainer {
   void pipeline() {
     if (p_.layout.pp == 1) return;
     const auto hop = static_cast<double>(p_.stages.hop_bytes);
+    const PipelineTimes& pipeline = p_.stages.pipeline;
     line("time.bubble",
-         fmt::format("idle of schedule {}: {} stages of {} chunk{}, {} micro-batches",
+         fmt::format("longest path through schedule {} without messages, {} stages of {} chunk{}, "
+                     "less micro-batches x slowest stage",
                      name_of(p_.layout.schedule), p_.layout.pp, p_.layout.vpp,
-                     p_.layout.vpp == 1 ? "" : "s", m()),
-         fmt::format("slowest stage {} a micro-batch, all stages {}: {} idle",
-                     format_seconds(s_.stream()),
-                     format_seconds(p_.stages.all_forward + p_.stages.all_backward),
-                     format_seconds(t_.bubble)),
+                     p_.layout.vpp == 1 ? "" : "s"),
+         fmt::format("{} - {} x {}: {} idle", format_seconds(pipeline.without_messages), m(),
+                     format_seconds(s_.stream() - s_.hidden_experts), format_seconds(t_.bubble)),
          "planner/cost/pipeline.h");
     line("time.pp_exposed",
-         p_.layout.vpp > 1
-             ? "messages to fill and drain are waited for; the others run beside a chunk, which "
-               "they slow"
-             : "messages with each neighbour once a micro-batch, and to fill and drain",
-         fmt::format("{} in {}: {} a step", bytes_text(hop), format_seconds(p_.stages.hop),
-                     format_seconds(t_.pp_exposed)),
+         pipeline.slots->posts_ahead
+             ? "longest path with messages less that without; messages that run beside passes slow "
+               "them"
+             : "longest path with messages less that without",
+         fmt::format("{} - {}, a message of {} takes {}: {} a step",
+                     format_seconds(pipeline.run.length), format_seconds(pipeline.without_messages),
+                     bytes_text(hop), format_seconds(p_.stages.hop), format_seconds(t_.pp_exposed)),
          kStep);
     collective("time.pp_exposed.message", CollectiveKind::send_recv, hop, GroupKind::pp);
   }

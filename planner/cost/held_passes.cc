@@ -48,8 +48,7 @@ struct Interleaved {
 std::int64_t next_multiple(std::int64_t n, std::int64_t of) { return (n / of + 1) * of; }
 
 /// The fullest of forward passes. Those of the warm-up hold no more than those a round later.
-HeldPasses fullest_forward(const Interleaved& i, std::int32_t chunk,
-                           std::span<const std::int64_t> saved) {
+HeldPasses fullest_forward(const Interleaved& i, std::int32_t chunk, const SavedChunks& saved) {
   HeldPasses fullest;
   std::int64_t most = -1;
   const auto look = [&](std::int64_t n) {
@@ -79,8 +78,7 @@ HeldPasses fullest_forward(const Interleaved& i, std::int32_t chunk,
 }
 
 /// The fullest of backward passes: of the first round, since nothing begins any more in the last.
-HeldPasses fullest_backward(const Interleaved& i, std::int32_t chunk,
-                            std::span<const std::int64_t> saved) {
+HeldPasses fullest_backward(const Interleaved& i, std::int32_t chunk, const SavedChunks& saved) {
   HeldPasses fullest;
   std::int64_t most = -1;
   const auto look = [&](std::int64_t k) {
@@ -123,15 +121,22 @@ std::int64_t HeldPasses::of(std::int32_t which) const {
   return which < chunk ? lower : which == chunk ? own : higher;
 }
 
-std::int64_t bytes_of(const HeldPasses& held, std::span<const std::int64_t> saved) {
-  // Interleaved chunks are mostly alike, and all together held less come back than begun.
-  const bool interleaved = held.vpp > 0;
-  const std::int64_t usual = interleaved ? saved[saved.size() / 2] : 0;
-  std::int64_t sum = usual * (held.begun - held.back + held.own);
-  for (std::size_t c = 0; c < saved.size(); ++c) {
-    if (saved[c] == usual) continue;
-    sum += held.of(static_cast<std::int32_t>(c)) * (saved[c] - usual);
+SavedChunks::SavedChunks(std::span<const std::int64_t> saved)
+    : usual(saved.empty() ? 0 : saved[saved.size() / 2]),
+      chunks(static_cast<std::int32_t>(saved.size())) {
+  for (std::int32_t c = 0; c < chunks; ++c) {
+    const std::int64_t bytes = saved[static_cast<std::size_t>(c)];
+    if (bytes != usual) others.emplace_back(c, bytes - usual);
   }
+}
+
+std::int64_t bytes_of(const HeldPasses& held, const SavedChunks& saved) {
+  const std::int64_t passes = held.vpp > 0
+                                  ? held.begun - held.back + held.own
+                                  : held.lower * held.chunk + held.own +
+                                        held.higher * std::max(0, saved.chunks - held.chunk - 1);
+  std::int64_t sum = saved.usual * passes;
+  for (const auto& [chunk, more] : saved.others) sum += held.of(chunk) * more;
   return sum;
 }
 
@@ -139,7 +144,7 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
                                  std::int64_t num_microbatches) {
   InFlight flight;
   flight.chunks = chunks_of_stage(layout);
-  const std::vector<std::int64_t> one(static_cast<std::size_t>(flight.chunks), 1);
+  const SavedChunks one(std::vector<std::int64_t>(static_cast<std::size_t>(flight.chunks), 1));
   for (std::int32_t c = 0; c < flight.chunks; ++c) {
     const HeldPasses others = held_passes(layout, stage, num_microbatches, c, false, one);
     flight.held = std::max(flight.held, bytes_of(others, one) + 1);
@@ -148,7 +153,7 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
 }
 
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
-                       std::int32_t chunk, bool backward, std::span<const std::int64_t> saved) {
+                       std::int32_t chunk, bool backward, const SavedChunks& saved) {
   const std::int64_t p = layout.pp;
   const std::int64_t m = num_microbatches;
   const std::int64_t s = stage;

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "planner/spec/layout.h"
 
@@ -24,6 +26,15 @@ struct HeldPasses {
   std::int64_t of(std::int32_t which) const;
 };
 
+/// Bytes that a pass of each chunk of a stage keeps: mostly as many, in some chunks more or less.
+struct SavedChunks {
+  explicit SavedChunks(std::span<const std::int64_t> saved);
+
+  std::int64_t usual = 0;
+  std::vector<std::pair<std::int32_t, std::int64_t>> others;  // chunk, bytes more than usual
+  std::int32_t chunks = 0;
+};
+
 /// The most a stage holds, in bytes, while a pass of `chunk` runs.
 ///
 /// p stages, stage s, m micro-batches, v chunks. Others than the pass that runs:
@@ -38,13 +49,12 @@ struct HeldPasses {
 /// section 4.2.3), Qi et al. (arXiv:2401.10241, sections 2 and 6), DeepSeek-V3 (arXiv:2412.19437,
 /// table 2) and deepseek-ai/DualPipe:README.md have the sums.
 /// One stage alone runs the chunks of a micro-batch one after the other.
-/// \param saved  bytes that a pass of each chunk of the stage keeps
 /// \pre check_layout has no diagnostics
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
-                       std::int32_t chunk, bool backward, std::span<const std::int64_t> saved);
+                       std::int32_t chunk, bool backward, const SavedChunks& saved);
 
 /// Bytes of them.
-std::int64_t bytes_of(const HeldPasses& held, std::span<const std::int64_t> saved);
+std::int64_t bytes_of(const HeldPasses& held, const SavedChunks& saved);
 
 /// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
 /// is cut into on that stage.

@@ -4,6 +4,7 @@
 
 #include "planner/cost/collective_table.h"
 #include "planner/cost/time_rules.h"
+#include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 
 namespace shardwise {
@@ -15,5 +16,12 @@ struct LeafContext {
   const DataParallelTables* groups = nullptr;
   std::int64_t num_microbatches = 1;
 };
+
+/// Whether the ranks that shard states with one another are on more than one node.
+inline bool shards_across_nodes(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  return std::int64_t{layout.tp} * layout.cp * layout.dp_shard >
+         context.rules->cluster->gpus_per_node;
+}
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/host_passes.h"
 #include "planner/cost/pass_streams.h"
 #include "planner/cost/unit_prices.h"
 
@@ -175,12 +176,6 @@ class BucketStreams {
   double length_ = 0;               // of the pass that completes them
 };
 
-bool across_nodes(const LeafContext& context) {
-  const Layout& layout = *context.layout;
-  return std::int64_t{layout.tp} * layout.cp * layout.dp_shard >
-         context.rules->cluster->gpus_per_node;
-}
-
 }  // namespace
 
 bool only_offloads(const LeafContext& context) {
@@ -189,8 +184,15 @@ bool only_offloads(const LeafContext& context) {
 
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
                                const ComputeBeside& beside, double stretch) {
-  PassStreams streams(stages, context, beside.slowest[across_nodes(context) ? 1 : 0], stretch);
   StreamedPasses passes;
+  if (only_offloads(context)) {
+    HostPasses beside_host(stages, context, stretch);
+    passes.run = sweep_pipeline(*stages.pipeline.slots, beside_host, stages.hop);
+    passes.end = passes.run.length;
+    return passes;
+  }
+  PassStreams streams(stages, context, beside.slowest[shards_across_nodes(context) ? 1 : 0],
+                      stretch);
   passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop);
   passes.end = streams.end();
   return passes;
@@ -201,7 +203,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
                            const StreamedPasses* streamed) {
   const PipelineTimes& pipeline = stages.pipeline;
   const Layout& layout = *context.layout;
-  const bool across = across_nodes(context);
+  const bool across = shards_across_nodes(context);
   PipelineRun run;
   PipelineData data;
   if (streamed != nullptr) {

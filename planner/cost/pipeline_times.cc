@@ -62,9 +62,12 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const L
   }
   all.chunk.push_back(static_cast<std::uint32_t>(all.runs.size()));
   all.run = run_pipeline(*slots, all.chunk_time, hop);
-  all.without_messages = run_pipeline(*slots, all.chunk_time, Seconds(0)).length;
   all.slots = std::move(slots);
   return all;
+}
+
+Seconds length_without_messages(const PipelineTimes& pipeline) {
+  return run_pipeline(*pipeline.slots, pipeline.chunk_time, Seconds(0)).length;
 }
 
 }  // namespace shardwise

@@ -33,7 +33,7 @@ struct PacedRun {
 /// the layers of the chunks.
 struct PipelineTimes {
   PipelineRun run;
-  Seconds without_messages;  // length of a run whose messages take no time
+  Seconds without_messages;  // length_without_messages()
   std::shared_ptr<const PipelineSlots> slots;
   std::vector<LayerPace> layers;      // by kind
   std::vector<PacedRun> runs;         // chunk by chunk, in forward order
@@ -50,11 +50,15 @@ struct PipelineTimes {
 /// collectives.
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 
+/// All but `without_messages`.
 /// \param times, memories  by kind
 /// \param hop              one message
 PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const Layout& layout,
                              const TimeRules& rules, std::span<const StageLayers> stages,
                              std::span<const LayerTime> times,
                              std::span<const LayerMemory> memories, Seconds hop);
+
+/// Length of a run of `pipeline` whose messages take no time: another sweep through its schedule.
+Seconds length_without_messages(const PipelineTimes& pipeline);
 
 }  // namespace shardwise

@@ -72,9 +72,10 @@ Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMo
 /// A forward pass may be the first of the step: later ones, with others in flight, hold more.
 bool nothing_else_in_flight(const StageParts& parts, const StageContext& context,
                             const StageMoment& moment) {
+  const SavedChunks saved(parts.chunk_saved);
   const HeldPasses held = held_passes(*context.layout, context.stage, context.num_microbatches,
-                                      moment.chunk, false, parts.chunk_saved);
-  return bytes_of(held, parts.chunk_saved) == 0;
+                                      moment.chunk, false, saved);
+  return bytes_of(held, saved) == 0;
 }
 
 /// The engine reduces after the last backward pass, in one piece: Megatron's later stages, and all

@@ -64,11 +64,12 @@ Neighbours neighbours(const Layout& layout, std::int32_t stage) {
 OtherPasses kept_by_others(const StageParts& parts, const StageContext& context, std::int32_t chunk,
                            bool backward) {
   OtherPasses fullest;
+  const SavedChunks saved(parts.chunk_saved);
   for (std::size_t c = 0; c < parts.chunk_like.size(); ++c) {
     if (parts.chunk_like[c] != chunk) continue;
     const HeldPasses held = held_passes(*context.layout, context.stage, context.num_microbatches,
-                                        static_cast<std::int32_t>(c), backward, parts.chunk_saved);
-    const std::int64_t bytes = bytes_of(held, parts.chunk_saved);
+                                        static_cast<std::int32_t>(c), backward, saved);
+    const std::int64_t bytes = bytes_of(held, saved);
     if (bytes > fullest.bytes) fullest = {held, bytes};
   }
   return fullest;
@@ -158,13 +159,6 @@ Amount gradients_made(const StageMoment& moment, bool backward, const StageParts
                                          static_cast<double>(moment.ready.elements()) /
                                          static_cast<double>(all));
   return made;
-}
-
-PassBytes bytes_at(const StageMoment& moment, bool backward, const StageParts& parts,
-                   const StageContext& context, const StageStates& states) {
-  return bytes_with(
-      {other_passes(parts, context, moment.chunk, backward).bytes, stage_buffers(parts, context)},
-      moment, backward, parts, context, states);
 }
 
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,

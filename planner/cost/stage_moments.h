@@ -68,11 +68,7 @@ struct PassBytes {
   }
 };
 
-/// The stage at `moment`, forward or backward.
-PassBytes bytes_at(const StageMoment& moment, bool backward, const StageParts& parts,
-                   const StageContext& context, const StageStates& states);
-
-/// The moment at which it is fullest, and which that is.
+/// The moment at which a stage is fullest, and what it holds then.
 struct FullestMoment {
   PassBytes bytes;
   std::size_t moment = 0;

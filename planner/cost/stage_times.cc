@@ -141,9 +141,6 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRu
                  hidden_exchange(times[kind], rules, layout));
     }
     if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) halve(stage);
-    const double stages = mix.stages;
-    all.all_forward += stages * stage.forward.stream();
-    all.all_backward += stages * stage.backward_stream();
     const Seconds both = stage.stream() - stage.hidden_experts;
     take_larger(all.most_elements, stage.elements);
     all.most_tensors = std::max(all.most_tensors, stage.tensors);
@@ -180,6 +177,7 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
     const auto slots =
         std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
     all.pipeline = pipeline_times(slots, layout, rules, stages, times, memories, hop.time);
+    all.pipeline.without_messages = length_without_messages(all.pipeline);
   }
   return all;
 }

@@ -66,8 +66,6 @@ struct StageTimes {
   StageTime slowest;  // most stream time; sets the pace
   StageTime first;    // stage 0: last to end its backward passes
   std::int32_t slowest_stage = 0;
-  Seconds all_forward;  // stream time of one micro-batch through all stages
-  Seconds all_backward;
   Unit most_elements;  // of any stage
   std::int64_t most_tensors = 0;
   std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none

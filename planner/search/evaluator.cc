@@ -206,10 +206,13 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
           const bool carries =
               layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
           const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
-          if (too_slow(std::max(timed.floor, carried) + timed.straggler + updated)) continue;
+          const Seconds besides = timed.straggler + updated;
+          if (too_slow(std::max(timed.floor, carried) + besides)) continue;
+          const PipelineRun& run =
+              run_of(timed, memories, layers, place, layout, stages, stretch.num_microbatches);
+          if (too_slow(std::max(run.length, carried) + besides)) continue;
         }
-        const PipelineStep& step =
-            step_of(timed, memories, layers, place, layout, stages, stretch.num_microbatches);
+        const PipelineStep& step = step_of(timed, context);
         const Seconds least = least_step_time(step, *states);
         if (layout.pp > 1 && too_slow(least)) continue;
         const StreamedPasses* streamed = nullptr;
@@ -252,25 +255,28 @@ Evaluator::Timed& Evaluator::timed_of(const std::vector<LayerMemory>& memories, 
   return *made;
 }
 
-const PipelineStep& Evaluator::step_of(Timed& timed, const std::vector<LayerMemory>& memories,
-                                       Layers& layers, const Place& place, const Layout& layout,
-                                       const PipelineStages& stages,
-                                       std::int64_t num_microbatches) {
-  if (timed.step) return *timed.step;
-  if (layout.pp > 1) {
-    const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);
-    timed.stages.hop_bytes = hop.bytes;
-    timed.stages.hop = hop.time;
-    if (!stages.slots) {
-      stages.slots =
-          std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
-    }
-    timed.stages.pipeline =
-        pipeline_times(stages.slots, layout, time_rules_, stages.layers,
-                       layer_times_of(layers, place, layout), memories, hop.time);
+const PipelineRun& Evaluator::run_of(Timed& timed, const std::vector<LayerMemory>& memories,
+                                     Layers& layers, const Place& place, const Layout& layout,
+                                     const PipelineStages& stages, std::int64_t num_microbatches) {
+  PipelineTimes& pipeline = timed.stages.pipeline;
+  if (pipeline.slots) return pipeline.run;
+  const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);
+  timed.stages.hop_bytes = hop.bytes;
+  timed.stages.hop = hop.time;
+  if (!stages.slots) {
+    stages.slots = std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
   }
-  return timed.step.emplace(
-      pipeline_step(timed.stages, {&time_rules_, &layout, &place.groups, num_microbatches}));
+  pipeline = pipeline_times(stages.slots, layout, time_rules_, stages.layers,
+                            layer_times_of(layers, place, layout), memories, hop.time);
+  return pipeline.run;
+}
+
+const PipelineStep& Evaluator::step_of(Timed& timed, const LeafContext& context) {
+  if (timed.step) return *timed.step;
+  if (context.layout->pp > 1) {
+    timed.stages.pipeline.without_messages = length_without_messages(timed.stages.pipeline);
+  }
+  return timed.step.emplace(pipeline_step(timed.stages, context));
 }
 
 std::size_t Evaluator::number_states(const StageTimes& stages, const Layout& layout) {

@@ -70,20 +70,22 @@ class Evaluator {
                                                const Layout& layout);
   /// What a pipeline takes under a layer choice, where its groups lie in one way on the links.
   struct Timed {
-    StageTimes stages;                       // without `pipeline` until there is a `step`
+    StageTimes stages;                       // `pipeline` by run_of(), all of it by step_of()
     Seconds floor;                           // of a pipeline: stream_floor()
     Seconds straggler;                       // and what the slowest GPU takes longer, at least
-    std::optional<PipelineStep> step;        // made for the first layout that `floor` leaves
+    std::optional<PipelineStep> step;        // made for the first layout that its run leaves
     std::optional<StreamedPasses> streamed;  // where activations are offloaded and nothing else is
     std::size_t states = 0;  // number of those that hold the same elements, in states_
   };
   Timed& timed_of(const std::vector<LayerMemory>& memories, Layers& layers, const Place& place,
                   const Layout& layout, const PipelineStages& stages,
                   std::int64_t num_microbatches);
-  /// The first time it sweeps through the schedule.
-  const PipelineStep& step_of(Timed& timed, const std::vector<LayerMemory>& memories,
-                              Layers& layers, const Place& place, const Layout& layout,
-                              const PipelineStages& stages, std::int64_t num_microbatches);
+  /// The first time it sweeps through the schedule. \pre layout.pp > 1
+  const PipelineRun& run_of(Timed& timed, const std::vector<LayerMemory>& memories, Layers& layers,
+                            const Place& place, const Layout& layout, const PipelineStages& stages,
+                            std::int64_t num_microbatches);
+  /// The first time, in a pipeline, it sweeps once more. \pre of a pipeline there is a run
+  const PipelineStep& step_of(Timed& timed, const LeafContext& context);
   /// What one combination of elements takes to move and update, over a stretch.
   struct MovedStates {
     StageTimes stages;

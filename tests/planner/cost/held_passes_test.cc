@@ -64,9 +64,10 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
         std::vector<std::int64_t> saved(static_cast<std::size_t>(chunks_of_stage(layout)));
         for (std::int32_t stage = 0; stage < pp; ++stage) {
           for (std::int64_t& each : saved) each = 1 + static_cast<std::int64_t>(random() % 1000);
+          const SavedChunks kept(saved);
           for (const auto& [pass, most] : fullest_of(pass_order(layout, stage, m), saved)) {
-            const HeldPasses held = held_passes(layout, stage, m, pass.first, pass.second, saved);
-            EXPECT_EQ(bytes_of(held, saved), most)
+            const HeldPasses held = held_passes(layout, stage, m, pass.first, pass.second, kept);
+            EXPECT_EQ(bytes_of(held, kept), most)
                 << name_of(c.schedule) << " vpp " << c.vpp << " pp " << pp << " m " << m
                 << " stage " << stage << " chunk " << pass.first << " backward " << pass.second;
           }
@@ -81,11 +82,11 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
 // micro-batches, chunk 1 of them, chunk 0 of the next.
 TEST(HeldPasses, AreMegatronsWarmUpByHand) {
   const Layout layout = {.pp = 2, .vpp = 2};
-  const std::vector<std::int64_t> low = {100, 1};
+  const SavedChunks low(std::vector<std::int64_t>{100, 1});
   const HeldPasses fullest = held_passes(layout, 0, 8, 0, false, low);
   EXPECT_EQ(fullest.of(0), 3);
   EXPECT_EQ(fullest.of(1), 1);
-  const std::vector<std::int64_t> high = {1, 100};
+  const SavedChunks high(std::vector<std::int64_t>{1, 100});
   const HeldPasses other = held_passes(layout, 0, 8, 0, false, high);
   EXPECT_EQ(other.of(0), 2);
   EXPECT_EQ(other.of(1), 2);
