@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "planner/cost/fit_attention.h"
@@ -19,6 +21,15 @@ constexpr double kGiga = 1e9;
 
 double flops_of(const GemmPoint& p) {
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+}
+
+constexpr DType kTypes[] = {DType::fp32, DType::bf16};
+
+std::vector<GemmPoint> products_in(const Measurements& measured, DType dtype) {
+  std::vector<GemmPoint> points;
+  std::ranges::copy_if(measured.products, std::back_inserter(points),
+                       [&](const GemmPoint& p) { return p.dtype == dtype; });
+  return points;
 }
 
 double best_gemm(const std::vector<GemmPoint>& points) {
@@ -40,32 +51,35 @@ double best_move(const Measurements& measured) {
 
 /// The rate of each kind and pass: the median over what was timed of it.
 void fit_rates(const Measurements& measured, GpuSpec& gpu, std::vector<Residual>& residuals) {
-  std::map<std::pair<MoveKind, Pass>, std::vector<MovePoint>> groups;
-  for (const KindPoint& p : measured.kinds) groups[{p.kind, p.pass}].push_back(p.point);
+  std::map<std::tuple<DType, MoveKind, Pass>, std::vector<MovePoint>> groups;
+  for (const KindPoint& p : measured.kinds) groups[{p.dtype, p.kind, p.pass}].push_back(p.point);
   MemoryBoundCurve& curve = gpu.memory_bound;
   const double bandwidth = gpu.memory_bandwidth.value();
   for (const auto& [key, points] : groups) {
+    const auto [dtype, kind, pass] = key;
     std::vector<double> shares;
     for (const MovePoint& p : points) {
       const double moving = std::max(0.1 * p.time.value(), p.time.value() - curve.start.value());
       shares.push_back(static_cast<double>(p.moved.value()) / bandwidth / moving);
     }
     const double share = std::clamp(rounded_coefficient(summarise(shares).median), 1e-6, 1.0);
-    auto rate = std::ranges::find(curve.rates, key.first, &MoveRate::kind);
-    if (rate == curve.rates.end()) {
-      rate = curve.rates.insert(rate, {key.first, share, share});
+    // Forward comes first, and stands for a backward pass that there is not.
+    if (pass == Pass::forward) {
+      curve.rates.push_back({kind, share, share, dtype});
+    } else {
+      curve.rates.back().backward_share = share;
     }
-    (key.second == Pass::forward ? rate->forward_share : rate->backward_share) = share;
     std::vector<double> errors;
     for (const MovePoint& p : points) {
-      const Seconds predicted = memory_bound_time(gpu, p.moved, key.first, key.second);
+      const Seconds predicted = memory_bound_time(gpu, p.moved, kind, pass, dtype);
       errors.push_back(std::abs(predicted / p.time - 1));
     }
     const ErrorSummary error = summarise(std::move(errors));
-    residuals.push_back({fmt::format("{} {}", name_of(key.first),
-                                     key.second == Pass::forward ? "forward" : "backward"),
-                         static_cast<int>(points.size()), error.median, error.p95,
-                         fmt::format("{:.3g} GB/s", share * bandwidth / kGiga)});
+    residuals.push_back(
+        {fmt::format("{} {} {}", name_of(kind), pass == Pass::forward ? "forward" : "backward",
+                     name_of(dtype)),
+         static_cast<int>(points.size()), error.median, error.p95,
+         fmt::format("{:.3g} GB/s", share * bandwidth / kGiga)});
   }
 }
 
@@ -73,6 +87,38 @@ Residual residual_of(const std::string& curve, const FitRecord& fit, double rate
                      const char* unit) {
   return {curve, fit.points, fit.median_error, fit.p95_error,
           fmt::format("{:.3g} {}", rate / kGiga, unit)};
+}
+
+/// Products and attention in one type. Those in fp32 stand for types that were not measured.
+void fit_products(DType dtype, const Measurements& measured, const std::string& method,
+                  FittedMachine& fitted) {
+  GpuSpec& gpu = fitted.cluster.gpu;
+  const std::vector<GemmPoint> products = products_in(measured, dtype);
+  if (products.empty()) return;
+  const double peak = gpu.peak(dtype).value();
+  const auto in_type = [&](const char* what) { return fmt::format("{} {}", what, name_of(dtype)); };
+  gpu.gemm.push_back(fit_gemm(gpu, dtype, products, method));
+  fitted.residuals.push_back(
+      residual_of(in_type("products"), gpu.gemm.back().fit, best_gemm(products), "GFLOP/s"));
+  std::vector<AttentionPoint> points;
+  for (const TypedAttention& each : measured.attention) {
+    if (each.dtype == dtype) points.push_back(each.point);
+  }
+  AttentionOfType own = {dtype, fit_attention(gpu, Pass::forward, points, method, dtype),
+                         fit_attention(gpu, Pass::backward, points, method, dtype)};
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    const AttentionCurve& curve = pass == Pass::forward ? own.forward : own.backward;
+    double best = 0;
+    for (const HeadRate& rate : curve.rates) best = std::max(best, rate.rate_share * peak);
+    const char* name = pass == Pass::forward ? "attention forward" : "attention backward";
+    fitted.residuals.push_back(residual_of(in_type(name), curve.fit, best, "GFLOP/s"));
+  }
+  if (dtype == DType::fp32) {
+    gpu.attention_forward = std::move(own.forward);
+    gpu.attention_backward = std::move(own.backward);
+  } else {
+    gpu.attention_by_type.push_back(std::move(own));
+  }
 }
 
 void describe(const Machine& machine, const RanksOnMachine& ranks, const std::string& method,
@@ -91,7 +137,7 @@ void describe(const Machine& machine, const RanksOnMachine& ranks, const std::st
       fmt::format("sm_count: {} threads compute, a rank (--threads)", ranks.threads),
       "hbm_bytes: the memory of the machine over its ranks",
       fmt::format("memory_bandwidth_gb_per_s: best of all kernels that move bytes, {}", measured),
-      fmt::format("peak_tflops: best product, {}", measured),
+      fmt::format("peak_tflops: best product of either type, both computed in fp32, {}", measured),
       "tdp_watts: not measured",
       fmt::format("launch_latency_us: an operation that another stream waits for, {}", measured)};
 }
@@ -119,7 +165,9 @@ void fit_links(const RanksOnMachine& ranks, const std::string& method, const Mea
   cluster.tiers = {tier};
   if (measured.collectives.empty()) return;
   std::vector<CollectiveMeasurement> points;
+  std::vector<double> narrow;
   for (const GroupPoint& p : measured.collectives) {
+    if (p.dtype != DType::fp32) continue;
     points.push_back({p.kind, packed_group(cluster, p.ranks), p.bytes, p.time});
   }
   const CollectiveFit fit = fit_collectives(cluster, 0, points);
@@ -139,6 +187,17 @@ void fit_links(const RanksOnMachine& ranks, const std::string& method, const Mea
       residuals.push_back({each.what, each.points, each.median_error, each.p95_error, ""});
     }
   }
+  // The curve counts bytes: sums in bf16 have as many of another rate.
+  for (const GroupPoint& p : measured.collectives) {
+    if (p.dtype == DType::fp32) continue;
+    const Seconds predicted =
+        collective_time(cluster, p.kind, p.bytes, packed_group(cluster, p.ranks));
+    narrow.push_back(std::abs(predicted / p.time - 1));
+  }
+  if (narrow.empty()) return;
+  const int count = static_cast<int>(narrow.size());
+  const ErrorSummary error = summarise(std::move(narrow));
+  residuals.push_back({"collectives in bf16, by that of fp32", count, error.median, error.p95, ""});
 }
 
 }  // namespace
@@ -155,21 +214,11 @@ FittedMachine fit_machine(const std::string& name, const Machine& machine,
   const double flops = best_gemm(measured.products);
   const double bytes = best_move(measured);
   gpu.memory_bandwidth = BytesPerSecond(bytes);
-  gpu.peaks = {{DType::fp32, FlopsPerSecond(flops)}};
+  for (const DType dtype : kTypes) gpu.peaks.emplace_back(dtype, FlopsPerSecond(flops));
   gpu.launch_latency = measured.operation;
 
-  gpu.gemm = {fit_gemm(gpu, DType::fp32, measured.products, method)};
-  fitted.residuals.push_back(residual_of("products", gpu.gemm.front().fit, flops, "GFLOP/s"));
   gpu.grouped_gemm.fit.method = "default: our executor has no grouped products";
-  for (const Pass pass : {Pass::forward, Pass::backward}) {
-    AttentionCurve& curve = pass == Pass::forward ? gpu.attention_forward : gpu.attention_backward;
-    curve = fit_attention(gpu, pass, measured.attention, method, DType::fp32);
-    double best = 0;
-    for (const HeadRate& rate : curve.rates) best = std::max(best, rate.rate_share * flops);
-    fitted.residuals.push_back(
-        residual_of(pass == Pass::forward ? "attention forward" : "attention backward", curve.fit,
-                    best, "GFLOP/s"));
-  }
+  for (const DType dtype : kTypes) fit_products(dtype, measured, method, fitted);
   gpu.memory_bound = fit_memory_bound(gpu, measured.copies, method);
   fitted.residuals.push_back(residual_of("copies", gpu.memory_bound.fit,
                                          bytes * gpu.memory_bound.bandwidth_share, "GB/s"));

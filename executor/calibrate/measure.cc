@@ -5,6 +5,7 @@
 
 #include "executor/comm/abort.h"
 #include "executor/engine/stream_runner.h"
+#include "executor/kernels/element.h"
 
 namespace shardwise::exec {
 namespace {
@@ -48,10 +49,13 @@ Measurements measure(World& world, Workers& workers, int cores, const Told& told
       told(what, begin + done * (end - begin));
     };
   };
-  measure_products(watch, workers, part(0, 0.5), measured);
-  measure_attention(watch, workers, part(0.5, 0.62), measured);
-  measure_moves(watch, workers, part(0.62, 0.82), measured);
-  measure_collectives(world, watch, part(0.82, 0.98), measured);
+  measure_products<float>(watch, workers, part(0, 0.28), measured);
+  measure_products<Bf16>(watch, workers, part(0.28, 0.5), measured);
+  measure_attention<float>(watch, workers, part(0.5, 0.57), measured);
+  measure_attention<Bf16>(watch, workers, part(0.57, 0.64), measured);
+  measure_moves<float>(watch, workers, part(0.64, 0.75), measured);
+  measure_moves<Bf16>(watch, workers, part(0.75, 0.86), measured);
+  measure_collectives(world, watch, part(0.86, 0.98), measured);
   measure_operation(watch, part(0.98, 1), measured);
   return measured;
 }

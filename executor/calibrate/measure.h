@@ -16,6 +16,13 @@ struct KindPoint {
   MoveKind kind = MoveKind::copy;
   Pass pass = Pass::forward;
   MovePoint point;
+  DType dtype = DType::fp32;  // of weights and activations
+};
+
+/// Attention in one type.
+struct TypedAttention {
+  DType dtype = DType::fp32;
+  AttentionPoint point;
 };
 
 /// One collective; all ranks are in groups of so many neighbours, which call it at once.
@@ -24,12 +31,13 @@ struct GroupPoint {
   int ranks = 1;
   Bytes bytes;  // of the whole buffer
   Seconds time;
+  DType dtype = DType::fp32;
 };
 
-/// What was timed on this machine, all in fp32. Every rank has the same.
+/// What was timed on this machine, in fp32 and in bf16. Every rank has the same.
 struct Measurements {
   std::vector<GemmPoint> products;
-  std::vector<AttentionPoint> attention;
+  std::vector<TypedAttention> attention;
   std::vector<MovePoint> copies;
   std::vector<KindPoint> kinds;
   std::vector<GroupPoint> collectives;
@@ -39,13 +47,16 @@ struct Measurements {
 /// Says what is being timed, and for which part of the whole that is done.
 using Told = std::function<void(const std::string& what, double done)>;
 
-/// Times the executor's own kernels and collectives as a rank of `world` runs them. About half a
+/// Times the executor's own kernels and collectives as a rank of `world` runs them. About a
 /// minute. \param cores  that the ranks of this machine share \param told  called on every rank
 Measurements measure(World& world, Workers& workers, int cores, const Told& told);
 
-// Its parts. `done` of `told` is of the part.
+// Its parts. `done` of `told` is of the part. E: float or Bf16.
+template <class E>
 void measure_products(Stopwatch& watch, Workers& workers, const Told& told, Measurements& to);
+template <class E>
 void measure_attention(Stopwatch& watch, Workers& workers, const Told& told, Measurements& to);
+template <class E>
 void measure_moves(Stopwatch& watch, Workers& workers, const Told& told, Measurements& to);
 void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measurements& to);
 void measure_operation(Stopwatch& watch, const Told& told, Measurements& to);

@@ -17,6 +17,8 @@ constexpr CollectiveKind kKinds[] = {CollectiveKind::all_gather, CollectiveKind:
                                      CollectiveKind::all_reduce, CollectiveKind::all_to_all};
 constexpr std::int64_t kElements[] = {4'096, 65'536, 262'144, 1'048'576, 4'194'304, 8'388'608};
 
+constexpr std::int64_t kNarrowElements[] = {262'144, 4'194'304};  // of bf16
+
 // What a rank keeps is met once a step and comes from memory: each call takes the next part of a
 // buffer that is larger than the caches. Units gathered and gradients on their way have a few
 // places that are used again and again: those stay in the cache that all ranks share, not in that
@@ -61,21 +63,32 @@ struct Buffers {
   Turns received = Turns(kPassing);
 };
 
-void call(Communicator& group, CollectiveKind kind, std::size_t count, Buffers& buffers) {
+/// So many elements of `dtype`. \pre an even number of bf16
+Numbers next(Turns& turns, DType dtype, std::size_t count) {
+  const std::size_t floats = count * static_cast<std::size_t>(bytes_of(dtype)) / sizeof(float);
+  return {reinterpret_cast<std::byte*>(turns.next(floats).data()), count, dtype};
+}
+
+/// \param count  elements
+void call(Communicator& group, CollectiveKind kind, DType dtype, std::size_t count,
+          Buffers& buffers) {
   const std::size_t piece = count / static_cast<std::size_t>(group.size());
   const auto shard = static_cast<std::int64_t>(piece);
   switch (kind) {
     case CollectiveKind::all_gather:
-      group.all_gather(buffers.kept.next(piece), buffers.passing.next(count), shard);
+      group.all_gather(next(buffers.kept, dtype, piece), next(buffers.passing, dtype, count),
+                       shard);
       return;
     case CollectiveKind::reduce_scatter:
-      group.reduce_scatter(buffers.passing.next(count), buffers.kept.next(piece), shard, false);
+      group.reduce_scatter(next(buffers.passing, dtype, count), next(buffers.kept, dtype, piece),
+                           shard, false);
       return;
     case CollectiveKind::all_reduce:
-      group.all_reduce(buffers.kept.next(count));
+      group.all_reduce(next(buffers.kept, dtype, count));
       return;
     default:
-      group.all_to_all(buffers.passing.next(count), buffers.received.next(count), shard);
+      group.all_to_all(next(buffers.passing, dtype, count), next(buffers.received, dtype, count),
+                       shard);
       return;
   }
 }
@@ -93,12 +106,15 @@ void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measu
     for (const CollectiveKind kind : kKinds) {
       told(fmt::format("{} among {}", name_of(kind), size), done);
       done += 1 / static_cast<double>(sizes.size() * std::size(kKinds));
-      for (const std::int64_t elements : kElements) {
-        const std::int64_t cut = elements / size * size;
+      const auto time = [&](DType dtype, std::int64_t elements) {
+        const std::int64_t cut = elements / (2 * size) * (2 * size);
         const auto count = static_cast<std::size_t>(cut);
-        const double seconds = watch.seconds([&] { call(*group, kind, count, buffers); });
-        to.collectives.push_back({kind, size, Bytes(4 * cut), Seconds(seconds)});
-      }
+        const double seconds = watch.seconds([&] { call(*group, kind, dtype, count, buffers); });
+        to.collectives.push_back(
+            {kind, size, Bytes(bytes_of(dtype) * cut), Seconds(seconds), dtype});
+      };
+      for (const std::int64_t elements : kElements) time(DType::fp32, elements);
+      for (const std::int64_t elements : kNarrowElements) time(DType::bf16, elements);
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 
 #include "executor/kernels/element.h"
 #include "planner/spec/check.h"
@@ -12,6 +13,21 @@ namespace {
 
 const Bf16* narrow(const ConstNumbers& n) { return reinterpret_cast<const Bf16*>(n.data); }
 Bf16* narrow(const Numbers& n) { return reinterpret_cast<Bf16*>(n.data); }
+
+// Of places that do not overlap.
+SHARDWISE_VECTOR_CLONES void narrow_each(const float* __restrict from, std::size_t n,
+                                         Bf16* __restrict to) {
+  for (std::size_t i = 0; i < n; ++i) to[i] = from_float<Bf16>(from[i]);
+}
+SHARDWISE_VECTOR_CLONES void widen_each(const Bf16* __restrict from, std::size_t n,
+                                        float* __restrict to) {
+  for (std::size_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
+}
+
+bool overlap(const Numbers& to, const ConstNumbers& from) {
+  const std::less<> before;
+  return before(to.data, from.data + from.bytes()) && before(from.data, to.data + to.bytes());
+}
 
 template <class To, class From>
 void add_each(To* to, const From* from, std::size_t n) {
@@ -37,6 +53,14 @@ void copy_numbers(const Numbers& to, const ConstNumbers& from) {
   SHARDWISE_CHECK(to.count == from.count, "as many as there are");
   if (to.dtype == from.dtype) {
     if (to.data != from.data && to.count > 0) std::memmove(to.data, from.data, to.bytes());
+    return;
+  }
+  if (!overlap(to, from)) {
+    if (to.dtype == DType::bf16) {
+      narrow_each(from.floats().data(), to.count, narrow(to));
+    } else {
+      widen_each(narrow(from), to.count, to.floats().data());
+    }
     return;
   }
   // In place the narrow end of what is read is ahead of what is written: upwards when it shrinks,

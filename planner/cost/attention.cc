@@ -17,9 +17,7 @@ AttentionLimits attention_limits(const GpuSpec& gpu, DType dtype) {
 Seconds attention_time(const GpuSpec& gpu, DType dtype, const AttentionWork& work, Pass pass) {
   const AttentionLimits limits = attention_limits(gpu, dtype);
   if (limits.flops <= 0) return Seconds(HUGE_VAL);
-  const AttentionCurve& curve =
-      pass == Pass::forward ? gpu.attention_forward : gpu.attention_backward;
-  return Seconds(attention_seconds(curve, limits, work, pass));
+  return Seconds(attention_seconds(gpu.attention_curve(dtype, pass), limits, work, pass));
 }
 
 }  // namespace shardwise

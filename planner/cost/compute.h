@@ -33,10 +33,10 @@ Flops attention_flops(const AttentionWork& work, Pass pass);
 Seconds attention_time(const GpuSpec& gpu, DType dtype, const AttentionWork& work, Pass pass);
 
 /// A kernel that only moves bytes: norms, activations, optimizer steps, copies. `moved` counts
-/// reads and writes. Zero bytes take no time. Its kind and pass count where the GPU's file has a
-/// rate for them.
+/// reads and writes. Zero bytes take no time. Its kind, pass and type count where the GPU's file
+/// has a rate for them. \param dtype  of weights and activations
 Seconds memory_bound_time(const GpuSpec& gpu, Bytes moved, MoveKind kind = MoveKind::copy,
-                          Pass pass = Pass::forward);
+                          Pass pass = Pass::forward, DType dtype = DType::fp32);
 
 /// Whether this product was among those that the curve of `gpu` was fitted to. A product of several
 /// groups, or that adds to its result, is at best between them: tables time plain products.

@@ -129,15 +129,17 @@ Seconds LayerPricer::moved(Pass pass, MoveKind kind, double bytes, int kernels,
   if (bytes <= 0) return Seconds(0);
   const int parts = std::max(1, kernels);
   const Bytes each(static_cast<std::int64_t>(bytes / parts));
+  const DType dtype = wide_dtype(job_.precision);
   if (items_ != nullptr) {
     KernelWork kernel;
     kernel.move = kind;
+    kernel.gemm.dtype = dtype;
     kernel.bytes = static_cast<double>(each.value());
     kernel.times = parts * times;
     kernel.launches = kernels * times;
     note(pass, std::move(kernel));
   }
-  return memory_bound_time(cluster_.gpu, each, kind, pass) * static_cast<double>(parts);
+  return memory_bound_time(cluster_.gpu, each, kind, pass, dtype) * static_cast<double>(parts);
 }
 
 Seconds LayerPricer::collective(CollectiveKind kind, double bytes, const GroupShape& group) const {

@@ -306,8 +306,8 @@ class LayerWalk {
   /// Where it is not, the product's output is read and added to the buffer.
   void accumulate_gradients() {
     if (adds_to_zeros() && !job_.frozen_base) {
-      time_.backward.memory_bound +=
-          pricer_.moved(Pass::backward, static_cast<double>(kFp32Bytes) * held_elements());
+      const double each = layout_.fp32_gradients ? static_cast<double>(kFp32Bytes) : s_.element;
+      time_.backward.memory_bound += pricer_.moved(Pass::backward, each * cleared_elements());
     }
     if (engine_.gradient_buffer != GradientBuffer::contiguous || job_.frozen_base) return;
     if (s_.fuses_weight_gradient) return;
@@ -325,6 +325,19 @@ class LayerWalk {
       elements += static_cast<double>(p.elements()) / ways;
     }
     return elements;
+  }
+
+  /// Set to zero before the layer adds to their gradients: a table that head and embedding share is
+  /// by the head, which comes first.
+  double cleared_elements() const {
+    double shared = 0;
+    for (const OperationSpec& op : layer_.operations) {
+      const bool reads = op.kind == OpKind::gemm || op.kind == OpKind::embedding;
+      if (!model_.tie_word_embeddings || !reads || op.tp != TpSplit::vocab) continue;
+      const double table = static_cast<double>(op.width) * static_cast<double>(op.k) / layout_.tp;
+      shared += op.kind == OpKind::gemm ? table : -table;
+    }
+    return held_elements() + shared;
   }
 
   const ModelSpec& model_;

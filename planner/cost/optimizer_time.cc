@@ -19,7 +19,8 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
            static_cast<double>(stages.most_elements.routed) / static_cast<double>(ranks.routed);
   };
   const auto moved = [&](double bytes, MoveKind kind = MoveKind::copy) {
-    return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(bytes)), kind);
+    return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(bytes)), kind, Pass::forward,
+                             rules.precision);
   };
   const double elements = held(placement.optimizer);
   const double gradient = gradient_bytes(rules, layout);
@@ -36,7 +37,9 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
     time.transfer = Bytes(static_cast<std::int64_t>((gradient + rules.weight_bytes) * elements)) /
                     rules.cluster->host_link;
   } else {
-    time.update += moved(rules.optimizer_bytes * elements, MoveKind::optimizer);
+    time.update +=
+        moved(rules.shared_norm_bytes * held(Placement::shard_both), MoveKind::gradient_norm) +
+        moved(rules.optimizer_bytes * elements, MoveKind::optimizer);
     // Where the host has waited it issues the kernels while the first ones run.
     if (rules.waits_for_norm) {
       const double kernels = rules.optimizer_kernels * static_cast<double>(stages.most_tensors);

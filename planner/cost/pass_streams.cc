@@ -12,9 +12,10 @@ namespace {
 
 constexpr double kMainBytes = 4;  // of a parameter that is its own main weight
 
-double seconds_of(const LeafContext& context, double bytes) {
+double seconds_of(const LeafContext& context, double bytes, MoveKind kind = MoveKind::copy) {
   if (bytes <= 0) return 0;
-  return memory_bound_time(context.rules->cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)))
+  return memory_bound_time(context.rules->cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)),
+                           kind)
       .value();
 }
 
@@ -109,7 +110,9 @@ PassStreams::Unit PassStreams::make(const LeafContext& context, const LayerPace&
         rules.engine->main_weights == MainWeights::parameter && rules.weight_bytes < kMainBytes;
     if (unit.gathers) {
       unit.copy_out = seconds_of(context, rules.gather_copy_bytes * unit.elements);
-      if (casts) unit.cast = seconds_of(context, shard * (kMainBytes + rules.weight_bytes));
+      if (casts) {
+        unit.cast = seconds_of(context, shard * (kMainBytes + rules.weight_bytes), MoveKind::cast);
+      }
     }
     if (prices.placement().optimizer == Placement::shard_both) {
       unit.gather_outer = prices.gather_outer(dense, routed).value();

@@ -56,7 +56,9 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
 
   const Kernels kernels = kernels_of(job, engine);
   const bool planned = kernels == Kernels::planned;
+  r.precision = job.precision;
   r.optimizer_bytes = optimizer_traffic(job, kernels);
+  r.shared_norm_bytes = shared_norm_traffic(kernels);
   // The compute copy is written where it is separate: weights of 32 bits are their own main weights
   // in our executor.
   if (engine.main_weights == MainWeights::separate && !(planned && job.precision == DType::fp32)) {

@@ -45,7 +45,9 @@ struct TimeRules {
   double reduce_copy_bytes = 0;  // and per reduced element
   bool fp32_accumulation = false;   // a reduce-scatter is an all-to-all and a sum in fp32
   bool per_token_loss = false;      // gradients are scaled by the tokens of the batch
+  DType precision = DType::bf16;    // of weights and activations
   double optimizer_bytes = 0;       // memory traffic of the optimizer per element of a shard
+  double shared_norm_bytes = 0;     // of the norm per element that no other rank squares
   double weight_cast_bytes = 0;     // memory traffic per element of the weights whole, once a step
   bool clears_buffer = false;       // a gradient buffer that stays is set to zero each step
   double optimizer_kernels = 0;     // per tensor

@@ -96,12 +96,14 @@ double optimizer_traffic(const JobSpec& job, Kernels kernels) {
   const double moments = job.optimizer == Optimizer::adamw          ? 2
                          : job.optimizer == Optimizer::sgd_momentum ? 1
                                                                     : 0;
-  const double norm = kFp32;
+  const double norm = kFp32 - shared_norm_traffic(kernels);
   // The gradient is read and written; ours is clipped in the update.
   const double clipping = kernels == Kernels::planned ? 0 : 2 * kFp32;
   // Gradient read; weight and moments read and written.
   return norm + clipping + kFp32 + 2 * (kFp32 + moments * bytes_of(job.moment_dtype));
 }
+
+double shared_norm_traffic(Kernels kernels) { return kernels == Kernels::planned ? kFp32 : 0; }
 
 MoveKind move_kind(const OperationSpec& op) {
   switch (op.kind) {

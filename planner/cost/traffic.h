@@ -22,8 +22,14 @@ struct Traffic {
 /// \pre kernels != by_engine
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels, double bytes);
 
-/// Bytes of an element of the optimizer's state in a step: gradient norm, clipping, update.
+/// Bytes of an element of the optimizer's state in a step: gradient norm, clipping, update. Without
+/// the norm where that is shared_norm_traffic's.
 double optimizer_traffic(const JobSpec& job, Kernels kernels);
+
+/// Bytes of an element for the gradient's norm where ranks that hold the same gradients share them
+/// out, so that each element is squared once: our kernels. 0 where every rank squares all that it
+/// updates.
+double shared_norm_traffic(Kernels kernels);
 
 /// What a kernel of an operation that moves bytes does with them; copies for all that has no kind.
 MoveKind move_kind(const OperationSpec& op);

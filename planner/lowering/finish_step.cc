@@ -138,10 +138,11 @@ class StepEnd {
            static_cast<double>(parts_.routed) / static_cast<double>(ranks.routed);
   }
 
-  static void add_traffic(OpCost& cost, MoveKind kind, double bytes, double launches) {
+  void add_traffic(OpCost& cost, MoveKind kind, double bytes, double launches) const {
     if (bytes <= 0) return;
     KernelWork kernel;
     kernel.move = kind;
+    kernel.gemm.dtype = context_.time_rules.precision;
     kernel.bytes = bytes;
     kernel.launches = launches;
     cost.kernels.push_back(kernel);
@@ -180,6 +181,8 @@ class StepEnd {
     const TimeRules& rules = context_.time_rules;
     OpCost cost = kernels(rules.optimizer_bytes,
                           rules.optimizer_kernels * static_cast<double>(parts_.tensors));
+    add_traffic(cost, MoveKind::gradient_norm,
+                rules.shared_norm_bytes * held(Placement::shard_both), 0);
     if (cost.kernels.empty()) return builder_.last(Stream::compute);
     return add(OpRole::optimizer, Stream::compute, std::move(cost), ready(), true, true);
   }

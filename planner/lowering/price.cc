@@ -48,7 +48,7 @@ Seconds kernel_price(const KernelWork& work, const GpuSpec& gpu) {
              (work.slowdown * work.times);
     case KernelKind::memory_bound:
       return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(work.bytes)), work.move,
-                               work.pass) *
+                               work.pass, work.gemm.dtype) *
              work.times;
   }
   return {};

@@ -31,17 +31,19 @@ std::int32_t StageBuilder::collective_cost(const CollectiveWork& work) {
   return cost(std::move(one));
 }
 
-std::int32_t StageBuilder::traffic_cost(double bytes, double launches) {
+std::int32_t StageBuilder::traffic_cost(double bytes, double launches, MoveKind move) {
   if (bytes <= 0) return -1;
   for (std::size_t i = 0; i < program_.costs.size(); ++i) {
     const OpCost& each = program_.costs[i];
     if (each.kernels.size() == 1 && each.kernels.front().kind == KernelKind::memory_bound &&
-        each.kernels.front().bytes == bytes && each.launches == launches) {
+        each.kernels.front().move == move && each.kernels.front().bytes == bytes &&
+        each.launches == launches) {
       return static_cast<std::int32_t>(i);
     }
   }
   OpCost one;
   KernelWork kernel;
+  kernel.move = move;
   kernel.bytes = bytes;
   kernel.launches = launches;
   one.kernels.push_back(kernel);

@@ -25,7 +25,7 @@ class StageBuilder {
   std::int32_t layer_cost(const LayerWork& work, double launches);
   std::int32_t collective_cost(const CollectiveWork& work);
   /// Kernels that only move bytes. \returns that of nothing, -1, for no bytes
-  std::int32_t traffic_cost(double bytes, double launches = 1);
+  std::int32_t traffic_cost(double bytes, double launches = 1, MoveKind move = MoveKind::copy);
 
   BufferId buffer(MemoryCategory category, std::int64_t bytes, std::int32_t layer = -1,
                   std::int32_t microbatch = -1);

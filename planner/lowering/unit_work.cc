@@ -109,8 +109,9 @@ UnitWork UnitTable::make(const StageLayer& layer) {
   const bool reduces = costs.dense.reduce >= 0 || costs.routed.reduce >= 0;
   const MemoryRules& memory = context_.memory_rules;
   if (gathers && context_.engine().main_weights == MainWeights::parameter && memory.casts_weights) {
-    costs.cast = builder_.traffic_cost((dense + routed + frozen) *
-                                       (memory.parameter_bytes + memory.weight_bytes));
+    costs.cast = builder_.traffic_cost(
+        (dense + routed + frozen) * (memory.parameter_bytes + memory.weight_bytes), 1,
+        MoveKind::cast);
   }
   if (gathers) {
     costs.copy_out =

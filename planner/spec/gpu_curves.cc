@@ -169,13 +169,25 @@ void list_attention(Io& io, T& curve) {
 static_assert(field_count<AttentionCurve>() == 7, "list the new field above");
 
 template <class Io, class T>
+void list_attention_of_type(Io& io, T& own) {
+  io.require({"dtype", "forward", "backward"});
+  io.choice("dtype", own.dtype);
+  io.object("forward", own.forward,
+            [](auto& nested, auto& curve) { list_attention(nested, curve); });
+  io.object("backward", own.backward,
+            [](auto& nested, auto& curve) { list_attention(nested, curve); });
+}
+static_assert(field_count<AttentionOfType>() == 3, "list the new field above");
+
+template <class Io, class T>
 void list_move_rate(Io& io, T& rate) {
   io.require({"kind", "forward_share"});
   io.choice("kind", rate.kind);
+  io.choice("dtype", rate.dtype);
   list_share(io, "forward_share", rate.forward_share);
   list_share(io, "backward_share", rate.backward_share);
 }
-static_assert(field_count<MoveRate>() == 3, "list the new field above");
+static_assert(field_count<MoveRate>() == 4, "list the new field above");
 
 template <class Io, class T>
 void list_memory_bound(Io& io, T& curve) {
@@ -183,7 +195,7 @@ void list_memory_bound(Io& io, T& curve) {
   list_microseconds(io, "start_us", curve.start);
   list_share(io, "bandwidth_share", curve.bandwidth_share);
   if (Io::kReads || !curve.rates.empty()) {
-    io.objects("rates", curve.rates, names_of<MoveKind>().size(),
+    io.objects("rates", curve.rates, names_of<MoveKind>().size() * kMostDTypes,
                [](auto& nested, auto& rate) { list_move_rate(nested, rate); });
   }
   list_fit_of(io, curve);
@@ -201,6 +213,10 @@ void list_curves(Io& io, T& spec) {
             [](auto& nested, auto& curve) { list_attention(nested, curve); });
   io.object("attention_backward", spec.attention_backward,
             [](auto& nested, auto& curve) { list_attention(nested, curve); });
+  if (Io::kReads || !spec.attention_by_type.empty()) {
+    io.objects("attention_by_type", spec.attention_by_type, kMostDTypes,
+               [](auto& nested, auto& own) { list_attention_of_type(nested, own); });
+  }
   io.object("memory_bound", spec.memory_bound,
             [](auto& nested, auto& curve) { list_memory_bound(nested, curve); });
 }

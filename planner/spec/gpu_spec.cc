@@ -62,6 +62,13 @@ FlopsPerSecond GpuSpec::peak(DType dtype) const {
   return FlopsPerSecond(0);
 }
 
+const AttentionCurve& GpuSpec::attention_curve(DType dtype, Pass pass) const {
+  for (const AttentionOfType& own : attention_by_type) {
+    if (own.dtype == dtype) return pass == Pass::forward ? own.forward : own.backward;
+  }
+  return pass == Pass::forward ? attention_forward : attention_backward;
+}
+
 const GemmCurve* GpuSpec::gemm_curve(DType dtype) const {
   for (const GemmCurve& curve : gemm) {
     if (curve.dtype == dtype) return &curve;

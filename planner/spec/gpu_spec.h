@@ -101,11 +101,20 @@ struct AttentionCurve {
   friend bool operator==(const AttentionCurve&, const AttentionCurve&) = default;
 };
 
+/// Attention of a type that has kernels of its own.
+struct AttentionOfType {
+  DType dtype = DType::bf16;
+  AttentionCurve forward;
+  AttentionCurve backward;
+  friend bool operator==(const AttentionOfType&, const AttentionOfType&) = default;
+};
+
 /// The rate of one kind of kernel that moves bytes.
 struct MoveRate {
   MoveKind kind = MoveKind::copy;
   double forward_share = 1;   // of the memory bandwidth
   double backward_share = 1;  // of what has no backward pass, the same
+  DType dtype = DType::fp32;  // of weights and activations
   friend bool operator==(const MoveRate&, const MoveRate&) = default;
 };
 
@@ -114,7 +123,8 @@ struct MemoryBoundCurve {
   Seconds start;
   double bandwidth_share = 1;  // of the memory bandwidth
   std::vector<MoveRate>
-      rates;  // of kinds that were measured apart; the others have the share above
+      rates;  // of kinds that were measured apart; the others have the share above, and types that
+              // a kind was not measured in the first rate of the kind
   FitRecord fit;
   friend bool operator==(const MemoryBoundCurve&, const MemoryBoundCurve&) = default;
 };
@@ -143,6 +153,7 @@ struct GpuSpec {
   GroupedGemmCurve grouped_gemm;
   AttentionCurve attention_forward;
   AttentionCurve attention_backward;
+  std::vector<AttentionOfType> attention_by_type;  // in place of both above
   MemoryBoundCurve memory_bound;
 
   /// Dense peak; zero when the GPU has no unit for `dtype`.
@@ -150,6 +161,7 @@ struct GpuSpec {
   /// The curve of `dtype`, or of the nearest dtype that has one: fp16 and bf16 stand for each
   /// other, fp8 for int8, fp6 and fp4, bf16 for the rest. nullptr when there is none at all.
   const GemmCurve* gemm_curve(DType dtype) const;
+  const AttentionCurve& attention_curve(DType dtype, Pass pass) const;
   friend bool operator==(const GpuSpec&, const GpuSpec&) = default;
 };
 

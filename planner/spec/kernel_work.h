@@ -21,7 +21,7 @@ enum class GemmOutput : std::uint8_t {
 /// What a kernel that moves bytes does with them: where a processor computes more slowly than its
 /// memory moves bytes (CPUs), that decides how fast it is.
 enum class MoveKind : std::uint8_t {
-  copy,  // copies, sums and zeros
+  copy,  // copies, sums and zeros, in one type
   layer_norm,
   rms_norm,
   gelu,    // activations without a gate
@@ -29,7 +29,9 @@ enum class MoveKind : std::uint8_t {
   rope,
   embedding,
   loss,
-  optimizer,
+  optimizer,      // the update, with the cast to the weights that are computed with
+  gradient_norm,  // the squares of gradients
+  cast,           // copies into another type
 };
 
 /// `groups` products C[m, n] = A[m, k] B[k, n] in one kernel, of m rows each on average.

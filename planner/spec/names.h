@@ -61,8 +61,9 @@ template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<GemmBasis> = {"measured", "interpolated",
                                                                         "extrapolated"};
 template <>
-inline constexpr std::array<std::string_view, 9> kNamesOf<MoveKind> = {
-    "copy", "layer_norm", "rms_norm", "gelu", "swiglu", "rope", "embedding", "loss", "optimizer"};
+inline constexpr std::array<std::string_view, 11> kNamesOf<MoveKind> = {
+    "copy",      "layer_norm", "rms_norm",  "gelu",          "swiglu", "rope",
+    "embedding", "loss",       "optimizer", "gradient_norm", "cast"};
 template <>
 inline constexpr std::array<std::string_view, 3> kNamesOf<InNetwork> = {"none", "nvls", "sharp"};
 template <>

@@ -70,8 +70,8 @@ struct KernelWork {
   KernelKind kind = KernelKind::memory_bound;
   Pass pass = Pass::forward;
   MoveKind move = MoveKind::copy;  // kind memory_bound
-  GemmWork gemm;                   // kind gemm
-  AttentionWork attention;         // kind attention, in gemm.dtype
+  GemmWork gemm;                   // kind gemm; of the others its dtype
+  AttentionWork attention;         // kind attention
   double bytes = 0;                // kind memory_bound: reads and writes
   double launches = 1;             // kernels the host issues
   double times = 1;                // how often on average: recompute of every n-th block

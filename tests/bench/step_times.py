@@ -3,7 +3,7 @@
 
     python3 tests/bench/step_times.py [--ranks 4] [--model llama-tiny] [--cluster FILE]
 
-Measures this machine first (shardwise-run calibrate, half a minute) unless a cluster file is named. Plans, simulates and
+Measures this machine first (shardwise-run calibrate, a minute) unless a cluster file is named. Plans, simulates and
 trains; every file it makes stays in --out. The exit code is 1 when the arena is not as predicted to the byte. Times are
 worth something on an idle machine only: --processor-time adds a column of what a step would take on one, from the
 processor time that it took. "hidden" is the share of communication beside which the rank computes.
@@ -30,6 +30,7 @@ def options():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--data", help="a text; the shipped one when absent")
     parser.add_argument("--stages", default="0123")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--mpi", action="store_true", help="ranks are processes that mpirun starts")
     return parser.parse_args()
@@ -67,7 +68,7 @@ def stage_row(o, out, cluster, stage):
     plan, predicted, measured, metrics = (out / f"{name}{stage}.{kind}" for name, kind in (
         ("plan", "json"), ("predicted", "json"), ("measured", "json"), ("metrics", "jsonl")))
     tool(o, "shardwise", "plan", "--model", o.model, "--cluster", cluster, "--gpus", o.ranks, "--engine", "shardwise",
-         "--precision", "fp32", "--loss", "chunked", "--sequence-length", o.sequence_length, "--global-batch-size",
+         "--precision", o.precision, "--loss", "chunked", "--sequence-length", o.sequence_length, "--global-batch-size",
          o.ranks * o.micro_batch_size, "--lock", f"micro_batch_size={o.micro_batch_size}", "--lock",
          f"zero_stage={stage}", "--lock", f"dp_shard={o.ranks}", "--lock", "recompute=none", "-o", plan)
     tool(o, "shardwise", "simulate", plan, "-o", predicted)
@@ -97,7 +98,7 @@ def main():
     rows = [stage_row(o, out, cluster, int(stage)) for stage in o.stages]
 
     mib = 1 << 20
-    print(f"{o.model}, {o.ranks} ranks, {o.micro_batch_size} x {o.sequence_length} tokens each, {o.steps} steps")
+    print(f"{o.model} in {o.precision}, {o.ranks} ranks, {o.micro_batch_size} x {o.sequence_length} tokens each, {o.steps} steps")
     head = ["ZeRO", "arena, MiB", "measured", "process grew", "", "step, ms", "measured", "fastest", "slowest", "error"]
     head += ["computed", "error"] if o.processor_time else []
     table = [head + ["hidden", "measured", "loss"]]

@@ -20,6 +20,8 @@ constexpr double kBytes = 20e9;
 double product_seconds(double m, double n, double k) {
   return 1e-6 + 2 * m * n * k / kFlops + 4 * n * k / kPacked;
 }
+// In bf16 everything takes half as long again: operands are converted.
+constexpr double kNarrow = 1.5;
 double attention_seconds_of(double sequence, double head_dim, Pass pass) {
   // Tiles of 128 x 128 are computed whole where the mask cuts through them.
   const double half_square = 0.5 * sequence * sequence + 64 * sequence;
@@ -37,6 +39,8 @@ Measurements made_up() {
         const double seconds =
             product_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
         to.products.push_back({DType::fp32, 1, m, n, k, GemmOutput::written, Seconds(seconds)});
+        to.products.push_back(
+            {DType::bf16, 1, m, n, k, GemmOutput::written, Seconds(kNarrow * seconds)});
       }
     }
   }
@@ -46,7 +50,8 @@ Measurements made_up() {
         const AttentionWork work = {1, 4, 4, sequence, sequence, head_dim, head_dim, 0, true};
         const double seconds = attention_seconds_of(static_cast<double>(sequence),
                                                     static_cast<double>(head_dim), pass);
-        to.attention.push_back({work, pass, false, Seconds(seconds)});
+        to.attention.push_back({DType::fp32, {work, pass, false, Seconds(seconds)}});
+        to.attention.push_back({DType::bf16, {work, pass, false, Seconds(kNarrow * seconds)}});
       }
     }
   }
@@ -54,13 +59,14 @@ Measurements made_up() {
     to.copies.push_back({Bytes(bytes), Seconds(1e-6 + static_cast<double>(bytes) / kBytes)});
     for (const Pass pass : {Pass::forward, Pass::backward}) {
       const double slower = pass == Pass::forward ? 4 : 8;
-      to.kinds.push_back({MoveKind::gelu,
-                          pass,
-                          {Bytes(bytes), Seconds(slower * static_cast<double>(bytes) / kBytes)}});
+      const double seconds = slower * static_cast<double>(bytes) / kBytes;
+      to.kinds.push_back({MoveKind::gelu, pass, {Bytes(bytes), Seconds(seconds)}, DType::fp32});
+      to.kinds.push_back(
+          {MoveKind::gelu, pass, {Bytes(bytes), Seconds(kNarrow * seconds)}, DType::bf16});
     }
     for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
       const double seconds = collective_seconds(4, static_cast<double>(bytes));
-      to.collectives.push_back({kind, 4, Bytes(bytes), Seconds(seconds)});
+      to.collectives.push_back({kind, 4, Bytes(bytes), Seconds(seconds), DType::fp32});
     }
   }
   to.operation = Seconds(5e-6);
@@ -89,6 +95,14 @@ TEST(FitMachine, FindsWhatAMadeUpMachineTakes) {
   near(memory_bound_time(gpu, 3_MiB, MoveKind::gelu), 4 * 3 * 1048576 / kBytes, 0.05);
   near(memory_bound_time(gpu, 3_MiB, MoveKind::gelu, Pass::backward), 8 * 3 * 1048576 / kBytes,
        0.05);
+  near(gemm_time(gpu, DType::bf16, 128, 1024, 1024), kNarrow * product_seconds(128, 1024, 1024),
+       0.1);
+  for (const Pass pass : {Pass::forward, Pass::backward}) {
+    near(attention_time(gpu, DType::bf16, work, pass),
+         kNarrow * attention_seconds_of(1536, 64, pass), 0.15);
+  }
+  near(memory_bound_time(gpu, 3_MiB, MoveKind::gelu, Pass::backward, DType::bf16),
+       kNarrow * 8 * 3 * 1048576 / kBytes, 0.05);
   const GroupShape group = packed_group(cluster, 4);
   for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
     near(collective_time(cluster, kind, 3_MiB, group), collective_seconds(4, 3 * 1048576), 0.1);

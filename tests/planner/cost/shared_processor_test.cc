@@ -69,9 +69,41 @@ TEST(MemoryBound, TakesTheRateOfItsKindWhereTheGpuHasOne) {
   EXPECT_DOUBLE_EQ((backward - start) / (copy - start), 4);
 }
 
+TEST(MemoryBound, TakesTheRateOfItsTypeElseTheFirstOfItsKind) {
+  GpuSpec gpu = rank_of(0.5, 1);
+  gpu.memory_bound.start = Seconds(0);
+  gpu.memory_bound.rates = {{MoveKind::gelu, 0.5, 0.5, DType::fp32},
+                            {MoveKind::gelu, 0.25, 0.125, DType::bf16}};
+  const auto time = [&](Pass pass, DType dtype) {
+    return memory_bound_time(gpu, 1_GB, MoveKind::gelu, pass, dtype);
+  };
+  EXPECT_DOUBLE_EQ(time(Pass::forward, DType::bf16) / time(Pass::forward, DType::fp32), 2);
+  EXPECT_DOUBLE_EQ(time(Pass::backward, DType::bf16) / time(Pass::backward, DType::fp32), 4);
+  EXPECT_EQ(time(Pass::forward, DType::fp16), time(Pass::forward, DType::fp32));
+}
+
+TEST(Attention, TakesTheCurveOfItsTypeWhereTheGpuHasOne) {
+  GpuSpec gpu = rank_of(0.5, 1);
+  gpu.peaks = {{DType::fp32, FlopsPerSecond(4e10)}, {DType::bf16, FlopsPerSecond(4e10)}};
+  AttentionWork work;
+  work.heads = work.kv_heads = 4;
+  work.seq_q = work.seq_kv = 512;
+  const auto time = [&](DType dtype) { return attention_time(gpu, dtype, work, Pass::backward); };
+  const Seconds before = time(DType::bf16);
+  gpu.attention_by_type = {{DType::bf16, gpu.attention_forward, gpu.attention_backward}};
+  AttentionCurve& backward = gpu.attention_by_type.front().backward;
+  backward.start = backward.start + Seconds(1);
+  EXPECT_NEAR((time(DType::bf16) - before).value(), 1, 1e-9);
+  EXPECT_LT(time(DType::fp32), Seconds(1));
+}
+
 TEST(GpuFile, KeepsWhatWasMeasuredOfAProcessor) {
   GpuSpec gpu = rank_of(0.5, 1);
-  gpu.memory_bound.rates = {{MoveKind::swiglu, 0.25, 0.125}, {MoveKind::optimizer, 0.5, 0.5}};
+  gpu.memory_bound.rates = {{MoveKind::swiglu, 0.25, 0.125, DType::fp32},
+                            {MoveKind::swiglu, 0.5, 0.25, DType::bf16},
+                            {MoveKind::optimizer, 0.5, 0.5, DType::bf16}};
+  gpu.attention_by_type = {{DType::bf16, gpu.attention_forward, gpu.attention_backward}};
+  gpu.attention_by_type.front().forward.start = Seconds(3e-6);
   JsonWriter json;
   json.begin_object();
   write_gpu(json, gpu);

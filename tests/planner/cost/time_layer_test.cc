@@ -281,6 +281,35 @@ TEST(LayerTime, FusedModulesMultiplyQueriesKeysAndValuesAtOnce) {
   EXPECT_EQ(gemms[6].n, 2 * 14336);
 }
 
+/// Bytes of plain copies and zeros that a layer's backward pass is priced with.
+double copied_backward(const Priced& p, const std::string& name) {
+  std::vector<LayerItem> items;
+  layer_time(p.model, p.kind(name), p.job, p.engine, p.cluster, p.layout, nullptr, &items);
+  double bytes = 0;
+  for (const LayerItem& item : items) {
+    const bool copies = item.kernel.kind == KernelKind::memory_bound &&
+                        item.kernel.move == MoveKind::copy && item.pass == Pass::backward;
+    if (copies) bytes += item.kernel.bytes * item.kernel.times;
+  }
+  return bytes;
+}
+
+// Our head adds to the gradient of a shared table before the embedding does, so it sets it to zero:
+// 32000 x 512 in fp32, with the 2 x 512 of its norm. The embedding is left with its positions.
+TEST(LayerTime, ChargesTheZeroesOfASharedTableOnce) {
+  Priced p;
+  p.model = test::gpt(8, 512, 8, 32000);
+  ASSERT_TRUE(p.model.tie_word_embeddings);
+  p.engine = shardwise_engine();
+  const double table = 4.0 * 32000 * 512;
+  const double positions = 4.0 * 4096 * 512;
+  EXPECT_EQ(copied_backward(p, "head"), table + 4.0 * 2 * 512);
+  EXPECT_EQ(copied_backward(p, "embedding"), positions);
+  // Gradients in bf16 have half the bytes.
+  p.layout.fp32_gradients = false;
+  EXPECT_EQ(copied_backward(p, "head"), (table + 4.0 * 2 * 512) / 2);
+}
+
 // Llama-3.1-8B at 8192 tokens: 51.5 GFLOP a token with half of the attention, 57.9 with all of it
 // (the same arithmetic on published configuration values by the sources of the measurements).
 TEST(ModelFlops, CountHeadAndAttentionButNotTheInputEmbedding) {

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "planner/cost/collective.h"
 #include "tests/planner/lowering/lowered.h"
@@ -107,6 +108,53 @@ TEST(FinalizeGradients, DividesByTheTokensOfTheBatchInMegatronsOrder) {
     EXPECT_EQ(lines[2], "finalize.5 all_reduce 4");
     EXPECT_EQ(lines[3], "finalize.6");
   }
+}
+
+/// Bytes of one kind that the optimizer of a rank moves.
+double optimizer_bytes(const StageProgram& stage, MoveKind kind) {
+  double bytes = 0;
+  for (const ProgramOp& op : stage.operations) {
+    if (op.role != OpRole::optimizer) continue;
+    for (const KernelWork& work : stage.costs[static_cast<std::size_t>(op.cost)].kernels) {
+      if (work.move == kind) bytes += work.bytes;
+    }
+  }
+  return bytes;
+}
+
+// Ranks that hold the same gradients share their squares out (RankState::squares): over all ranks
+// each element is read once, 4 bytes, in every way of sharding.
+TEST(Optimizer, SquaresEveryGradientOnceOverAllRanksOfOurExecutor) {
+  for (const std::int8_t stage : std::initializer_list<std::int8_t>{0, 1, 2, 3}) {
+    for (const int replicas : {1, 2}) {
+      Layout layout;
+      layout.dp_shard = 2;
+      layout.dp_replicate = replicas;
+      layout.zero_stage = stage;
+      const Plan plan = small_plan(shardwise_engine(), layout, 1, 4);
+      const StageProgram program = lower(plan).stages[0];
+      std::int64_t elements = 0;
+      for (const int kind : plan.model.layers) {
+        for (const ParameterSpec& p : plan.model.kinds[static_cast<std::size_t>(kind)].parameters) {
+          elements += p.elements();
+        }
+      }
+      const double all = static_cast<double>(elements);
+      EXPECT_NEAR(optimizer_bytes(program, MoveKind::gradient_norm) * 2 * replicas, 4 * all, 1)
+          << "ZeRO-" << static_cast<int>(stage) << " x " << replicas;
+      // Gradient read; weight and moments read and written; bf16 weights written.
+      const double updated = all / (stage == 0 ? 1 : 2);
+      EXPECT_NEAR(optimizer_bytes(program, MoveKind::optimizer), 30 * updated, 1);
+    }
+  }
+}
+
+// Megatron squares what it updates: all of it in one pass of the optimizer's.
+TEST(Optimizer, SquaresWhatItUpdatesUnderOtherEngines) {
+  Layout layout;
+  layout.dp_shard = 2;
+  const StageProgram program = lower(small_plan(megatron_ddp(), layout, 1, 4)).stages[0];
+  EXPECT_EQ(optimizer_bytes(program, MoveKind::gradient_norm), 0);
 }
 
 }  // namespace
