@@ -10,33 +10,58 @@ namespace {
 
 constexpr std::int64_t kMostMicroseconds = 3'000'000'000'000'000;
 
-/// Microseconds, as a JSON number has them, as nanoseconds: exact for what has at most three
-/// decimals. \returns false when they are beyond 95 years
+/// Whole microseconds as nanoseconds. \returns false when they are beyond 95 years
+bool to_nanoseconds(std::int64_t microseconds, std::int64_t& result) {
+  if (microseconds <= -kMostMicroseconds || microseconds >= kMostMicroseconds) return false;
+  result = microseconds * 1000;
+  return true;
+}
+
+/// The same of a JSON number's digits: exact for what has at most three decimals.
 bool to_nanoseconds(std::string_view digits, std::int64_t& result) {
   const char* const end = digits.end();
-  std::int64_t whole = 0;
-  const auto [at, bad] = std::from_chars(digits.begin(), end, whole);
-  if (bad != std::errc()) return false;
-  if (at == end || *at == '.') {
-    if (whole <= -kMostMicroseconds || whole >= kMostMicroseconds) return false;
-    std::int64_t thousandths = 0;
-    const char* decimal = at == end ? end : at + 1;
-    for (int i = 0; i < 3; ++i) {
-      const bool there = decimal < end && *decimal >= '0' && *decimal <= '9';
-      thousandths = thousandths * 10 + (there ? *decimal - '0' : 0);
-      if (there) ++decimal;
-    }
-    if (decimal < end && *decimal >= '5' && *decimal <= '9') ++thousandths;
-    decimal = std::find_if(decimal, end, [](char c) { return c == 'e' || c == 'E'; });
-    if (decimal == end) {
-      result = whole * 1000 + (digits.front() == '-' ? -thousandths : thousandths);
-      return true;
-    }
+  if (std::find_if(digits.begin(), end, [](char c) { return c == 'e' || c == 'E'; }) != end) {
+    double value = 0;
+    if (std::from_chars(digits.begin(), end, value).ec != std::errc()) return false;
+    if (!(std::abs(value) < static_cast<double>(kMostMicroseconds))) return false;
+    result = std::llround(value * 1000);
+    return true;
   }
-  double value = 0;
-  if (std::from_chars(digits.begin(), end, value).ec != std::errc()) return false;
-  if (!(std::abs(value) < static_cast<double>(kMostMicroseconds))) return false;
-  result = std::llround(value * 1000);
+  std::int64_t whole = 0;
+  const auto [point, bad] = std::from_chars(digits.begin(), end, whole);
+  if (bad != std::errc() || !to_nanoseconds(whole, result)) return false;
+  const char* decimal = point == end ? end : point + 1;
+  std::int64_t thousandths = 0;
+  for (int i = 0; i < 3; ++i) {
+    thousandths = thousandths * 10 + (decimal < end ? *decimal - '0' : 0);
+    if (decimal < end) ++decimal;
+  }
+  if (decimal < end && *decimal >= '5') ++thousandths;
+  result += digits.front() == '-' ? -thousandths : thousandths;
+  return true;
+}
+
+bool is_time(EventField field) {
+  return field == EventField::start || field == EventField::duration || field == EventField::waited;
+}
+
+bool set_time(TraceEvent& event, EventField field, std::int64_t nanoseconds) {
+  if (field == EventField::start) {
+    event.timed = true;
+    event.start_ns = nanoseconds;
+  } else if (field == EventField::duration) {
+    event.duration_ns = nanoseconds;
+    return nanoseconds >= 0;
+  } else {
+    event.waited_ns = nanoseconds;
+  }
+  return true;
+}
+
+bool set_identity(TraceEvent& event, EventField field, std::int64_t number) {
+  if (field == EventField::process) event.process = number;
+  if (field == EventField::thread) event.thread = number;
+  if (field == EventField::correlation) event.correlation = number;
   return true;
 }
 
@@ -59,23 +84,6 @@ EventField field_of_arguments(std::string_view key) {
   if (key == "name") return EventField::label;
   if (key == "waited_us") return EventField::waited;
   return EventField::none;
-}
-
-std::int64_t to_identity(std::string_view digits) {
-  const char* const end = digits.end();
-  std::int64_t number = 0;
-  if (const auto [at, bad] = std::from_chars(digits.begin(), end, number);
-      bad == std::errc() && at == end) {
-    return number;
-  }
-  std::uint64_t large = 0;
-  if (const auto [at, bad] = std::from_chars(digits.begin(), end, large);
-      bad == std::errc() && at == end) {
-    return static_cast<std::int64_t>(large);
-  }
-  double value = 0;
-  std::from_chars(digits.begin(), end, value);  // one that is too large leaves 0
-  return static_cast<std::int64_t>(std::clamp(value, -9e18, 9e18));
 }
 
 bool set_text(TraceEvent& event, EventField field, std::string_view text) {
@@ -103,27 +111,24 @@ bool set_text(TraceEvent& event, EventField field, std::string_view text) {
   }
 }
 
-bool set_number(TraceEvent& event, EventField field, std::string_view digits) {
-  switch (field) {
-    case EventField::start:
-      event.timed = true;
-      return to_nanoseconds(digits, event.start_ns);
-    case EventField::duration:
-      return to_nanoseconds(digits, event.duration_ns) && event.duration_ns >= 0;
-    case EventField::waited:
-      return to_nanoseconds(digits, event.waited_ns);
-    case EventField::process:
-      event.process = to_identity(digits);
-      return true;
-    case EventField::thread:
-      event.thread = to_identity(digits);
-      return true;
-    case EventField::correlation:
-      event.correlation = to_identity(digits);
-      return true;
-    default:
-      return true;
+bool set_integer(TraceEvent& event, EventField field, std::int64_t value) {
+  if (!is_time(field)) return set_identity(event, field, value);
+  std::int64_t nanoseconds = 0;
+  return to_nanoseconds(value, nanoseconds) && set_time(event, field, nanoseconds);
+}
+
+bool set_large(TraceEvent& event, EventField field, std::uint64_t value) {
+  return !is_time(field) && set_identity(event, field, static_cast<std::int64_t>(value));
+}
+
+bool set_decimal(TraceEvent& event, EventField field, std::string_view digits) {
+  if (is_time(field)) {
+    std::int64_t nanoseconds = 0;
+    return to_nanoseconds(digits, nanoseconds) && set_time(event, field, nanoseconds);
   }
+  double value = 0;
+  std::from_chars(digits.begin(), digits.end(), value);  // one that is too large leaves 0
+  return set_identity(event, field, static_cast<std::int64_t>(std::clamp(value, -9e18, 9e18)));
 }
 
 void TraceEvent::clear() {

@@ -47,15 +47,15 @@ enum class EventField : std::uint8_t {
 EventField field_of_event(std::string_view key);
 EventField field_of_arguments(std::string_view key);
 
-/// A JSON string, or the digits of a number, into the field it is of; one that the field does not
-/// take is passed over. Times are kept to the nanosecond: as doubles, those since 1970 would lose a
-/// quarter of a microsecond. Ids up to 2^64 - 1 exist; as signed numbers they stay distinct.
-/// \returns false for a time that is none: text, beyond 95 years, a duration below 0. So a time, a
-/// duration after it and the distance of any two fit 64 bits
+/// A JSON string or number into the field it is of; one that the field does not take is passed
+/// over. A number with a point or an exponent comes as its digits: times are kept to the
+/// nanosecond, and as doubles those since 1970 would lose a quarter of a microsecond. Ids up to
+/// 2^64 - 1 exist; as signed numbers they stay distinct. \returns false for a time that is none:
+/// text, beyond 95 years, a duration below 0. So a time, a duration after it and the distance of
+/// any two fit 64 bits
 bool set_text(TraceEvent& event, EventField field, std::string_view text);
-bool set_number(TraceEvent& event, EventField field, std::string_view digits);
-
-/// A JSON number as an id; what fits no 64 bits is the nearest that does.
-std::int64_t to_identity(std::string_view digits);
+bool set_integer(TraceEvent& event, EventField field, std::int64_t value);
+bool set_large(TraceEvent& event, EventField field, std::uint64_t value);
+bool set_decimal(TraceEvent& event, EventField field, std::string_view digits);
 
 }  // namespace shardwise::sim

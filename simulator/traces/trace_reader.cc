@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <istream>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "planner/spec/json_problem.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise::sim {
 namespace {
@@ -23,27 +28,32 @@ enum class Place : std::uint8_t {
   elsewhere,
 };
 
-class EventReader {
- public:
-  EventReader(const ByteSource& source, const std::string& file,
-              const std::function<bool(const TraceEvent&)>& each)
-      : stream_(source), file_(file), each_(each) {}
+constexpr std::size_t kDeepest = 64;
+constexpr int kNumberOverflow = 406;  // nlohmann's number of this error
 
-  Result<TraceHead> read() {
-    if (stream_.empty()) return Diagnostic{file_, 1, 1, "", "the file is empty", ""};
-    while (take(stream_.next())) {
-    }
-    if (!problem_.message.empty()) return std::move(problem_);
-    if (!saw_events_) {
-      return Diagnostic{file_,
-                        1,
-                        1,
-                        "",
-                        "no trace: traceEvents is missing",
-                        "give a Chrome trace: of simulate --trace, or of torch.profiler"};
-    }
-    return std::move(head_);
-  }
+/// Takes nlohmann's events of a trace's text; each returns false to stop reading.
+class EventReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  EventReader(PiecewiseText& text, const std::string& file,
+              const std::function<bool(const TraceEvent&)>& each)
+      : text_(text), file_(file), each_(each) {}
+
+  bool null() override { return !awaits_time() || bad_time(); }
+  bool boolean(bool /*value*/) override { return null(); }
+  bool number_integer(std::int64_t value) override;
+  bool number_unsigned(std::uint64_t value) override;
+  bool number_float(double value, const std::string& digits) override;
+  bool string(std::string& value) override;
+  bool binary(binary_t& /*value*/) override { return false; }  // not in JSON text
+  bool key(std::string& key) override;
+  bool start_object(std::size_t /*elements*/) override { return open(place_of_object()); }
+  bool start_array(std::size_t /*elements*/) override { return open(place_of_array()); }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const nlohmann::detail::exception& error) override;
+
+  Result<TraceHead> result() &&;
 
  private:
   Place place() const { return places_.empty() ? Place::elsewhere : places_.back(); }
@@ -52,10 +62,6 @@ class EventReader {
     return in_event() && (field_ == EventField::start || field_ == EventField::duration);
   }
 
-  bool take(JsonToken token);
-  bool key(std::string_view key);
-  bool string(std::string_view value);
-  bool number(std::string_view digits);
   bool open(Place place);
   bool close();
   Place place_of_object() const;
@@ -65,19 +71,21 @@ class EventReader {
                             : field_ == EventField::duration ? "dur"
                                                              : "waited_us";
     return fail(fmt::format("{} of an event is no time", key),
-                "microseconds, at most 95 years of them");
+                "microseconds, at most 95 years of them", text_.read());
   }
-  bool fail(std::string message, std::string hint) {
+  /// At the byte before so many.
+  bool fail(std::string message, std::string hint, std::int64_t bytes) {
+    const PiecewiseText::Place at = text_.place_before(bytes);
     problem_ = {file_,
-                static_cast<int>(std::min<std::int64_t>(stream_.line(), 2'000'000'000)),
-                static_cast<int>(std::min<std::int64_t>(stream_.column(), 2'000'000'000)),
+                static_cast<int>(std::min<std::int64_t>(at.line, 2'000'000'000)),
+                static_cast<int>(std::min<std::int64_t>(at.column, 2'000'000'000)),
                 "",
                 std::move(message),
                 std::move(hint)};
     return false;
   }
 
-  JsonStream stream_;
+  PiecewiseText& text_;
   const std::string& file_;
   const std::function<bool(const TraceEvent&)>& each_;
   std::vector<Place> places_;
@@ -89,42 +97,41 @@ class EventReader {
   Diagnostic problem_;
 };
 
-/// \returns false when there is nothing more to read
-bool EventReader::take(JsonToken token) {
-  switch (token) {
-    case JsonToken::key:
-      return key(stream_.text());
-    case JsonToken::string:
-      return string(stream_.text());
-    case JsonToken::number:
-      return number(stream_.text());
-    case JsonToken::truth:
-    case JsonToken::null:
-      return !awaits_time() || bad_time();
-    case JsonToken::begin_object:
-      return open(place_of_object());
-    case JsonToken::begin_array:
-      return open(place_of_array());
-    case JsonToken::end_object:
-    case JsonToken::end_array:
-      return close();
-    case JsonToken::end:
-      return false;
-    case JsonToken::wrong:
-      return fail(stream_.problem(),
-                  stream_.ended_early()
-                      ? "the text ends too early: was the trace written to its end?"
-                      : "");
-  }
-  return false;
+Result<TraceHead> EventReader::result() && {
+  if (!problem_.message.empty()) return std::move(problem_);
+  if (saw_events_) return std::move(head_);
+  return Diagnostic{file_,
+                    1,
+                    1,
+                    "",
+                    "no trace: traceEvents is missing",
+                    "give a Chrome trace: of simulate --trace, or of torch.profiler"};
 }
 
-bool EventReader::key(std::string_view key) {
+bool EventReader::parse_error(std::size_t position, const std::string& token,
+                              const nlohmann::detail::exception& error) {
+  if (text_.kept_too_much()) {
+    return fail(
+        fmt::format("{} MiB in which no text and no number ends", PiecewiseText::kMostKept >> 20),
+        "", text_.read());
+  }
+  // The parser counts the end of the text as one byte more.
+  const bool ended = static_cast<std::int64_t>(position) > text_.read();
+  const std::int64_t at = std::min(static_cast<std::int64_t>(position), text_.read());
+  if (error.id == kNumberOverflow) {
+    return fail(fmt::format("{} is too large, numbers end at 1.8e308", shown(token)), "", at);
+  }
+  return fail(json_problem(error.what()),
+              ended ? "the text ends too early: was the trace written to its end?" : "", at);
+}
+
+bool EventReader::key(std::string& key) {
+  text_.let_go();
   field_ = place() == Place::event       ? field_of_event(key)
            : place() == Place::arguments ? field_of_arguments(key)
                                          : EventField::none;
   if (field_ != EventField::none || place() == Place::arguments) return true;
-  key_.assign(key);
+  key_ = std::move(key);
   if (place() == Place::root && key_ == "schemaVersion") head_.has_schema_version = true;
   return true;
 }
@@ -158,9 +165,12 @@ Place EventReader::place_of_array() {
 
 bool EventReader::open(Place place) {
   if (awaits_time()) return bad_time();
+  if (places_.size() == kDeepest) {
+    return fail(fmt::format("nested deeper than {} levels", kDeepest), "", text_.read());
+  }
   if (place == Place::event) {
     event_.clear();
-    event_.line = stream_.line();
+    event_.line = text_.place_before(text_.read()).line;
   }
   places_.push_back(place);
   field_ = EventField::none;
@@ -175,7 +185,8 @@ bool EventReader::close() {
   return each_(event_);
 }
 
-bool EventReader::string(std::string_view value) {
+bool EventReader::string(std::string& value) {
+  text_.let_go();
   switch (place()) {
     case Place::event:
     case Place::arguments:
@@ -202,22 +213,39 @@ bool EventReader::string(std::string_view value) {
   return set_text(event_, field_, value) || bad_time();
 }
 
-bool EventReader::number(std::string_view digits) {
+bool EventReader::number_integer(std::int64_t value) {
+  text_.let_go();
   if (place() == Place::distributed) {
-    if (key_ == "rank") head_.rank = to_identity(digits);
-    if (key_ == "world_size") head_.world_size = to_identity(digits);
+    if (key_ == "rank") head_.rank = value;
+    if (key_ == "world_size") head_.world_size = value;
     return true;
   }
-  if (!in_event()) return true;
-  return set_number(event_, field_, digits) || bad_time();
+  return !in_event() || set_integer(event_, field_, value) || bad_time();
+}
+
+bool EventReader::number_unsigned(std::uint64_t value) {
+  if (std::in_range<std::int64_t>(value)) return number_integer(static_cast<std::int64_t>(value));
+  text_.let_go();
+  return !in_event() || set_large(event_, field_, value) || bad_time();
+}
+
+bool EventReader::number_float(double /*value*/, const std::string& digits) {
+  text_.let_go();
+  return !in_event() || set_decimal(event_, field_, digits) || bad_time();
 }
 
 }  // namespace
 
 Result<TraceHead> read_trace_events(const ByteSource& source, const std::string& file,
                                     const std::function<bool(const TraceEvent&)>& each) {
-  EventReader reader(source, file, each);
-  return reader.read();
+  PiecewiseText text(source);
+  if (text.sgetc() == PiecewiseText::traits_type::eof()) {
+    return Diagnostic{file, 1, 1, "", "the file is empty", ""};
+  }
+  EventReader reader(text, file, each);
+  std::istream stream(&text);
+  nlohmann::json::sax_parse(stream, &reader);
+  return std::move(reader).result();
 }
 
 }  // namespace shardwise::sim

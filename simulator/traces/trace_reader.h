@@ -5,7 +5,7 @@
 #include <string>
 
 #include "planner/spec/diagnostic.h"
-#include "simulator/traces/json_stream.h"
+#include "simulator/traces/piecewise_text.h"
 #include "simulator/traces/trace_event.h"
 
 namespace shardwise::sim {

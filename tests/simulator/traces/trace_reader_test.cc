@@ -102,6 +102,40 @@ TEST(TraceReader, RefusesWhatIsNoTrace) {
   EXPECT_EQ(problem_of(std::string(100, '[')).message, "nested deeper than 64 levels");
 }
 
+TEST(TraceReader, CountsColumnsWhereANumberEnds) {
+  for (const std::size_t piece : {1U, 5U, 100U}) {
+    const std::string text = "[1,\n2 3\n]";
+    const auto head =
+        read_trace_events(source_of(text, piece), "t.json", [](const TraceEvent&) { return true; });
+    ASSERT_FALSE(head.ok());
+    EXPECT_EQ(head.problems().front().line, 2) << piece;
+    EXPECT_EQ(head.problems().front().column, 3) << piece;
+    EXPECT_EQ(head.problems().front().hint, "");
+  }
+}
+
+TEST(TraceReader, TakesAByteOrderMark) {
+  EXPECT_EQ(events_of("\xEF\xBB\xBF[{\"ph\": \"X\"}]").size(), 1U);
+}
+
+TEST(TraceReader, HoldsNoMoreOfManyEmptyEventsInMemory) {
+  std::size_t given = 0;
+  const ByteSource endless = [&given](char* into, std::size_t room) {
+    if (given == 0) {
+      *into = '[';
+      return given = 1;
+    }
+    const std::size_t count = room / 3 * 3;
+    for (std::size_t i = 0; i < count; i += 3) std::copy_n("{},", 3, into + i);
+    given += count;
+    return count;
+  };
+  const auto head = read_trace_events(endless, "t.json", [](const TraceEvent&) { return true; });
+  ASSERT_FALSE(head.ok());
+  EXPECT_EQ(head.problems().front().message, "16 MiB in which no text and no number ends");
+  EXPECT_LT(given, std::size_t{20} << 20);
+}
+
 TEST(TraceReader, HoldsNoValueOfAnySizeInMemory) {
   std::size_t given = 0;
   const ByteSource endless = [&given](char* into, std::size_t room) {
@@ -112,7 +146,7 @@ TEST(TraceReader, HoldsNoValueOfAnySizeInMemory) {
   };
   const auto head = read_trace_events(endless, "t.json", [](const TraceEvent&) { return true; });
   ASSERT_FALSE(head.ok());
-  EXPECT_EQ(head.problems().front().message, "a value of more than 16 MiB");
+  EXPECT_EQ(head.problems().front().message, "16 MiB in which no text and no number ends");
   EXPECT_LT(given, std::size_t{20} << 20);
 }
 
