@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kKernelWidth = 44;
 constexpr std::size_t kLabelWidth = 24;
+constexpr double kNanosecond = 1e-9;  // traces have no shorter times
 
 std::string counted(std::size_t count, const char* one, const char* many) {
   return fmt::format("{} {}", format_count(static_cast<std::int64_t>(count)),
@@ -135,6 +136,7 @@ std::string short_name(std::string name) {
 }
 
 std::string signed_seconds(Seconds time) {
+  if (std::abs(time.value()) < kNanosecond / 2) time = Seconds(0);
   return (time < Seconds(0) ? "-" : "+") + format_seconds(Seconds(std::abs(time.value())));
 }
 

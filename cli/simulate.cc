@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
 #include "cli/noise_flags.h"
@@ -20,10 +21,10 @@
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
-#include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
+#include "simulator/closed_form.h"
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
 #include "simulator/versus.h"
@@ -123,6 +124,7 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   if (!flags.versus.empty()) return run_versus(flags, *plan);
   if (flags.growth > 0) return run_growth(flags, *plan);
   sim::Simulation made = sim::simulate(*plan, options_of(flags));
+  made.report.closed_form = sim::beside_closed_form(*plan, options_of(flags), made.report);
   if (flags.noise.trials > 0 && made.report.timeline) {
     made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise);
   }
@@ -132,15 +134,14 @@ ExitCode run_simulate(const SimulateFlags& flags) {
     fmt::print("{}", report_json(made.report));
     return answer;
   }
-  const Seconds closed_form =
-      evaluate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout).step_time;
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
-  fmt::print("{}{}{}{}{}{}{}{}{}", simulated_text(made.report, closed_form, colour),
+  fmt::print("{}{}{}{}{}{}{}{}{}{}", simulated_text(made.report, colour),
              fits ? "" : verdict_text(made.report, colour), layout_text(made.report, colour),
              timeline_text(made, colour), time_text(made.report, colour),
-             streams_text(made.report, colour), peak_text(made.report, colour),
-             noise_text(made.report), rates_text(made.report, colour));
+             closed_form_text(made.report, colour), streams_text(made.report, colour),
+             peak_text(made.report, colour), noise_text(made.report),
+             rates_text(made.report, colour));
   return answer;
 }
 

@@ -118,17 +118,20 @@ std::string label(std::string_view text) { return fmt::format("{:<{}} ", text, k
 
 }  // namespace
 
-std::string simulated_text(const StepReport& report, Seconds closed_form, bool colour) {
+std::string simulated_text(const StepReport& report, bool colour) {
   const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
-  const double apart = report.step_time / closed_form - 1;
   std::string text =
       paint(fmt::format("step {}", format_seconds(report.step_time)), Tone::strong, colour);
   text += fmt::format(", {} of it computing, {} of communication hidden, MFU {}\n",
                       format_percent(stage.computing / report.step_time),
                       format_percent(timeline_of(report).overlap), format_percent(report.mfu));
-  text += fmt::format("closed form {}, {:+.1f} %; critical path {}\n", format_seconds(closed_form),
-                      100 * apart, format_seconds(timeline_of(report).critical_path));
-  return text;
+  if (report.closed_form) {
+    const Seconds closed = report.closed_form->step_time;
+    text += fmt::format("closed form {}, {:+.1f} %; ", format_seconds(closed),
+                        100 * (report.step_time / closed - 1));
+  }
+  return text +
+         fmt::format("critical path {}\n", format_seconds(timeline_of(report).critical_path));
 }
 
 std::string timeline_text(const sim::Simulation& simulation, bool colour) {

@@ -6,8 +6,8 @@
 
 namespace shardwise::cli {
 
-/// One line: how long a step takes, how much of it computes, and what the closed form said.
-std::string simulated_text(const StepReport& report, Seconds closed_form, bool colour);
+/// One line: how long a step takes, how much of it computes, and what the closed form says.
+std::string simulated_text(const StepReport& report, bool colour);
 /// The step drawn in 80 columns: for each stage a line of its compute stream, and for the slowest
 /// stage one of every other stream. A column is a share of the step; its letter is what ran longest
 /// in it.

@@ -10,15 +10,19 @@
 #include "planner/lowering/lower.h"
 #include "planner/spec/check.h"
 #include "simulator/shared_engine.h"
+#include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 
 namespace shardwise::sim {
 
 const Actor& Simulation::actor_of(std::size_t stage) const {
+  const Actor* lowest = nullptr;
   for (const Actor& actor : work.actors) {
-    if (actor.program == stage) return actor;
+    if (actor.program != stage) continue;
+    if (lowest == nullptr || actor.rank < lowest->rank) lowest = &actor;
   }
-  SHARDWISE_CHECK(false, fmt::format("no actor of stage {}", stage));
+  SHARDWISE_CHECK(lowest != nullptr, fmt::format("no actor of stage {}", stage));
+  return *lowest;
 }
 
 namespace {
@@ -35,7 +39,8 @@ void prepare(const Plan& plan, const SimulationOptions& options, Simulation& mad
     launch.waits_for_norm = rules.waits_for_norm;
   }
   launch.in_issue_order = options.in_issue_order;
-  const std::vector<LinkKind> links = shared_links(plan.cluster);
+  std::vector<LinkKind> links;
+  if (options.shared_links) links = shared_links(plan.cluster);
   made.work = options.all_ranks
                   ? all_ranks(made.program, made.prices, plan.layout, links, launch)
                   : representatives(made.program, made.prices, plan.layout, links, launch);
@@ -54,6 +59,7 @@ void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
 Simulation simulate(const Plan& plan, const SimulationOptions& options) {
   Simulation made;
   run(plan, options, made);
+  made.met = meeting_times(made.work, made.timeline);
   for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
     const StageProgram& stage = made.program.stages[s];
     const std::size_t base = made.actor_of(s).base;

@@ -16,7 +16,8 @@ namespace shardwise::sim {
 struct SimulationOptions {
   Granularity granularity = Granularity::layer;
   Transport transport = Transport::usual;
-  bool contention = true;       // links and multiprocessors are shared
+  bool contention = true;       // links, memory bandwidth and multiprocessors are shared
+  bool shared_links = true;     // with contention: links are
   bool host = true;             // the host issues kernel by kernel
   bool in_issue_order = false;  // CUDA_DEVICE_MAX_CONNECTIONS=1
   bool all_ranks = false;
@@ -36,10 +37,11 @@ struct Simulation {
   Prices prices;
   Workload work;
   Timeline timeline;
+  std::vector<double> met;           // meeting_times()
   std::vector<MemoryCourse> memory;  // of the first rank of each stage
   StepReport report;                 // origin predicted, with its timeline
 
-  /// The first actor of a stage.
+  /// The actor of a stage with the lowest rank.
   const Actor& actor_of(std::size_t stage) const;
 };
 

@@ -193,10 +193,24 @@ class Parts {
 
 }  // namespace
 
+std::vector<double> meeting_times(const Workload& work, const Timeline& timeline) {
+  std::vector<double> met(work.meetings, 0.0);
+  for (const Actor& actor : work.actors) {
+    for (const WorkOp& op : work.programs[actor.program].operations) {
+      if (op.slot < 0) continue;
+      const Slot& slot = work.slots[static_cast<std::size_t>(op.slot)];
+      double& last = met[slot.first_meeting + work.group_at(actor, slot)];
+      last = std::max(last, timeline.start[actor.base + op.index]);
+    }
+  }
+  return met;
+}
+
 double active_start(const StageRunTimes& run, std::uint32_t index) {
-  const ProgramOp& op = run.work->program->operations[index];
-  if (run.work->slot_of[index] < 0) return run.start[index];
-  return std::max(run.start[index], run.end[index] - price_of(run, op).seconds);
+  const std::int32_t slot = run.work->slot_of[index];
+  if (slot < 0) return run.start[index];
+  const Slot& meets = run.workload->slots[static_cast<std::size_t>(slot)];
+  return run.met[meets.first_meeting + run.workload->group_at(*run.actor, meets)];
 }
 
 std::vector<double> exposed_times(const StageRunTimes& run) {

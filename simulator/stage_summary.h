@@ -6,6 +6,7 @@
 
 #include "planner/cost/layer_time.h"
 #include "planner/spec/report.h"
+#include "simulator/engine.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {
@@ -16,7 +17,13 @@ struct StageRunTimes {
   std::span<const double> start;
   std::span<const double> end;
   double length = 0;  // of the step, all stages
+  const Workload* workload = nullptr;
+  const Actor* actor = nullptr;
+  std::span<const double> met;  // meeting_times() of the workload
 };
+
+/// By meeting: when the last of those who meet was there.
+std::vector<double> meeting_times(const Workload& work, const Timeline& timeline);
 
 /// When the bytes of an operation moved or its kernels ran: without waiting for its other end.
 double active_start(const StageRunTimes& run, std::uint32_t op);

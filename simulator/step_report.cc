@@ -175,12 +175,19 @@ Seconds alone_on_path(const Simulation& simulation) {
 }  // namespace
 
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage) {
-  const Actor& actor = simulation.actor_of(stage);
-  const std::size_t count = simulation.program.stages[stage].operations.size();
-  return {&simulation.work.programs[actor.program],
+  return run_times(simulation, simulation.actor_of(stage));
+}
+
+StageRunTimes run_times(const Simulation& simulation, const Actor& actor) {
+  const WorkProgram& work = simulation.work.programs[actor.program];
+  const std::size_t count = work.operations.size();
+  return {&work,
           std::span(simulation.timeline.start).subspan(actor.base, count),
           std::span(simulation.timeline.end).subspan(actor.base, count),
-          simulation.timeline.length()};
+          simulation.timeline.length(),
+          &simulation.work,
+          &actor,
+          simulation.met};
 }
 
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation) {

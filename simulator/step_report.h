@@ -7,8 +7,9 @@
 
 namespace shardwise::sim {
 
-/// The rank that a report speaks of for a stage.
+/// The rank that a report speaks of for a stage; any rank.
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage);
+StageRunTimes run_times(const Simulation& simulation, const Actor& actor);
 
 /// Puts the simulated step into a report that holds the closed form's: times by part on the stage
 /// that computes longest, exposed communication by axis, rates, and the timeline of every stage.

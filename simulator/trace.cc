@@ -87,13 +87,6 @@ class TraceWriter {
     return names;
   }
 
-  StageRunTimes times_of(const Actor& actor) const {
-    const WorkProgram& work = simulation_.work.programs[actor.program];
-    const std::size_t count = work.operations.size();
-    return {&work, std::span(simulation_.timeline.start).subspan(actor.base, count),
-            std::span(simulation_.timeline.end).subspan(actor.base, count), 0};
-  }
-
   void rank(const Actor& actor, std::size_t pid) {
     const WorkProgram& work = simulation_.work.programs[actor.program];
     const StageProgram& stage = *work.program;
@@ -113,7 +106,7 @@ class TraceWriter {
     }
     const double* start = simulation_.timeline.start.data() + actor.base;
     const double* end = simulation_.timeline.end.data() + actor.base;
-    const StageRunTimes run = times_of(actor);
+    const StageRunTimes run = run_times(simulation_, actor);
     for (std::uint32_t i = 0; i < stage.operations.size(); ++i) {
       const ProgramOp& op = stage.operations[i];
       const std::int64_t from = nanoseconds(start[i]);
@@ -202,7 +195,7 @@ class TraceWriter {
   void links(const Actor& actor, std::size_t pid) {
     const WorkProgram& work = simulation_.work.programs[actor.program];
     const std::size_t count = work.operations.size();
-    const StageRunTimes run = times_of(actor);
+    const StageRunTimes run = run_times(simulation_, actor);
     for (std::size_t tier = 0; tier < plan_.cluster.tiers.size() && tier < kMaxTiers; ++tier) {
       std::vector<LinkChange> changes;
       for (std::uint32_t i = 0; i < count; ++i) {

@@ -75,6 +75,20 @@ struct AxisTime {
   Seconds exposed;
 };
 
+/// What a mechanism adds to a step in which those named before it are at work.
+struct MechanismTime {
+  std::string mechanism;  // "links shared"
+  Seconds closed_form;
+  Seconds simulated;
+};
+
+/// What the closed form says of a simulated step.
+struct ClosedForm {
+  Seconds step_time;
+  TimeParts time;
+  std::vector<MechanismTime> mechanisms;  // add up to either step
+};
+
 /// What stands behind the predicted time of a matrix product.
 enum class GemmBasis : std::uint8_t {
   measured,      // this very shape was timed on this GPU in this dtype
@@ -137,6 +151,7 @@ struct StepReport {
   std::vector<Explanation> explanations;  // filled when asked for
   std::vector<GemmUse> gemms;             // filled when asked for
   std::optional<StepTimeline> timeline;   // of a simulated or measured step
+  std::optional<ClosedForm> closed_form;  // beside a simulated one
   /// Measured: what the process gained in resident memory from its start to the end of the steps, a
   /// rank of it. 0 = not measured.
   Bytes process_growth;

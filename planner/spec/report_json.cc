@@ -113,12 +113,17 @@ void list_verdict(Io& io, V& verdict) {
   io.text("cheapest_fix", verdict.cheapest_fix);
 }
 
+template <class Io, class T>
+void list_parts(Io& io, T& parts) {
+  io.object("time", parts, [](auto& inner, auto& time) {
+    for (const TimePart& part : kTimeParts) seconds(inner, keyed(part.key, "s"), time.*part.field);
+  });
+}
+
 template <class Io, class R>
 void list_time(Io& io, R& report) {
   seconds(io, "step_time_s", report.step_time);
-  io.object("time", report.time, [](auto& inner, auto& time) {
-    for (const TimePart& part : kTimeParts) seconds(inner, keyed(part.key, "s"), time.*part.field);
-  });
+  list_parts(io, report.time);
   io.object("compute", report.compute, [](auto& inner, auto& compute) {
     seconds(inner, "gemm_s", compute.gemm);
     seconds(inner, "attention_s", compute.attention);
@@ -253,6 +258,30 @@ void list_optional_timeline(Io& io, R& report) {
   }
 }
 
+template <class Io, class C>
+void list_closed_form(Io& io, C& closed) {
+  seconds(io, "step_time_s", closed.step_time);
+  list_parts(io, closed.time);
+  io.objects("mechanisms", closed.mechanisms, 100, [](auto& inner, auto& each) {
+    inner.text("mechanism", each.mechanism);
+    seconds(inner, "closed_form_s", each.closed_form);
+    seconds(inner, "simulated_s", each.simulated);
+  });
+}
+
+/// Absent from a report that was not simulated.
+template <class Io, class R>
+void list_optional_closed_form(Io& io, R& report) {
+  if constexpr (Io::kReads) {
+    ClosedForm closed;
+    io.object("closed_form", closed, [](auto& inner, auto& c) { list_closed_form(inner, c); });
+    if (!closed.mechanisms.empty()) report.closed_form = std::move(closed);
+  } else if (report.closed_form) {
+    io.object("closed_form", *report.closed_form,
+              [](auto& inner, auto& c) { list_closed_form(inner, c); });
+  }
+}
+
 template <class Io, class R>
 void list_report(Io& io, R& report) {
   io.require({"origin", "model", "layout", "step_time_s"});
@@ -271,6 +300,7 @@ void list_report(Io& io, R& report) {
   list_memory(io, report);
   list_reasons(io, report);
   list_optional_timeline(io, report);
+  list_optional_closed_form(io, report);
 }
 
 }  // namespace

@@ -65,7 +65,8 @@ StepProfile profile_of(const std::vector<DeviceWork>& work, double begin, double
   double hidden = 0;
   for (const Span& span : communicating) hidden += inside(span, computing);
   made.exposed = made.communicating - Seconds(hidden);
-  made.idle = made.length - made.computing - made.exposed;
+  // Sums of spans that fill the step may round to more than it.
+  made.idle = std::max(Seconds(0), made.length - made.computing - made.exposed);
 
   std::array<KindTime, kWorkKinds * kStepPhases> times;
   for (const DeviceWork& each : work) {

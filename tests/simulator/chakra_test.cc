@@ -50,38 +50,47 @@ struct Node {
   std::string group;
 };
 
+// Tags of et_def.proto's fields, with their kind on the wire.
+constexpr std::uint64_t number(std::uint64_t field) { return field << 3; }
+constexpr std::uint64_t bytes_of(std::uint64_t field) { return field << 3 | 2; }
+
+/// AttributeProto: a name, and one of its values by type: int32_val, int64_val, bool_val or
+/// string_val, as src/feeder/et_feeder_node.cpp reads the attribute of that name.
+void add_attribute(Node& node, std::string_view bytes) {
+  static const std::map<std::string, std::uint64_t> kTags = {
+      {"comm_src", number(7)},  {"comm_dst", number(7)},  {"comm_tag", number(7)},
+      {"comm_size", number(9)}, {"comm_type", number(9)}, {"is_cpu_op", number(27)},
+      {"pg_name", bytes_of(29)}};
+  Fields attribute(bytes);
+  EXPECT_EQ(attribute.varint(), bytes_of(1));
+  const std::string name(attribute.piece());
+  ASSERT_TRUE(kTags.contains(name)) << name;
+  ASSERT_EQ(attribute.varint(), kTags.at(name)) << name;
+  if (name == "pg_name") {
+    node.group = attribute.piece();
+  } else {
+    node.numbers[name] = attribute.varint();
+  }
+  EXPECT_FALSE(attribute.more()) << name;
+}
+
 Node node_of(std::string_view bytes) {
   Node node;
   for (Fields fields(bytes); fields.more();) {
     const std::uint64_t tag = fields.varint();
-    switch (tag >> 3) {
-      case 1:
-        node.id = fields.varint();
-        break;
-      case 2:
-        node.name = fields.piece();
-        break;
-      case 3:
-        node.type = fields.varint();
-        break;
-      case 5:
-        for (Fields each(fields.piece()); each.more();) node.waits.push_back(each.varint());
-        break;
-      case 7:
-        node.duration = fields.varint();
-        break;
-      default: {
-        EXPECT_EQ(tag >> 3, 10U);
-        Fields attribute(fields.piece());
-        EXPECT_EQ(attribute.varint(), 1U << 3 | 2U);
-        const std::string name(attribute.piece());
-        const std::uint64_t value = attribute.varint();
-        if ((value & 7U) == 2) {
-          node.group = attribute.piece();
-        } else {
-          node.numbers[name] = attribute.varint();
-        }
-      }
+    if (tag == number(1)) {
+      node.id = fields.varint();
+    } else if (tag == bytes_of(2)) {
+      node.name = fields.piece();
+    } else if (tag == number(3)) {
+      node.type = fields.varint();
+    } else if (tag == bytes_of(5)) {  // repeated numbers are packed
+      for (Fields each(fields.piece()); each.more();) node.waits.push_back(each.varint());
+    } else if (tag == number(7)) {
+      node.duration = fields.varint();
+    } else {
+      EXPECT_EQ(tag, bytes_of(10));
+      add_attribute(node, fields.piece());
     }
   }
   return node;
@@ -145,6 +154,43 @@ TEST(Chakra, NodesWaitForEarlierOnesAndTakeAsLongAsTheStreams) {
   }
 }
 
+/// CollectiveCommType of et_def.proto.
+std::uint64_t comm_type(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 0;
+    case CollectiveKind::all_gather:
+      return 2;
+    case CollectiveKind::broadcast:
+      return 5;
+    case CollectiveKind::all_to_all:
+      return 6;
+    case CollectiveKind::reduce_scatter:
+      return 7;
+    case CollectiveKind::send_recv:
+      break;  // a message, no collective
+  }
+  return 999;
+}
+
+TEST(Chakra, CollectivesHaveTheNumberOfTheirKind) {
+  const Plan plan = pipeline_plan();
+  const Simulation made = simulate(plan);
+  ChakraTraces traces(plan, made);
+  const std::vector<Node> nodes = nodes_of(traces.of_rank(0));
+  std::set<std::uint64_t> seen;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (nodes[i].type != 7) continue;
+    const StageProgram& program = made.program.stages[0];
+    const OpCost& cost = program.costs[static_cast<std::size_t>(program.operations[i].cost)];
+    const std::uint64_t type = nodes[i].numbers.at("comm_type");
+    EXPECT_EQ(type, comm_type(cost.collectives.front().kind)) << nodes[i].name;
+    EXPECT_GT(nodes[i].numbers.at("comm_size"), 0U) << nodes[i].name;
+    seen.insert(type);
+  }
+  EXPECT_GE(seen.size(), 3U);  // gathers, reductions and sums of the norm
+}
+
 // Every rank of a group has the same collectives in the same order, or the replay never ends; and
 // what one rank sends another receives.
 TEST(Chakra, RanksOfAGroupAgree) {
@@ -159,14 +205,14 @@ TEST(Chakra, RanksOfAGroupAgree) {
   std::set<std::vector<std::uint64_t>> received;
   for (std::int64_t rank = 0; rank < plan.layout.world(); ++rank) {
     for (const Node& node : nodes_of(traces.of_rank(rank))) {
-      const auto number = [&](const char* name) { return node.numbers.at(name); };
-      EXPECT_EQ(number("is_cpu_op"), 0U);
+      const auto value = [&](const char* name) { return node.numbers.at(name); };
+      EXPECT_EQ(value("is_cpu_op"), 0U);
       if (node.type == 7) {
-        calls[node.group][rank].emplace_back(number("comm_type"), number("comm_size"));
+        calls[node.group][rank].emplace_back(value("comm_type"), value("comm_size"));
       } else if (node.type == 5 || node.type == 6) {
-        const std::vector<std::uint64_t> message = {number("comm_src"), number("comm_dst"),
-                                                    number("comm_size"), number("comm_tag")};
-        EXPECT_EQ(number(node.type == 5 ? "comm_src" : "comm_dst"),
+        const std::vector<std::uint64_t> message = {value("comm_src"), value("comm_dst"),
+                                                    value("comm_size"), value("comm_tag")};
+        EXPECT_EQ(value(node.type == 5 ? "comm_src" : "comm_dst"),
                   static_cast<std::uint64_t>(rank));
         EXPECT_TRUE((node.type == 5 ? sent : received).insert(message).second);
       } else {

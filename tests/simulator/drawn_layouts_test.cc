@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "planner/cost/layout_rules.h"
-#include "planner/cost/stages.h"
-#include "planner/cost/step_time.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
+#include "simulator/closed_form.h"
 #include "simulator/simulate.h"
 #include "tests/planner/lowering/sampler.h"
 #include "tests/support/models.h"
@@ -80,24 +79,7 @@ TEST(SimulatedLayouts, AreNoShorterThanTheirChainsAndStreamsAndOverlapNothing) {
 }
 
 /// Step time by the closed form when neither collectives nor the host hold up compute.
-double unslowed(const Plan& p) {
-  const std::int64_t batch = p.job.batch_for(p.layout.dp(), p.layout.micro_batch_size);
-  const std::vector<LayerMemory> memories = layer_memories(p.model, p.job, p.engine, p.layout);
-  const std::vector<LayerTime> times = layer_times(p.model, p.job, p.engine, p.cluster, p.layout);
-  TimeRules rules = time_rules(p.job, p.engine, p.cluster);
-  const std::int64_t microbatches = batch / (p.layout.dp() * p.layout.micro_batch_size);
-  const StageTimes stages = stage_times(p.model, p.job, rules, p.layout, times, memories,
-                                        assign_stages(p.model, p.layout), microbatches);
-  CollectiveTables tables(p.cluster);
-  const DataParallelTables groups =
-      data_parallel_tables(tables, p.cluster, p.layout,
-                           {p.model.num_experts > 0, p.job.reduce_scatter_with_fp32_accumulation});
-  rules.overlap_tax_intra = {};
-  rules.overlap_tax_inter = {};
-  rules.issue = Seconds(0);
-  const LeafContext context = {&rules, &p.layout, &groups, microbatches};
-  return step_time(stages, context).total().value();
-}
+double unslowed(const Plan& plan) { return closed_form_step(plan, {false, false}).value(); }
 
 double simulated(const Plan& plan) {
   SimulationOptions options;

@@ -5,6 +5,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/names.h"
 #include "simulator/engine.h"
 #include "simulator/simulate.h"
 #include "simulator/step_report.h"
@@ -14,7 +15,30 @@ namespace shardwise::sim {
 namespace {
 
 // The papers' bubbles, out of the report of a lowered plan on the virtual clock: a forward pass of
-// a block takes 1, input and weight gradient 1 each, and nothing else takes time.
+// a block takes 1, input and weight gradient 1 each unless said, and nothing else takes time.
+
+/// Seconds of the passes of a block.
+struct Pace {
+  double forward = 1;
+  double input = 1;
+  double weight = 1;
+};
+
+double seconds_of(LayerPart part, const Pace& pace) {
+  switch (part) {
+    case LayerPart::forward:
+      return pace.forward;
+    case LayerPart::backward:
+      return pace.input + pace.weight;
+    case LayerPart::backward_input:
+      return pace.input;
+    case LayerPart::backward_weight:
+      return pace.weight;
+    case LayerPart::recompute:
+      break;
+  }
+  return 0;
+}
 
 Plan pipeline(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp, std::int64_t m) {
   Plan plan;
@@ -30,7 +54,7 @@ Plan pipeline(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp, std:
 }
 
 /// The step with such times, and its report.
-Simulation uniform(const Plan& plan) {
+Simulation uniform(const Plan& plan, const Pace& pace = {}) {
   SimulationOptions options;
   options.contention = options.host = false;
   Simulation made = simulate(plan, options);
@@ -42,11 +66,12 @@ Simulation uniform(const Plan& plan) {
       const LayerWork& work = costs[c].layers.front();
       const LayerRole role = plan.model.kinds[static_cast<std::size_t>(work.kind)].role;
       if (role != LayerRole::block) continue;
-      made.prices[s][c].seconds = work.part == LayerPart::backward ? 2 : 1;
+      made.prices[s][c].seconds = seconds_of(work.part, pace);
     }
   }
   made.work = representatives(made.program, made.prices);
   made.timeline = run_alone(made.work);
+  made.met = meeting_times(made.work, made.timeline);
   fill_report(made.report, plan, made);
   return made;
 }
@@ -107,6 +132,37 @@ TEST(SimulatedSchedule, IdlesAsTheTableOfDualPipeSays) {
   }
 }
 
+// A micro-batch crosses every boundary between stages once with its activations and once with their
+// gradients. A V of two chunks has its tip on one stage, and two arms of p - 1 boundaries; under
+// DualPipe each of the two directions has the p - 1 of its half of the micro-batches.
+TEST(SimulatedSchedule, SendsOneMessageForEachBoundaryEachWay) {
+  struct Case {
+    PipelineSchedule schedule;
+    std::int32_t v;
+    bool folded;
+  };
+  for (const Case& c :
+       {Case{PipelineSchedule::gpipe, 1, false}, Case{PipelineSchedule::one_f_one_b, 1, false},
+        Case{PipelineSchedule::one_f_one_b, 3, false}, Case{PipelineSchedule::looped_bfs, 3, false},
+        Case{PipelineSchedule::zb_h1, 1, false}, Case{PipelineSchedule::zb_h2, 1, false},
+        Case{PipelineSchedule::zb_v, 1, true}, Case{PipelineSchedule::dualpipe, 1, false},
+        Case{PipelineSchedule::dualpipe_v, 1, true}}) {
+    for (const std::int32_t p : {2, 4, 8}) {
+      const std::int64_t m = 2 * std::int64_t{p};
+      std::map<OpRole, std::int64_t> count;
+      for (const StageProgram& stage : uniform(pipeline(c.schedule, p, c.v, m)).program.stages) {
+        for (const ProgramOp& op : stage.operations) ++count[op.role];
+      }
+      const std::int64_t boundaries = c.folded ? 2 * (p - 1) : p * c.v - 1;
+      for (const OpRole role : {OpRole::send_forward, OpRole::receive_forward,
+                                OpRole::send_backward, OpRole::receive_backward}) {
+        EXPECT_EQ(count[role], m * boundaries)
+            << name_of(role) << " " << name_of(c.schedule) << " p " << p;
+      }
+    }
+  }
+}
+
 /// Idle time of a stage's compute stream between its first pass and its last.
 double idle_within(const Simulation& made, std::size_t stage) {
   const StageProgram& program = made.program.stages[stage];
@@ -124,6 +180,31 @@ double idle_within(const Simulation& made, std::size_t stage) {
     busy += end - start;
   }
   return last - first - busy;
+}
+
+// arXiv:2401.10241, section 2.3: the bubble is that of the stage which takes longest from
+// its first pass to its last. In blocks, of which a stage has 48 / p.
+TEST(SimulatedSchedule, IdlesAsThePapersSayWherePassesAreUnequal) {
+  for (const Pace& pace : {Pace{1, 1.1, 0.9}, Pace{1, 1.2, 0.8}, Pace{1, 1.05, 1}}) {
+    const double f = pace.forward;
+    const double b = pace.input;
+    const double w = pace.weight;
+    for (const std::int32_t p : {2, 4, 8}) {
+      const auto idle = [&](PipelineSchedule schedule) {
+        const Simulation made = uniform(pipeline(schedule, p, 1, 3 * std::int64_t{p}), pace);
+        double most = 0;
+        for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
+          most = std::max(most, idle_within(made, s));
+        }
+        return most * p / 48;
+      };
+      EXPECT_NEAR(idle(PipelineSchedule::one_f_one_b), (p - 1) * (f + b + w), 1e-9) << p;
+      EXPECT_NEAR(idle(PipelineSchedule::zb_h1), (p - 1) * (f + b - w), 1e-9) << p;
+      EXPECT_NEAR(idle(PipelineSchedule::zb_h2), (p - 1) * (f + b - 2 * w), 1e-9) << p;
+      // Table 2 of arXiv:2412.19437 with F&B = F + B has f + 2 b - w: as much where b = f.
+      EXPECT_NEAR(idle(PipelineSchedule::dualpipe), (p / 2.0 - 1) * (2 * f + b - w), 1e-9) << p;
+    }
+  }
 }
 
 // Sections 2.2 and 6: no bubble within a stage; what is left is the stagger of the stages, which

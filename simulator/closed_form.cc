@@ -1,0 +1,73 @@
+#include "simulator/closed_form.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/cost/collective_table.h"
+#include "planner/cost/estimate.h"
+#include "planner/cost/stages.h"
+#include "planner/cost/step_time.h"
+
+namespace shardwise::sim {
+
+Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
+  const Layout& layout = plan.layout;
+  TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
+  if (!with.multiprocessors) {
+    rules.overlap_tax_intra = {};
+    rules.overlap_tax_inter = {};
+  }
+  if (!with.host) rules.issue = Seconds(0);
+  const std::int64_t replicas = layout.dp() * layout.micro_batch_size;
+  const std::int64_t microbatches =
+      plan.job.batch_for(layout.dp(), layout.micro_batch_size) / replicas;
+  const StageTimes stages =
+      stage_times(plan.model, plan.job, rules, layout,
+                  layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout),
+                  layer_memories(plan.model, plan.job, plan.engine, layout),
+                  assign_stages(plan.model, layout), microbatches);
+  CollectiveTables tables(plan.cluster);
+  const DataParallelTables groups = data_parallel_tables(
+      tables, plan.cluster, layout,
+      {plan.model.num_experts > 0, plan.job.reduce_scatter_with_fp32_accumulation});
+  return step_time(stages, {&rules, &layout, &groups, microbatches}).total();
+}
+
+ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options,
+                              const StepReport& simulated) {
+  const StepReport closed = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  ClosedForm made;
+  made.step_time = closed.step_time;
+  made.time = closed.time;
+
+  SimulationOptions more = options;
+  more.all_ranks = false;  // representatives take as long
+  more.in_issue_order = false;
+  more.contention = false;
+  more.host = false;
+  Seconds closed_before;
+  Seconds clock_before;
+  const auto add = [&](std::string mechanism, Seconds by_closed_form, Seconds on_clock) {
+    made.mechanisms.push_back(
+        {std::move(mechanism), by_closed_form - closed_before, on_clock - clock_before});
+    closed_before = by_closed_form;
+    clock_before = on_clock;
+  };
+  const auto clock = [&] { return simulated_length(plan, more) + simulated.time.input_exposed; };
+
+  add("every operation as if alone", closed_form_step(plan, {false, false}), clock());
+  more.contention = options.contention;
+  more.shared_links = false;
+  const Seconds slowed = closed_form_step(plan, {true, false});
+  add("multiprocessors and memory shared", slowed, clock());
+  more.shared_links = options.shared_links;
+  add("links shared", slowed, clock());
+  more.host = options.host;
+  add("the host issues kernels", closed.step_time,
+      options.in_issue_order ? clock() : simulated.step_time);
+  if (options.in_issue_order) add("one connection", closed.step_time, simulated.step_time);
+  return made;
+}
+
+}  // namespace shardwise::sim

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+#include "simulator/simulate.h"
+
+namespace shardwise::sim {
+
+/// What slows a step down besides its own operations and their order, in the closed form.
+struct ClosedFormMechanisms {
+  bool multiprocessors = true;  // collectives take some from compute
+  bool host = true;             // kernels wait to be issued
+};
+
+/// Step time by the closed form. docs/time.md, "Step time".
+Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with);
+
+/// The closed form's answer to what was simulated, and what each mechanism adds to either: the step
+/// is simulated again as if nothing shared anything, and with one mechanism more each time.
+/// \param simulated  the report of simulate(plan, options)
+ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options,
+                              const StepReport& simulated);
+
+}  // namespace shardwise::sim

@@ -1,0 +1,110 @@
+#include "simulator/closed_form.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+
+#include "planner/engines/engines.h"
+#include "planner/spec/cluster_reader.h"
+#include "tests/support/models.h"
+
+namespace shardwise::sim {
+namespace {
+
+Plan example(const std::string& engine, std::int64_t gpus, std::int8_t zero_stage) {
+  Plan plan;
+  plan.model = test::llama(16, 4096, 14336, 32, 8, 32000);
+  plan.engine = *find_engine(engine);
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
+  plan.job.sequence_length = 4096;
+  plan.job.global_batch_size = 32;
+  plan.layout.zero_stage = zero_stage;
+  plan.layout.dp_shard = static_cast<std::int32_t>(gpus);
+  return plan;
+}
+
+struct Beside {
+  StepReport report;
+  ClosedForm closed;
+  /// What a mechanism adds; the test fails when it is not listed.
+  MechanismTime of(const std::string& mechanism) const {
+    for (const MechanismTime& each : closed.mechanisms) {
+      if (each.mechanism == mechanism) return each;
+    }
+    ADD_FAILURE() << mechanism;
+    return {};
+  }
+};
+
+Beside beside(const Plan& plan, const SimulationOptions& options = {}) {
+  Beside made;
+  made.report = simulate(plan, options).report;
+  made.closed = beside_closed_form(plan, options, made.report);
+  return made;
+}
+
+TEST(ClosedFormBeside, AddsUpToBothSteps) {
+  for (const bool one_connection : {false, true}) {
+    SimulationOptions options;
+    options.in_issue_order = one_connection;
+    const Beside found = beside(example("fsdp2", 16, 3), options);
+    Seconds closed;
+    Seconds simulated;
+    for (const MechanismTime& each : found.closed.mechanisms) {
+      closed += each.closed_form;
+      simulated += each.simulated;
+    }
+    EXPECT_NEAR(closed / found.closed.step_time, 1, 1e-12);
+    EXPECT_NEAR(found.closed.time.total() / found.closed.step_time, 1, 1e-12);
+    EXPECT_NEAR(simulated / found.report.step_time, 1, 1e-12);
+    EXPECT_EQ(found.closed.mechanisms.size(), one_connection ? 5U : 4U);
+  }
+}
+
+// The host waits for the norm of the gradients there, of which the closed form takes another part.
+TEST(ClosedFormBeside, PartsNowhereButInLaunchesOnOneGpu) {
+  for (const MechanismTime& each : beside(example("megatron_ddp", 1, 0)).closed.mechanisms) {
+    if (each.mechanism == "the host issues kernels") continue;
+    EXPECT_NEAR((each.simulated - each.closed_form).value(), 0, 1e-9) << each.mechanism;
+  }
+}
+
+TEST(ClosedFormBeside, NamesMultiprocessorsWhereCollectivesRunBesideCompute) {
+  const std::string shared = "multiprocessors and memory shared";
+  const Plan plan = example("fsdp2", 8, 3);
+  const MechanismTime with = beside(plan).of(shared);
+  EXPECT_GT(with.closed_form, Seconds(0));
+  EXPECT_GT(with.simulated, Seconds(0));
+  SimulationOptions options;
+  options.contention = false;
+  const MechanismTime without = beside(plan, options).of(shared);
+  EXPECT_EQ(without.closed_form, with.closed_form);
+  EXPECT_EQ(without.simulated, Seconds(0));
+}
+
+// Nodes of 8 mix stages of 2 x 3 ranks, whose gathers and messages meet on a NIC for 2: only the
+// clock knows.
+TEST(ClosedFormBeside, NamesLinksWhereAxesShareThem) {
+  Plan plan = example("megatron_ddp", 24, 1);
+  plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 24);
+  plan.job.global_batch_size = 48;
+  plan.layout.tp = 2;
+  plan.layout.pp = 4;
+  plan.layout.dp_shard = 3;
+  const MechanismTime links = beside(plan).of("links shared");
+  EXPECT_EQ(links.closed_form, Seconds(0));
+  EXPECT_GT(links.simulated, Seconds(0));
+}
+
+TEST(ClosedFormBeside, NamesTheHostWhereKernelsAreShort) {
+  Plan plan = example("fsdp2", 8, 3);
+  plan.model = test::llama(16, 256, 512, 4, 4, 1000);
+  plan.job.sequence_length = 128;
+  const MechanismTime host = beside(plan).of("the host issues kernels");
+  EXPECT_GT(host.closed_form, Seconds(0));
+  EXPECT_GT(host.simulated, Seconds(0));
+}
+
+}  // namespace
+}  // namespace shardwise::sim
