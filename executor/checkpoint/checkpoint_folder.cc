@@ -54,9 +54,7 @@ std::vector<std::int64_t> complete_steps(const fs::path& folder) {
 }
 
 fs::path begin_checkpoint(const fs::path& folder, std::int64_t step) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) fail(folder, "cannot be made", error);
+  make_folder(folder);
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
@@ -65,6 +63,7 @@ fs::path begin_checkpoint(const fs::path& folder, std::int64_t step) {
     }
   }
   const fs::path made = folder / partial_name(step);
+  std::error_code error;
   fs::create_directory(made, error);
   if (error) fail(made, "cannot be made", error);
   return made;
@@ -75,19 +74,20 @@ void complete_checkpoint(const fs::path& folder, std::int64_t step) {
   const fs::path to = folder / complete_name(step);
   std::error_code error;
   fs::rename(from, to, error);
-  if (error == std::errc::directory_not_empty || error == std::errc::file_exists) {
+  const bool again = error == std::errc::directory_not_empty || error == std::errc::file_exists;
+  if (again) {
     // A run that went on from an earlier checkpoint comes by here again: at every moment one of
     // the two has the name.
     error.clear();
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
       error = std::error_code(errno, std::system_category());
-    } else {
-      std::error_code ignored;
-      fs::remove_all(from, ignored);
     }
   }
   if (error) fail(to, "cannot be completed", error);
   sync_folder(folder);
+  // Not before the disk has the new name: what is removed could be what the old one stands for.
+  std::error_code ignored;
+  if (again) fs::remove_all(from, ignored);
 }
 
 void remove_old_checkpoints(const fs::path& folder, std::int64_t step, std::int64_t keep) {
@@ -100,7 +100,9 @@ void remove_old_checkpoints(const fs::path& folder, std::int64_t step, std::int6
     // No longer complete once it begins to vanish.
     std::error_code error;
     fs::rename(folder / complete_name(old), folder / partial_name(old), error);
-    if (!error) fs::remove_all(folder / partial_name(old), error);
+    if (error) continue;
+    sync_folder(folder);
+    fs::remove_all(folder / partial_name(old), error);
   }
 }
 

@@ -6,18 +6,19 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <iterator>
 #include <optional>
 #include <span>
-#include <thread>
 #include <utility>
 
+#include "executor/comm/arrivals.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
 namespace {
 
-constexpr double kAnswer = 2;  // seconds that who listens there has to say who it is
+constexpr double kAnswer = 2;  // seconds for an address to answer
 constexpr std::chrono::milliseconds kAgain{50};
 constexpr std::chrono::seconds kHostFirst{2};  // who waits for all knows whom
 
@@ -37,11 +38,15 @@ struct Greeting {
 std::span<const std::byte> bytes_of(const Greeting& greeting) {
   return std::as_bytes(std::span(&greeting, 1));
 }
-std::optional<Greeting> greeting_from(const FileDescriptor& line) {
+Greeting greeting_of(const Arrivals::Arrival& arrival) {
   Greeting said;
-  const bool came =
-      receive_all(line, std::as_writable_bytes(std::span(&said, 1)), in_seconds(kAnswer));
-  return came ? std::optional(said) : std::nullopt;
+  std::memcpy(&said, arrival.said.data(), sizeof said);
+  return said;
+}
+
+std::string gone_text(std::size_t rank, const Member& member) {
+  return fmt::format("rank {} is gone: its process {} on {} ended", rank, member.process,
+                     member.host.data());
 }
 
 bool is_gone(const FileDescriptor& line) {
@@ -52,8 +57,12 @@ bool is_gone(const FileDescriptor& line) {
 /// Rank 0's part: waits for the others and tells everybody about all.
 class Host {
  public:
-  Host(const Rendezvous& at, const Greeting& own)
-      : own_(own), lines_(static_cast<std::size_t>(own_.size)), members_(lines_.size()) {
+  Host(const Rendezvous& at, const Greeting& own, double patience_s)
+      : own_(own),
+        patience_s_(patience_s),
+        arrivals_(sizeof(Greeting), patience_s),
+        lines_(static_cast<std::size_t>(own_.size)),
+        members_(lines_.size()) {
     members_.front() = own_.member;
     for (int i = 0; i < at.ports && listening_.empty(); ++i) {
       auto socket = listen_tcp(at.first_port + i, at.this_host_only());
@@ -65,13 +74,16 @@ class Host {
     }
   }
 
-  std::vector<Member> wait(double patience_s) {
-    const Deadline until = in_seconds(patience_s);
+  std::vector<Member> wait() {
+    const Deadline until = in_seconds(patience_s_);
     try {
       while (!missing().empty()) {
-        take(accept_any(listening_, until));
+        find_gone();
+        for (Arrivals::Arrival& each : arrivals_.hear(listening_, until)) {
+          take(greeting_of(each), std::move(each.line));
+        }
         if (Deadline::clock::now() > until) {
-          throw IoError(fmt::format("rank 0 waited {} s for rank {}", patience_s,
+          throw IoError(fmt::format("rank 0 waited {} s for rank {}", patience_s_,
                                     fmt::join(missing(), ", ")));
         }
       }
@@ -92,25 +104,23 @@ class Host {
     return found;
   }
 
-  void take(std::optional<FileDescriptor> line) {
+  void find_gone() const {
     for (std::size_t r = 1; r < lines_.size(); ++r) {
-      if (lines_[r].is_open() && is_gone(lines_[r])) {
-        throw IoError(fmt::format("rank {} is gone: its process {} on {} ended", r,
-                                  members_[r].process, members_[r].host.data()));
-      }
+      if (lines_[r].is_open() && is_gone(lines_[r])) throw IoError(gone_text(r, members_[r]));
     }
-    if (!line) return;
-    const std::optional<Greeting> said = greeting_from(*line);
-    if (!said || !said->same_job(own_) || said->rank < 1 || said->rank >= own_.size) return;
-    const auto rank = static_cast<std::size_t>(said->rank);
+  }
+
+  void take(const Greeting& said, FileDescriptor line) {
+    if (!said.same_job(own_) || said.rank < 1 || said.rank >= own_.size) return;
+    const auto rank = static_cast<std::size_t>(said.rank);
     if (lines_[rank].is_open()) {
       throw IoError(fmt::format("two processes say that they are rank {}: {} on {} and {} on {}",
                                 rank, members_[rank].process, members_[rank].host.data(),
-                                said->member.process, said->member.host.data()));
+                                said.member.process, said.member.host.data()));
     }
-    if (!send_all(*line, bytes_of(own_), in_seconds(kAnswer))) return;
-    lines_[rank] = *std::move(line);
-    members_[rank] = said->member;
+    if (!send_all(line, bytes_of(own_), in_seconds(kAnswer))) return;
+    lines_[rank] = std::move(line);
+    members_[rank] = said.member;
   }
 
   /// How many there are, and who; none when the run has failed.
@@ -123,39 +133,57 @@ class Host {
   }
 
   Greeting own_;
+  double patience_s_;
+  Arrivals arrivals_;
   std::vector<FileDescriptor> lines_;
   std::vector<Member> members_;
   std::vector<FileDescriptor> listening_;
 };
 
-/// A connection to rank 0, wherever it listens.
-std::optional<FileDescriptor> find_host(const Rendezvous& at, const Greeting& own) {
-  for (int i = 0; i < at.ports; ++i) {
-    auto line = connect_tcp(at.host, at.first_port + i, in_seconds(kAnswer));
-    if (!line || !send_all(*line, bytes_of(own), in_seconds(kAnswer))) continue;
-    const std::optional<Greeting> said = greeting_from(*line);
-    if (said && said->same_job(own)) return line;
+/// Rank 0 as one of the others has found it.
+struct Found {
+  FileDescriptor line;
+  Member host;
+};
+
+/// Asks whoever listens at each of the ports until one of them is rank 0.
+Found find_host(const Rendezvous& at, const Greeting& own, double patience_s) {
+  const Deadline until = in_seconds(patience_s);
+  Arrivals answers(sizeof(Greeting), patience_s);
+  while (Deadline::clock::now() < until) {
+    for (int i = 0; i < at.ports; ++i) {
+      if (answers.has(i)) continue;
+      auto line = connect_tcp(at.address(), at.first_port + i, in_seconds(kAnswer));
+      if (line && send_all(*line, bytes_of(own), in_seconds(kAnswer))) {
+        answers.add(*std::move(line), i);
+      }
+    }
+    const Deadline again = std::min(until, Deadline::clock::now() + kAgain);
+    while (Deadline::clock::now() < again) {
+      for (Arrivals::Arrival& each : answers.hear({}, again)) {
+        const Greeting said = greeting_of(each);
+        if (said.same_job(own)) return {std::move(each.line), said.member};
+      }
+    }
   }
-  return std::nullopt;
+  throw IoError(fmt::format("rank {} found no rank 0 on {}, ports {} to {}, for {} s", own.rank,
+                            at.host, at.first_port, at.first_port + at.ports - 1, patience_s));
 }
 
 std::vector<Member> visit(const Rendezvous& at, const Greeting& own, double patience_s) {
   const Deadline until = in_seconds(patience_s);
-  std::optional<FileDescriptor> line = find_host(at, own);
-  for (; !line; line = find_host(at, own)) {
-    if (Deadline::clock::now() > until) {
-      throw IoError(fmt::format("rank {} found no rank 0 on {}, ports {} to {}, for {} s", own.rank,
-                                at.host, at.first_port, at.first_port + at.ports - 1, patience_s));
-    }
-    std::this_thread::sleep_for(kAgain);
-  }
+  const Found found = find_host(at, own, patience_s);
   std::vector<Member> members(static_cast<std::size_t>(own.size));
   std::int32_t count = 0;
   const bool told =
-      receive_all(*line, std::as_writable_bytes(std::span(&count, 1)), until + kHostFirst);
+      receive_all(found.line, std::as_writable_bytes(std::span(&count, 1)), until + kHostFirst);
   if (told && count == 0) throw Aborted("rank 0 has said why");
-  if (!told || !receive_all(*line, std::as_writable_bytes(std::span(members)), until)) {
-    throw IoError(fmt::format("rank {} was told nothing by rank 0 on {}", own.rank, at.host));
+  if (!told || !receive_all(found.line, std::as_writable_bytes(std::span(members)), until)) {
+    // All that have found rank 0 see that; one of them says so.
+    if (own.rank != 1) throw Aborted("rank 1 says why");
+    throw IoError(is_gone(found.line)
+                      ? gone_text(0, found.host)
+                      : fmt::format("rank 0 on {} said nothing for {} s", at.host, patience_s));
   }
   // What led to rank 0 leads to it again.
   std::array<std::array<char, 64>, 4>& ways = members.front().addresses;
@@ -176,7 +204,7 @@ std::vector<Member> meet(const Rendezvous& rendezvous, int rank, int size, const
   greeting.member = own;
   std::copy_n(rendezvous.job.data(), std::min(rendezvous.job.size(), greeting.job.size() - 1),
               greeting.job.data());
-  return rank == 0 ? Host(rendezvous, greeting).wait(patience_s)
+  return rank == 0 ? Host(rendezvous, greeting, patience_s).wait()
                    : visit(rendezvous, greeting, patience_s);
 }
 

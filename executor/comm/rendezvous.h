@@ -15,6 +15,8 @@ struct Rendezvous {
   int ports = 16;
   std::string job;  // what the processes of other jobs do not say
 
+  /// Where to connect: the name of this host may stand for an IPv6 address first, where others are.
+  std::string address() const { return this_host_only() ? "127.0.0.1" : host; }
   bool this_host_only() const { return host == "localhost" || host.starts_with("127."); }
 };
 

@@ -150,19 +150,11 @@ std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Dea
   return std::nullopt;
 }
 
-std::optional<FileDescriptor> accept_any(std::span<const FileDescriptor> listening,
-                                         Deadline until) {
-  std::vector<pollfd> waited;
-  for (const FileDescriptor& each : listening) waited.push_back({each.number(), POLLIN, 0});
-  if (::poll(waited.data(), waited.size(), left_ms(until)) <= 0) return std::nullopt;
-  for (const pollfd& each : waited) {
-    if (each.revents == 0) continue;
-    FileDescriptor socket(::accept4(each.fd, nullptr, nullptr, kFlags));
-    if (!socket.is_open()) continue;
-    without_delay(socket);
-    return socket;
-  }
-  return std::nullopt;
+std::optional<FileDescriptor> accept_now(const FileDescriptor& listening) {
+  FileDescriptor socket(::accept4(listening.number(), nullptr, nullptr, kFlags));
+  if (!socket.is_open()) return std::nullopt;
+  without_delay(socket);
+  return socket;
 }
 
 bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until) {

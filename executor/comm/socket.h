@@ -30,8 +30,8 @@ std::optional<FileDescriptor> listen_local(const std::string& name);
 /// A connection to who listens there, or nothing when nobody does by then.
 std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Deadline until);
 std::optional<FileDescriptor> connect_local(const std::string& name);
-/// Who connects to one of these that listen, or nothing when nobody does within 100 ms or by then.
-std::optional<FileDescriptor> accept_any(std::span<const FileDescriptor> listening, Deadline until);
+/// Who has connected to a socket that listens, or nothing when nobody has.
+std::optional<FileDescriptor> accept_now(const FileDescriptor& listening);
 
 /// \returns whether all went, or came, by then; not where the other end is gone
 bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until);

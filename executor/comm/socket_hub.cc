@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <optional>
 #include <random>
@@ -17,7 +18,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr double kConnect = 2;  // seconds for an address to answer, or for a stranger to say hello
+constexpr double kConnect = 2;  // seconds for an address to answer
 constexpr std::chrono::milliseconds kAgain{20};
 
 template <std::size_t kSize>
@@ -113,12 +114,10 @@ FileDescriptor SocketHub::await(const Hello& from, const Patience& patience) {
       came_.erase(found);
       return line;
     }
-    std::optional<FileDescriptor> line = accept_any(listening_, until);
-    Hello hello;
-    if (line &&
-        receive_all(*line, std::as_writable_bytes(std::span(&hello, 1)), in_seconds(kConnect)) &&
-        hello.token == from.token) {
-      came_.insert_or_assign(hello.key(), *std::move(line));
+    for (Arrivals::Arrival& each : arrivals_.hear(listening_, until)) {
+      Hello hello;
+      std::memcpy(&hello, each.said.data(), sizeof hello);
+      if (hello.token == from.token) came_.insert_or_assign(hello.key(), std::move(each.line));
     }
     patience.abort->check();
     if (Deadline::clock::now() > until) {

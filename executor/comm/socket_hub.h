@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "executor/comm/arrivals.h"
 #include "executor/comm/process_group.h"
 #include "executor/comm/socket.h"
 
@@ -60,6 +61,7 @@ class SocketHub {
   std::vector<Member> members_;
   std::vector<FileDescriptor> listening_;
   std::mutex mutex_;
+  Arrivals arrivals_{sizeof(Hello), 60};  // guarded by mutex_
   std::map<std::tuple<std::uint64_t, std::int32_t, std::int32_t>, FileDescriptor>
       came_;  // by group, number, rank; guarded by mutex_
 };

@@ -12,7 +12,9 @@
 
 #include "executor/checkpoint/checkpoint_folder.h"
 #include "executor/checkpoint/rank_part.h"
+#include "executor/storage/durable_file.h"
 #include "planner/lowering/lowering_context.h"
+#include "planner/spec/error.h"
 
 namespace shardwise::exec {
 namespace {
@@ -113,19 +115,18 @@ Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const Ru
 
 Diagnostics prepare_checkpoints(const RunOptions& options) {
   if (options.checkpoint_dir.empty()) return {};
-  std::error_code error;
-  fs::create_directories(options.checkpoint_dir, error);
-  if (!error && ::access(options.checkpoint_dir.c_str(), W_OK | X_OK) != 0) {
-    error = std::error_code(errno, std::system_category());
+  const auto wrong = [](const std::string& message) {
+    return Diagnostics{
+        wrong_use("--checkpoint-dir", message, "name a folder that can be made or written to")};
+  };
+  try {
+    make_folder(options.checkpoint_dir);
+  } catch (const IoError& broken) {
+    return wrong(broken.what());
   }
-  if (!error && !fs::is_directory(options.checkpoint_dir)) {
-    error = std::make_error_code(std::errc::not_a_directory);
-  }
-  if (!error) return {};
-  return {
-      wrong_use("--checkpoint-dir",
-                fmt::format("{} cannot be written: {}", options.checkpoint_dir, error.message()),
-                "name a folder that can be made or written to")};
+  if (::access(options.checkpoint_dir.c_str(), W_OK | X_OK) == 0) return {};
+  return wrong(fmt::format("{} cannot be written: {}", options.checkpoint_dir,
+                           std::error_code(errno, std::system_category()).message()));
 }
 
 void introduce_resumed(const Manifest& saved, const RunOptions& options) {

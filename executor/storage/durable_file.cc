@@ -84,6 +84,19 @@ void sync_folder(const std::filesystem::path& folder) {
   throw IoError(fmt::format("{}: cannot be synchronised: {}", name, std::strerror(errno)));
 }
 
+void make_folder(const std::filesystem::path& folder) {
+  const std::filesystem::path whole = std::filesystem::absolute(folder);
+  std::filesystem::path made;
+  for (const std::filesystem::path& part : whole) {
+    const std::filesystem::path above = made;
+    made /= part;
+    std::error_code error;
+    if (std::filesystem::is_directory(made, error)) continue;
+    if (std::filesystem::create_directory(made, error)) sync_folder(above);
+    if (error) throw IoError(fmt::format("{}: cannot be made: {}", made.string(), error.message()));
+  }
+}
+
 std::uint32_t crc32_of(std::uint32_t crc32, std::span<const std::byte> bytes) {
   const auto* const first = reinterpret_cast<const Bytef*>(bytes.data());
   return static_cast<std::uint32_t>(::crc32_z(crc32, first, bytes.size()));

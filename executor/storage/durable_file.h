@@ -46,6 +46,10 @@ class DurableFile {
 /// Has the disk keep the names in a folder. \throws IoError
 void sync_folder(const std::filesystem::path& folder);
 
+/// Makes a folder and those above it that are missing, and has the disk keep their names.
+/// \throws IoError
+void make_folder(const std::filesystem::path& folder);
+
 /// The CRC-32 of what has `crc32` and of `bytes` after it; of nothing, 0. Finds every change of up
 /// to 32 neighbouring bits. Source: RFC 1952, section 8.
 std::uint32_t crc32_of(std::uint32_t crc32, std::span<const std::byte> bytes);

@@ -1,6 +1,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "executor/data/random.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 
@@ -59,6 +65,37 @@ TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
   EXPECT_THAT(refused.err,
               HasSubstr("founding-documents.txt: --data: token 104 at position 1 is none of the "
                         "model's 96"));
+}
+
+// Of a long file the tokens behind the first 2^30 are looked at when a step reads them. The file is
+// zeros that no disk holds, but for one token of the first sequence, wherever the seed has that.
+TEST(ShardwiseRun, EndsAsBadInputWhereAStepMeetsATokenThatTheModelDoesNotHave) {
+  constexpr std::int64_t kLookedAt = std::int64_t{1} << 30;
+  constexpr std::int64_t kSequence = 32;
+  constexpr std::int64_t kWindows = kLookedAt / kSequence + (std::int64_t{1} << 25);
+  std::int64_t first = 0;
+  std::uint64_t seed = 0;
+  while (first < kLookedAt) {
+    const std::uint64_t drawn = random_bits(seed_of(++seed, "sequences"), 0);
+    first = static_cast<std::int64_t>(drawn % kWindows) * kSequence;
+  }
+  const Scratch scratch;
+  const std::string tokens = scratch.write_bytes("late.bin", "");
+  std::filesystem::resize_file(tokens, 2 * (kWindows * kSequence + 1));
+  {
+    std::fstream file(tokens, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(2 * (first + 5));
+    file.write("\x2c\x01", 2);  // 300
+  }
+  const auto [program, arguments] =
+      command_of(Started::sockets, 2,
+                 {scratch.write(tiny_plan("shardwise", 1, 2, 1)), "--data", tokens, "--seed",
+                  std::to_string(seed), "--steps", "2"});
+  const Outcome refused = run_program(program, arguments);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(refused.err, tokens + ": --data: token 300 at position " + std::to_string(first + 5) +
+                             " is none of the model's 256\n    tokens are numbers below the "
+                             "plan's vocab_size\n");
 }
 
 TEST(ShardwiseRun, RefusesFormatsThatThereAreNot) {

@@ -1,0 +1,60 @@
+#include "executor/comm/arrivals.h"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+namespace shardwise::exec {
+namespace {
+
+/// More strangers than this are not kept: a process has only so many open files.
+constexpr std::size_t kMost = 256;
+
+}  // namespace
+
+void Arrivals::add(FileDescriptor line, int key) {
+  if (pending_.size() == kMost) pending_.erase(pending_.begin());
+  Pending pending;
+  pending.arrival = {std::move(line), std::vector<std::byte>(bytes_), key};
+  pending.until = in_seconds(seconds_);
+  pending_.push_back(std::move(pending));
+}
+
+bool Arrivals::has(int key) const {
+  return std::ranges::any_of(pending_,
+                             [key](const Pending& each) { return each.arrival.key == key; });
+}
+
+void Arrivals::Pending::hear() {
+  const std::span<std::byte> left = std::span(arrival.said).subspan(heard);
+  const ssize_t count = ::recv(arrival.line.number(), left.data(), left.size(), MSG_DONTWAIT);
+  if (count > 0) heard += static_cast<std::size_t>(count);
+  gone = count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR) ||
+         Deadline::clock::now() > until;
+}
+
+std::vector<Arrivals::Arrival> Arrivals::hear(std::span<const FileDescriptor> listening,
+                                              Deadline until) {
+  std::vector<pollfd> waited;
+  for (const FileDescriptor& each : listening) waited.push_back({each.number(), POLLIN, 0});
+  for (const Pending& each : pending_) waited.push_back({each.arrival.line.number(), POLLIN, 0});
+  ::poll(waited.data(), waited.size(), left_ms(until));
+  for (const FileDescriptor& each : listening) {
+    std::optional<FileDescriptor> line = accept_now(each);
+    if (line) add(*std::move(line), 0);
+  }
+  std::vector<Arrival> arrived;
+  for (Pending& each : pending_) {
+    each.hear();
+    if (each.heard < bytes_) continue;
+    arrived.push_back(std::move(each.arrival));
+    each.gone = true;
+  }
+  std::erase_if(pending_, [](const Pending& each) { return each.gone; });
+  return arrived;
+}
+
+}  // namespace shardwise::exec
