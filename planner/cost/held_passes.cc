@@ -1,9 +1,12 @@
 #include "planner/cost/held_passes.h"
 
 #include <algorithm>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "planner/cost/stages.h"
+#include "planner/spec/check.h"
 
 namespace shardwise {
 namespace {
@@ -121,23 +124,26 @@ std::int64_t HeldPasses::of(std::int32_t which) const {
   return which < chunk ? lower : which == chunk ? own : higher;
 }
 
-SavedChunks::SavedChunks(std::span<const std::int64_t> saved)
-    : usual(saved.empty() ? 0 : saved[saved.size() / 2]),
-      chunks(static_cast<std::int32_t>(saved.size())) {
-  for (std::int32_t c = 0; c < chunks; ++c) {
-    const std::int64_t bytes = saved[static_cast<std::size_t>(c)];
-    if (bytes != usual) others.emplace_back(c, bytes - usual);
-  }
+SavedChunks::SavedChunks(std::span<const std::int64_t> saved) : sums_(saved.size() + 1) {
+  std::partial_sum(saved.begin(), saved.end(), sums_.begin() + 1);
 }
 
 std::int64_t bytes_of(const HeldPasses& held, const SavedChunks& saved) {
-  const std::int64_t passes = held.vpp > 0
-                                  ? held.begun - held.back + held.own
-                                  : held.lower * held.chunk + held.own +
-                                        held.higher * std::max(0, saved.chunks - held.chunk - 1);
-  std::int64_t sum = saved.usual * passes;
-  for (const auto& [chunk, more] : saved.others) sum += held.of(chunk) * more;
-  return sum;
+  const std::int64_t own = held.own * saved.of(held.chunk, held.chunk + 1);
+  if (held.vpp == 0) {
+    return held.lower * saved.before(held.chunk) + own +
+           held.higher * saved.of(held.chunk + 1, saved.chunks());
+  }
+  // Whole rounds, whole turns of the round that is under way, and passes of the turn that is.
+  const std::int64_t v = held.vpp;
+  SHARDWISE_CHECK(v == saved.chunks(), std::to_string(saved.chunks()));
+  const std::int64_t round = v * held.pp;
+  const std::int64_t up = held.begun % round / held.pp;
+  const std::int64_t down = v - held.back % round / held.pp;
+  const std::int64_t whole = (held.begun / round - held.back / round) * saved.before(v) +
+                             saved.before(up) - saved.of(down, v);
+  return whole * held.pp + held.begun % held.pp * saved.of(up, up + 1) -
+         held.back % held.pp * saved.of(down - 1, down) + own;
 }
 
 InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,

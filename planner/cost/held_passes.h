@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "planner/spec/layout.h"
@@ -26,13 +26,20 @@ struct HeldPasses {
   std::int64_t of(std::int32_t which) const;
 };
 
-/// Bytes that a pass of each chunk of a stage keeps: mostly as many, in some chunks more or less.
-struct SavedChunks {
+/// Bytes that a pass of each chunk of a stage keeps, summed up.
+class SavedChunks {
+ public:
   explicit SavedChunks(std::span<const std::int64_t> saved);
 
-  std::int64_t usual = 0;
-  std::vector<std::pair<std::int32_t, std::int64_t>> others;  // chunk, bytes more than usual
-  std::int32_t chunks = 0;
+  /// Of the chunks before `chunk`, and of those from `begin` to before `end`.
+  std::int64_t before(std::int64_t chunk) const { return sums_[static_cast<std::size_t>(chunk)]; }
+  std::int64_t of(std::int64_t begin, std::int64_t end) const {
+    return before(end) - before(begin);
+  }
+  std::int64_t chunks() const { return static_cast<std::int64_t>(sums_.size()) - 1; }
+
+ private:
+  std::vector<std::int64_t> sums_;  // of the chunks before each, and of all
 };
 
 /// The most a stage holds, in bytes, while a pass of `chunk` runs.
@@ -53,7 +60,7 @@ struct SavedChunks {
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
                        std::int32_t chunk, bool backward, const SavedChunks& saved);
 
-/// Bytes of them.
+/// Bytes of them. \pre `saved` has every chunk of the stage
 std::int64_t bytes_of(const HeldPasses& held, const SavedChunks& saved);
 
 /// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
