@@ -33,23 +33,18 @@ Fullest fullest_of(const std::vector<PipelinePass>& order, const std::vector<std
 }
 
 struct Case {
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::int32_t vpp = 1;
   std::int32_t fewest = 1;  // micro-batches, times pp
-  bool even = false;        // stages and micro-batches
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  bool even = false;  // stages and micro-batches
 };
-constexpr Case kCases[] = {{PipelineSchedule::one_f_one_b},
-                           {PipelineSchedule::gpipe},
-                           {PipelineSchedule::zb_h1},
-                           {PipelineSchedule::zb_h2, 1, 2},
-                           {PipelineSchedule::zb_v, 1, 2},
-                           {PipelineSchedule::dualpipe, 1, 2, true},
-                           {PipelineSchedule::dualpipe_v, 1, 2},
-                           {PipelineSchedule::one_f_one_b, 2},
-                           {PipelineSchedule::one_f_one_b, 3},
-                           {PipelineSchedule::one_f_one_b, 7},
-                           {PipelineSchedule::looped_bfs, 2},
-                           {PipelineSchedule::looped_bfs, 5}};
+constexpr Case kCases[] = {
+    {1, 1, PipelineSchedule::one_f_one_b}, {1, 1, PipelineSchedule::gpipe},
+    {1, 1, PipelineSchedule::zb_h1},       {1, 2, PipelineSchedule::zb_h2},
+    {1, 2, PipelineSchedule::zb_v},        {1, 2, PipelineSchedule::dualpipe, true},
+    {1, 2, PipelineSchedule::dualpipe_v},  {2, 1, PipelineSchedule::one_f_one_b},
+    {3, 1, PipelineSchedule::one_f_one_b}, {7, 1, PipelineSchedule::one_f_one_b},
+    {2, 1, PipelineSchedule::looped_bfs},  {5, 1, PipelineSchedule::looped_bfs}};
 
 // The rule knows nothing of the order of passes; the order, nothing of the rule. Chunks weigh what
 // chance says, so that which of them are held shows.
@@ -59,7 +54,7 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
     for (const std::int32_t pp : {2, 3, 4, 6, 8}) {
       if (c.even && pp % 2 == 1) continue;
       for (std::int32_t rounds = c.fewest; rounds < c.fewest + 4; ++rounds) {
-        Layout layout = {.pp = pp, .vpp = c.vpp, .schedule = c.schedule};
+        const Layout layout = {.pp = pp, .vpp = c.vpp, .schedule = c.schedule};
         const std::int32_t m = rounds * pp;
         std::vector<std::int64_t> saved(static_cast<std::size_t>(chunks_of_stage(layout)));
         for (std::int32_t stage = 0; stage < pp; ++stage) {
