@@ -25,15 +25,23 @@ std::string keyed(std::string_view name, std::string_view unit) {
 /// A quantity through the plain number the reader and the writer know.
 template <class Io, class S>
 void seconds(Io& io, std::string_view key, S& time) {
-  double value = time.value();
-  io.number(key, value, -kMostSeconds, kMostSeconds);
-  if constexpr (Io::kReads) time = Seconds(value);
+  if constexpr (Io::kReads) {
+    double value = time.value();
+    io.number(key, value, -kMostSeconds, kMostSeconds);
+    time = Seconds(value);
+  } else {
+    io.number(key, time.value(), -kMostSeconds, kMostSeconds);
+  }
 }
 template <class Io, class B>
 void bytes(Io& io, std::string_view key, B& amount) {
-  std::int64_t value = amount.value();
-  io.integer(key, value, 0, kMostBytes);
-  if constexpr (Io::kReads) amount = Bytes(value);
+  if constexpr (Io::kReads) {
+    std::int64_t value = amount.value();
+    io.integer(key, value, 0, kMostBytes);
+    amount = Bytes(value);
+  } else {
+    io.integer(key, amount.value(), 0, kMostBytes);
+  }
 }
 /// What follows from other fields: written for whoever reads the file, not read back.
 template <class Io>
@@ -71,8 +79,12 @@ void list_stage(Io& io, E& stage) {
   derived(io, "peak_allocated_bytes", stage.memory.peak_allocated());
   derived(io, "peak_reserved_bytes", stage.memory.peak_reserved());
   derived(io, "peak_total_bytes", stage.memory.peak_total());
-  MemoryPhase peak = stage.memory.peak_phase();
-  io.choice("peak_phase", peak);
+  if constexpr (Io::kReads) {
+    MemoryPhase peak = stage.memory.peak_phase();
+    io.choice("peak_phase", peak);
+  } else {
+    io.choice("peak_phase", stage.memory.peak_phase());
+  }
   std::vector<PhaseEntry> phases;
   for (std::size_t p = 0; p < kMemoryPhases; ++p) {
     phases.push_back({static_cast<MemoryPhase>(p), stage.memory.phases[p]});
@@ -141,9 +153,13 @@ void list_rates(Io& io, R& report) {
   io.number("mfu", report.mfu, 0, kMost);
   io.number("mfu_non_causal", report.mfu_non_causal, 0, kMost);
   io.number("hfu", report.hfu, 0, kMost);
-  double flops = report.model_flops.value();
-  io.number("model_flops", flops, 0, kMost);
-  if constexpr (Io::kReads) report.model_flops = Flops(flops);
+  if constexpr (Io::kReads) {
+    double flops = report.model_flops.value();
+    io.number("model_flops", flops, 0, kMost);
+    report.model_flops = Flops(flops);
+  } else {
+    io.number("model_flops", report.model_flops.value(), 0, kMost);
+  }
   io.text("flops_formula", report.flops_formula);
   io.number("tokens_per_s", report.tokens_per_s, 0, kMost);
   io.number("tokens_per_s_per_gpu", report.tokens_per_s_per_gpu, 0, kMost);
