@@ -107,7 +107,8 @@ void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measu
       told(fmt::format("{} among {}", name_of(kind), size), done);
       done += 1 / static_cast<double>(sizes.size() * std::size(kKinds));
       const auto time = [&](DType dtype, std::int64_t elements) {
-        const std::int64_t cut = elements / (2 * size) * (2 * size);
+        const std::int64_t whole = 2 * std::int64_t{size};  // of bf16 an even number a rank
+        const std::int64_t cut = elements / whole * whole;
         const auto count = static_cast<std::size_t>(cut);
         const double seconds = watch.seconds([&] { call(*group, kind, dtype, count, buffers); });
         to.collectives.push_back(

@@ -28,7 +28,7 @@ double attention_of(const Priced& p) {
 }
 
 TEST(LayerTime, DoesTwoOperationsAWeightAndTokenForwardAndTwiceThatBackward) {
-  Priced p;
+  const Priced p;
   const double expected =
       2 * products_of(p.kind("block")) * static_cast<double>(p.job.sequence_length);
   const LayerTime time = p.layer("block");
@@ -142,7 +142,7 @@ TEST(LayerTime, PricesTheHeadAndTheLoss) {
 
 // A peer's layer is 4 h^2 + 3 h ffn whatever the key/value heads.
 TEST(LayerTime, GroupedQueriesNeedSmallerKeyAndValueProducts) {
-  Priced grouped;
+  const Priced grouped;
   Priced full;
   full.model = test::llama(32, 4096, 14336, 32, 32, 128256);
   const double less =
@@ -272,7 +272,7 @@ TEST(LayerTime, ListsEveryProductInThreeDirections) {
 }
 
 TEST(LayerTime, FusedModulesMultiplyQueriesKeysAndValuesAtOnce) {
-  Priced p;  // Megatron
+  const Priced p;  // Megatron
   std::vector<GemmUse> gemms;
   layer_time(p.model, p.kind("block"), p.job, p.engine, p.cluster, p.layout, &gemms);
   ASSERT_EQ(gemms.size(), 3U * 4U);
