@@ -62,7 +62,7 @@ TEST(ClosedFormBeside, AddsUpToBothSteps) {
   }
 }
 
-// The host waits for the norm of the gradients there, of which the closed form takes another part.
+// What the host issues parts by microseconds there, for a reason that is not known.
 TEST(ClosedFormBeside, PartsNowhereButInLaunchesOnOneGpu) {
   for (const MechanismTime& each : beside(example("megatron_ddp", 1, 0)).closed.mechanisms) {
     if (each.mechanism == "the host issues kernels") continue;
