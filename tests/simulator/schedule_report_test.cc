@@ -9,6 +9,7 @@
 #include "simulator/engine.h"
 #include "simulator/simulate.h"
 #include "simulator/step_report.h"
+#include "tests/simulator/pace.h"
 #include "tests/support/models.h"
 
 namespace shardwise::sim {
@@ -16,29 +17,6 @@ namespace {
 
 // The papers' bubbles, out of the report of a lowered plan on the virtual clock: a forward pass of
 // a block takes 1, input and weight gradient 1 each unless said, and nothing else takes time.
-
-/// Seconds of the passes of a block.
-struct Pace {
-  double forward = 1;
-  double input = 1;
-  double weight = 1;
-};
-
-double seconds_of(LayerPart part, const Pace& pace) {
-  switch (part) {
-    case LayerPart::forward:
-      return pace.forward;
-    case LayerPart::backward:
-      return pace.input + pace.weight;
-    case LayerPart::backward_input:
-      return pace.input;
-    case LayerPart::backward_weight:
-      return pace.weight;
-    case LayerPart::recompute:
-      break;
-  }
-  return 0;
-}
 
 Plan pipeline(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp, std::int64_t m) {
   Plan plan;

@@ -10,20 +10,13 @@
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
 #include "simulator/simulate.h"
+#include "tests/simulator/pace.h"
 #include "tests/support/models.h"
 
 namespace shardwise::sim {
 namespace {
 
 constexpr int kBlocks = 64;
-
-/// Seconds of a stage's passes for one micro-batch, and of a message.
-struct Pace {
-  double forward = 1;
-  double input = 1;
-  double weight = 1;
-  double hop = 0;
-};
 
 struct Pipeline {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
@@ -43,22 +36,6 @@ Plan plan_of(const Pipeline& pipeline) {
   plan.layout.zero_stage = 0;
   plan.layout.schedule = pipeline.schedule;
   return plan;
-}
-
-double seconds_of(LayerPart part, const Pace& pace) {
-  switch (part) {
-    case LayerPart::forward:
-      return pace.forward;
-    case LayerPart::backward:
-      return pace.input + pace.weight;
-    case LayerPart::backward_input:
-      return pace.input;
-    case LayerPart::backward_weight:
-      return pace.weight;
-    case LayerPart::recompute:
-      return 0;
-  }
-  return 0;
 }
 
 /// The step of equal stages that do nothing but the passes of their blocks and their messages.
