@@ -94,10 +94,6 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b 
 constexpr std::int64_t round_up(std::int64_t a, std::int64_t step) {
   return ceil_div(a, step) * step;
 }
-/// Largest shard when `total` is cut into `parts` and the last shard is padded.
-constexpr Bytes largest_shard(Bytes total, std::int64_t parts) {
-  return Bytes(ceil_div(total.value(), parts));
-}
 
 static_assert(900_GB / 900_GBps == Seconds(1.0));
 
