@@ -68,6 +68,10 @@ class Host {
       auto socket = listen_tcp(at.first_port + i, at.this_host_only());
       if (socket) listening_.push_back(*std::move(socket));
     }
+    if (listening_.empty() && at.this_host_only()) {
+      auto socket = listen_local(at.local_name());
+      if (socket) listening_.push_back(*std::move(socket));
+    }
     if (listening_.empty()) {
       throw IoError(fmt::format("ports {} to {} of this host are taken", at.first_port,
                                 at.first_port + at.ports - 1));
@@ -121,9 +125,23 @@ class Host {
     if (!send_all(line, bytes_of(own_), in_seconds(kAnswer))) return;
     lines_[rank] = std::move(line);
     members_[rank] = said.member;
+    name_speaker(said.rank);
   }
 
-  /// How many there are, and who; none when the run has failed.
+  /// The lowest rank that has come says so should this process be gone. Until it is told of a lower
+  /// one, a rank takes itself for that.
+  void name_speaker(std::int32_t newcomer) {
+    const bool lowest = speaker_ == 0 || newcomer < speaker_;
+    if (lowest) speaker_ = newcomer;
+    const std::int32_t said = -speaker_;
+    for (std::size_t r = 1; r < lines_.size(); ++r) {
+      const bool newest = static_cast<std::int32_t>(r) == newcomer;
+      if (!lines_[r].is_open() || newest == lowest) continue;
+      send_all(lines_[r], std::as_bytes(std::span(&said, 1)), in_seconds(kAnswer));
+    }
+  }
+
+  /// How many there are, and who; 0 when the run has failed.
   void tell(std::int32_t count) const {
     for (const FileDescriptor& line : lines_) {
       if (!line.is_open()) continue;
@@ -138,6 +156,7 @@ class Host {
   std::vector<FileDescriptor> lines_;
   std::vector<Member> members_;
   std::vector<FileDescriptor> listening_;
+  std::int32_t speaker_ = 0;  // of the others; 0: none has come
 };
 
 /// Rank 0 as one of the others has found it.
@@ -146,14 +165,16 @@ struct Found {
   Member host;
 };
 
-/// Asks whoever listens at each of the ports until one of them is rank 0.
+/// Asks whoever listens at each of the places until one of them is rank 0.
 Found find_host(const Rendezvous& at, const Greeting& own, double patience_s) {
   const Deadline until = in_seconds(patience_s);
   Arrivals answers(sizeof(Greeting), patience_s);
+  const int places = at.ports + (at.this_host_only() ? 1 : 0);
   while (Deadline::clock::now() < until) {
-    for (int i = 0; i < at.ports; ++i) {
+    for (int i = 0; i < places; ++i) {
       if (answers.has(i)) continue;
-      auto line = connect_tcp(at.address(), at.first_port + i, in_seconds(kAnswer));
+      auto line = i == at.ports ? connect_local(at.local_name())
+                                : connect_tcp(at.address(), at.first_port + i, in_seconds(kAnswer));
       if (line && send_all(*line, bytes_of(own), in_seconds(kAnswer))) {
         answers.add(*std::move(line), i);
       }
@@ -174,13 +195,17 @@ std::vector<Member> visit(const Rendezvous& at, const Greeting& own, double pati
   const Deadline until = in_seconds(patience_s);
   const Found found = find_host(at, own, patience_s);
   std::vector<Member> members(static_cast<std::size_t>(own.size));
-  std::int32_t count = 0;
-  const bool told =
-      receive_all(found.line, std::as_writable_bytes(std::span(&count, 1)), until + kHostFirst);
-  if (told && count == 0) throw Aborted("rank 0 has said why");
+  std::int32_t speaker = own.rank;
+  std::int32_t said = -own.rank;  // negative: the rank that speaks; else what Host::tell() says
+  bool told = true;
+  while (told && said < 0) {
+    speaker = -said;
+    told = receive_all(found.line, std::as_writable_bytes(std::span(&said, 1)), until + kHostFirst);
+  }
+  if (told && said == 0) throw Aborted("rank 0 has said why");
   if (!told || !receive_all(found.line, std::as_writable_bytes(std::span(members)), until)) {
     // All that have found rank 0 see that; one of them says so.
-    if (own.rank != 1) throw Aborted("rank 1 says why");
+    if (own.rank != speaker) throw Aborted(fmt::format("rank {} says why", speaker));
     throw IoError(is_gone(found.line)
                       ? gone_text(0, found.host)
                       : fmt::format("rank 0 on {} said nothing for {} s", at.host, patience_s));

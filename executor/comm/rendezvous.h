@@ -10,13 +10,15 @@ namespace shardwise::exec {
 /// Where the processes of a job find one another: rank 0 listens there.
 struct Rendezvous {
   std::string host;  // of rank 0
-  /// Rank 0 takes the first of these that is free; the others ask each of them who it is.
+  /// Rank 0 takes the first of these that is free, or, where none is and all ranks are on this
+  /// host, a local socket of the job's name; the others ask each of them who it is.
   int first_port = 0;
   int ports = 16;
   std::string job;  // what the processes of other jobs do not say
 
   /// Where to connect: the name of this host may stand for an IPv6 address first, where others are.
   std::string address() const { return this_host_only() ? "127.0.0.1" : host; }
+  std::string local_name() const { return "shardwise " + job; }
   bool this_host_only() const { return host == "localhost" || host.starts_with("127."); }
 };
 

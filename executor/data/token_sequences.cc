@@ -12,7 +12,8 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kLookedAt = std::int64_t{1} << 30;
+/// Before the first step: so much of a file as is read in moments, whatever its length.
+constexpr std::int64_t kLookedAt = std::int64_t{1} << 26;
 
 /// The factor times a mod b, of numbers below 2^62.
 std::int64_t product_modulo(std::int64_t a, std::int64_t b, std::int64_t modulus) {

@@ -18,9 +18,8 @@ class TokenSequences {
  public:
   /// \param source  the file, for messages
   /// \returns a problem when there is no sequence and one token more, or a token that the model
-  /// does
-  ///          not have. Of long streams the first 2^30 tokens are looked at; sequence() refuses
-  ///          those after them.
+  ///          does not have. Of long streams the first 2^26 tokens are looked at; sequence()
+  ///          refuses those after them.
   static Result<TokenSequences> cut(TokenStream stream, std::int64_t sequence_length,
                                     std::int64_t vocab_size, std::uint64_t seed,
                                     const std::string& source);

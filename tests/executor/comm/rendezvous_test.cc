@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -83,16 +85,104 @@ TEST(Rendezvous, IsAtTheNextPortWhereOneIsTaken) {
   job.expect_all_know_all();
 }
 
+TEST(Rendezvous, IsAtANameWhereAllPortsAreTakenAndRanksAreOfOneHost) {
+  const FileDescriptor taken = taken_port();
+  Job job({"localhost", port_of(taken), 1, "name " + std::to_string(port_of(taken))});
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
+  ranks.clear();
+  job.expect_all_know_all();
+}
+
 TEST(Rendezvous, NamesThePortsWhereAllAreTaken) {
   const FileDescriptor taken = taken_port();
   const int port = port_of(taken);
   try {
-    meet({"localhost", port, 1, "taken"}, 0, 2, Member(), kPatience);
+    meet({"elsewhere", port, 1, "taken"}, 0, 2, Member(), kPatience);
     FAIL() << "met";
   } catch (const IoError& broken) {
     EXPECT_EQ(broken.what(), "ports " + std::to_string(port) + " to " + std::to_string(port) +
                                  " of this host are taken");
   }
+}
+
+/// Stands between rank 0 and those that look for it, until it goes.
+class Between {
+ public:
+  explicit Between(int host) : listening_(taken_port()), host_(host) {}
+  int port() const { return port_of(listening_); }
+
+  /// Hands on what both sides say until rank 0 has greeted `ranks` of them and told all of them but
+  /// the lowest who that is.
+  void serve(std::size_t ranks) {
+    while (lines_.size() < ranks || !all_told()) {
+      std::optional<FileDescriptor> come = accept_now(listening_);
+      if (come) lines_.push_back({*std::move(come), connected_to(host_), 0, 0});
+      for (Line& line : lines_) {
+        line.asked += pass(line.asks, line.host);
+        line.told += pass(line.host, line.asks);
+      }
+    }
+    lines_.clear();
+  }
+
+ private:
+  struct Line {
+    FileDescriptor asks;
+    FileDescriptor host;
+    std::size_t asked = 0;  // bytes: a greeting
+    std::size_t told = 0;   // as many, and a number
+  };
+  static std::size_t pass(const FileDescriptor& from, const FileDescriptor& to) {
+    std::array<std::byte, 4096> some;  // NOLINT(*member-init*): read into
+    const ssize_t count = ::recv(from.number(), some.data(), some.size(), MSG_DONTWAIT);
+    if (count <= 0) return 0;
+    const auto got = static_cast<std::size_t>(count);
+    send_all(to, std::span(some).first(got), in_seconds(kPatience));
+    return got;
+  }
+  bool all_told() const {
+    std::size_t greeted = 0;
+    std::size_t told = 0;
+    for (const Line& line : lines_) {
+      greeted += line.asked > 0 && line.told >= line.asked;
+      told += line.asked > 0 && line.told > line.asked;
+    }
+    return greeted == lines_.size() && told + 1 >= lines_.size();
+  }
+
+  FileDescriptor listening_;
+  int host_;
+  std::vector<Line> lines_;
+};
+
+// Ranks 2 and 3 have come and rank 1 has not when rank 0 is gone: the lower of them says so.
+TEST(Rendezvous, NamesRankZeroThatIsGoneWhoeverHasCome) {
+  constexpr int kAll = 4;
+  int port = 0;
+  { port = port_of(taken_port()); }
+  const std::string job = "gone " + std::to_string(port);
+  const auto outcome = [&](int rank, int at) -> std::string {
+    try {
+      meet({"127.0.0.1", at, 1, job}, rank, kAll, SocketHub(true).own(), kPatience);
+      return "met";
+    } catch (const Aborted& ended) {
+      return std::string("silent: ") + ended.what();
+    } catch (const IoError& broken) {
+      return broken.what();
+    }
+  };
+  const std::jthread first([&] { outcome(0, port); });
+  Between between(port);
+  std::string two;
+  std::string three;
+  {
+    const std::jthread second([&] { two = outcome(2, between.port()); });
+    const std::jthread third([&] { three = outcome(3, between.port()); });
+    between.serve(2);
+  }
+  EXPECT_THAT(two, testing::StartsWith("rank 0 is gone: its process "));
+  EXPECT_EQ(three, "silent: rank 2 says why");
 }
 
 TEST(Rendezvous, IsNotForStrangers) {

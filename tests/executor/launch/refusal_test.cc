@@ -67,12 +67,12 @@ TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
                         "model's 96"));
 }
 
-// Of a long file the tokens behind the first 2^30 are looked at when a step reads them. The file is
+// Of a long file the tokens behind the first 2^26 are looked at when a step reads them. The file is
 // zeros that no disk holds, but for one token of the first sequence, wherever the seed has that.
 TEST(ShardwiseRun, EndsAsBadInputWhereAStepMeetsATokenThatTheModelDoesNotHave) {
-  constexpr std::int64_t kLookedAt = std::int64_t{1} << 30;
+  constexpr std::int64_t kLookedAt = std::int64_t{1} << 26;
   constexpr std::int64_t kSequence = 32;
-  constexpr std::int64_t kWindows = kLookedAt / kSequence + (std::int64_t{1} << 25);
+  constexpr std::int64_t kWindows = 2 * kLookedAt / kSequence;
   std::int64_t first = 0;
   std::uint64_t seed = 0;
   while (first < kLookedAt) {
