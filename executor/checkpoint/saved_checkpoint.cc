@@ -24,6 +24,18 @@ Diagnostic wrong(const std::string& file, const std::string& tensor, std::string
   return {file, 0, 0, path, std::move(message), kTakeAnother};
 }
 
+/// What is lost with a file: "it has parts of a, b, c and 9 tensors more; take another checkpoint".
+std::string lost_with(const SavedFile& file) {
+  constexpr std::size_t kNamed = 3;
+  std::vector<std::string> names;
+  for (const SavedSlice& slice : file.slices) names.push_back(slice.tensor);
+  const std::size_t more = names.size() - std::min(names.size(), kNamed);
+  names.resize(names.size() - more);
+  if (names.empty()) return kTakeAnother;
+  return fmt::format("it has parts of {}{}; {}", fmt::join(names, ", "),
+                     more > 0 ? fmt::format(" and {} tensors more", more) : "", kTakeAnother);
+}
+
 }  // namespace
 
 Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folder) {
@@ -39,7 +51,7 @@ Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folde
       saved.files_.push_back(*std::move(opened));
     } else {
       for (Diagnostic each : opened.problems()) {
-        if (each.hint.empty()) each.hint = kTakeAnother;
+        if (each.hint.empty()) each.hint = lost_with(file);
         problems.push_back(std::move(each));
       }
     }

@@ -32,8 +32,11 @@ class Refusals {
     const std::size_t colon = line.find(": ");
     const std::string path = line.substr(0, colon);
     if (std::ranges::find(made_, path, &Diagnostic::path) != made_.end()) return;
-    made_.push_back({file_, 0, 0, path, line.substr(colon + 2),
-                     "GPT-2, Llama, Mistral, Qwen2 and Qwen3, dense, are executable"});
+    // Lines of jobs say themselves what is.
+    const char* const hint = path.starts_with("/model")
+                                 ? "GPT-2, Llama, Mistral, Qwen2 and Qwen3, dense, are executable"
+                                 : "";
+    made_.push_back({file_, 0, 0, path, line.substr(colon + 2), hint});
   }
   Diagnostics take() { return std::move(made_); }
 

@@ -61,10 +61,12 @@ std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job) 
     lines.push_back(fmt::format("/job/loss: {} is neither chunked nor fused", name_of(job.loss)));
   }
   if (job.attention == AttentionKernel::materialised) {
-    lines.emplace_back("/job/attention: scores are never materialised");
+    lines.emplace_back(
+        "/job/attention: scores are never materialised, flash, flash1 and cudnn are executable");
   }
-  if (job.dropout > 0) lines.emplace_back("/job/dropout: there is none");
-  if (job.frozen_base) lines.emplace_back("/job/frozen_base: there are no adapters");
+  if (job.dropout > 0) lines.emplace_back("/job/dropout: there is none, 0 is executable");
+  if (job.frozen_base)
+    lines.emplace_back("/job/frozen_base: there are no adapters, false is executable");
   for (const std::string& name : job.recompute_operations) {
     if (std::ranges::find(kRecomputable, name) != kRecomputable.end()) continue;
     lines.push_back(fmt::format("/job/recompute_operations: {} is not recomputed alone, {} are",

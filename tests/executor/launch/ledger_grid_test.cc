@@ -100,7 +100,7 @@ enum class Held : std::uint8_t {
 };
 Held held_in_passes(const Plan& plan, std::int64_t num_microbatches) {
   const std::string& engine = plan.engine.name;
-  const int stage = plan.layout.zero_stage;
+  const std::int8_t stage = plan.layout.zero_stage;
   if (engine == "shardwise" || engine == "megatron_ddp") return Held::exact;
   if (engine == "megatron_fsdp") {
     const bool waits = stage == 2 && !plan.layout.reduce_every_microbatch;

@@ -28,12 +28,14 @@ TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
   Plan plan = tiny_plan("deepspeed", 1, 2, 1);
   plan.job.precision = DType::fp16;
   plan.job.optimizer = Optimizer::sgd;
+  plan.job.dropout = 0.1;
   const Outcome refused = run({scratch.write(plan), "--data", "README.md"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.out, IsEmpty());
   EXPECT_THAT(refused.err, HasSubstr("/engine/name: deepspeed cannot be executed\n    shardwise, "
                                      "megatron_ddp, megatron_fsdp, fsdp2, fsdp1 are"));
-  EXPECT_THAT(refused.err, HasSubstr("/job/precision: fp16 is neither fp32 nor bf16"));
+  EXPECT_THAT(refused.err, HasSubstr("/job/precision: fp16 is neither fp32 nor bf16\n"));
+  EXPECT_THAT(refused.err, HasSubstr("/job/dropout: there is none, 0 is executable\n"));
   EXPECT_THAT(refused.err, HasSubstr("/job/optimizer: sgd cannot be executed\n    adamw is"));
 }
 

@@ -77,7 +77,7 @@ TEST(CannotRun, NamesEachThingThatHasNoKernel) {
   EXPECT_THAT(cannot_run(*llama, job),
               ElementsAre("/job/precision: fp8 is neither fp32 nor bf16",
                           "/job/loss: materialised is neither chunked nor fused",
-                          "/job/dropout: there is none"));
+                          "/job/dropout: there is none, 0 is executable"));
 }
 
 TEST(CannotRun, NamesTheOperationsThatAreRecomputedAlone) {
