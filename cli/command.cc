@@ -12,7 +12,7 @@
 
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::cli {

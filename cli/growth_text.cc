@@ -4,6 +4,7 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
+#include "planner/spec/names.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -14,7 +15,19 @@ void write_side(JsonWriter& json, const char* key, const StepReport& report) {
   json.member("step_s", report.step_time.value());
   json.member("mfu", report.mfu);
   json.member("dp_exposed_s", report.time.dp_exposed.value());
+  json.member("fit", name_of(report.verdict.fit));
   json.end_object();
+}
+
+/// On how many GPUs one of the two ways does not fit; empty where it always does.
+std::string misfits(const char* way, const StepReport GrowthPoint::*side,
+                    const std::vector<GrowthPoint>& points) {
+  std::string gpus;
+  for (const GrowthPoint& point : points) {
+    if ((point.*side).verdict.fit != Fit::does_not_fit) continue;
+    gpus += fmt::format("{}{}", gpus.empty() ? "" : ", ", format_count(point.gpus));
+  }
+  return gpus.empty() ? "" : fmt::format("Does not fit: {} on {} GPUs\n", way, gpus);
 }
 
 }  // namespace
@@ -36,7 +49,9 @@ std::string growth_text(const std::vector<GrowthPoint>& points, bool colour) {
          format_seconds(point.hybrid.time.dp_exposed),
          fmt::format("{:+.1f} %", 100 * (point.hybrid.step_time / point.full.step_time - 1))});
   }
-  return table.text(colour);
+  const std::string notes = misfits("full shard", &GrowthPoint::full, points) +
+                            misfits("hybrid", &GrowthPoint::hybrid, points);
+  return table.text(colour) + (notes.empty() ? "" : paint(notes, Tone::bad, colour));
 }
 
 std::string growth_json(const std::vector<GrowthPoint>& points) {

@@ -10,6 +10,7 @@
 
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
+#include "planner/spec/nearest.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 

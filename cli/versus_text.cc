@@ -6,6 +6,7 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
+#include "planner/spec/names.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -35,6 +36,18 @@ std::string share(Bytes before, Bytes after, Bytes total) {
                static_cast<double>(total.value()));
 }
 
+std::string fit_text(const Verdict& verdict) {
+  switch (verdict.fit) {
+    case Fit::fits:
+      return "yes";
+    case Fit::at_risk:
+      return "at risk";
+    case Fit::does_not_fit:
+      return format_bytes(verdict.point - verdict.usable) + " too much";
+  }
+  return "";
+}
+
 std::string sides_text(const Versus& found, const Plan& first, const Plan& second, bool colour) {
   Table table({{"", Align::left}, {first.engine.name}, {second.engine.name}, {"difference"}});
   const StepFigures& a = found.first;
@@ -47,6 +60,8 @@ std::string sides_text(const Versus& found, const Plan& first, const Plan& secon
   table.row({"peak reserved", format_bytes(a.reserved), format_bytes(b.reserved),
              change(a.reserved, b.reserved)});
   table.row({"of it fragments", format_bytes(a.fragmented()), format_bytes(b.fragmented()), ""});
+  table.row({fmt::format("fits {}", format_bytes(a.verdict.usable)), fit_text(a.verdict),
+             fit_text(b.verdict), ""});
   return table.text(colour);
 }
 
@@ -99,6 +114,13 @@ void write_figures(JsonWriter& json, const StepFigures& figures) {
   json.member("reserved_bytes", figures.reserved.value());
 }
 
+void write_side(JsonWriter& json, const StepFigures& figures) {
+  write_figures(json, figures);
+  json.member("fit", name_of(figures.verdict.fit));
+  json.member("memory_bytes", figures.verdict.point.value());
+  json.member("usable_bytes", figures.verdict.usable.value());
+}
+
 void write_effects(JsonWriter& json, const char* key, const std::vector<MechanismEffect>& effects) {
   json.begin_array(key);
   for (const MechanismEffect& effect : effects) {
@@ -142,11 +164,11 @@ std::string versus_json(const Versus& found, const Plan& first, const Plan& seco
   json.member("schema", "shardwise.versus/1");
   json.begin_object("first");
   json.member("engine", first.engine.name);
-  write_figures(json, found.first);
+  write_side(json, found.first);
   json.end_object();
   json.begin_object("second");
   json.member("engine", second.engine.name);
-  write_figures(json, found.second);
+  write_side(json, found.second);
   json.end_object();
   write_effects(json, "effects", found.effects);
   write_effects(json, "beyond", found.beyond);

@@ -3,42 +3,60 @@
 #include <array>
 #include <cstdint>
 
+#include "planner/lowering/layer_items.h"
 #include "planner/spec/units.h"
 #include "simulator/prices.h"
 
 namespace shardwise::sim {
 namespace {
 
-/// What one rank of a stage sends in a step.
-TierTraffic sent_by(const Plan& plan, const StageProgram& stage) {
-  std::vector<std::int64_t> uses(stage.costs.size());
-  for (const ProgramOp& op : stage.operations) {
-    if (op.stream != Stream::receive) ++uses[static_cast<std::size_t>(op.cost)];
+/// What ranks send in a step.
+class Sent {
+ public:
+  explicit Sent(const Plan& plan) : plan_(plan) {}
+
+  /// One rank of that stage.
+  TierTraffic by(const StageProgram& stage) {
+    std::vector<std::int64_t> uses(stage.costs.size());
+    for (const ProgramOp& op : stage.operations) {
+      if (op.stream != Stream::receive) ++uses[static_cast<std::size_t>(op.cost)];
+    }
+    all_ = {};
+    for (std::size_t c = 0; c < stage.costs.size(); ++c) {
+      if (uses[c] == 0) continue;
+      const auto times = static_cast<double>(uses[c]);
+      for (const CollectiveWork& work : stage.costs[c].collectives) add(work, times);
+      for (const LayerWork& work : stage.costs[c].layers) add(work, times);
+    }
+    return all_;
   }
-  TierTraffic all;
-  for (std::size_t c = 0; c < stage.costs.size(); ++c) {
-    if (stage.costs[c].collectives.empty() || uses[c] == 0) continue;
-    const CollectiveWork& work = stage.costs[c].collectives.front();
-    const TierTraffic one = traffic_of(work, plan.cluster, plan.layout);
-    const double times = work.times * static_cast<double>(uses[c]);
+
+ private:
+  void add(const CollectiveWork& work, double uses) {
+    const TierTraffic one = traffic_of(work, plan_.cluster, plan_.layout);
     for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      all.bytes[tier] += one.bytes[tier] * times;
-      all.seconds[tier] += one.seconds[tier] * times;
+      all_.bytes[tier] += one.bytes[tier] * work.times * uses;
+      all_.seconds[tier] += one.seconds[tier] * work.times * uses;
     }
   }
-  return all;
-}
+  /// The collectives inside a pass of a whole layer.
+  void add(const LayerWork& layer, double uses) {
+    if (items_.empty()) items_ = layer_items(plan_);
+    for (const LayerItem& item : items_[static_cast<std::size_t>(layer.kind)]) {
+      if (item.moves && runs(item, layer.part)) add(item.collective, uses);
+    }
+  }
+
+  const Plan& plan_;
+  TierTraffic all_;
+  std::vector<std::vector<LayerItem>> items_;  // by kind, once a layer asks for them
+};
 
 Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
-}  // namespace
-
-std::vector<LinkTime> link_times(const Plan& plan, const Simulation& simulation,
-                                 std::size_t stage) {
-  std::vector<TierTraffic> traffic;
-  for (const StageProgram& each : simulation.program.stages) {
-    traffic.push_back(sent_by(plan, each));
-  }
+/// \param traffic  of one rank of each stage
+std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulation,
+                                     const std::vector<TierTraffic>& traffic, std::size_t stage) {
   const double length = simulation.timeline.length();
   const auto share = [length](double busy) { return length > 0 ? busy / length : 0; };
   const Workload& work = simulation.work;
@@ -74,6 +92,19 @@ std::vector<LinkTime> link_times(const Plan& plan, const Simulation& simulation,
       links.push_back({kind.up_link ? spec.name + " up-links" : spec.name, ranks, sent,
                        whole_bytes(bytes), Seconds(busy), share(busy)});
     }
+  }
+  return links;
+}
+
+}  // namespace
+
+std::vector<std::vector<LinkTime>> link_times(const Plan& plan, const Simulation& simulation) {
+  Sent sent(plan);
+  std::vector<TierTraffic> traffic;
+  for (const StageProgram& each : simulation.program.stages) traffic.push_back(sent.by(each));
+  std::vector<std::vector<LinkTime>> links;
+  for (std::size_t stage = 0; stage < traffic.size(); ++stage) {
+    links.push_back(links_of_stage(plan, simulation, traffic, stage));
   }
   return links;
 }

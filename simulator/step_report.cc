@@ -75,7 +75,7 @@ std::vector<LiveBuffers> live_of(const MemoryCourse& course, const StageProgram&
 }
 
 /// One stage's rank; adds its operations by name to `operations`.
-StageTimeline stage_timeline(const Plan& plan, const Simulation& simulation, std::size_t s,
+StageTimeline stage_timeline(const Simulation& simulation, std::size_t s,
                              std::span<const double> exposed,
                              std::vector<OperationTime>& operations) {
   const StageProgram& stage = simulation.program.stages[s];
@@ -108,7 +108,6 @@ StageTimeline stage_timeline(const Plan& plan, const Simulation& simulation, std
   }
   made.computing = streams[0].busy;
   made.idle = Seconds(run.length) - made.computing;
-  made.links = link_times(plan, simulation, s);
   const MemoryCourse& course = simulation.memory[s];
   made.memory = samples_of(course);
   made.peak_at = Seconds(course.peak_at);
@@ -195,9 +194,11 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
   std::size_t slowest = 0;
   Seconds communicated;
   Seconds exposed_sum;
+  std::vector<std::vector<LinkTime>> links = link_times(plan, simulation);
   for (std::size_t s = 0; s < simulation.program.stages.size(); ++s) {
     const std::vector<double> exposed = exposed_times(run_times(simulation, s));
-    timeline.stages.push_back(stage_timeline(plan, simulation, s, exposed, timeline.operations));
+    timeline.stages.push_back(stage_timeline(simulation, s, exposed, timeline.operations));
+    timeline.stages.back().links = std::move(links[s]);
     if (timeline.stages[s].computing > timeline.stages[slowest].computing) slowest = s;
     for (const StreamTime& stream : timeline.stages[s].streams) {
       if (stream.stream == name_of(Stream::compute)) continue;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/spec/plan.h"
+#include "planner/spec/report.h"
 #include "planner/spec/units.h"
 #include "simulator/simulate.h"
 
@@ -16,6 +17,7 @@ struct StepFigures {
   double mfu = 0;
   Bytes allocated;  // at the peak
   Bytes reserved;   // most
+  Verdict verdict;  // of the memory ledger: does it fit the GPU
   /// What the allocator holds and no tensor does: rounding and fragmentation.
   Bytes fragmented() const { return reserved - allocated; }
 };

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {

@@ -48,14 +48,20 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L& l) {
        const std::int64_t rest = std::int64_t{l.tp} * l.cp * l.pp;
        const std::int64_t gpus = q.cluster->gpus;
+       if (gpus % rest != 0) {
+         return RuleBreach{gpus % l.tp != 0                          ? "--tp"
+                           : gpus % (std::int64_t{l.tp} * l.cp) != 0 ? "--cp"
+                                                                     : "--pp",
+                           fmt::format("tp {} x cp {} x pp {} is {}, which does not divide {} GPUs",
+                                       l.tp, l.cp, l.pp, rest, gpus),
+                           fmt::format("their product must divide {}", gpus)};
+       }
        return RuleBreach{
            "--dp-shard",
            fmt::format("tp {} x cp {} x pp {} x dp_shard {} x dp_replicate {} is {} ranks on {} "
                        "GPUs",
                        l.tp, l.cp, l.pp, l.dp_shard, l.dp_replicate, l.world(), gpus),
-           gpus % rest == 0
-               ? fmt::format("use dp_shard x dp_replicate = {}", gpus / rest)
-               : fmt::format("tp x cp x pp is {}, which does not divide {}", rest, gpus)};
+           fmt::format("use dp_shard x dp_replicate = {}", gpus / rest)};
      }},
     {"engine_tp", "the engine has tensor parallelism", kReadsTp, false,
      [](const Q& q, const L& l) { return l.tp > 1 && !q.engine->tensor_parallel; },

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/lowering/layer_items.h"
+
 namespace shardwise {
 namespace {
 
@@ -16,22 +18,6 @@ Stream stream_of(GroupKind group) {
     default:
       return Stream::expert_parallel;
   }
-}
-
-bool runs(const LayerItem& item, LayerPart part) {
-  switch (part) {
-    case LayerPart::forward:
-      return item.pass == Pass::forward;
-    case LayerPart::recompute:
-      return item.pass == Pass::forward && item.again > 0;
-    case LayerPart::backward:
-      return item.pass == Pass::backward;
-    case LayerPart::backward_input:
-      return item.pass == Pass::backward && !item.weight;
-    case LayerPart::backward_weight:
-      return item.pass == Pass::backward && item.weight;
-  }
-  return false;
 }
 
 }  // namespace

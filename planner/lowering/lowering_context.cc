@@ -6,6 +6,7 @@
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/cost/stage_times.h"
+#include "planner/lowering/layer_items.h"
 #include "planner/spec/check.h"
 
 namespace shardwise {
@@ -77,12 +78,9 @@ LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool
       memory_rules(plan.job, plan.engine, runtime_memory(plan.engine, plan.cluster.gpu));
   c.time_rules = time_rules(plan.job, plan.engine, plan.cluster);
   c.memories = layer_memories(plan.model, plan.job, plan.engine, layout);
-  for (const LayerSpec& layer : plan.model.kinds) {
-    std::vector<LayerItem> items;
-    c.times.push_back(layer_time(plan.model, layer, plan.job, plan.engine, plan.cluster, layout,
-                                 nullptr, granularity == Granularity::kernel ? &items : nullptr));
-    c.items.push_back(std::move(items));
-  }
+  c.times = layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout);
+  c.items.resize(c.times.size());
+  if (granularity == Granularity::kernel) c.items = layer_items(plan);
   c.stages = assign_stages(plan.model, layout);
   c.chunks = layout.pp * chunks_of_stage(layout);
   if (layout.pp > 1) {

@@ -149,6 +149,7 @@ std::vector<std::int64_t> ConfigFile::layer_types(std::int64_t window) {
 }
 
 void ConfigFile::check(TransformerConfig& config) {
+  reader_.reject_slips();
   const auto key_of = [this](std::string_view field) {
     const auto known = keys_.find(field);
     return known == keys_.end() ? std::string(field) : known->second;

@@ -11,6 +11,7 @@
 #include "planner/model/families.h"
 #include "planner/model/model_sources.h"
 #include "planner/spec/catalogue.h"
+#include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {

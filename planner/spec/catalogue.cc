@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "planner/spec/reader.h"
+#include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {

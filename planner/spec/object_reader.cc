@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "planner/spec/nearest.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
 
@@ -75,45 +76,7 @@ std::string slip_hint(std::string_view word, const std::vector<std::string>& kno
   return near ? fmt::format("did you mean {}?", *near) : "";
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-/// Source: "optimal string alignment", Boytsov 2011 (doi:10.1145/1963190.1963191), section 2.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);
-  std::vector<std::size_t> above(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) above[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, replaced});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
-      }
-    }
-    std::swap(before, above);
-    std::swap(above, row);
-  }
-  return above[b.size()];
-}
-
 }  // namespace
-
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
-  const std::size_t most = std::max<std::size_t>(1, std::min<std::size_t>(word.size() / 3, 3));
-  std::size_t best = most + 1;
-  const std::string* found = nullptr;
-  for (const std::string& entry : known) {
-    const std::size_t longer = std::max(entry.size(), word.size());
-    if (longer - std::min(entry.size(), word.size()) > most) continue;
-    const std::size_t distance = edit_distance(word, entry);
-    if (distance < best) {
-      best = distance;
-      found = &entry;
-    }
-  }
-  return found == nullptr ? std::nullopt : std::optional(*found);
-}
 
 ObjectReader::ObjectReader(const JsonValue& value, std::string file, std::string path,
                            Diagnostics& problems)
@@ -290,6 +253,24 @@ void ObjectReader::reject_unknown() {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
     if (problems_->size() >= kMostProblems) return;
     fail(key, "unknown field", slip_hint(key, known_));
+  }
+  for (const auto& [key, value] : value_->members) known_.push_back(key);  // said once
+}
+
+void ObjectReader::reject_slips() {
+  if (value_ == nullptr) return;
+  const auto asked = [this](const std::string& key) {
+    return std::find(known_.begin(), known_.end(), key) != known_.end();
+  };
+  for (const auto& [key, value] : value_->members) {
+    if (asked(key)) continue;
+    for (const std::string& known : known_) {
+      if (edit_distance(key, known) != 1 || value_->find(known) != nullptr) continue;
+      if (problems_->size() >= kMostProblems) return;
+      fail(key, fmt::format("unknown, and {} is absent", known),
+           fmt::format("did you mean {}? if not, take the key out", known));
+      break;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "planner/spec/fields.h"
+#include "planner/spec/nearest.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 

@@ -99,6 +99,9 @@ class ObjectReader {
   /// Every key not asked for so far (with a getter or has) is a problem, with the nearest known key
   /// as the hint.
   void reject_unknown();
+  /// Of files that carry many other keys: every key that nobody asked for, one letter from a key
+  /// that was asked for and is absent, is a problem.
+  void reject_slips();
   /// Adds a problem at the place of `key` (or of the object when the key is absent).
   void fail(std::string_view key, std::string message, std::string hint = {});
   /// Number of problems found by this reader and those nested in it is zero.
@@ -120,8 +123,5 @@ class ObjectReader {
   std::size_t start_;
   mutable std::vector<std::string> known_;  // asked for
 };
-
-/// The entry of `known` nearest to `word` by edit distance, if near enough to be a slip of the pen.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known);
 
 }  // namespace shardwise

@@ -169,7 +169,7 @@ TEST(Plan, JsonAnswersWhyNot) {
   const nlohmann::json illegal = ask("tp=7");
   EXPECT_EQ(illegal.at("schema"), "shardwise.why_not/1");
   EXPECT_EQ(illegal.at("answer"), "illegal");
-  EXPECT_EQ(illegal.at("reasons").at(0).at("flag"), "--dp-shard");
+  EXPECT_EQ(illegal.at("reasons").at(0).at("flag"), "--tp");
   EXPECT_FALSE(illegal.contains("asked"));
   const nlohmann::json slower = ask("recompute=full");
   EXPECT_EQ(slower.at("answer"), "slower");

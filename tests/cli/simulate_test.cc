@@ -87,6 +87,19 @@ TEST(Simulate, SetsTwoEnginesSideBySideInATerminalOf80Columns) {
   while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
 }
 
+TEST(Simulate, SaysWhichOfTwoEnginesDoesNotFit) {
+  const std::vector<std::string> job = {
+      "simulate",  "--model",           "llama-3-70b", "--gpus",   "8",
+      "--cluster", "dgx-h100",          "--engine",    "fsdp2",    "--zero-stage",
+      "3",         "--sequence-length", "2048",        "--versus", "megatron_fsdp"};
+  const Outcome outcome = shardwise(job);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("fits [0-9.]+ GiB +[0-9.]+ GiB too much"));
+  std::vector<std::string> json = job;
+  json.emplace_back("--json");
+  EXPECT_THAT(shardwise(json).out, HasSubstr("\"fit\": \"does_not_fit\""));
+}
+
 TEST(Simulate, ComparesWithAProfilersTrace) {
   const Outcome outcome = shardwise(tiny_step({"--import", "tests/golden/profiler_trace.json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -113,6 +126,14 @@ TEST(Simulate, ComparesFullShardWithHybridAsTheClusterGrows) {
   // A line each for 8, 16 and 32 GPUs below the five of the heading; equal on one node.
   EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 8);
   EXPECT_THAT(outcome.out, HasSubstr("+0.0 %"));
+}
+
+TEST(Simulate, SaysOnHowManyGpusAGrowingClusterDoesNotFit) {
+  const Outcome outcome =
+      shardwise({"simulate", "--model", "llama-3-70b", "--cluster", "dgx-h100", "--engine", "fsdp2",
+                 "--zero-stage", "3", "--sequence-length", "2048", "--growth", "16"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Does not fit: hybrid on 8, 16 GPUs"));
 }
 
 TEST(Simulate, RefusesToGrowToLessThanANode) {

@@ -60,13 +60,26 @@ TEST(CheckLayout, NamesEveryReasonAtOnce) {
   s.set("zero_stage", "2");
   EXPECT_THAT(
       s.problems(),
-      ElementsAre("--dp-shard: tp 3 x cp 1 x pp 2 x dp_shard 8 x dp_replicate 1 is 48 ranks on 64 "
-                  "GPUs (tp x cp x pp is 6, which does not divide 64)",
-                  "--tp: 3 does not divide 32 attention heads (use 1 or 2)",
-                  "--tp: 3 neither divides 8 key and value heads nor is a multiple (use 1 or 2)",
-                  "--tp: 3 does not divide the widths of the layers, whose greatest common divisor "
-                  "is 1024 (use 1 or 2)",
-                  "--zero-stage: sample has no ZeRO stage 2 (use 0 or 1 or 3)"));
+      ElementsAre(
+          "--tp: tp 3 x cp 1 x pp 2 is 6, which does not divide 64 GPUs (their product must "
+          "divide 64)",
+          "--tp: 3 does not divide 32 attention heads (use 1 or 2)",
+          "--tp: 3 neither divides 8 key and value heads nor is a multiple (use 1 or 2)",
+          "--tp: 3 does not divide the widths of the layers, whose greatest common divisor "
+          "is 1024 (use 1 or 2)",
+          "--zero-stage: sample has no ZeRO stage 2 (use 0 or 1 or 3)"));
+}
+
+TEST(CheckLayout, BlamesTheDegreeThatDoesNotDivideTheGpus) {
+  for (const char* degree : {"tp", "cp", "pp"}) {
+    Sample s;
+    for (const char* each : {"tp", "cp", "pp"}) s.set(each, "1");
+    s.set(degree, "3");
+    EXPECT_THAT(s.problems().front(), testing::StartsWith(std::string("--") + degree + ": tp"));
+  }
+  Sample s;
+  s.set("dp_shard", "4");
+  EXPECT_THAT(s.problems().front(), testing::StartsWith("--dp-shard: tp"));
 }
 
 TEST(CheckLayout, RefusesDegreesBelowOneBeforeItDivides) {

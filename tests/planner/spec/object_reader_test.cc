@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "planner/spec/nearest.h"
 #include "planner/spec/reader.h"
 
 namespace shardwise {
@@ -113,6 +114,16 @@ TEST_F(ObjectReaderTest, RejectsUnknownKeysWithTheNearestKnownOne) {
   EXPECT_THAT(said(),
               ElementsAre("t.json:1:16: /vocab_szie: unknown field\n    did you mean vocab_size?",
                           "t.json:1:29: /colour: unknown field"));
+}
+
+TEST_F(ObjectReaderTest, RejectsSlipsOfAbsentKeysOnly) {
+  ObjectReader r = reader(R"({"hidden_sizes": 3, "n_head": 2, "n_heads": 2, "colour": 1})");
+  EXPECT_FALSE(r.has("hidden_size"));
+  EXPECT_TRUE(r.has("n_head"));
+  EXPECT_FALSE(r.has("co1our1"));  // two letters away
+  r.reject_slips();
+  EXPECT_THAT(said(), ElementsAre("t.json:1:18: /hidden_sizes: unknown, and hidden_size is absent\n"
+                                  "    did you mean hidden_size? if not, take the key out"));
 }
 
 TEST_F(ObjectReaderTest, NamesNestedValuesByTheirPointer) {
