@@ -26,7 +26,14 @@ namespace {
 
 using enum MemoryCategory;
 
-StageMemory measured(const Plan& plan) {
+/// What a rank of a run held, and what its arena has room for.
+struct RankRun {
+  StageMemory held;
+  std::int64_t at_once = 0;  // most that exists when operations run one after the other
+  std::int64_t arena = 0;    // and whenever they run
+};
+
+RankRun run_of(const Plan& plan) {
   const std::ifstream file("docs/memory.md");
   std::ostringstream text;
   text << file.rdbuf();
@@ -55,7 +62,9 @@ StageMemory measured(const Plan& plan) {
     record.steady = kept(median);
   };
   run_ranks(static_cast<int>(plan.layout.world()), abort, rank_main, std::chrono::seconds(60));
-  return measured_report(plan, record).stages.front();
+  const std::int64_t at_once =
+      std::max(arenas[0].layout(0).live_bytes, arenas[0].layout(1).live_bytes);
+  return {measured_report(plan, record).stages.front(), at_once, arenas[0].bytes()};
 }
 
 StageMemory predicted(const Plan& plan) {
@@ -111,20 +120,27 @@ Held held_in_passes(const Plan& plan, std::int64_t num_microbatches) {
   return plan.job.precision == DType::fp32 ? Held::total : Held::at_most;
 }
 
-/// What a pass of FSDP may hold beyond the ledger. ZeRO-0 in bf16: the fp32 gradients of the layer
-/// that runs, whose bf16 ones PyTorch casts when its activations are gone, our kernels as they make
-/// them. Whole gradients that wait for the last micro-batch: units gathered ahead, one by FSDP2 and
-/// two by FSDP1, as then the pass is fullest where it also gathers.
-std::int64_t beyond_the_ledger(const Plan& plan) {
-  if (plan.engine.gradient_buffer != GradientBuffer::copy_in) return 0;
+std::int64_t largest_layer(const Plan& plan) {
   std::int64_t largest = 0;
   for (const LayerSpec& kind : plan.model.kinds) {
     largest = std::max(largest, kind.parameter_count());
   }
-  if (plan.layout.zero_stage == 0) return largest * bytes_of(DType::fp32);
-  if (plan.layout.reduce_every_microbatch) return 0;
-  const std::int64_t ahead = plan.engine.name == "fsdp1" ? 2 : 1;
-  return ahead * largest * bytes_of(plan.job.precision);
+  return largest;
+}
+
+/// FSDP1's ZeRO-0 in bf16: the fp32 gradients of the layer that runs, as PyTorch casts the bf16
+/// ones when the layer's activations are gone, our kernels as they make them.
+std::int64_t beside_the_ledger(const Plan& plan) {
+  const bool casts = plan.layout.zero_stage == 0 &&
+                     plan.engine.gradient_buffer == GradientBuffer::copy_in &&
+                     plan.job.precision == DType::bf16;
+  return casts ? largest_layer(plan) * bytes_of(DType::fp32) : 0;
+}
+
+/// What communication that ends early or late may add: the two units that are gathered ahead at
+/// most, which the ledger has at moments when less else is there.
+std::int64_t by_timing(const Plan& plan) {
+  return 2 * largest_layer(plan) * bytes_of(plan.job.precision);
 }
 
 void expect_held(const Ledger& held, const Ledger& said, Held how, std::int64_t beyond) {
@@ -141,6 +157,17 @@ void expect_held(const Ledger& held, const Ledger& said, Held how, std::int64_t 
   }
 }
 
+/// The arena's sizes, which do not depend on the run.
+void expect_arena(const Plan& plan, const RankRun& run, const StageMemory& said, Held how) {
+  const std::int64_t ledger = said.peak_total().value();
+  if (how == Held::at_most) {
+    EXPECT_LE(run.at_once, ledger + beside_the_ledger(plan));
+    EXPECT_LE(run.arena, ledger + by_timing(plan));
+  } else {
+    EXPECT_EQ(run.at_once, ledger);
+  }
+}
+
 // States and optimizer steps are the ledger's in each category everywhere, passes too where nothing
 // depends on when communication ends.
 TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
@@ -149,16 +176,16 @@ TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
     for (const std::int64_t num_microbatches : {1, 2, 3}) {
       for (const Plan& plan : plans_of(engine, num_microbatches)) {
         SCOPED_TRACE(name_of(plan, num_microbatches));
-        const StageMemory held = measured(plan);
+        const RankRun run = run_of(plan);
         const StageMemory said = predicted(plan);
         const Held how = held_in_passes(plan, num_microbatches);
+        expect_arena(plan, run, said, how);
         for (std::size_t p = 0; p < kMemoryPhases; ++p) {
           const auto phase = static_cast<MemoryPhase>(p);
           SCOPED_TRACE(name_of(phase));
           const bool passes = phase == MemoryPhase::first_forward_backward ||
                               phase == MemoryPhase::steady_forward_backward;
-          expect_held(held[phase], said[phase], passes ? how : Held::exact,
-                      beyond_the_ledger(plan));
+          expect_held(run.held[phase], said[phase], passes ? how : Held::exact, by_timing(plan));
         }
         ++plans[how];
       }
