@@ -14,11 +14,6 @@ namespace shardwise::sim {
 Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
   const Layout& layout = plan.layout;
   TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
-  if (!with.multiprocessors) {
-    rules.overlap_tax_intra = {};
-    rules.overlap_tax_inter = {};
-  }
-  if (!with.host) rules.issue = Seconds(0);
   const std::int64_t replicas = layout.dp() * layout.micro_batch_size;
   const std::int64_t microbatches =
       plan.job.batch_for(layout.dp(), layout.micro_batch_size) / replicas;
@@ -27,6 +22,13 @@ Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
                   layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout),
                   layer_memories(plan.model, plan.job, plan.engine, layout),
                   assign_stages(plan.model, layout), microbatches);
+  // A layer is priced with what its compute loses to the exchange that it hides, here and on the
+  // clock.
+  if (!with.multiprocessors) {
+    rules.overlap_tax_intra = {};
+    rules.overlap_tax_inter = {};
+  }
+  if (!with.host) rules.issue = Seconds(0);
   CollectiveTables tables(plan.cluster);
   const DataParallelTables groups = data_parallel_tables(
       tables, plan.cluster, layout,

@@ -40,7 +40,8 @@ class ByUnit {
  public:
   ByUnit(const StageTimes& stages, const LeafContext& context, const DataParallelMoves& moves,
          const ComputeBeside& beside)
-      : engine_(*context.rules->engine),
+      : rules_(*context.rules),
+        engine_(*rules_.engine),
         layout_(*context.layout),
         stage_(stages.slowest),
         moves_(moves),
@@ -56,50 +57,65 @@ class ByUnit {
 
   DataParallelTime time() const {
     const bool each = layout_.reduce_every_microbatch;
-    const Seconds usual = backward(each, false);
-    const Seconds last = backward(true, true);
-    const Seconds again = forward(false);
     DataParallelTime result;
+    result.forward = forward(false);
+    result.backward = backward(each, false);
+    const Seconds again = result.forward.total();
+    const Seconds usual = result.backward.total();
+    const Seconds last = backward(true, true).total();
     result.per_microbatch = again + usual;
-    result.once = last - usual + (keeps_roots_ || keeps_all_ ? forward(true) - again : Seconds(0));
+    result.once =
+        last - usual + (keeps_roots_ || keeps_all_ ? forward(true).total() - again : Seconds(0));
     (keeps_all_ ? result.once : result.per_microbatch) += moves_.copies_out;
+    if (!keeps_all_) {
+      const double share = layout_.reshard_after_forward == 0 ? 1 : 0.5;
+      result.forward.others += moves_.copies_out * share;
+      result.backward.others += moves_.copies_out * (1 - share);
+    }
+    if (each) result.backward.others += moves_.copies_in;
     (each ? result.per_microbatch : result.once) += moves_.copies_in;
     if (moves_.outer_gather > Seconds(0)) {
-      result.once += beyond(stage_.forward.stream() * stretch_, moves_.outer_gather, tax_.forward);
+      const Seconds forward = on_slowest_gpu(stage_.forward, rules_) * stretch_;
+      result.once += beyond(forward, moves_.outer_gather, tax_.forward);
     }
     return result;
   }
 
  private:
+  using Waits = DataParallelTime::Waits;
+
   bool kept(std::size_t i) const { return keeps_all_ || (keeps_roots_ && stage_.units[i].root); }
 
   /// The first gather has nothing beside it; unit i computes while unit i+1 is gathered.
-  Seconds forward(bool first) const {
+  Waits forward(bool first) const {
     const auto g = [&](std::size_t i) {
       return kept(i) && !first ? Seconds(0) : moves_.units[i].gather;
     };
-    Seconds idle = kinds_ > 0 ? g(0) : Seconds(0);
+    Waits waits;
+    if (kinds_ > 0) waits.first = g(0);
     for (std::size_t i = 0; i < kinds_; ++i) {
       const UnitTime& unit = stage_.units[i];
       const Seconds compute = unit.forward * stretch_;
+      Seconds& idle = i == 0 ? waits.first : waits.others;
       idle += beyond(compute, g(i), tax_.forward) * (unit.count - 1.0);
       if (i + 1 < kinds_) idle += beyond(compute, g(i + 1), tax_.forward);
     }
-    return idle;
+    return waits;
   }
 
   /// Unit i computes while unit i-1 is gathered and unit i+1 is reduced; the last unit is whole
   /// still, the first unit's reduction has nothing beside it but the next micro-batch, where a
   /// gather does not wait for it.
-  Seconds backward(bool reduces, bool last_pass) const {
+  Waits backward(bool reduces, bool last_pass) const {
     const auto r = [&](std::size_t i) { return reduces ? moves_.units[i].reduce : Seconds(0); };
     const auto g = [&](std::size_t i) {
       return kept(i) ? Seconds(0) : moves_.units[i].gather_again;
     };
     // The outer reduction has links and a stream of its own.
     const auto o = [&](std::size_t i) { return last_pass ? moves_.units[i].outer : Seconds(0); };
-    Seconds idle;
+    Waits waits;
     for (std::size_t i = kinds_; i-- > 0;) {
+      Seconds& idle = i == 0 ? waits.first : waits.others;
       const UnitTime& unit = stage_.units[i];
       const Seconds compute = unit.backward * stretch_;
       const bool last = i + 1 == kinds_;
@@ -115,10 +131,12 @@ class ByUnit {
       idle += beyond(compute, std::max(before + r(i), o(i)), tax_.backward);
       idle += beyond(compute, std::max(g(i) + r(i), o(i)), tax_.backward) * (unit.count - 2.0);
     }
-    if (kinds_ == 0) return idle;
-    return last_pass || engine_.all_gather_shares_communicator ? idle + r(0) + o(0) : idle;
+    const bool ends = last_pass || engine_.all_gather_shares_communicator;
+    if (kinds_ > 0 && ends) waits.first += r(0) + o(0);
+    return waits;
   }
 
+  const TimeRules& rules_;
   const EngineProfile& engine_;
   const Layout& layout_;
   const StageTime& stage_;
@@ -175,8 +193,10 @@ ComputeBeside compute_beside(const StageTimes& stages, const LeafContext& contex
   beside.stretch = stretch;
   beside.slowest = pass_taxes(stages.slowest, *context.rules);
   beside.first = pass_taxes(first, *context.rules);
-  beside.forward_window = first.forward.stream() * stretch;
-  beside.backward_window = first.backward_stream() * stretch;
+  const TimeRules& rules = *context.rules;
+  beside.forward_window = on_slowest_gpu(first.forward, rules) * stretch;
+  beside.backward_window =
+      (on_slowest_gpu(first.backward, rules) + on_slowest_gpu(first.recompute, rules)) * stretch;
   return beside;
 }
 

@@ -32,7 +32,15 @@ ComputeBeside compute_beside(const StageTimes& stages, const LeafContext& contex
 /// Data-parallel communication of a step that nothing hides.
 struct DataParallelTime {
   Seconds per_microbatch;  // exposed in every micro-batch
-  Seconds once;            // exposed once a step
+  // Of that, where units move one by one: what the first kind of a pass waits for, and the others.
+  struct Waits {
+    Seconds first;
+    Seconds others;
+    Seconds total() const { return first + others; }
+  };
+  Waits forward;
+  Waits backward;
+  Seconds once;  // exposed once a step
 };
 
 /// When the engine moves what the placements say, on one stage (pipelines: pipeline_data).

@@ -141,7 +141,8 @@ class Explainer {
                      "less micro-batches x slowest stage",
                      name_of(p_.layout.schedule), p_.layout.pp, p_.layout.vpp,
                      p_.layout.vpp == 1 ? "" : "s"),
-         fmt::format("{} - {} x {}: {} idle", format_seconds(pipeline.without_messages), m(),
+         fmt::format("{} - {} x {}: {} idle",
+                     format_seconds(pipeline.without_messages - t_.straggler), m(),
                      format_seconds(s_.stream() - s_.hidden_experts), format_seconds(t_.bubble)),
          "planner/cost/pipeline.h");
     line("time.pp_exposed",

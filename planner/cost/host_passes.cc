@@ -21,27 +21,18 @@ double HostPasses::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan
   const std::size_t place =
       at * static_cast<std::size_t>(pipeline_.slots->chunks) + static_cast<std::size_t>(slot.chunk);
   const std::span<const PacedRun> runs = pipeline_.runs_of(place);
-  Stage& stage = stages_[at];
-  double compute = std::max(stage.compute, ready);
-  double host = stage.host;
-  if (slot.first) span.begin = Seconds(compute);
+  HostStreams& stage = stages_[at];
+  stage.compute = std::max(stage.compute, ready);
+  if (slot.first) span.begin = Seconds(stage.compute);
   const auto layers = [&](const PacedRun& run) {
     const Pace& pace = paces_[static_cast<std::size_t>(run.kind)];
     const double each = pace.compute.of(slot.part).value();
-    const double count = run.layers;
     if (slot.part == LayerPart::backward_weight) {
-      compute += count * each;
+      stage.compute += run.layers * each;
     } else if (slot.part == LayerPart::forward) {
-      // A layer's copy begins once it has run and the copy before has ended: the last one ends
-      // after all of them, or after the first layer and all copies, or after all layers and a copy.
-      const double first = compute + each;
-      compute += count * each;
-      host = std::max(std::max(host, first) + count * pace.copy, compute + pace.copy);
+      stage.forward(each, pace.copy, run.layers);
     } else {
-      // The same with a layer that begins once its copy is back.
-      const double first = host + pace.copy;
-      host += count * pace.copy;
-      compute = std::max(std::max(compute, first) + count * each, host + each);
+      stage.backward(each, pace.copy, run.layers);
     }
   };
   if (slot.part == LayerPart::forward) {
@@ -49,8 +40,43 @@ double HostPasses::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan
   } else {
     for (std::size_t r = runs.size(); r-- > 0;) layers(runs[r]);
   }
-  stage = {compute, host};
-  return compute;
+  return stage.compute;
+}
+
+Seconds exposed_copies(const StageTime& stage, const LeafContext& context,
+                       const ComputeBeside& beside, const DataParallelTime& data) {
+  // From the third micro-batch on each takes as long as the one before.
+  constexpr std::int64_t kSettled = 3;
+  const std::int64_t first = std::min(context.num_microbatches, kSettled);
+  const auto kinds = static_cast<std::size_t>(stage.kinds);
+  const double forward = beside.stretch * (1 + data.forward.others / beside.forward_window);
+  const double backward = beside.stretch * (1 + data.backward.others / beside.backward_window);
+  const auto copy = [&](const UnitTime& unit) {
+    return (Bytes(unit.saved) / context.rules->cluster->host_link).value();
+  };
+  HostStreams streams;
+  double before = 0;
+  for (std::int64_t m = 0; m < first; ++m) {
+    before = streams.compute;
+    streams.compute += data.forward.first.value();
+    for (std::size_t i = 0; i < kinds; ++i) {
+      const UnitTime& unit = stage.units[i];
+      streams.forward(unit.forward.value() * forward, copy(unit), unit.count);
+    }
+    for (std::size_t i = kinds; i-- > 0;) {
+      const UnitTime& unit = stage.units[i];
+      streams.backward(unit.backward.value() * backward, copy(unit), unit.count);
+    }
+    streams.compute += data.backward.first.value();
+  }
+  double busy = (data.forward.first + data.backward.first).value();
+  for (std::size_t i = 0; i < kinds; ++i) {
+    const UnitTime& unit = stage.units[i];
+    busy += (unit.forward * forward + unit.backward * backward).value() * unit.count;
+  }
+  const auto all = static_cast<double>(context.num_microbatches);
+  const double rest = (all - static_cast<double>(first)) * (streams.compute - before);
+  return Seconds(std::max(0.0, streams.compute + rest - all * busy));
 }
 
 }  // namespace shardwise

@@ -1,14 +1,43 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "planner/cost/data_parallel.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
 
 namespace shardwise {
+
+/// Compute and the copies of activations of one stage: when the last operation so far ends.
+struct HostStreams {
+  double compute = 0;
+  double host = 0;
+
+  /// `count` layers of `each` seconds, whose copy takes `copy`. A layer's copy begins once it has
+  /// run and the copy before has ended: the last one ends after all of them, or after the first
+  /// layer and all copies, or after all layers and a copy.
+  void forward(double each, double copy, double count) {
+    const double first = compute + each;
+    compute += count * each;
+    host = std::max(std::max(host, first) + count * copy, compute + copy);
+  }
+  /// The same with layers that begin once their copy is back.
+  void backward(double each, double copy, double count) {
+    const double first = host + copy;
+    host += count * copy;
+    compute = std::max(std::max(compute, first) + count * each, host + each);
+  }
+};
+
+/// What compute waits for copies of activations in a step of one stage.
+/// \param beside  how much longer than alone compute takes
+/// \param data    what it waits for anyway in every micro-batch, as it meets the same copies
+Seconds exposed_copies(const StageTime& stage, const LeafContext& context,
+                       const ComputeBeside& beside, const DataParallelTime& data = {});
 
 /// The passes of a pipeline beside which nothing moves but activations, to the host and back: what
 /// PassStreams finds there layer by layer, in one step for all layers of a kind that follow one
@@ -23,11 +52,6 @@ class HostPasses {
   double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
 
  private:
-  /// Both streams of a stage: when the last operation so far ends.
-  struct Stage {
-    double compute = 0;
-    double host = 0;
-  };
   /// Seconds of one layer of a kind.
   struct Pace {
     ChunkTime compute;
@@ -36,7 +60,7 @@ class HostPasses {
 
   const PipelineTimes& pipeline_;
   std::vector<Pace> paces_;  // by kind
-  std::vector<Stage> stages_;
+  std::vector<HostStreams> stages_;
 };
 
 }  // namespace shardwise

@@ -15,8 +15,11 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const auto held = [&](Placement p) {
     const ShardRanks ranks = shard_ranks(layout, p);
-    return static_cast<double>(stages.most_elements.dense) / static_cast<double>(ranks.dense) +
-           static_cast<double>(stages.most_elements.routed) / static_cast<double>(ranks.routed);
+    const auto of = [&](const Unit& stage) {
+      return static_cast<double>(stage.dense) / static_cast<double>(ranks.dense) +
+             static_cast<double>(stage.routed) / static_cast<double>(ranks.routed);
+    };
+    return std::max(of(stages.most_dense), of(stages.most_routed));
   };
   const auto moved = [&](double bytes, MoveKind kind = MoveKind::copy) {
     return memory_bound_time(gpu, Bytes(static_cast<std::int64_t>(bytes)), kind, Pass::forward,

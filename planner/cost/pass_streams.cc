@@ -220,17 +220,19 @@ double PassStreams::weights(const Turn& turn) {
 }
 
 /// When gradients of the layer have a place: a queue of reductions takes another layer once less
-/// than its capacity is in it; in an arena the blocks take turns with two buffers, embedding and
-/// head have their own, all have where they wait for the last micro-batch.
+/// than its capacity is in it, and has one place for each; in an arena the blocks take turns with
+/// two buffers, embedding and head with a third, all have where they wait for the last micro-batch.
 double PassStreams::room(const Turn& turn) {
   Stage& s = *turn.stage;
   if (planned_) {
     if (!every_) return 0;
-    return unit(turn, turn.at).root ? held(turn, turn.at).reduced : s.staged[s.turns % 2];
+    return unit(turn, turn.at).root ? s.staged_root : s.staged[s.turns % 2];
   }
   double ready = 0;
+  const std::size_t queued = held(turn, turn.at).queued;
   while (!copies_ && s.waited < s.pending.size() &&
-         s.pending_elements - s.pending[s.waited].elements >= reduce_capacity_) {
+         (queued > s.waited ||
+          s.pending_elements - s.pending[s.waited].elements >= reduce_capacity_)) {
     ready = std::max(ready, s.pending[s.waited].end);
     s.pending_elements -= s.pending[s.waited++].elements;
   }
@@ -256,7 +258,8 @@ void PassStreams::reduce(const Turn& turn, double made) {
   if (u.reduces) {
     s.pending.push_back({s.reduce, u.elements});
     s.pending_elements += u.elements;
-    (u.root ? h.reduced : s.staged[s.turns++ % 2]) = s.reduce;
+    h.queued = s.pending.size();
+    (u.root ? s.staged_root : s.staged[s.turns++ % 2]) = s.reduce;
   }
   if (turn.slot->last && u.reduce_outer > 0) {
     s.outer = std::max({s.outer, made, u.reduces ? s.reduce : 0}) + u.reduce_outer;

@@ -63,7 +63,7 @@ class PassStreams {
     bool part = false;         // of its weights is kept after forward
     bool turns = false;        // it takes turns with a buffer
     std::size_t number = 0;    // of those that take turns
-    double reduced = 0;        // its own buffer of gradients is free
+    std::size_t queued = 0;    // its last reduction is the n-th of the stage's
     double ready = 0;
   };
   /// A reduction that backward has not waited for.
@@ -87,7 +87,8 @@ class PassStreams {
     std::vector<double> users;  // of buffers that layers take turns with: when they let go
     std::vector<Pending> pending;
     std::size_t waited = 0;          // of `pending`
-    std::array<double, 2> staged{};  // buffers of gradients that layers take turns with: free
+    std::array<double, 2> staged{};  // buffers of gradients that blocks take turns with: free
+    double staged_root = 0;          // and that of embedding and head
     std::size_t turns = 0;
     double pending_elements = 0;
   };

@@ -8,8 +8,4 @@ PipelineRun run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> 
   return sweep_pipeline(slots, passes, hop);
 }
 
-double messages_of_stage(const PipelineSlots& slots) {
-  return static_cast<double>(slots.messages) / std::max(1, slots.stages - 1);
-}
-
 }  // namespace shardwise

@@ -103,8 +103,4 @@ PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds h
 PipelineRun run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
                          Seconds hop);
 
-/// Messages that a stage between two others sends and receives in a step, or, without chunks, hands
-/// on and is handed by one neighbour.
-double messages_of_stage(const PipelineSlots& slots);
-
 }  // namespace shardwise

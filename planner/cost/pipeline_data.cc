@@ -95,6 +95,7 @@ class BucketStreams {
         for (const Bucket& bucket : buckets_) each += reduce(bucket);
         inner = std::max(inner, spans_[place].begin.value()) + each * (microbatches_ - 1);
       }
+      std::ranges::stable_sort(buckets_, {}, &Bucket::ready);
       for (const Bucket& bucket : buckets_) {
         const double ready = overlaps ? spans_[place].end.value() - length_ + bucket.ready : inner;
         const double seconds = reduce(bucket);
@@ -129,10 +130,11 @@ class BucketStreams {
     length_ = 0;
     double forward = pipeline_.chunk_time[place].forward.value() * stretch_;
     std::array<double, 2> open = {0, 0};
+    double ready = 0;
     const auto close = [&](std::size_t group, double elements, double needed) {
       Bucket bucket;
       (group == 0 ? bucket.dense : bucket.routed) = elements;
-      bucket.ready = length_;
+      bucket.ready = ready;
       bucket.needed = needed;
       buckets_.push_back(bucket);
       open[group] -= elements;
@@ -142,6 +144,12 @@ class BucketStreams {
       const LayerPace& layer = pipeline_.layers[static_cast<std::size_t>(runs[r].kind)];
       for (std::int32_t i = 0; i < runs[r].layers; ++i) {
         length_ += layer.time.of(last).value() * stretch_;
+        // A layer that puts nothing off was complete before a pass of weight gradients.
+        if (last != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {
+          ready = length_;
+        } else if (by_unit_) {
+          ready = 0;
+        }
         forward -= layer.time.forward.value() * stretch_;
         open[0] += static_cast<double>(layer.dense);
         open[1] += static_cast<double>(layer.routed);

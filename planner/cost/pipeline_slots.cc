@@ -1,5 +1,7 @@
 #include "planner/cost/pipeline_slots.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <map>
 #include <span>
@@ -38,9 +40,10 @@ class Sweep {
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].order = pass_order(layout, static_cast<std::int32_t>(s), num_microbatches);
       stages_[s].first.assign(at(result_.chunks), true);
-      stages_[s].left.assign(at(result_.chunks), 0);
+      stages_[s].last.assign(at(result_.chunks), 0);
       for (const PipelinePass& pass : stages_[s].order) {
-        if (makes_gradients(pass)) ++stages_[s].left[at(pass.chunk)];
+        std::int32_t& last = stages_[s].last[at(pass.chunk)];
+        last = std::max(last, pass.microbatch);
       }
     }
     for (std::size_t s = 0; s < stages_.size(); ++s) post_receives(static_cast<std::int32_t>(s));
@@ -55,6 +58,7 @@ class Sweep {
     }
     for (const Stage& stage : stages_) {
       SHARDWISE_CHECK(stage.next == stage.order.size(), std::to_string(stage.next));
+      result_.messages = std::max(result_.messages, stage.exchanged);
     }
     return std::move(result_);
   }
@@ -65,15 +69,13 @@ class Sweep {
     std::size_t next = 0;          // pass
     std::deque<Message> receives;  // in order of their posts
     std::deque<std::int32_t> sends;
-    std::int32_t passed = -1;  // slot of the last pass
-    std::vector<bool> first;   // by chunk: nothing of it has run
-    std::vector<std::int32_t> left;
+    std::int32_t passed = -1;        // slot of the last pass
+    std::vector<bool> first;         // by chunk: nothing of it has run
+    std::vector<std::int32_t> last;  // by chunk: its last micro-batch
+    std::int64_t exchanged = 0;      // messages with the next stage, both ways
   };
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  static bool makes_gradients(const PipelinePass& pass) {
-    return pass.part == LayerPart::backward || pass.part == LayerPart::backward_weight;
-  }
   std::int32_t number(std::int32_t stage, const PipelinePass& pass) const {
     return numbers_[at(stage)][at(pass.chunk)];
   }
@@ -98,6 +100,11 @@ class Sweep {
     const bool backward = pass.part != LayerPart::forward;
     const std::int32_t lower = number(stage, pass) - (backward ? 0 : 1);
     return travels(lower) ? name(lower, backward, pass.microbatch) : -1;
+  }
+
+  /// Of two stages that hand messages to each other, the one whose next stage is the other.
+  std::int32_t lower_of(std::int32_t a, std::int32_t b) const {
+    return std::abs(a - b) == 1 ? std::min(a, b) : std::max(a, b);
   }
 
   void post_receives(std::int32_t stage) {
@@ -160,7 +167,7 @@ class Sweep {
       slot.after[1] = mine.passed;
     }
     arrived_[at(message.number)] = add(slot);
-    ++result_.messages;
+    ++stages_[at(lower_of(message.from, stage))].exchanged;
     sender.sends.pop_front();
     mine.receives.pop_front();
     return true;
@@ -187,7 +194,7 @@ class Sweep {
       slot.chunk = each.chunk;
       slot.first = mine.first[at(each.chunk)];
       mine.first[at(each.chunk)] = false;
-      slot.last = makes_gradients(each) && --mine.left[at(each.chunk)] == 0;
+      slot.last = each.part != LayerPart::forward && each.microbatch == mine.last[at(each.chunk)];
       slot.after = after;
       mine.passed = add(slot);
       after = {-1, -1};

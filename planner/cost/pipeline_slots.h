@@ -16,7 +16,7 @@ struct PipelineSlots {
     bool message = false;  // from `stage` to `to`, else a pass of `stage`
     LayerPart part = LayerPart::forward;
     bool first = false;  // pass: the first of its chunk
-    bool last = false;   // and the last that makes gradients of it
+    bool last = false;   // and one back of its last micro-batch
     std::int32_t stage = 0;
     std::int32_t to = 0;
     std::int32_t chunk = 0;  // of the stage
@@ -27,9 +27,9 @@ struct PipelineSlots {
   };
   std::vector<Slot> slots;
   std::int32_t stages = 1;
-  std::int32_t chunks = 1;  // of a stage
-  bool posts_ahead = true;  // receives do not wait for the pass before
-  std::int64_t messages = 0;
+  std::int32_t chunks = 1;    // of a stage
+  bool posts_ahead = true;    // receives do not wait for the pass before
+  std::int64_t messages = 0;  // between two stages, both ways, of the two that exchange most
 };
 
 /// Whether receives are posted ahead of the pass that ends before they are needed. With one chunk a

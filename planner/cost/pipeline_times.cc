@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/cost/arena_buffers.h"
+
 namespace shardwise {
 namespace {
 
@@ -11,15 +13,17 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   const Seconds experts = time.forward.ep + time.backward.ep + time.recompute.ep;
   const double hidden = experts > Seconds(0) ? hidden_exchange(time, rules, layout) / experts : 0;
   LayerPace pace;
-  pace.time.forward = time.forward.stream() - time.forward.ep * hidden;
-  pace.time.backward = time.backward.stream() + time.recompute.stream() -
+  pace.time.forward = on_slowest_gpu(time.forward, rules) - time.forward.ep * hidden;
+  pace.time.backward = on_slowest_gpu(time.backward, rules) +
+                       on_slowest_gpu(time.recompute, rules) -
                        (time.backward.ep + time.recompute.ep) * hidden;
-  pace.time.weight_gradient = time.weight_gradient;
+  pace.time.weight_gradient = time.weight_gradient * (1 + rules.slowest_gpu_excess);
   pace.dense = memory.parameters.dense;
   pace.routed = memory.parameters.routed;
   pace.saved = memory.saved;
   pace.head = memory.role == LayerRole::head;
-  pace.root = pace.head || memory.role == LayerRole::embedding;
+  const bool planned = plans_buffers(*rules.engine);
+  pace.root = planned ? is_root(memory.role) : pace.head || memory.role == LayerRole::embedding;
   return pace;
 }
 

@@ -15,11 +15,11 @@ namespace shardwise {
 
 /// One layer of a kind in a pipeline.
 struct LayerPace {
-  ChunkTime time;          // for one micro-batch, without the exchange that is hidden
+  ChunkTime time;          // for one micro-batch on the slowest GPU, without what is hidden
   std::int64_t dense = 0;  // trained elements on this rank
   std::int64_t routed = 0;
   std::int64_t saved = 0;  // bytes kept to backward
-  bool root = false;       // outside the blocks: embedding, head
+  bool root = false;       // outside the blocks: embedding, head; of our executor MTP too
   bool head = false;
 };
 
@@ -44,6 +44,11 @@ struct PipelineTimes {
     return std::span<const PacedRun>(runs).subspan(chunk[place], chunk[place + 1] - chunk[place]);
   }
 };
+
+/// How long a pass holds the compute stream of the slowest GPU, which all ranks wait for.
+inline Seconds on_slowest_gpu(const PassTime& pass, const TimeRules& rules) {
+  return pass.stream() + pass.compute() * rules.slowest_gpu_excess;
+}
 
 /// Of the exchange of a layer's experts, what runs beside the compute of another micro-batch: the
 /// job asks for it, or the schedule is made for it. Compute loses to it what it loses to

@@ -11,8 +11,6 @@
 namespace shardwise {
 namespace {
 
-std::int64_t sum(const Unit& unit) { return unit.dense + unit.routed; }
-
 bool same(const Unit& a, const Unit& b) { return a.dense == b.dense && a.routed == b.routed; }
 
 bool same_elements(const StageTime& a, const StageTime& b) {
@@ -29,12 +27,15 @@ bool same_elements(const StageTime& a, const StageTime& b) {
   return true;
 }
 
-void take_larger(Unit& largest, const Unit& unit) {
-  if (sum(unit) > sum(largest)) largest = unit;
+/// Keeps the unit that has more elements of the first kind, or of the other where both have as
+/// many.
+void take_larger(Unit& largest, const Unit& unit, std::int64_t Unit::*kind,
+                 std::int64_t Unit::*other) {
+  if (std::pair(unit.*kind, unit.*other) > std::pair(largest.*kind, largest.*other)) largest = unit;
 }
 
 void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memory,
-                std::int32_t layers, Seconds hidden) {
+                const TimeRules& rules, std::int32_t layers, Seconds hidden) {
   const double n = layers;
   stage.forward += n * time.forward;
   stage.backward += n * time.backward;
@@ -51,20 +52,21 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
   stage.counted_experts += memory.parameters.counted_experts * layers;
 
   const bool root = memory.role == LayerRole::embedding || memory.role == LayerRole::head;
-  const Seconds forward = time.forward.stream();
-  const Seconds backward = time.backward.stream() + time.recompute.stream();
+  const Seconds forward = on_slowest_gpu(time.forward, rules);
+  const Seconds backward =
+      on_slowest_gpu(time.backward, rules) + on_slowest_gpu(time.recompute, rules);
   for (std::int32_t i = 0; i < stage.kinds; ++i) {
     UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
     if (unit.forward == forward && unit.backward == backward &&
         unit.elements.dense == elements.dense && unit.elements.routed == elements.routed &&
-        unit.root == root) {
+        unit.root == root && unit.saved == memory.saved) {
       unit.count += layers;
       return;
     }
   }
   SHARDWISE_CHECK(stage.kinds < kMaxUnitKinds, "more kinds of layers than a stage may have");
-  stage.units[static_cast<std::size_t>(stage.kinds++)] = {forward, backward, elements, layers,
-                                                          root};
+  stage.units[static_cast<std::size_t>(stage.kinds++)] = {forward, backward, elements,
+                                                          layers,  root,     memory.saved};
 }
 
 /// Elements of the token table on one rank, when another stage holds a copy of it.
@@ -123,9 +125,9 @@ std::vector<StageMix> stage_mixes(std::span<const StageLayers> stages) {
 }
 
 bool same_elements(const StageTimes& a, const StageTimes& b) {
-  return same(a.most_elements, b.most_elements) && a.most_tensors == b.most_tensors &&
-         a.tied_elements == b.tied_elements && same_elements(a.first, b.first) &&
-         same_elements(a.slowest, b.slowest);
+  return same(a.most_dense, b.most_dense) && same(a.most_routed, b.most_routed) &&
+         a.most_tensors == b.most_tensors && a.tied_elements == b.tied_elements &&
+         same_elements(a.first, b.first) && same_elements(a.slowest, b.slowest);
 }
 
 StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRules& rules,
@@ -137,12 +139,13 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRu
     StageTime stage;
     for (const StageMix::Share& share : mix.shares) {
       const auto kind = static_cast<std::size_t>(share.kind);
-      add_layers(stage, times[kind], memories[kind], share.layers,
+      add_layers(stage, times[kind], memories[kind], rules, share.layers,
                  hidden_exchange(times[kind], rules, layout));
     }
     if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) halve(stage);
     const Seconds both = stage.stream() - stage.hidden_experts;
-    take_larger(all.most_elements, stage.elements);
+    take_larger(all.most_dense, stage.elements, &Unit::dense, &Unit::routed);
+    take_larger(all.most_routed, stage.elements, &Unit::routed, &Unit::dense);
     all.most_tensors = std::max(all.most_tensors, stage.tensors);
     if (mix.first == 0) all.first = stage;
     if (mix.first == 0 || both > slowest) {

@@ -17,11 +17,12 @@ namespace shardwise {
 
 /// Equal layers of a stage, each a unit of gathering and reduction.
 struct UnitTime {
-  Seconds forward;   // of one micro-batch: compute and communication that stops it
+  Seconds forward;   // of one micro-batch on the slowest GPU: compute and what stops it
   Seconds backward;  // recompute included
   Unit elements;     // trained, on this rank
   std::int32_t count = 0;
-  bool root = false;  // outside the blocks: embedding, head
+  bool root = false;       // outside the blocks: embedding, head
+  std::int64_t saved = 0;  // bytes of activations that one keeps to backward
 };
 inline constexpr int kMaxUnitKinds = 8;
 
@@ -66,7 +67,10 @@ struct StageTimes {
   StageTime slowest;  // most stream time; sets the pace
   StageTime first;    // stage 0: last to end its backward passes
   std::int32_t slowest_stage = 0;
-  Unit most_elements;  // of any stage
+  // Elements of the stage that has most dense ones, and of that with most routed ones: how many a
+  // rank updates depends on the ranks that share each.
+  Unit most_dense;
+  Unit most_routed;
   std::int64_t most_tensors = 0;
   std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none
   std::int64_t hop_bytes = 0;      // activation handed from a stage to the next

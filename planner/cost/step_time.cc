@@ -2,21 +2,17 @@
 
 #include <algorithm>
 
+#include "planner/cost/host_passes.h"
+#include "planner/cost/pass_streams.h"
+
 namespace shardwise {
 namespace {
 
-/// Host traffic of activations that nothing hides: down during forward, up during backward.
-Seconds exposed_offload(const StageTime& stage, const LeafContext& context) {
-  const Seconds one_way = Bytes(stage.saved) / context.rules->cluster->host_link;
-  return static_cast<double>(context.num_microbatches) *
-         (std::max(Seconds(0), one_way - stage.forward.stream()) +
-          std::max(Seconds(0), one_way - stage.backward_stream()));
-}
-
 /// Of two messages that a stage sends and two that it receives in a forward and a backward chunk,
 /// those that arrive do so at once where a backward pass takes twice a forward pass: a stage begins
-/// its steady state one forward chunk before the stage that hands it activations.
-constexpr double kBusyTimesAMessage = 1.5;
+/// its steady state one forward chunk before the stage that hands it activations. So of four, one
+/// runs beside another.
+constexpr double kBusyTimesAMessage = 0.75;
 
 /// Messages that run beside passes slow them.
 Seconds slowed_by_messages(const StageTimes& stages, const LeafContext& context, Seconds beside) {
@@ -29,7 +25,8 @@ Seconds slowed_by_messages(const StageTimes& stages, const LeafContext& context,
   const Seconds rest = stage.compute() - products;
   const double tax = (across ? rules.overlap_tax_inter : rules.overlap_tax_intra)
                          .of(products / stage.stream(), rest / stage.stream());
-  return beside * (kBusyTimesAMessage * tax);
+  const int neighbours = layout.pp > 2 ? 2 : 1;  // with each of whom as many are exchanged
+  return beside * (kBusyTimesAMessage * neighbours * tax);
 }
 
 /// The detail of a step that was priced.
@@ -85,24 +82,33 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
   const Seconds experts = stage.forward.ep + stage.backward.ep + stage.recompute.ep;
   parts.ep_exposed = m * (experts - stage.hidden_experts);
 
+  // All ranks meet in every step, so the slowest GPU sets the pace.
+  step.busy = stage.stream() - stage.hidden_experts;
+  const Seconds paced = step.busy + stage.compute() * rules.slowest_gpu_excess;
+
   // The host may be slower than the kernels it issues: then every pass takes as long as issuing. In
   // a pipeline it runs ahead while the stage waits, unless it waits too.
-  step.busy = stage.stream() - stage.hidden_experts;
   const Seconds issue = rules.issue * kernels_a_microbatch(stage, layout);
   const bool runs_ahead = layout.pp > 1 && !waits_for_messages(rules, layout);
   const Seconds behind = std::max(Seconds(0), issue - step.busy);
-  const double stretch = behind > Seconds(0) ? issue / step.busy : 1;
+  const double stretch = std::max(1.0, issue / paced);
   step.runs_ahead = runs_ahead && behind > Seconds(0);
   step.slower = runs_ahead ? 1 : stretch;
   parts.launch = runs_ahead ? Seconds(0) : m * behind;
   step.beside = compute_beside(stages, context, stretch);
+  const double slower = runs_ahead ? 1 : std::max(1.0, issue / step.busy);
+  // What a GPU takes longer first uses up the time in which it waits for its host.
+  step.straggler = m * std::max(Seconds(0), paced - step.busy * slower);
 
   if (layout.pp > 1) {
     const PipelineTimes& pipeline = stages.pipeline;
     const Seconds waited = pipeline.run.length - pipeline.without_messages;
-    step.messages = stages.hop * messages_of_stage(*pipeline.slots);
+    step.messages = stages.hop * static_cast<double>(pipeline.slots->messages);
     step.passes = pipeline.without_messages * step.slower + waited;
-    parts.bubble = (pipeline.without_messages - m * step.busy) * step.slower;
+    // Waits for other stages are longer by as much as what the stage computes.
+    const Seconds usual = pipeline.without_messages * (step.busy / paced);
+    parts.bubble = (usual - m * step.busy) * slower;
+    step.straggler = std::max(Seconds(0), pipeline.without_messages - usual * slower);
     parts.pp_exposed = waited;
     if (pipeline.slots->posts_ahead) {
       const Seconds beside = std::max(Seconds(0), step.messages - waited);
@@ -112,13 +118,7 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
     step.issued = m * issue + stage.backward_stream() * ((layout.pp - 1.0) / layout.vpp);
   }
 
-  // All ranks meet in every step, so the slowest GPU sets the pace; what it takes longer first uses
-  // up the time in which it waits for its host.
-  const Seconds computed = parts.forward + parts.backward + parts.recompute;
-  const double with_bubble = 1 + parts.bubble / (m * step.busy);
-  step.straggler = computed * with_bubble * rules.slowest_gpu_excess;
-
-  step.offload = exposed_offload(stage, context);
+  step.offload = exposed_copies(stage, context, step.beside);
   if (rules.cluster->storage_read.value() > 0) {
     // A node reads its sequences of the next step beside this one.
     const double sequences = m * layout.micro_batch_size *
@@ -139,6 +139,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   const Layout& layout = *context.layout;
   const auto m = static_cast<double>(context.num_microbatches);
   TimeParts parts = step.parts;
+  parts.offload_exposed = layout.offload_activations ? step.offload : Seconds(0);
   if (layout.pp > 1) {
     const PipelineData with = pipeline_data(stages, context, step.beside, step.slower, streamed);
     const Seconds held_up = std::max(Seconds(0), with.passes - step.passes);
@@ -151,12 +152,15 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   } else {
     const DataParallelTime data = data_parallel_time(stages, context, states.moves, step.beside);
     parts.dp_exposed = m * data.per_microbatch + data.once;
+    if (layout.offload_activations && reduces_by_unit(context)) {
+      // Layers that wait for their weights meanwhile get their activations.
+      parts.offload_exposed = exposed_copies(stages.slowest, context, step.beside, data);
+    }
   }
 
-  parts.straggler = std::max(Seconds(0), step.straggler - parts.launch);
+  parts.straggler = std::max(Seconds(0), step.straggler + step.parts.launch - parts.launch);
 
   parts.optimizer = states.optimizer.update + states.optimizer.finalize;
-  if (layout.offload_activations) parts.offload_exposed = step.offload;
   if (layout.pp > 1) {
     // The passes were found with all that runs beside them at once.
     parts.offload_exposed = std::min(parts.offload_exposed, parts.dp_exposed);
@@ -170,8 +174,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
 }
 
 Seconds least_step_time(const PipelineStep& step, const StateTimes& states) {
-  const Seconds straggler = std::max(Seconds(0), step.straggler - step.parts.launch);
-  return step.parts.total() + straggler + states.optimizer.update + states.optimizer.finalize;
+  return step.parts.total() + step.straggler + states.optimizer.update + states.optimizer.finalize;
 }
 
 Seconds offloaded(const StageTimes& stages, const LeafContext& context) {

@@ -56,7 +56,7 @@ struct PipelineStep {
   Seconds messages;         // of a stage, hidden or not
   Seconds offload;          // activations, where they are offloaded
   Seconds input;            // reading a batch, hidden or not
-  Seconds straggler;        // what the slowest GPU computes longer, with the waits for its host
+  Seconds straggler;        // what the slowest GPU computes longer than its host makes it wait
   ComputeBeside beside;
 };
 /// Reads of the layout neither mesh nor states nor offload_activations.

@@ -206,11 +206,10 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
           const bool carries =
               layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
           const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
-          const Seconds besides = timed.straggler + updated;
-          if (too_slow(std::max(timed.floor, carried) + besides)) continue;
+          if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) continue;
           const PipelineRun& run =
               run_of(timed, memories, layers, place, layout, stages, stretch.num_microbatches);
-          if (too_slow(std::max(run.length, carried) + besides)) continue;
+          if (too_slow(std::max(run.length, carried) + updated)) continue;
         }
         const PipelineStep& step = step_of(timed, context);
         const Seconds least = least_step_time(step, *states);

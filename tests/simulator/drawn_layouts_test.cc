@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "planner/cost/layout_rules.h"
@@ -126,13 +128,15 @@ Plan mixture_example(const std::string& engine, std::int64_t gpus) {
 }
 
 /// Pipelines of a plan's engine that the search would take, gathers and reductions beside compute.
-template <class Visit>
-void draw_pipelines(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
+/// \param change  makes another layout of one that was drawn
+template <class Change, class Visit>
+void draw_pipelines(Plan plan, int count, std::uint32_t seed, Change&& change, Visit&& visit) {
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   Sampler sampler(question, seed);
   for (int tries = 0; tries < 2'000'000 && count > 0; ++tries) {
     plan.layout = sampler.draw();
     const Layout& layout = plan.layout;
+    change(plan.layout);
     if (layout.pp == 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) continue;
     if (!sampler.legal(plan.layout) || !is_itself(plan)) continue;
     --count;
@@ -140,59 +144,113 @@ void draw_pipelines(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
   }
 }
 
-/// What a pipeline of dense models and of experts under every engine takes longer on the clock than
-/// by the closed form, for as many draws of each.
-template <class Visit>
-void compare_pipelines(int draws, Visit&& visit) {
+/// How far simulator and closed form are apart in drawn layouts: at most 1 %.
+class Apart {
+ public:
+  void expect_near(const Plan& plan) {
+    const double apart = simulated(plan) / unslowed(plan) - 1;
+    EXPECT_NEAR(apart, 0, 0.01) << plan.engine.name << " " << plan.model.name << " "
+                                << plan.cluster.gpus << " " << text_of(plan.layout);
+    ++drawn_;
+    if (std::abs(apart) <= 0.001) ++near_;
+    farthest_ = std::max(farthest_, std::abs(apart));
+  }
+  int drawn() const { return drawn_; }
+  int near() const { return near_; }
+  void record() const {
+    ::testing::Test::RecordProperty("drawn", drawn_);
+    ::testing::Test::RecordProperty("within_a_thousandth", near_);
+    ::testing::Test::RecordProperty("farthest_percent", std::to_string(100 * farthest_));
+  }
+
+ private:
+  int drawn_ = 0;
+  int near_ = 0;  // within 0.1 %
+  double farthest_ = 0;
+};
+
+// Dense models and experts under every engine, on two nodes and on eight.
+TEST(SimulatedLayouts, AreNearTheClosedFormInPipelines) {
+  Apart apart;
   std::uint32_t seed = 20261123;
   for (const bool experts : {false, true}) {
     for (const std::int64_t gpus : {16, 64}) {
       for (const std::string& engine : engine_names()) {
         const Plan plan = experts ? mixture_example(engine, gpus) : example(engine, gpus);
-        draw_pipelines(plan, draws, ++seed, [&](const Plan& drawn) {
-          visit(drawn, simulated(drawn) / unslowed(drawn) - 1);
-        });
+        const auto as_drawn = [](Layout&) {};
+        draw_pipelines(plan, 8, ++seed, as_drawn,
+                       [&](const Plan& drawn) { apart.expect_near(drawn); });
       }
     }
   }
+  apart.record();
+  EXPECT_GT(apart.drawn(), 60);
+  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
 }
 
-TEST(SimulatedLayouts, AreNearTheClosedFormInPipelines) {
-  int seen = 0;
-  int within_one_percent = 0;
-  compare_pipelines(8, [&](const Plan& plan, double apart) {
-    // Copies of activations follow the layers whose average the closed form takes.
-    const bool copies = plan.layout.offload_activations;
-    EXPECT_NEAR(apart, 0, copies ? 0.02 : 0.012)
-        << plan.engine.name << " " << plan.model.name << " " << text_of(plan.layout);
-    ++seen;
-    if (std::abs(apart) <= 0.01) ++within_one_percent;
-  });
-  EXPECT_GT(seen, 60);
-  EXPECT_GT(within_one_percent, seen * 95 / 100);
+/// Makes a drawn layout one of 8 or 16 stages, of which the first and the last may have few layers.
+class Lengthen {
+ public:
+  Lengthen(std::int64_t gpus, std::uint32_t seed) : gpus_(gpus), random_(seed) {}
+
+  void operator()(Layout& l) {
+    l.pp = any(8, 16);
+    l.vpp = any(1, any(2, l.vpp));
+    l.tp = any(1, 2);
+    l.cp = any(1, 2);
+    l.dp_replicate = any(1, 2);
+    l.ep = std::min(l.ep, 4);
+    l.etp = 1;
+    l.dp_shard = static_cast<std::int32_t>(
+        std::max<std::int64_t>(1, gpus_ / (l.pp * l.tp * l.cp * l.dp_replicate)));
+    l.micro_batch_size = 1;
+    l.first_stage_layers = any(0, any(1, 2));
+    l.last_stage_layers = any(0, any(1, 2));
+    l.overlap_grad_reduce = l.overlap_param_gather = true;
+  }
+
+ private:
+  std::int32_t any(std::int32_t a, std::int32_t b) { return random_() % 2 == 0 ? a : b; }
+
+  std::int64_t gpus_;
+  std::mt19937 random_;
+};
+
+TEST(SimulatedLayouts, AreNearTheClosedFormInLongAndUnevenPipelines) {
+  constexpr std::int64_t kGpus = 128;
+  Apart apart;
+  std::uint32_t seed = 20261125;
+  for (const bool experts : {false, true}) {
+    for (const std::string& engine : engine_names()) {
+      Plan plan = experts ? mixture_example(engine, kGpus) : example(engine, kGpus);
+      // Stages of two layers and of three, or ones that the ends leave equal.
+      plan.model = experts ? test::mixture(34, 2048, 16, 16, 2, 1024, 0)
+                           : test::llama(34, 4096, 14336, 32, 8, 32000);
+      plan.job.global_batch_size = 64;
+      Lengthen lengthen(kGpus, ++seed);
+      draw_pipelines(plan, 8, seed, lengthen, [&](const Plan& drawn) { apart.expect_near(drawn); });
+    }
+  }
+  apart.record();
+  EXPECT_GT(apart.drawn(), 80);
+  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
 }
 
 // What is left is the start and the end of a step, where the closed form averages over layers.
 TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps) {
   std::uint32_t seed = 20261122;
-  int seen = 0;
-  int within_one_percent = 0;
+  Apart apart;
   for (const std::string& engine : engine_names()) {
     draw(engine, 6000, ++seed, [&](const Plan& plan) {
       const Layout& layout = plan.layout;
       if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
       if (!is_itself(plan)) return;
-      const double apart = simulated(plan) / unslowed(plan) - 1;
-      // The closed form hides copies of activations whole or not at all.
-      const bool copies = layout.offload_activations;
-      EXPECT_NEAR(apart, 0, copies ? 0.025 : 0.012) << engine << " " << text_of(layout);
-      if (copies) return;
-      ++seen;
-      if (std::abs(apart) <= 0.01) ++within_one_percent;
+      apart.expect_near(plan);
     });
   }
-  EXPECT_GT(seen, 50);
-  EXPECT_GT(within_one_percent, seen * 9 / 10);
+  apart.record();
+  EXPECT_GT(apart.drawn(), 50);
+  EXPECT_GT(apart.near(), apart.drawn() / 3);
 }
 
 }  // namespace

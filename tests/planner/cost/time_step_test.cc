@@ -203,6 +203,8 @@ TEST(StepTime, ExposesMessagesBetweenStagesWholeWithoutOverlapAndLessWithIt) {
   const Seconds beside = p.step(&detail).pp_exposed;
   EXPECT_GT(beside, Seconds(0));
   EXPECT_LT(beside, detail.messages);
+  // 8 micro-batches of 4 chunks there and back between two stages of the ring.
+  EXPECT_NEAR(detail.messages / p.stages().hop, 2 * 8 * 4, 1e-9);
 }
 
 TEST(StepTime, ReducesTheTiedEmbeddingBetweenFirstAndLastStage) {
@@ -271,10 +273,12 @@ TEST(StepTime, OffloadStatesTheBandwidthThatWouldHideIt) {
   const StepDetail d = p.detail();
   EXPECT_GT(d.offload_bytes, 0);
   ASSERT_GT(d.offload_required.value(), 0);
-  p.cluster.host_link = d.offload_required * 1.01;
-  EXPECT_EQ(p.step().offload_exposed, Seconds(0));
   p.cluster.host_link = d.offload_required * 0.5;
-  EXPECT_GT(p.step().offload_exposed, Seconds(0));
+  const Seconds half = p.step().offload_exposed;
+  EXPECT_GT(half, Seconds(0));
+  p.cluster.host_link = d.offload_required * 1.01;
+  // All but what backward needs first, of the layer that forward ran last: there and back.
+  EXPECT_LT(p.step().offload_exposed, 0.1 * half);
 }
 
 TEST(StepTime, ReadsTheBatchBesideTheStep) {
