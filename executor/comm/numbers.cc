@@ -5,7 +5,7 @@
 #include <cstring>
 #include <functional>
 
-#include "executor/kernels/element.h"
+#include "executor/kernels/wide.h"
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
@@ -14,24 +14,35 @@ namespace {
 const Bf16* narrow(const ConstNumbers& n) { return reinterpret_cast<const Bf16*>(n.data); }
 Bf16* narrow(const Numbers& n) { return reinterpret_cast<Bf16*>(n.data); }
 
-// Of places that do not overlap.
-SHARDWISE_VECTOR_CLONES void narrow_each(const float* __restrict from, std::size_t n,
-                                         Bf16* __restrict to) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = from_float<Bf16>(from[i]);
-}
-SHARDWISE_VECTOR_CLONES void widen_each(const Bf16* __restrict from, std::size_t n,
-                                        float* __restrict to) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = to_float(from[i]);
-}
-
 bool overlap(const Numbers& to, const ConstNumbers& from) {
   const std::less<> before;
   return before(to.data, from.data + from.bytes()) && before(from.data, to.data + to.bytes());
 }
 
-template <class To, class From>
-void add_each(To* to, const From* from, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) add_rounded(to[i], to_float(from[i]));
+// Of places that do not overlap.
+SHARDWISE_VECTOR_CLONES void add_each(float* __restrict to, const float* __restrict from,
+                                      std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) to[i] += from[i];
+}
+SHARDWISE_VECTOR_CLONES void add_each(float* __restrict to, const Bf16* __restrict from,
+                                      std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) to[i] += to_float(from[i]);
+}
+SHARDWISE_VECTOR_CLONES void round_each(float* values, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) values[i] = to_float(from_float<Bf16>(values[i]));
+}
+
+/// What is stored in bf16 is added to in blocks that were widened.
+void add_to_narrow(const Numbers& sum, const ConstNumbers& each) {
+  constexpr std::size_t kBlock = 4096;
+  std::array<float, kBlock> block;  // NOLINT(*member-init*): it is copied into
+  for (std::size_t at = 0; at < sum.count; at += kBlock) {
+    const std::size_t n = std::min(kBlock, sum.count - at);
+    const std::span<float> wide(block.data(), n);
+    copy_numbers(wide, sum.part(at, n));
+    add_to(wide, each.part(at, n));
+    copy_numbers(sum.part(at, n), wide);
+  }
 }
 
 }  // namespace
@@ -57,9 +68,9 @@ void copy_numbers(const Numbers& to, const ConstNumbers& from) {
   }
   if (!overlap(to, from)) {
     if (to.dtype == DType::bf16) {
-      narrow_each(from.floats().data(), to.count, narrow(to));
+      narrow_run(from.floats().data(), std::ssize(from.floats()), narrow(to));
     } else {
-      widen_each(narrow(from), to.count, to.floats().data());
+      widen_run(narrow(from), std::ssize(to.floats()), to.floats().data());
     }
     return;
   }
@@ -85,20 +96,16 @@ void copy_numbers(const Numbers& to, const ConstNumbers& from) {
   }
 }
 
-void round_to_bf16(std::span<float> values) {
-  for (float& each : values) each = to_float(from_float<Bf16>(each));
-}
+void round_to_bf16(std::span<float> values) { round_each(values.data(), values.size()); }
 
 void add_to(const Numbers& sum, const ConstNumbers& each) {
   SHARDWISE_CHECK(sum.count == each.count, "as many as there are");
-  if (sum.dtype == DType::fp32 && each.dtype == DType::fp32) {
-    add_each(sum.floats().data(), each.floats().data(), sum.count);
-  } else if (sum.dtype == DType::fp32) {
-    add_each(sum.floats().data(), narrow(each), sum.count);
+  if (sum.dtype == DType::bf16) {
+    add_to_narrow(sum, each);
   } else if (each.dtype == DType::fp32) {
-    add_each(narrow(sum), each.floats().data(), sum.count);
+    add_each(sum.floats().data(), each.floats().data(), sum.count);
   } else {
-    add_each(narrow(sum), narrow(each), sum.count);
+    add_each(sum.floats().data(), narrow(each), sum.count);
   }
 }
 

@@ -67,7 +67,9 @@ class Forward {
     for (std::int64_t r = 0; r < rows; ++r) {
       E* to = out_ + (((batch * s_.sequence + row + r) * s_.heads) + head) * d;
       const float inverse = 1.0F / running[r].sum;
-      for (std::int64_t i = 0; i < d; ++i) to[i] = from_float<E>(sum[r * d + i] * inverse);
+      float* made = sum + r * d;
+      for (std::int64_t i = 0; i < d; ++i) made[i] *= inverse;
+      store_row(made, d, to);
       log_sums_[(batch * s_.heads + head) * s_.sequence + row + r] =
           running[r].maximum + std::log(running[r].sum);
     }

@@ -119,9 +119,7 @@ class Backward {
 
   void store(const float* from, std::int64_t rows, E* to) const {
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < s_.head_dim; ++i) {
-        to[r * s_.qkv_width() + i] = from_float<E>(from[r * s_.head_dim + i]);
-      }
+      store_row(from + r * s_.head_dim, s_.head_dim, to + r * s_.qkv_width());
     }
   }
   E* qkv_row(std::int64_t batch, std::int64_t row, std::int64_t head) const {

@@ -6,6 +6,7 @@
 
 #include "executor/kernels/attention.h"
 #include "executor/kernels/gemm.h"
+#include "executor/kernels/wide.h"
 
 namespace shardwise::exec {
 
@@ -20,12 +21,18 @@ MatrixView<const float> head_rows(const E* first, std::int64_t stride, std::int6
     return {first, stride};
   } else {
     for (std::int64_t r = 0; r < rows; ++r) {
-      for (std::int64_t i = 0; i < head_dim; ++i) {
-        place[r * head_dim + i] = to_float(first[r * stride + i]);
-      }
+      widen_run(first + r * stride, head_dim, place + r * head_dim);
     }
     return {place, head_dim};
   }
+}
+
+/// A row of fp32 to where it is stored.
+inline void store_row(const float* from, std::int64_t count, float* to) {
+  std::copy_n(from, count, to);
+}
+inline void store_row(const float* from, std::int64_t count, Bf16* to) {
+  narrow_run(from, count, to);
 }
 
 inline MatrixView<const float> transposed(MatrixView<const float> m) {

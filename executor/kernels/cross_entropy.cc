@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "executor/kernels/linear.h"
+#include "executor/kernels/wide.h"
 
 namespace shardwise::exec {
 namespace {
@@ -14,15 +15,23 @@ constexpr std::int64_t kRowsATask = 4;
 /// logits are read in fp32 whatever they are stored in.
 template <class E>
 SHARDWISE_INLINE float row_loss(E* row, std::int64_t count, std::int64_t target, float scale) {
-  const float highest =
-      lane_max(count, to_float(row[0]), [&](std::int64_t j) { return to_float(row[j]); });
-  const float sum =
-      lane_sum(count, [&](std::int64_t j) { return exp_of(to_float(row[j]) - highest); });
+  float highest = to_float(row[0]);
+  for_blocks_of<E>(count, [&](std::int64_t first, std::int64_t n) SHARDWISE_INLINE_CALL {
+    WideBlock<E> block;
+    const float* in = block.of(row + first, n);
+    highest = lane_max(n, highest, [&](std::int64_t j) SHARDWISE_INLINE_CALL { return in[j]; });
+  });
+  const float sum = wide_sum(
+      count, row, [&](float each) SHARDWISE_INLINE_CALL { return exp_of(each - highest); });
   const float at_target = to_float(row[target]);
   const float share = scale / sum;
-  for (std::int64_t j = 0; j < count; ++j) {
-    row[j] = from_float<E>(exp_of(to_float(row[j]) - highest) * share);
-  }
+  for_blocks_of<E>(count, [&](std::int64_t first, std::int64_t n) SHARDWISE_INLINE_CALL {
+    WideBlock<E> block;
+    const float* in = block.of(row + first, n);
+    float* out = block.for_store(row + first);
+    for (std::int64_t j = 0; j < n; ++j) out[j] = exp_of(in[j] - highest) * share;
+    block.store(n, row + first);
+  });
   row[target] = from_float<E>(exp_of(at_target - highest) * share - scale);
   return highest + std::log(sum) - at_target;
 }

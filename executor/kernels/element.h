@@ -9,6 +9,7 @@ namespace shardwise::exec {
 
 // What a vectorised loop calls must be part of it, in every instruction set it is compiled for.
 #define SHARDWISE_INLINE __attribute__((always_inline)) inline
+#define SHARDWISE_INLINE_CALL __attribute__((always_inline))  // of a lambda, after its parameters
 
 /// The upper half of an fp32: what weights and activations are stored in under precision bf16.
 /// Kernels compute in fp32 and round to nearest, ties to even, when they store, as a GPU does.
@@ -30,10 +31,9 @@ SHARDWISE_INLINE float from_float<float>(float x) {
 template <>
 SHARDWISE_INLINE Bf16 from_float<Bf16>(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
-  if ((bits & 0x7fffffffU) > 0x7f800000U) {  // a NaN stays one
-    return {static_cast<std::uint16_t>((bits >> 16U) | 0x40U)};
-  }
-  return {static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U)};
+  const std::uint32_t quiet = (bits >> 16U) | 0x40U;  // a NaN stays one
+  const std::uint32_t nearest = (bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U;
+  return {static_cast<std::uint16_t>((bits & 0x7fffffffU) > 0x7f800000U ? quiet : nearest)};
 }
 
 /// sum += x, rounded when it is stored.
@@ -68,21 +68,36 @@ SHARDWISE_INLINE float exp_of(float x) {
   return x < kLeast ? 0.0F : p * power;
 }
 
-/// The sum of f(0) … f(count - 1), in an order that `count` alone decides and that vector code
-/// keeps.
+/// A sum of many terms, in an order that their number alone decides and that vector code keeps.
+class LaneSum {
+ public:
+  /// Adds f(0) … f(count - 1). \pre every count but the last is a multiple of 16
+  template <class F>
+  SHARDWISE_INLINE void add(std::int64_t count, F f) {
+    std::int64_t i = 0;
+    for (; i + kLanes <= count; i += kLanes) {
+      for (int l = 0; l < kLanes; ++l) lane_[l] += f(i + l);
+    }
+    for (int l = 0; i < count; ++i, ++l) lane_[l] += f(i);
+  }
+  SHARDWISE_INLINE float sum() {
+    for (int width = kLanes / 2; width > 0; width /= 2) {
+      for (int l = 0; l < width; ++l) lane_[l] += lane_[l + width];
+    }
+    return lane_[0];
+  }
+
+ private:
+  static constexpr int kLanes = 16;
+  float lane_[kLanes] = {};
+};
+
+/// The sum of f(0) … f(count - 1), as LaneSum adds.
 template <class F>
 SHARDWISE_INLINE float lane_sum(std::int64_t count, F f) {
-  constexpr int kLanes = 16;
-  float lane[kLanes] = {};
-  std::int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int l = 0; l < kLanes; ++l) lane[l] += f(i + l);
-  }
-  for (int l = 0; i < count; ++i, ++l) lane[l] += f(i);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
-  }
-  return lane[0];
+  LaneSum lanes;
+  lanes.add(count, f);
+  return lanes.sum();
 }
 
 /// The largest of f(0) … f(count - 1) and `least`.

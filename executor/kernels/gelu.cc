@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "executor/kernels/wide.h"
+
 namespace shardwise::exec {
 namespace {
 
@@ -30,13 +32,25 @@ float erf_slope(float x) {
 
 template <class E>
 SHARDWISE_INLINE void tanh_values(std::int64_t count, const E* x, E* y) {
-  for (std::int64_t i = 0; i < count; ++i) y[i] = from_float<E>(value(to_float(x[i])));
+  for_blocks_of<E>(count, [&](std::int64_t first, std::int64_t n) SHARDWISE_INLINE_CALL {
+    WideBlock<E> block;
+    const float* in = block.of(x + first, n);
+    float* out = block.for_store(y + first);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = value(in[i]);
+    block.store(n, y + first);
+  });
 }
 template <class E>
 SHARDWISE_INLINE void tanh_slopes(std::int64_t count, const E* x, const E* d_y, E* d_x) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    d_x[i] = from_float<E>(slope(to_float(x[i])) * to_float(d_y[i]));
-  }
+  for_blocks_of<E>(count, [&](std::int64_t first, std::int64_t n) SHARDWISE_INLINE_CALL {
+    WideBlock<E> block;
+    WideBlock<E> made;
+    const float* in = block.of(x + first, n);
+    const float* d_out = made.of(d_y + first, n);
+    float* d_in = made.for_store(d_x + first);
+    for (std::int64_t i = 0; i < n; ++i) d_in[i] = slope(in[i]) * d_out[i];
+    made.store(n, d_x + first);
+  });
 }
 
 SHARDWISE_VECTOR_CLONES void forward_run(std::int64_t n, const float* x, float* y) {

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
+
+#include "executor/kernels/wide.h"
 
 #ifdef SHARDWISE_CBLAS
 #include <cblas.h>
@@ -35,38 +38,37 @@ MatrixView<E> part(MatrixView<E> view, std::int64_t row, std::int64_t column) {
   return view;
 }
 
-/// to [rows, columns] = from, in fp32
-template <class E>
-void convert(MatrixView<const E> from, std::int64_t rows, std::int64_t columns, float* to) {
+/// [rows, columns] of a matrix in fp32: copied to `place` as it lies, row by row.
+MatrixView<const float> widened(MatrixView<const Bf16> from, std::int64_t rows,
+                                std::int64_t columns, float* place) {
+  if (from.transposed) std::swap(rows, columns);
   for (std::int64_t r = 0; r < rows; ++r) {
-    if (from.transposed) {
-      for (std::int64_t c = 0; c < columns; ++c) {
-        to[r * columns + c] = to_float(from.data[c * from.stride + r]);
-      }
-    } else {
-      const E* row = from.data + r * from.stride;
-      for (std::int64_t c = 0; c < columns; ++c) to[r * columns + c] = to_float(row[c]);
-    }
+    widen_run(from.data + r * from.stride, columns, place + r * columns);
   }
+  return {place, columns, from.transposed};
 }
 
-template <class A, class B, class C>
-void narrow_block(const GemmShape& s, MatrixView<const A> a, MatrixView<const B> b, MatrixView<C> c,
-                  bool adds) {
+void add_and_store(float* sum, std::int64_t count, float* to, bool adds) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = sum[i] + (adds ? to[i] : 0.0F);
+}
+void add_and_store(float* sum, std::int64_t count, Bf16* to, bool adds) {
+  for (std::int64_t i = 0; i < count && adds; ++i) sum[i] += to_float(to[i]);
+  narrow_run(sum, count, to);
+}
+
+template <class C>
+void narrow_block(const GemmShape& s, MatrixView<const Bf16> a, MatrixView<const Bf16> b,
+                  MatrixView<C> c, bool adds) {
   float left[kNarrowBlock * kDepth];
   float right[kDepth * kNarrowBlock];
   float sum[kNarrowBlock * kNarrowBlock];
   for (std::int64_t k = 0; k < s.k; k += kDepth) {
     const std::int64_t depth = std::min(kDepth, s.k - k);
-    convert(part(a, 0, k), s.m, depth, left);
-    convert(part(b, k, 0), depth, s.n, right);
-    tile_gemm({s.m, s.n, depth}, {left, depth}, {right, s.n}, {sum, s.n}, k > 0);
+    tile_gemm({s.m, s.n, depth}, widened(part(a, 0, k), s.m, depth, left),
+              widened(part(b, k, 0), depth, s.n, right), {sum, s.n}, k > 0);
   }
   for (std::int64_t r = 0; r < s.m; ++r) {
-    C* row = c.data + r * c.stride;
-    for (std::int64_t i = 0; i < s.n; ++i) {
-      row[i] = from_float<C>(sum[r * s.n + i] + (adds ? to_float(row[i]) : 0.0F));
-    }
+    add_and_store(sum + r * s.n, s.n, c.data + r * c.stride, adds);
   }
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "executor/kernels/wide.h"
+
 namespace shardwise::exec {
 namespace {
 
@@ -9,22 +11,43 @@ constexpr std::int64_t kRowsATask = 16;
 
 template <class E>
 SHARDWISE_INLINE void forward(std::int64_t width, const E* gate, const E* up, E* y) {
-  for (std::int64_t i = 0; i < width; ++i) {
-    const float g = to_float(gate[i]);
-    y[i] = from_float<E>(g / (1.0F + exp_of(-g)) * to_float(up[i]));
+  for_blocks_of<E>(width, [&](std::int64_t first, std::int64_t n) SHARDWISE_INLINE_CALL {
+    WideBlock<E> gates;
+    WideBlock<E> ups;
+    const float* g = gates.of(gate + first, n);
+    const float* u = ups.of(up + first, n);
+    float* out = ups.for_store(y + first);
+    for (std::int64_t i = 0; i < n; ++i) out[i] = g[i] / (1.0F + exp_of(-g[i])) * u[i];
+    ups.store(n, y + first);
+  });
+}
+
+/// In place: gradients of gates and ups. All three are blocks of their own.
+SHARDWISE_INLINE void gradients(std::int64_t n, float* gate, float* up, const float* d_y) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float g = gate[i];
+    const float u = up[i];
+    const float d = d_y[i];
+    const float sigmoid = 1.0F / (1.0F + exp_of(-g));
+    up[i] = d * g * sigmoid;
+    gate[i] = d * u * sigmoid * (1.0F + g * (1.0F - sigmoid));
   }
 }
 
-template <class E>
-SHARDWISE_INLINE void backward(std::int64_t width, E* gate, E* up, const E* d_y) {
-  for (std::int64_t i = 0; i < width; ++i) {
-    const float g = to_float(gate[i]);
-    const float u = to_float(up[i]);
-    const float d = to_float(d_y[i]);
-    const float sigmoid = 1.0F / (1.0F + exp_of(-g));
-    up[i] = from_float<E>(d * g * sigmoid);
-    gate[i] = from_float<E>(d * u * sigmoid * (1.0F + g * (1.0F - sigmoid)));
-  }
+SHARDWISE_INLINE void backward(std::int64_t width, float* gate, float* up, const float* d_y) {
+  gradients(width, gate, up, d_y);
+}
+SHARDWISE_INLINE void backward(std::int64_t width, Bf16* gate, Bf16* up, const Bf16* d_y) {
+  for_blocks_of<Bf16>(width, [&](std::int64_t first, std::int64_t n) SHARDWISE_INLINE_CALL {
+    WideBlock<Bf16> gates;
+    WideBlock<Bf16> ups;
+    WideBlock<Bf16> made;
+    widen(gate + first, n, gates.values);
+    widen(up + first, n, ups.values);
+    gradients(n, gates.values, ups.values, made.of(d_y + first, n));
+    gates.store(n, gate + first);
+    ups.store(n, up + first);
+  });
 }
 
 SHARDWISE_VECTOR_CLONES void forward_row(std::int64_t n, const float* g, const float* u, float* y) {
