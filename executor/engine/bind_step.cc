@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <stdexcept>
 
@@ -33,16 +34,19 @@ void ProgramBinder::bind_finalize(OpId op) {
 
 void ProgramBinder::bind_norm(OpId op) {
   for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
-  kernels_[op] = [this, group = group_of(program_.operations[op])] {
-    const ExactSquares own = parts_.state->squares(*parts_.arena, number_, *parts_.workers);
+  const auto own = std::make_shared<ExactSquares>();
+  kernels_[op] = [this, own, group = group_of(program_.operations[op])] {
     std::vector<std::byte> all(ExactSquares::kBytes * static_cast<std::size_t>(group->size()));
-    group->exchange(own.bytes(), all);
+    group->exchange(own->bytes(), all);
     ExactSquares sum;
     for (std::size_t at = 0; at < all.size(); at += ExactSquares::kBytes) {
       sum.add(ExactSquares::from_bytes(
           std::span<const std::byte, ExactSquares::kBytes>(&all[at], ExactSquares::kBytes)));
     }
     parts_.step.gradient_norm = sum.norm();
+  };
+  kernels_[op].prepare = [this, own] {
+    *own = parts_.state->squares(*parts_.arena, number_, *parts_.workers);
   };
 }
 

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 
+#include "executor/engine/thread_turns.h"
 #include "planner/cost/collective.h"
 
 namespace shardwise::exec {
@@ -65,11 +66,11 @@ void StreamRunner::stop() {
   }
 }
 
-void StreamRunner::await(std::uint32_t op, std::uint64_t run, Now& now) {
+bool StreamRunner::await(std::uint32_t op, std::uint64_t run, Now& now) {
   const Done& done = done_[op];
-  for (;;) {
+  for (bool waited = false;; waited = true) {
     const std::uint64_t seen = done.load(std::memory_order_acquire);
-    if (seen == run) return;
+    if (seen == run) return waited;
     abort_.check();
     now.waits_for = op;
     done.wait(seen, std::memory_order_acquire);
@@ -82,16 +83,28 @@ void StreamRunner::fail(std::uint32_t op, const char* why) {
       fmt::format("rank {}, {}: {}", rank_, name_of(program, program.operations[op]), why));
 }
 
-void StreamRunner::run_op(std::uint32_t op, Now& now) {
+void StreamRunner::run_op(std::uint32_t op, std::int64_t free_at, Now& now) {
   const StageProgram& program = *programs_[program_];
   now.since = now_ns();
   now.op = op;
-  for (const std::uint32_t wait : program.of(program.operations[op].waits)) await(wait, run_, now);
-  spans_[op].begin = now_ns();
+  bool waited = free_at == 0;
+  for (const std::uint32_t wait : program.of(program.operations[op].waits)) {
+    waited |= await(wait, run_, now);
+  }
+  // An operation that can run when the one before it ends has begun, even where threads that this
+  // end woke have the processor first.
+  spans_[op].begin = waited ? now_ns() : free_at;
   now.waits_for = kNone;
   now.since = spans_[op].begin;
   changed_at_ = spans_[op].begin;
-  (*kernels_)[op]();
+  const OpKernel& kernel = (*kernels_)[op];
+  spans_[op].ready = spans_[op].begin;
+  if (kernel.prepare) {
+    kernel.prepare();
+    spans_[op].ready = now_ns();
+  }
+  spans_[op].met = spans_[op].ready;
+  kernel.run();
   spans_[op].end = now_ns();
   changed_at_ = spans_[op].end;
   now.remember(program_, op, spans_[op].end);
@@ -100,9 +113,11 @@ void StreamRunner::run_op(std::uint32_t op, Now& now) {
 
 void StreamRunner::run_stream(Stream stream) {
   Now& now = now_[static_cast<std::size_t>(stream)];
+  std::int64_t free_at = 0;
   for (const std::uint32_t op : by_stream_[program_][static_cast<std::size_t>(stream)]) {
     try {
-      run_op(op, now);
+      run_op(op, free_at, now);
+      free_at = spans_[op].end;
     } catch (const Aborted&) {
       return;
     } catch (const std::exception& broken) {
@@ -119,6 +134,7 @@ void StreamRunner::run_stream(Stream stream) {
 }
 
 void StreamRunner::serve(Stream stream) {
+  take_short_turns();
   std::uint64_t served = 0;
   for (;;) {
     {

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "executor/comm/abort.h"
@@ -16,14 +17,23 @@
 
 namespace shardwise::exec {
 
-/// When an operation ran, nanoseconds of the process's steady clock.
+/// When an operation ran, nanoseconds of the machine's steady clock.
 struct OpSpan {
   std::int64_t begin = 0;
+  std::int64_t ready = 0;  // what it computes before it meets other ranks was done
+  std::int64_t met = 0;    // the last of these was ready (find_meetings()); until then as `ready`
   std::int64_t end = 0;
 };
 
-/// What each operation of a program does.
-using OpKernels = std::vector<std::function<void()>>;
+/// What an operation of a program does.
+struct OpKernel {
+  OpKernel() = default;
+  template <class F>
+  OpKernel(F f) : run(std::move(f)) {}  // NOLINT(*-explicit-*): most are one function
+  std::function<void()> prepare;        // what it computes before it meets other ranks; may be none
+  std::function<void()> run;
+};
+using OpKernels = std::vector<OpKernel>;
 
 /// Runs programs on the streams of one rank: a thread for each stream, the caller's for compute. An
 /// operation begins when the one before it on its stream is over and all those that it waits for
@@ -72,8 +82,10 @@ class StreamRunner {
 
   void serve(Stream stream);
   void run_stream(Stream stream);
-  void await(std::uint32_t op, std::uint64_t run, Now& now);
-  void run_op(std::uint32_t op, Now& now);
+  /// \returns whether it was not over
+  bool await(std::uint32_t op, std::uint64_t run, Now& now);
+  /// \param free_at  when the operation before on its stream ended, 0 for the first
+  void run_op(std::uint32_t op, std::int64_t free_at, Now& now);
   std::string describe();
   std::string describe(Stream stream, const Now& now) const;
   std::string describe_past() const;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "executor/engine/meetings.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/check.h"
 
@@ -187,7 +188,9 @@ const StepSpans& Trainer::median_step() {
   std::ranges::sort(order, {}, [&](std::size_t i) { return history_[i].seconds; });
   std::size_t chosen = order[order.size() / 2];
   everyone_->broadcast(std::as_writable_bytes(std::span<std::size_t>(&chosen, 1)), 0);
-  return history_[chosen];
+  StepSpans& step = history_[chosen];
+  find_meetings(program(step.program), plan_.layout, *everyone_, step.spans);
+  return step;
 }
 
 }  // namespace shardwise::exec

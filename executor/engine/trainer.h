@@ -72,8 +72,8 @@ class Trainer {
   }
   /// The first step. \pre it has run
   const StepSpans& first_step() const { return first_; }
-  /// Of the steps that ran last, after the first: the one of median length on rank 0. All ranks
-  /// call together.
+  /// Of the steps that ran last, after the first: the one of median length on rank 0, with what its
+  /// operations waited for other ranks. All ranks call together.
   const StepSpans& median_step();
   const LoweringContext& context() const { return context_; }
   const RankState& state() const { return *parts_.state; }

@@ -4,40 +4,13 @@
 #include <array>
 #include <map>
 #include <string>
+#include <utility>
 
+#include "executor/recorder/measured_parts.h"
 #include "planner/cost/estimate.h"
 
 namespace shardwise::exec {
 namespace {
-
-constexpr double kNanosecond = 1e-9;
-
-Seconds seconds(std::int64_t nanoseconds) {
-  return Seconds(static_cast<double>(nanoseconds) * kNanosecond);
-}
-
-std::vector<std::uint32_t> compute_operations(const StageProgram& program) {
-  std::vector<std::uint32_t> found;
-  for (std::uint32_t op = 0; op < program.operations.size(); ++op) {
-    if (program.operations[op].stream == Stream::compute) found.push_back(op);
-  }
-  return found;
-}
-
-Seconds TimeParts::*part_of(OpRole role) {
-  switch (role) {
-    case OpRole::forward:
-      return &TimeParts::forward;
-    case OpRole::backward:
-      return &TimeParts::backward;
-    case OpRole::recompute:
-      return &TimeParts::recompute;
-    case OpRole::optimizer:
-      return &TimeParts::optimizer;
-    default:
-      return &TimeParts::dp_exposed;  // copies around gathers and reductions
-  }
-}
 
 /// The longest chain of operations that wait for one another, by the time they took.
 Seconds critical_path(const StepRecord& record) {
@@ -55,12 +28,6 @@ Seconds critical_path(const StepRecord& record) {
     longest = std::max(longest, chain[op]);
   }
   return seconds(longest);
-}
-
-std::int64_t begin_of(const StepRecord& record) {
-  std::int64_t begin = INT64_MAX;
-  for (const OpSpan& span : record.spans) begin = std::min(begin, span.begin);
-  return begin;
 }
 
 void fill_memory(StageTimeline& stage, const StepRecord& record) {
@@ -103,9 +70,14 @@ StepTimeline timeline_of(const StepRecord& record) {
   const std::vector<std::int64_t> exposed = exposed_ns(record);
   Seconds moved;
   Seconds shown;
+  Seconds squares;
   for (std::size_t i = 0; i < record.program.operations.size(); ++i) {
     ProgramOp op = record.program.operations[i];
-    const Seconds time = seconds(record.spans[i].end - record.spans[i].begin);
+    const OpSpan& span = record.spans[i];
+    Seconds time = seconds(span.end - span.met);
+    // The squares of the gradient's norm are the optimizer's, as in a prediction.
+    if (op.role == OpRole::optimizer) time += std::exchange(squares, Seconds(0));
+    squares += seconds(span.ready - span.begin);
     StreamTime& stream = streams[static_cast<std::size_t>(op.stream)];
     ++stream.operations;
     stream.busy += time;
@@ -157,39 +129,6 @@ StageMemory memory_of(const RankRecord& record) {
 }
 
 }  // namespace
-
-std::vector<std::int64_t> exposed_ns(const StepRecord& record) {
-  const std::vector<std::uint32_t> compute = compute_operations(record.program);
-  std::vector<std::int64_t> exposed(record.spans.size(), 0);
-  for (std::size_t op = 0; op < exposed.size(); ++op) {
-    if (record.program.operations[op].stream == Stream::compute) continue;
-    const OpSpan& span = record.spans[op];
-    exposed[op] = span.end - span.begin;
-    for (const std::uint32_t beside : compute) {
-      const OpSpan& other = record.spans[beside];
-      exposed[op] -= std::max<std::int64_t>(
-          0, std::min(span.end, other.end) - std::max(span.begin, other.begin));
-    }
-  }
-  return exposed;
-}
-
-TimeParts measured_parts(const StepRecord& record) {
-  TimeParts parts;
-  const std::int64_t begin = begin_of(record);
-  std::int64_t free_at = begin;
-  std::int64_t end = begin;
-  for (const OpSpan& span : record.spans) end = std::max(end, span.end);
-  for (const std::uint32_t op : compute_operations(record.program)) {
-    const OpSpan& span = record.spans[op];
-    parts.dp_exposed += seconds(std::max<std::int64_t>(0, span.begin - free_at));
-    parts.*part_of(record.program.operations[op].role) += seconds(span.end - span.begin);
-    free_at = span.end;
-  }
-  parts.dp_exposed += seconds(end - free_at);
-  parts.input_exposed = Seconds(record.seconds) - seconds(end - begin);
-  return parts;
-}
 
 StepReport measured_report(const Plan& plan, const RankRecord& record) {
   StepReport report =

@@ -31,9 +31,14 @@ class Writer {
       }
       named[stream] = true;
       const OpSpan& span = step.spans[op];
-      event(R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}}})",
+      // From being ready until the last of its group was.
+      const std::string waiting =
+          span.met > span.ready
+              ? fmt::format(R"(,"args":{{"waited_us":{:.3f}}})", at(span.met) - at(span.ready))
+              : "";
+      event(R"({{"ph":"X","name":"{}","cat":"{}","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f}{}}})",
             name_of(step.program, each), name_of(each.role), rank.rank, trace_lane(each.stream),
-            at(span.begin), at(span.end) - at(span.begin));
+            at(span.ready), at(span.end) - at(span.ready), waiting);
       for (const std::uint32_t wait : step.program.of(each.waits)) {
         const ProgramOp& before = step.program.operations[wait];
         if (before.stream == each.stream) continue;

@@ -7,8 +7,14 @@
 #include "executor/engine/stream_runner.h"
 #include "planner/spec/ledger.h"
 #include "planner/spec/step_program.h"
+#include "planner/spec/units.h"
 
 namespace shardwise::exec {
+
+/// Of a difference between two moments of OpSpan.
+inline Seconds seconds(std::int64_t nanoseconds) {
+  return Seconds(static_cast<double>(nanoseconds) * 1e-9);
+}
 
 /// What one rank did in one step: when each operation of its program ran, and what it needed.
 struct StepRecord {

@@ -17,12 +17,6 @@ namespace {
 // A block, parts of one, and several with a short last one.
 constexpr std::int64_t kLengths[] = {1, 15, 16, 255, 256, 257, 700};
 
-std::vector<Bf16> narrowed(const Floats& values) {
-  std::vector<Bf16> made(values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) made[i] = from_float<Bf16>(values[i]);
-  return made;
-}
-
 void expect_same_bits(const std::vector<Bf16>& seen, const Floats& wide, const char* what) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     ASSERT_EQ(seen[i].bits, from_float<Bf16>(wide[i]).bits)
@@ -52,8 +46,8 @@ TEST(Wide, KernelsOfBf16RoundWhatThoseOfFp32Make) {
   Workers workers(1);
   for (const std::int64_t count : kLengths) {
     const auto size = static_cast<std::size_t>(count);
-    const std::vector<Bf16> x = narrowed(random_floats(2 * count, 1));
-    const std::vector<Bf16> d_y = narrowed(random_floats(count, 2));
+    const std::vector<Bf16> x = rounded(random_floats(2 * count, 1));
+    const std::vector<Bf16> d_y = rounded(random_floats(count, 2));
     std::vector<Bf16> y(size);
     Floats wide_x = widened(x);
     const Floats wide_d_y = widened(d_y);

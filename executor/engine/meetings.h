@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "executor/comm/communicator.h"
+#include "executor/engine/stream_runner.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/step_program.h"
+
+namespace shardwise::exec {
+
+/// Puts into `met` of each collective of a step when the last rank of its group had come: until
+/// then a rank waits, from then on bytes move. All ranks of `everyone` call together, each with its
+/// own spans of the same program. Where ranks are on machines of different clocks nothing is known
+/// of one another's and spans stay as they are.
+void find_meetings(const StageProgram& program, const Layout& layout, Communicator& everyone,
+                   std::span<OpSpan> spans);
+
+}  // namespace shardwise::exec
