@@ -6,7 +6,8 @@
 Measures this machine first (shardwise-run calibrate, a minute) unless a cluster file is named. Plans, simulates and
 trains; every file it makes stays in --out. The exit code is 1 when the arena is not as predicted to the byte. Times are
 worth something on an idle machine only: --processor-time adds a column of what a step would take on one, from the
-processor time that it took. "hidden" is the share of communication beside which the rank computes.
+processor time that it took. "hidden" is the share of communication beside which ranks compute, from when the last rank
+of a group has come; measured over all ranks where they are threads. "waited" is what a rank waited for others before.
 """
 import argparse
 import json
@@ -56,34 +57,51 @@ def launcher(o):
     return ["mpirun", *as_root, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-np", str(o.ranks)]
 
 
-def train(o, plan, steps, report, metrics):
+def train(o, plan, steps, report, metrics, trace):
     data = ["--data", o.data] if o.data else []
     before = processor_seconds()
-    tool(o, "shardwise-run", plan, "--steps", steps, "--report", report, "--metrics", metrics, "--learning-rate",
-         "0.001", *data, launch=launcher(o))
+    tool(o, "shardwise-run", plan, "--steps", steps, "--report", report, "--metrics", metrics, "--trace", trace,
+         "--learning-rate", "0.001", *data, launch=launcher(o))
     return processor_seconds() - before
 
 
+def communication(trace):
+    """Of a step's ranks together: the hidden share of what moved, and seconds a rank waited for others before."""
+    events = json.loads(trace.read_text())["traceEvents"]
+    lanes = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    spans = [(e["pid"], lanes[e["pid"], e["tid"]], e["ts"] + e.get("args", {}).get("waited_us", 0), e["ts"] + e["dur"])
+             for e in events if e["ph"] == "X"]
+    kernels = [span for span in spans if span[1] == "compute"]
+    moves = [span for span in spans if span[1] != "compute"]
+    moved = sum(end - begin for _, _, begin, end in moves)
+    beside = sum(max(0, min(end, k_end) - max(begin, k_begin)) for rank, _, begin, end in moves
+                 for k_rank, _, k_begin, k_end in kernels if k_rank == rank)
+    waited = sum(e.get("args", {}).get("waited_us", 0) for e in events if e["ph"] == "X")
+    return beside / moved if moved else 0, waited * 1e-6 / len({span[0] for span in spans})
+
+
 def stage_row(o, out, cluster, stage):
-    plan, predicted, measured, metrics = (out / f"{name}{stage}.{kind}" for name, kind in (
-        ("plan", "json"), ("predicted", "json"), ("measured", "json"), ("metrics", "jsonl")))
+    plan, predicted, measured, metrics, trace = (out / f"{name}{stage}.{kind}" for name, kind in (
+        ("plan", "json"), ("predicted", "json"), ("measured", "json"), ("metrics", "jsonl"), ("trace", "json")))
     tool(o, "shardwise", "plan", "--model", o.model, "--cluster", cluster, "--gpus", o.ranks, "--engine", "shardwise",
          "--precision", o.precision, "--loss", "chunked", "--sequence-length", o.sequence_length, "--global-batch-size",
          o.ranks * o.micro_batch_size, "--lock", f"micro_batch_size={o.micro_batch_size}", "--lock",
          f"zero_stage={stage}", "--lock", f"dp_shard={o.ranks}", "--lock", "recompute=none", "-o", plan)
     tool(o, "shardwise", "simulate", plan, "-o", predicted)
-    computed = train(o, plan, o.steps, measured, metrics)
+    computed = train(o, plan, o.steps, measured, metrics, trace)
     if o.processor_time:  # less the start of the program and the first step
         few = 3
-        computed -= train(o, plan, few, out / "few.json", out / "few.jsonl")
+        computed -= train(o, plan, few, out / "few.json", out / "few.jsonl", out / "few.trace.json")
         computed /= (o.steps - few) * min(o.ranks, len(os.sched_getaffinity(0)))
     said, seen = (json.loads(path.read_text()) for path in (predicted, measured))
     lines = [json.loads(line) for line in metrics.read_text().splitlines()[1:]]
     times = sorted(line["step_time_s"] for line in lines[1:])
+    hidden, waited = communication(trace)
     return {
         "stage": stage, "said": said["verdict"]["point_bytes"], "seen": seen["verdict"]["point_bytes"],
         "growth": seen.get("process_growth_bytes", 0), "step": said["step_time_s"], "times": times,
-        "hidden": [report["timeline"]["overlap"] for report in (said, seen)], "computed": computed, "loss": (lines[0]["loss"], lines[-1]["loss"]),
+        "hidden": [said["timeline"]["overlap"], hidden], "waited": waited, "computed": computed,
+        "loss": (lines[0]["loss"], lines[-1]["loss"]),
     }
 
 
@@ -101,7 +119,7 @@ def main():
     print(f"{o.model} in {o.precision}, {o.ranks} ranks, {o.micro_batch_size} x {o.sequence_length} tokens each, {o.steps} steps")
     head = ["ZeRO", "arena, MiB", "measured", "process grew", "", "step, ms", "measured", "fastest", "slowest", "error"]
     head += ["computed", "error"] if o.processor_time else []
-    table = [head + ["hidden", "measured", "loss"]]
+    table = [head + ["hidden", "measured", "waited, ms", "loss"]]
     for r in rows:
         middle = statistics.median(r["times"])
         line = [str(r["stage"]), f"{r['said'] / mib:.2f}", "equal" if r["said"] == r["seen"] else f"{r['seen'] / mib:.2f}",
@@ -111,6 +129,7 @@ def main():
         if o.processor_time:
             line += [f"{1e3 * r['computed']:.1f}", f"{100 * (r['step'] / r['computed'] - 1):+.1f} %"]
         line += [f"{100 * share:.0f} %" for share in r["hidden"]]
+        line.append(f"{1e3 * r['waited']:.1f}")
         table.append(line + [f"{r['loss'][0]:.3f} -> {r['loss'][1]:.3f}"])
     widths = [max(len(line[i]) for line in table) for i in range(len(table[0]))]
     for line in table:
