@@ -1,6 +1,7 @@
 #include "executor/recorder/rank_record.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardwise::exec {
 namespace {
@@ -30,7 +31,11 @@ std::vector<MemoryChange> memory_changes(const StepRecord& record) {
     changes.push_back({record.spans[life.first].begin, life.bytes, i});
     changes.push_back({record.spans[life.last].end, -life.bytes, i});
   }
-  std::ranges::stable_sort(changes, {}, &MemoryChange::at);
+  // An operation may begin at the very moment at which the one before it ends: what that one frees
+  // is gone before.
+  std::ranges::stable_sort(changes, {}, [](const MemoryChange& change) {
+    return std::pair(change.at, change.bytes > 0);
+  });
   return changes;
 }
 

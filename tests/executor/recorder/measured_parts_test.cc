@@ -76,5 +76,18 @@ TEST(ExposedNs, BeginsWhenTheLastOfTheGroupHasCome) {
   EXPECT_EQ(exposed_ns(record()), expected);
 }
 
+TEST(MeasuredMemory, CountsWhatEndsBeforeWhatBeginsAtThatMoment) {
+  StepRecord step = Step()
+                        .op(OpRole::forward, Stream::compute, {0, 0, 0, 5}, {})
+                        .op(OpRole::backward, Stream::compute, {5, 5, 5, 9}, {})
+                        .record(9);
+  MemoryItem of_backward;
+  of_backward.life = {100, 1, 1};
+  MemoryItem of_forward;
+  of_forward.life = {70, 0, 0};
+  step.items = {of_backward, of_forward};
+  EXPECT_EQ(measured_memory(step).passes[MemoryCategory::working], 100);
+}
+
 }  // namespace
 }  // namespace shardwise::exec
