@@ -88,12 +88,14 @@ void StreamRunner::run_op(std::uint32_t op, std::int64_t free_at, Now& now) {
   now.since = now_ns();
   now.op = op;
   bool waited = free_at == 0;
+  std::int64_t begin = free_at;
   for (const std::uint32_t wait : program.of(program.operations[op].waits)) {
     waited |= await(wait, run_, now);
+    begin = std::max(begin, spans_[wait].end);
   }
   // An operation that can run when the one before it ends has begun, even where threads that this
   // end woke have the processor first.
-  spans_[op].begin = waited ? now_ns() : free_at;
+  spans_[op].begin = waited ? now_ns() : begin;
   now.waits_for = kNone;
   now.since = spans_[op].begin;
   changed_at_ = spans_[op].begin;

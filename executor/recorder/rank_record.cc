@@ -50,12 +50,13 @@ MeasuredMemory measured_memory(const StepRecord& record) {
   const std::int64_t steps = begin_of_optimizer(record);
   bool stepping = false;
   for (const MemoryChange& change : memory_changes(record)) {
-    if (change.at >= steps && !stepping) {
+    const bool before = change.at < steps || (change.at == steps && change.bytes < 0);
+    if (!before && !stepping) {
       stepping = true;
       memory.optimizer = now;
     }
     now[record.items[change.item].category] += change.bytes;
-    Ledger& most = change.at < steps ? memory.passes : memory.optimizer;
+    Ledger& most = before ? memory.passes : memory.optimizer;
     if (sum_of(now) > sum_of(most)) most = now;
   }
   return memory;
