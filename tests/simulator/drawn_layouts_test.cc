@@ -202,7 +202,7 @@ class Lengthen {
     l.ep = std::min(l.ep, 4);
     l.etp = 1;
     l.dp_shard = static_cast<std::int32_t>(
-        std::max<std::int64_t>(1, gpus_ / (l.pp * l.tp * l.cp * l.dp_replicate)));
+        std::max<std::int64_t>(1, gpus_ / (std::int64_t{l.pp} * l.tp * l.cp * l.dp_replicate)));
     l.micro_batch_size = 1;
     l.first_stage_layers = any(0, any(1, 2));
     l.last_stage_layers = any(0, any(1, 2));

@@ -147,8 +147,8 @@ TEST(StepTime, OfHybridShardingOfTheOptimizerMovesLessBetweenReplicas) {
 
 // A peer prices ZeRO-1 as a full all-reduce and then gathers besides.
 TEST(StepTime, OfZero1ReducesIntoShardsRatherThanIntoWholes) {
-  Priced one = sharded(1, megatron_ddp());
-  Priced zero = sharded(0, megatron_ddp());
+  const Priced one = sharded(1, megatron_ddp());
+  const Priced zero = sharded(0, megatron_ddp());
   EXPECT_LT(one.detail().reduce, 0.75 * zero.detail().reduce);
 }
 
@@ -217,8 +217,8 @@ TEST(StepTime, ReducesTheTiedEmbeddingBetweenFirstAndLastStage) {
 }
 
 TEST(StepTime, OptimizerMovesItsShardOnly) {
-  Priced alone = sharded(0, megatron_ddp());
-  Priced cut = sharded(1, megatron_ddp());
+  const Priced alone = sharded(0, megatron_ddp());
+  const Priced cut = sharded(1, megatron_ddp());
   EXPECT_LT(cut.step().optimizer, 0.5 * alone.step().optimizer);
 }
 
