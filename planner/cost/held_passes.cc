@@ -1,8 +1,10 @@
 #include "planner/cost/held_passes.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/stages.h"
@@ -50,17 +52,10 @@ struct Interleaved {
 
 std::int64_t next_multiple(std::int64_t n, std::int64_t of) { return (n / of + 1) * of; }
 
-/// The fullest of forward passes. Those of the warm-up hold no more than those a round later.
-HeldPasses fullest_forward(const Interleaved& i, std::int32_t chunk, const SavedChunks& saved) {
-  HeldPasses fullest;
-  std::int64_t most = -1;
-  const auto look = [&](std::int64_t n) {
-    const HeldPasses held = i.forward(n, chunk);
-    const std::int64_t bytes = bytes_of(held, saved);
-    if (bytes <= most) return;
-    most = bytes;
-    fullest = held;
-  };
+/// Forward passes of which one is the fullest. Those of the warm-up hold no more than those a round
+/// later.
+template <class Look>
+void look_forward(const Interleaved& i, std::int32_t chunk, Look look) {
   const std::int64_t first = std::max<std::int64_t>(0, std::min(i.ahead, i.passes - i.round()));
   const std::int64_t end = std::min(i.ahead + i.round(), i.passes);
   // The turns of the chunk, of pp passes each.
@@ -72,25 +67,17 @@ HeldPasses fullest_forward(const Interleaved& i, std::int32_t chunk, const Saved
       const std::int64_t change =
           n < i.ahead ? i.ahead : i.ahead + next_multiple(n - i.ahead, i.pp);
       const std::int64_t until = std::min(stop, change);
-      look(n);
-      look(until - 1);
+      look(i.forward(n, chunk));
+      look(i.forward(until - 1, chunk));
       n = until;
     }
   }
-  return fullest;
 }
 
-/// The fullest of backward passes: of the first round, since nothing begins any more in the last.
-HeldPasses fullest_backward(const Interleaved& i, std::int32_t chunk, const SavedChunks& saved) {
-  HeldPasses fullest;
-  std::int64_t most = -1;
-  const auto look = [&](std::int64_t k) {
-    const HeldPasses held = i.backward(k, chunk);
-    const std::int64_t bytes = bytes_of(held, saved);
-    if (bytes <= most) return;
-    most = bytes;
-    fullest = held;
-  };
+/// Backward passes of which one is the fullest: of the first round, since nothing begins any more
+/// in the last.
+template <class Look>
+void look_backward(const Interleaved& i, std::int32_t chunk, Look look) {
   const std::int64_t first = (i.vpp - 1 - chunk) * i.pp;
   const std::int64_t end = first + i.pp;
   for (std::int64_t k = first; k < end;) {
@@ -98,11 +85,10 @@ HeldPasses fullest_backward(const Interleaved& i, std::int32_t chunk, const Save
     const std::int64_t begun = k + i.ahead + 1;
     until = std::min(until, k + next_multiple(begun, i.pp) - begun);
     if (begun < i.passes) until = std::min(until, k + i.passes - begun);
-    look(k);
-    look(until - 1);
+    look(i.backward(k, chunk));
+    look(i.backward(until - 1, chunk));
     k = until;
   }
-  return fullest;
 }
 
 /// A stage with two chunks of a V: so many of the first and of the second besides the one running.
@@ -112,6 +98,56 @@ HeldPasses on_a_v(std::int32_t chunk, std::int64_t down, std::int64_t up) {
   held.own = chunk == 0 ? down : up;
   (chunk == 0 ? held.higher : held.lower) = chunk == 0 ? up : down;
   return held;
+}
+
+/// Calls `look` with what a stage holds while a pass of `chunk` runs, whenever that may be the
+/// most.
+template <class Look>
+void look_at_held(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
+                  std::int32_t chunk, bool backward, Look look) {
+  const std::int64_t p = layout.pp;
+  const std::int64_t m = num_microbatches;
+  const std::int64_t s = stage;
+  HeldPasses held;
+  held.chunk = chunk;
+  if (p == 1) {
+    held.lower = 1;
+    return look(held);
+  }
+  switch (layout.schedule) {
+    case PipelineSchedule::one_f_one_b: {
+      if (layout.vpp > 1) {
+        Interleaved i = {p, layout.vpp, m * layout.vpp, 2 * (p - 1 - s) + (layout.vpp - 1) * p};
+        i.ahead = std::min(i.ahead, i.passes);
+        return backward ? look_backward(i, chunk, look) : look_forward(i, chunk, look);
+      }
+      held.own = std::min(m, p - s) - 1;
+      break;
+    }
+    case PipelineSchedule::gpipe:
+      held.own = m - 1;
+      break;
+    case PipelineSchedule::looped_bfs:
+      held.lower = m;
+      held.own = m - 1;
+      break;
+    case PipelineSchedule::zb_h1:
+      held.own = std::min(m, p) - 1;
+      break;
+    case PipelineSchedule::zb_h2:
+      held.own = std::min(m, 2 * p - 1) - 1;
+      break;
+    case PipelineSchedule::zb_v:
+      held = on_a_v(chunk, 2 * p - 1 - s, s);
+      break;
+    case PipelineSchedule::dualpipe:
+    case PipelineSchedule::dualpipe_v: {
+      const std::int64_t ends = layout.schedule == PipelineSchedule::dualpipe ? p : 2 * p;
+      held = chunk == 0 ? on_a_v(chunk, ends - 1 - s, s + 1) : on_a_v(chunk, ends - s, s);
+      break;
+    }
+  }
+  look(held);
 }
 
 }  // namespace
@@ -160,47 +196,64 @@ InFlight micro_batches_in_flight(const Layout& layout, std::int32_t stage,
 
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
                        std::int32_t chunk, bool backward, const SavedChunks& saved) {
-  const std::int64_t p = layout.pp;
-  const std::int64_t m = num_microbatches;
-  const std::int64_t s = stage;
-  HeldPasses held;
-  held.chunk = chunk;
-  if (p == 1) {
-    held.lower = 1;
-    return held;
+  HeldPasses fullest;
+  std::int64_t most = -1;
+  look_at_held(layout, stage, num_microbatches, chunk, backward, [&](const HeldPasses& held) {
+    const std::int64_t bytes = bytes_of(held, saved);
+    if (bytes <= most) return;
+    most = bytes;
+    fullest = held;
+  });
+  return fullest;
+}
+
+HeldChoices::HeldChoices(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
+                         std::span<const std::int32_t> alike) {
+  std::vector<SavedChunks> ones;  // of each kind: 1 for its chunks, 0 for the others
+  for (std::size_t c = 0; c < alike.size(); ++c) {
+    if (alike[c] != static_cast<std::int32_t>(c)) continue;
+    kinds_.push_back(alike[c]);
+    std::vector<std::int64_t> one(alike.size());
+    std::ranges::transform(alike, one.begin(), [&](std::int32_t like) { return like == alike[c]; });
+    ones.emplace_back(one);
   }
-  switch (layout.schedule) {
-    case PipelineSchedule::one_f_one_b: {
-      if (layout.vpp > 1) {
-        Interleaved i = {p, layout.vpp, m * layout.vpp, 2 * (p - 1 - s) + (layout.vpp - 1) * p};
-        i.ahead = std::min(i.ahead, i.passes);
-        return backward ? fullest_backward(i, chunk, saved) : fullest_forward(i, chunk, saved);
-      }
-      held.own = std::min(m, p - s) - 1;
-      return held;
-    }
-    case PipelineSchedule::gpipe:
-      held.own = m - 1;
-      return held;
-    case PipelineSchedule::looped_bfs:
-      held.lower = m;
-      held.own = m - 1;
-      return held;
-    case PipelineSchedule::zb_h1:
-      held.own = std::min(m, p) - 1;
-      return held;
-    case PipelineSchedule::zb_h2:
-      held.own = std::min(m, 2 * p - 1) - 1;
-      return held;
-    case PipelineSchedule::zb_v:
-      return on_a_v(chunk, 2 * p - 1 - s, s);
-    case PipelineSchedule::dualpipe:
-    case PipelineSchedule::dualpipe_v: {
-      const std::int64_t ends = layout.schedule == PipelineSchedule::dualpipe ? p : 2 * p;
-      return chunk == 0 ? on_a_v(chunk, ends - 1 - s, s + 1) : on_a_v(chunk, ends - s, s);
+  choices_.resize(kinds_.size());
+  for (std::size_t c = 0; c < alike.size(); ++c) {
+    const auto kind =
+        static_cast<std::size_t>(std::ranges::find(kinds_, alike[c]) - kinds_.begin());
+    for (const bool backward : {false, true}) {
+      look_at_held(layout, stage, num_microbatches, static_cast<std::int32_t>(c), backward,
+                   [&](const HeldPasses& held) {
+                     Counts counts;
+                     for (const SavedChunks& one : ones) counts.push_back(bytes_of(held, one));
+                     add(choices_[kind][backward ? 1 : 0], std::move(counts));
+                   });
     }
   }
-  return held;
+}
+
+void HeldChoices::add(std::vector<Counts>& choices, Counts counts) {
+  const auto covers = [](const Counts& a, const Counts& b) {
+    return std::ranges::equal(a, b, std::ranges::greater_equal());
+  };
+  if (std::ranges::any_of(choices, [&](const Counts& each) { return covers(each, counts); }))
+    return;
+  std::erase_if(choices, [&](const Counts& each) { return covers(counts, each); });
+  choices.push_back(std::move(counts));
+}
+
+std::int64_t HeldChoices::most(std::int32_t chunk, bool backward,
+                               std::span<const std::int64_t> saved) const {
+  const auto kind = static_cast<std::size_t>(std::ranges::find(kinds_, chunk) - kinds_.begin());
+  std::int64_t most = 0;
+  for (const Counts& counts : choices_[kind][backward ? 1 : 0]) {
+    std::int64_t bytes = 0;
+    for (std::size_t k = 0; k < kinds_.size(); ++k) {
+      bytes += counts[k] * saved[static_cast<std::size_t>(kinds_[k])];
+    }
+    most = std::max(most, bytes);
+  }
+  return most;
 }
 
 }  // namespace shardwise

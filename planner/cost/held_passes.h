@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -62,6 +63,27 @@ HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t nu
 
 /// Bytes of them. \pre `saved` has every chunk of the stage
 std::int64_t bytes_of(const HeldPasses& held, const SavedChunks& saved);
+
+/// All that held_passes() chooses from for a stage of which several chunks keep alike, as passes of
+/// each of them: made once for a pipeline, asked for whatever its layers keep.
+class HeldChoices {
+ public:
+  /// \param alike  by chunk: the first one that keeps as much, whatever that is
+  HeldChoices(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
+              std::span<const std::int32_t> alike);
+
+  /// Bytes of the most that is held while a pass of `chunk`, or of one that keeps alike, runs.
+  /// \param saved  by chunk
+  std::int64_t most(std::int32_t chunk, bool backward, std::span<const std::int64_t> saved) const;
+
+ private:
+  /// Passes of the chunks that keep like each of `kinds_`.
+  using Counts = std::vector<std::int64_t>;
+  static void add(std::vector<Counts>& choices, Counts counts);
+
+  std::vector<std::int32_t> kinds_;                          // a chunk that keeps like no other
+  std::vector<std::array<std::vector<Counts>, 2>> choices_;  // by kind, forward and backward
+};
 
 /// Micro-batch chunks whose activations a stage holds at its fullest, out of `chunks` a micro-batch
 /// is cut into on that stage.

@@ -5,8 +5,12 @@
 
 namespace shardwise {
 
-HostPasses::HostPasses(const StageTimes& stages, const LeafContext& context, double stretch)
-    : pipeline_(stages.pipeline), stages_(static_cast<std::size_t>(pipeline_.slots->stages)) {
+HostPasses::HostPasses(const StageTimes& stages, const LeafContext& context, double stretch,
+                       std::vector<double>& copied)
+    : pipeline_(stages.pipeline),
+      stages_(static_cast<std::size_t>(pipeline_.slots->stages)),
+      copied_(copied) {
+  copied_.resize(pipeline_.slots->slots.size());
   for (const LayerPace& layer : pipeline_.layers) {
     Pace& pace = paces_.emplace_back();
     pace.compute.forward = layer.time.forward * stretch;
@@ -40,6 +44,7 @@ double HostPasses::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan
   } else {
     for (std::size_t r = runs.size(); r-- > 0;) layers(runs[r]);
   }
+  copied_[static_cast<std::size_t>(&slot - pipeline_.slots->slots.data())] = stage.host;
   return stage.compute;
 }
 

@@ -45,8 +45,10 @@ Seconds exposed_copies(const StageTime& stage, const LeafContext& context,
 class HostPasses {
  public:
   /// \param stretch  of compute, as the host issues too slowly
+  /// \param copied   SlotEnds::copied, filled
   /// \pre only_offloads(context); all outlive this
-  HostPasses(const StageTimes& stages, const LeafContext& context, double stretch);
+  HostPasses(const StageTimes& stages, const LeafContext& context, double stretch,
+             std::vector<double>& copied);
 
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
@@ -61,6 +63,7 @@ class HostPasses {
   const PipelineTimes& pipeline_;
   std::vector<Pace> paces_;  // by kind
   std::vector<HostStreams> stages_;
+  std::vector<double>& copied_;
 };
 
 }  // namespace shardwise

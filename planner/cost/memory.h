@@ -95,6 +95,9 @@ struct StageParts {
   std::vector<StageMoment> moments;  // by chunk; of chunks with the same layers those of the first
 };
 
+/// By chunk of a stage: the first one that has the same layers.
+std::vector<std::int32_t> chunks_alike(const StageLayers& layers);
+
 /// \param by_kind  layer_memories of the same model and layout; must outlive the result
 StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
                        const StageLayers& layers);

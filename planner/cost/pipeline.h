@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/pipeline_slots.h"
@@ -37,6 +38,15 @@ struct PipelineRun {
   std::vector<ChunkSpan> spans;  // by stage x chunks + chunk
 };
 
+/// When passes and messages of a sweep ended, by slot. Kept from sweep to sweep it spares them
+/// memory of their own.
+struct SlotEnds {
+  std::vector<double> end;
+  std::vector<double> copied;  // of passes beside which activations move to the host and back: when
+                               // the last copy so far of their stage ended
+  std::vector<double> without_messages;  // of a run whose messages take no time
+};
+
 /// Passes that take as long as their chunks, one after the other on each stage.
 class ChunkPasses {
  public:
@@ -63,44 +73,75 @@ class ChunkPasses {
 /// before it on its stage has ended and what it is handed has arrived; a message once it is made,
 /// the message before it has left, and its receiver has nothing else to receive. With uniform
 /// stages that is the bubble of the schedule's paper: tests/planner/cost/time_pipeline_test.cc.
-/// Time and space of a sweep grow with the slots. \param passes  `double pass(slot, ready, span)`
-/// gives when a pass ends that is handed all it
-///                waits for at `ready`, and fills span.begin on the first of its chunk
-/// \param hop     one message
+/// Time and space of a sweep grow with the slots.
 template <class Passes>
-PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds hop) {
-  PipelineRun run;
-  const auto p = static_cast<std::size_t>(slots.stages);
-  const auto per_stage = static_cast<std::size_t>(slots.chunks);
-  run.spans.resize(p * per_stage);
-  std::vector<double> end(slots.slots.size());
-  std::vector<double> sent(p);  // the last message of the stage is there
-  std::vector<double> received(p);
-  double length = 0;
-  for (std::size_t i = 0; i < slots.slots.size(); ++i) {
-    const PipelineSlots::Slot& slot = slots.slots[i];
+class PipelineSweep {
+ public:
+  /// \param passes  `double pass(slot, ready, span)` gives when a pass ends that is handed all it
+  ///                waits for at `ready`, and fills span.begin on the first of its chunk
+  /// \param hop     one message
+  /// \param end     filled by slot: when it ended
+  /// \pre all outlive this
+  PipelineSweep(const PipelineSlots& slots, Passes& passes, Seconds hop, std::vector<double>& end)
+      : passes_(passes),
+        hop_(hop.value()),
+        per_stage_(static_cast<std::size_t>(slots.chunks)),
+        end_(end),
+        sent_(static_cast<std::size_t>(slots.stages)),
+        received_(sent_.size()) {
+    run_.spans.resize(sent_.size() * per_stage_);
+    end_.resize(slots.slots.size());
+  }
+
+  /// \param i  the next slot's number
+  void take(const PipelineSlots::Slot& slot, std::size_t i) {
     double ready = 0;
     for (const std::int32_t after : slot.after) {
-      if (after >= 0) ready = std::max(ready, end[static_cast<std::size_t>(after)]);
+      if (after >= 0) ready = std::max(ready, end_[static_cast<std::size_t>(after)]);
     }
     const auto stage = static_cast<std::size_t>(slot.stage);
     if (slot.message) {
-      double& into = received[static_cast<std::size_t>(slot.to)];
-      end[i] = sent[stage] = into = std::max({ready, sent[stage], into}) + hop.value();
-      continue;
+      double& into = received_[static_cast<std::size_t>(slot.to)];
+      end_[i] = sent_[stage] = into = std::max({ready, sent_[stage], into}) + hop_;
+      return;
     }
-    ChunkSpan& span = run.spans[stage * per_stage + static_cast<std::size_t>(slot.chunk)];
-    end[i] = passes.pass(slot, ready, span);
-    span.end = Seconds(end[i]);
+    ChunkSpan& span = run_.spans[stage * per_stage_ + static_cast<std::size_t>(slot.chunk)];
+    const double end = end_[i] = passes_.pass(slot, ready, span);
+    span.end = Seconds(end);
     span.last = slot.part;
-    length = std::max(length, end[i]);
+    run_.length = std::max(run_.length, span.end);
   }
-  run.length = Seconds(length);
-  return run;
+  PipelineRun& run() { return run_; }
+
+ private:
+  Passes& passes_;
+  double hop_;
+  std::size_t per_stage_;
+  std::vector<double>& end_;
+  std::vector<double> sent_;  // the last message of the stage is there
+  std::vector<double> received_;
+  PipelineRun run_;
+};
+
+/// All slots in turn.
+template <class Passes>
+PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds hop,
+                           std::vector<double>& end) {
+  PipelineSweep<Passes> sweep(slots, passes, hop, end);
+  for (std::size_t i = 0; i < slots.slots.size(); ++i) sweep.take(slots.slots[i], i);
+  return std::move(sweep.run());
 }
 
 /// \param chunks  by stage x chunks + chunk
 PipelineRun run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
                          Seconds hop);
+
+/// The same, and the length of a run whose messages take no time.
+struct RunAndLength {
+  PipelineRun run;
+  Seconds without_messages;
+};
+RunAndLength run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
+                          Seconds hop, SlotEnds& ends);
 
 }  // namespace shardwise

@@ -191,17 +191,17 @@ bool only_offloads(const LeafContext& context) {
 }
 
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const ComputeBeside& beside, double stretch) {
+                               const ComputeBeside& beside, double stretch, SlotEnds& ends) {
   StreamedPasses passes;
   if (only_offloads(context)) {
-    HostPasses beside_host(stages, context, stretch);
-    passes.run = sweep_pipeline(*stages.pipeline.slots, beside_host, stages.hop);
+    HostPasses beside_host(stages, context, stretch, ends.copied);
+    passes.run = sweep_pipeline(*stages.pipeline.slots, beside_host, stages.hop, ends.end);
     passes.end = passes.run.length;
     return passes;
   }
   PassStreams streams(stages, context, beside.slowest[shards_across_nodes(context) ? 1 : 0],
                       stretch);
-  passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop);
+  passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end);
   passes.end = streams.end();
   return passes;
 }
@@ -218,7 +218,8 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     run = streamed->run;
     data.passes = streamed->end;
   } else if (streams_beside_passes(context)) {
-    StreamedPasses passes = streamed_passes(stages, context, beside, stretch);
+    SlotEnds ends;
+    StreamedPasses passes = streamed_passes(stages, context, beside, stretch, ends);
     run = std::move(passes.run);
     data.passes = passes.end;
   } else {

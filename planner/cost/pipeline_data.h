@@ -22,9 +22,9 @@ struct StreamedPasses {
 /// Whether activations are offloaded and nothing else moves layer by layer: then passes are the
 /// same for every mesh and all states.
 bool only_offloads(const LeafContext& context);
-/// \pre streams_beside_passes(context), layout.pp > 1
+/// \param ends  filled \pre streams_beside_passes(context), layout.pp > 1
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const ComputeBeside& beside, double stretch);
+                               const ComputeBeside& beside, double stretch, SlotEnds& ends);
 
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of

@@ -40,14 +40,21 @@ Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const La
   return std::min(experts, compute) * (1 - tax.of(products, 1 - products));
 }
 
-PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const Layout& layout,
-                             const TimeRules& rules, std::span<const StageLayers> stages,
-                             std::span<const LayerTime> times,
-                             std::span<const LayerMemory> memories, Seconds hop) {
-  PipelineTimes all;
+std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
+                                   std::span<const LayerMemory> memories, const TimeRules& rules,
+                                   const Layout& layout) {
+  std::vector<LayerPace> paces;
+  paces.reserve(times.size());
   for (std::size_t kind = 0; kind < times.size(); ++kind) {
-    all.layers.push_back(pace_of(times[kind], memories[kind], rules, layout));
+    paces.push_back(pace_of(times[kind], memories[kind], rules, layout));
   }
+  return paces;
+}
+
+PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
+                             std::span<const StageLayers> stages, std::vector<LayerPace> layers) {
+  PipelineTimes all;
+  all.layers = std::move(layers);
   for (const StageLayers& stage : stages) {
     std::size_t next = 0;
     for (std::int32_t chunk = 0; chunk < slots->chunks; ++chunk) {
@@ -65,13 +72,14 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const L
     }
   }
   all.chunk.push_back(static_cast<std::uint32_t>(all.runs.size()));
-  all.run = run_pipeline(*slots, all.chunk_time, hop);
   all.slots = std::move(slots);
   return all;
 }
 
-Seconds length_without_messages(const PipelineTimes& pipeline) {
-  return run_pipeline(*pipeline.slots, pipeline.chunk_time, Seconds(0)).length;
+void sweep(PipelineTimes& pipeline, Seconds hop, SlotEnds& ends) {
+  RunAndLength both = run_pipeline(*pipeline.slots, pipeline.chunk_time, hop, ends);
+  pipeline.run = std::move(both.run);
+  pipeline.without_messages = both.without_messages;
 }
 
 }  // namespace shardwise

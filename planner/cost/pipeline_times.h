@@ -33,7 +33,7 @@ struct PacedRun {
 /// the layers of the chunks.
 struct PipelineTimes {
   PipelineRun run;
-  Seconds without_messages;  // length_without_messages()
+  Seconds without_messages;  // length of a run whose messages take no time
   std::shared_ptr<const PipelineSlots> slots;
   std::vector<LayerPace> layers;      // by kind
   std::vector<PacedRun> runs;         // chunk by chunk, in forward order
@@ -55,15 +55,16 @@ inline Seconds on_slowest_gpu(const PassTime& pass, const TimeRules& rules) {
 /// collectives.
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 
-/// All but `without_messages`.
 /// \param times, memories  by kind
-/// \param hop              one message
-PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots, const Layout& layout,
-                             const TimeRules& rules, std::span<const StageLayers> stages,
-                             std::span<const LayerTime> times,
-                             std::span<const LayerMemory> memories, Seconds hop);
+std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
+                                   std::span<const LayerMemory> memories, const TimeRules& rules,
+                                   const Layout& layout);
 
-/// Length of a run of `pipeline` whose messages take no time: another sweep through its schedule.
-Seconds length_without_messages(const PipelineTimes& pipeline);
+/// All but `run` and `without_messages`. \param layers  by kind
+PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
+                             std::span<const StageLayers> stages, std::vector<LayerPace> layers);
+
+/// Sweeps through the schedule of `pipeline` for both. \param hop  one message
+void sweep(PipelineTimes& pipeline, Seconds hop, SlotEnds& ends);
 
 }  // namespace shardwise

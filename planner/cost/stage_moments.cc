@@ -90,15 +90,14 @@ OtherPasses other_passes(const StageParts& parts, const StageContext& context, s
   return kept_by_others(parts, context, chunk, backward);
 }
 
-void remember_other_passes(StageParts& parts, const StageContext& context) {
-  std::vector<std::array<std::int64_t, 2>> bytes(parts.chunk_like.size());
-  for (std::size_t c = 0; c < bytes.size(); ++c) {
+void remember_other_passes(StageParts& parts, const HeldChoices& choices) {
+  parts.in_flight.resize(parts.chunk_like.size());
+  for (std::size_t c = 0; c < parts.in_flight.size(); ++c) {
     const auto chunk = static_cast<std::int32_t>(c);
     if (parts.chunk_like[c] != chunk) continue;
-    bytes[c] = {kept_by_others(parts, context, chunk, false).bytes,
-                kept_by_others(parts, context, chunk, true).bytes};
+    parts.in_flight[c] = {choices.most(chunk, false, parts.chunk_saved),
+                          choices.most(chunk, true, parts.chunk_saved)};
   }
-  parts.in_flight = std::move(bytes);
 }
 
 MessageSlots message_slots(const Layout& layout, std::int32_t stage,

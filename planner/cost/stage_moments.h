@@ -19,8 +19,8 @@ OtherPasses other_passes(const StageParts& parts, const StageContext& context, s
                          bool backward);
 
 /// Keeps the bytes of other_passes() in `parts`, for callers that look at many meshes and states of
-/// one pipeline. \param context  reads of the layout its pipeline
-void remember_other_passes(StageParts& parts, const StageContext& context);
+/// one pipeline. \param choices  of the stage, by parts.chunk_like
+void remember_other_passes(StageParts& parts, const HeldChoices& choices);
 
 /// What messages between stages hold while passes run: the gradient that a stage sent last, or,
 /// under a planned arena, the buffers of message_slots().

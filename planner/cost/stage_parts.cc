@@ -172,29 +172,46 @@ void add_chunk(StageParts& parts, std::span<const LayerMemory> by_kind, ChunkRun
   parts.chunk_saved.push_back(saved);
 }
 
+std::vector<std::int32_t> alike(const std::vector<ChunkRuns>& chunks) {
+  std::vector<std::int32_t> first;
+  first.reserve(chunks.size());
+  for (const ChunkRuns& chunk : chunks) {
+    std::size_t like = 0;
+    while (!same_layers(chunks[like], chunk)) ++like;
+    first.push_back(static_cast<std::int32_t>(like));
+  }
+  return first;
+}
+
 void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
                  const StageLayers& layers) {
   const std::vector<ChunkRuns> chunks = chunks_of(layers);
+  parts.chunk_like = alike(chunks);
+  parts.chunk_saved.reserve(chunks.size());
   Unit done;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
-    std::size_t like = 0;
-    while (!same_layers(chunks[like], chunks[c])) ++like;
-    parts.chunk_like.push_back(static_cast<std::int32_t>(like));
-    add_chunk(parts, by_kind, chunks[c], like == c, done);
+    const bool has_moments = parts.chunk_like[c] == static_cast<std::int32_t>(c);
+    add_chunk(parts, by_kind, chunks[c], has_moments, done);
   }
 }
 
 }  // namespace
 
+std::vector<std::int32_t> chunks_alike(const StageLayers& layers) {
+  return alike(chunks_of(layers));
+}
+
 StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
                        const StageLayers& layers) {
   StageParts parts;
   for (const StageRun& run : layers.runs) {
-    const LayerMemory& layer = by_kind[static_cast<std::size_t>(run.kind)];
-    add_run(parts, layer, run.layers);
-    add_parameters(parts, layer, run.layers);
-    add_residents(parts, layer);
-    parts.boundary = std::max(parts.boundary, layer.input);
+    add_run(parts, by_kind[static_cast<std::size_t>(run.kind)], run.layers);
+  }
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
+    add_parameters(parts, *run.layer, run.count);
+    add_residents(parts, *run.layer);
+    parts.boundary = std::max(parts.boundary, run.layer->input);
   }
   if (layers.copies_embedding) {
     for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {

@@ -179,8 +179,9 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
     all.hop = hop.time;
     const auto slots =
         std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
-    all.pipeline = pipeline_times(slots, layout, rules, stages, times, memories, hop.time);
-    all.pipeline.without_messages = length_without_messages(all.pipeline);
+    all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout));
+    SlotEnds ends;
+    sweep(all.pipeline, all.hop, ends);
   }
   return all;
 }

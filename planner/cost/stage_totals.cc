@@ -48,6 +48,16 @@ bool pass_follows_mesh(const StageContext& context) {
          planned || rules.fp32_accumulation;
 }
 
+std::size_t pass_number(const Layout& layout) {
+  const bool by_unit = layout.zero_stage >= 2;
+  const bool widths = by_unit || layout.pp == 1;
+  return (by_unit ? static_cast<std::size_t>(layout.zero_stage) << 4U : 0) |
+         static_cast<std::size_t>(widths && layout.fp32_gradients) << 3U |
+         static_cast<std::size_t>(by_unit && layout.reshard_after_forward != 0) << 2U |
+         static_cast<std::size_t>(by_unit && layout.double_buffer) << 1U |
+         static_cast<std::size_t>(layout.offload_activations);
+}
+
 ResidentTotals resident_totals(const StageParts& parts, const StageContext& context) {
   const StageResidents residents = stage_residents(parts, context);
   return {residents.workspace() + residents.placeholders.bytes(), residents.communicators.bytes()};
@@ -66,8 +76,11 @@ StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
   const std::int64_t steady = states.resting + residents.workspace;
   const std::int64_t in_pass = steady + pass.bytes + late;
   const std::int64_t in_step = steady + states.step;
-  const std::int64_t reserved =
-      std::max(reserved_at(in_pass, late), reserved_at(in_step, states.late_gradients));
+  std::int64_t reserved = reserved_at(in_pass, late);
+  // Slack grows with both.
+  if (in_step > in_pass || states.late_gradients > late) {
+    reserved = std::max(reserved, reserved_at(in_step, states.late_gradients));
+  }
   StagePeaks peak;
   peak.allocated = Bytes(std::max(in_pass, in_step));
   peak.reserved = Bytes(reserved);

@@ -32,6 +32,11 @@ PassTotals pass_totals(const StageParts& parts, const StageContext& context,
 /// reshard_after_forward, double_buffer and offload_activations, but not their mesh and the rest
 /// of what data parallelism does.
 bool pass_follows_mesh(const StageContext& context);
+/// Layouts that share all but mesh and states have the same totals of a pass, where they do not
+/// follow the mesh, if this is the same: below kPassNumbers. Below ZeRO-2 nothing is gathered or
+/// reduced layer by layer, and in a pipeline no micro-batch's gradients lie beside others.
+inline constexpr std::size_t kPassNumbers = 64;
+std::size_t pass_number(const Layout& layout);
 
 /// Of what libraries hold, whatever layers keep and whatever runs.
 struct ResidentTotals {

@@ -90,7 +90,7 @@ const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t nu
     at->second.layers = assign_stages(model_, layout);
     at->second.mixes = stage_mixes(at->second.layers);
     at->second.fullest = fullest_stages(at->second.layers, layout, num_microbatches);
-    memories_.number_states(at->second);
+    memories_.prepare(at->second, layout, num_microbatches);
   }
   return at->second;
 }
@@ -192,41 +192,50 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
       }
       for (const Place& place : places_[m]) {
         layout.order = place.order->order;
-        Timed& timed = timed_of(memories, layers, place, layout, stages, stretch.num_microbatches);
-        const LeafContext context = {&time_rules_, &layout, &place.groups,
-                                     stretch.num_microbatches};
-        std::optional<StateTimes>& states = states_[timed.states].times[leaf++];
-        if (!states) states = state_times(timed.stages, context);
+        const Leaf of = {stages,
+                         memories,
+                         layers,
+                         place,
+                         {&time_rules_, &layout, &place.groups, stretch.num_microbatches},
+                         leaf++};
         const std::int64_t index = index_++;
-        // Sums of the same parts in another order differ in their last bits.
-        const auto too_slow = [&](Seconds least) { return least * (1 - 1e-9) > limit; };
-        if (layout.pp > 1) {
-          const Seconds updated = states->optimizer.update + states->optimizer.finalize;
-          // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
-          const bool carries =
-              layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
-          const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
-          if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) continue;
-          const PipelineRun& run =
-              run_of(timed, memories, layers, place, layout, stages, stretch.num_microbatches);
-          if (too_slow(std::max(run.length, carried) + updated)) continue;
-        }
-        const PipelineStep& step = step_of(timed, context);
-        const Seconds least = least_step_time(step, *states);
-        if (layout.pp > 1 && too_slow(least)) continue;
-        const StreamedPasses* streamed = nullptr;
-        if (layout.pp > 1 && only_offloads(context)) {
-          if (!timed.streamed) {
-            timed.streamed = streamed_passes(timed.stages, context, step.beside, step.slower);
-          }
-          streamed = &*timed.streamed;
-          if (too_slow(least + std::max(Seconds(0), streamed->end - step.passes))) continue;
-        }
-        const Seconds time = step_time(timed.stages, context, step, *states, streamed).total();
+        const Seconds time = time_within(limit, of);
         if (time <= limit) visitor.time(layout, memory, time, index);
       }
     }
   }
+}
+
+Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
+  // Sums of the same parts in another order differ in their last bits.
+  const auto too_slow = [&](Seconds least) { return least * (1 - 1e-9) > limit; };
+  const LeafContext& context = leaf.context;
+  const Layout& layout = *context.layout;
+  Timed& timed = timed_of(leaf);
+  if (too_slow(timed.floor)) return kTooSlow;
+  sum_up(timed, leaf);
+  std::optional<StateTimes>& states = states_[timed.states].times[leaf.number];
+  if (!states) states = state_times(timed.stages, context);
+  if (layout.pp == 1) {
+    return step_time(timed.stages, context, step_of(timed, context), *states).total();
+  }
+  // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
+  const bool carries = layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
+  const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
+  const Seconds updated = states->optimizer.update + states->optimizer.finalize;
+  if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) return kTooSlow;
+  const bool copies = only_offloads(context);
+  if (too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) return kTooSlow;
+  const PipelineRun& run = run_of(timed, leaf);
+  if (too_slow(std::max(run.length, carried) + updated)) return kTooSlow;
+  const PipelineStep& step = step_of(timed, context);
+  const Seconds least = least_step_time(step, *states);
+  if (too_slow(least)) return kTooSlow;
+  const StreamedPasses* streamed = copies ? &streamed_of(timed, leaf, step) : nullptr;
+  if (copies && too_slow(least + std::max(Seconds(0), streamed->end - step.passes))) {
+    return kTooSlow;
+  }
+  return step_time(timed.stages, context, step, *states, streamed).total();
 }
 
 const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Place& place,
@@ -237,45 +246,86 @@ const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Pl
   return times;
 }
 
-Evaluator::Timed& Evaluator::timed_of(const std::vector<LayerMemory>& memories, Layers& layers,
-                                      const Place& place, const Layout& layout,
-                                      const PipelineStages& stages, std::int64_t num_microbatches) {
-  std::optional<Timed>& made = timed_[static_cast<std::size_t>(place.stage_place)];
+Evaluator::Timed& Evaluator::timed_of(const Leaf& leaf) {
+  std::optional<Timed>& made = timed_[static_cast<std::size_t>(leaf.place.stage_place)];
   if (made) return *made;
   made.emplace();
-  const std::vector<LayerTime>& times = layer_times_of(layers, place, layout);
-  made->stages = stage_sums(model_, layout, time_rules_, times, memories, stages.mixes);
-  made->states = number_states(made->stages, layout);
+  const Layout& layout = *leaf.context.layout;
   if (layout.pp > 1) {
-    const Seconds computed = static_cast<double>(num_microbatches) * made->stages.slowest.compute();
-    made->floor = stream_floor(times, stages.layers, time_rules_, layout, num_microbatches);
-    made->straggler = computed * time_rules_.slowest_gpu_excess;
+    made->floor = stream_floor(layer_times_of(leaf.layers, leaf.place, layout), leaf.stages.layers,
+                               time_rules_, layout, leaf.context.num_microbatches);
   }
   return *made;
 }
 
-const PipelineRun& Evaluator::run_of(Timed& timed, const std::vector<LayerMemory>& memories,
-                                     Layers& layers, const Place& place, const Layout& layout,
-                                     const PipelineStages& stages, std::int64_t num_microbatches) {
-  PipelineTimes& pipeline = timed.stages.pipeline;
-  if (pipeline.slots) return pipeline.run;
-  const StageHop hop = stage_hop(model_, job_, cluster_, layout, place.order->shapes.pp);
+void Evaluator::sum_up(Timed& timed, const Leaf& leaf) {
+  if (timed.summed) return;
+  timed.summed = true;
+  const Layout& layout = *leaf.context.layout;
+  timed.stages =
+      stage_sums(model_, layout, time_rules_, layer_times_of(leaf.layers, leaf.place, layout),
+                 leaf.memories, leaf.stages.mixes);
+  timed.states = number_states(timed.stages, layout);
+  timed.straggler = static_cast<double>(leaf.context.num_microbatches) *
+                    timed.stages.slowest.compute() * time_rules_.slowest_gpu_excess;
+}
+
+const PathTimes& Evaluator::path_times_of(Timed& timed, const Leaf& leaf) {
+  if (timed.paths) return *timed.paths;
+  const Layout& layout = *leaf.context.layout;
+  const StageHop hop = stage_hop(model_, job_, cluster_, layout, leaf.place.order->shapes.pp);
   timed.stages.hop_bytes = hop.bytes;
   timed.stages.hop = hop.time;
-  if (!stages.slots) {
-    stages.slots = std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
+  std::vector<LayerPace>& layers = timed.stages.pipeline.layers;
+  layers = layer_paces(layer_times_of(leaf.layers, leaf.place, layout), leaf.memories, time_rules_,
+                       layout);
+  return timed.paths.emplace(layers, hop.time, cluster_.host_link);
+}
+
+Seconds Evaluator::known_floor(Timed& timed, const Leaf& leaf, bool copies) {
+  const PathTimes& times = path_times_of(timed, leaf);
+  KnownFloor& known = timed.known[copies ? 1 : 0];
+  const KnownPaths& paths = leaf.stages.paths;
+  if (known.added != paths.added()) {
+    known = {paths.floor(copies ? times.all() : times.without_copies()), paths.added()};
   }
-  pipeline = pipeline_times(stages.slots, layout, time_rules_, stages.layers,
-                            layer_times_of(layers, place, layout), memories, hop.time);
+  return known.length;
+}
+
+const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
+  PipelineTimes& pipeline = timed.stages.pipeline;
+  if (pipeline.slots) return pipeline.run;
+  const PathTimes& times = path_times_of(timed, leaf);
+  const PipelineStages& stages = leaf.stages;
+  if (!stages.slots) {
+    stages.slots = std::make_shared<const PipelineSlots>(
+        pipeline_slots(*leaf.context.layout, leaf.context.num_microbatches));
+  }
+  pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
+  sweep(pipeline, timed.stages.hop, ends_);
+  if (stages.paths.is_news(pipeline.run.length, times.without_copies())) {
+    stages.paths.add(longest_path(pipeline, times, ends_.end, {}));
+  }
   return pipeline.run;
 }
 
 const PipelineStep& Evaluator::step_of(Timed& timed, const LeafContext& context) {
-  if (timed.step) return *timed.step;
-  if (context.layout->pp > 1) {
-    timed.stages.pipeline.without_messages = length_without_messages(timed.stages.pipeline);
+  if (!timed.step) timed.step = pipeline_step(timed.stages, context);
+  return *timed.step;
+}
+
+const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
+                                             const PipelineStep& step) {
+  if (timed.streamed) return *timed.streamed;
+  const StreamedPasses& made = timed.streamed.emplace(
+      streamed_passes(timed.stages, leaf.context, step.beside, step.slower, ends_));
+  const PipelineTimes& pipeline = timed.stages.pipeline;
+  KnownPaths& paths = leaf.stages.paths;
+  if (paths.is_news(made.end, path_times_of(timed, leaf).all())) {
+    const PathTimes times(pipeline.layers, timed.stages.hop, cluster_.host_link, step.slower);
+    paths.add(longest_path(pipeline, times, ends_.end, ends_.copied));
   }
-  return timed.step.emplace(pipeline_step(timed.stages, context));
+  return made;
 }
 
 std::size_t Evaluator::number_states(const StageTimes& stages, const Layout& layout) {

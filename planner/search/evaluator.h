@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/layer_time.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/pipeline_path.h"
 #include "planner/cost/stage_times.h"
 #include "planner/cost/stages.h"
 #include "planner/cost/step_time.h"
@@ -68,24 +70,48 @@ class Evaluator {
              LayoutVisitor& visitor);
   const std::vector<LayerTime>& layer_times_of(Layers& layers, const Place& place,
                                                const Layout& layout);
+  /// A mesh, states and an order of a pipeline under a layer choice.
+  struct Leaf {
+    const PipelineStages& stages;
+    const std::vector<LayerMemory>& memories;
+    Layers& layers;
+    const Place& place;
+    LeafContext context;
+    std::size_t number = 0;  // among those of the pipeline and the layer choice
+  };
+  /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`.
+  Seconds time_within(Seconds limit, const Leaf& leaf);
+  static constexpr Seconds kTooSlow = Seconds(std::numeric_limits<double>::infinity());
+  /// KnownPaths::floor() while so many had been added.
+  struct KnownFloor {
+    Seconds length;
+    std::size_t added = 0;
+  };
   /// What a pipeline takes under a layer choice, where its groups lie in one way on the links.
   struct Timed {
-    StageTimes stages;                       // `pipeline` by run_of(), all of it by step_of()
     Seconds floor;                           // of a pipeline: stream_floor()
-    Seconds straggler;                       // and what the slowest GPU takes longer, at least
+    bool summed = false;                     // sum_up() has made the next three
+    StageTimes stages;                       // `pipeline` by run_of()
+    std::size_t states = 0;                  // number of those that hold the same elements
+    Seconds straggler;                       // what the slowest GPU takes longer, at least
+    std::optional<PathTimes> paths;          // made by path_times_of()
+    std::array<KnownFloor, 2> known;         // without and with copies to the host
     std::optional<PipelineStep> step;        // made for the first layout that its run leaves
     std::optional<StreamedPasses> streamed;  // where activations are offloaded and nothing else is
-    std::size_t states = 0;  // number of those that hold the same elements, in states_
   };
-  Timed& timed_of(const std::vector<LayerMemory>& memories, Layers& layers, const Place& place,
-                  const Layout& layout, const PipelineStages& stages,
-                  std::int64_t num_microbatches);
-  /// The first time it sweeps through the schedule. \pre layout.pp > 1
-  const PipelineRun& run_of(Timed& timed, const std::vector<LayerMemory>& memories, Layers& layers,
-                            const Place& place, const Layout& layout, const PipelineStages& stages,
-                            std::int64_t num_microbatches);
-  /// The first time, in a pipeline, it sweeps once more. \pre of a pipeline there is a run
+  Timed& timed_of(const Leaf& leaf);
+  void sum_up(Timed& timed, const Leaf& leaf);
+  /// \pre layout.pp > 1, sum_up()
+  const PathTimes& path_times_of(Timed& timed, const Leaf& leaf);
+  /// Below its run, or, with copies to the host, below its streamed passes: of paths that sweeps
+  /// through its schedule have found. \pre as before
+  Seconds known_floor(Timed& timed, const Leaf& leaf, bool copies);
+  /// The first time it sweeps through the schedule. \pre as before
+  const PipelineRun& run_of(Timed& timed, const Leaf& leaf);
+  /// \pre of a pipeline there is a run
   const PipelineStep& step_of(Timed& timed, const LeafContext& context);
+  /// The same. \pre only_offloads()
+  const StreamedPasses& streamed_of(Timed& timed, const Leaf& leaf, const PipelineStep& step);
   /// What one combination of elements takes to move and update, over a stretch.
   struct MovedStates {
     StageTimes stages;
@@ -120,6 +146,7 @@ class Evaluator {
   std::vector<MovedStates> states_;
   // Of the pipeline and layer choice in work.
   std::vector<std::optional<Timed>> timed_;  // by stage_place
+  SlotEnds ends_;                            // of the last sweep
 };
 
 }  // namespace shardwise

@@ -7,7 +7,8 @@
 
 namespace shardwise {
 
-void MemoryPricer::number_states(PipelineStages& stages) {
+void MemoryPricer::prepare(PipelineStages& stages, const Layout& layout,
+                           std::int64_t num_microbatches) {
   for (const std::int32_t number : stages.fullest) {
     const StageLayers& layers = stages.layers[static_cast<std::size_t>(number)];
     HeldLayers held;
@@ -16,6 +17,7 @@ void MemoryPricer::number_states(PipelineStages& stages) {
     const auto at = std::ranges::find(known_, held);
     stages.held.push_back(static_cast<std::int32_t>(at - known_.begin()));
     if (at == known_.end()) known_.push_back(std::move(held));
+    stages.passes.emplace_back(layout, number, num_microbatches, chunks_alike(layers));
   }
 }
 
@@ -40,7 +42,7 @@ void MemoryPricer::start(const PipelineStages& stages, std::span<const LayerMemo
     stage.parts =
         stage_parts(model_, memories, stages.layers[static_cast<std::size_t>(stage.number)]);
     const StageContext context = {&rules_, &layout, stage.number, num_microbatches_};
-    remember_other_passes(stage.parts, context);
+    remember_other_passes(stage.parts, stages.passes[i]);
     stage.workspace = resident_totals(stage.parts, context).workspace;
     stage.passes.fill(std::nullopt);
   }
@@ -64,12 +66,7 @@ const PassTotals& MemoryPricer::pass_of(Stage& stage, const StageContext& contex
     of_mesh_ = pass_totals(stage.parts, context, stage_states(stage.parts, context));
     return of_mesh_;
   }
-  const auto key = static_cast<unsigned>(layout.zero_stage) << 4U |
-                   static_cast<unsigned>(layout.fp32_gradients) << 3U |
-                   static_cast<unsigned>(layout.reshard_after_forward != 0) << 2U |
-                   static_cast<unsigned>(layout.double_buffer) << 1U |
-                   static_cast<unsigned>(layout.offload_activations);
-  std::optional<PassTotals>& made = stage.passes[key];
+  std::optional<PassTotals>& made = stage.passes[pass_number(layout)];
   if (!made) made = pass_totals(stage.parts, context, stage_states(stage.parts, context));
   return *made;
 }

@@ -8,7 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "planner/cost/held_passes.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/pipeline_path.h"
 #include "planner/cost/stage_times.h"
 #include "planner/cost/stage_totals.h"
 #include "planner/search/enumerate.h"
@@ -26,8 +28,10 @@ struct PipelineStages {
   std::vector<StageLayers> layers;
   std::vector<StageMix> mixes;                         // of `layers`
   mutable std::shared_ptr<const PipelineSlots> slots;  // for pp > 1, made when it is first timed
+  mutable KnownPaths paths;                            // of sweeps through them
   std::vector<std::int32_t> fullest;  // of stages alike, the one that holds most micro-batches
   std::vector<std::int32_t> held;     // of `fullest`: numbers of what their states depend on
+  std::vector<HeldChoices> passes;    // of `fullest`: what they hold of other micro-batches
 };
 
 /// Memory of the fullest stage of the layouts of a WorkItem, as stage_peaks() has it. States are
@@ -38,8 +42,8 @@ class MemoryPricer {
   /// \pre both outlive this
   MemoryPricer(const ModelSpec& model, const MemoryRules& rules) : model_(model), rules_(rules) {}
 
-  /// Fills `held` of the stages of a pipeline.
-  void number_states(PipelineStages& stages);
+  /// Fills `held` and `passes` of the stages of a pipeline.
+  void prepare(PipelineStages& stages, const Layout& layout, std::int64_t num_microbatches);
   /// A stretch's meshes are next, on which layers hold other states.
   void start(const WorkItem::Stretch& stretch);
   /// The layers of a pipeline are next.
@@ -57,15 +61,12 @@ class MemoryPricer {
     bool copies_embedding = false;
     friend bool operator==(const HeldLayers&, const HeldLayers&) = default;
   };
-  /// Where zero_stage, fp32_gradients, reshard_after_forward, double_buffer and
-  /// offload_activations lead.
-  static constexpr std::size_t kPasses = 64;
   struct Stage {
     std::int32_t number = 0;
     std::int32_t held = 0;
     StageParts parts;
     std::int64_t workspace = 0;
-    std::array<std::optional<PassTotals>, kPasses> passes;
+    std::array<std::optional<PassTotals>, kPassNumbers> passes;
   };
 
   const StateTotals& states_of(const Stage& stage, const StageContext& context, std::size_t at);

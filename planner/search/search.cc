@@ -33,6 +33,8 @@ struct Task {
   std::int32_t engine = 0;
   std::int32_t group = 0;
   std::int32_t micro_batch_size = 0;
+  std::int64_t number = 0;  // in the enumeration
+  std::int32_t cp = 1;
 };
 
 /// What a smaller space has already found: an answer never becomes worse than that.
@@ -46,8 +48,9 @@ struct Bound {
 /// What all threads have found so far. It spares each of them work and changes no answer.
 class Found {
  public:
-  explicit Found(const SearchRequest& request) : all_(request) {}
-  /// Adds what `finder` has found. \returns all of it
+  Found(const SearchRequest& request, const Bound* bound)
+      : all_(bound != nullptr ? *bound : Bound(request)) {}
+  /// Adds what a thread has found. \returns all of it
   Bound join(const BestLayouts& best, const ParetoFront& front) {
     const std::lock_guard lock(mutex_);
     for (const Candidate& each : best.entries()) all_.best.offer(each);
@@ -68,7 +71,9 @@ class Finder final : public LayoutVisitor {
         bound_(bound),
         best(request.objective, request.top),
         risky(request.objective, std::min<std::size_t>(request.top, 1)),
-        counts(request.engines.size()) {}
+        counts(request.engines.size()) {
+    if (bound != nullptr) others_ = *bound;
+  }
 
   void begin(std::int32_t engine, std::int64_t task) {
     candidate_.engine = engine;
@@ -81,23 +86,23 @@ class Finder final : public LayoutVisitor {
                  std::int64_t orders) override {
     SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
     evaluated += orders;
+    if (price.upper <= usable_) {
+      const bool too_slow = bound_ != nullptr && floor > limit(*bound_, price.point);
+      (too_slow ? count.too_slow : count.ranked) += orders;
+      if (too_slow) return kNever;
+      const Seconds own = limit(*this, price.point);
+      return others_ ? std::min(own, limit(*others_, price.point)) : own;
+    }
+    const bool risks = price.point <= usable_;
+    (risks ? count.at_risk : count.does_not_fit) += orders;
+    if (fits()) return kNever;
     // Whether it may be the smallest of all, and up to which time.
     const bool is_smaller = !smallest || price.point < smallest->cost.point;
     const bool as_small = smallest && price.point == smallest->cost.point;
     const Seconds smallest_limit = is_smaller ? kForever
                                    : as_small ? smallest->cost.step_time
-                                              : Seconds(-1);
-    fits_ = price.upper <= usable_;
-    if (fits_) {
-      const bool too_slow = bound_ != nullptr && floor > limit(*bound_, price.point);
-      (too_slow ? count.too_slow : count.ranked) += orders;
-      if (too_slow) return smallest_limit;
-      const Seconds own = limit(*this, price.point);
-      return std::max(smallest_limit, others_ ? std::min(own, limit(*others_, price.point)) : own);
-    }
-    risks_ = price.point <= usable_;
-    (risks_ ? count.at_risk : count.does_not_fit) += orders;
-    return std::max(smallest_limit, risks_ ? risky.time_limit(price.point) : Seconds(-1));
+                                              : kNever;
+    return std::max(smallest_limit, risks ? risky.time_limit(price.point) : kNever);
   }
 
   void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
@@ -109,13 +114,18 @@ class Finder final : public LayoutVisitor {
   }
 
   void offer(const Candidate& found) {
-    if (!smallest || ranks_before(Objective::memory, found, *smallest)) smallest = found;
     if (found.cost.upper <= usable_) {
       best.offer(found);
       front.offer(found);
-    } else if (found.cost.point <= usable_) {
-      risky.offer(found);
+      return;
     }
+    if (!smallest || ranks_before(Objective::memory, found, *smallest)) smallest = found;
+    if (found.cost.point <= usable_) risky.offer(found);
+  }
+
+  /// Whether any layout is known that fits: then nobody asks for those that do not.
+  bool fits() const {
+    return !front.entries().empty() || (others_ && !others_->front.entries().empty());
   }
 
  private:
@@ -126,19 +136,19 @@ class Finder final : public LayoutVisitor {
 
   static constexpr int kIndexBits = 38;  // layouts of a task
   static constexpr Seconds kForever = Seconds(1e300);
+  static constexpr Seconds kNever = Seconds(-1);
 
   Bytes usable_;
   const Bound* bound_;
   std::optional<Bound> others_;
   Candidate candidate_;
   std::int64_t first_index_ = 0;
-  bool fits_ = false;
-  bool risks_ = false;
 
  public:
   BestLayouts best;
-  BestLayouts risky;
   ParetoFront front;
+  // While none is known that fits.
+  BestLayouts risky;
   std::optional<Candidate> smallest;
   std::vector<SearchCounts> counts;
   std::int64_t evaluated = 0;
@@ -233,11 +243,14 @@ Result<SearchResult> search(const SearchRequest& request) {
     for (std::size_t g = 0; g < each.groups.size(); ++g) {
       groups.push_back(&each.groups[g]);
       for (const std::int32_t size : each.enumerator->micro_batch_sizes()) {
-        tasks.push_back(
-            {static_cast<std::int32_t>(spaces.size() - 1), static_cast<std::int32_t>(g), size});
+        tasks.push_back({static_cast<std::int32_t>(spaces.size() - 1), static_cast<std::int32_t>(g),
+                         size, static_cast<std::int64_t>(tasks.size()), each.groups[g].base.cp});
       }
     }
   }
+  // The fewer ranks share a sequence, the less a step takes for its memory: what is found early
+  // bounds the rest. No answer depends on the order.
+  std::ranges::stable_sort(tasks, {}, &Task::cp);
 
   const int threads = thread_count(request);
   const Bytes usable = usable_memory(*request.cluster, *request.job, request.most_memory);
@@ -263,7 +276,7 @@ Result<SearchResult> search(const SearchRequest& request) {
     }
   });
 
-  Found found(request);
+  Found found(request, bound.get());
   std::atomic<std::size_t> next_task = 0;
   std::atomic<std::int64_t> evaluated = 0;
   std::atomic<std::int64_t> done = 0;
@@ -281,7 +294,7 @@ Result<SearchResult> search(const SearchRequest& request) {
           spaces[e]->enumerator->work_item(spaces[e]->groups[static_cast<std::size_t>(task.group)],
                                            task.micro_batch_size, finder.counts[e].space);
       const std::int64_t before = finder.evaluated;
-      finder.begin(task.engine, static_cast<std::int64_t>(t));
+      finder.begin(task.engine, task.number);
       evaluators[e]->run(item, finder);
       evaluated += finder.evaluated - before;
       ++done;
@@ -311,8 +324,10 @@ Result<SearchResult> search(const SearchRequest& request) {
   }
   result.best.assign(all.best.entries().begin(), all.best.entries().end());
   result.front.assign(all.front.entries().begin(), all.front.entries().end());
-  result.risky.assign(all.risky.entries().begin(), all.risky.entries().end());
-  result.smallest = all.smallest;
+  if (!all.fits()) {
+    result.risky.assign(all.risky.entries().begin(), all.risky.entries().end());
+    result.smallest = all.smallest;
+  }
   return result;
 }
 

@@ -56,10 +56,11 @@ struct SearchCounts {
 };
 
 struct SearchResult {
-  std::vector<Candidate> best;        // that fit, best first; one for each set of degrees
-  std::vector<Candidate> front;       // Pareto front of memory and step time, of those that fit
-  std::vector<Candidate> risky;       // the best whose upper bound does not fit
-  std::optional<Candidate> smallest;  // least memory of all legal layouts, fitting or not
+  std::vector<Candidate> best;   // that fit, best first; one for each set of degrees
+  std::vector<Candidate> front;  // Pareto front of memory and step time, of those that fit
+  // Where none fits:
+  std::vector<Candidate> risky;       // the best of those whose upper bound alone does not
+  std::optional<Candidate> smallest;  // least memory of all legal layouts
   std::vector<SearchCounts> counts;   // by engine
   std::vector<std::string> held;      // fields that no layout varied: "recompute_interval 1"
   Bytes usable;                       // memory that a layout may use

@@ -1,6 +1,7 @@
 #include "planner/search/time_floor.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "planner/cost/pipeline_times.h"
 
@@ -18,10 +19,13 @@ bool splits_backward(PipelineSchedule schedule) {
          schedule == PipelineSchedule::zb_v;
 }
 
-/// \param of  (kind) -> Passes of one layer
+/// \param of  what one layer takes
 template <class Of>
-Seconds floor_of(std::span<const StageLayers> stages, const Layout& layout,
-                 std::int64_t num_microbatches, Of of) {
+Seconds floor_of(std::span<const LayerTime> times, std::span<const StageLayers> stages,
+                 const Layout& layout, std::int64_t num_microbatches, Of of) {
+  std::vector<Passes> layers;  // by kind
+  layers.reserve(times.size());
+  for (const LayerTime& time : times) layers.push_back(of(time));
   const auto m = static_cast<double>(num_microbatches);
   Seconds before;
   Seconds floor;
@@ -29,7 +33,7 @@ Seconds floor_of(std::span<const StageLayers> stages, const Layout& layout,
     Seconds all;
     Passes first;  // chunk
     for (const StageRun& run : stage.runs) {
-      const Passes layer = of(run.kind);
+      const Passes& layer = layers[static_cast<std::size_t>(run.kind)];
       all += (layer.forward + layer.backward) * run.layers;
       if (run.chunk > 0) continue;
       first.forward += layer.forward * run.layers;
@@ -47,8 +51,7 @@ Seconds floor_of(std::span<const StageLayers> stages, const Layout& layout,
 Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                    const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
   if (rules.expert_overlap || is_dualpipe(layout.schedule)) return Seconds(0);
-  return floor_of(stages, layout, num_microbatches, [&](std::int32_t kind) {
-    const LayerTime& layer = times[static_cast<std::size_t>(kind)];
+  return floor_of(times, stages, layout, num_microbatches, [](const LayerTime& layer) {
     return Passes{layer.forward.compute(), layer.backward.compute() + layer.recompute.compute()};
   });
 }
@@ -56,8 +59,7 @@ Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers
 Seconds stream_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                      const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
   if (is_dualpipe(layout.schedule)) return Seconds(0);
-  return floor_of(stages, layout, num_microbatches, [&](std::int32_t kind) {
-    const LayerTime& layer = times[static_cast<std::size_t>(kind)];
+  return floor_of(times, stages, layout, num_microbatches, [&](const LayerTime& layer) {
     const Seconds hidden = hidden_exchange(layer, rules, layout);
     const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
     const double of_forward = hidden > Seconds(0) ? layer.forward.ep / experts : 0;

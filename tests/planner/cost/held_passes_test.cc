@@ -72,6 +72,47 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
   }
 }
 
+// Chunks that keep alike are asked for together, whatever each keeps.
+TEST(HeldChoices, HaveTheFullestOfChunksThatKeepAlike) {
+  std::mt19937 random(23);
+  for (const Case& c : kCases) {
+    for (const std::int32_t pp : {2, 4, 8}) {
+      const Layout layout = {.pp = pp, .vpp = c.vpp, .schedule = c.schedule};
+      const auto chunks = static_cast<std::size_t>(chunks_of_stage(layout));
+      for (std::int32_t rounds = c.fewest; rounds < c.fewest + 4; ++rounds) {
+        const std::int32_t m = rounds * pp;
+        for (std::int32_t stage = 0; stage < pp; ++stage) {
+          // Each chunk is like a drawn one before it, or the first of its kind.
+          std::vector<std::int32_t> alike(chunks);
+          for (std::size_t i = 0; i < chunks; ++i) {
+            const auto like = random() % (i + 1);
+            alike[i] = like == i ? static_cast<std::int32_t>(i) : alike[like];
+          }
+          const HeldChoices choices(layout, stage, m, alike);
+          for (int draws = 0; draws < 3; ++draws) {
+            std::vector<std::int64_t> saved(chunks);
+            for (std::size_t i = 0; i < chunks; ++i) {
+              const auto like = static_cast<std::size_t>(alike[i]);
+              saved[i] = like == i ? 1 + static_cast<std::int64_t>(random() % 1000) : saved[like];
+            }
+            Fullest expected;
+            for (const auto& [pass, most] : fullest_of(pass_order(layout, stage, m), saved)) {
+              std::int64_t& of_kind =
+                  expected[{alike[static_cast<std::size_t>(pass.first)], pass.second}];
+              of_kind = std::max(of_kind, most);
+            }
+            for (const auto& [pass, most] : expected) {
+              EXPECT_EQ(choices.most(pass.first, pass.second, saved), most)
+                  << name_of(c.schedule) << " vpp " << c.vpp << " pp " << pp << " m " << m
+                  << " stage " << stage << " chunk " << pass.first << " backward " << pass.second;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 // Megatron-LM's warm-up, get_pp_rank_microbatches: 2 (p - 1 - s) + (v - 1) p passes; then one more
 // is begun before one comes back. By hand for p 2, v 2: stage 0 begins chunk 0 of two
 // micro-batches, chunk 1 of them, chunk 0 of the next.

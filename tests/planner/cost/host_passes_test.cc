@@ -4,6 +4,7 @@
 
 #include <random>
 #include <string>
+#include <vector>
 
 #include "planner/cost/pass_streams.h"
 #include "planner/cost/pipeline_data.h"
@@ -44,11 +45,13 @@ TEST(HostPasses, AreThoseOfPassStreamsLayerByLayer) {
       ASSERT_TRUE(only_offloads(context));
       const StageTimes stages = p.stages();
       const double stretch = 1 + 0.01 * static_cast<double>(random() % 30);
-      HostPasses at_once(stages, context, stretch);
+      std::vector<double> copied;
+      std::vector<double> end;
+      HostPasses at_once(stages, context, stretch, copied);
       PassStreams by_layer(stages, context, {}, stretch);
       const PipelineSlots& slots = *stages.pipeline.slots;
-      const PipelineRun run = sweep_pipeline(slots, at_once, stages.hop);
-      const PipelineRun expected = sweep_pipeline(slots, by_layer, stages.hop);
+      const PipelineRun run = sweep_pipeline(slots, at_once, stages.hop, end);
+      const PipelineRun expected = sweep_pipeline(slots, by_layer, stages.hop, end);
       const double near = 1e-10 * expected.length.value();
       const auto named = std::string(name_of(c.schedule)) + " at " + std::to_string(gb_per_s);
       EXPECT_NEAR(run.length.value(), by_layer.end().value(), near) << named;
