@@ -191,12 +191,12 @@ void write_fields(JsonWriter& json, const Layout& layout) {
 }
 
 const std::vector<std::string>& layout_keys() {
-  static const std::vector<std::string> keys = [] {
+  static const std::vector<std::string> kKeys = [] {
     FieldTexts io;
     list_fields(io, static_cast<const Layout&>(Layout{}));
     return io.keys;
   }();
-  return keys;
+  return kKeys;
 }
 
 std::string set_field(Layout& layout, const std::string& key, const std::string& text) {

@@ -83,7 +83,8 @@ TEST(LinkTimes, AreKorthikantisForOneLayer) {
   const Plan plan = plan_of("llama-3.1-8b", 8, tensor_parallel());
   const std::int64_t activation = plan.job.sequence_length * plan.model.hidden_size * 2;
   const std::int64_t norms = 2 * plan.model.hidden_size * 2;
-  EXPECT_EQ(nvlink(8) - nvlink(7), (16 * (4 + 4 + 2) * activation + 2 * norms) * 7 / 8);
+  EXPECT_EQ(nvlink(8) - nvlink(7),
+            (std::int64_t{16} * (4 + 4 + 2) * activation + 2 * norms) * 7 / 8);
 }
 
 }  // namespace
