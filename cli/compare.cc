@@ -12,7 +12,9 @@
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "planner/spec/format.h"
+#include "planner/spec/plan_fields.h"
 #include "planner/spec/report_json.h"
+#include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
 #include "simulator/compare.h"
 #include "simulator/traces/compare_runs.h"
@@ -90,11 +92,28 @@ std::string side_text(const char* letter, const Side& side) {
                      steps == 1 ? "step" : "steps", step);
 }
 
+/// "B has vpp 4 instead of 2": what of job and layout is not in the lines above.
+std::string differences_text(const StepReport& a, const StepReport& b) {
+  constexpr std::size_t kWidth = 80;
+  std::vector<std::string> found;
+  const auto add = [&found](const std::string& key, const auto& first, const auto& second) {
+    if (first != second) found.push_back(fmt::format("{} {} instead of {}", key, second, first));
+  };
+  for (const std::string& key : layout_keys()) {
+    add(key, field_text(a.layout, key), field_text(b.layout, key));
+  }
+  add("global_batch_size", a.global_batch_size, b.global_batch_size);
+  add("sequence_length", a.sequence_length, b.sequence_length);
+  if (found.empty()) return "";
+  return wrap(fmt::format("B has {}", fmt::join(found, ", ")), kWidth) + "\n";
+}
+
 std::string comparison_text(const Side& a, const Side& b, const sim::Comparison& found,
                             std::size_t top, bool colour) {
-  std::string text = side_text("A", a) + side_text("B", b) +
-                     fmt::format("B takes {:+.1f} % of A's time", 100 * found.relative());
   const bool reports = !a.traced && !b.traced;
+  std::string text = side_text("A", a) + side_text("B", b);
+  if (reports) text += differences_text(a.report, b.report);
+  text += fmt::format("B takes {:+.1f} % of A's time", 100 * found.relative());
   if (reports) {
     text += fmt::format("; peak memory {} against {}", format_bytes(found.second_peak),
                         format_bytes(found.first_peak));

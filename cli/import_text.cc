@@ -17,7 +17,6 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kKernelWidth = 44;
 constexpr std::size_t kLabelWidth = 24;
-constexpr double kNanosecond = 1e-9;  // traces have no shorter times
 
 std::string counted(std::size_t count, const char* one, const char* many) {
   return fmt::format("{} {}", format_count(static_cast<std::int64_t>(count)),
@@ -68,6 +67,12 @@ std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& co
   if (run.ours()) {
     if (!comparison.same_plan) note("the trace is of another plan");
     if (comparison.joined == 0) note("no operation of the trace has a name of the simulated step");
+    if (comparison.joined > 0 && comparison.unknown > 0) {
+      note(
+          fmt::format("{} of stage {} left out of the first tables: the simulated step has none "
+                      "of their name",
+                      counted(comparison.unknown, "operation", "operations"), comparison.stage));
+    }
     return text.empty() ? text : "\n" + text;
   }
   const sim::ProfiledSteps& steps = run.profiled;
@@ -101,7 +106,7 @@ std::string steps_text(const sim::TracedRun& run, const sim::StepComparison& ste
   const sim::StepProfile& b = step.predicted;
   row("computing", a.computing, b.computing);
   row("exposed communication", a.exposed, b.exposed);
-  row("idle", a.idle, b.idle);
+  row(run.ours() ? "idle and waiting" : "idle", a.idle, b.idle);
   table.rule();
   row("in all", a.length, b.length);
   table.row({"communication", format_seconds(a.communicating), format_seconds(b.communicating),
@@ -109,6 +114,12 @@ std::string steps_text(const sim::TracedRun& run, const sim::StepComparison& ste
   table.row({"of it beside compute", format_percent(a.overlap()), format_percent(b.overlap()),
              fmt::format("{:+.1f} %", 100 * (b.overlap() - a.overlap()))});
   return "\n" + table.text(colour);
+}
+
+/// "2", or "2 → 1" of what the second has elsewhere.
+std::string stage_text(const sim::ComparedTime& row) {
+  return row.stage == row.second_stage ? fmt::format("{}", row.stage)
+                                       : fmt::format("{} → {}", row.stage, row.second_stage);
 }
 
 std::string kernels_text(const sim::ProfiledSteps& steps, std::size_t top, bool colour) {
@@ -136,8 +147,8 @@ std::string short_name(std::string name) {
 }
 
 std::string signed_seconds(Seconds time) {
-  if (std::abs(time.value()) < kNanosecond / 2) time = Seconds(0);
-  return (time < Seconds(0) ? "-" : "+") + format_seconds(Seconds(std::abs(time.value())));
+  const std::string text = format_seconds(Seconds(std::abs(time.value())));
+  return (time < Seconds(0) && text != format_seconds(Seconds(0)) ? "-" : "+") + text;
 }
 
 std::string kinds_text(const sim::StepComparison& step, const char* first, const char* second,
@@ -176,7 +187,7 @@ std::string compared_text(const std::string& heading, const std::vector<sim::Com
                {fmt::format("{} - {}", second, first)}});
   for (std::size_t i = 0; i < std::min(top, rows.size()); ++i) {
     const sim::ComparedTime& row = rows[i];
-    table.row({row.name, stages ? fmt::format("{}", row.stage) : std::string(),
+    table.row({row.name, stages ? stage_text(row) : std::string(),
                row.in_first ? format_seconds(row.first) : "-",
                row.in_second ? format_seconds(row.second) : "-", signed_seconds(row.difference())});
   }

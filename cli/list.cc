@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/terminal.h"
@@ -32,6 +34,7 @@ struct ListFlags {
 struct Listing {
   Table table;
   JsonWriter json;
+  Table more;  // behind the table, for people
 };
 
 void list_models(Listing& to) {
@@ -107,7 +110,31 @@ void list_collectives(Listing& to) {
   }
 }
 
+/// By schedule, the engines that run it.
+Table schedules_table() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> runs;
+  std::size_t pipelines = 0;
+  for (const std::string& name : engine_names()) {
+    const EngineProfile& engine = *find_engine(name);
+    if (!engine.pipeline) continue;
+    ++pipelines;
+    for (const PipelineSchedule schedule : engine.schedules) {
+      const std::string key(name_of(schedule));
+      auto row = std::ranges::find(runs, key, &decltype(runs)::value_type::first);
+      if (row == runs.end()) row = runs.insert(row, {key, {}});
+      row->second.push_back(name);
+    }
+  }
+  Table table({{"pipeline schedule", Align::left}, {"run by", Align::left}});
+  for (const auto& [schedule, engines] : runs) {
+    table.row({schedule, engines.size() == pipelines ? "every engine with pp"
+                                                     : fmt::format("{}", fmt::join(engines, " "))});
+  }
+  return table;
+}
+
 void list_engines(Listing& to) {
+  to.more = schedules_table();
   to.table = Table({{"engine", Align::left}, {"ZeRO stages", Align::left}, {"", Align::left}});
   for (const std::string& name : engine_names()) {
     const EngineProfile& engine = *find_engine(name);
@@ -126,12 +153,17 @@ void list_engines(Listing& to) {
     to.json.begin_array("parallel");
     for (const std::string& each : has) to.json.element(std::string_view(each));
     to.json.end_array();
+    to.json.begin_array("schedules");
+    if (engine.pipeline) {
+      for (const PipelineSchedule each : engine.schedules) to.json.element(name_of(each));
+    }
+    to.json.end_array();
     to.json.end_object();
   }
 }
 
 ExitCode run_list(const ListFlags& flags) {
-  Listing listing{Table({}), {}};
+  Listing listing{Table({}), {}, Table({})};
   listing.json.begin_object();
   listing.json.member("schema", "shardwise.list/1");
   listing.json.member("kind", flags.kind);
@@ -143,7 +175,12 @@ ExitCode run_list(const ListFlags& flags) {
   if (flags.kind == "engines") list_engines(listing);
   listing.json.end_array();
   listing.json.end_object();
-  fmt::print("{}", flags.json ? listing.json.text() : listing.table.text(wants_colour()));
+  if (flags.json) {
+    fmt::print("{}", listing.json.text());
+    return ExitCode::done;
+  }
+  fmt::print("{}", listing.table.text(wants_colour()));
+  if (flags.kind == "engines") fmt::print("\n{}", listing.more.text(wants_colour()));
   return ExitCode::done;
 }
 

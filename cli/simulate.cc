@@ -96,7 +96,14 @@ std::string granularity_of(const sim::TracedRun& run) {
 ExitCode run_import(SimulateFlags flags, const Plan& plan) {
   const Result<sim::TracedRun> run = read_trace_file(flags.import);
   if (!run) return refuse(run.problems());
-  if (flags.granularity.empty()) flags.granularity = granularity_of(*run);
+  const std::string traced = granularity_of(*run);
+  if (flags.granularity.empty()) flags.granularity = traced;
+  if (run->ours() && flags.granularity != traced) {
+    return refuse(wrong_flag("--granularity",
+                             fmt::format("{}, but {} has operations of granularity {}",
+                                         flags.granularity, flags.import, traced),
+                             "leave it out"));
+  }
   const sim::Simulation made = sim::simulate(plan, options_of(flags));
   const sim::TraceComparison found = sim::compare_trace(*run, plan, made);
   if (found.step.measured.length <= Seconds(0)) {

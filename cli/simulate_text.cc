@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -55,19 +56,19 @@ char letter_of(OpRole role) {
   }
 }
 
-/// How much of a column has to be busy for its letter: on the compute stream idle time is what one
-/// looks for, on the others what runs at all.
-constexpr double kLeastComputing = 0.5;
+constexpr char kIdle = '.';
+
+/// How much of a column of a stream that only moves bytes has to be busy for its letter.
 constexpr double kLeastMoving = 0.05;
 
 /// One stream of a rank as text: in each column a letter of what ran in it, '.' where it stood
 /// still. Where several letters share columns each has its part of them: a letter is due what it
-/// ran, and pays with a column.
+/// ran, and pays with a column. On the compute stream, where idle time is what one looks for, it is
+/// a letter as others are; on the others it shows only where hardly anything runs.
 std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
   std::array<std::array<double, 128>, kColumns> ran{};
   const auto s = static_cast<std::size_t>(stream);
   const double column = run.length / static_cast<double>(kColumns);
-  const double least = stream == Stream::compute ? kLeastComputing : kLeastMoving;
   for (std::uint32_t i = run.work->stream_begin[s]; i < run.work->stream_begin[s + 1]; ++i) {
     const std::uint32_t index = run.work->operations[i].index;
     const char letter = letter_of(run.work->program->operations[index].role);
@@ -82,18 +83,21 @@ std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
   }
   std::string text;
   std::array<double, 128> due{};
-  for (const auto& letters : ran) {
-    double busy = 0;
+  for (auto& letters : ran) {
+    double shown = std::accumulate(letters.begin(), letters.end(), 0.0);
+    if (stream == Stream::compute) {
+      letters[kIdle] = std::max(0.0, column - shown);
+      shown = column;
+    }
     std::size_t next = 0;
     for (std::size_t letter = 0; letter < letters.size(); ++letter) {
       if (letters[letter] <= 0) continue;
-      busy += letters[letter];
       due[letter] += letters[letter];
       if (letters[next] <= 0 || due[letter] > due[next]) next = letter;
     }
-    const bool runs = busy > 0 && busy >= least * column;
-    if (runs) due[next] -= busy;
-    text += runs ? static_cast<char>(next) : '.';
+    const bool runs = shown > 0 && shown >= kLeastMoving * column;
+    if (runs) due[next] -= shown;
+    text += runs ? static_cast<char>(next) : kIdle;
   }
   return text;
 }

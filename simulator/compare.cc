@@ -17,13 +17,12 @@ class Join {
   void add(const std::string& name, std::int32_t stage, Seconds time, bool second) {
     const auto [at, fresh] = rows_.try_emplace({name, stage});
     ComparedTime& row = at->second;
-    if (fresh) row = {name, stage, {}, {}, false, false};
+    if (fresh) row = {name, stage, stage, {}, {}, false, false};
     (second ? row.second : row.first) += time;
     (second ? row.in_second : row.in_first) = true;
   }
   std::vector<ComparedTime> sorted() const {
-    std::vector<ComparedTime> rows;
-    for (const auto& [key, row] : rows_) rows.push_back(row);
+    std::vector<ComparedTime> rows = moved();
     std::stable_sort(rows.begin(), rows.end(), [](const ComparedTime& a, const ComparedTime& b) {
       return std::abs(a.difference().value()) > std::abs(b.difference().value());
     });
@@ -31,6 +30,32 @@ class Join {
   }
 
  private:
+  /// With one row instead of two for what is on one stage in the first and on another in the
+  /// second.
+  std::vector<ComparedTime> moved() const {
+    std::vector<ComparedTime> rows;
+    std::size_t begin = 0;  // of the rows of one name
+    for (const auto& [key, row] : rows_) {
+      if (begin < rows.size() && rows[begin].name != row.name) begin = rows.size();
+      const auto other = std::find_if(
+          rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(), [&](const auto& each) {
+            return each.in_first != row.in_first && each.in_second != row.in_second;
+          });
+      if (other == rows.end()) {
+        rows.push_back(row);
+      } else if (row.in_second) {
+        other->second = row.second;
+        other->second_stage = row.second_stage;
+        other->in_second = true;
+      } else {
+        other->first = row.first;
+        other->stage = row.stage;
+        other->in_first = true;
+      }
+    }
+    return rows;
+  }
+
   std::map<std::pair<std::string, std::int32_t>, ComparedTime> rows_;
 };
 
@@ -87,6 +112,7 @@ void write_row(JsonWriter& json, const ComparedTime& row, const char* first, con
   json.begin_object();
   json.member("name", row.name);
   json.member("stage", row.stage);
+  json.member("second_stage", row.second_stage);
   write_time(json, first, row.first, row.in_first);
   write_time(json, second, row.second, row.in_second);
   json.member("difference_s", row.difference().value());

@@ -14,6 +14,7 @@ namespace shardwise::sim {
 struct ComparedTime {
   std::string name;  // a part of the step ("forward"), or an operation ("fwd.layer12")
   std::int32_t stage = 0;
+  std::int32_t second_stage = 0;  // in the second, where it may have another
   Seconds first;
   Seconds second;
   bool in_first = true;
@@ -27,7 +28,7 @@ struct Comparison {
   Seconds first_step;
   Seconds second_step;
   std::vector<ComparedTime> parts;       // of the step on the slowest stage
-  std::vector<ComparedTime> operations;  // joined on name and stage; empty without timelines
+  std::vector<ComparedTime> operations;  // joined on their names; empty without timelines
   std::vector<ComparedTime> axes;        // exposed communication
   Bytes first_peak;                      // of the fullest stage, as nvidia-smi shows it
   Bytes second_peak;
@@ -35,6 +36,9 @@ struct Comparison {
   /// (second - first) / first of the step time.
   double relative() const { return second_step / first_step - 1; }
 };
+
+/// Operations are joined on name and stage, and those that are left on their name alone, in the
+/// order of their stages: under another pipeline a layer is on another stage.
 Comparison compare(const StepReport& first, const StepReport& second);
 
 /// One row as an object; `first` and `second` are its keys.

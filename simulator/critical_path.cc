@@ -41,7 +41,7 @@ class Predecessors {
     return latest;
   }
 
-  /// What ended last of all that `number` waited for.
+  /// What ended last of all that `number`, or the host that issued it, waited for.
   std::size_t before(std::size_t number, const Timeline& timeline) const {
     std::size_t last = on_stream_[number];
     const auto after =
@@ -49,10 +49,14 @@ class Predecessors {
                          [](std::size_t value, const Actor& actor) { return value < actor.base; });
     const Actor& actor = *(after - 1);
     const StageProgram& stage = work_.program_of(actor);
-    for (const std::uint32_t wait : stage.of(stage.operations[number - actor.base].waits)) {
+    const std::size_t index = number - actor.base;
+    const auto take = [&](std::uint32_t wait) {
       const std::size_t other = actor.base + wait;
       if (last == kNothing || timeline.end[other] > timeline.end[last]) last = other;
-    }
+    };
+    for (const std::uint32_t wait : stage.of(stage.operations[index].waits)) take(wait);
+    const std::vector<std::uint32_t>& from = work_.programs[actor.program].issued_from;
+    if (!from.empty() && from[index] != kFromBegin) take(from[index]);
     return last;
   }
 

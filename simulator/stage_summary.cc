@@ -73,6 +73,12 @@ class Parts {
         before_[work.operations[i].index] = work.operations[i - 1].index;
       }
     }
+    // Gathers and reductions; the norm that all ranks sum runs beside nothing.
+    const bool data_parallel = std::ranges::any_of(work.program->operations, [](const auto& op) {
+      return part_of(op.stream) == &TimeParts::dp_exposed &&
+             part_of(op.role) == &TimeParts::dp_exposed;
+    });
+    if (!data_parallel) beside_ = &TimeParts::pp_exposed;
   }
 
   TimeParts find() {
@@ -107,7 +113,7 @@ class Parts {
     }
     const double late = late_issue(index, alone);
     // Beyond its time alone: the multiprocessors that communication took.
-    add(&TimeParts::dp_exposed, std::max(0.0, took - late - alone));
+    add(beside_, std::max(0.0, took - late - alone));
     add(&TimeParts::launch, late);
     const double work = std::min(took - late, alone);
     const double steady = work / (1 + excess_);
@@ -129,19 +135,30 @@ class Parts {
     add(part_of(op.role), steady - tp - cp - ep);
   }
 
+  /// When the host has issued a kernel of an operation. \param after  its own wait before that, by
+  /// operation; empty where all is issued at once
+  double issued(const std::vector<double>& after, std::uint32_t op) const {
+    if (after.empty()) return 0;
+    const std::uint32_t from = run_.work->issued_from[op];
+    return after[op] + (from == kFromBegin ? 0 : run_.end[from]);
+  }
+
   /// How long an operation was held up because its last kernel was issued late.
   double late_issue(std::uint32_t op, double alone) const {
-    const std::vector<double>& last = run_.work->issued_last;
-    if (last.empty() || run_.end[op] > last[op]) return 0;
+    if (run_.end[op] > issued(run_.work->issued_last, op)) return 0;
     return std::max(0.0, run_.end[op] - run_.start[op] - alone);
   }
 
-  /// The operation before `op` that ended last: on its stream, or among those it waited for.
+  /// The operation before `op` that ended last: on its stream, among those it waited for, or the
+  /// one for which the host waited before it issued this.
   std::uint32_t latest_before(std::uint32_t op) const {
     std::uint32_t latest = before_[op];
-    for (const std::uint32_t wait : run_.work->program->of(op_at(op).waits)) {
-      if (latest == kNothing || run_.end[wait] > run_.end[latest]) latest = wait;
-    }
+    const auto take = [&](std::uint32_t other) {
+      if (latest == kNothing || run_.end[other] > run_.end[latest]) latest = other;
+    };
+    for (const std::uint32_t wait : run_.work->program->of(op_at(op).waits)) take(wait);
+    const std::vector<std::uint32_t>& from = run_.work->issued_from;
+    if (!from.empty() && from[op] != kFromBegin) take(from[op]);
     return latest;
   }
 
@@ -151,7 +168,7 @@ class Parts {
       const std::uint32_t cause = latest_before(op);
       const double ready = cause == kNothing ? from : std::max(from, run_.end[cause]);
       if (to > ready) {
-        const bool issued_late = !run_.work->issued.empty() && run_.work->issued[op] >= to;
+        const bool issued_late = to <= issued(run_.work->issued, op);
         add(issued_late || cause == kNothing ? &TimeParts::launch : &TimeParts::bubble, to - ready);
         to = ready;
       }
@@ -187,7 +204,8 @@ class Parts {
   const StageRunTimes& run_;
   std::span<const LayerTime> layers_;
   double excess_;
-  std::vector<std::uint32_t> before_;  // on the same stream
+  Seconds TimeParts::*beside_ = &TimeParts::dp_exposed;  // of what compute loses to communication
+  std::vector<std::uint32_t> before_;                    // on the same stream
   TimeParts parts_;
 };
 

@@ -93,7 +93,8 @@ const LayoutRule kRules[] = {
        for (const PipelineSchedule each : q.engine->schedules) names.push_back(name_of(each));
        return RuleBreach{"--schedule",
                          fmt::format("{} does not run {}", q.engine->name, name_of(l.schedule)),
-                         fmt::format("use {}", fmt::join(names, ", "))};
+                         fmt::format("use {}, or an engine that runs it (shardwise list engines)",
+                                     fmt::join(names, ", "))};
      }},
     {"vpp_needs_pp", "interleaving needs a pipeline", kReadsPp | kReadsVpp, false,
      [](const Q&, const L& l) { return l.vpp > 1 && l.pp == 1; },

@@ -49,7 +49,7 @@ std::string format_gib(Bytes bytes) {
 std::string format_seconds(Seconds time) {
   const double s = time.value();
   const double magnitude = std::abs(s);
-  if (s == 0) return "0 s";
+  if (magnitude < 0.005e-6) return "0 s";  // two digits show nothing of it
   if (magnitude < 0.9995e-3) return three_digits(s * 1e6) + " us";
   if (magnitude < 0.9995) return three_digits(s * 1e3) + " ms";
   if (magnitude < 600) return three_digits(s) + " s";

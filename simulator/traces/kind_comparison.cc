@@ -97,8 +97,9 @@ TraceComparison compare_trace(const TracedRun& run, const Plan& plan,
   made.stage = slowest_stage(simulation);
   if (run.ours()) {
     const OperationStep& step = run.median_operations();
-    made.step = compare_steps(traced_profile(step, simulation, made.stage),
-                              predicted_profile(simulation, made.stage));
+    const TracedProfile traced = traced_profile(step, simulation, made.stage);
+    made.step = compare_steps(traced.profile, predicted_profile(simulation, made.stage));
+    made.unknown = traced.unknown;
     made.operations = compare(report_of(run), simulation.report).operations;
     made.joined = static_cast<std::size_t>(
         std::count_if(made.operations.begin(), made.operations.end(),
@@ -111,7 +112,7 @@ TraceComparison compare_trace(const TracedRun& run, const Plan& plan,
     made.stage = stage_of_rank(plan.layout, run.head.rank);
   }
   made.step =
-      compare_steps(run.profiled.median().profile, predicted_profile(simulation, made.stage));
+      compare_steps(run.profiled.median().profile, profiled_prediction(simulation, made.stage));
   return made;
 }
 

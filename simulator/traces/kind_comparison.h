@@ -42,7 +42,8 @@ struct TraceComparison {
   StepComparison step;
   std::vector<ComparedTime> operations;  // of a trace of ours: first measured, second predicted
   std::size_t joined = 0;                // of these, those that both have
-  bool same_plan = true;                 // a trace of ours says which plan it is of
+  std::size_t unknown = 0;  // of the traced stage, runs of names that the simulation lacks
+  bool same_plan = true;    // a trace of ours says which plan it is of
 };
 
 /// A profiler's trace is compared with the stage of its rank (the slowest stage when it names

@@ -140,7 +140,7 @@ std::vector<OperationStep> OperationRecord::steps() const {
     ++sum.count;
     sum.time += Seconds(static_cast<double>(each->duration - each->waited) * kNanosecond);
     const std::int64_t since = each->start - extents[number].begin;
-    step.runs.push_back({static_cast<double>(since) * kNanosecond,
+    step.runs.push_back({static_cast<double>(since + each->waited) * kNanosecond,
                          static_cast<double>(since + each->duration) * kNanosecond, at->second});
   }
   return steps;

@@ -21,7 +21,7 @@ struct OperationSum {
 
 /// One run of an operation. Seconds since the step's first start.
 struct OperationRun {
-  double start = 0;
+  double start = 0;  // once whoever else takes part was there
   double end = 0;
   std::uint32_t operation = 0;  // of OperationStep::operations
 };

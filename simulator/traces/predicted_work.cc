@@ -5,6 +5,8 @@
 #include <unordered_map>
 
 #include "planner/spec/mesh.h"
+#include "simulator/stage_summary.h"
+#include "simulator/step_report.h"
 
 namespace shardwise::sim {
 namespace {
@@ -14,18 +16,21 @@ struct KindAndPhase {
   StepPhase phase = StepPhase::unknown;
 };
 
-std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StageProgram& stage) {
+std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StepProgram& program) {
   std::unordered_map<std::string, KindAndPhase> made;
-  for (ProgramOp op : stage.operations) {
-    op.microbatch = -1;
-    made.try_emplace(shardwise::name_of(stage, op), KindAndPhase{kind_of(stage, op), phase_of(op)});
+  for (const StageProgram& stage : program.stages) {
+    for (ProgramOp op : stage.operations) {
+      op.microbatch = -1;
+      made.try_emplace(shardwise::name_of(stage, op),
+                       KindAndPhase{kind_of(stage, op), phase_of(op)});
+    }
   }
   return made;
 }
 
 }  // namespace
 
-StepProfile predicted_profile(const Simulation& simulation, std::size_t stage) {
+StepProfile profiled_prediction(const Simulation& simulation, std::size_t stage) {
   const StageProgram& program = simulation.program.stages[stage];
   const std::size_t base = simulation.actor_of(stage).base;
   std::vector<DeviceWork> work;
@@ -40,18 +45,35 @@ StepProfile predicted_profile(const Simulation& simulation, std::size_t stage) {
   return profile_of(work, first, simulation.timeline.length());
 }
 
-StepProfile traced_profile(const OperationStep& step, const Simulation& simulation,
-                           std::size_t stage) {
-  const auto kinds = kinds_by_name(simulation.program.stages[stage]);
+StepProfile predicted_profile(const Simulation& simulation, std::size_t stage) {
+  const StageProgram& program = simulation.program.stages[stage];
+  const StageRunTimes run = run_times(simulation, stage);
+  std::vector<DeviceWork> work;
+  work.reserve(program.operations.size());
+  for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
+    const ProgramOp& op = program.operations[i];
+    work.push_back({active_start(run, i), run.end[i], kind_of(program, op), phase_of(op)});
+  }
+  return profile_of(work, *std::ranges::min_element(simulation.timeline.start), run.length);
+}
+
+TracedProfile traced_profile(const OperationStep& step, const Simulation& simulation,
+                             std::size_t stage) {
+  const auto kinds = kinds_by_name(simulation.program);
+  TracedProfile made;
   std::vector<DeviceWork> work;
   for (const OperationRun& run : step.runs) {
     const OperationSum& operation = step.operations[run.operation];
     if (operation.stage != static_cast<std::int32_t>(stage)) continue;
     const auto known = kinds.find(operation.name);
-    if (known == kinds.end()) continue;
+    if (known == kinds.end()) {
+      ++made.unknown;
+      continue;
+    }
     work.push_back({run.start, run.end, known->second.kind, known->second.phase});
   }
-  return profile_of(work, 0, step.length.value());
+  made.profile = profile_of(work, 0, step.length.value());
+  return made;
 }
 
 std::size_t stage_of_rank(const Layout& layout, std::int64_t rank) {

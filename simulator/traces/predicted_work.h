@@ -16,12 +16,21 @@ namespace shardwise::sim {
 /// A simulated stage's step as a profiler on its representative would see it: from its first
 /// operation to the end of the step; a collective's kernel runs from its own start, waiting for the
 /// others included.
+StepProfile profiled_prediction(const Simulation& simulation, std::size_t stage);
+
+/// A simulated stage's step as a trace of ours has it: from the step's first operation, of any
+/// stage, to its end; what an operation waits for whoever else takes part is idle time.
 StepProfile predicted_profile(const Simulation& simulation, std::size_t stage);
 
-/// The same of a step of a trace of ours. Operations are of the kind that those of their name have
-/// in the simulation; what has another name is no part of it. \param stage  as traced
-StepProfile traced_profile(const OperationStep& step, const Simulation& simulation,
-                           std::size_t stage);
+/// The same of a step of a trace of ours.
+struct TracedProfile {
+  StepProfile profile;
+  std::size_t unknown = 0;  // operations left out: none in the simulation has their name
+};
+/// Operations are of the kind that those of their name have in the simulation, on whichever stage.
+/// \param stage  as traced
+TracedProfile traced_profile(const OperationStep& step, const Simulation& simulation,
+                             std::size_t stage);
 
 /// The pipeline stage of a rank. \pre rank < layout.world()
 std::size_t stage_of_rank(const Layout& layout, std::int64_t rank);

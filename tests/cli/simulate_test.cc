@@ -50,6 +50,34 @@ TEST(Simulate, GivesForwardAndBackwardTheirPartsOfATimelineWhoseColumnsHoldBoth)
   EXPECT_GT(backward, forward) << line;
 }
 
+/// Columns of the first stage's compute stream in which something runs.
+std::ptrdiff_t busy_columns(const std::string& line) {
+  constexpr std::size_t kLabel = 19;
+  return std::ranges::count_if(line.substr(kLabel), [](char c) { return c != '.'; });
+}
+
+// Also where it waits for most of every column, as of 64 GPUs with short sequences.
+TEST(Simulate, DrawsAsMuchIdleTimeAsThereIs) {
+  const std::vector<std::vector<std::string>> jobs = {
+      {"--gpus", "64", "--cluster", "aws-p4d", "--engine", "fsdp2", "--zero-stage", "3",
+       "--sequence-length", "512"},
+      {"--gpus", "8", "--cluster", "dgx-h100", "--pp", "4", "--global-batch-size", "8"},
+      {"--gpus", "8", "--cluster", "dgx-h100", "--engine", "fsdp2", "--zero-stage", "3"}};
+  for (std::vector<std::string> job : jobs) {
+    job.insert(job.begin(), {"simulate", "--model", "llama-3.1-8b"});
+    const Outcome outcome = shardwise(job);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    job.emplace_back("--json");
+    const auto report = nlohmann::json::parse(shardwise(job).out);
+    const double share = report["timeline"]["stages"][0]["computing_s"].get<double>() /
+                         report["step_time_s"].get<double>();
+    const std::size_t at = outcome.out.find("stage 0 compute");
+    const std::string line = outcome.out.substr(at, outcome.out.find('\n', at) - at);
+    const auto columns = static_cast<double>(line.size() - 19);
+    EXPECT_NEAR(static_cast<double>(busy_columns(line)), share * columns, 2) << line;
+  }
+}
+
 TEST(Simulate, PrintsTheSameTwice) {
   EXPECT_EQ(shardwise(tiny_step({"--json"})).out, shardwise(tiny_step({"--json"})).out);
 }
@@ -212,6 +240,9 @@ TEST(Simulate, ImportsItsOwnTraceAtItsOwnGranularity) {
   for (const auto& row : json["operations"]) {
     EXPECT_NEAR(row["difference_s"].get<double>(), 0, 1e-7) << row["name"];
   }
+  const Outcome other = shardwise(tiny_step({"--import", trace, "--granularity", "layer"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_THAT(other.err, HasSubstr("--granularity: layer, but"));
   std::filesystem::remove(trace);
 }
 
@@ -248,6 +279,23 @@ TEST(Compare, FindsNoDifferenceBetweenAReportAndItself) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("+0.0 % of A's time"));
   std::filesystem::remove(report);
+}
+
+TEST(Compare, SaysWhatTheLayoutsDifferIn) {
+  const std::string one = written("one_chunk.json");
+  const std::string two = written("two_chunks.json");
+  for (const auto& [vpp, file] : {std::pair("1", one), std::pair("2", two)}) {
+    const Outcome made =
+        shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100", "--gpus", "4", "--pp",
+                   "2", "--vpp", vpp, "--global-batch-size", "8", "-o", file});
+    ASSERT_EQ(made.exit_code, 0) << made.err;
+  }
+  const Outcome outcome = shardwise({"compare", one, two});
+  EXPECT_THAT(outcome.out, HasSubstr("\nB has vpp 2 instead of 1\n"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("layer[0-9]+ +0 → 1 "));
+  EXPECT_THAT(shardwise({"compare", one, one}).out, testing::Not(HasSubstr("instead of")));
+  std::filesystem::remove(one);
+  std::filesystem::remove(two);
 }
 
 TEST(Compare, JoinsAReportAndATraceOfTheSameStep) {

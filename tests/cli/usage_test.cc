@@ -58,8 +58,24 @@ TEST(List, NamesEveryKindOfTheCatalogue) {
     EXPECT_THAT(text.out, HasSubstr("\n" + entry + " "));
     const auto json = nlohmann::json::parse(shardwise({"list", kind, "--json"}).out);
     EXPECT_EQ(json["schema"], "shardwise.list/1");
-    const auto lines = std::count(text.out.begin(), text.out.end(), '\n');
+    const std::string table = text.out.substr(0, text.out.find("\n\n"));  // the first
+    const auto lines = std::ranges::count(table, '\n') + (table == text.out ? 0 : 1);
     EXPECT_EQ(json["entries"].size(), static_cast<std::size_t>(lines - 2));  // without the heading
+  }
+}
+
+TEST(List, SaysWhichEnginesRunASchedule) {
+  const Outcome text = shardwise({"list", "engines"});
+  EXPECT_THAT(text.out, testing::ContainsRegex("\none_f_one_b +every engine with pp\n"));
+  EXPECT_THAT(text.out, testing::ContainsRegex("\nzb_v +fsdp2 shardwise\n"));
+  const auto json = nlohmann::json::parse(shardwise({"list", "engines", "--json"}).out);
+  for (const auto& engine : json["entries"]) {
+    // As each engine is refused what it does not run.
+    const bool runs = std::ranges::count(engine["schedules"], "zb_h2") > 0;
+    const Outcome asked = shardwise({"estimate", "--model", "llama-3.1-8b", "--cluster", "dgx-h100",
+                                     "--pp", "2", "--schedule", "zb_h2", "--global-batch-size",
+                                     "16", "--engine", engine["name"].get<std::string>()});
+    EXPECT_EQ(asked.exit_code != 2, runs) << engine["name"] << asked.err;
   }
 }
 

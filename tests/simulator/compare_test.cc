@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+
 namespace shardwise::sim {
 namespace {
 
@@ -45,6 +49,44 @@ TEST(Compare, FindsNothingBetweenAReportAndItself) {
   const Comparison found = compare(report_of(4, 1, 1), report_of(4, 1, 1));
   for (const ComparedTime& row : found.operations) EXPECT_EQ(row.difference(), Seconds(0));
   EXPECT_EQ(found.relative(), 0);
+}
+
+/// A layer of so many seconds on each of these stages.
+StepReport on_stages(std::initializer_list<std::pair<std::int32_t, double>> places) {
+  StepReport report;
+  report.step_time = Seconds(1);
+  report.timeline.emplace();
+  for (const auto& [stage, seconds] : places) {
+    report.timeline->operations.push_back(
+        {"fwd.layer3", stage, "compute", 1, Seconds(seconds), {}});
+  }
+  return report;
+}
+
+TEST(Compare, JoinsALayerThatIsOnAnotherStage) {
+  for (const bool later : {false, true}) {
+    const StepReport here = on_stages({{later ? 2 : 0, 3.0}});
+    const StepReport there = on_stages({{1, 5.0}});
+    const Comparison found = compare(here, there);
+    ASSERT_EQ(found.operations.size(), 1U);
+    EXPECT_EQ(found.operations[0].difference(), Seconds(2));
+    EXPECT_EQ(found.operations[0].stage, later ? 2 : 0);
+    EXPECT_EQ(found.operations[0].second_stage, 1);
+  }
+}
+
+// As under DualPipe, where every layer is on two stages.
+TEST(Compare, JoinsALayerOfTwoStagesWhereItStaysAndWhereItMoves) {
+  const Comparison found = compare(on_stages({{0, 1}, {3, 2}}), on_stages({{1, 7}, {3, 4}}));
+  ASSERT_EQ(found.operations.size(), 2U);
+  EXPECT_EQ(found.operations[0].difference(), Seconds(6));
+  EXPECT_EQ(found.operations[0].second_stage, 1);
+  EXPECT_EQ(found.operations[1].difference(), Seconds(2));
+  EXPECT_EQ(found.operations[1].second_stage, 3);
+  const Comparison fewer = compare(on_stages({{0, 1}, {3, 2}}), on_stages({{1, 7}}));
+  ASSERT_EQ(fewer.operations.size(), 2U);
+  EXPECT_EQ(fewer.operations[0].second_stage, 1);
+  EXPECT_FALSE(fewer.operations[1].in_second);
 }
 
 TEST(Compare, JoinsNoOperationsWhenOneReportHasNoTimeline) {

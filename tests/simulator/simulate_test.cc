@@ -15,6 +15,7 @@
 
 #include "planner/cost/collective.h"
 #include "planner/cost/estimate.h"
+#include "planner/cost/time_rules.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
@@ -101,6 +102,38 @@ TEST(Simulate, RunsNothingBesideMessagesWithOneChunkAStage) {
   interleaved.layout.vpp = 5;
   const StreamTime chunks = receiving(interleaved, 1);
   EXPECT_LT(chunks.exposed / chunks.busy, 0.5);
+}
+
+/// Short kernels, so that a stage waits for its host.
+Plan short_kernels(std::int32_t pp, std::int32_t dp) {
+  Layout layout;
+  layout.pp = pp;
+  layout.dp_shard = dp;
+  layout.zero_stage = 1;
+  return plan_of("gpt2", "megatron_ddp", std::int64_t{pp} * dp, layout, 16);
+}
+
+TEST(Simulate, CountsAHostThatWaitedForTheDeviceAsLaunches) {
+  const TimeParts alone = simulate(short_kernels(1, 8)).report.time;
+  EXPECT_GT(alone.launch, Seconds(0));
+  EXPECT_NEAR(alone.bubble.value(), 0, 1e-12);
+  // The host waits after each message of 1F1B, and every pass for its first kernel.
+  const Plan plan = short_kernels(4, 1);
+  const TimeParts waits = simulate(plan).report.time;
+  const double issue = time_rules(plan.job, plan.engine, plan.cluster).issue.value();
+  EXPECT_GT(waits.launch.value(), 2 * 16 * issue);
+}
+
+TEST(Simulate, CountsWhatMessagesTakeFromComputeAsMessages) {
+  EXPECT_GT(simulate(short_kernels(4, 2)).report.time.dp_exposed, Seconds(0));
+  SimulationOptions options;
+  options.host = false;
+  const Plan plan = short_kernels(4, 1);
+  const TimeParts shared = simulate(plan, options).report.time;
+  options.contention = false;
+  const TimeParts apart = simulate(plan, options).report.time;
+  EXPECT_NEAR(shared.dp_exposed.value(), apart.dp_exposed.value(), 1e-12);
+  EXPECT_GE(shared.pp_exposed, apart.pp_exposed);
 }
 
 TEST(Simulate, SaysWhereOneQueueHangsAPipelineOfChunks) {

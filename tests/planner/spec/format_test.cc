@@ -27,6 +27,8 @@ TEST(FormatGib, LeavesNothingAsADash) {
 
 TEST(FormatSeconds, ChoosesTheUnitPeopleUse) {
   EXPECT_EQ(format_seconds(Seconds(0)), "0 s");
+  EXPECT_EQ(format_seconds(Seconds(4e-9)), "0 s");
+  EXPECT_EQ(format_seconds(Seconds(6e-9)), "0.01 us");
   EXPECT_EQ(format_seconds(Seconds(4.5e-6)), "4.50 us");
   EXPECT_EQ(format_seconds(Seconds(999.6e-6)), "1.00 ms");
   EXPECT_EQ(format_seconds(Seconds(0.01234)), "12.3 ms");

@@ -81,6 +81,37 @@ TEST(PredictedProfile, HasPartsThatAddUpToTheStep) {
   }
 }
 
+TEST(PredictedProfile, CountsWaitingForOthersAsIdleTimeUnlikeAProfiler) {
+  const Simulation made = simulate(plan_of(2));
+  const StepProfile seen = predicted_profile(made, 1);
+  const StepProfile profiled = profiled_prediction(made, 1);
+  EXPECT_EQ(seen.computing, profiled.computing);
+  EXPECT_LT(seen.communicating, profiled.communicating);
+  EXPECT_GT(seen.idle, profiled.idle);
+  // The streams' busy times, but for what runs at once.
+  Seconds moving;
+  for (const StreamTime& stream : made.report.timeline->stages[1].streams) {
+    if (stream.stream != name_of(Stream::compute)) moving += stream.busy;
+  }
+  EXPECT_LE(seen.communicating.value(), moving.value() + 1e-12);
+}
+
+TEST(CompareTrace, KnowsLayersThatAreOnAnotherStage) {
+  const Plan traced = plan_of(4);
+  const TracedRun run = read(trace_of(traced, simulate(traced)));
+  const Plan plan = plan_of(2);
+  const Simulation made = simulate(plan);
+  const TraceComparison found = compare_trace(run, plan, made);
+  EXPECT_FALSE(found.same_plan);
+  const StageTimeline& same = simulate(traced).report.timeline->stages[found.stage];
+  EXPECT_NEAR(found.step.measured.computing.value(), same.computing.value(), 1e-6);
+  for (const ComparedTime& row : found.operations) {
+    if (row.name.starts_with("fwd.") || row.name.starts_with("bwd.")) {
+      EXPECT_TRUE(row.in_first && row.in_second) << row.name << row.stage;
+    }
+  }
+}
+
 TEST(CompareSteps, SortsByWhatAKindMakesOfTheDifference) {
   StepProfile measured;
   measured.kinds = {{WorkKind::gemm, StepPhase::forward, 2, Seconds(5), Seconds(5)},
