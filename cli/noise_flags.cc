@@ -7,6 +7,11 @@
 #include <cstdint>
 
 namespace shardwise::cli {
+namespace {
+
+constexpr double kLeastHours = 0.001;
+
+}  // namespace
 
 void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise) {
   CLI::Option* trials =
@@ -43,7 +48,7 @@ void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise) {
       ->needs(trials);
   CLI::Option* failures = verb.add_option("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu,
                                           "Mean time between failures that stop the job (none)")
-                              ->check(CLI::Range(0.0, 1e9))
+                              ->check(CLI::Range(kLeastHours, 1e9))
                               ->type_name("HOURS")
                               ->needs(trials);
   verb.add_option("--restart-minutes", noise.restart_minutes, "From a failure to a step (10)")
@@ -62,6 +67,11 @@ Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
   finite("--slow-factor", noise.slow_factor);
   finite("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu);
   finite("--restart-minutes", noise.restart_minutes);
+  if (noise.slow_nodes > 0 && noise.slow_factor <= 1) {
+    problems.push_back({"command line", 0, 0, "--slow-nodes",
+                        "computing 1 times longer is not slow",
+                        "say by how much: --slow-factor, over 1"});
+  }
   const std::int64_t each = plan.cluster.gpus_per_node;
   const std::int64_t nodes = (plan.layout.world() + each - 1) / each;
   if (noise.slow_nodes > nodes) {

@@ -13,6 +13,7 @@
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
 #include "cli/noise_flags.h"
+#include "cli/progress.h"
 #include "cli/report_text.h"
 #include "cli/simulate_files.h"
 #include "cli/simulate_request.h"
@@ -133,7 +134,11 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   sim::Simulation made = sim::simulate(*plan, options_of(flags));
   made.report.closed_form = sim::beside_closed_form(*plan, options_of(flags), made.report);
   if (flags.noise.trials > 0 && made.report.timeline) {
-    made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise);
+    Progress progress;
+    const auto say = [&](std::int64_t done) {
+      progress.say(fmt::format("{} of {} trials", done, flags.noise.trials));
+    };
+    made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise, say);
   }
   write_simulation(flags, *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;

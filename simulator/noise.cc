@@ -65,7 +65,7 @@ double simulated_goodput(const FailureRun& run, std::int64_t failures, std::uint
 }
 
 NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
-                         const NoiseRules& rules) {
+                         const NoiseRules& rules, const std::function<void(std::int64_t)>& say) {
   SimulationOptions every = options;
   every.all_ranks = true;
   Simulation made = simulate(plan, every);
@@ -75,6 +75,7 @@ NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
   spread.seed = rules.seed;
   double kept = 0;  // share of the model's replicas that go on, over all trials
   for (std::int64_t trial = 0; trial < rules.trials; ++trial) {
+    if (say && trial > 0) say(trial);
     made.work.noise.seed =
         mixed(static_cast<std::uint64_t>(rules.seed), static_cast<std::uint64_t>(trial));
     made.work.noise.jitter = rules.jitter;

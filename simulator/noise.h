@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "planner/spec/plan.h"
 #include "planner/spec/step_timeline.h"
@@ -25,9 +26,11 @@ struct NoiseRules {
 /// each trial's steps with checkpoints at the interval of least expected wall time
 /// (planner/search/goodput.h). Trials that cut nodes off have no step; they count in goodput as a
 /// job restarted on what is left, with as many replicas of the model as it holds. Exact for the
-/// seed. \pre rules.trials >= 1, rules.failed as network_left of failed_links.h has it
+/// seed. \param say  is told how many trials are done before each further one
+/// \pre rules.trials >= 1, rules.failed as network_left of failed_links.h has it
 NoiseSpread noise_spread(const Plan& plan, const SimulationOptions& options,
-                         const NoiseRules& rules);
+                         const NoiseRules& rules,
+                         const std::function<void(std::int64_t)>& say = {});
 
 /// Share of wall time that counts, of `failures` failures drawn from `seed`: training between
 /// checkpoints, checkpoints, lost work, restarts.

@@ -103,6 +103,15 @@ TEST(Simulate, RefusesNoiseThatNoTrialWouldSee) {
   }
 }
 
+TEST(Simulate, RefusesNoiseThatChangesNothing) {
+  const Outcome slow = shardwise(tiny_step({"--trials", "2", "--slow-nodes", "1"}));
+  EXPECT_EQ(slow.exit_code, 2);
+  EXPECT_THAT(slow.err, HasSubstr("--slow-factor"));
+  const Outcome never = shardwise(tiny_step({"--trials", "2", "--mtbf-hours-per-gpu", "0"}));
+  EXPECT_EQ(never.exit_code, 2);
+  EXPECT_THAT(never.err, HasSubstr("--mtbf-hours-per-gpu: 0 is not a number from 0.001"));
+}
+
 TEST(Simulate, SetsTwoEnginesSideBySideInATerminalOf80Columns) {
   const Outcome outcome = shardwise(tiny_step({"--versus", "megatron_fsdp"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
