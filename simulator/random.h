@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <numbers>
 
 namespace shardwise::sim {
 
@@ -24,12 +22,10 @@ constexpr double uniform(std::uint64_t seed, std::uint64_t number) {
   return static_cast<double>(mixed(seed, number) >> 11U) * 0x1p-53;
 }
 
+/// Normal with mean 0 and deviation 1.
+double normal(std::uint64_t seed, std::uint64_t number);
+
 /// Log-normal with mean 1 and about `deviation`, for deviations well below 1.
-inline double jitter_factor(std::uint64_t seed, std::uint64_t number, double deviation) {
-  // Box and Muller, Annals of Mathematical Statistics 29 (1958).
-  const double radius = std::sqrt(-2 * std::log(1 - uniform(seed, 2 * number)));
-  const double normal = radius * std::cos(2 * std::numbers::pi * uniform(seed, 2 * number + 1));
-  return std::exp(deviation * normal - deviation * deviation / 2);
-}
+double jitter_factor(std::uint64_t seed, std::uint64_t number, double deviation);
 
 }  // namespace shardwise::sim

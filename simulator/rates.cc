@@ -63,8 +63,9 @@ void Rates::begin(std::int32_t lane, const CostPrice& price, double seconds, std
 }
 
 void Rates::hold(std::int32_t lane, double until) {
-  run_of(lane).remaining = 0;
-  queue_.set(lane, until);
+  Run& run = run_of(lane);
+  run.remaining = 0;
+  queue_.set(run.actor, lane, until);
 }
 
 void Rates::end(std::int32_t lane) {
@@ -227,7 +228,7 @@ void Rates::set_rate(std::int32_t lane, double rate, double now) {
   run.remaining = std::max(0.0, run.remaining - run.rate * (now - run.since));
   run.since = now;
   run.rate = rate;
-  queue_.set(lane, now + run.remaining / rate);
+  queue_.set(run.actor, lane, now + run.remaining / rate);
 }
 
 }  // namespace shardwise::sim

@@ -37,7 +37,7 @@ constexpr std::uint32_t kWordBits = 64;
 class SharedRun {
  public:
   explicit SharedRun(const Workload& work)
-      : work_(work), queue_(lanes_of(work)), rates_(work, queue_), ranks_(work.actors.size()) {
+      : work_(work), queue_(first_lanes(work)), rates_(work, queue_), ranks_(work.actors.size()) {
     timeline_.start.assign(work.operations, kUnknown);
     timeline_.end.assign(work.operations, kUnknown);
     std::size_t words = 0;
@@ -55,7 +55,8 @@ class SharedRun {
     rates_.settle(0);
     while (!queue_.empty()) {
       const double now = queue_.time();
-      while (queue_.time() == now) due(queue_.pop(), now);
+      queue_.take(due_);
+      for (const std::int32_t lane : due_) due(lane, now);
       rates_.settle(now);
     }
     for (const Lane& lane : lanes_) {
@@ -69,12 +70,13 @@ class SharedRun {
   static std::size_t words_of(const WorkProgram& program) {
     return (program.operations.size() + kWordBits - 1) / kWordBits;
   }
-  /// A lane for each stream on which a rank runs anything.
-  static std::size_t lanes_of(const Workload& work) {
-    std::size_t lanes = 0;
+  /// A rank has a lane for each stream on which it runs anything. As EventQueue wants them.
+  static std::vector<std::uint32_t> first_lanes(const Workload& work) {
+    std::vector<std::uint32_t> lanes = {0};
     for (const Actor& actor : work.actors) {
       const auto& begin = work.programs[actor.program].stream_begin;
-      for (std::size_t s = 0; s < kStreams; ++s) lanes += begin[s] != begin[s + 1] ? 1U : 0U;
+      lanes.push_back(lanes.back());
+      for (std::size_t s = 0; s < kStreams; ++s) lanes.back() += begin[s] != begin[s + 1] ? 1U : 0U;
     }
     return lanes;
   }
@@ -128,7 +130,7 @@ class SharedRun {
       if (from != kFromBegin && !has_ended(rank, from)) return wait_for(rank, l, from);
       const double issued = host_from(rank, op.index) + rank.program->issued[op.index];
       lane.issued_later = issued > now;
-      if (lane.issued_later) return queue_.set(l, issued);
+      if (lane.issued_later) return queue_.set(lane.actor, l, issued);
     }
     start(l, now);
   }
@@ -230,6 +232,7 @@ class SharedRun {
   const Workload& work_;
   Timeline timeline_;
   EventQueue queue_;
+  std::vector<std::int32_t> due_;
   Rates rates_;
   std::vector<Lane> lanes_;
   std::vector<RankView> ranks_;

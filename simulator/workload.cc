@@ -245,11 +245,14 @@ Workload of_classes(const StepProgram& program, const Prices& prices, const Layo
 
 double Workload::noisy(std::uint32_t actor, const WorkOp& op) const {
   const Actor& rank = actors[actor];
-  const ProgramOp& program_op = program_of(rank).operations[op.index];
   double seconds = op.duration;
-  const bool computes = program_op.stream == Stream::compute &&
-                        collective_of(program_of(rank), program_op) == nullptr;
-  if (computes && !noise.compute_factor.empty()) seconds *= noise.compute_factor[actor];
+  if (!noise.compute_factor.empty()) {
+    const StageProgram& stage = program_of(rank);
+    const ProgramOp& program_op = stage.operations[op.index];
+    const bool computes =
+        program_op.stream == Stream::compute && collective_of(stage, program_op) == nullptr;
+    if (computes) seconds *= noise.compute_factor[actor];
+  }
   if (noise.jitter > 0) seconds *= jitter_factor(noise.seed, rank.base + op.index, noise.jitter);
   return seconds;
 }
