@@ -59,28 +59,10 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
       engine.gradient_buffer == GradientBuffer::contiguous && !layout.overlap_grad_reduce;
   const double buckets =
       single ? 1 : std::max(1.0, engine.bucket_elements > 0 ? (dense + routed) / bucket : units);
-  moves.beside_compute = std::max(0.0, 1 - 1 / buckets);
 
-  const Seconds inner = prices.reduce(dense / buckets, routed / buckets) * buckets;
-  const Seconds outer = prices.reduce_outer(dense / buckets, routed / buckets) * buckets;
-  // What backward makes last, and forward needs first, has the first unit's compute beside it at
-  // most, which is next to none for the token table: both that and the unit after it are waited
-  // for. A bucket holds tensors that were there before.
-  const UnitTime& first = stage.units[0];
-  const bool two = first.root && stage.kinds > 1;
-  const Unit next = two ? stage.units[1].elements : Unit{};
-  const double open = engine.bucket_elements > 0 ? bucket / 2 : 0;
-  const auto in_last = [&](double all, std::int64_t unit) {
-    return std::min(all, std::max(all / buckets, static_cast<double>(unit) + open));
-  };
-  const double last_dense = in_last(dense, first.elements.dense + next.dense);
-  const double last_routed = in_last(routed, first.elements.routed + next.routed);
-  // The outer axis follows each inner reduction on a stream of its own.
-  const Seconds last_inner = std::min(inner, prices.reduce(last_dense, last_routed));
-  const Seconds last_outer = std::min(outer, prices.reduce_outer(last_dense, last_routed));
-  moves.reduce = inner + outer;
-  moves.reduce_last = last_inner + last_outer;
-  moves.reduce_chain = moves.reduce_last + std::max(inner - last_inner, outer - last_outer);
+  moves.reduce = (prices.reduce(dense / buckets, routed / buckets) +
+                  prices.reduce_outer(dense / buckets, routed / buckets)) *
+                 buckets;
   if (prices.sums_in_compute()) {
     moves.sums = prices.sums(dense / buckets, routed / buckets) * buckets;
   }
@@ -90,7 +72,6 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
     if (prices.placement().optimizer == Placement::shard_both) {
       moves.gather += prices.gather_outer(dense / buckets, routed / buckets) * buckets;
     }
-    moves.gather_first = std::min(moves.gather, prices.gather(last_dense, last_routed));
   }
 }
 

@@ -21,13 +21,9 @@ struct DataParallelMoves {
   bool across_nodes = false;  // the inner axis leaves the node
 
   // Parameters are whole on every rank: of the first stage, in equal buckets.
-  Seconds reduce;             // all buckets, both axes
-  Seconds reduce_chain;       // the same with the outer axis beside the inner one
-  Seconds reduce_last;        // the last bucket, both axes
-  Seconds sums;               // in fp32 on the compute stream
-  Seconds gather;             // of updated parameters; nothing where every rank updates all
-  Seconds gather_first;       // the first bucket
-  double beside_compute = 0;  // share of a pass that has another bucket on its way
+  Seconds reduce;  // all buckets, both axes
+  Seconds sums;    // in fp32 on the compute stream
+  Seconds gather;  // of updated parameters; nothing where every rank updates all
 
   // Parameters are sharded: of the slowest stage.
   Seconds copies_out;    // of gathered weights, a micro-batch

@@ -48,14 +48,11 @@ double HostPasses::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan
   return stage.compute;
 }
 
-Seconds exposed_copies(const StageTime& stage, const LeafContext& context,
-                       const ComputeBeside& beside, const DataParallelTime& data) {
+Seconds exposed_copies(const StageTime& stage, const LeafContext& context, double stretch) {
   // From the third micro-batch on each takes as long as the one before.
   constexpr std::int64_t kSettled = 3;
   const std::int64_t first = std::min(context.num_microbatches, kSettled);
   const auto kinds = static_cast<std::size_t>(stage.kinds);
-  const double forward = beside.stretch * (1 + data.forward.others / beside.forward_window);
-  const double backward = beside.stretch * (1 + data.backward.others / beside.backward_window);
   const auto copy = [&](const UnitTime& unit) {
     return (Bytes(unit.saved) / context.rules->cluster->host_link).value();
   };
@@ -63,21 +60,19 @@ Seconds exposed_copies(const StageTime& stage, const LeafContext& context,
   double before = 0;
   for (std::int64_t m = 0; m < first; ++m) {
     before = streams.compute;
-    streams.compute += data.forward.first.value();
     for (std::size_t i = 0; i < kinds; ++i) {
       const UnitTime& unit = stage.units[i];
-      streams.forward(unit.forward.value() * forward, copy(unit), unit.count);
+      streams.forward(unit.forward.value() * stretch, copy(unit), unit.count);
     }
     for (std::size_t i = kinds; i-- > 0;) {
       const UnitTime& unit = stage.units[i];
-      streams.backward(unit.backward.value() * backward, copy(unit), unit.count);
+      streams.backward(unit.backward.value() * stretch, copy(unit), unit.count);
     }
-    streams.compute += data.backward.first.value();
   }
-  double busy = (data.forward.first + data.backward.first).value();
+  double busy = 0;
   for (std::size_t i = 0; i < kinds; ++i) {
     const UnitTime& unit = stage.units[i];
-    busy += (unit.forward * forward + unit.backward * backward).value() * unit.count;
+    busy += (unit.forward + unit.backward).value() * stretch * unit.count;
   }
   const auto all = static_cast<double>(context.num_microbatches);
   const double rest = (all - static_cast<double>(first)) * (streams.compute - before);

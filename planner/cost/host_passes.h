@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/cost/data_parallel.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
@@ -34,12 +33,10 @@ struct HostStreams {
 };
 
 /// What compute waits for copies of activations in a step of one stage.
-/// \param beside  how much longer than alone compute takes
-/// \param data    what it waits for anyway in every micro-batch, as it meets the same copies
-Seconds exposed_copies(const StageTime& stage, const LeafContext& context,
-                       const ComputeBeside& beside, const DataParallelTime& data = {});
+/// \param stretch  of compute, as the host issues too slowly
+Seconds exposed_copies(const StageTime& stage, const LeafContext& context, double stretch);
 
-/// The passes of a pipeline beside which nothing moves but activations, to the host and back: what
+/// The passes of a step beside which nothing moves but activations, to the host and back: what
 /// PassStreams finds there layer by layer, in one step for all layers of a kind that follow one
 /// another (tests/planner/cost/host_passes_test.cc).
 class HostPasses {
@@ -52,6 +49,7 @@ class HostPasses {
 
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
+  StreamClocks clocks() const { return {stages_[0].compute, stages_[0].host}; }
 
  private:
   /// Seconds of one layer of a kind.

@@ -23,5 +23,11 @@ inline bool shards_across_nodes(const LeafContext& context) {
   return std::int64_t{layout.tp} * layout.cp * layout.dp_shard >
          context.rules->cluster->gpus_per_node;
 }
+/// Whether those that hold the same shards are.
+inline bool replicas_across_nodes(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  return std::int64_t{layout.tp} * layout.cp * layout.dp_shard * layout.dp_replicate >
+         context.rules->cluster->gpus_per_node;
+}
 
 }  // namespace shardwise

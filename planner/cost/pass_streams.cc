@@ -35,11 +35,12 @@ bool streams_beside_passes(const LeafContext& context) {
   return layout.offload_activations || (!alone && reduces_by_unit(context));
 }
 
-PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context, const PassTax& tax,
-                         double stretch) {
+PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
+                         const PassLosses& losses, double stretch) {
   const Layout& layout = *context.layout;
   const EngineProfile& engine = *context.rules->engine;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  losses_ = losses;
   sharded_ = placement.parameters != Placement::replicate;
   every_ = layout.reduce_every_microbatch && placement.gradients != Placement::replicate;
   shared_ = sharded_ && engine.all_gather_shares_communicator;
@@ -66,7 +67,7 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context, c
 
   const PipelineTimes& pipeline = stages.pipeline;
   for (const LayerPace& layer : pipeline.layers) {
-    units_.push_back(make(context, layer, tax, stretch));
+    units_.push_back(make(context, layer, stretch));
   }
   per_stage_ = static_cast<std::size_t>(pipeline.slots->chunks);
   stages_.resize(static_cast<std::size_t>(pipeline.slots->stages));
@@ -83,7 +84,7 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context, c
 }
 
 PassStreams::Unit PassStreams::make(const LeafContext& context, const LayerPace& layer,
-                                    const PassTax& tax, double stretch) const {
+                                    double stretch) const {
   const UnitPrices prices(context);
   const TimeRules& rules = *context.rules;
   const Layout& layout = *context.layout;
@@ -127,15 +128,8 @@ PassStreams::Unit PassStreams::make(const LeafContext& context, const LayerPace&
       unit.accumulate = seconds_of(context, 3 * gradient_bytes(rules, layout) * shard);
     }
   }
-  // What compute loses to the collectives of another layer, as long as they run beside it.
-  const auto slowed = [&](Seconds compute, double beside, double share) {
-    const double alone = compute.value() * stretch;
-    return Seconds(std::min(alone + beside * share, alone / (1 - share)));
-  };
-  const double gathered = once_ ? 0 : unit.gather[0] + unit.gather[1];
-  const double reduced = every_ ? unit.reduce[0] + unit.reduce[1] : 0;
-  unit.compute.forward = slowed(layer.time.forward, gathered, tax.forward);
-  unit.compute.backward = slowed(layer.time.backward, unit.gather_again + reduced, tax.backward);
+  unit.compute.forward = layer.time.forward * stretch;
+  unit.compute.backward = layer.time.backward * stretch;
   unit.compute.weight_gradient = layer.time.weight_gradient * stretch;
   return unit;
 }
@@ -266,6 +260,34 @@ void PassStreams::reduce(const Turn& turn, double made) {
   }
 }
 
+/// What of a layer computes, slowed by the collectives of its neighbours: gathers for the next one,
+/// and reductions of the one before.
+double PassStreams::compute(const Turn& turn, LayerPart part) {
+  const double alone = unit(turn, turn.at).compute.of(part).value();
+  Held& own = held(turn, turn.at);
+  if (part == LayerPart::backward_weight) return alone;
+  const bool first = turn.forward && !own.begun;
+  own.begun = true;
+  double inner = 0;
+  double outer = 0;
+  if (turn.at + 1 < turn.kinds->size()) {
+    const Unit& next = unit(turn, turn.at + 1);
+    if (!turn.forward) {
+      if (!kept_to_backward(next)) inner += next.gather_again;
+    } else if (first || !kept_over_step(next)) {
+      inner += next.gather[0] + next.gather[1];
+    }
+    if (first) outer += next.gather_outer;
+  }
+  if (turn.forward) return losses_.forward.slowed(alone, inner, outer);
+  if (turn.at > 0) {
+    const Unit& before = unit(turn, turn.at - 1);
+    if (every_ || turn.slot->last) inner += before.reduce[0] + before.reduce[1];
+    if (turn.slot->last) outer += before.reduce_outer;
+  }
+  return losses_.backward.slowed(alone, inner, outer);
+}
+
 /// \returns the end of the layer's own operation
 double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   const Unit& u = unit(turn, turn.at);
@@ -284,9 +306,9 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   if (gradients && u.reduces) ready = std::max(ready, room(turn));
   const double begin = std::max(s.compute, ready);
   if (turn.slot->first && turn.at == 0) span.begin = Seconds(begin);
-  const double end = s.compute = begin + u.compute.of(part).value();
+  Held& h = held(turn, turn.at);
+  const double end = s.compute = begin + compute(turn, part);
   if (part != LayerPart::backward_weight) {
-    Held& h = held(turn, turn.at);
     if (h.whole && released(turn, u)) {
       if (h.turns) s.users[h.number] = end;
       h.whole = false;
@@ -318,6 +340,11 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpa
     end = layer(turn, turn.at == 0 ? ready : 0, span);
   }
   return end;
+}
+
+StreamClocks PassStreams::clocks() const {
+  const Stage& s = stages_[0];
+  return {s.compute, s.gather, s.reduce, s.outer, s.cast, s.host};
 }
 
 Seconds PassStreams::end() const {

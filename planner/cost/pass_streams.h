@@ -5,28 +5,30 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/cost/data_parallel.h"
 #include "planner/cost/leaf_context.h"
+#include "planner/cost/overlap_loss.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
 
 namespace shardwise {
 
-/// The passes of a pipeline layer by layer, with what runs beside them on streams of their own:
+/// The passes of a step layer by layer, with what runs beside them on streams of their own:
 /// gathers of parameters, reductions of gradients, copies of activations to the host and back. By
 /// the rules of the engine (docs/simulator.md, "Gathers", "Reductions") for layouts whose
 /// parameters are sharded, or whose gradients leave for their shards layer by layer; without
 /// collectives for the others. Nothing is shared but the order on a communicator.
 class PassStreams {
  public:
-  /// \param tax      what compute loses to collectives beside it
+  /// \param losses   of compute to collectives beside it
   /// \param stretch  of compute, as the host issues too slowly
   /// \pre all outlive this
-  PassStreams(const StageTimes& stages, const LeafContext& context, const PassTax& tax,
+  PassStreams(const StageTimes& stages, const LeafContext& context, const PassLosses& losses,
               double stretch);
 
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
+
+  StreamClocks clocks() const;
 
   /// When the last operation of any stream has ended. \pre all passes have run
   Seconds end() const;
@@ -55,6 +57,7 @@ class PassStreams {
   enum class Rule : std::uint8_t { copied, limited, queued, double_buffered };
   /// A layer of a stage.
   struct Held {
+    bool begun = false;  // it ran forward
     bool whole = false;
     bool used = false;
     bool copied = false;
@@ -110,14 +113,14 @@ class PassStreams {
   }
   Held& held(const Turn& turn, std::size_t at) { return held_[turn.base + index(turn, at)]; }
 
-  Unit make(const LeafContext& context, const LayerPace& layer, const PassTax& tax,
-            double stretch) const;
+  Unit make(const LeafContext& context, const LayerPace& layer, double stretch) const;
   bool kept_over_step(const Unit& unit) const;
   bool kept_to_backward(const Unit& unit) const;
   bool released(const Turn& turn, const Unit& unit) const;
   void issue(const Turn& turn, std::size_t at);
   double weights(const Turn& turn);
   double room(const Turn& turn);
+  double compute(const Turn& turn, LayerPart part);
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
 
@@ -134,6 +137,7 @@ class PassStreams {
   bool accumulates_ = false;
   bool planned_ = false;  // buffers are those of an arena
   Rule rule_ = Rule::copied;
+  PassLosses losses_;
   double capacity_ = 0;  // elements ahead, and waiting to be reduced
   double reduce_capacity_ = 0;
   std::size_t per_stage_ = 1;

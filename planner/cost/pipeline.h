@@ -35,6 +35,7 @@ struct ChunkSpan {
 /// A pipeline's passes of a step, first to last.
 struct PipelineRun {
   Seconds length;
+  Seconds unswept;               // of that, micro-batches of one stage that take as long as others
   std::vector<ChunkSpan> spans;  // by stage x chunks + chunk
 };
 
@@ -45,6 +46,23 @@ struct SlotEnds {
   std::vector<double> copied;  // of passes beside which activations move to the host and back: when
                                // the last copy so far of their stage ended
   std::vector<double> without_messages;  // of a run whose messages take no time
+};
+
+/// When the last operation so far of each stream of a stage has ended: its compute first.
+using StreamClocks = std::array<double, 6>;
+
+/// Whether micro-batches of one stage have come to take the same time.
+class Settling {
+ public:
+  /// After a micro-batch.
+  void add(const StreamClocks& clocks);
+  bool settled() const { return settled_; }
+  double period() const { return period_; }
+
+ private:
+  StreamClocks before_{};
+  double period_ = 0;  // of compute
+  bool settled_ = false;
 };
 
 /// Passes that take as long as their chunks, one after the other on each stage.
@@ -62,6 +80,7 @@ class ChunkPasses {
     if (slot.first) span.begin = Seconds(begin);
     return free_[stage] = begin + chunks_[place].of(slot.part).value();
   }
+  StreamClocks clocks() const { return {free_[0]}; }
 
  private:
   std::size_t per_stage_;
@@ -123,10 +142,37 @@ class PipelineSweep {
   PipelineRun run_;
 };
 
+/// Micro-batches of one stage, which wait for nothing but what moves beside them: as soon as each
+/// takes as long as the one before, the others are not swept through, but for the last one, whose
+/// gradients leave. \param end  as of the last time that a slot ran
+/// \param passes  besides has `StreamClocks clocks()`
+template <class Passes>
+PipelineRun sweep_one_stage(const PipelineSlots& slots, Passes& passes, std::vector<double>& end) {
+  PipelineSweep<Passes> sweep(slots, passes, Seconds(0), end);
+  PipelineRun& run = sweep.run();
+  Settling settling;
+  std::vector<ChunkSpan> first;
+  std::int64_t left = slots.repeats;
+  for (; left > 0 && !settling.settled(); --left) {
+    for (std::size_t i = 0; i < slots.repeated; ++i) sweep.take(slots.slots[i], i);
+    settling.add(passes.clocks());
+    if (first.empty()) first = run.spans;
+  }
+  for (std::size_t i = slots.repeated; i < slots.slots.size(); ++i) sweep.take(slots.slots[i], i);
+  run.unswept = Seconds(settling.period() * static_cast<double>(left));
+  run.length += run.unswept;
+  for (std::size_t c = 0; c < run.spans.size(); ++c) {
+    if (!first.empty()) run.spans[c].begin = first[c].begin;
+    run.spans[c].end += run.unswept;
+  }
+  return std::move(run);
+}
+
 /// All slots in turn.
 template <class Passes>
 PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds hop,
                            std::vector<double>& end) {
+  if (slots.stages == 1) return sweep_one_stage(slots, passes, end);
   PipelineSweep<Passes> sweep(slots, passes, hop, end);
   for (std::size_t i = 0; i < slots.slots.size(); ++i) sweep.take(slots.slots[i], i);
   return std::move(sweep.run());

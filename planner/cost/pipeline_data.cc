@@ -26,13 +26,13 @@ struct Bucket {
 class BucketStreams {
  public:
   BucketStreams(const StageTimes& stages, const LeafContext& context,
-                const std::vector<ChunkSpan>& spans, const PassTax& tax, double stretch)
+                const std::vector<ChunkSpan>& spans, const PassLosses& losses, double stretch)
       : pipeline_(stages.pipeline),
         engine_(*context.rules->engine),
         layout_(*context.layout),
         prices_(context),
         spans_(spans),
-        tax_(tax),
+        losses_(losses),
         stretch_(stretch),
         microbatches_(static_cast<double>(context.num_microbatches)) {
     const double limit =
@@ -60,7 +60,7 @@ class BucketStreams {
     }
     // Those of later stages come while the pipeline fills; beside the first one's passes they slow
     // them.
-    return stage == 0 ? late + tax_.forward * (gathered - late) : late;
+    return stage == 0 ? late + losses_.forward.to(gathered - late, 0) : late;
   }
   /// All gathers of `stage`, one after the other.
   double gathers(std::size_t stage) {
@@ -82,6 +82,7 @@ class BucketStreams {
     double inner = overlaps ? 0 : last;
     double outer = 0;
     double moved = 0;
+    double moved_outer = 0;
     // In the order in which their last passes end.
     order_.resize(chunks());
     std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -89,25 +90,35 @@ class BucketStreams {
     for (const std::size_t c : order_) {
       const std::size_t place = stage * chunks() + c;
       fill(stage, c);
-      if (every_ && overlaps) {
-        // Those of the micro-batches before.
-        double each = 0;
-        for (const Bucket& bucket : buckets_) each += reduce(bucket);
-        inner = std::max(inner, spans_[place].begin.value()) + each * (microbatches_ - 1);
-      }
       std::ranges::stable_sort(buckets_, {}, &Bucket::ready);
-      for (const Bucket& bucket : buckets_) {
-        const double ready = overlaps ? spans_[place].end.value() - length_ + bucket.ready : inner;
-        const double seconds = reduce(bucket);
-        inner = std::max(inner, ready) + seconds;
-        moved += seconds;
+      seconds_.clear();
+      for (const Bucket& bucket : buckets_) seconds_.push_back(reduce(bucket));
+      const ChunkSpan& span = spans_[place];
+      const double each = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
+      const double earlier = every_ && overlaps ? microbatches_ - 1 : 0;
+      moved += each * (earlier + 1);
+      if (pipeline_.slots->stages == 1) {
+        const double apart = (span.end - span.begin).value() / microbatches_;
+        for (double left = earlier; left > 0; --left) {
+          follow(inner, span.end.value() - apart * left);
+        }
+      } else if (earlier > 0) {
+        inner = std::max(inner, span.begin.value()) + each * earlier;
+      }
+      for (std::size_t i = 0; i < buckets_.size(); ++i) {
+        const Bucket& bucket = buckets_[i];
+        const double ready = overlaps ? span.end.value() - length_ + bucket.ready : inner;
+        inner = std::max(inner, ready) + seconds_[i];
         const double shard = reduce_outer(bucket);
         if (shard > 0) outer = std::max(outer, inner) + shard;
+        moved_outer += shard;
       }
     }
     const double all = std::max({last, inner, outer});
-    // What runs beside the last passes slows them.
-    return all + tax_.backward * std::max(0.0, moved - (all - last));
+    // What runs beside the passes slows them.
+    const double after = all - last;
+    return all +
+           losses_.backward.to(std::max(0.0, moved - after), std::max(0.0, moved_outer - after));
   }
 
   bool gathers_updated() const { return gathers_; }
@@ -118,6 +129,13 @@ class BucketStreams {
   double reduce(const Bucket& b) { return prices_.reduce(b.dense, b.routed).value(); }
   double reduce_outer(const Bucket& b) { return prices_.reduce_outer(b.dense, b.routed).value(); }
   double gather(const Bucket& b) { return prices_.gather(b.dense, b.routed).value(); }
+
+  /// Reductions of a micro-batch whose backward pass ends at `end`. \param reduced  those so far
+  void follow(double& reduced, double end) const {
+    for (std::size_t i = 0; i < buckets_.size(); ++i) {
+      reduced = std::max(reduced, end - length_ + buckets_[i].ready) + seconds_[i];
+    }
+  }
 
   /// The buckets of a chunk in the order in which its last pass completes them.
   void fill(std::size_t stage, std::size_t chunk) {
@@ -172,7 +190,7 @@ class BucketStreams {
   const Layout& layout_;
   UnitPrices prices_;
   const std::vector<ChunkSpan>& spans_;
-  PassTax tax_;
+  PassLosses losses_;
   double stretch_;
   double microbatches_;
   bool by_unit_ = false;
@@ -180,6 +198,7 @@ class BucketStreams {
   bool gathers_ = false;
   double limit_ = 0;
   std::vector<Bucket> buckets_;
+  std::vector<double> seconds_;     // of their reductions
   std::vector<std::size_t> order_;  // of chunks
   double length_ = 0;               // of the pass that completes them
 };
@@ -191,7 +210,7 @@ bool only_offloads(const LeafContext& context) {
 }
 
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const ComputeBeside& beside, double stretch, SlotEnds& ends) {
+                               const StageKernels& kernels, double stretch, SlotEnds& ends) {
   StreamedPasses passes;
   if (only_offloads(context)) {
     HostPasses beside_host(stages, context, stretch, ends.copied);
@@ -199,19 +218,17 @@ StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& cont
     passes.end = passes.run.length;
     return passes;
   }
-  PassStreams streams(stages, context, beside.slowest[shards_across_nodes(context) ? 1 : 0],
-                      stretch);
+  PassStreams streams(stages, context, pass_losses(kernels.slowest, context), stretch);
   passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end);
-  passes.end = streams.end();
+  passes.end = streams.end() + passes.run.unswept;
   return passes;
 }
 
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
-                           const ComputeBeside& beside, double stretch,
+                           const StageKernels& kernels, double stretch,
                            const StreamedPasses* streamed) {
   const PipelineTimes& pipeline = stages.pipeline;
   const Layout& layout = *context.layout;
-  const bool across = shards_across_nodes(context);
   PipelineRun run;
   PipelineData data;
   if (streamed != nullptr) {
@@ -219,7 +236,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     data.passes = streamed->end;
   } else if (streams_beside_passes(context)) {
     SlotEnds ends;
-    StreamedPasses passes = streamed_passes(stages, context, beside, stretch, ends);
+    StreamedPasses passes = streamed_passes(stages, context, kernels, stretch, ends);
     run = std::move(passes.run);
     data.passes = passes.end;
   } else {
@@ -235,7 +252,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const bool whole = placement.parameters == Placement::replicate;
   if (!whole || layout.dp() * layout.cp == 1) return data;
-  BucketStreams buckets(stages, context, run.spans, beside.first[across ? 1 : 0], stretch);
+  BucketStreams buckets(stages, context, run.spans, pass_losses(kernels.first, context), stretch);
   // Stages in the middle are alike, and end before the second and after the last one begins.
   const auto last = static_cast<std::size_t>(layout.pp) - 1;
   const std::array<std::size_t, 4> ends = {0, 1, (last + 1) / 2, last};
@@ -244,7 +261,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   double after = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const std::size_t s = ends[i];
-    if (i > 0 && s <= ends[i - 1]) continue;
+    if (s > last || (i > 0 && s <= ends[i - 1])) continue;
     if (!reduces_by_unit(context)) reduced = std::max(reduced, buckets.reduced(s));
     if (!buckets.gathers_updated()) continue;
     if (layout.overlap_param_gather && context.rules->engine->overlaps_updated_gather) {

@@ -1,12 +1,13 @@
 #pragma once
 
-#include "planner/cost/data_parallel.h"
 #include "planner/cost/leaf_context.h"
+#include "planner/cost/overlap_loss.h"
+#include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
 
 namespace shardwise {
 
-/// A pipeline's passes with all that data parallelism and offloading do beside, before and after
+/// The passes of a step with all that data parallelism and offloading do beside, before and after
 /// them.
 struct PipelineData {
   Seconds passes;  // from the first pass to the last reduction
@@ -22,18 +23,18 @@ struct StreamedPasses {
 /// Whether activations are offloaded and nothing else moves layer by layer: then passes are the
 /// same for every mesh and all states.
 bool only_offloads(const LeafContext& context);
-/// \param ends  filled \pre streams_beside_passes(context), layout.pp > 1
+/// \param ends  filled \pre streams_beside_passes(context)
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const ComputeBeside& beside, double stretch, SlotEnds& ends);
+                               const StageKernels& kernels, double stretch, SlotEnds& ends);
 
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of
 /// gradients reduced beside the last ones: what is left when the last pass of a stage has ended is
-/// waited for. docs/time.md, "Pipeline". \param stretch  of compute, as the host issues too slowly
-/// \param streamed  streamed_passes(), where only_offloads(context) and they were made already
-/// \pre layout.pp > 1
+/// waited for. docs/time.md, "Data parallel". \param stretch  of compute, as the host issues too
+/// slowly \param streamed  streamed_passes(), where only_offloads(context) and they were made
+/// already
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
-                           const ComputeBeside& beside, double stretch,
+                           const StageKernels& kernels, double stretch,
                            const StreamedPasses* streamed = nullptr);
 
 }  // namespace shardwise

@@ -226,7 +226,11 @@ bool posts_receives_ahead(const Layout& layout) {
 }
 
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches) {
-  return Sweep(layout, num_microbatches).run();
+  if (layout.pp > 1 || num_microbatches == 1) return Sweep(layout, num_microbatches).run();
+  PipelineSlots slots = Sweep(layout, 2).run();
+  slots.repeated = slots.slots.size() / 2;
+  slots.repeats = num_microbatches - 1;
+  return slots;
 }
 
 }  // namespace shardwise

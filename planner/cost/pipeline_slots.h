@@ -30,6 +30,10 @@ struct PipelineSlots {
   std::int32_t chunks = 1;    // of a stage
   bool posts_ahead = true;    // receives do not wait for the pass before
   std::int64_t messages = 0;  // between two stages, both ways, of the two that exchange most
+  /// One stage runs its micro-batches one after the other: the first so many slots are one of them,
+  /// which runs `repeats` times, the others the last one.
+  std::size_t repeated = 0;
+  std::int64_t repeats = 0;
 };
 
 /// Whether receives are posted ahead of the pass that ends before they are needed. With one chunk a
@@ -37,7 +41,7 @@ struct PipelineSlots {
 /// "Schedules", has the sources.
 bool posts_receives_ahead(const Layout& layout);
 
-/// A stage receives from another in the order in which that one sends. \pre layout.pp > 1
+/// A stage receives from another in the order in which that one sends.
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches);
 
 }  // namespace shardwise

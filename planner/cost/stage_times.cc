@@ -177,12 +177,12 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
         stage_hop(model, job, cluster, layout, group_shape(cluster, layout, GroupKind::pp));
     all.hop_bytes = hop.bytes;
     all.hop = hop.time;
-    const auto slots =
-        std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
-    all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout));
-    SlotEnds ends;
-    sweep(all.pipeline, all.hop, ends);
   }
+  const auto slots =
+      std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
+  all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout));
+  SlotEnds ends;
+  sweep(all.pipeline, all.hop, ends);
   return all;
 }
 

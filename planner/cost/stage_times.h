@@ -75,7 +75,7 @@ struct StageTimes {
   std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none
   std::int64_t hop_bytes = 0;      // activation handed from a stage to the next
   Seconds hop;                     // one such message
-  PipelineTimes pipeline;          // for pp > 1: all micro-batches through all stages
+  PipelineTimes pipeline;          // all micro-batches through all stages
 };
 
 /// Whether both hold the same trained elements in the same units, stage by stage as far as

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/data_parallel_traffic.h"
 #include "planner/cost/host_passes.h"
 #include "planner/cost/pass_streams.h"
 
@@ -31,13 +32,17 @@ Seconds slowed_by_messages(const StageTimes& stages, const LeafContext& context,
 
 /// The detail of a step that was priced.
 void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& context,
-          const PipelineStep& step, const StateTimes& states) {
-  const DataParallelTraffic data =
-      data_parallel_traffic(stages, context, states.moves, step.beside);
+          const PipelineStep& step, const StateTimes& states, const TimeParts& parts) {
+  const DataParallelTraffic data = data_parallel_traffic(stages, context, states.moves);
   detail.gather = data.gather;
   detail.reduce = data.reduce;
   detail.copies = data.copies;
-  detail.overlap_tax = data.tax;
+  const PassKernels& kernels =
+      context.layout->zero_stage < 3 ? step.kernels.first : step.kernels.slowest;
+  const PassLosses losses = pass_losses(kernels, context);
+  const Seconds most(losses.forward.to(data.gather.value(), 0) +
+                     losses.backward.to(data.reduce.value(), 0));
+  detail.overlap_tax = std::min(parts.dp_exposed, most);
   detail.gathered_bytes = data.gathered_bytes;
   detail.reduced_bytes = data.reduced_bytes;
   detail.outer_gathered_bytes = data.outer_gathered_bytes;
@@ -95,7 +100,7 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
   step.runs_ahead = runs_ahead && behind > Seconds(0);
   step.slower = runs_ahead ? 1 : stretch;
   parts.launch = runs_ahead ? Seconds(0) : m * behind;
-  step.beside = compute_beside(stages, context, stretch);
+  step.kernels = stage_kernels(stages);
   const double slower = runs_ahead ? 1 : std::max(1.0, issue / step.busy);
   // What a GPU takes longer first uses up the time in which it waits for its host.
   step.straggler = m * std::max(Seconds(0), paced - step.busy * slower);
@@ -116,9 +121,11 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
     }
     // The last stage ends no earlier than its host has issued all, the first then drains.
     step.issued = m * issue + stage.backward_stream() * ((layout.pp - 1.0) / layout.vpp);
+  } else {
+    step.passes = m * paced * stretch;
   }
 
-  step.offload = exposed_copies(stage, context, step.beside);
+  step.offload = exposed_copies(stage, context, stretch);
   if (rules.cluster->storage_read.value() > 0) {
     // A node reads its sequences of the next step beside this one.
     const double sequences = m * layout.micro_batch_size *
@@ -139,31 +146,21 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   const Layout& layout = *context.layout;
   const auto m = static_cast<double>(context.num_microbatches);
   TimeParts parts = step.parts;
-  parts.offload_exposed = layout.offload_activations ? step.offload : Seconds(0);
-  if (layout.pp > 1) {
-    const PipelineData with = pipeline_data(stages, context, step.beside, step.slower, streamed);
-    const Seconds held_up = std::max(Seconds(0), with.passes - step.passes);
-    parts.dp_exposed = held_up + with.after + states.moves.sums;
-    if (step.runs_ahead) {
-      // The host issues on while passes wait for anything else.
-      const Seconds reached = m * step.busy + parts.bubble + parts.pp_exposed + held_up;
-      parts.launch = std::max(Seconds(0), step.issued - reached);
-    }
-  } else {
-    const DataParallelTime data = data_parallel_time(stages, context, states.moves, step.beside);
-    parts.dp_exposed = m * data.per_microbatch + data.once;
-    if (layout.offload_activations && reduces_by_unit(context)) {
-      // Layers that wait for their weights meanwhile get their activations.
-      parts.offload_exposed = exposed_copies(stages.slowest, context, step.beside, data);
-    }
+  const PipelineData with = pipeline_data(stages, context, step.kernels, step.slower, streamed);
+  const Seconds held_up = std::max(Seconds(0), with.passes - step.passes);
+  parts.dp_exposed = held_up + with.after + states.moves.sums;
+  if (step.runs_ahead) {
+    // The host issues on while passes wait for anything else.
+    const Seconds reached = m * step.busy + parts.bubble + parts.pp_exposed + held_up;
+    parts.launch = std::max(Seconds(0), step.issued - reached);
   }
 
   parts.straggler = std::max(Seconds(0), step.straggler + step.parts.launch - parts.launch);
 
   parts.optimizer = states.optimizer.update + states.optimizer.finalize;
-  if (layout.pp > 1) {
+  if (layout.offload_activations) {
     // The passes were found with all that runs beside them at once.
-    parts.offload_exposed = std::min(parts.offload_exposed, parts.dp_exposed);
+    parts.offload_exposed = std::min(step.offload, parts.dp_exposed);
     parts.dp_exposed -= parts.offload_exposed;
   }
   parts.offload_exposed += states.optimizer.transfer;
@@ -185,8 +182,9 @@ Seconds offloaded(const StageTimes& stages, const LeafContext& context) {
 TimeParts step_time(const StageTimes& stages, const LeafContext& context, StepDetail* detail) {
   const PipelineStep step = pipeline_step(stages, context);
   const StateTimes states = state_times(stages, context);
-  if (detail != nullptr) fill(*detail, stages, context, step, states);
-  return step_time(stages, context, step, states);
+  const TimeParts parts = step_time(stages, context, step, states);
+  if (detail != nullptr) fill(*detail, stages, context, step, states, parts);
+  return parts;
 }
 
 }  // namespace shardwise

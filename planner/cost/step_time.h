@@ -2,10 +2,10 @@
 
 #include <cstdint>
 
-#include "planner/cost/data_parallel.h"
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/optimizer_time.h"
+#include "planner/cost/overlap_loss.h"
 #include "planner/cost/pipeline_data.h"
 #include "planner/cost/stage_times.h"
 #include "planner/spec/report.h"
@@ -52,12 +52,12 @@ struct PipelineStep {
   Seconds issued;           // the host is done with all kernels, and the first stage has drained
   bool runs_ahead = false;  // the host issues more slowly than kernels run, but never waits
   double slower = 1;        // passes, as the host issues, where it does not run ahead
-  Seconds passes;           // in a pipeline, with the messages that are waited for
+  Seconds passes;           // first to last, with the messages that are waited for
   Seconds messages;         // of a stage, hidden or not
   Seconds offload;          // activations, where they are offloaded
   Seconds input;            // reading a batch, hidden or not
   Seconds straggler;        // what the slowest GPU computes longer than its host makes it wait
-  ComputeBeside beside;
+  StageKernels kernels;
 };
 /// Reads of the layout neither mesh nor states nor offload_activations.
 PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context);

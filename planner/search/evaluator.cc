@@ -216,16 +216,15 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   sum_up(timed, leaf);
   std::optional<StateTimes>& states = states_[timed.states].times[leaf.number];
   if (!states) states = state_times(timed.stages, context);
-  if (layout.pp == 1) {
-    return step_time(timed.stages, context, step_of(timed, context), *states).total();
-  }
   // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
   const bool carries = layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
   const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
   const Seconds updated = states->optimizer.update + states->optimizer.finalize;
   if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) return kTooSlow;
   const bool copies = only_offloads(context);
-  if (too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) return kTooSlow;
+  if (layout.pp > 1 && too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) {
+    return kTooSlow;
+  }
   const PipelineRun& run = run_of(timed, leaf);
   if (too_slow(std::max(run.length, carried) + updated)) return kTooSlow;
   const PipelineStep& step = step_of(timed, context);
@@ -251,10 +250,8 @@ Evaluator::Timed& Evaluator::timed_of(const Leaf& leaf) {
   if (made) return *made;
   made.emplace();
   const Layout& layout = *leaf.context.layout;
-  if (layout.pp > 1) {
-    made->floor = stream_floor(layer_times_of(leaf.layers, leaf.place, layout), leaf.stages.layers,
-                               time_rules_, layout, leaf.context.num_microbatches);
-  }
+  made->floor = stream_floor(layer_times_of(leaf.layers, leaf.place, layout), leaf.stages.layers,
+                             time_rules_, layout, leaf.context.num_microbatches);
   return *made;
 }
 
@@ -273,13 +270,15 @@ void Evaluator::sum_up(Timed& timed, const Leaf& leaf) {
 const PathTimes& Evaluator::path_times_of(Timed& timed, const Leaf& leaf) {
   if (timed.paths) return *timed.paths;
   const Layout& layout = *leaf.context.layout;
-  const StageHop hop = stage_hop(model_, job_, cluster_, layout, leaf.place.order->shapes.pp);
-  timed.stages.hop_bytes = hop.bytes;
-  timed.stages.hop = hop.time;
+  if (layout.pp > 1) {
+    const StageHop hop = stage_hop(model_, job_, cluster_, layout, leaf.place.order->shapes.pp);
+    timed.stages.hop_bytes = hop.bytes;
+    timed.stages.hop = hop.time;
+  }
   std::vector<LayerPace>& layers = timed.stages.pipeline.layers;
   layers = layer_paces(layer_times_of(leaf.layers, leaf.place, layout), leaf.memories, time_rules_,
                        layout);
-  return timed.paths.emplace(layers, hop.time, cluster_.host_link);
+  return timed.paths.emplace(layers, timed.stages.hop, cluster_.host_link);
 }
 
 Seconds Evaluator::known_floor(Timed& timed, const Leaf& leaf, bool copies) {
@@ -297,13 +296,14 @@ const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
   if (pipeline.slots) return pipeline.run;
   const PathTimes& times = path_times_of(timed, leaf);
   const PipelineStages& stages = leaf.stages;
+  const Layout& layout = *leaf.context.layout;
   if (!stages.slots) {
     stages.slots = std::make_shared<const PipelineSlots>(
-        pipeline_slots(*leaf.context.layout, leaf.context.num_microbatches));
+        pipeline_slots(layout, leaf.context.num_microbatches));
   }
   pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
   sweep(pipeline, timed.stages.hop, ends_);
-  if (stages.paths.is_news(pipeline.run.length, times.without_copies())) {
+  if (layout.pp > 1 && stages.paths.is_news(pipeline.run.length, times.without_copies())) {
     stages.paths.add(longest_path(pipeline, times, ends_.end, {}));
   }
   return pipeline.run;
@@ -318,10 +318,11 @@ const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
                                              const PipelineStep& step) {
   if (timed.streamed) return *timed.streamed;
   const StreamedPasses& made = timed.streamed.emplace(
-      streamed_passes(timed.stages, leaf.context, step.beside, step.slower, ends_));
+      streamed_passes(timed.stages, leaf.context, step.kernels, step.slower, ends_));
   const PipelineTimes& pipeline = timed.stages.pipeline;
   KnownPaths& paths = leaf.stages.paths;
-  if (paths.is_news(made.end, path_times_of(timed, leaf).all())) {
+  const bool pipelined = leaf.context.layout->pp > 1;
+  if (pipelined && paths.is_news(made.end, path_times_of(timed, leaf).all())) {
     const PathTimes times(pipeline.layers, timed.stages.hop, cluster_.host_link, step.slower);
     paths.add(longest_path(pipeline, times, ends_.end, ends_.copied));
   }

@@ -89,7 +89,7 @@ class Evaluator {
   };
   /// What a pipeline takes under a layer choice, where its groups lie in one way on the links.
   struct Timed {
-    Seconds floor;                           // of a pipeline: stream_floor()
+    Seconds floor;                           // stream_floor()
     bool summed = false;                     // sum_up() has made the next three
     StageTimes stages;                       // `pipeline` by run_of()
     std::size_t states = 0;                  // number of those that hold the same elements
@@ -101,7 +101,7 @@ class Evaluator {
   };
   Timed& timed_of(const Leaf& leaf);
   void sum_up(Timed& timed, const Leaf& leaf);
-  /// \pre layout.pp > 1, sum_up()
+  /// \pre sum_up()
   const PathTimes& path_times_of(Timed& timed, const Leaf& leaf);
   /// Below its run, or, with copies to the host, below its streamed passes: of paths that sweeps
   /// through its schedule have found. \pre as before

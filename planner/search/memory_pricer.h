@@ -27,7 +27,7 @@ struct MemoryPrice {
 struct PipelineStages {
   std::vector<StageLayers> layers;
   std::vector<StageMix> mixes;                         // of `layers`
-  mutable std::shared_ptr<const PipelineSlots> slots;  // for pp > 1, made when it is first timed
+  mutable std::shared_ptr<const PipelineSlots> slots;  // made when it is first timed
   mutable KnownPaths paths;                            // of sweeps through them
   std::vector<std::int32_t> fullest;  // of stages alike, the one that holds most micro-batches
   std::vector<std::int32_t> held;     // of `fullest`: numbers of what their states depend on

@@ -32,10 +32,9 @@ Plan example(const std::string& engine, std::int64_t gpus) {
   return plan;
 }
 
-/// Plans of an engine on 16 GPUs, with layouts drawn from its whole search space.
+/// Plans with layouts drawn from the whole search space of an engine.
 template <class Visit>
-void draw(const std::string& engine, int count, std::uint32_t seed, Visit&& visit) {
-  Plan plan = example(engine, 16);
+void draw(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   Sampler sampler(question, seed);
   for (int tries = 0; tries < 1'000'000 && count > 0; ++tries) {
@@ -51,7 +50,7 @@ void draw(const std::string& engine, int count, std::uint32_t seed, Visit&& visi
 TEST(SimulatedLayouts, AreNoShorterThanTheirChainsAndStreamsAndOverlapNothing) {
   std::uint32_t seed = 20261121;
   for (const std::string& engine : engine_names()) {
-    draw(engine, 12, ++seed, [&](const Plan& plan) {
+    draw(example(engine, 16), 12, ++seed, [&](const Plan& plan) {
       for (const bool contention : {false, true}) {
         SimulationOptions options;
         options.contention = contention;
@@ -236,21 +235,25 @@ TEST(SimulatedLayouts, AreNearTheClosedFormInLongAndUnevenPipelines) {
   EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
 }
 
-// What is left is the start and the end of a step, where the closed form averages over layers.
+// Dense models and experts, on two nodes and on eight.
 TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps) {
   std::uint32_t seed = 20261122;
   Apart apart;
-  for (const std::string& engine : engine_names()) {
-    draw(engine, 6000, ++seed, [&](const Plan& plan) {
-      const Layout& layout = plan.layout;
-      if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
-      if (!is_itself(plan)) return;
-      apart.expect_near(plan);
-    });
+  for (const bool experts : {false, true}) {
+    for (const std::int64_t gpus : {16, 64}) {
+      for (const std::string& engine : engine_names()) {
+        const Plan plan = experts ? mixture_example(engine, gpus) : example(engine, gpus);
+        draw(plan, 6000, ++seed, [&](const Plan& drawn) {
+          const Layout& layout = drawn.layout;
+          if (layout.pp > 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) return;
+          if (is_itself(drawn)) apart.expect_near(drawn);
+        });
+      }
+    }
   }
   apart.record();
-  EXPECT_GT(apart.drawn(), 50);
-  EXPECT_GT(apart.near(), apart.drawn() / 3);
+  EXPECT_GT(apart.drawn(), 300);
+  EXPECT_GT(apart.near(), apart.drawn() * 8 / 10);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <random>
 
-#include "planner/cost/data_parallel.h"
+#include "planner/cost/data_parallel_traffic.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/flops.h"
 #include "planner/cost/legality.h"
