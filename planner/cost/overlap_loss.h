@@ -40,11 +40,16 @@ class OverlapLoss {
     return std::max(inner * inner_products_, outer * outer_products_) + inner * inner_rest_ +
            outer * outer_rest_;
   }
-  /// `compute` seconds beside so many of each: it is slowed no longer than it takes.
+  /// `compute` seconds beside so many of each, at moments that have nothing to do with each other:
+  /// it is slowed no longer than it takes.
   double slowed(double compute, double inner, double outer) const {
     const double share = to(inner > 0 ? 1 : 0, outer > 0 ? 1 : 0);
-    const double lost = compute + to(inner, outer);
-    return share < 1 ? std::min(lost, compute / (1 - share)) : lost;
+    const double longer = std::max(inner, outer);
+    // Of the shorter, what runs while the longer does not: it brings a wave of its own.
+    const double apart = longer < compute ? std::min(inner, outer) * (1 - longer / compute) : 0;
+    const double slowed =
+        compute + to(inner, outer) + apart * std::min(inner_products_, outer_products_);
+    return share < 1 ? std::min(slowed, compute / (1 - share)) : slowed;
   }
 
  private:

@@ -2,72 +2,14 @@
 
 #include <algorithm>
 
-#include "planner/cost/arena_buffers.h"
-#include "planner/cost/compute.h"
-#include "planner/cost/gathers_once.h"
-#include "planner/cost/unit_prices.h"
-
 namespace shardwise {
-namespace {
-
-constexpr double kMainBytes = 4;  // of a parameter that is its own main weight
-
-double seconds_of(const LeafContext& context, double bytes, MoveKind kind = MoveKind::copy) {
-  if (bytes <= 0) return 0;
-  return memory_bound_time(context.rules->cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)),
-                           kind)
-      .value();
-}
-
-}  // namespace
-
-bool reduces_by_unit(const LeafContext& context) {
-  const Layout& layout = *context.layout;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  return placement.parameters != Placement::replicate ||
-         (context.rules->engine->gradient_buffer == GradientBuffer::unit_queue &&
-          placement.gradients != Placement::replicate);
-}
-
-bool streams_beside_passes(const LeafContext& context) {
-  const Layout& layout = *context.layout;
-  const bool alone = layout.dp() * layout.cp == 1;
-  return layout.offload_activations || (!alone && reduces_by_unit(context));
-}
 
 PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
-                         const PassLosses& losses, double stretch) {
-  const Layout& layout = *context.layout;
-  const EngineProfile& engine = *context.rules->engine;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  losses_ = losses;
-  sharded_ = placement.parameters != Placement::replicate;
-  every_ = layout.reduce_every_microbatch && placement.gradients != Placement::replicate;
-  shared_ = sharded_ && engine.all_gather_shares_communicator;
-  copies_ = engine.gradient_buffer == GradientBuffer::copy_in;
-  waits_to_copy_ = engine.gather != GatherBuffer::rate_limited;
-  reshards_ = layout.reshard_after_forward != 0;
-  once_ = gathers_once(layout, engine);
-  to_groups_ = layout.reshards_to_groups();
-  offloads_ = layout.offload_activations;
-  planned_ = plans_buffers(engine);
-  accumulates_ = every_ && context.num_microbatches > 1;
-  if (layout.double_buffer || engine.gather == GatherBuffer::double_buffer) {
-    rule_ = Rule::double_buffered;
-  } else if (engine.gather == GatherBuffer::rate_limited) {
-    rule_ = Rule::limited;
-  } else if (engine.gather == GatherBuffer::copy_out) {
-    rule_ = Rule::copied;
-  } else {
-    rule_ = Rule::queued;
-  }
-  keeps_roots_ = engine.keeps_root_gathered;
-  capacity_ = static_cast<double>(engine.gather_queue_elements);
-  reduce_capacity_ = layout.double_buffer ? 1 : static_cast<double>(engine.reduce_queue_elements);
-
+                         const PassLosses& losses, double stretch)
+    : rules_(pass_rules(context)), losses_(losses) {
   const PipelineTimes& pipeline = stages.pipeline;
   for (const LayerPace& layer : pipeline.layers) {
-    units_.push_back(make(context, layer, stretch));
+    units_.push_back(pass_unit(rules_, context, layer, stretch));
   }
   per_stage_ = static_cast<std::size_t>(pipeline.slots->chunks);
   stages_.resize(static_cast<std::size_t>(pipeline.slots->stages));
@@ -83,73 +25,6 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
   held_.resize(layers);
 }
 
-PassStreams::Unit PassStreams::make(const LeafContext& context, const LayerPace& layer,
-                                    double stretch) const {
-  const UnitPrices prices(context);
-  const TimeRules& rules = *context.rules;
-  const Layout& layout = *context.layout;
-  const auto dense = static_cast<double>(layer.dense);
-  const auto routed = static_cast<double>(layer.routed);
-  const ShardRanks shards = shard_ranks(layout, Placement::shard_inner);
-  const double shard =
-      dense / static_cast<double>(shards.dense) + routed / static_cast<double>(shards.routed);
-  Unit unit;
-  unit.elements = dense + routed;
-  unit.root = layer.root;
-  unit.head = layer.head;
-  if (offloads_) unit.host = (Bytes(layer.saved) / rules.cluster->host_link).value();
-  if (sharded_) {
-    unit.gather = {prices.gather(dense, 0).value(), prices.gather(0, routed).value()};
-    unit.gathers = unit.gather[0] + unit.gather[1] > 0;
-    unit.gather_again = prices.gather_again(dense, routed).value();
-    if (to_groups_) {
-      // Read and written.
-      unit.reshard = seconds_of(
-          context, 2 * rules.weight_bytes * unit.elements / layout.reshard_after_forward);
-    }
-    const bool casts =
-        rules.engine->main_weights == MainWeights::parameter && rules.weight_bytes < kMainBytes;
-    if (unit.gathers) {
-      unit.copy_out = seconds_of(context, rules.gather_copy_bytes * unit.elements);
-      if (casts) {
-        unit.cast = seconds_of(context, shard * (kMainBytes + rules.weight_bytes), MoveKind::cast);
-      }
-    }
-    if (prices.placement().optimizer == Placement::shard_both) {
-      unit.gather_outer = prices.gather_outer(dense, routed).value();
-    }
-  }
-  if (reduces_by_unit(context)) {
-    unit.reduce = {prices.reduce(dense, 0).value(), prices.reduce(0, routed).value()};
-    unit.reduces = unit.reduce[0] + unit.reduce[1] > 0;
-    unit.reduce_outer = prices.reduce_outer(dense, routed).value();
-    if (unit.reduces) {
-      if (copies_) unit.copy_in = seconds_of(context, rules.reduce_copy_bytes * unit.elements);
-      unit.accumulate = seconds_of(context, 3 * gradient_bytes(rules, layout) * shard);
-    }
-  }
-  unit.compute.forward = layer.time.forward * stretch;
-  unit.compute.backward = layer.time.backward * stretch;
-  unit.compute.weight_gradient = layer.time.weight_gradient * stretch;
-  return unit;
-}
-
-bool PassStreams::kept_over_step(const Unit& unit) const {
-  if (rule_ == Rule::double_buffered) return unit.root;
-  if (once_) return true;
-  return rule_ == Rule::queued && keeps_roots_ && unit.root;
-}
-
-bool PassStreams::kept_to_backward(const Unit& unit) const {
-  if (!reshards_ || kept_over_step(unit)) return true;
-  if (rule_ == Rule::limited) return keeps_roots_ && unit.root;
-  return rule_ == Rule::copied && unit.head;
-}
-
-bool PassStreams::released(const Turn& turn, const Unit& unit) const {
-  return turn.forward ? !kept_to_backward(unit) : !kept_over_step(unit);
-}
-
 /// The gather of a layer of the pass, in the order in which the host issues it.
 void PassStreams::issue(const Turn& turn, std::size_t at) {
   const Unit& u = unit(turn, at);
@@ -160,9 +35,10 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   h.used = h.copied = h.turns = false;
   s.ahead += u.elements;
   double gate = s.gate;
-  if (rule_ == Rule::queued) gate = s.compute;
-  const bool takes_turns = rule_ == Rule::limited || rule_ == Rule::double_buffered;
-  if (takes_turns && !kept_to_backward(u)) {
+  if (rules_.gather == PassRules::Gather::queued) gate = s.compute;
+  const bool takes_turns = rules_.gather == PassRules::Gather::limited ||
+                           rules_.gather == PassRules::Gather::double_buffered;
+  if (takes_turns && !rules_.kept_to_backward(u)) {
     h.turns = true;
     h.number = s.users.size();
     s.users.push_back(0);
@@ -181,7 +57,7 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   if (u.cast > 0) gate = s.cast = std::max(gate, s.cast) + u.cast;
   for (std::size_t i = 0; i < 2; ++i) {
     if (u.gather[i] <= 0) continue;
-    const double before = shared_ ? s.reduced[i] : 0;
+    const double before = rules_.shared ? s.reduced[i] : 0;
     s.gather = s.gathered[i] = std::max({gate, before, s.gather}) + u.gather[i];
   }
   h.ready = s.gather;
@@ -196,18 +72,19 @@ double PassStreams::weights(const Turn& turn) {
   if (!h.whole) return 0;
   if (!h.used) s.ahead -= u.elements;
   h.used = true;
-  if (rule_ == Rule::copied && !h.copied && u.copy_out > 0) {
+  if (rules_.gather == PassRules::Gather::copied && !h.copied && u.copy_out > 0) {
     h.copied = true;
     if (turn.forward) s.gate = s.last_copy;
     s.compute = h.ready = std::max(s.compute, h.ready) + u.copy_out;
     (turn.forward ? s.last_copy : s.gate) = s.compute;
   }
   const std::size_t layers = turn.kinds->size();
-  if (rule_ == Rule::queued) {
-    for (std::size_t next = turn.at + 1; next < layers && s.ahead < capacity_; ++next) {
+  if (rules_.gather == PassRules::Gather::queued) {
+    for (std::size_t next = turn.at + 1; next < layers && s.ahead < rules_.capacity; ++next) {
       issue(turn, next);
     }
-  } else if ((!turn.forward || rule_ == Rule::double_buffered) && turn.at + 1 < layers) {
+  } else if ((!turn.forward || rules_.gather == PassRules::Gather::double_buffered) &&
+             turn.at + 1 < layers) {
     issue(turn, turn.at + 1);
   }
   return h.ready;
@@ -218,15 +95,15 @@ double PassStreams::weights(const Turn& turn) {
 /// two buffers, embedding and head with a third, all have where they wait for the last micro-batch.
 double PassStreams::room(const Turn& turn) {
   Stage& s = *turn.stage;
-  if (planned_) {
-    if (!every_) return 0;
+  if (rules_.planned) {
+    if (!rules_.every) return 0;
     return unit(turn, turn.at).root ? s.staged_root : s.staged[s.turns % 2];
   }
   double ready = 0;
   const std::size_t queued = held(turn, turn.at).queued;
-  while (!copies_ && s.waited < s.pending.size() &&
+  while (!rules_.copies && s.waited < s.pending.size() &&
          (queued > s.waited ||
-          s.pending_elements - s.pending[s.waited].elements >= reduce_capacity_)) {
+          s.pending_elements - s.pending[s.waited].elements >= rules_.reduce_capacity)) {
     ready = std::max(ready, s.pending[s.waited].end);
     s.pending_elements -= s.pending[s.waited++].elements;
   }
@@ -237,17 +114,18 @@ void PassStreams::reduce(const Turn& turn, double made) {
   const Unit& u = unit(turn, turn.at);
   Held& h = held(turn, turn.at);
   Stage& s = *turn.stage;
-  if (u.copy_in > 0 && sharded_) {
-    s.compute = std::max(made, waits_to_copy_ ? s.last_reduced : 0) + u.copy_in;
+  if (u.copy_in > 0 && rules_.sharded) {
+    s.compute = std::max(made, rules_.waits_to_copy ? s.last_reduced : 0) + u.copy_in;
     made = s.compute;
   }
   for (std::size_t i = 0; i < 2; ++i) {
     if (u.reduce[i] <= 0) continue;
-    const double before = shared_ ? s.gathered[i] : 0;
+    const double before = rules_.shared ? s.gathered[i] : 0;
     s.reduce = s.reduced[i] = std::max({made, before, s.reduce}) + u.reduce[i];
   }
   if (u.reduces) s.last_reduced = s.reduce;
-  if (u.reduces && accumulates_ && (h.accumulated || !copies_)) s.reduce += u.accumulate;
+  if (u.reduces && rules_.accumulates && (h.accumulated || !rules_.copies))
+    s.reduce += u.accumulate;
   h.accumulated = true;
   if (u.reduces) {
     s.pending.push_back({s.reduce, u.elements});
@@ -273,8 +151,8 @@ double PassStreams::compute(const Turn& turn, LayerPart part) {
   if (turn.at + 1 < turn.kinds->size()) {
     const Unit& next = unit(turn, turn.at + 1);
     if (!turn.forward) {
-      if (!kept_to_backward(next)) inner += next.gather_again;
-    } else if (first || !kept_over_step(next)) {
+      if (!rules_.kept_to_backward(next)) inner += next.gather_again;
+    } else if (first || !rules_.kept_over_step(next)) {
       inner += next.gather[0] + next.gather[1];
     }
     if (first) outer += next.gather_outer;
@@ -282,7 +160,7 @@ double PassStreams::compute(const Turn& turn, LayerPart part) {
   if (turn.forward) return losses_.forward.slowed(alone, inner, outer);
   if (turn.at > 0) {
     const Unit& before = unit(turn, turn.at - 1);
-    if (every_ || turn.slot->last) inner += before.reduce[0] + before.reduce[1];
+    if (rules_.every || turn.slot->last) inner += before.reduce[0] + before.reduce[1];
     if (turn.slot->last) outer += before.reduce_outer;
   }
   return losses_.backward.slowed(alone, inner, outer);
@@ -298,7 +176,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
     part = LayerPart::backward;
   }
   const bool gradients = part == LayerPart::backward || part == LayerPart::backward_weight;
-  if (offloads_ && !turn.forward && part != LayerPart::backward_weight) {
+  if (rules_.offloads && !turn.forward && part != LayerPart::backward_weight) {
     s.host += u.host;
     ready = std::max(ready, s.host);
   }
@@ -309,17 +187,17 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   Held& h = held(turn, turn.at);
   const double end = s.compute = begin + compute(turn, part);
   if (part != LayerPart::backward_weight) {
-    if (h.whole && released(turn, u)) {
+    if (h.whole && rules_.released(turn.forward, u)) {
       if (h.turns) s.users[h.number] = end;
       h.whole = false;
-      if (turn.forward && to_groups_ && rule_ == Rule::copied) {
+      if (turn.forward && rules_.to_groups && rules_.gather == PassRules::Gather::copied) {
         s.compute = h.ready = end + u.reshard;
         h.part = true;
       }
     }
   }
-  if (gradients && (every_ || turn.slot->last)) reduce(turn, end);
-  if (offloads_ && turn.forward) s.host = std::max(s.host, end) + u.host;
+  if (gradients && (rules_.every || turn.slot->last)) reduce(turn, end);
+  if (rules_.offloads && turn.forward) s.host = std::max(s.host, end) + u.host;
   return end;
 }
 

@@ -7,6 +7,7 @@
 
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/overlap_loss.h"
+#include "planner/cost/pass_units.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
 
@@ -34,27 +35,7 @@ class PassStreams {
   Seconds end() const;
 
  private:
-  /// Seconds of one layer's operations, of routed parameters second.
-  struct Unit {
-    ChunkTime compute;
-    std::array<double, 2> gather{};
-    double gather_again = 0;  // of the part that forward kept
-    double reshard = 0;       // to that part
-    std::array<double, 2> reduce{};
-    double cast = 0;
-    double copy_out = 0;
-    double copy_in = 0;
-    double accumulate = 0;
-    double gather_outer = 0;
-    double reduce_outer = 0;
-    double host = 0;
-    double elements = 0;
-    bool gathers = false;
-    bool reduces = false;
-    bool root = false;
-    bool head = false;
-  };
-  enum class Rule : std::uint8_t { copied, limited, queued, double_buffered };
+  using Unit = PassUnit;
   /// A layer of a stage.
   struct Held {
     bool begun = false;  // it ran forward
@@ -113,10 +94,6 @@ class PassStreams {
   }
   Held& held(const Turn& turn, std::size_t at) { return held_[turn.base + index(turn, at)]; }
 
-  Unit make(const LeafContext& context, const LayerPace& layer, double stretch) const;
-  bool kept_over_step(const Unit& unit) const;
-  bool kept_to_backward(const Unit& unit) const;
-  bool released(const Turn& turn, const Unit& unit) const;
   void issue(const Turn& turn, std::size_t at);
   double weights(const Turn& turn);
   double room(const Turn& turn);
@@ -124,22 +101,8 @@ class PassStreams {
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
 
-  bool sharded_ = false;  // parameters
-  bool every_ = false;    // gradients are reduced each micro-batch
-  bool shared_ = false;   // gathers and reductions have one communicator
-  bool copies_ = false;   // gradients are tensors of their own
-  bool waits_to_copy_ = false;
-  bool reshards_ = true;
-  bool once_ = false;       // each unit is gathered once a step
-  bool to_groups_ = false;  // of fewer ranks
-  bool keeps_roots_ = false;
-  bool offloads_ = false;
-  bool accumulates_ = false;
-  bool planned_ = false;  // buffers are those of an arena
-  Rule rule_ = Rule::copied;
+  PassRules rules_;
   PassLosses losses_;
-  double capacity_ = 0;  // elements ahead, and waiting to be reduced
-  double reduce_capacity_ = 0;
   std::size_t per_stage_ = 1;
   std::vector<Unit> units_;  // by kind
   std::vector<Stage> stages_;
@@ -147,12 +110,5 @@ class PassStreams {
   std::vector<std::vector<std::int32_t>> kinds_;  // by stage x chunks + chunk, in forward order
   std::vector<std::size_t> base_;
 };
-
-/// Whether gradients of a layout leave for their shards layer by layer.
-bool reduces_by_unit(const LeafContext& context);
-
-/// Whether passes of a layout meet anything but one another and messages: parameters or gradients
-/// on their way layer by layer, activations to the host.
-bool streams_beside_passes(const LeafContext& context);
 
 }  // namespace shardwise

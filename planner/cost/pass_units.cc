@@ -1,0 +1,132 @@
+#include "planner/cost/pass_units.h"
+
+#include "planner/cost/arena_buffers.h"
+#include "planner/cost/compute.h"
+#include "planner/cost/gathers_once.h"
+#include "planner/cost/unit_prices.h"
+
+namespace shardwise {
+namespace {
+
+constexpr double kMainBytes = 4;  // of a parameter that is its own main weight
+
+double seconds_of(const LeafContext& context, double bytes, MoveKind kind = MoveKind::copy) {
+  if (bytes <= 0) return 0;
+  return memory_bound_time(context.rules->cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)),
+                           kind)
+      .value();
+}
+
+}  // namespace
+
+bool reduces_by_unit(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  return placement.parameters != Placement::replicate ||
+         (context.rules->engine->gradient_buffer == GradientBuffer::unit_queue &&
+          placement.gradients != Placement::replicate);
+}
+
+bool streams_beside_passes(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  const bool alone = layout.dp() * layout.cp == 1;
+  return layout.offload_activations || (!alone && reduces_by_unit(context));
+}
+
+PassRules pass_rules(const LeafContext& context) {
+  using Gather = PassRules::Gather;
+  PassRules rules;
+  const Layout& layout = *context.layout;
+  const EngineProfile& engine = *context.rules->engine;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  rules.sharded = placement.parameters != Placement::replicate;
+  rules.every = layout.reduce_every_microbatch && placement.gradients != Placement::replicate;
+  rules.shared = rules.sharded && engine.all_gather_shares_communicator;
+  rules.copies = engine.gradient_buffer == GradientBuffer::copy_in;
+  rules.waits_to_copy = engine.gather != GatherBuffer::rate_limited;
+  rules.reshards = layout.reshard_after_forward != 0;
+  rules.once = gathers_once(layout, engine);
+  rules.to_groups = layout.reshards_to_groups();
+  rules.offloads = layout.offload_activations;
+  rules.planned = plans_buffers(engine);
+  rules.accumulates = rules.every && context.num_microbatches > 1;
+  if (layout.double_buffer || engine.gather == GatherBuffer::double_buffer) {
+    rules.gather = Gather::double_buffered;
+  } else if (engine.gather == GatherBuffer::rate_limited) {
+    rules.gather = Gather::limited;
+  } else if (engine.gather == GatherBuffer::copy_out) {
+    rules.gather = Gather::copied;
+  } else {
+    rules.gather = Gather::queued;
+  }
+  rules.keeps_roots = engine.keeps_root_gathered;
+  rules.capacity = static_cast<double>(engine.gather_queue_elements);
+  rules.reduce_capacity =
+      layout.double_buffer ? 1 : static_cast<double>(engine.reduce_queue_elements);
+  return rules;
+}
+
+PassUnit pass_unit(const PassRules& rules, const LeafContext& context, const LayerPace& layer,
+                   double stretch) {
+  const UnitPrices prices(context);
+  const TimeRules& time = *context.rules;
+  const Layout& layout = *context.layout;
+  const auto dense = static_cast<double>(layer.dense);
+  const auto routed = static_cast<double>(layer.routed);
+  const ShardRanks shards = shard_ranks(layout, Placement::shard_inner);
+  const double shard =
+      dense / static_cast<double>(shards.dense) + routed / static_cast<double>(shards.routed);
+  PassUnit unit;
+  unit.elements = dense + routed;
+  unit.root = layer.root;
+  unit.head = layer.head;
+  if (rules.offloads) unit.host = (Bytes(layer.saved) / time.cluster->host_link).value();
+  if (rules.sharded) {
+    unit.gather = {prices.gather(dense, 0).value(), prices.gather(0, routed).value()};
+    unit.gathers = unit.gather[0] + unit.gather[1] > 0;
+    unit.gather_again = prices.gather_again(dense, routed).value();
+    if (rules.to_groups) {
+      // Read and written.
+      unit.reshard =
+          seconds_of(context, 2 * time.weight_bytes * unit.elements / layout.reshard_after_forward);
+    }
+    const bool casts =
+        time.engine->main_weights == MainWeights::parameter && time.weight_bytes < kMainBytes;
+    if (unit.gathers) {
+      unit.copy_out = seconds_of(context, time.gather_copy_bytes * unit.elements);
+      if (casts) {
+        unit.cast = seconds_of(context, shard * (kMainBytes + time.weight_bytes), MoveKind::cast);
+      }
+    }
+    if (prices.placement().optimizer == Placement::shard_both) {
+      unit.gather_outer = prices.gather_outer(dense, routed).value();
+    }
+  }
+  if (reduces_by_unit(context)) {
+    unit.reduce = {prices.reduce(dense, 0).value(), prices.reduce(0, routed).value()};
+    unit.reduces = unit.reduce[0] + unit.reduce[1] > 0;
+    unit.reduce_outer = prices.reduce_outer(dense, routed).value();
+    if (unit.reduces) {
+      if (rules.copies) unit.copy_in = seconds_of(context, time.reduce_copy_bytes * unit.elements);
+      unit.accumulate = seconds_of(context, 3 * gradient_bytes(time, layout) * shard);
+    }
+  }
+  unit.compute.forward = layer.time.forward * stretch;
+  unit.compute.backward = layer.time.backward * stretch;
+  unit.compute.weight_gradient = layer.time.weight_gradient * stretch;
+  return unit;
+}
+
+bool PassRules::kept_over_step(const PassUnit& unit) const {
+  if (gather == Gather::double_buffered) return unit.root;
+  if (once) return true;
+  return gather == Gather::queued && keeps_roots && unit.root;
+}
+
+bool PassRules::kept_to_backward(const PassUnit& unit) const {
+  if (!reshards || kept_over_step(unit)) return true;
+  if (gather == Gather::limited) return keeps_roots && unit.root;
+  return gather == Gather::copied && unit.head;
+}
+
+}  // namespace shardwise

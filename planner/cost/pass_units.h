@@ -1,0 +1,72 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "planner/cost/leaf_context.h"
+#include "planner/cost/pipeline.h"
+#include "planner/cost/pipeline_times.h"
+
+namespace shardwise {
+
+/// Seconds of one layer's operations, of routed parameters second.
+struct PassUnit {
+  ChunkTime compute;
+  std::array<double, 2> gather{};
+  double gather_again = 0;  // of the part that forward kept
+  double reshard = 0;       // to that part
+  std::array<double, 2> reduce{};
+  double cast = 0;
+  double copy_out = 0;
+  double copy_in = 0;
+  double accumulate = 0;
+  double gather_outer = 0;
+  double reduce_outer = 0;
+  double host = 0;
+  double elements = 0;
+  bool gathers = false;
+  bool reduces = false;
+  bool root = false;
+  bool head = false;
+};
+
+/// What waits for what, where parameters or gradients move layer by layer: the rules of an engine
+/// for a layout (docs/simulator.md, "Gathers", "Reductions").
+struct PassRules {
+  enum class Gather : std::uint8_t { copied, limited, queued, double_buffered };
+  Gather gather = Gather::copied;
+  bool sharded = false;        // parameters
+  bool every = false;          // gradients are reduced each micro-batch
+  bool accumulates = false;    // and join those of the micro-batches before
+  bool shared = false;         // gathers and reductions have one communicator
+  bool copies = false;         // gradients are tensors of their own
+  bool waits_to_copy = false;  // for the reduction before
+  bool reshards = true;        // after forward
+  bool to_groups = false;      // of fewer ranks
+  bool once = false;           // each unit is gathered once a step
+  bool keeps_roots = false;    // whole
+  bool offloads = false;       // activations
+  bool planned = false;        // buffers are those of an arena
+  double capacity = 0;         // elements gathered ahead
+  double reduce_capacity = 0;  // and waiting to be reduced
+
+  bool kept_over_step(const PassUnit& unit) const;
+  bool kept_to_backward(const PassUnit& unit) const;
+  bool released(bool forward, const PassUnit& unit) const {
+    return forward ? !kept_to_backward(unit) : !kept_over_step(unit);
+  }
+};
+PassRules pass_rules(const LeafContext& context);
+
+/// \param stretch  of compute, as the host issues too slowly
+PassUnit pass_unit(const PassRules& rules, const LeafContext& context, const LayerPace& layer,
+                   double stretch);
+
+/// Whether gradients of a layout leave for their shards layer by layer.
+bool reduces_by_unit(const LeafContext& context);
+
+/// Whether passes of a layout meet anything but one another and messages: parameters or gradients
+/// on their way layer by layer, activations to the host.
+bool streams_beside_passes(const LeafContext& context);
+
+}  // namespace shardwise
