@@ -24,7 +24,6 @@ BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& contex
   by_unit_ = engine_.bucket_elements == 0 || engine_.gradient_buffer == GradientBuffer::unit_queue;
   limit_ = by_unit_ ? 1 : limit;
   every_ = layout_.reduce_every_microbatch && prices_.placement().gradients != Placement::replicate;
-  gathers_ = prices_.placement().optimizer != Placement::replicate;
 }
 
 double BucketStreams::late(std::size_t stage) {
@@ -38,9 +37,18 @@ double BucketStreams::late(std::size_t stage) {
       late = std::max(late, gathered - spans_[place].begin.value() - buckets_[i].needed);
     }
   }
-  // Those of later stages come while the pipeline fills; beside the first one's passes they slow
-  // them.
-  return stage == 0 ? late + losses_.forward.to(gathered - late, 0) : late;
+  return late;
+}
+
+void BucketStreams::hold(std::size_t stage, PassStreams& passes) {
+  double gathered = 0;
+  for (std::size_t c = 0; c < chunks(); ++c) {
+    fill(stage, c);
+    for (std::size_t i = buckets_.size(); i-- > 0;) {
+      gathered += gather(buckets_[i]);
+      passes.hold(stage * chunks() + c, buckets_[i].layer, gathered);
+    }
+  }
 }
 
 double BucketStreams::gathers(std::size_t stage) {
@@ -117,11 +125,14 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   double forward = pipeline_.chunk_time[place].forward.value() * stretch_;
   std::array<double, 2> open = {0, 0};
   double ready = 0;
+  std::size_t at = 0;
+  for (const PacedRun& run : pipeline_.runs_of(place)) at += static_cast<std::size_t>(run.layers);
   const auto close = [&](std::size_t group, double elements, double needed) {
     Bucket bucket;
     (group == 0 ? bucket.dense : bucket.routed) = elements;
     bucket.ready = ready;
     bucket.needed = needed;
+    bucket.layer = at;
     buckets_.push_back(bucket);
     open[group] -= elements;
   };
@@ -129,6 +140,7 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   for (std::size_t r = runs.size(); r-- > 0;) {
     const LayerPace& layer = pipeline_.layers[static_cast<std::size_t>(runs[r].kind)];
     for (std::int32_t i = 0; i < runs[r].layers; ++i) {
+      --at;
       length_ += layer.time.of(last).value() * stretch_;
       // A layer that puts nothing off was complete before a pass of weight gradients.
       if (last != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {

@@ -5,6 +5,7 @@
 
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/overlap_loss.h"
+#include "planner/cost/pass_streams.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
 #include "planner/cost/unit_prices.h"
@@ -22,24 +23,26 @@ class BucketStreams {
   BucketStreams(const StageTimes& stages, const LeafContext& context,
                 const std::vector<ChunkSpan>& spans, const PassLosses& losses, double stretch);
 
-  /// How much later than alone `stage` begins, as its first passes wait for parameters.
+  /// How much later than alone `stage` is, as its first passes wait for parameters: those of later
+  /// stages come while the pipeline fills.
   double late(std::size_t stage);
+  /// The same where its passes have more to wait for: when parameters are there, which layers of
+  /// `passes` wait for.
+  void hold(std::size_t stage, PassStreams& passes);
   /// All gathers of `stage`, one after the other.
   double gathers(std::size_t stage);
 
   /// When the last reduction of `stage` has ended.
   double reduced(std::size_t stage);
 
-  /// Whether ranks update shards.
-  bool gathers_updated() const { return gathers_; }
-
  private:
   /// Parameters that are reduced, and gathered, as one.
   struct Bucket {
     double dense = 0;
     double routed = 0;
-    double ready = 0;   // seconds of backward before its gradients are there
-    double needed = 0;  // seconds of forward before its parameters are
+    double ready = 0;       // seconds of backward before its gradients are there
+    double needed = 0;      // seconds of forward before its parameters are
+    std::size_t layer = 0;  // of the chunk, that needs them first
   };
 
   std::size_t chunks() const { return static_cast<std::size_t>(pipeline_.slots->chunks); }
@@ -64,7 +67,6 @@ class BucketStreams {
   double microbatches_;
   bool by_unit_ = false;
   bool every_ = false;
-  bool gathers_ = false;
   double limit_ = 0;
   std::vector<Bucket> buckets_;
   std::vector<double> seconds_;     // of their reductions

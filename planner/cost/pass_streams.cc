@@ -25,6 +25,11 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
   held_.resize(layers);
 }
 
+void PassStreams::hold(std::size_t place, std::size_t layer, double ready) {
+  double& held = held_[base_[place] + layer].ready;
+  held = std::max(held, ready);
+}
+
 /// The gather of a layer of the pass, in the order in which the host issues it.
 void PassStreams::issue(const Turn& turn, std::size_t at) {
   const Unit& u = unit(turn, at);
@@ -69,7 +74,7 @@ double PassStreams::weights(const Turn& turn) {
   Held& h = held(turn, turn.at);
   Stage& s = *turn.stage;
   issue(turn, turn.at);
-  if (!h.whole) return 0;
+  if (!h.whole) return u.gathers ? 0 : h.ready;
   if (!h.used) s.ahead -= u.elements;
   h.used = true;
   if (rules_.gather == PassRules::Gather::copied && !h.copied && u.copy_out > 0) {

@@ -26,6 +26,10 @@ class PassStreams {
   PassStreams(const StageTimes& stages, const LeafContext& context, const PassLosses& losses,
               double stretch);
 
+  /// Whole parameters of a layer are there at `ready`, in seconds from the step's begin.
+  /// \param place  stage x chunks + chunk \param layer  of the chunk, in forward order
+  void hold(std::size_t place, std::size_t layer, double ready);
+
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
 
