@@ -20,13 +20,13 @@ HostPasses::HostPasses(const StageTimes& stages, const LeafContext& context, dou
   }
 }
 
-double HostPasses::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span) {
+double HostPasses::pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span) {
   const auto at = static_cast<std::size_t>(slot.stage);
   const std::size_t place =
       at * static_cast<std::size_t>(pipeline_.slots->chunks) + static_cast<std::size_t>(slot.chunk);
   const std::span<const PacedRun> runs = pipeline_.runs_of(place);
   HostStreams& stage = stages_[at];
-  stage.compute = std::max(stage.compute, ready);
+  stage.compute = std::max({stage.compute, turn.ready, runs.size() == 1 ? turn.room : 0});
   if (slot.first) span.begin = Seconds(stage.compute);
   const auto layers = [&](const PacedRun& run) {
     const Pace& pace = paces_[static_cast<std::size_t>(run.kind)];
@@ -39,10 +39,10 @@ double HostPasses::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan
       stage.backward(each, pace.copy, run.layers);
     }
   };
-  if (slot.part == LayerPart::forward) {
-    for (const PacedRun& run : runs) layers(run);
-  } else {
-    for (std::size_t r = runs.size(); r-- > 0;) layers(runs[r]);
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    if (r + 1 == runs.size()) stage.compute = std::max(stage.compute, turn.room);
+    layers(runs[slot.part == LayerPart::forward ? r : runs.size() - 1 - r]);
+    if (r == 0) turn.read = stage.compute;
   }
   copied_[static_cast<std::size_t>(&slot - pipeline_.slots->slots.data())] = stage.host;
   return stage.compute;

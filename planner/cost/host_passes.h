@@ -48,7 +48,7 @@ class HostPasses {
              std::vector<double>& copied);
 
   /// Of sweep_pipeline.
-  double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
+  double pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span);
   StreamClocks clocks() const { return {stages_[0].compute, stages_[0].host}; }
 
  private:

@@ -206,7 +206,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   return end;
 }
 
-double PassStreams::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span) {
+double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, ChunkSpan& span) {
   const auto stage = static_cast<std::size_t>(slot.stage);
   const std::size_t place = stage * per_stage_ + static_cast<std::size_t>(slot.chunk);
   Turn turn;
@@ -215,12 +215,15 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, double ready, ChunkSpa
   turn.forward = slot.part == LayerPart::forward;
   turn.kinds = &kinds_[place];
   turn.base = base_[place];
-  double end = std::max(ready, turn.stage->compute);
+  double end = std::max(handed.ready, turn.stage->compute);
   for (turn.at = 0; turn.at < turn.kinds->size(); ++turn.at) {
     const bool skips = slot.part == LayerPart::backward_weight &&
                        unit(turn, turn.at).compute.weight_gradient <= Seconds(0);
     if (skips) continue;
-    end = layer(turn, turn.at == 0 ? ready : 0, span);
+    const double ready = turn.at == 0 ? handed.ready : 0;
+    const double room = turn.at + 1 == turn.kinds->size() ? handed.room : 0;
+    end = layer(turn, std::max(ready, room), span);
+    if (turn.at == 0) handed.read = end;
   }
   return end;
 }

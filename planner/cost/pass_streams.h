@@ -31,7 +31,7 @@ class PassStreams {
   void hold(std::size_t place, std::size_t layer, double ready);
 
   /// Of sweep_pipeline.
-  double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span);
+  double pass(const PipelineSlots::Slot& slot, PassTurn& handed, ChunkSpan& span);
 
   StreamClocks clocks() const;
 

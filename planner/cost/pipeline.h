@@ -65,44 +65,67 @@ class Settling {
   bool settled_ = false;
 };
 
+/// What a pass waits for, in seconds from the step's begin.
+struct PassTurn {
+  double ready = 0;  // what it is handed is there
+  double room = 0;   // so is the buffer that its last layer fills
+  double read = 0;  // filled where messages take turns: its first layer has read what it was handed
+};
+
+/// First and last layer of a chunk in forward order.
+using ChunkEdges = std::array<ChunkTime, 2>;
+
 /// Passes that take as long as their chunks, one after the other on each stage.
 class ChunkPasses {
  public:
-  /// \param chunks  by stage x chunks + chunk; outlive this
-  ChunkPasses(const PipelineSlots& slots, std::span<const ChunkTime> chunks)
+  /// \param chunks  by stage x chunks + chunk \param edges  the same, or none where messages take
+  /// no turns; outlive this
+  ChunkPasses(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
+              std::span<const ChunkEdges> edges)
       : per_stage_(static_cast<std::size_t>(slots.chunks)),
         chunks_(chunks),
+        edges_(edges),
         free_(static_cast<std::size_t>(slots.stages)) {}
-  double pass(const PipelineSlots::Slot& slot, double ready, ChunkSpan& span) {
+  double pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span) {
     const auto stage = static_cast<std::size_t>(slot.stage);
     const std::size_t place = stage * per_stage_ + static_cast<std::size_t>(slot.chunk);
-    const double begin = std::max(ready, free_[stage]);
+    const double begin = std::max(turn.ready, free_[stage]);
     if (slot.first) span.begin = Seconds(begin);
-    return free_[stage] = begin + chunks_[place].of(slot.part).value();
+    const double whole = chunks_[place].of(slot.part).value();
+    free_[stage] = begin + whole;
+    if (!edges_.empty()) take_turns(slot, turn, edges_[place], whole, span);
+    return free_[stage];
   }
   StreamClocks clocks() const { return {free_[0]}; }
 
  private:
+  /// A pass that began `whole` before free_ says, with the buffers that it waits for and empties.
+  void take_turns(const PipelineSlots::Slot& slot, PassTurn& turn, const ChunkEdges& edges,
+                  double whole, ChunkSpan& span);
+
   std::size_t per_stage_;
   std::span<const ChunkTime> chunks_;
+  std::span<const ChunkEdges> edges_;
   std::vector<double> free_;  // by stage: end of its last pass
 };
 
 /// The longest path through the passes and messages of a schedule: a pass begins once the pass
 /// before it on its stage has ended and what it is handed has arrived; a message once it is made,
-/// the message before it has left, and its receiver has nothing else to receive. With uniform
-/// stages that is the bubble of the schedule's paper: tests/planner/cost/time_pipeline_test.cc.
-/// Time and space of a sweep grow with the slots.
+/// the message before it has left, and its receiver has nothing else to receive; where messages
+/// take turns with buffers both wait for theirs. With uniform stages that is the bubble of the
+/// schedule's paper: tests/planner/cost/time_pipeline_test.cc. Time and space of a sweep grow with
+/// the slots.
 template <class Passes>
 class PipelineSweep {
  public:
-  /// \param passes  `double pass(slot, ready, span)` gives when a pass ends that is handed all it
-  ///                waits for at `ready`, and fills span.begin on the first of its chunk
+  /// \param passes  `double pass(slot, PassTurn&, span)` gives when a pass ends, and fills
+  ///                span.begin on the first of its chunk
   /// \param hop     one message
   /// \param end     filled by slot: when it ended
   /// \pre all outlive this
   PipelineSweep(const PipelineSlots& slots, Passes& passes, Seconds hop, std::vector<double>& end)
       : passes_(passes),
+        room_(slots.room),
         hop_(hop.value()),
         per_stage_(static_cast<std::size_t>(slots.chunks)),
         end_(end),
@@ -110,6 +133,7 @@ class PipelineSweep {
         received_(sent_.size()) {
     run_.spans.resize(sent_.size() * per_stage_);
     end_.resize(slots.slots.size());
+    read_.resize(room_.size());
   }
 
   /// \param i  the next slot's number
@@ -119,13 +143,17 @@ class PipelineSweep {
       if (after >= 0) ready = std::max(ready, end_[static_cast<std::size_t>(after)]);
     }
     const auto stage = static_cast<std::size_t>(slot.stage);
+    const bool turns = !room_.empty() && room_[i] >= 0;
     if (slot.message) {
+      if (turns) ready = std::max(ready, read_[static_cast<std::size_t>(room_[i])]);
       double& into = received_[static_cast<std::size_t>(slot.to)];
       end_[i] = sent_[stage] = into = std::max({ready, sent_[stage], into}) + hop_;
       return;
     }
     ChunkSpan& span = run_.spans[stage * per_stage_ + static_cast<std::size_t>(slot.chunk)];
-    const double end = end_[i] = passes_.pass(slot, ready, span);
+    PassTurn turn{ready, turns ? end_[static_cast<std::size_t>(room_[i])] : 0, 0};
+    const double end = end_[i] = passes_.pass(slot, turn, span);
+    if (!read_.empty()) read_[i] = turn.read;
     span.end = Seconds(end);
     span.last = slot.part;
     run_.length = std::max(run_.length, span.end);
@@ -134,11 +162,13 @@ class PipelineSweep {
 
  private:
   Passes& passes_;
+  std::span<const std::int32_t> room_;
   double hop_;
   std::size_t per_stage_;
   std::vector<double>& end_;
   std::vector<double> sent_;  // the last message of the stage is there
   std::vector<double> received_;
+  std::vector<double> read_;  // by slot, where messages take turns
   PipelineRun run_;
 };
 
@@ -178,16 +208,17 @@ PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds h
   return std::move(sweep.run());
 }
 
-/// \param chunks  by stage x chunks + chunk
+/// \param chunks  by stage x chunks + chunk \pre messages take no turns
 PipelineRun run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
                          Seconds hop);
 
-/// The same, and the length of a run whose messages take no time.
+/// The same, and the length of a run whose messages take no time. \param edges  those of `chunks`
+/// where messages take turns, else none
 struct RunAndLength {
   PipelineRun run;
   Seconds without_messages;
 };
 RunAndLength run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime> chunks,
-                          Seconds hop, SlotEnds& ends);
+                          std::span<const ChunkEdges> edges, Seconds hop, SlotEnds& ends);
 
 }  // namespace shardwise

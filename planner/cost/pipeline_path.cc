@@ -23,19 +23,30 @@ class Walk {
         counts_(times.all().size()) {}
 
   PathCounts run() {
-    auto at = static_cast<std::int32_t>(std::ranges::max_element(ends_) - ends_.begin());
-    while (at >= 0) {
-      at = slots_[index(at)].message ? before_message(at) : before_pass(at);
+    Step step{static_cast<std::int32_t>(std::ranges::max_element(ends_) - ends_.begin())};
+    while (step.slot >= 0) {
+      step = slots_[index(step.slot)].message ? before_message(step.slot) : before_pass(step);
     }
     return std::move(counts_);
   }
 
  private:
+  /// Where the path goes on: at the end of a slot, or of a pass's first layer.
+  struct Step {
+    std::int32_t slot = -1;
+    bool first_layer = false;
+  };
+
   static std::size_t index(std::int32_t at) { return static_cast<std::size_t>(at); }
   double end(std::int32_t at) const { return at < 0 ? 0 : ends_[index(at)]; }
   std::int32_t later(std::int32_t a, std::int32_t b) const { return end(a) < end(b) ? b : a; }
 
-  std::int32_t before_message(std::int32_t at) {
+  std::int32_t room(std::int32_t at) const {
+    const std::vector<std::int32_t>& rooms = pipeline_.slots->room;
+    return rooms.empty() ? -1 : rooms[index(at)];
+  }
+
+  Step before_message(std::int32_t at) {
     const PipelineSlots::Slot& slot = slots_[index(at)];
     counts_[times_.message()] += 1;
     std::int32_t last = later(slot.after[0], slot.after[1]);
@@ -50,10 +61,18 @@ class Walk {
       sent = sent || sends;
       received = received || receives;
     }
-    return last;
+    const std::int32_t reader = room(at);
+    if (reader >= 0 && read(reader) > end(last)) return {reader, true};
+    return {last};
   }
 
-  std::int32_t before_pass(std::int32_t at) {
+  /// Of a pass, what its layers wait for.
+  struct Before {
+    std::int32_t own = -1;   // the pass before it on its stage
+    std::int32_t last = -1;  // that, or what it is handed
+    HostStreams state;       // when it begins
+  };
+  Before before(std::int32_t at) const {
     const PipelineSlots::Slot& slot = slots_[index(at)];
     std::int32_t own = at - 1;
     while (own >= 0 && (slots_[index(own)].message || slots_[index(own)].stage != slot.stage)) {
@@ -61,25 +80,53 @@ class Walk {
     }
     const std::int32_t handed = later(slot.after[0], slot.after[1]);
     const std::int32_t last = later(own, handed);
-    const HostStreams state{end(last), own >= 0 && !copied_.empty() ? copied_[index(own)] : 0};
-    through(slot, state);
-    return on_host_ ? own : last;
+    return {own, last, {end(last), own >= 0 && !copied_.empty() ? copied_[index(own)] : 0}};
   }
 
-  /// The layers of a pass, last to first. \param state  before it
-  void through(const PipelineSlots::Slot& slot, HostStreams state) {
-    const std::size_t place =
-        index(slot.stage) * index(pipeline_.slots->chunks) + index(slot.chunk);
-    const std::span<const PacedRun> runs = pipeline_.runs_of(place);
-    const bool forward = slot.part == LayerPart::forward;
+  /// Runs of layers of a pass; the first where `r` is 0.
+  std::span<const PacedRun> runs_of(const PipelineSlots::Slot& slot) const {
+    return pipeline_.runs_of(index(slot.stage) * index(pipeline_.slots->chunks) +
+                             index(slot.chunk));
+  }
+  const PacedRun& run_of(const PipelineSlots::Slot& slot, std::size_t r) const {
+    const std::span<const PacedRun> runs = runs_of(slot);
+    return runs[slot.part == LayerPart::forward ? r : runs.size() - 1 - r];
+  }
+
+  /// Whether a run is its pass's last, and waits for the buffer that it fills.
+  bool waits(const PipelineSlots::Slot& slot, std::int32_t buffer, std::size_t r) const {
+    return buffer >= 0 && r + 1 == runs_of(slot).size();
+  }
+
+  /// When the first layer of a pass has ended.
+  double read(std::int32_t at) const {
+    const PipelineSlots::Slot& slot = slots_[index(at)];
+    HostStreams state = before(at).state;
+    if (waits(slot, room(at), 0)) state.compute = std::max(state.compute, end(room(at)));
+    return after(slot.part, run_of(slot, 0), state).compute;
+  }
+
+  /// The layers of a pass, last to first.
+  Step before_pass(const Step& step) {
+    const PipelineSlots::Slot& slot = slots_[index(step.slot)];
+    const Before begin = before(step.slot);
+    const std::int32_t buffer = room(step.slot);
+    const std::size_t runs = step.first_layer ? 1 : runs_of(slot).size();
+    HostStreams state = begin.state;
     before_.clear();
-    for (std::size_t r = 0; r < runs.size(); ++r) {
+    for (std::size_t r = 0; r < runs; ++r) {
       before_.push_back(state);
-      state = after(slot.part, runs[forward ? r : runs.size() - 1 - r], state);
+      if (waits(slot, buffer, r)) state.compute = std::max(state.compute, end(buffer));
+      state = after(slot.part, run_of(slot, r), state);
     }
-    for (std::size_t r = runs.size(); r-- > 0;) {
-      back(slot.part, runs[forward ? r : runs.size() - 1 - r], before_[r]);
+    for (std::size_t r = runs; r-- > 0;) {
+      HostStreams from = before_[r];
+      const bool waited = waits(slot, buffer, r) && end(buffer) > from.compute;
+      if (waited) from.compute = end(buffer);
+      back(slot.part, run_of(slot, r), from);
+      if (waited && !on_host_) return {buffer};
     }
+    return {on_host_ ? begin.own : begin.last};
   }
 
   double each(LayerPart part, std::size_t kind) const {

@@ -4,10 +4,12 @@
 #include <cstdlib>
 #include <deque>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "planner/cost/message_turns.h"
 #include "planner/cost/stages.h"
 #include "planner/spec/check.h"
 
@@ -24,8 +26,9 @@ struct Message {
 
 class Sweep {
  public:
-  Sweep(const Layout& layout, std::int64_t num_microbatches)
+  Sweep(const Layout& layout, std::int64_t num_microbatches, bool planned_buffers)
       : layout_(layout),
+        turns_(layout, num_microbatches, planned_buffers),
         chunks_(layout.pp * chunks_of_stage(layout)),
         stages_(static_cast<std::size_t>(layout.pp)) {
     result_.stages = layout.pp;
@@ -85,21 +88,18 @@ class Sweep {
     // The two copies of the model under DualPipe hand each other nothing.
     return stage_of_chunk(layout_, lower) != stage_of_chunk(layout_, lower + 1);
   }
-  std::int32_t name(std::int32_t lower, bool backward, std::int32_t microbatch) const {
-    return 2 * (microbatch * chunks_ + lower) + (backward ? 1 : 0);
-  }
   /// The message that a pass hands on, or needs; -1 none.
   std::int32_t made(std::int32_t stage, const PipelinePass& pass) const {
     if (pass.part == LayerPart::backward_weight) return -1;
     const bool backward = pass.part != LayerPart::forward;
     const std::int32_t lower = number(stage, pass) - (backward ? 1 : 0);
-    return travels(lower) ? name(lower, backward, pass.microbatch) : -1;
+    return travels(lower) ? message_number(lower, backward, pass.microbatch, chunks_) : -1;
   }
   std::int32_t needed(std::int32_t stage, const PipelinePass& pass) const {
     if (pass.part == LayerPart::backward_weight) return -1;
     const bool backward = pass.part != LayerPart::forward;
     const std::int32_t lower = number(stage, pass) - (backward ? 0 : 1);
-    return travels(lower) ? name(lower, backward, pass.microbatch) : -1;
+    return travels(lower) ? message_number(lower, backward, pass.microbatch, chunks_) : -1;
   }
 
   /// Of two stages that hand messages to each other, the one whose next stage is the other.
@@ -145,8 +145,9 @@ class Sweep {
     }
   }
 
-  std::int32_t add(const PipelineSlots::Slot& slot) {
+  std::int32_t add(const PipelineSlots::Slot& slot, std::int32_t room) {
     result_.slots.push_back(slot);
+    if (turns_.planned()) result_.room.push_back(room);
     return static_cast<std::int32_t>(result_.slots.size()) - 1;
   }
 
@@ -157,6 +158,8 @@ class Sweep {
     const Message& message = mine.receives.front();
     Stage& sender = stages_[at(message.from)];
     if (sender.sends.empty() || sender.sends.front() != message.number) return false;
+    const std::optional<std::int32_t> room = turns_.before_message(message.number);
+    if (!room) return false;
     PipelineSlots::Slot slot;
     slot.message = true;
     slot.stage = message.from;
@@ -166,7 +169,8 @@ class Sweep {
       if (message.after_pass >= static_cast<std::int32_t>(mine.next)) return false;
       slot.after[1] = mine.passed;
     }
-    arrived_[at(message.number)] = add(slot);
+    arrived_[at(message.number)] = add(slot, *room);
+    turns_.arrived(message.number, arrived_[at(message.number)]);
     ++stages_[at(lower_of(message.from, stage))].exchanged;
     sender.sends.pop_front();
     mine.receives.pop_front();
@@ -181,13 +185,20 @@ class Sweep {
         std::span<const PipelinePass>(mine.order)
             .subspan(mine.next, mine.order[mine.next].with_next ? 2 : 1);
     std::array<std::int32_t, 2> after = {-1, -1};
+    std::array<std::int32_t, 2> rooms = {-1, -1};
     for (std::size_t i = 0; i < passes.size(); ++i) {
       const std::int32_t message = needed(stage, passes[i]);
       if (message < 0) continue;
       after[i] = arrived_[at(message)];
       if (after[i] < 0) return false;
     }
-    for (const PipelinePass& each : passes) {
+    for (std::size_t i = 0; turns_.planned() && i < passes.size(); ++i) {
+      const std::optional<std::int32_t> room = turns_.before_pass(made(stage, passes[i]));
+      if (!room) return false;
+      rooms[i] = *room;
+    }
+    for (std::size_t i = 0; i < passes.size(); ++i) {
+      const PipelinePass& each = passes[i];
       PipelineSlots::Slot slot;
       slot.part = each.part;
       slot.stage = slot.to = stage;
@@ -196,13 +207,15 @@ class Sweep {
       mine.first[at(each.chunk)] = false;
       slot.last = each.part != LayerPart::forward && each.microbatch == mine.last[at(each.chunk)];
       slot.after = after;
-      mine.passed = add(slot);
+      mine.passed = add(slot, rooms[i]);
+      if (turns_.planned()) turns_.read(needed(stage, each), mine.passed);
       after = {-1, -1};
     }
     for (const PipelinePass& each : passes) {
       const std::int32_t message = made(stage, each);
       if (message < 0) continue;
       maker_[at(message)] = mine.passed;
+      turns_.made(message);
       mine.sends.push_back(message);
     }
     mine.next += passes.size();
@@ -210,6 +223,7 @@ class Sweep {
   }
 
   const Layout& layout_;
+  MessageTurns turns_;
   std::int32_t chunks_;                             // of the model
   std::vector<std::vector<std::int32_t>> numbers_;  // by stage: its chunks of the model
   std::vector<Stage> stages_;
@@ -220,14 +234,11 @@ class Sweep {
 
 }  // namespace
 
-bool posts_receives_ahead(const Layout& layout) {
-  return layout.vpp > 1 || (layout.schedule != PipelineSchedule::one_f_one_b &&
-                            layout.schedule != PipelineSchedule::gpipe);
-}
-
-PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches) {
-  if (layout.pp > 1 || num_microbatches == 1) return Sweep(layout, num_microbatches).run();
-  PipelineSlots slots = Sweep(layout, 2).run();
+PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,
+                             bool planned_buffers) {
+  const bool all = layout.pp > 1 || num_microbatches == 1;
+  PipelineSlots slots = Sweep(layout, all ? num_microbatches : 2, planned_buffers).run();
+  if (all) return slots;
   slots.repeated = slots.slots.size() / 2;
   slots.repeats = num_microbatches - 1;
   return slots;

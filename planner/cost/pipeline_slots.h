@@ -26,6 +26,10 @@ struct PipelineSlots {
     std::array<std::int32_t, 2> after = {-1, -1};
   };
   std::vector<Slot> slots;
+  /// Where messages take turns with buffers (MessageTurns), by slot, -1 none, else empty: of a
+  /// message the pass whose first layer reads what was in its receiver's buffer before, of a pass
+  /// the message that leaves the buffer its last layer fills.
+  std::vector<std::int32_t> room;
   std::int32_t stages = 1;
   std::int32_t chunks = 1;    // of a stage
   bool posts_ahead = true;    // receives do not wait for the pass before
@@ -39,9 +43,14 @@ struct PipelineSlots {
 /// Whether receives are posted ahead of the pass that ends before they are needed. With one chunk a
 /// stage, GPipe and 1F1B post a receive when the pass before it has ended. docs/simulator.md,
 /// "Schedules", has the sources.
-bool posts_receives_ahead(const Layout& layout);
+inline bool posts_receives_ahead(const Layout& layout) {
+  return layout.vpp > 1 || (layout.schedule != PipelineSchedule::one_f_one_b &&
+                            layout.schedule != PipelineSchedule::gpipe);
+}
 
-/// A stage receives from another in the order in which that one sends.
-PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches);
+/// A stage receives from another in the order in which that one sends. \param planned_buffers
+/// messages take turns with those of an arena (plans_buffers)
+PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,
+                             bool planned_buffers = false);
 
 }  // namespace shardwise

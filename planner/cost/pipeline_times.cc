@@ -27,6 +27,28 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   return pace;
 }
 
+/// The last chunk's first and last layer apart.
+void cut_edges(PipelineTimes& pipeline) {
+  std::vector<PacedRun>& runs = pipeline.runs;
+  const std::size_t first = pipeline.chunk.back();
+  const auto time = [&](const PacedRun& run) {
+    return pipeline.layers[static_cast<std::size_t>(run.kind)].time;
+  };
+  if (first == runs.size()) {
+    pipeline.edges.emplace_back();
+    return;
+  }
+  pipeline.edges.push_back({time(runs[first]), time(runs.back())});
+  if (runs.back().layers > 1) {
+    --runs.back().layers;
+    runs.push_back({runs.back().kind, 1});
+  }
+  if (runs[first].layers > 1) {
+    --runs[first].layers;
+    runs.insert(runs.begin() + static_cast<std::ptrdiff_t>(first), {runs[first].kind, 1});
+  }
+}
+
 }  // namespace
 
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout) {
@@ -69,6 +91,7 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
         sum.weight_gradient += each.weight_gradient * run.layers;
       }
       all.chunk_time.push_back(sum);
+      if (!slots->room.empty()) cut_edges(all);
     }
   }
   all.chunk.push_back(static_cast<std::uint32_t>(all.runs.size()));
@@ -77,7 +100,7 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
 }
 
 void sweep(PipelineTimes& pipeline, Seconds hop, SlotEnds& ends) {
-  RunAndLength both = run_pipeline(*pipeline.slots, pipeline.chunk_time, hop, ends);
+  RunAndLength both = run_pipeline(*pipeline.slots, pipeline.chunk_time, pipeline.edges, hop, ends);
   pipeline.run = std::move(both.run);
   pipeline.without_messages = both.without_messages;
 }

@@ -35,10 +35,13 @@ struct PipelineTimes {
   PipelineRun run;
   Seconds without_messages;  // length of a run whose messages take no time
   std::shared_ptr<const PipelineSlots> slots;
-  std::vector<LayerPace> layers;      // by kind
-  std::vector<PacedRun> runs;         // chunk by chunk, in forward order
+  std::vector<LayerPace> layers;  // by kind
+  /// Chunk by chunk, in forward order; where messages take turns with buffers a chunk's first and
+  /// last layer are runs of their own.
+  std::vector<PacedRun> runs;
   std::vector<std::uint32_t> chunk;   // by stage x chunks + chunk: its first run, and one more
   std::vector<ChunkTime> chunk_time;  // by stage x chunks + chunk
+  std::vector<ChunkEdges> edges;      // the same, where messages take turns
 
   std::span<const PacedRun> runs_of(std::size_t place) const {
     return std::span<const PacedRun>(runs).subspan(chunk[place], chunk[place + 1] - chunk[place]);

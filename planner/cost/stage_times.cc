@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/collective.h"
 #include "planner/spec/check.h"
 #include "planner/spec/mesh.h"
@@ -178,8 +179,8 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
     all.hop_bytes = hop.bytes;
     all.hop = hop.time;
   }
-  const auto slots =
-      std::make_shared<const PipelineSlots>(pipeline_slots(layout, num_microbatches));
+  const auto slots = std::make_shared<const PipelineSlots>(
+      pipeline_slots(layout, num_microbatches, plans_buffers(*rules.engine)));
   all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout));
   SlotEnds ends;
   sweep(all.pipeline, all.hop, ends);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "planner/cost/arena_buffers.h"
 #include "planner/cost/held_passes.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/search/time_floor.h"
@@ -299,7 +300,7 @@ const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
   const Layout& layout = *leaf.context.layout;
   if (!stages.slots) {
     stages.slots = std::make_shared<const PipelineSlots>(
-        pipeline_slots(layout, leaf.context.num_microbatches));
+        pipeline_slots(layout, leaf.context.num_microbatches, plans_buffers(engine_)));
   }
   pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
   sweep(pipeline, timed.stages.hop, ends_);

@@ -17,11 +17,20 @@ namespace {
 struct Case {
   PipelineSchedule schedule;
   std::int32_t vpp = 1;
+  const char* engine = "megatron_ddp";
 };
-constexpr Case kCases[] = {{PipelineSchedule::one_f_one_b},  {PipelineSchedule::gpipe},
-                           {PipelineSchedule::zb_h1},        {PipelineSchedule::zb_v},
-                           {PipelineSchedule::dualpipe_v},   {PipelineSchedule::one_f_one_b, 2},
-                           {PipelineSchedule::looped_bfs, 2}};
+constexpr Case kCases[] = {{PipelineSchedule::one_f_one_b},
+                           {PipelineSchedule::gpipe},
+                           {PipelineSchedule::zb_h1},
+                           {PipelineSchedule::zb_v},
+                           {PipelineSchedule::dualpipe_v},
+                           {PipelineSchedule::one_f_one_b, 2},
+                           {PipelineSchedule::looped_bfs, 2},
+                           {PipelineSchedule::looped_bfs, 2, "shardwise"},
+                           {PipelineSchedule::looped_bfs, 8, "shardwise"},
+                           {PipelineSchedule::gpipe, 1, "shardwise"},
+                           {PipelineSchedule::dualpipe, 1, "shardwise"},
+                           {PipelineSchedule::zb_v, 1, "shardwise"}};
 
 // Layers one by one and runs of layers at once are two roads to the same passes, whether compute or
 // the link to the host sets the pace.
@@ -30,6 +39,7 @@ TEST(HostPasses, AreThoseOfPassStreamsLayerByLayer) {
   for (const Case& c : kCases) {
     for (const double gb_per_s : {1.0, 8.0, 25.0, 60.0, 400.0}) {
       Priced p;
+      p.engine = *find_engine(c.engine);
       p.layout = {.tp = 2, .pp = 4, .dp_shard = 2};
       p.layout.vpp = c.vpp;
       p.layout.schedule = c.schedule;

@@ -21,19 +21,35 @@ struct Case {
   std::int32_t pp = 4;
   std::int32_t vpp = 1;
   std::int64_t microbatches = 8;
+  const char* engine = "megatron_ddp";
 };
-constexpr Case kCases[] = {
-    {PipelineSchedule::one_f_one_b, 2, 1, 1},  {PipelineSchedule::one_f_one_b, 4, 1, 12},
-    {PipelineSchedule::one_f_one_b, 8, 1, 64}, {PipelineSchedule::one_f_one_b, 4, 3, 8},
-    {PipelineSchedule::one_f_one_b, 8, 4, 32}, {PipelineSchedule::gpipe, 4, 1, 9},
-    {PipelineSchedule::looped_bfs, 4, 2, 8},   {PipelineSchedule::zb_h1, 4, 1, 12},
-    {PipelineSchedule::zb_h2, 4, 1, 12},       {PipelineSchedule::zb_v, 4, 1, 12},
-    {PipelineSchedule::dualpipe, 4, 1, 12},    {PipelineSchedule::dualpipe_v, 4, 1, 12}};
+constexpr Case kCases[] = {{PipelineSchedule::one_f_one_b, 2, 1, 1},
+                           {PipelineSchedule::one_f_one_b, 4, 1, 12},
+                           {PipelineSchedule::one_f_one_b, 8, 1, 64},
+                           {PipelineSchedule::one_f_one_b, 4, 3, 8},
+                           {PipelineSchedule::one_f_one_b, 8, 4, 32},
+                           {PipelineSchedule::gpipe, 4, 1, 9},
+                           {PipelineSchedule::looped_bfs, 4, 2, 8},
+                           {PipelineSchedule::zb_h1, 4, 1, 12},
+                           {PipelineSchedule::zb_h2, 4, 1, 12},
+                           {PipelineSchedule::zb_v, 4, 1, 12},
+                           {PipelineSchedule::dualpipe, 4, 1, 12},
+                           {PipelineSchedule::dualpipe_v, 4, 1, 12},
+                           // Messages take turns with buffers.
+                           {PipelineSchedule::looped_bfs, 4, 2, 8, "shardwise"},
+                           {PipelineSchedule::looped_bfs, 2, 8, 12, "shardwise"},
+                           {PipelineSchedule::one_f_one_b, 4, 1, 12, "shardwise"},
+                           {PipelineSchedule::gpipe, 4, 1, 9, "shardwise"},
+                           {PipelineSchedule::zb_h2, 4, 1, 12, "shardwise"},
+                           {PipelineSchedule::zb_v, 4, 1, 12, "shardwise"},
+                           {PipelineSchedule::dualpipe, 4, 1, 12, "shardwise"},
+                           {PipelineSchedule::dualpipe_v, 4, 1, 12, "shardwise"}};
 
 /// A pipeline that offloads activations, with what its layers take drawn anew each time.
 class Drawn {
  public:
   Drawn(const Case& c, unsigned seed) : random_(seed) {
+    priced_.engine = *find_engine(c.engine);
     priced_.layout = {.tp = 2, .pp = c.pp, .dp_shard = 2};
     priced_.layout.vpp = c.vpp;
     priced_.layout.schedule = c.schedule;
@@ -96,8 +112,9 @@ double length_of(const PathCounts& path, std::span<const double> times) {
 }
 
 std::string named(const Case& c) {
-  return std::string(name_of(c.schedule)) + " pp " + std::to_string(c.pp) + " vpp " +
-         std::to_string(c.vpp) + " m " + std::to_string(c.microbatches);
+  return std::string(c.engine) + " " + std::string(name_of(c.schedule)) + " pp " +
+         std::to_string(c.pp) + " vpp " + std::to_string(c.vpp) + " m " +
+         std::to_string(c.microbatches);
 }
 
 // A sweep takes maxima, the path sums of what lies on it.

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "planner/cost/layout_rules.h"
+#include "planner/engines/engines.h"
+#include "planner/spec/cluster_reader.h"
+#include "simulator/closed_form.h"
+#include "simulator/simulate.h"
+#include "tests/planner/lowering/sampler.h"
+#include "tests/support/models.h"
+
+namespace shardwise::sim {
+
+/// A plan of 16 layers on GPUs of DGX H100.
+inline Plan example(const std::string& engine, std::int64_t gpus) {
+  Plan plan;
+  plan.model = test::llama(16, 4096, 14336, 32, 8, 32000);
+  plan.engine = *find_engine(engine);
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
+  plan.job.sequence_length = 4096;
+  plan.job.global_batch_size = 32;
+  return plan;
+}
+
+/// Plans with layouts drawn from the whole search space of an engine.
+template <class Visit>
+void draw(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
+  const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
+  test::Sampler sampler(question, seed);
+  for (int tries = 0; tries < 1'000'000 && count > 0; ++tries) {
+    plan.layout = sampler.draw();
+    if (!sampler.legal(plan.layout)) continue;
+    --count;
+    visit(plan);
+  }
+}
+
+/// Step time by the closed form when neither collectives nor the host hold up compute.
+inline double unslowed(const Plan& plan) { return closed_form_step(plan, {false, false}).value(); }
+
+inline double simulated(const Plan& plan) {
+  SimulationOptions options;
+  options.contention = false;
+  options.host = false;
+  return simulate(plan, options).report.step_time.value();
+}
+
+/// The search would take the layout: it shares states, and no rule calls it another one's double.
+inline bool is_itself(const Plan& plan) {
+  const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
+  return std::ranges::none_of(layout_rules(), [&](const LayoutRule& rule) {
+    return rule.redundant && rule.broken(question, plan.layout);
+  });
+}
+
+/// A mixture of experts, on the same GPUs.
+inline Plan mixture_example(const std::string& engine, std::int64_t gpus) {
+  Plan plan = example(engine, gpus);
+  plan.model = test::mixture(16, 2048, 16, 16, 2, 1024, 0);
+  return plan;
+}
+
+/// Pipelines of a plan's engine that the search would take, gathers and reductions beside compute.
+/// \param change  makes another layout of one that was drawn
+template <class Change, class Visit>
+void draw_pipelines(Plan plan, int count, std::uint32_t seed, Change&& change, Visit&& visit) {
+  const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
+  test::Sampler sampler(question, seed);
+  for (int tries = 0; tries < 2'000'000 && count > 0; ++tries) {
+    plan.layout = sampler.draw();
+    const Layout& layout = plan.layout;
+    change(plan.layout);
+    if (layout.pp == 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) continue;
+    if (!sampler.legal(plan.layout) || !is_itself(plan)) continue;
+    --count;
+    visit(plan);
+  }
+}
+
+/// How far simulator and closed form are apart in drawn layouts: at most 1 %.
+class Apart {
+ public:
+  void expect_near(const Plan& plan) {
+    const double apart = simulated(plan) / unslowed(plan) - 1;
+    EXPECT_NEAR(apart, 0, 0.01) << plan.engine.name << " " << plan.model.name << " "
+                                << plan.cluster.gpus << " " << test::text_of(plan.layout);
+    ++drawn_;
+    if (std::abs(apart) <= 0.001) ++near_;
+    farthest_ = std::max(farthest_, std::abs(apart));
+  }
+  int drawn() const { return drawn_; }
+  int near() const { return near_; }
+  void record() const {
+    ::testing::Test::RecordProperty("drawn", drawn_);
+    ::testing::Test::RecordProperty("within_a_thousandth", near_);
+    ::testing::Test::RecordProperty("farthest_percent", std::to_string(100 * farthest_));
+  }
+
+ private:
+  int drawn_ = 0;
+  int near_ = 0;  // within 0.1 %
+  double farthest_ = 0;
+};
+
+}  // namespace shardwise::sim
