@@ -58,10 +58,6 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
   if (stages.tied_elements > 0) {
     time.finalize += groups.tied_all_reduce(gradient * static_cast<double>(stages.tied_elements));
   }
-  if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) {
-    // What a rank holds of the gradients of both copies, with the stage that holds the others.
-    time.finalize += groups.tied_all_reduce(gradient * elements);
-  }
   // Counts and the number of tokens are summed over ranks of a stage: small messages, priced over
   // all ranks.
   if (stages.slowest.counted_experts > 0) {

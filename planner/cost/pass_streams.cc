@@ -233,10 +233,13 @@ StreamClocks PassStreams::clocks() const {
   return {s.compute, s.gather, s.reduce, s.outer, s.cast, s.host};
 }
 
-Seconds PassStreams::end() const {
-  double last = 0;
-  for (const Stage& s : stages_) last = std::max({last, s.compute, s.reduce, s.outer});
-  return Seconds(last);
+Seconds PassStreams::end() const { return Seconds(std::ranges::max(ends())); }
+
+std::vector<double> PassStreams::ends() const {
+  std::vector<double> ends;
+  ends.reserve(stages_.size());
+  for (const Stage& s : stages_) ends.push_back(std::max({s.compute, s.reduce, s.outer}));
+  return ends;
 }
 
 }  // namespace shardwise

@@ -37,6 +37,8 @@ class PassStreams {
 
   /// When the last operation of any stream has ended. \pre all passes have run
   Seconds end() const;
+  /// The same of each stage.
+  std::vector<double> ends() const;
 
  private:
   using Unit = PassUnit;

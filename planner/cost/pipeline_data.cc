@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "planner/cost/bucket_streams.h"
 #include "planner/cost/host_passes.h"
 #include "planner/cost/pass_streams.h"
+#include "planner/cost/state_bytes.h"
 
 namespace shardwise {
 namespace {
@@ -15,12 +17,13 @@ StreamedPasses by_layer(PassStreams& streams, const StageTimes& stages, SlotEnds
   StreamedPasses passes;
   passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end);
   passes.end = streams.end() + passes.run.unswept;
+  passes.ends = streams.ends();
   return passes;
 }
 
 /// Passes that meet nothing but one another and messages.
 StreamedPasses alone(const PipelineTimes& pipeline, double stretch) {
-  StreamedPasses passes{pipeline.run, {}};
+  StreamedPasses passes{pipeline.run, {}, {}};
   passes.run.length += pipeline.without_messages * (stretch - 1);
   for (ChunkSpan& span : passes.run.spans) {
     span.begin = span.begin * stretch;
@@ -43,6 +46,46 @@ Updated updated(const LeafContext& context) {
   const bool overlaps =
       layout.overlap_param_gather && context.rules->engine->overlaps_updated_gather;
   return overlaps ? Updated::beside : Updated::before;
+}
+
+/// Seconds in which a rank sums the gradients of DualPipe's two copies of `stage`: what it holds of
+/// both, with the rank that holds the others.
+double sum_of_copies(const PipelineTimes& pipeline, const LeafContext& context, std::size_t stage) {
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
+  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
+  double elements = 0;
+  for (std::size_t place = stage * chunks; place < (stage + 1) * chunks; ++place) {
+    for (const PacedRun& run : pipeline.runs_of(place)) {
+      const LayerPace& layer = pipeline.layers[static_cast<std::size_t>(run.kind)];
+      elements += static_cast<double>(layer.dense * run.layers) / static_cast<double>(ranks.dense);
+      elements +=
+          static_cast<double>(layer.routed * run.layers) / static_cast<double>(ranks.routed);
+    }
+  }
+  return context.groups->tied_all_reduce(gradient_bytes(*context.rules, layout) * elements).value();
+}
+
+/// When all copies are summed: a stage and its mirror image begin once both have reduced.
+/// \param buckets  that are reduced beside the passes, or none
+Seconds copies_summed(const PipelineTimes& pipeline, const LeafContext& context,
+                      const StreamedPasses& passes, BucketStreams* buckets) {
+  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
+  std::vector<double> ends = passes.ends;
+  ends.resize(static_cast<std::size_t>(pipeline.slots->stages));
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    for (std::size_t c = 0; c < chunks; ++c) {
+      ends[s] = std::max(ends[s], passes.run.spans[s * chunks + c].end.value());
+    }
+    if (buckets != nullptr) ends[s] = std::max(ends[s], buckets->reduced(s));
+  }
+  double summed = 0;
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const double both = std::max(ends[s], ends[ends.size() - 1 - s]);
+    summed = std::max(summed, both + sum_of_copies(pipeline, context, s));
+  }
+  return Seconds(summed);
 }
 
 }  // namespace
@@ -86,8 +129,11 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   } else {
     passes = alone(pipeline, stretch);
   }
-  if (gathers == Updated::here && (layout.dp() * layout.cp == 1 || reduces_by_unit(context))) {
-    return {passes.end, {}};
+  const bool copies = layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
+  const bool reduces = layout.dp() * layout.cp > 1 && !reduces_by_unit(context);
+  if (gathers == Updated::here && !reduces) {
+    const Seconds all = copies ? copies_summed(pipeline, context, passes, nullptr) : passes.end;
+    return {passes.end, {}, all - passes.end};
   }
   BucketStreams buckets(stages, context, passes.run.spans, first, stretch);
   // Stages in the middle are alike, and end before the second and after the last one begins.
@@ -99,7 +145,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const std::size_t s = ends[i];
     if (s > last || (i > 0 && s <= ends[i - 1])) continue;
-    if (!reduces_by_unit(context)) reduced = std::max(reduced, buckets.reduced(s));
+    if (reduces) reduced = std::max(reduced, buckets.reduced(s));
     if (gathers == Updated::before) after = std::max(after, buckets.gathers(s));
     if (gathers != Updated::beside) continue;
     const double waits = buckets.late(s);
@@ -107,7 +153,10 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     const double slows = s == 0 ? first.forward.to(buckets.gathers(s) - waits, 0) : 0;
     late = std::max(late, (streams_beside ? 0 : waits) + slows);
   }
-  return {std::max(passes.end, Seconds(reduced)) + Seconds(late), Seconds(after)};
+  const Seconds end = std::max(passes.end, Seconds(reduced));
+  const Seconds all =
+      copies ? copies_summed(pipeline, context, passes, reduces ? &buckets : nullptr) : end;
+  return {end + Seconds(late), Seconds(after), all - end};
 }
 
 }  // namespace shardwise

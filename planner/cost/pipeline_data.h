@@ -12,12 +12,14 @@ namespace shardwise {
 struct PipelineData {
   Seconds passes;  // from the first pass to the last reduction
   Seconds after;   // gathers of updated parameters that nothing runs beside
+  Seconds copies;  // sums of the gradients of DualPipe's two copies, as far as they come after
 };
 
 /// Passes with what runs beside them layer by layer.
 struct StreamedPasses {
   PipelineRun run;
-  Seconds end;  // of the last operation
+  Seconds end;               // of the last operation
+  std::vector<double> ends;  // of that of each stage of a pipeline, where it may be no pass
 };
 
 /// Whether activations are offloaded and nothing else moves layer by layer: then passes are the

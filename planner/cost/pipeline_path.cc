@@ -83,7 +83,7 @@ class Walk {
     return {own, last, {end(last), own >= 0 && !copied_.empty() ? copied_[index(own)] : 0}};
   }
 
-  /// Runs of layers of a pass; the first where `r` is 0.
+  /// Runs of layers of a pass, in forward order, and one of them in its own.
   std::span<const PacedRun> runs_of(const PipelineSlots::Slot& slot) const {
     return pipeline_.runs_of(index(slot.stage) * index(pipeline_.slots->chunks) +
                              index(slot.chunk));

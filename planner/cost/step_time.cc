@@ -47,7 +47,7 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
   detail.reduced_bytes = data.reduced_bytes;
   detail.outer_gathered_bytes = data.outer_gathered_bytes;
   detail.outer_reduced_bytes = data.outer_reduced_bytes;
-  detail.finalize = states.optimizer.finalize;
+  detail.finalize = parts.optimizer - states.optimizer.update;
   detail.messages = step.messages;
   if (context.layout->offload_activations) {
     const StageTime& stage = stages.slowest;
@@ -157,7 +157,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
 
   parts.straggler = std::max(Seconds(0), step.straggler + step.parts.launch - parts.launch);
 
-  parts.optimizer = states.optimizer.update + states.optimizer.finalize;
+  parts.optimizer = states.optimizer.update + states.optimizer.finalize + with.copies;
   if (layout.offload_activations) {
     // The passes were found with all that runs beside them at once.
     parts.offload_exposed = std::min(step.offload, parts.dp_exposed);

@@ -67,8 +67,8 @@ struct StateTimes {
   DataParallelMoves moves;
   OptimizerTime optimizer;
 };
-/// Reads of `stages` what same_elements() compares; of the layout mesh, states, fp32_gradients,
-/// sequence_parallel, and whether its schedule is DualPipe's.
+/// Reads of `stages` what same_elements() compares; of the layout mesh, states, fp32_gradients and
+/// sequence_parallel.
 StateTimes state_times(const StageTimes& stages, const LeafContext& context);
 
 /// \param streamed  of a layout that only_offloads(): streamed_passes(), where they were made

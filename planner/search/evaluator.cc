@@ -331,14 +331,12 @@ const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
 }
 
 std::size_t Evaluator::number_states(const StageTimes& stages, const Layout& layout) {
-  const bool dualpipe = layout.schedule == PipelineSchedule::dualpipe;
   const auto known = std::ranges::find_if(states_, [&](const MovedStates& each) {
     return each.sequence_parallel == layout.sequence_parallel &&
-           each.fp32_gradients == layout.fp32_gradients && each.dualpipe == dualpipe &&
-           same_elements(each.stages, stages);
+           each.fp32_gradients == layout.fp32_gradients && same_elements(each.stages, stages);
   });
   if (known != states_.end()) return static_cast<std::size_t>(known - states_.begin());
-  states_.push_back({stages, layout.sequence_parallel, layout.fp32_gradients, dualpipe, {}});
+  states_.push_back({stages, layout.sequence_parallel, layout.fp32_gradients, {}});
   states_.back().times.resize(leaves_);
   return states_.size() - 1;
 }

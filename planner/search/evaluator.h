@@ -117,7 +117,6 @@ class Evaluator {
     StageTimes stages;
     bool sequence_parallel = false;
     bool fp32_gradients = false;
-    bool dualpipe = false;
     std::vector<std::optional<StateTimes>> times;  // by mesh, state and order
   };
   std::size_t number_states(const StageTimes& stages, const Layout& layout);
