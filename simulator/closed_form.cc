@@ -17,10 +17,11 @@ Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
   const std::int64_t replicas = layout.dp() * layout.micro_batch_size;
   const std::int64_t microbatches =
       plan.job.batch_for(layout.dp(), layout.micro_batch_size) / replicas;
+  const std::vector<LayerMemory> memories =
+      layer_memories(plan.model, plan.job, plan.engine, layout);
   const StageTimes stages =
       stage_times(plan.model, plan.job, rules, layout,
-                  layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout),
-                  layer_memories(plan.model, plan.job, plan.engine, layout),
+                  layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout), memories,
                   assign_stages(plan.model, layout), microbatches);
   // A layer is priced with what its compute loses to the exchange that it hides, here and on the
   // clock.

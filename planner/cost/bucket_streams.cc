@@ -1,28 +1,29 @@
 #include "planner/cost/bucket_streams.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 namespace shardwise {
 
 BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& context,
-                             const std::vector<ChunkSpan>& spans, const PassLosses& losses,
-                             double stretch)
+                             const PipelineRun& run, const PassLosses& losses, double stretch,
+                             const PassStreams* passes)
     : pipeline_(stages.pipeline),
       engine_(*context.rules->engine),
       layout_(*context.layout),
       prices_(context),
-      spans_(spans),
+      spans_(run.spans),
+      passes_(passes),
+      unswept_(run.unswept.value()),
       losses_(losses),
       stretch_(stretch),
       microbatches_(static_cast<double>(context.num_microbatches)) {
-  const double limit =
+  limit_ =
       std::max(static_cast<double>(engine_.bucket_elements),
                static_cast<double>(engine_.bucket_elements_per_rank * layout_.dp() * layout_.cp));
   by_unit_ = engine_.bucket_elements == 0 || engine_.gradient_buffer == GradientBuffer::unit_queue;
-  limit_ = by_unit_ ? 1 : limit;
   every_ = layout_.reduce_every_microbatch && prices_.placement().gradients != Placement::replicate;
 }
 
@@ -66,10 +67,7 @@ double BucketStreams::reduced(std::size_t stage) {
   for (std::size_t c = 0; c < chunks(); ++c) {
     last = std::max(last, spans_[stage * chunks() + c].end.value());
   }
-  double inner = overlaps ? 0 : last;
-  double outer = 0;
-  double moved = 0;
-  double moved_outer = 0;
+  Reductions so_far;
   // In the order in which their last passes end.
   order_.resize(chunks());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
@@ -78,91 +76,137 @@ double BucketStreams::reduced(std::size_t stage) {
     const std::size_t place = stage * chunks() + c;
     fill(stage, c);
     std::ranges::stable_sort(buckets_, {}, &Bucket::ready);
-    seconds_.clear();
-    for (const Bucket& bucket : buckets_) seconds_.push_back(reduce(bucket));
-    const ChunkSpan& span = spans_[place];
-    const double each = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
-    const double earlier = every_ && overlaps ? microbatches_ - 1 : 0;
-    moved += each * (earlier + 1);
-    if (pipeline_.slots->stages == 1) {
-      const double apart = (span.end - span.begin).value() / microbatches_;
-      for (double left = earlier; left > 0; --left) {
-        follow(inner, span.end.value() - apart * left);
-      }
-    } else if (earlier > 0) {
-      inner = std::max(inner, span.begin.value()) + each * earlier;
-    }
-    for (std::size_t i = 0; i < buckets_.size(); ++i) {
-      const Bucket& bucket = buckets_[i];
-      const double ready = overlaps ? span.end.value() - length_ + bucket.ready : inner;
-      inner = std::max(inner, ready) + seconds_[i];
+    if (every_ && overlaps) reduce_earlier(place, so_far);
+    for (const Bucket& bucket : buckets_) {
+      reduce(bucket, overlaps ? complete(place, bucket) : last, so_far);
       const double shard = reduce_outer(bucket);
-      if (shard > 0) outer = std::max(outer, inner) + shard;
-      moved_outer += shard;
+      if (shard > 0) so_far.outer = std::max(so_far.outer, so_far.inner) + shard;
+      so_far.moved_outer += shard;
     }
   }
-  const double all = std::max({last, inner, outer});
+  sum_up(last, so_far);
+  const double all = std::max({last + so_far.later, so_far.inner, so_far.outer});
   // What runs beside the passes slows them.
   const double after = all - last;
-  return all +
-         losses_.backward.to(std::max(0.0, moved - after), std::max(0.0, moved_outer - after));
+  return all + losses_.backward.to(std::max(0.0, so_far.moved - after),
+                                   std::max(0.0, so_far.moved_outer - after));
 }
 
-void BucketStreams::follow(double& reduced, double end) const {
-  for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    reduced = std::max(reduced, end - length_ + buckets_[i].ready) + seconds_[i];
+void BucketStreams::reduce_earlier(std::size_t place, Reductions& so_far) {
+  const ChunkSpan& span = spans_[place];
+  const double earlier = microbatches_ - 1;
+  if (pipeline_.slots->stages == 1) {
+    const double apart = (span.end - span.begin).value() / microbatches_;
+    for (double left = earlier; left > 0; --left) {
+      for (const Bucket& bucket : buckets_) {
+        reduce(bucket, complete(place, bucket) - apart * left, so_far);
+      }
+    }
+    return;
   }
+  double each = 0;
+  for (const Bucket& bucket : buckets_) {
+    each += bucket.reduces;
+    so_far.later += bucket.sums * earlier;
+  }
+  so_far.inner = std::max(so_far.inner, span.begin.value()) + each * earlier;
+  so_far.moved += each * earlier;
+}
+
+double BucketStreams::complete(std::size_t place, const Bucket& bucket) const {
+  const ChunkSpan& span = spans_[place];
+  if (passes_ == nullptr) return span.end.value() - length_ + bucket.ready;
+  return passes_->made(place, bucket.layer) + unswept_;
+}
+
+void BucketStreams::reduce(const Bucket& bucket, double ready, Reductions& so_far) {
+  sum_up(ready, so_far);
+  so_far.inner = std::max(so_far.inner, ready + so_far.later) + bucket.reduces;
+  so_far.moved += bucket.reduces;
+  so_far.due = bucket.sums;
+}
+
+void BucketStreams::sum_up(double now, Reductions& so_far) {
+  if (so_far.due <= 0) return;
+  so_far.later = std::max(now + so_far.later, so_far.inner) + so_far.due - now;
+  so_far.due = 0;
 }
 
 void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   const std::size_t place = stage * chunks() + chunk;
   const bool single = engine_.gradient_buffer == GradientBuffer::contiguous &&
                       (!layout_.overlap_grad_reduce || stage > 0 || chunk > 0);
-  const double limit = single && !by_unit_ ? std::numeric_limits<double>::infinity() : limit_;
+  const double limit = single ? std::numeric_limits<double>::infinity() : limit_;
   const LayerPart last = spans_[place].last;
-  buckets_.clear();
-  length_ = 0;
-  double forward = pipeline_.chunk_time[place].forward.value() * stretch_;
-  std::array<double, 2> open = {0, 0};
-  double ready = 0;
-  std::size_t at = 0;
-  for (const PacedRun& run : pipeline_.runs_of(place)) at += static_cast<std::size_t>(run.layers);
-  const auto close = [&](std::size_t group, double elements, double needed) {
-    Bucket bucket;
-    (group == 0 ? bucket.dense : bucket.routed) = elements;
-    bucket.ready = ready;
-    bucket.needed = needed;
-    bucket.layer = at;
-    buckets_.push_back(bucket);
-    open[group] -= elements;
-  };
   const auto runs = pipeline_.runs_of(place);
+  buckets_.clear();
+  open_ = {0, 0};
+  length_ = 0;
+  next_ = {};
+  next_.needed = pipeline_.chunk_time[place].forward.value() * stretch_;
+  for (const PacedRun& run : runs) next_.layer += static_cast<std::size_t>(run.layers);
   for (std::size_t r = runs.size(); r-- > 0;) {
     const LayerPace& layer = pipeline_.layers[static_cast<std::size_t>(runs[r].kind)];
     for (std::int32_t i = 0; i < runs[r].layers; ++i) {
-      --at;
+      --next_.layer;
       length_ += layer.time.of(last).value() * stretch_;
       // A layer that puts nothing off was complete before a pass of weight gradients.
       if (last != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {
-        ready = length_;
+        next_.ready = length_;
       } else if (by_unit_) {
-        ready = 0;
+        next_.ready = 0;
       }
-      forward -= layer.time.forward.value() * stretch_;
-      open[0] += static_cast<double>(layer.dense);
-      open[1] += static_cast<double>(layer.routed);
-      for (const std::size_t group : {std::size_t{0}, std::size_t{1}}) {
-        // The tensor that crosses the line is taken in: a table whole.
-        if (open[group] >= limit && (by_unit_ || layer.root)) {
-          close(group, open[group], forward);
-        }
-        while (open[group] >= limit) close(group, limit, forward);
+      next_.needed -= layer.time.forward.value() * stretch_;
+      if (by_unit_) {
+        open_ = {static_cast<double>(layer.dense), static_cast<double>(layer.routed)};
+        filled_ = {next_, next_};
+        close(0, open_[0]);
+        close(1, open_[1]);
+      } else {
+        const std::vector<TensorGroup>& tensors = layer.parameters->in_order;
+        for (std::size_t t = tensors.size(); t-- > 0;) add(tensors[t], limit);
       }
     }
   }
-  for (const std::size_t group : {std::size_t{0}, std::size_t{1}}) {
-    if (open[group] > 0) close(group, open[group], forward);
+  close(0, open_[0]);
+  close(1, open_[1]);
+}
+
+void BucketStreams::add(const TensorGroup& tensors, double limit) {
+  const std::size_t group = tensors.routed ? 1 : 0;
+  double& open = open_[group];
+  const auto size = static_cast<double>(tensors.rows * tensors.row_elements);
+  auto left = static_cast<double>(tensors.count);
+  if (engine_.flattens_gradients) {  // cut wherever the limit falls
+    open += size * left;
+    filled_[group] = next_;
+    while (open >= limit) close(group, limit);
+    return;
   }
+  const bool whole = engine_.gradient_buffer == GradientBuffer::copy_in;  // none over the limit
+  while (left > 0) {
+    const double room = (limit - open) / size;
+    if (whole && room < 1 && open > 0) {
+      close(group, open);
+      continue;
+    }
+    const double taken = std::min(left, std::max(1.0, whole ? std::floor(room) : std::ceil(room)));
+    open += taken * size;
+    filled_[group] = next_;
+    left -= taken;
+    if (open >= limit) close(group, open);
+  }
+}
+
+void BucketStreams::close(std::size_t group, double elements) {
+  if (elements <= 0) return;
+  Bucket& bucket = buckets_.emplace_back(filled_[group]);
+  (group == 0 ? bucket.dense : bucket.routed) = elements;
+  bucket.reduces = prices_.reduce(bucket.dense, bucket.routed).value();
+  if (prices_.sums_in_compute()) {
+    bucket.sums = prices_.sums(bucket.dense, bucket.routed).value();
+  }
+  open_[group] -= elements;
 }
 
 }  // namespace shardwise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -16,12 +17,13 @@ namespace shardwise {
 /// first passes that need them. docs/time.md, "Data parallel".
 class BucketStreams {
  public:
-  /// \param spans    of the chunks of all stages
+  /// \param run      of all stages
   /// \param losses   of compute to what runs beside it
   /// \param stretch  of compute, as the host issues too slowly
+  /// \param passes   of that run, where layers of a pass wait for anything
   /// \pre all outlive this
-  BucketStreams(const StageTimes& stages, const LeafContext& context,
-                const std::vector<ChunkSpan>& spans, const PassLosses& losses, double stretch);
+  BucketStreams(const StageTimes& stages, const LeafContext& context, const PipelineRun& run,
+                const PassLosses& losses, double stretch, const PassStreams* passes = nullptr);
 
   /// How much later than alone `stage` is, as its first passes wait for parameters: those of later
   /// stages come while the pipeline fills.
@@ -43,25 +45,49 @@ class BucketStreams {
     double ready = 0;       // seconds of backward before its gradients are there
     double needed = 0;      // seconds of forward before its parameters are
     std::size_t layer = 0;  // of the chunk, that needs them first
+    double reduces = 0;     // seconds over the inner axis
+    double sums = 0;        // and of the sums in fp32, on the compute stream
+  };
+  /// Of a stage: those so far.
+  struct Reductions {
+    double inner = 0;  // the last one over the inner axis has ended
+    double outer = 0;
+    double moved = 0;  // seconds in all
+    double moved_outer = 0;
+    double due = 0;    // seconds of the sum of what arrived last
+    double later = 0;  // compute, which waited to sum
   };
 
   std::size_t chunks() const { return static_cast<std::size_t>(pipeline_.slots->chunks); }
 
-  double reduce(const Bucket& b) { return prices_.reduce(b.dense, b.routed).value(); }
   double reduce_outer(const Bucket& b) { return prices_.reduce_outer(b.dense, b.routed).value(); }
   double gather(const Bucket& b) { return prices_.gather(b.dense, b.routed).value(); }
 
-  /// Reductions of a micro-batch whose backward pass ends at `end`. \param reduced  those so far
-  void follow(double& reduced, double end) const;
+  /// When the last pass of a chunk completes a bucket.
+  double complete(std::size_t place, const Bucket& bucket) const;
+  /// Reductions of the micro-batches before the last one.
+  void reduce_earlier(std::size_t place, Reductions& so_far);
+  /// A bucket that is complete at `ready`, where compute has not waited for any before.
+  static void reduce(const Bucket& bucket, double ready, Reductions& so_far);
+  /// Compute, at `now` if it has not waited before, sums in fp32 what arrived last: Megatron does
+  /// so before it dispatches the next bucket, and after the last pass.
+  static void sum_up(double now, Reductions& so_far);
 
   /// The buckets of a chunk in the order in which its last pass completes them.
   void fill(std::size_t stage, std::size_t chunk);
+  /// Tensors enter the open bucket of their group, which is full with the one that crosses the
+  /// limit, or before it.
+  void add(const TensorGroup& tensors, double limit);
+  /// So many elements of the open bucket of dense (0) or routed parameters (1) are one.
+  void close(std::size_t group, double elements);
 
   const PipelineTimes& pipeline_;
   const EngineProfile& engine_;
   const Layout& layout_;
   UnitPrices prices_;
   const std::vector<ChunkSpan>& spans_;
+  const PassStreams* passes_;
+  double unswept_;
   PassLosses losses_;
   double stretch_;
   double microbatches_;
@@ -69,7 +95,9 @@ class BucketStreams {
   bool every_ = false;
   double limit_ = 0;
   std::vector<Bucket> buckets_;
-  std::vector<double> seconds_;     // of their reductions
+  Bucket next_;                     // of the layer that enters, without elements
+  std::array<Bucket, 2> filled_;    // the same of the layer that entered an open bucket last
+  std::array<double, 2> open_{};    // elements, of dense and of routed parameters
   std::vector<std::size_t> order_;  // of chunks
   double length_ = 0;               // of the pass that completes them
 };

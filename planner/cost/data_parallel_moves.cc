@@ -63,9 +63,6 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
   moves.reduce = (prices.reduce(dense / buckets, routed / buckets) +
                   prices.reduce_outer(dense / buckets, routed / buckets)) *
                  buckets;
-  if (prices.sums_in_compute()) {
-    moves.sums = prices.sums(dense / buckets, routed / buckets) * buckets;
-  }
 
   if (prices.placement().optimizer != Placement::replicate) {
     moves.gather = prices.gather(dense / buckets, routed / buckets) * buckets;

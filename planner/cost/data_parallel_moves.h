@@ -22,7 +22,6 @@ struct DataParallelMoves {
 
   // Parameters are whole on every rank: of the first stage, in equal buckets.
   Seconds reduce;  // all buckets, both axes
-  Seconds sums;    // in fp32 on the compute stream
   Seconds gather;  // of updated parameters; nothing where every rank updates all
 
   // Parameters are sharded: of the slowest stage.

@@ -51,7 +51,8 @@ LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
     if (is_head_norm(p)) result.head_norms += elements;
     result.tensors += tensor.count;
     result.chunk_lcm = std::lcm(result.chunk_lcm, tensor.row_elements);
-    add_group(result, {tensor.rows, tensor.row_elements, tensor.count, p.routed_expert});
+    result.in_order.push_back({tensor.rows, tensor.row_elements, tensor.count, p.routed_expert});
+    add_group(result, result.in_order.back());
   }
   return result;
 }

@@ -48,6 +48,7 @@ struct LayerParameters {
   std::int64_t chunk_lcm = 1;  // least common multiple of row_elements over the tensors
   std::int32_t groups = 0;
   std::array<TensorGroup, kMaxTensorGroups> group{};
+  std::vector<TensorGroup> in_order;  // one a trained parameter, in the order of the layer's
 };
 
 /// The shape of a weight matrix on one rank.

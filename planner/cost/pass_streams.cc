@@ -49,7 +49,7 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
     s.users.push_back(0);
     gate = h.number >= 2 ? s.users[h.number - 2] : 0;
   }
-  if (!h.outer) {
+  if (!h.outer && u.gather_outer > 0) {
     h.outer = true;
     s.gather += u.gather_outer;
     gate = std::max(gate, s.gather);
@@ -201,6 +201,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
       }
     }
   }
+  if (gradients) h.made = end;
   if (gradients && (rules_.every || turn.slot->last)) reduce(turn, end);
   if (rules_.offloads && turn.forward) s.host = std::max(s.host, end) + u.host;
   return end;

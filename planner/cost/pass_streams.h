@@ -35,6 +35,11 @@ class PassStreams {
 
   StreamClocks clocks() const;
 
+  /// When the last gradients of a layer were made. \pre as hold(); all passes have run
+  double made(std::size_t place, std::size_t layer) const {
+    return held_[base_[place] + layer].made;
+  }
+
   /// When the last operation of any stream has ended. \pre all passes have run
   Seconds end() const;
   /// The same of each stage.
@@ -55,6 +60,7 @@ class PassStreams {
     std::size_t number = 0;    // of those that take turns
     std::size_t queued = 0;    // its last reduction is the n-th of the stage's
     double ready = 0;
+    double made = 0;  // gradients of the last pass that made any
   };
   /// A reduction that backward has not waited for.
   struct Pending {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "planner/cost/bucket_streams.h"
@@ -115,13 +116,18 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   const bool streams_beside = streams_beside_passes(context);
   const Updated gathers = updated(context);
   const PassLosses first = pass_losses(kernels.first, context);
+  const bool reduces = layout.dp() * layout.cp > 1 && !reduces_by_unit(context);
   SlotEnds slot_ends;
   StreamedPasses passes;
-  if (streams_beside && gathers == Updated::beside) {
-    PassStreams streams(stages, context, pass_losses(kernels.slowest, context), stretch);
-    BucketStreams buckets(stages, context, pipeline.run.spans, first, stretch);
-    for (std::int32_t s = 0; s < layout.pp; ++s) buckets.hold(static_cast<std::size_t>(s), streams);
-    passes = by_layer(streams, stages, slot_ends);
+  const auto stage_count = static_cast<std::size_t>(pipeline.slots->stages);
+  std::optional<PassStreams> streams;
+  if (streams_beside && (gathers == Updated::beside || reduces)) {
+    streams.emplace(stages, context, pass_losses(kernels.slowest, context), stretch);
+    BucketStreams held(stages, context, pipeline.run, first, stretch);
+    for (std::size_t s = 0; gathers == Updated::beside && s < stage_count; ++s) {
+      held.hold(s, *streams);
+    }
+    passes = by_layer(*streams, stages, slot_ends);
   } else if (streamed != nullptr) {
     passes = *streamed;
   } else if (streams_beside) {
@@ -130,14 +136,14 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     passes = alone(pipeline, stretch);
   }
   const bool copies = layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
-  const bool reduces = layout.dp() * layout.cp > 1 && !reduces_by_unit(context);
   if (gathers == Updated::here && !reduces) {
     const Seconds all = copies ? copies_summed(pipeline, context, passes, nullptr) : passes.end;
     return {passes.end, {}, all - passes.end};
   }
-  BucketStreams buckets(stages, context, passes.run.spans, first, stretch);
+  BucketStreams buckets(stages, context, passes.run, first, stretch,
+                        reduces && streams ? &*streams : nullptr);
   // Stages in the middle are alike, and end before the second and after the last one begins.
-  const auto last = static_cast<std::size_t>(layout.pp) - 1;
+  const std::size_t last = stage_count - 1;
   const std::array<std::size_t, 4> ends = {0, 1, (last + 1) / 2, last};
   double late = 0;
   double reduced = 0;

@@ -21,6 +21,7 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   pace.dense = memory.parameters.dense;
   pace.routed = memory.parameters.routed;
   pace.saved = memory.saved;
+  pace.parameters = &memory.parameters;
   pace.head = memory.role == LayerRole::head;
   const bool planned = plans_buffers(*rules.engine);
   pace.root = planned ? is_root(memory.role) : pace.head || memory.role == LayerRole::embedding;

@@ -21,6 +21,7 @@ struct LayerPace {
   std::int64_t saved = 0;  // bytes kept to backward
   bool root = false;       // outside the blocks: embedding, head; of our executor MTP too
   bool head = false;
+  const LayerParameters* parameters = nullptr;  // of its LayerMemory, which outlives this
 };
 
 /// Layers of one kind that follow one another in a chunk.
@@ -58,7 +59,7 @@ inline Seconds on_slowest_gpu(const PassTime& pass, const TimeRules& rules) {
 /// collectives.
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 
-/// \param times, memories  by kind
+/// \param times, memories  by kind; `memories` outlive what is made of this
 std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
                                    std::span<const LayerMemory> memories, const TimeRules& rules,
                                    const Layout& layout);

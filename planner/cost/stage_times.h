@@ -96,7 +96,7 @@ struct StageHop {
 StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
                    const Layout& layout, const GroupShape& group);
 
-/// All together.
+/// All together. \pre `memories` outlive it
 StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRules& rules,
                        const Layout& layout, std::span<const LayerTime> times,
                        std::span<const LayerMemory> memories, std::span<const StageLayers> stages,

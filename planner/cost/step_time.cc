@@ -148,7 +148,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   TimeParts parts = step.parts;
   const PipelineData with = pipeline_data(stages, context, step.kernels, step.slower, streamed);
   const Seconds held_up = std::max(Seconds(0), with.passes - step.passes);
-  parts.dp_exposed = held_up + with.after + states.moves.sums;
+  parts.dp_exposed = held_up + with.after;
   if (step.runs_ahead) {
     // The host issues on while passes wait for anything else.
     const Seconds reached = m * step.busy + parts.bubble + parts.pp_exposed + held_up;

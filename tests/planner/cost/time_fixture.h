@@ -18,6 +18,7 @@ struct Priced {
   JobSpec job;
   EngineProfile engine = megatron_ddp();
   Layout layout;
+  mutable std::vector<LayerMemory> memories;  // of what stages() made last
 
   /// Makes as many GPUs as the layout has ranks, and as many micro-batches as asked for.
   void size(std::int64_t num_microbatches) {
@@ -31,7 +32,7 @@ struct Priced {
 
   StageTimes stages() const {
     const auto times = layer_times(model, job, engine, cluster, layout);
-    const auto memories = layer_memories(model, job, engine, layout);
+    memories = layer_memories(model, job, engine, layout);
     const TimeRules rules = time_rules(job, engine, cluster);
     return stage_times(model, job, rules, layout, times, memories, assign_stages(model, layout),
                        num_microbatches());
