@@ -69,10 +69,12 @@ inline Plan mixture_example(const std::string& engine, std::int64_t gpus) {
 /// Pipelines of a plan's engine that the search would take, gathers and reductions beside compute.
 /// \param change  makes another layout of one that was drawn
 template <class Change, class Visit>
-void draw_pipelines(Plan plan, int count, std::uint32_t seed, Change&& change, Visit&& visit) {
+void draw_pipelines(Plan plan, int count, std::uint32_t seed, Change&& change, Visit&& visit,
+                    int most_tries = 2'000'000) {
+  if (!plan.engine.pipeline) return;
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   test::Sampler sampler(question, seed);
-  for (int tries = 0; tries < 2'000'000 && count > 0; ++tries) {
+  for (int tries = 0; tries < most_tries && count > 0; ++tries) {
     plan.layout = sampler.draw();
     const Layout& layout = plan.layout;
     change(plan.layout);
@@ -83,13 +85,13 @@ void draw_pipelines(Plan plan, int count, std::uint32_t seed, Change&& change, V
   }
 }
 
-/// How far simulator and closed form are apart in drawn layouts: at most 1 %.
+/// How far simulator and closed form are apart in drawn layouts: at most 0.5 %.
 class Apart {
  public:
   void expect_near(const Plan& plan) {
     const double apart = simulated(plan) / unslowed(plan) - 1;
-    EXPECT_NEAR(apart, 0, 0.01) << plan.engine.name << " " << plan.model.name << " "
-                                << plan.cluster.gpus << " " << test::text_of(plan.layout);
+    EXPECT_NEAR(apart, 0, 0.005) << plan.engine.name << " " << plan.model.name << " "
+                                 << plan.cluster.gpus << " " << test::text_of(plan.layout);
     ++drawn_;
     if (std::abs(apart) <= 0.001) ++near_;
     farthest_ = std::max(farthest_, std::abs(apart));
