@@ -35,7 +35,8 @@ class Join {
   std::vector<ComparedTime> moved() const {
     std::vector<ComparedTime> rows;
     std::size_t begin = 0;  // of the rows of one name
-    for (const auto& [key, row] : rows_) {
+    for (const auto& keyed : rows_) {
+      const ComparedTime& row = keyed.second;
       if (begin < rows.size() && rows[begin].name != row.name) begin = rows.size();
       const auto other = std::find_if(
           rows.begin() + static_cast<std::ptrdiff_t>(begin), rows.end(), [&](const auto& each) {
