@@ -19,7 +19,7 @@ BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& contex
       unswept_(run.unswept.value()),
       losses_(losses),
       stretch_(stretch),
-      microbatches_(static_cast<double>(context.num_microbatches)) {
+      microbatches_(context.num_microbatches) {
   limit_ =
       std::max(static_cast<double>(engine_.bucket_elements),
                static_cast<double>(engine_.bucket_elements_per_rank * layout_.dp() * layout_.cp));
@@ -94,23 +94,24 @@ double BucketStreams::reduced(std::size_t stage) {
 
 void BucketStreams::reduce_earlier(std::size_t place, Reductions& so_far) {
   const ChunkSpan& span = spans_[place];
-  const double earlier = microbatches_ - 1;
+  const std::int64_t earlier = microbatches_ - 1;
   if (pipeline_.slots->stages == 1) {
-    const double apart = (span.end - span.begin).value() / microbatches_;
-    for (double left = earlier; left > 0; --left) {
+    const double apart = (span.end - span.begin).value() / static_cast<double>(microbatches_);
+    for (std::int64_t left = earlier; left > 0; --left) {
       for (const Bucket& bucket : buckets_) {
-        reduce(bucket, complete(place, bucket) - apart * left, so_far);
+        reduce(bucket, complete(place, bucket) - apart * static_cast<double>(left), so_far);
       }
     }
     return;
   }
+  const auto times = static_cast<double>(earlier);
   double each = 0;
   for (const Bucket& bucket : buckets_) {
     each += bucket.reduces;
-    so_far.later += bucket.sums * earlier;
+    so_far.later += bucket.sums * times;
   }
-  so_far.inner = std::max(so_far.inner, span.begin.value()) + each * earlier;
-  so_far.moved += each * earlier;
+  so_far.inner = std::max(so_far.inner, span.begin.value()) + each * times;
+  so_far.moved += each * times;
 }
 
 double BucketStreams::complete(std::size_t place, const Bucket& bucket) const {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "planner/cost/leaf_context.h"
@@ -90,7 +91,7 @@ class BucketStreams {
   double unswept_;
   PassLosses losses_;
   double stretch_;
-  double microbatches_;
+  std::int64_t microbatches_;
   bool by_unit_ = false;
   bool every_ = false;
   double limit_ = 0;
