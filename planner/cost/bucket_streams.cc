@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace shardwise {
@@ -76,6 +75,11 @@ double BucketStreams::reduced(std::size_t stage) {
     const std::size_t place = stage * chunks() + c;
     fill(stage, c);
     std::ranges::stable_sort(buckets_, {}, &Bucket::ready);
+    for (Bucket& bucket : buckets_) {
+      bucket.reduces = prices_.reduce(bucket.dense, bucket.routed).value();
+      if (!prices_.sums_in_compute()) continue;
+      bucket.sums = prices_.sums(bucket.dense, bucket.routed).value();
+    }
     if (every_ && overlaps) reduce_earlier(place, so_far);
     for (const Bucket& bucket : buckets_) {
       reduce(bucket, overlaps ? complete(place, bucket) : last, so_far);
@@ -137,7 +141,6 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   const std::size_t place = stage * chunks() + chunk;
   const bool single = engine_.gradient_buffer == GradientBuffer::contiguous &&
                       (!layout_.overlap_grad_reduce || stage > 0 || chunk > 0);
-  const double limit = single ? std::numeric_limits<double>::infinity() : limit_;
   const LayerPart last = spans_[place].last;
   const auto runs = pipeline_.runs_of(place);
   buckets_.clear();
@@ -158,14 +161,19 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
         next_.ready = 0;
       }
       next_.needed -= layer.time.forward.value() * stretch_;
-      if (by_unit_) {
+      if (single && !by_unit_) {
+        open_[0] += static_cast<double>(layer.dense);
+        open_[1] += static_cast<double>(layer.routed);
+        if (layer.dense > 0) filled_[0] = next_;
+        if (layer.routed > 0) filled_[1] = next_;
+      } else if (by_unit_) {
         open_ = {static_cast<double>(layer.dense), static_cast<double>(layer.routed)};
         filled_ = {next_, next_};
         close(0, open_[0]);
         close(1, open_[1]);
       } else {
         const std::vector<TensorGroup>& tensors = layer.parameters->in_order;
-        for (std::size_t t = tensors.size(); t-- > 0;) add(tensors[t], limit);
+        for (std::size_t t = tensors.size(); t-- > 0;) add(tensors[t]);
       }
     }
   }
@@ -173,7 +181,7 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   close(1, open_[1]);
 }
 
-void BucketStreams::add(const TensorGroup& tensors, double limit) {
+void BucketStreams::add(const TensorGroup& tensors) {
   const std::size_t group = tensors.routed ? 1 : 0;
   double& open = open_[group];
   const auto size = static_cast<double>(tensors.rows * tensors.row_elements);
@@ -181,12 +189,12 @@ void BucketStreams::add(const TensorGroup& tensors, double limit) {
   if (engine_.flattens_gradients) {  // cut wherever the limit falls
     open += size * left;
     filled_[group] = next_;
-    while (open >= limit) close(group, limit);
+    while (open >= limit_) close(group, limit_);
     return;
   }
   const bool whole = engine_.gradient_buffer == GradientBuffer::copy_in;  // none over the limit
   while (left > 0) {
-    const double room = (limit - open) / size;
+    const double room = (limit_ - open) / size;
     if (whole && room < 1 && open > 0) {
       close(group, open);
       continue;
@@ -195,7 +203,7 @@ void BucketStreams::add(const TensorGroup& tensors, double limit) {
     open += taken * size;
     filled_[group] = next_;
     left -= taken;
-    if (open >= limit) close(group, open);
+    if (open >= limit_) close(group, open);
   }
 }
 
@@ -203,10 +211,6 @@ void BucketStreams::close(std::size_t group, double elements) {
   if (elements <= 0) return;
   Bucket& bucket = buckets_.emplace_back(filled_[group]);
   (group == 0 ? bucket.dense : bucket.routed) = elements;
-  bucket.reduces = prices_.reduce(bucket.dense, bucket.routed).value();
-  if (prices_.sums_in_compute()) {
-    bucket.sums = prices_.sums(bucket.dense, bucket.routed).value();
-  }
   open_[group] -= elements;
 }
 

@@ -78,7 +78,7 @@ class BucketStreams {
   void fill(std::size_t stage, std::size_t chunk);
   /// Tensors enter the open bucket of their group, which is full with the one that crosses the
   /// limit, or before it.
-  void add(const TensorGroup& tensors, double limit);
+  void add(const TensorGroup& tensors);
   /// So many elements of the open bucket of dense (0) or routed parameters (1) are one.
   void close(std::size_t group, double elements);
 

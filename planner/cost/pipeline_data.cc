@@ -123,9 +123,9 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   std::optional<PassStreams> streams;
   if (streams_beside && (gathers == Updated::beside || reduces)) {
     streams.emplace(stages, context, pass_losses(kernels.slowest, context), stretch);
-    BucketStreams held(stages, context, pipeline.run, first, stretch);
-    for (std::size_t s = 0; gathers == Updated::beside && s < stage_count; ++s) {
-      held.hold(s, *streams);
+    if (gathers == Updated::beside) {
+      BucketStreams held(stages, context, pipeline.run, first, stretch);
+      for (std::size_t s = 0; s < stage_count; ++s) held.hold(s, *streams);
     }
     passes = by_layer(*streams, stages, slot_ends);
   } else if (streamed != nullptr) {
