@@ -10,6 +10,8 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
   const PipelineTimes& pipeline = stages.pipeline;
   for (const LayerPace& layer : pipeline.layers) {
     units_.push_back(pass_unit(rules_, context, layer, stretch));
+    const Unit& unit = units_.back();
+    moves_ = moves_ || unit.gathers || unit.reduces || unit.reduce_outer > 0;
   }
   per_stage_ = static_cast<std::size_t>(pipeline.slots->chunks);
   stages_.resize(static_cast<std::size_t>(pipeline.slots->stages));
@@ -148,7 +150,7 @@ void PassStreams::reduce(const Turn& turn, double made) {
 double PassStreams::compute(const Turn& turn, LayerPart part) {
   const double alone = unit(turn, turn.at).compute.of(part).value();
   Held& own = held(turn, turn.at);
-  if (part == LayerPart::backward_weight) return alone;
+  if (part == LayerPart::backward_weight || !moves_) return alone;
   const bool first = turn.forward && !own.begun;
   own.begun = true;
   double inner = 0;

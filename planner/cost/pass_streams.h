@@ -114,6 +114,7 @@ class PassStreams {
   void reduce(const Turn& turn, double made);
 
   PassRules rules_;
+  bool moves_ = false;  // parameters or gradients, layer by layer
   PassLosses losses_;
   std::size_t per_stage_ = 1;
   std::vector<Unit> units_;  // by kind
