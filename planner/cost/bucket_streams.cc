@@ -161,16 +161,8 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
         next_.ready = 0;
       }
       next_.needed -= layer.time.forward.value() * stretch_;
-      if (single && !by_unit_) {
-        open_[0] += static_cast<double>(layer.dense);
-        open_[1] += static_cast<double>(layer.routed);
-        if (layer.dense > 0) filled_[0] = next_;
-        if (layer.routed > 0) filled_[1] = next_;
-      } else if (by_unit_) {
-        open_ = {static_cast<double>(layer.dense), static_cast<double>(layer.routed)};
-        filled_ = {next_, next_};
-        close(0, open_[0]);
-        close(1, open_[1]);
+      if (single || by_unit_) {
+        add(layer);
       } else {
         const std::vector<TensorGroup>& tensors = layer.parameters->in_order;
         for (std::size_t t = tensors.size(); t-- > 0;) add(tensors[t]);
@@ -179,6 +171,16 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   }
   close(0, open_[0]);
   close(1, open_[1]);
+}
+
+void BucketStreams::add(const LayerPace& layer) {
+  const std::array<std::int64_t, 2> elements = {layer.dense, layer.routed};
+  for (std::size_t group = 0; group < elements.size(); ++group) {
+    if (elements[group] == 0) continue;
+    open_[group] += static_cast<double>(elements[group]);
+    filled_[group] = next_;
+    if (by_unit_) close(group, open_[group]);
+  }
 }
 
 void BucketStreams::add(const TensorGroup& tensors) {

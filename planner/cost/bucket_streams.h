@@ -76,6 +76,8 @@ class BucketStreams {
 
   /// The buckets of a chunk in the order in which its last pass completes them.
   void fill(std::size_t stage, std::size_t chunk);
+  /// A layer is a bucket of its own, or joins the only one.
+  void add(const LayerPace& layer);
   /// Tensors enter the open bucket of their group, which is full with the one that crosses the
   /// limit, or before it.
   void add(const TensorGroup& tensors);

@@ -6,7 +6,7 @@ namespace shardwise {
 
 PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
                          const PassLosses& losses, double stretch)
-    : rules_(pass_rules(context)), losses_(losses) {
+    : rules_(stream_rules(context)), losses_(losses) {
   const PipelineTimes& pipeline = stages.pipeline;
   for (const LayerPace& layer : pipeline.layers) {
     units_.push_back(pass_unit(rules_, context, layer, stretch));
@@ -42,9 +42,9 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   h.used = h.copied = h.turns = false;
   s.ahead += u.elements;
   double gate = s.gate;
-  if (rules_.gather == PassRules::Gather::queued) gate = s.compute;
-  const bool takes_turns = rules_.gather == PassRules::Gather::limited ||
-                           rules_.gather == PassRules::Gather::double_buffered;
+  if (rules_.gather == StreamRules::Gather::queued) gate = s.compute;
+  const bool takes_turns = rules_.gather == StreamRules::Gather::limited ||
+                           rules_.gather == StreamRules::Gather::double_buffered;
   if (takes_turns && !rules_.kept_to_backward(u)) {
     h.turns = true;
     h.number = s.users.size();
@@ -79,18 +79,18 @@ double PassStreams::weights(const Turn& turn) {
   if (!h.whole) return u.gathers ? 0 : h.ready;
   if (!h.used) s.ahead -= u.elements;
   h.used = true;
-  if (rules_.gather == PassRules::Gather::copied && !h.copied && u.copy_out > 0) {
+  if (rules_.gather == StreamRules::Gather::copied && !h.copied && u.copy_out > 0) {
     h.copied = true;
     if (turn.forward) s.gate = s.last_copy;
     s.compute = h.ready = std::max(s.compute, h.ready) + u.copy_out;
     (turn.forward ? s.last_copy : s.gate) = s.compute;
   }
   const std::size_t layers = turn.kinds->size();
-  if (rules_.gather == PassRules::Gather::queued) {
+  if (rules_.gather == StreamRules::Gather::queued) {
     for (std::size_t next = turn.at + 1; next < layers && s.ahead < rules_.capacity; ++next) {
       issue(turn, next);
     }
-  } else if ((!turn.forward || rules_.gather == PassRules::Gather::double_buffered) &&
+  } else if ((!turn.forward || rules_.gather == StreamRules::Gather::double_buffered) &&
              turn.at + 1 < layers) {
     issue(turn, turn.at + 1);
   }
@@ -197,7 +197,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
     if (h.whole && rules_.released(turn.forward, u)) {
       if (h.turns) s.users[h.number] = end;
       h.whole = false;
-      if (turn.forward && rules_.to_groups && rules_.gather == PassRules::Gather::copied) {
+      if (turn.forward && rules_.to_groups && rules_.gather == StreamRules::Gather::copied) {
         s.compute = h.ready = end + u.reshard;
         h.part = true;
       }

@@ -113,7 +113,7 @@ class PassStreams {
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
 
-  PassRules rules_;
+  StreamRules rules_;
   bool moves_ = false;  // parameters or gradients, layer by layer
   PassLosses losses_;
   std::size_t per_stage_ = 1;

@@ -33,9 +33,9 @@ bool streams_beside_passes(const LeafContext& context) {
   return layout.offload_activations || (!alone && reduces_by_unit(context));
 }
 
-PassRules pass_rules(const LeafContext& context) {
-  using Gather = PassRules::Gather;
-  PassRules rules;
+StreamRules stream_rules(const LeafContext& context) {
+  using Gather = StreamRules::Gather;
+  StreamRules rules;
   const Layout& layout = *context.layout;
   const EngineProfile& engine = *context.rules->engine;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
@@ -66,7 +66,7 @@ PassRules pass_rules(const LeafContext& context) {
   return rules;
 }
 
-PassUnit pass_unit(const PassRules& rules, const LeafContext& context, const LayerPace& layer,
+PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
                    double stretch) {
   const UnitPrices prices(context);
   const TimeRules& time = *context.rules;
@@ -117,13 +117,13 @@ PassUnit pass_unit(const PassRules& rules, const LeafContext& context, const Lay
   return unit;
 }
 
-bool PassRules::kept_over_step(const PassUnit& unit) const {
+bool StreamRules::kept_over_step(const PassUnit& unit) const {
   if (gather == Gather::double_buffered) return unit.root;
   if (once) return true;
   return gather == Gather::queued && keeps_roots && unit.root;
 }
 
-bool PassRules::kept_to_backward(const PassUnit& unit) const {
+bool StreamRules::kept_to_backward(const PassUnit& unit) const {
   if (!reshards || kept_over_step(unit)) return true;
   if (gather == Gather::limited) return keeps_roots && unit.root;
   return gather == Gather::copied && unit.head;

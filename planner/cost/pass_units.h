@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-/// Seconds of one layer's operations, of routed parameters second.
+/// One layer's operations in seconds; of two, the second is of its routed parameters.
 struct PassUnit {
   ChunkTime compute;
   std::array<double, 2> gather{};
@@ -32,7 +32,7 @@ struct PassUnit {
 
 /// What waits for what, where parameters or gradients move layer by layer: the rules of an engine
 /// for a layout (docs/simulator.md, "Gathers", "Reductions").
-struct PassRules {
+struct StreamRules {
   enum class Gather : std::uint8_t { copied, limited, queued, double_buffered };
   Gather gather = Gather::copied;
   bool sharded = false;        // parameters
@@ -56,10 +56,10 @@ struct PassRules {
     return forward ? !kept_to_backward(unit) : !kept_over_step(unit);
   }
 };
-PassRules pass_rules(const LeafContext& context);
+StreamRules stream_rules(const LeafContext& context);
 
 /// \param stretch  of compute, as the host issues too slowly
-PassUnit pass_unit(const PassRules& rules, const LeafContext& context, const LayerPace& layer,
+PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
                    double stretch);
 
 /// Whether gradients of a layout leave for their shards layer by layer.

@@ -32,9 +32,9 @@ StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& cont
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of
 /// gradients reduced beside the last ones: what is left when the last pass of a stage has ended is
-/// waited for. docs/time.md, "Data parallel". \param stretch  of compute, as the host issues too
-/// slowly \param streamed  streamed_passes(), where only_offloads(context) and they were made
-/// already
+/// waited for. docs/time.md, "Data parallel".
+/// \param stretch   of compute, as the host issues too slowly
+/// \param streamed  streamed_passes(), where only_offloads(context) and they were made already
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
                            const StageKernels& kernels, double stretch,
                            const StreamedPasses* streamed = nullptr);

@@ -5,20 +5,13 @@
 #include <cmath>
 #include <string>
 
-#include "planner/engines/engines.h"
-#include "planner/spec/cluster_reader.h"
-#include "tests/support/models.h"
+#include "tests/simulator/drawn_layouts.h"
 
 namespace shardwise::sim {
 namespace {
 
 Plan example(const std::string& engine, std::int64_t gpus, std::int8_t zero_stage) {
-  Plan plan;
-  plan.model = test::llama(16, 4096, 14336, 32, 8, 32000);
-  plan.engine = *find_engine(engine);
-  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
-  plan.job.sequence_length = 4096;
-  plan.job.global_batch_size = 32;
+  Plan plan = sim::example(engine, gpus);
   plan.layout.zero_stage = zero_stage;
   plan.layout.dp_shard = static_cast<std::int32_t>(gpus);
   return plan;
