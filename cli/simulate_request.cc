@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <filesystem>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 #include "cli/simulate_files.h"
@@ -73,6 +77,23 @@ Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
                     "each node and each switch keeps one");
 }
 
+/// Each file has a name of its own; devices and pipes take several.
+Diagnostics shared_names(const SimulateFlags& flags) {
+  using Named = std::pair<const char*, const std::string*>;
+  const std::array<Named, 3> files = {
+      {{"--output", &flags.output}, {"--trace", &flags.trace}, {"--svg", &flags.svg}}};
+  for (const Named& file : files) {
+    for (const Named* other = files.data(); other->first != file.first; ++other) {
+      if (file.second->empty() || *file.second != *other->second) continue;
+      std::error_code unknown;
+      if (std::filesystem::is_other(*file.second, unknown)) continue;
+      return wrong_flag(file.first, fmt::format("{} is {}'s file", *file.second, other->first),
+                        "give each a name of its own");
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Diagnostics wrong_flag(const std::string& flag, const std::string& message,
@@ -104,6 +125,8 @@ Result<Plan> simulated_plan(const SimulateFlags& flags) {
                                   plan->layout.world(), kMostChakraRanks),
                       "simulate the plan on fewer GPUs");
   }
+  const Diagnostics shared = shared_names(flags);
+  if (!shared.empty()) return shared;
   const Diagnostics failures = failure_problems(flags, *plan);
   if (!failures.empty()) return failures;
   const std::vector<std::string> hanging = sim::hanging_at(*plan, options_of(flags));

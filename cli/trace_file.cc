@@ -39,7 +39,9 @@ Result<Archive> open(const std::string& path) {
   if (!fs::exists(path, unknown) && !unknown) {
     return Diagnostic{path, 0, 0, "", "no such file", ""};
   }
-  if (fs::is_directory(path, unknown)) fail(path, EISDIR);
+  if (fs::is_directory(path, unknown)) {
+    return Diagnostic{path, 0, 0, "", "a folder, not a file", "give one trace in it"};
+  }
   errno = 0;
   Archive file(gzopen(path.c_str(), "rb"));
   if (!file) fail(path, errno != 0 ? errno : ENOMEM);

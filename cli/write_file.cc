@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -32,7 +31,25 @@ int write_all(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-void write_file(const std::string& path, const std::string& text) {
+FilesTogether::~FilesTogether() {
+  std::error_code ignored;
+  for (const Written& file : written_) fs::remove(file.beside, ignored);
+  // Those in which somebody else wrote meanwhile are not empty, and stay.
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) fs::remove(*folder, ignored);
+}
+
+void FilesTogether::add_folder(const fs::path& path) {
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error)) return;
+  add_folder(path.parent_path());
+  if (fs::create_directory(path, error)) made_.push_back(path);
+  if (error || !fs::is_directory(path)) {
+    throw IoError(fmt::format("{}: cannot be made: {}", path.string(),
+                              error ? error.message() : "there is a file of that name"));
+  }
+}
+
+void FilesTogether::add(const std::string& path, const std::string& text) {
   std::error_code ignored;
   const fs::file_status there = fs::status(path, ignored);
   if (fs::is_directory(there)) fail(path, EISDIR);
@@ -41,13 +58,25 @@ void write_file(const std::string& path, const std::string& text) {
     if (error != 0) fail(path, error);
     return;
   }
-  const fs::path beside = fmt::format("{}.{}.part", path, ::getpid());
-  const int error = write_all(beside, text);
-  std::error_code moved;
-  if (error == 0) fs::rename(beside, path, moved);
-  if (error == 0 && !moved) return;
-  fs::remove(beside, ignored);
-  fail(path, error != 0 ? error : moved.value());
+  written_.push_back({path, fmt::format("{}.{}.part", path, ::getpid())});
+  const int error = write_all(written_.back().beside, text);
+  if (error != 0) fail(path, error);
+}
+
+void FilesTogether::keep() {
+  made_.clear();
+  std::error_code error;
+  for (const Written& file : written_) {
+    fs::rename(file.beside, file.path, error);
+    if (error) fail(file.path, error.value());
+  }
+  written_.clear();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  FilesTogether files;
+  files.add(path, text);
+  files.keep();
 }
 
 }  // namespace shardwise::cli

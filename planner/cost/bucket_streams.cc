@@ -51,6 +51,17 @@ void BucketStreams::hold(std::size_t stage, PassStreams& passes) {
   }
 }
 
+void BucketStreams::sum(std::size_t stage, PassStreams& passes) {
+  for (std::size_t c = 0; c < chunks(); ++c) {
+    fill(stage, c);
+    for (const Bucket& bucket : buckets_) {
+      passes.sum(stage * chunks() + c, bucket.maker,
+                 {prices_.reduce(bucket.dense, bucket.routed).value(),
+                  prices_.sums(bucket.dense, bucket.routed).value()});
+    }
+  }
+}
+
 double BucketStreams::gathers(std::size_t stage) {
   double sum = 0;
   for (std::size_t c = 0; c < chunks(); ++c) {
@@ -77,8 +88,6 @@ double BucketStreams::reduced(std::size_t stage) {
     std::ranges::stable_sort(buckets_, {}, &Bucket::ready);
     for (Bucket& bucket : buckets_) {
       bucket.reduces = prices_.reduce(bucket.dense, bucket.routed).value();
-      if (!prices_.sums_in_compute()) continue;
-      bucket.sums = prices_.sums(bucket.dense, bucket.routed).value();
     }
     if (every_ && overlaps) reduce_earlier(place, so_far);
     for (const Bucket& bucket : buckets_) {
@@ -88,8 +97,7 @@ double BucketStreams::reduced(std::size_t stage) {
       so_far.moved_outer += shard;
     }
   }
-  sum_up(last, so_far);
-  const double all = std::max({last + so_far.later, so_far.inner, so_far.outer});
+  const double all = std::max({last, so_far.inner, so_far.outer});
   // What runs beside the passes slows them.
   const double after = all - last;
   return all + losses_.backward.to(std::max(0.0, so_far.moved - after),
@@ -110,10 +118,7 @@ void BucketStreams::reduce_earlier(std::size_t place, Reductions& so_far) {
   }
   const auto times = static_cast<double>(earlier);
   double each = 0;
-  for (const Bucket& bucket : buckets_) {
-    each += bucket.reduces;
-    so_far.later += bucket.sums * times;
-  }
+  for (const Bucket& bucket : buckets_) each += bucket.reduces;
   so_far.inner = std::max(so_far.inner, span.begin.value()) + each * times;
   so_far.moved += each * times;
 }
@@ -121,20 +126,12 @@ void BucketStreams::reduce_earlier(std::size_t place, Reductions& so_far) {
 double BucketStreams::complete(std::size_t place, const Bucket& bucket) const {
   const ChunkSpan& span = spans_[place];
   if (passes_ == nullptr) return span.end.value() - length_ + bucket.ready;
-  return passes_->made(place, bucket.layer) + unswept_;
+  return passes_->made(place, bucket.maker) + unswept_;
 }
 
 void BucketStreams::reduce(const Bucket& bucket, double ready, Reductions& so_far) {
-  sum_up(ready, so_far);
-  so_far.inner = std::max(so_far.inner, ready + so_far.later) + bucket.reduces;
+  so_far.inner = std::max(so_far.inner, ready) + bucket.reduces;
   so_far.moved += bucket.reduces;
-  so_far.due = bucket.sums;
-}
-
-void BucketStreams::sum_up(double now, Reductions& so_far) {
-  if (so_far.due <= 0) return;
-  so_far.later = std::max(now + so_far.later, so_far.inner) + so_far.due - now;
-  so_far.due = 0;
 }
 
 void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
@@ -157,8 +154,10 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
       // A layer that puts nothing off was complete before a pass of weight gradients.
       if (last != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {
         next_.ready = length_;
+        next_.maker = next_.layer;
       } else if (by_unit_) {
         next_.ready = 0;
+        next_.maker = next_.layer;
       }
       next_.needed -= layer.time.forward.value() * stretch_;
       if (single || by_unit_) {

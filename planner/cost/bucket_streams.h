@@ -32,10 +32,13 @@ class BucketStreams {
   /// The same where its passes have more to wait for: when parameters are there, which layers of
   /// `passes` wait for.
   void hold(std::size_t stage, PassStreams& passes);
+  /// Compute of `stage` sums what arrives: its buckets are reduced as `passes` complete them.
+  /// \pre sums_in_compute()
+  void sum(std::size_t stage, PassStreams& passes);
   /// All gathers of `stage`, one after the other.
   double gathers(std::size_t stage);
 
-  /// When the last reduction of `stage` has ended.
+  /// When the last reduction of `stage` has ended. \pre not sums_in_compute()
   double reduced(std::size_t stage);
 
  private:
@@ -46,8 +49,8 @@ class BucketStreams {
     double ready = 0;       // seconds of backward before its gradients are there
     double needed = 0;      // seconds of forward before its parameters are
     std::size_t layer = 0;  // of the chunk, that needs them first
+    std::size_t maker = 0;  // and that which completes its gradients
     double reduces = 0;     // seconds over the inner axis
-    double sums = 0;        // and of the sums in fp32, on the compute stream
   };
   /// Of a stage: those so far.
   struct Reductions {
@@ -55,8 +58,6 @@ class BucketStreams {
     double outer = 0;
     double moved = 0;  // seconds in all
     double moved_outer = 0;
-    double due = 0;    // seconds of the sum of what arrived last
-    double later = 0;  // compute, which waited to sum
   };
 
   std::size_t chunks() const { return static_cast<std::size_t>(pipeline_.slots->chunks); }
@@ -68,11 +69,8 @@ class BucketStreams {
   double complete(std::size_t place, const Bucket& bucket) const;
   /// Reductions of the micro-batches before the last one.
   void reduce_earlier(std::size_t place, Reductions& so_far);
-  /// A bucket that is complete at `ready`, where compute has not waited for any before.
+  /// A bucket that is complete at `ready`.
   static void reduce(const Bucket& bucket, double ready, Reductions& so_far);
-  /// Compute, at `now` if it has not waited before, sums in fp32 what arrived last: Megatron does
-  /// so before it dispatches the next bucket, and after the last pass.
-  static void sum_up(double now, Reductions& so_far);
 
   /// The buckets of a chunk in the order in which its last pass completes them.
   void fill(std::size_t stage, std::size_t chunk);

@@ -32,6 +32,25 @@ void PassStreams::hold(std::size_t place, std::size_t layer, double ready) {
   held = std::max(held, ready);
 }
 
+void PassStreams::sum(std::size_t place, std::size_t layer, const SummedBucket& bucket) {
+  sums_ = true;
+  held_[base_[place] + layer].completes.push_back(bucket);
+}
+
+void PassStreams::sum_up(Stage& stage) {
+  if (stage.due <= 0) return;
+  stage.compute = std::max(stage.compute, stage.reduce) + stage.due;
+  stage.due = 0;
+}
+
+void PassStreams::dispatch(Stage& stage, const Held& layer) {
+  for (const SummedBucket& bucket : layer.completes) {
+    sum_up(stage);
+    stage.reduce = std::max(stage.reduce, stage.compute) + bucket.reduce;
+    stage.due = bucket.sum;
+  }
+}
+
 /// The gather of a layer of the pass, in the order in which the host issues it.
 void PassStreams::issue(const Turn& turn, std::size_t at) {
   const Unit& u = unit(turn, at);
@@ -150,6 +169,10 @@ void PassStreams::reduce(const Turn& turn, double made) {
 double PassStreams::compute(const Turn& turn, LayerPart part) {
   const double alone = unit(turn, turn.at).compute.of(part).value();
   Held& own = held(turn, turn.at);
+  if (sums_ && !turn.forward) {
+    const Stage& s = *turn.stage;
+    return losses_.backward.slowed(alone, std::max(0.0, s.reduce - s.compute), 0);
+  }
   if (part == LayerPart::backward_weight || !moves_) return alone;
   const bool first = turn.forward && !own.begun;
   own.begun = true;
@@ -189,7 +212,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   }
   if (part != LayerPart::backward_weight) ready = std::max(ready, weights(turn));
   if (gradients && u.reduces) ready = std::max(ready, room(turn));
-  const double begin = std::max(s.compute, ready);
+  const double begin = s.compute = std::max(s.compute, ready);
   if (turn.slot->first && turn.at == 0) span.begin = Seconds(begin);
   Held& h = held(turn, turn.at);
   const double end = s.compute = begin + compute(turn, part);
@@ -204,7 +227,10 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
     }
   }
   if (gradients) h.made = end;
-  if (gradients && (rules_.every || turn.slot->last)) reduce(turn, end);
+  if (gradients && (rules_.every || turn.slot->last)) {
+    reduce(turn, end);
+    if (rules_.sums_beside) dispatch(s, h);
+  }
   if (rules_.offloads && turn.forward) s.host = std::max(s.host, end) + u.host;
   return end;
 }
@@ -229,6 +255,18 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, Chun
     if (turn.at == 0) handed.read = end;
   }
   return end;
+}
+
+void PassStreams::finish() {
+  if (!sums_) return;
+  for (std::size_t place = 0; place < base_.size(); ++place) {
+    Stage& stage = stages_[place / per_stage_];
+    const std::size_t layers = kinds_[place].size();
+    for (std::size_t i = layers; i-- > 0 && !rules_.sums_beside;) {
+      dispatch(stage, held_[base_[place] + i]);
+    }
+  }
+  for (Stage& stage : stages_) sum_up(stage);
 }
 
 StreamClocks PassStreams::clocks() const {

@@ -13,6 +13,13 @@
 
 namespace shardwise {
 
+/// Seconds of a bucket of gradients on its way over the inner axis, and of compute, which sums in
+/// fp32 what arrives.
+struct SummedBucket {
+  double reduce = 0;
+  double sum = 0;
+};
+
 /// The passes of a step layer by layer, with what runs beside them on streams of their own:
 /// gathers of parameters, reductions of gradients, copies of activations to the host and back. By
 /// the rules of the engine (docs/simulator.md, "Gathers", "Reductions") for layouts whose
@@ -30,17 +37,24 @@ class PassStreams {
   /// \param place  stage x chunks + chunk \param layer  of the chunk, in forward order
   void hold(std::size_t place, std::size_t layer, double ready);
 
+  /// The gradients of a layer complete a bucket that compute sums. \pre as hold(); buckets in the
+  /// order in which they leave; no pass has run
+  void sum(std::size_t place, std::size_t layer, const SummedBucket& bucket);
+
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, PassTurn& handed, ChunkSpan& span);
 
   StreamClocks clocks() const;
+
+  /// All passes have run: what sums are left follow.
+  void finish();
 
   /// When the last gradients of a layer were made. \pre as hold(); all passes have run
   double made(std::size_t place, std::size_t layer) const {
     return held_[base_[place] + layer].made;
   }
 
-  /// When the last operation of any stream has ended. \pre all passes have run
+  /// When the last operation of any stream has ended. \pre finish()
   Seconds end() const;
   /// The same of each stage.
   std::vector<double> ends() const;
@@ -61,6 +75,7 @@ class PassStreams {
     std::size_t queued = 0;    // its last reduction is the n-th of the stage's
     double ready = 0;
     double made = 0;  // gradients of the last pass that made any
+    std::vector<SummedBucket> completes;
   };
   /// A reduction that backward has not waited for.
   struct Pending {
@@ -87,6 +102,7 @@ class PassStreams {
     double staged_root = 0;          // and that of embedding and head
     std::size_t turns = 0;
     double pending_elements = 0;
+    double due = 0;  // seconds of the sum of the bucket that left last
   };
   /// A layer of the pass that runs.
   struct Turn {
@@ -112,9 +128,14 @@ class PassStreams {
   double compute(const Turn& turn, LayerPart part);
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
+  /// Compute sums the bucket that left last, as soon as it is there.
+  static void sum_up(Stage& stage);
+  /// Buckets that a layer completes, the sum of each due before the next one leaves.
+  static void dispatch(Stage& stage, const Held& layer);
 
   StreamRules rules_;
   bool moves_ = false;  // parameters or gradients, layer by layer
+  bool sums_ = false;   // gradients, in compute
   PassLosses losses_;
   std::size_t per_stage_ = 1;
   std::vector<Unit> units_;  // by kind

@@ -27,10 +27,17 @@ bool reduces_by_unit(const LeafContext& context) {
           placement.gradients != Placement::replicate);
 }
 
+bool sums_in_compute(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  return UnitPrices(context).sums_in_compute() && layout.dp() * layout.cp > 1 &&
+         !reduces_by_unit(context);
+}
+
 bool streams_beside_passes(const LeafContext& context) {
   const Layout& layout = *context.layout;
   const bool alone = layout.dp() * layout.cp == 1;
-  return layout.offload_activations || (!alone && reduces_by_unit(context));
+  return layout.offload_activations || (!alone && reduces_by_unit(context)) ||
+         sums_in_compute(context);
 }
 
 StreamRules stream_rules(const LeafContext& context) {
@@ -49,6 +56,7 @@ StreamRules stream_rules(const LeafContext& context) {
   rules.to_groups = layout.reshards_to_groups();
   rules.offloads = layout.offload_activations;
   rules.planned = plans_buffers(engine);
+  rules.sums_beside = layout.overlap_grad_reduce;
   rules.accumulates = rules.every && context.num_microbatches > 1;
   if (layout.double_buffer || engine.gather == GatherBuffer::double_buffer) {
     rules.gather = Gather::double_buffered;

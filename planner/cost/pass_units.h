@@ -47,6 +47,7 @@ struct StreamRules {
   bool keeps_roots = false;    // whole
   bool offloads = false;       // activations
   bool planned = false;        // buffers are those of an arena
+  bool sums_beside = false;    // what sums_in_compute(): not all after the last pass
   double capacity = 0;         // elements gathered ahead
   double reduce_capacity = 0;  // and waiting to be reduced
 
@@ -65,8 +66,12 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
 /// Whether gradients of a layout leave for their shards layer by layer.
 bool reduces_by_unit(const LeafContext& context);
 
+/// Whether buckets of gradients are summed in fp32 by the stream that computes, as under Megatron:
+/// before the next one leaves, and after the last pass. Then nothing is reduced over an outer axis.
+bool sums_in_compute(const LeafContext& context);
+
 /// Whether passes of a layout meet anything but one another and messages: parameters or gradients
-/// on their way layer by layer, activations to the host.
+/// on their way layer by layer, activations to the host, sums in compute.
 bool streams_beside_passes(const LeafContext& context);
 
 }  // namespace shardwise

@@ -17,6 +17,7 @@ namespace {
 StreamedPasses by_layer(PassStreams& streams, const StageTimes& stages, SlotEnds& ends) {
   StreamedPasses passes;
   passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end);
+  streams.finish();
   passes.end = streams.end() + passes.run.unswept;
   passes.ends = streams.ends();
   return passes;
@@ -116,16 +117,18 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   const bool streams_beside = streams_beside_passes(context);
   const Updated gathers = updated(context);
   const PassLosses first = pass_losses(kernels.first, context);
-  const bool reduces = layout.dp() * layout.cp > 1 && !reduces_by_unit(context);
+  const bool sums = sums_in_compute(context);
+  const bool reduces = layout.dp() * layout.cp > 1 && !reduces_by_unit(context) && !sums;
   SlotEnds slot_ends;
   StreamedPasses passes;
   const auto stage_count = static_cast<std::size_t>(pipeline.slots->stages);
   std::optional<PassStreams> streams;
-  if (streams_beside && (gathers == Updated::beside || reduces)) {
+  if (streams_beside && (gathers == Updated::beside || reduces || sums)) {
     streams.emplace(stages, context, pass_losses(kernels.slowest, context), stretch);
-    if (gathers == Updated::beside) {
-      BucketStreams held(stages, context, pipeline.run, first, stretch);
-      for (std::size_t s = 0; s < stage_count; ++s) held.hold(s, *streams);
+    BucketStreams buckets(stages, context, pipeline.run, first, stretch);
+    for (std::size_t s = 0; s < stage_count; ++s) {
+      if (gathers == Updated::beside) buckets.hold(s, *streams);
+      if (sums) buckets.sum(s, *streams);
     }
     passes = by_layer(*streams, stages, slot_ends);
   } else if (streamed != nullptr) {

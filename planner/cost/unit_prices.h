@@ -75,9 +75,10 @@ class UnitPrices {
     if (!rules_.fp32_accumulation) return Seconds(0);
     return sum(dense, shards_.dense) + sum(routed, shards_.routed);
   }
-  /// Megatron sums on the stream that waits.
+  /// Megatron sums in fp32 on the stream that waits.
   bool sums_in_compute() const {
-    return rules_.engine->gradient_buffer == GradientBuffer::contiguous;
+    return rules_.fp32_accumulation && placement_.optimizer != Placement::replicate &&
+           rules_.engine->gradient_buffer == GradientBuffer::contiguous;
   }
 
  private:
