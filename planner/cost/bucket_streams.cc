@@ -7,17 +7,13 @@
 namespace shardwise {
 
 BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& context,
-                             const PipelineRun& run, const PassLosses& losses, double stretch,
-                             const PassStreams* passes)
+                             const PipelineRun& run, const PassLosses& losses)
     : pipeline_(stages.pipeline),
       engine_(*context.rules->engine),
       layout_(*context.layout),
       prices_(context),
       spans_(run.spans),
-      passes_(passes),
-      unswept_(run.unswept.value()),
       losses_(losses),
-      stretch_(stretch),
       microbatches_(context.num_microbatches) {
   limit_ =
       std::max(static_cast<double>(engine_.bucket_elements),
@@ -51,13 +47,14 @@ void BucketStreams::hold(std::size_t stage, PassStreams& passes) {
   }
 }
 
-void BucketStreams::sum(std::size_t stage, PassStreams& passes) {
+void BucketStreams::complete(std::size_t stage, PassStreams& passes) {
   for (std::size_t c = 0; c < chunks(); ++c) {
     fill(stage, c);
+    const bool sums = prices_.sums_in_compute();
     for (const Bucket& bucket : buckets_) {
-      passes.sum(stage * chunks() + c, bucket.maker,
-                 {prices_.reduce(bucket.dense, bucket.routed).value(),
-                  prices_.sums(bucket.dense, bucket.routed).value()});
+      passes.complete(stage * chunks() + c, bucket.maker,
+                      {prices_.reduce(bucket.dense, bucket.routed).value(), reduce_outer(bucket),
+                       sums ? prices_.sums(bucket.dense, bucket.routed).value() : 0});
     }
   }
 }
@@ -125,8 +122,7 @@ void BucketStreams::reduce_earlier(std::size_t place, Reductions& so_far) {
 
 double BucketStreams::complete(std::size_t place, const Bucket& bucket) const {
   const ChunkSpan& span = spans_[place];
-  if (passes_ == nullptr) return span.end.value() - length_ + bucket.ready;
-  return passes_->made(place, bucket.maker) + unswept_;
+  return span.end.value() - length_ + bucket.ready;
 }
 
 void BucketStreams::reduce(const Bucket& bucket, double ready, Reductions& so_far) {
@@ -144,13 +140,13 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   open_ = {0, 0};
   length_ = 0;
   next_ = {};
-  next_.needed = pipeline_.chunk_time[place].forward.value() * stretch_;
+  next_.needed = pipeline_.chunk_time[place].forward.value();
   for (const PacedRun& run : runs) next_.layer += static_cast<std::size_t>(run.layers);
   for (std::size_t r = runs.size(); r-- > 0;) {
     const LayerPace& layer = pipeline_.layers[static_cast<std::size_t>(runs[r].kind)];
     for (std::int32_t i = 0; i < runs[r].layers; ++i) {
       --next_.layer;
-      length_ += layer.time.of(last).value() * stretch_;
+      length_ += layer.time.of(last).value();
       // A layer that puts nothing off was complete before a pass of weight gradients.
       if (last != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {
         next_.ready = length_;
@@ -159,7 +155,7 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
         next_.ready = 0;
         next_.maker = next_.layer;
       }
-      next_.needed -= layer.time.forward.value() * stretch_;
+      next_.needed -= layer.time.forward.value();
       if (single || by_unit_) {
         add(layer);
       } else {

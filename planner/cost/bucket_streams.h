@@ -20,21 +20,17 @@ class BucketStreams {
  public:
   /// \param run      of all stages
   /// \param losses   of compute to what runs beside it
-  /// \param stretch  of compute, as the host issues too slowly
-  /// \param passes   of that run, where layers of a pass wait for anything
   /// \pre all outlive this
   BucketStreams(const StageTimes& stages, const LeafContext& context, const PipelineRun& run,
-                const PassLosses& losses, double stretch, const PassStreams* passes = nullptr);
+                const PassLosses& losses);
 
   /// How much later than alone `stage` is, as its first passes wait for parameters: those of later
   /// stages come while the pipeline fills.
   double late(std::size_t stage);
-  /// The same where its passes have more to wait for: when parameters are there, which layers of
-  /// `passes` wait for.
+  /// Its passes have more to wait for: layers of `passes` wait until their parameters are there.
   void hold(std::size_t stage, PassStreams& passes);
-  /// Compute of `stage` sums what arrives: its buckets are reduced as `passes` complete them.
-  /// \pre sums_in_compute()
-  void sum(std::size_t stage, PassStreams& passes);
+  /// Gradients of `stage` are reduced as layers of `passes` complete their buckets.
+  void complete(std::size_t stage, PassStreams& passes);
   /// All gathers of `stage`, one after the other.
   double gathers(std::size_t stage);
 
@@ -87,10 +83,7 @@ class BucketStreams {
   const Layout& layout_;
   UnitPrices prices_;
   const std::vector<ChunkSpan>& spans_;
-  const PassStreams* passes_;
-  double unswept_;
   PassLosses losses_;
-  double stretch_;
   std::int64_t microbatches_;
   bool by_unit_ = false;
   bool every_ = false;

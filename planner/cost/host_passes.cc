@@ -5,7 +5,7 @@
 
 namespace shardwise {
 
-HostPasses::HostPasses(const StageTimes& stages, const LeafContext& context, double stretch,
+HostPasses::HostPasses(const StageTimes& stages, const LeafContext& context,
                        std::vector<double>& copied)
     : pipeline_(stages.pipeline),
       stages_(static_cast<std::size_t>(pipeline_.slots->stages)),
@@ -13,9 +13,7 @@ HostPasses::HostPasses(const StageTimes& stages, const LeafContext& context, dou
   copied_.resize(pipeline_.slots->slots.size());
   for (const LayerPace& layer : pipeline_.layers) {
     Pace& pace = paces_.emplace_back();
-    pace.compute.forward = layer.time.forward * stretch;
-    pace.compute.backward = layer.time.backward * stretch;
-    pace.compute.weight_gradient = layer.time.weight_gradient * stretch;
+    pace.compute = layer.time;
     pace.copy = (Bytes(layer.saved) / context.rules->cluster->host_link).value();
   }
 }
@@ -48,7 +46,7 @@ double HostPasses::pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSp
   return stage.compute;
 }
 
-Seconds exposed_copies(const StageTime& stage, const LeafContext& context, double stretch) {
+Seconds exposed_copies(const StageTime& stage, const LeafContext& context) {
   // From the third micro-batch on each takes as long as the one before.
   constexpr std::int64_t kSettled = 3;
   const std::int64_t first = std::min(context.num_microbatches, kSettled);
@@ -62,17 +60,17 @@ Seconds exposed_copies(const StageTime& stage, const LeafContext& context, doubl
     before = streams.compute;
     for (std::size_t i = 0; i < kinds; ++i) {
       const UnitTime& unit = stage.units[i];
-      streams.forward(unit.forward.value() * stretch, copy(unit), unit.count);
+      streams.forward(unit.forward.value(), copy(unit), unit.count);
     }
     for (std::size_t i = kinds; i-- > 0;) {
       const UnitTime& unit = stage.units[i];
-      streams.backward(unit.backward.value() * stretch, copy(unit), unit.count);
+      streams.backward(unit.backward.value(), copy(unit), unit.count);
     }
   }
   double busy = 0;
   for (std::size_t i = 0; i < kinds; ++i) {
     const UnitTime& unit = stage.units[i];
-    busy += (unit.forward + unit.backward).value() * stretch * unit.count;
+    busy += (unit.forward + unit.backward).value() * unit.count;
   }
   const auto all = static_cast<double>(context.num_microbatches);
   const double rest = (all - static_cast<double>(first)) * (streams.compute - before);

@@ -33,19 +33,16 @@ struct HostStreams {
 };
 
 /// What compute waits for copies of activations in a step of one stage.
-/// \param stretch  of compute, as the host issues too slowly
-Seconds exposed_copies(const StageTime& stage, const LeafContext& context, double stretch);
+Seconds exposed_copies(const StageTime& stage, const LeafContext& context);
 
 /// The passes of a step beside which nothing moves but activations, to the host and back: what
 /// PassStreams finds there layer by layer, in one step for all layers of a kind that follow one
 /// another (tests/planner/cost/host_passes_test.cc).
 class HostPasses {
  public:
-  /// \param stretch  of compute, as the host issues too slowly
-  /// \param copied   SlotEnds::copied, filled
+  /// \param copied  SlotEnds::copied, filled
   /// \pre only_offloads(context); all outlive this
-  HostPasses(const StageTimes& stages, const LeafContext& context, double stretch,
-             std::vector<double>& copied);
+  HostPasses(const StageTimes& stages, const LeafContext& context, std::vector<double>& copied);
 
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span);

@@ -383,7 +383,11 @@ LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSp
                      std::vector<GemmUse>* gemms, std::vector<LayerItem>* items) {
   const LayerSizes sizes = layer_sizes(model, job, engine, cluster, layout);
   const LayerPricer pricer(layer, job, cluster, layout, sizes, gemms, items);
-  return LayerWalk(model, layer, job, engine, layout, pricer).run();
+  LayerTime time = LayerWalk(model, layer, job, engine, layout, pricer).run();
+  const auto products =
+      static_cast<double>(std::ranges::count(layer.operations, OpKind::gemm, &OperationSpec::kind));
+  time.weight_kernels = std::min(products, time.backward.kernels);
+  return time;
 }
 
 std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,

@@ -45,6 +45,7 @@ struct LayerTime {
   PassTime backward;        // without recompute
   PassTime recompute;       // forward done again before backward
   Seconds weight_gradient;  // part of backward.gemm that no other stage waits for
+  double weight_kernels = 0;  // part of backward.kernels: one for each product's weights
 };
 
 /// One kernel or collective of a layer, as the closed form prices it. Items are in the order of the

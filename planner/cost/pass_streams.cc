@@ -5,11 +5,14 @@
 namespace shardwise {
 
 PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
-                         const PassLosses& losses, double stretch)
-    : rules_(stream_rules(context)), losses_(losses) {
+                         const PassLosses& losses)
+    : rules_(stream_rules(context)),
+      losses_(losses),
+      hosts_(*stages.pipeline.slots, host_rules(context, stages.hop)) {
   const PipelineTimes& pipeline = stages.pipeline;
+  const HostRules host = host_rules(context, stages.hop);
   for (const LayerPace& layer : pipeline.layers) {
-    units_.push_back(pass_unit(rules_, context, layer, stretch));
+    units_.push_back(pass_unit(rules_, context, layer, host));
     const Unit& unit = units_.back();
     moves_ = moves_ || unit.gathers || unit.reduces || unit.reduce_outer > 0;
   }
@@ -28,25 +31,33 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
 }
 
 void PassStreams::hold(std::size_t place, std::size_t layer, double ready) {
-  double& held = held_[base_[place] + layer].ready;
-  held = std::max(held, ready);
+  Held& held = held_[base_[place] + layer];
+  held.ready = std::max(held.ready, ready);
+  held.buckets += 1;
 }
 
-void PassStreams::sum(std::size_t place, std::size_t layer, const SummedBucket& bucket) {
-  sums_ = true;
+void PassStreams::complete(std::size_t place, std::size_t layer, const ReducedBucket& bucket) {
+  buckets_ = true;
   held_[base_[place] + layer].completes.push_back(bucket);
 }
 
-void PassStreams::sum_up(Stage& stage) {
+void PassStreams::sum_up(Stage& stage, HostClock& issuer) {
   if (stage.due <= 0) return;
-  stage.compute = std::max(stage.compute, stage.reduce) + stage.due;
+  stage.compute = std::max({stage.compute, stage.reduce, issuer.add()}) + stage.due;
+  issuer.add();
   stage.due = 0;
 }
 
-void PassStreams::dispatch(Stage& stage, const Held& layer) {
-  for (const SummedBucket& bucket : layer.completes) {
-    sum_up(stage);
-    stage.reduce = std::max(stage.reduce, stage.compute) + bucket.reduce;
+void PassStreams::dispatch(Stage& stage, HostClock& issuer, const Held& layer, bool last) {
+  for (const ReducedBucket& bucket : layer.completes) {
+    sum_up(stage, issuer);
+    if (bucket.reduce > 0) {
+      stage.reduce = std::max({stage.reduce, stage.compute, issuer.add()}) + bucket.reduce;
+    }
+    if (last && bucket.outer > 0) {
+      const double made = bucket.reduce > 0 ? stage.reduce : stage.compute;
+      stage.outer = std::max({stage.outer, made, issuer.add()}) + bucket.outer;
+    }
     stage.due = bucket.sum;
   }
 }
@@ -72,19 +83,21 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   }
   if (!h.outer && u.gather_outer > 0) {
     h.outer = true;
-    s.gather += u.gather_outer;
+    s.gather = std::max(s.gather, turn.issuer->add(u.outers)) + u.gather_outer;
     gate = std::max(gate, s.gather);
   }
   if (h.part) {  // a smaller group has a communicator of its own
-    s.gather = h.ready = std::max({gate, h.ready, s.gather}) + u.gather_again;
+    s.gather = h.ready =
+        std::max({gate, h.ready, s.gather, turn.issuer->add()}) + u.gather_again;
     h.part = false;
     return;
   }
-  if (u.cast > 0) gate = s.cast = std::max(gate, s.cast) + u.cast;
+  if (u.cast > 0) gate = s.cast = std::max({gate, s.cast, turn.issuer->add()}) + u.cast;
   for (std::size_t i = 0; i < 2; ++i) {
     if (u.gather[i] <= 0) continue;
     const double before = rules_.shared ? s.reduced[i] : 0;
-    s.gather = s.gathered[i] = std::max({gate, before, s.gather}) + u.gather[i];
+    s.gather = s.gathered[i] =
+        std::max({gate, before, s.gather, turn.issuer->add()}) + u.gather[i];
   }
   h.ready = s.gather;
 }
@@ -95,13 +108,14 @@ double PassStreams::weights(const Turn& turn) {
   Held& h = held(turn, turn.at);
   Stage& s = *turn.stage;
   issue(turn, turn.at);
+  if (turn.forward && !h.begun) turn.issuer->add(h.buckets);
   if (!h.whole) return u.gathers ? 0 : h.ready;
   if (!h.used) s.ahead -= u.elements;
   h.used = true;
   if (rules_.gather == StreamRules::Gather::copied && !h.copied && u.copy_out > 0) {
     h.copied = true;
     if (turn.forward) s.gate = s.last_copy;
-    s.compute = h.ready = std::max(s.compute, h.ready) + u.copy_out;
+    s.compute = h.ready = std::max({s.compute, h.ready, turn.issuer->add()}) + u.copy_out;
     (turn.forward ? s.last_copy : s.gate) = s.compute;
   }
   const std::size_t layers = turn.kinds->size();
@@ -141,17 +155,20 @@ void PassStreams::reduce(const Turn& turn, double made) {
   Held& h = held(turn, turn.at);
   Stage& s = *turn.stage;
   if (u.copy_in > 0 && rules_.sharded) {
-    s.compute = std::max(made, rules_.waits_to_copy ? s.last_reduced : 0) + u.copy_in;
+    const double before = rules_.waits_to_copy ? s.last_reduced : 0;
+    s.compute = std::max({made, before, turn.issuer->add()}) + u.copy_in;
     made = s.compute;
   }
   for (std::size_t i = 0; i < 2; ++i) {
     if (u.reduce[i] <= 0) continue;
     const double before = rules_.shared ? s.gathered[i] : 0;
-    s.reduce = s.reduced[i] = std::max({made, before, s.reduce}) + u.reduce[i];
+    s.reduce = s.reduced[i] =
+        std::max({made, before, s.reduce, turn.issuer->add()}) + u.reduce[i];
   }
   if (u.reduces) s.last_reduced = s.reduce;
-  if (u.reduces && rules_.accumulates && (h.accumulated || !rules_.copies))
-    s.reduce += u.accumulate;
+  if (u.reduces && rules_.accumulates && (h.accumulated || !rules_.copies)) {
+    s.reduce = std::max(s.reduce, turn.issuer->add()) + u.accumulate;
+  }
   h.accumulated = true;
   if (u.reduces) {
     s.pending.push_back({s.reduce, u.elements});
@@ -160,22 +177,22 @@ void PassStreams::reduce(const Turn& turn, double made) {
     (u.root ? s.staged_root : s.staged[s.turns++ % 2]) = s.reduce;
   }
   if (turn.slot->last && u.reduce_outer > 0) {
-    s.outer = std::max({s.outer, made, u.reduces ? s.reduce : 0}) + u.reduce_outer;
+    const double reduced = u.reduces ? s.reduce : 0;
+    s.outer = std::max({s.outer, made, reduced, turn.issuer->add(u.outers)}) + u.reduce_outer;
   }
 }
 
 /// What of a layer computes, slowed by the collectives of its neighbours: gathers for the next one,
 /// and reductions of the one before.
-double PassStreams::compute(const Turn& turn, LayerPart part) {
+double PassStreams::slowed(const Turn& turn, LayerPart part) {
   const double alone = unit(turn, turn.at).compute.of(part).value();
-  Held& own = held(turn, turn.at);
-  if (sums_ && !turn.forward) {
+  if (buckets_ && !turn.forward) {
     const Stage& s = *turn.stage;
-    return losses_.backward.slowed(alone, std::max(0.0, s.reduce - s.compute), 0);
+    return losses_.backward.slowed(alone, std::max(0.0, s.reduce - s.compute),
+                                   std::max(0.0, s.outer - s.compute));
   }
   if (part == LayerPart::backward_weight || !moves_) return alone;
-  const bool first = turn.forward && !own.begun;
-  own.begun = true;
+  const bool first = turn.forward && !held(turn, turn.at).begun;
   double inner = 0;
   double outer = 0;
   if (turn.at + 1 < turn.kinds->size()) {
@@ -207,31 +224,35 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   }
   const bool gradients = part == LayerPart::backward || part == LayerPart::backward_weight;
   if (rules_.offloads && !turn.forward && part != LayerPart::backward_weight) {
-    s.host += u.host;
+    s.host = std::max(s.host, turn.issuer->add()) + u.host;
     ready = std::max(ready, s.host);
   }
   if (part != LayerPart::backward_weight) ready = std::max(ready, weights(turn));
   if (gradients && u.reduces) ready = std::max(ready, room(turn));
   const double begin = s.compute = std::max(s.compute, ready);
-  if (turn.slot->first && turn.at == 0) span.begin = Seconds(begin);
+  if (turn.slot->first && turn.at == 0) span.begin = Seconds(std::max(begin, turn.issuer->next()));
   Held& h = held(turn, turn.at);
-  const double end = s.compute = begin + compute(turn, part);
+  const double alone = u.compute.of(part).value();
+  const double longer = slowed(turn, part) - alone;
+  h.begun = true;
+  const double end = s.compute = turn.issuer->run(u.issued.of(part), begin, longer);
   if (part != LayerPart::backward_weight) {
     if (h.whole && rules_.released(turn.forward, u)) {
       if (h.turns) s.users[h.number] = end;
       h.whole = false;
       if (turn.forward && rules_.to_groups && rules_.gather == StreamRules::Gather::copied) {
-        s.compute = h.ready = end + u.reshard;
+        s.compute = h.ready = std::max(end, turn.issuer->add()) + u.reshard;
         h.part = true;
       }
     }
   }
-  if (gradients) h.made = end;
   if (gradients && (rules_.every || turn.slot->last)) {
     reduce(turn, end);
-    if (rules_.sums_beside) dispatch(s, h);
+    if (rules_.buckets_beside) dispatch(s, *turn.issuer, h, turn.slot->last);
   }
-  if (rules_.offloads && turn.forward) s.host = std::max(s.host, end) + u.host;
+  if (rules_.offloads && turn.forward) {
+    s.host = std::max({s.host, end, turn.issuer->add()}) + u.host;
+  }
   return end;
 }
 
@@ -240,6 +261,8 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, Chun
   const std::size_t place = stage * per_stage_ + static_cast<std::size_t>(slot.chunk);
   Turn turn;
   turn.stage = &stages_[stage];
+  turn.issuer = &hosts_.of(slot.stage);
+  hosts_.receive(slot, handed);
   turn.slot = &slot;
   turn.forward = slot.part == LayerPart::forward;
   turn.kinds = &kinds_[place];
@@ -254,24 +277,28 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, Chun
     end = layer(turn, std::max(ready, room), span);
     if (turn.at == 0) handed.read = end;
   }
+  hosts_.post(slot);
   return end;
 }
 
 void PassStreams::finish() {
-  if (!sums_) return;
+  if (!buckets_) return;
   for (std::size_t place = 0; place < base_.size(); ++place) {
     Stage& stage = stages_[place / per_stage_];
     const std::size_t layers = kinds_[place].size();
-    for (std::size_t i = layers; i-- > 0 && !rules_.sums_beside;) {
-      dispatch(stage, held_[base_[place] + i]);
+    for (std::size_t i = layers; i-- > 0 && !rules_.buckets_beside;) {
+      dispatch(stage, hosts_.of(static_cast<std::int32_t>(place / per_stage_)),
+               held_[base_[place] + i], true);
     }
   }
-  for (Stage& stage : stages_) sum_up(stage);
+  for (std::size_t s = 0; s < stages_.size(); ++s) {
+    sum_up(stages_[s], hosts_.of(static_cast<std::int32_t>(s)));
+  }
 }
 
 StreamClocks PassStreams::clocks() const {
   const Stage& s = stages_[0];
-  return {s.compute, s.gather, s.reduce, s.outer, s.cast, s.host};
+  return {s.compute, s.gather, s.reduce, s.outer, s.cast, s.host, hosts_.of(0).issued()};
 }
 
 Seconds PassStreams::end() const { return Seconds(std::ranges::max(ends())); }

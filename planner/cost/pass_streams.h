@@ -13,10 +13,11 @@
 
 namespace shardwise {
 
-/// Seconds of a bucket of gradients on its way over the inner axis, and of compute, which sums in
-/// fp32 what arrives.
-struct SummedBucket {
+/// Seconds of a bucket of gradients on its way over the inner axis and the outer one, and of
+/// compute where it sums in fp32 what arrives: before the next one leaves, and after the last pass.
+struct ReducedBucket {
   double reduce = 0;
+  double outer = 0;
   double sum = 0;
 };
 
@@ -27,32 +28,26 @@ struct SummedBucket {
 /// collectives for the others. Nothing is shared but the order on a communicator.
 class PassStreams {
  public:
-  /// \param losses   of compute to collectives beside it
-  /// \param stretch  of compute, as the host issues too slowly
+  /// \param losses  of compute to collectives beside it
   /// \pre all outlive this
-  PassStreams(const StageTimes& stages, const LeafContext& context, const PassLosses& losses,
-              double stretch);
+  PassStreams(const StageTimes& stages, const LeafContext& context, const PassLosses& losses);
 
-  /// Whole parameters of a layer are there at `ready`, in seconds from the step's begin.
+  /// A bucket of whole parameters of a layer is there at `ready`, in seconds from the step's begin.
   /// \param place  stage x chunks + chunk \param layer  of the chunk, in forward order
   void hold(std::size_t place, std::size_t layer, double ready);
 
-  /// The gradients of a layer complete a bucket that compute sums. \pre as hold(); buckets in the
-  /// order in which they leave; no pass has run
-  void sum(std::size_t place, std::size_t layer, const SummedBucket& bucket);
+  /// The gradients of a layer complete a bucket. \pre as hold(); buckets in the order in which they
+  /// leave; no pass has run
+  void complete(std::size_t place, std::size_t layer, const ReducedBucket& bucket);
 
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, PassTurn& handed, ChunkSpan& span);
+  StageHosts& hosts() { return hosts_; }
 
   StreamClocks clocks() const;
 
-  /// All passes have run: what sums are left follow.
+  /// All passes have run: what is left to reduce and to sum follows.
   void finish();
-
-  /// When the last gradients of a layer were made. \pre as hold(); all passes have run
-  double made(std::size_t place, std::size_t layer) const {
-    return held_[base_[place] + layer].made;
-  }
 
   /// When the last operation of any stream has ended. \pre finish()
   Seconds end() const;
@@ -74,8 +69,8 @@ class PassStreams {
     std::size_t number = 0;    // of those that take turns
     std::size_t queued = 0;    // its last reduction is the n-th of the stage's
     double ready = 0;
-    double made = 0;  // gradients of the last pass that made any
-    std::vector<SummedBucket> completes;
+    double buckets = 0;  // of updated parameters, which its first pass waits for
+    std::vector<ReducedBucket> completes;
   };
   /// A reduction that backward has not waited for.
   struct Pending {
@@ -107,6 +102,7 @@ class PassStreams {
   /// A layer of the pass that runs.
   struct Turn {
     Stage* stage = nullptr;
+    HostClock* issuer = nullptr;
     const PipelineSlots::Slot* slot = nullptr;
     bool forward = false;
     const std::vector<std::int32_t>* kinds = nullptr;  // in forward order
@@ -125,19 +121,20 @@ class PassStreams {
   void issue(const Turn& turn, std::size_t at);
   double weights(const Turn& turn);
   double room(const Turn& turn);
-  double compute(const Turn& turn, LayerPart part);
+  double slowed(const Turn& turn, LayerPart part);
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
   /// Compute sums the bucket that left last, as soon as it is there.
-  static void sum_up(Stage& stage);
-  /// Buckets that a layer completes, the sum of each due before the next one leaves.
-  static void dispatch(Stage& stage, const Held& layer);
+  static void sum_up(Stage& stage, HostClock& issuer);
+  /// Buckets that a layer completes, in the last micro-batch over the outer axis as well.
+  static void dispatch(Stage& stage, HostClock& issuer, const Held& layer, bool last);
 
   StreamRules rules_;
   bool moves_ = false;  // parameters or gradients, layer by layer
-  bool sums_ = false;   // gradients, in compute
+  bool buckets_ = false;  // gradients, as layers complete them
   PassLosses losses_;
   std::size_t per_stage_ = 1;
+  StageHosts hosts_;
   std::vector<Unit> units_;  // by kind
   std::vector<Stage> stages_;
   std::vector<Held> held_;

@@ -56,7 +56,7 @@ StreamRules stream_rules(const LeafContext& context) {
   rules.to_groups = layout.reshards_to_groups();
   rules.offloads = layout.offload_activations;
   rules.planned = plans_buffers(engine);
-  rules.sums_beside = layout.overlap_grad_reduce;
+  rules.buckets_beside = layout.overlap_grad_reduce && !engine.flattens_gradients;
   rules.accumulates = rules.every && context.num_microbatches > 1;
   if (layout.double_buffer || engine.gather == GatherBuffer::double_buffer) {
     rules.gather = Gather::double_buffered;
@@ -75,7 +75,7 @@ StreamRules stream_rules(const LeafContext& context) {
 }
 
 PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
-                   double stretch) {
+                   const HostRules& host) {
   const UnitPrices prices(context);
   const TimeRules& time = *context.rules;
   const Layout& layout = *context.layout;
@@ -119,9 +119,9 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
       unit.accumulate = seconds_of(context, 3 * gradient_bytes(time, layout) * shard);
     }
   }
-  unit.compute.forward = layer.time.forward * stretch;
-  unit.compute.backward = layer.time.backward * stretch;
-  unit.compute.weight_gradient = layer.time.weight_gradient * stretch;
+  unit.outers = layout.dp_replicate > 1 ? (dense > 0 ? 1 : 0) + (routed > 0 ? 1 : 0) : 0;
+  unit.compute = layer.time;
+  unit.issued = issued_layer(layer, host);
   return unit;
 }
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "planner/cost/host_issue.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/pipeline_times.h"
@@ -12,6 +13,7 @@ namespace shardwise {
 /// One layer's operations in seconds; of two, the second is of its routed parameters.
 struct PassUnit {
   ChunkTime compute;
+  IssuedPass issued;  // the same, and its kernels
   std::array<double, 2> gather{};
   double gather_again = 0;  // of the part that forward kept
   double reshard = 0;       // to that part
@@ -22,6 +24,7 @@ struct PassUnit {
   double accumulate = 0;
   double gather_outer = 0;
   double reduce_outer = 0;
+  double outers = 0;  // operations of each of the last two
   double host = 0;
   double elements = 0;
   bool gathers = false;
@@ -47,7 +50,7 @@ struct StreamRules {
   bool keeps_roots = false;    // whole
   bool offloads = false;       // activations
   bool planned = false;        // buffers are those of an arena
-  bool sums_beside = false;    // what sums_in_compute(): not all after the last pass
+  bool buckets_beside = false;  // leave beside passes, not all after the last one
   double capacity = 0;         // elements gathered ahead
   double reduce_capacity = 0;  // and waiting to be reduced
 
@@ -59,9 +62,8 @@ struct StreamRules {
 };
 StreamRules stream_rules(const LeafContext& context);
 
-/// \param stretch  of compute, as the host issues too slowly
 PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
-                   double stretch);
+                   const HostRules& host);
 
 /// Whether gradients of a layout leave for their shards layer by layer.
 bool reduces_by_unit(const LeafContext& context);

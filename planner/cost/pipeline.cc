@@ -10,11 +10,13 @@ void Settling::add(const StreamClocks& clocks) {
   const auto same = [&](double seconds) {
     return std::abs(seconds - period) <= kRounding * period;
   };
-  // Neither a stream that falls behind is settled, nor a first micro-batch.
+  // Neither a stream that falls behind is settled, nor a first micro-batch. A host may run ahead.
   settled_ = same(period_);
+  const std::size_t host = clocks.size() - 1;
   for (std::size_t i = 1; i < clocks.size(); ++i) {
     const double moved = clocks[i] - before_[i];
-    if (moved != 0 && !same(moved)) settled_ = false;
+    const bool ahead = i == host && moved < period;
+    if (moved != 0 && !ahead && !same(moved)) settled_ = false;
   }
   period_ = period;
   before_ = clocks;

@@ -48,8 +48,9 @@ struct SlotEnds {
   std::vector<double> without_messages;  // of a run whose messages take no time
 };
 
-/// When the last operation so far of each stream of a stage has ended: its compute first.
-using StreamClocks = std::array<double, 6>;
+/// When the last operation so far of each stream of a stage has ended: its compute first, last what
+/// its host issued.
+using StreamClocks = std::array<double, 7>;
 
 /// Whether micro-batches of one stage have come to take the same time.
 class Settling {
@@ -119,7 +120,7 @@ template <class Passes>
 class PipelineSweep {
  public:
   /// \param passes  `double pass(slot, PassTurn&, span)` gives when a pass ends, and fills
-  ///                span.begin on the first of its chunk
+  ///                span.begin on the first of its chunk; `StageHosts& hosts()`, if it has any
   /// \param hop     one message
   /// \param end     filled by slot: when it ended
   /// \pre all outlive this
@@ -145,9 +146,11 @@ class PipelineSweep {
     const auto stage = static_cast<std::size_t>(slot.stage);
     const bool turns = !room_.empty() && room_[i] >= 0;
     if (slot.message) {
+      if constexpr (kIssued) ready = std::max(ready, passes_.hosts().posted(slot));
       if (turns) ready = std::max(ready, read_[static_cast<std::size_t>(room_[i])]);
       double& into = received_[static_cast<std::size_t>(slot.to)];
       end_[i] = sent_[stage] = into = std::max({ready, sent_[stage], into}) + hop_;
+      if constexpr (kIssued) passes_.hosts().arrived(slot, end_[i]);
       return;
     }
     ChunkSpan& span = run_.spans[stage * per_stage_ + static_cast<std::size_t>(slot.chunk)];
@@ -161,6 +164,9 @@ class PipelineSweep {
   PipelineRun& run() { return run_; }
 
  private:
+  /// A host issues passes and messages.
+  static constexpr bool kIssued = requires(Passes& passes) { passes.hosts(); };
+
   Passes& passes_;
   std::span<const std::int32_t> room_;
   double hop_;

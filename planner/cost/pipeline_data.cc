@@ -23,18 +23,6 @@ StreamedPasses by_layer(PassStreams& streams, const StageTimes& stages, SlotEnds
   return passes;
 }
 
-/// Passes that meet nothing but one another and messages.
-StreamedPasses alone(const PipelineTimes& pipeline, double stretch) {
-  StreamedPasses passes{pipeline.run, {}, {}};
-  passes.run.length += pipeline.without_messages * (stretch - 1);
-  for (ChunkSpan& span : passes.run.spans) {
-    span.begin = span.begin * stretch;
-    span.end = span.end * stretch;
-  }
-  passes.end = passes.run.length;
-  return passes;
-}
-
 /// Ranks gather the parameters that others have updated: beside the next forward passes, or before
 /// them.
 enum class Updated : std::uint8_t { here, beside, before };
@@ -97,54 +85,53 @@ bool only_offloads(const LeafContext& context) {
 }
 
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const StageKernels& kernels, double stretch, SlotEnds& ends) {
-  if (only_offloads(context)) {
-    HostPasses beside_host(stages, context, stretch, ends.copied);
+                               const StageKernels& kernels, const IssuedRun& issued,
+                               SlotEnds& ends) {
+  if (only_offloads(context) && !issued.matters()) {
+    HostPasses beside_host(stages, context, ends.copied);
     StreamedPasses passes;
     passes.run = sweep_pipeline(*stages.pipeline.slots, beside_host, stages.hop, ends.end);
     passes.end = passes.run.length;
     return passes;
   }
-  PassStreams streams(stages, context, pass_losses(kernels.slowest, context), stretch);
+  PassStreams streams(stages, context, pass_losses(kernels.slowest, context));
   return by_layer(streams, stages, ends);
 }
 
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
-                           const StageKernels& kernels, double stretch,
+                           const StageKernels& kernels, const IssuedRun& issued,
                            const StreamedPasses* streamed) {
   const PipelineTimes& pipeline = stages.pipeline;
   const Layout& layout = *context.layout;
-  const bool streams_beside = streams_beside_passes(context);
+  const bool streams_beside = streams_beside_passes(context) || issued.late;
   const Updated gathers = updated(context);
   const PassLosses first = pass_losses(kernels.first, context);
-  const bool sums = sums_in_compute(context);
-  const bool reduces = layout.dp() * layout.cp > 1 && !reduces_by_unit(context) && !sums;
+  const bool buckets = layout.dp() * layout.cp > 1 && !reduces_by_unit(context);
   SlotEnds slot_ends;
   StreamedPasses passes;
   const auto stage_count = static_cast<std::size_t>(pipeline.slots->stages);
-  std::optional<PassStreams> streams;
-  if (streams_beside && (gathers == Updated::beside || reduces || sums)) {
-    streams.emplace(stages, context, pass_losses(kernels.slowest, context), stretch);
-    BucketStreams buckets(stages, context, pipeline.run, first, stretch);
+  if (streams_beside && (gathers == Updated::beside || buckets)) {
+    PassStreams streams(stages, context, pass_losses(kernels.slowest, context));
+    BucketStreams all(stages, context, pipeline.run, first);
     for (std::size_t s = 0; s < stage_count; ++s) {
-      if (gathers == Updated::beside) buckets.hold(s, *streams);
-      if (sums) buckets.sum(s, *streams);
+      if (gathers == Updated::beside) all.hold(s, streams);
+      if (buckets) all.complete(s, streams);
     }
-    passes = by_layer(*streams, stages, slot_ends);
+    passes = by_layer(streams, stages, slot_ends);
   } else if (streamed != nullptr) {
     passes = *streamed;
   } else if (streams_beside) {
-    passes = streamed_passes(stages, context, kernels, stretch, slot_ends);
-  } else {
-    passes = alone(pipeline, stretch);
+    passes = streamed_passes(stages, context, kernels, issued, slot_ends);
+  } else {  // passes meet nothing but one another and messages
+    passes = {issued.run, issued.run.length, {}};
   }
+  const bool reduces = buckets && !streams_beside;  // beside passes as long as their chunks
   const bool copies = layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
   if (gathers == Updated::here && !reduces) {
     const Seconds all = copies ? copies_summed(pipeline, context, passes, nullptr) : passes.end;
     return {passes.end, {}, all - passes.end};
   }
-  BucketStreams buckets(stages, context, passes.run, first, stretch,
-                        reduces && streams ? &*streams : nullptr);
+  BucketStreams beside(stages, context, passes.run, first);
   // Stages in the middle are alike, and end before the second and after the last one begins.
   const std::size_t last = stage_count - 1;
   const std::array<std::size_t, 4> ends = {0, 1, (last + 1) / 2, last};
@@ -154,17 +141,17 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const std::size_t s = ends[i];
     if (s > last || (i > 0 && s <= ends[i - 1])) continue;
-    if (reduces) reduced = std::max(reduced, buckets.reduced(s));
-    if (gathers == Updated::before) after = std::max(after, buckets.gathers(s));
+    if (reduces) reduced = std::max(reduced, beside.reduced(s));
+    if (gathers == Updated::before) after = std::max(after, beside.gathers(s));
     if (gathers != Updated::beside) continue;
-    const double waits = buckets.late(s);
+    const double waits = beside.late(s);
     // Beside the first stage's passes they slow them.
-    const double slows = s == 0 ? first.forward.to(buckets.gathers(s) - waits, 0) : 0;
+    const double slows = s == 0 ? first.forward.to(beside.gathers(s) - waits, 0) : 0;
     late = std::max(late, (streams_beside ? 0 : waits) + slows);
   }
   const Seconds end = std::max(passes.end, Seconds(reduced));
   const Seconds all =
-      copies ? copies_summed(pipeline, context, passes, reduces ? &buckets : nullptr) : end;
+      copies ? copies_summed(pipeline, context, passes, reduces ? &beside : nullptr) : end;
   return {end + Seconds(late), Seconds(after), all - end};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "planner/cost/issued_passes.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/overlap_loss.h"
 #include "planner/cost/pipeline.h"
@@ -25,18 +26,19 @@ struct StreamedPasses {
 /// Whether activations are offloaded and nothing else moves layer by layer: then passes are the
 /// same for every mesh and all states.
 bool only_offloads(const LeafContext& context);
-/// \param ends  filled \pre streams_beside_passes(context)
+/// \param ends  filled \pre streams_beside_passes(context), or issued.late
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const StageKernels& kernels, double stretch, SlotEnds& ends);
+                               const StageKernels& kernels, const IssuedRun& issued,
+                               SlotEnds& ends);
 
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of
 /// gradients reduced beside the last ones: what is left when the last pass of a stage has ended is
 /// waited for. docs/time.md, "Data parallel".
-/// \param stretch   of compute, as the host issues too slowly
+/// \param issued    issued_run() of both
 /// \param streamed  streamed_passes(), where only_offloads(context) and they were made already
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
-                           const StageKernels& kernels, double stretch,
+                           const StageKernels& kernels, const IssuedRun& issued,
                            const StreamedPasses* streamed = nullptr);
 
 }  // namespace shardwise

@@ -204,14 +204,13 @@ class Walk {
 
 }  // namespace
 
-PathTimes::PathTimes(std::span<const LayerPace> layers, Seconds hop, BytesPerSecond host_link,
-                     double stretch)
+PathTimes::PathTimes(std::span<const LayerPace> layers, Seconds hop, BytesPerSecond host_link)
     : kinds_(layers.size()) {
   seconds_.reserve(4 * kinds_ + 1);
   for (const LayerPace& layer : layers) {
-    seconds_.push_back(layer.time.forward.value() * stretch);
-    seconds_.push_back(layer.time.backward.value() * stretch);
-    seconds_.push_back(layer.time.weight_gradient.value() * stretch);
+    seconds_.push_back(layer.time.forward.value());
+    seconds_.push_back(layer.time.backward.value());
+    seconds_.push_back(layer.time.weight_gradient.value());
   }
   seconds_.push_back(hop.value());
   for (const LayerPace& layer : layers) {

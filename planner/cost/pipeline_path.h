@@ -14,10 +14,8 @@ namespace shardwise {
 /// activations to the host or back.
 class PathTimes {
  public:
-  /// \param hop        one message
-  /// \param stretch    of compute, as the host issues too slowly
-  PathTimes(std::span<const LayerPace> layers, Seconds hop, BytesPerSecond host_link,
-            double stretch = 1);
+  /// \param hop  one message
+  PathTimes(std::span<const LayerPace> layers, Seconds hop, BytesPerSecond host_link);
 
   std::span<const double> without_copies() const { return all().first(all().size() - kinds_); }
   std::span<const double> all() const { return seconds_; }
@@ -39,7 +37,7 @@ using PathCounts = std::vector<double>;
 
 /// The longest path of a sweep.
 /// \param pipeline  what was swept
-/// \param times     with the stretch of the sweep
+/// \param times     of the sweep
 /// \param ends      by slot: when it ended
 /// \param copied    by slot of a pass: when the last copy so far of its stage ended; empty where
 ///                  nothing is copied

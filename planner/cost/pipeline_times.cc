@@ -17,6 +17,9 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   pace.time.backward = on_slowest_gpu(time.backward, rules) +
                        on_slowest_gpu(time.recompute, rules) -
                        (time.backward.ep + time.recompute.ep) * hidden;
+  pace.recompute = on_slowest_gpu(time.recompute, rules) - time.recompute.ep * hidden;
+  pace.launches = {time.forward.kernels, time.recompute.kernels, time.backward.kernels,
+                   time.weight_kernels};
   pace.time.weight_gradient = time.weight_gradient * (1 + rules.slowest_gpu_excess);
   pace.dense = memory.parameters.dense;
   pace.routed = memory.parameters.routed;

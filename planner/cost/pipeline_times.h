@@ -13,9 +13,19 @@
 
 namespace shardwise {
 
+/// Kernels that the host issues for a layer.
+struct LayerLaunches {
+  double forward = 0;
+  double recompute = 0;
+  double backward = 0;
+  double weights = 0;  // of these, for gradients of weights
+};
+
 /// One layer of a kind in a pipeline.
 struct LayerPace {
   ChunkTime time;          // for one micro-batch on the slowest GPU, without what is hidden
+  Seconds recompute;       // part of time.backward, before the rest
+  LayerLaunches launches;
   std::int64_t dense = 0;  // trained elements on this rank
   std::int64_t routed = 0;
   std::int64_t saved = 0;  // bytes kept to backward

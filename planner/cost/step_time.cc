@@ -88,44 +88,32 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
   parts.ep_exposed = m * (experts - stage.hidden_experts);
 
   // All ranks meet in every step, so the slowest GPU sets the pace.
-  step.busy = stage.stream() - stage.hidden_experts;
-  const Seconds paced = step.busy + stage.compute() * rules.slowest_gpu_excess;
-
-  // The host may be slower than the kernels it issues: then every pass takes as long as issuing. In
-  // a pipeline it runs ahead while the stage waits, unless it waits too.
-  const Seconds issue = rules.issue * kernels_a_microbatch(stage, layout);
-  const bool runs_ahead = layout.pp > 1 && !waits_for_messages(rules, layout);
-  const Seconds behind = std::max(Seconds(0), issue - step.busy);
-  const double stretch = std::max(1.0, issue / paced);
-  step.runs_ahead = runs_ahead && behind > Seconds(0);
-  step.slower = runs_ahead ? 1 : stretch;
-  parts.launch = runs_ahead ? Seconds(0) : m * behind;
+  const Seconds busy = stage.stream() - stage.hidden_experts;
+  const Seconds paced = busy + stage.compute() * rules.slowest_gpu_excess;
+  const PipelineTimes& pipeline = stages.pipeline;
   step.kernels = stage_kernels(stages);
-  const double slower = runs_ahead ? 1 : std::max(1.0, issue / step.busy);
-  // What a GPU takes longer first uses up the time in which it waits for its host.
-  step.straggler = m * std::max(Seconds(0), paced - step.busy * slower);
-
+  step.issued = issued_run(stages, context);
+  parts.launch = std::max(Seconds(0), step.issued.run.length - pipeline.run.length);
+  step.straggler = m * (paced - busy);
   if (layout.pp > 1) {
-    const PipelineTimes& pipeline = stages.pipeline;
     const Seconds waited = pipeline.run.length - pipeline.without_messages;
     step.messages = stages.hop * static_cast<double>(pipeline.slots->messages);
-    step.passes = pipeline.without_messages * step.slower + waited;
     // Waits for other stages are longer by as much as what the stage computes.
-    const Seconds usual = pipeline.without_messages * (step.busy / paced);
-    parts.bubble = (usual - m * step.busy) * slower;
-    step.straggler = std::max(Seconds(0), pipeline.without_messages - usual * slower);
+    const Seconds usual = pipeline.without_messages * (busy / paced);
+    parts.bubble = usual - m * busy;
+    step.straggler = pipeline.without_messages - usual;
     parts.pp_exposed = waited;
     if (pipeline.slots->posts_ahead) {
       const Seconds beside = std::max(Seconds(0), step.messages - waited);
       parts.pp_exposed += slowed_by_messages(stages, context, beside);
     }
-    // The last stage ends no earlier than its host has issued all, the first then drains.
-    step.issued = m * issue + stage.backward_stream() * ((layout.pp - 1.0) / layout.vpp);
-  } else {
-    step.passes = m * paced * stretch;
   }
+  // What a GPU takes longer first uses up the time in which it waits for its host.
+  const Seconds waits = std::min(step.straggler, parts.launch);
+  parts.launch += waits;
+  step.straggler -= waits;
 
-  step.offload = exposed_copies(stage, context, stretch);
+  step.offload = exposed_copies(stage, context);
   if (rules.cluster->storage_read.value() > 0) {
     // A node reads its sequences of the next step beside this one.
     const double sequences = m * layout.micro_batch_size *
@@ -144,19 +132,11 @@ StateTimes state_times(const StageTimes& stages, const LeafContext& context) {
 TimeParts step_time(const StageTimes& stages, const LeafContext& context, const PipelineStep& step,
                     const StateTimes& states, const StreamedPasses* streamed) {
   const Layout& layout = *context.layout;
-  const auto m = static_cast<double>(context.num_microbatches);
   TimeParts parts = step.parts;
-  const PipelineData with = pipeline_data(stages, context, step.kernels, step.slower, streamed);
-  const Seconds held_up = std::max(Seconds(0), with.passes - step.passes);
+  const PipelineData with = pipeline_data(stages, context, step.kernels, step.issued, streamed);
+  const Seconds held_up = std::max(Seconds(0), with.passes - step.issued.run.length);
   parts.dp_exposed = held_up + with.after;
-  if (step.runs_ahead) {
-    // The host issues on while passes wait for anything else.
-    const Seconds reached = m * step.busy + parts.bubble + parts.pp_exposed + held_up;
-    parts.launch = std::max(Seconds(0), step.issued - reached);
-  }
-
-  parts.straggler = std::max(Seconds(0), step.straggler + step.parts.launch - parts.launch);
-
+  parts.straggler = step.straggler;
   parts.optimizer = states.optimizer.update + states.optimizer.finalize + with.copies;
   if (layout.offload_activations) {
     // The passes were found with all that runs beside them at once.

@@ -47,16 +47,12 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context,
 /// Of a step, what its pipeline and layer choice decide, whatever the mesh of data parallelism and
 /// the states on it.
 struct PipelineStep {
-  TimeParts parts;          // those that nothing else changes
-  Seconds busy;             // of the slowest stage, a micro-batch
-  Seconds issued;           // the host is done with all kernels, and the first stage has drained
-  bool runs_ahead = false;  // the host issues more slowly than kernels run, but never waits
-  double slower = 1;        // passes, as the host issues, where it does not run ahead
-  Seconds passes;           // first to last, with the messages that are waited for
-  Seconds messages;         // of a stage, hidden or not
-  Seconds offload;          // activations, where they are offloaded
-  Seconds input;            // reading a batch, hidden or not
-  Seconds straggler;        // what the slowest GPU computes longer than its host makes it wait
+  TimeParts parts;    // those that nothing else changes
+  IssuedRun issued;   // passes, with the messages and hosts that are waited for
+  Seconds messages;   // of a stage, hidden or not
+  Seconds offload;    // activations, where they are offloaded
+  Seconds input;      // reading a batch, hidden or not
+  Seconds straggler;  // what the slowest GPU computes longer than its host makes it wait
   StageKernels kernels;
 };
 /// Reads of the layout neither mesh nor states nor offload_activations.

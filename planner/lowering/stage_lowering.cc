@@ -203,22 +203,17 @@ class StageLowering {
     return cost;
   }
 
-  /// A layer's products have one kernel each for their weight gradients.
   double launches(std::size_t kind, LayerPart part) const {
     const LayerTime& time = context_.times[kind];
-    const auto& operations = context_.plan->model.kinds[kind].operations;
-    const auto products =
-        static_cast<double>(std::ranges::count(operations, OpKind::gemm, &OperationSpec::kind));
-    const double weights = std::min(products, time.backward.kernels);
     switch (part) {
       case LayerPart::forward:
         return time.forward.kernels;
       case LayerPart::backward:
         return time.backward.kernels;
       case LayerPart::backward_input:
-        return time.backward.kernels - weights;
+        return time.backward.kernels - time.weight_kernels;
       case LayerPart::backward_weight:
-        return weights;
+        return time.weight_kernels;
       case LayerPart::recompute:
         return time.recompute.kernels;
     }

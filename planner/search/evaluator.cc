@@ -232,7 +232,7 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   const Seconds least = least_step_time(step, *states);
   if (too_slow(least)) return kTooSlow;
   const StreamedPasses* streamed = copies ? &streamed_of(timed, leaf, step) : nullptr;
-  if (copies && too_slow(least + std::max(Seconds(0), streamed->end - step.passes))) {
+  if (copies && too_slow(least + std::max(Seconds(0), streamed->end - step.issued.run.length))) {
     return kTooSlow;
   }
   return step_time(timed.stages, context, step, *states, streamed).total();
@@ -319,12 +319,12 @@ const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
                                              const PipelineStep& step) {
   if (timed.streamed) return *timed.streamed;
   const StreamedPasses& made = timed.streamed.emplace(
-      streamed_passes(timed.stages, leaf.context, step.kernels, step.slower, ends_));
+      streamed_passes(timed.stages, leaf.context, step.kernels, step.issued, ends_));
   const PipelineTimes& pipeline = timed.stages.pipeline;
   KnownPaths& paths = leaf.stages.paths;
-  const bool pipelined = leaf.context.layout->pp > 1;
-  if (pipelined && paths.is_news(made.end, path_times_of(timed, leaf).all())) {
-    const PathTimes times(pipeline.layers, timed.stages.hop, cluster_.host_link, step.slower);
+  const PathTimes& times = path_times_of(timed, leaf);
+  const bool by_paths = leaf.context.layout->pp > 1 && !step.issued.matters();
+  if (by_paths && paths.is_news(made.end, times.all())) {
     paths.add(longest_path(pipeline, times, ends_.end, ends_.copied));
   }
   return made;

@@ -47,18 +47,18 @@ TEST(HostPasses, AreThoseOfPassStreamsLayerByLayer) {
       p.layout.offload_activations = true;
       p.size(8 + 4 * static_cast<std::int64_t>(random() % 3));
       p.cluster.host_link = BytesPerSecond(gb_per_s * 1e9);
-      const TimeRules rules = time_rules(p.job, p.engine, p.cluster);
+      TimeRules rules = time_rules(p.job, p.engine, p.cluster);
+      rules.issue = Seconds(0);
       CollectiveTables tables(p.cluster);
       const DataParallelTables groups =
           data_parallel_tables(tables, p.cluster, p.layout, {false, false});
       const LeafContext context = {&rules, &p.layout, &groups, p.num_microbatches()};
       ASSERT_TRUE(only_offloads(context));
       const StageTimes stages = p.stages();
-      const double stretch = 1 + 0.01 * static_cast<double>(random() % 30);
       std::vector<double> copied;
       std::vector<double> end;
-      HostPasses at_once(stages, context, stretch, copied);
-      PassStreams by_layer(stages, context, {}, stretch);
+      HostPasses at_once(stages, context, copied);
+      PassStreams by_layer(stages, context, {});
       const PipelineSlots& slots = *stages.pipeline.slots;
       const PipelineRun run = sweep_pipeline(slots, at_once, stages.hop, end);
       const PipelineRun expected = sweep_pipeline(slots, by_layer, stages.hop, end);

@@ -43,12 +43,12 @@ Ends swept(const StageTimes& stages, const LeafContext& context) {
   Ends ends;
   if (only_offloads(context)) {
     std::vector<double> copied;
-    HostPasses passes(stages, context, 1.03, copied);
+    HostPasses passes(stages, context, copied);
     ends.run = sweep_pipeline(slots, passes, Seconds(0), end);
     ends.last = ends.run.length.value();
     return ends;
   }
-  PassStreams passes(stages, context, pass_losses(stage_kernels(stages).slowest, context), 1.03);
+  PassStreams passes(stages, context, pass_losses(stage_kernels(stages).slowest, context));
   ends.run = sweep_pipeline(slots, passes, Seconds(0), end);
   ends.last = (passes.end() + ends.run.unswept).value();
   return ends;

@@ -70,23 +70,21 @@ class Drawn {
       layer.saved = static_cast<std::int64_t>(draw(5e7).value());
     }
     stages_.hop = draw(1e-3);
-    stretch_ = 1 + draw(0.5).value();
     const PipelineTimes& old = stages_.pipeline;
     stages_.pipeline =
         pipeline_times(old.slots, assign_stages(priced_.model, priced_.layout), old.layers);
     if (!copies) {
-      stretch_ = 1;
       sweep(stages_.pipeline, stages_.hop, ends_);
       ends_.copied.clear();
       return stages_.pipeline.run.length.value();
     }
     const LeafContext context = {&rules_, &priced_.layout, nullptr, priced_.num_microbatches()};
-    HostPasses passes(stages_, context, stretch_, ends_.copied);
+    HostPasses passes(stages_, context, ends_.copied);
     return sweep_pipeline(*stages_.pipeline.slots, passes, stages_.hop, ends_.end).length.value();
   }
 
   PathTimes times() const {
-    return {stages_.pipeline.layers, stages_.hop, priced_.cluster.host_link, stretch_};
+    return {stages_.pipeline.layers, stages_.hop, priced_.cluster.host_link};
   }
   PathCounts longest() const {
     return longest_path(stages_.pipeline, times(), ends_.end, ends_.copied);
@@ -104,7 +102,6 @@ class Drawn {
   StageTimes stages_;
   TimeRules rules_;
   SlotEnds ends_;
-  double stretch_ = 1;
 };
 
 double length_of(const PathCounts& path, std::span<const double> times) {
