@@ -27,12 +27,30 @@ IssuedPass issued_layer(const LayerPace& layer, const HostRules& rules) {
 
 bool issues_late(const PipelineTimes& pipeline, const HostRules& rules) {
   if (rules.issue <= 0) return false;
-  // One operation of backward, since recompute before it has its own time.
-  return std::ranges::any_of(pipeline.layers, [&](const LayerPace& layer) {
-    const IssuedPass pass = issued_layer(layer, rules);
-    return pass.forward.issue > pass.forward.runs || pass.backward.issue > pass.backward.runs ||
-           layer.launches.recompute * rules.issue > layer.recompute.value();
-  });
+  std::vector<IssuedPass> layers;
+  layers.reserve(pipeline.layers.size());
+  for (const LayerPace& layer : pipeline.layers) {
+    const IssuedPass& pass = layers.emplace_back(issued_layer(layer, rules));
+    // What runs first may be issued while nothing runs, so no layer makes up for another.
+    if (pass.forward.issue > pass.forward.runs || pass.backward.issue > pass.backward.runs ||
+        layer.launches.recompute * rules.issue > layer.recompute.value()) {
+      return true;
+    }
+  }
+  if (pipeline.slots->stages == 1) return false;
+  const double messages = 2 * rules.issue;
+  for (std::size_t place = 0; place < pipeline.chunk_time.size(); ++place) {
+    double forward = messages;
+    double backward = messages;
+    for (const PacedRun& run : pipeline.runs_of(place)) {
+      const IssuedPass& pass = layers[static_cast<std::size_t>(run.kind)];
+      forward += run.layers * pass.forward.issue;
+      backward += run.layers * pass.backward.issue;
+    }
+    const ChunkTime& runs = pipeline.chunk_time[place];
+    if (forward > runs.forward.value() || backward > runs.backward.value()) return true;
+  }
+  return false;
 }
 
 StageHosts::StageHosts(const PipelineSlots& slots, const HostRules& rules)

@@ -70,7 +70,8 @@ struct IssuedPass {
 };
 IssuedPass issued_layer(const LayerPace& layer, const HostRules& rules);
 
-/// Whether the host takes longer to issue a layer than that runs, of any layer of a pipeline.
+/// Whether the host takes longer to issue a layer than that runs, or a pass with its messages, of
+/// any in a pipeline.
 bool issues_late(const PipelineTimes& pipeline, const HostRules& rules);
 
 /// Until when the host of a stage has issued what it has come to.
