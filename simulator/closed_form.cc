@@ -5,13 +5,12 @@
 #include <vector>
 
 #include "planner/cost/collective_table.h"
-#include "planner/cost/estimate.h"
 #include "planner/cost/stages.h"
 #include "planner/cost/step_time.h"
 
 namespace shardwise::sim {
 
-Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
+TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with) {
   const Layout& layout = plan.layout;
   TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
   const std::int64_t replicas = layout.dp() * layout.micro_batch_size;
@@ -34,15 +33,14 @@ Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
   const DataParallelTables groups = data_parallel_tables(
       tables, plan.cluster, layout,
       {plan.model.num_experts > 0, plan.job.reduce_scatter_with_fp32_accumulation});
-  return step_time(stages, {&rules, &layout, &groups, microbatches}).total();
+  return step_time(stages, {&rules, &layout, &groups, microbatches});
 }
 
 ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options,
                               const StepReport& simulated) {
-  const StepReport closed = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   ClosedForm made;
-  made.step_time = closed.step_time;
-  made.time = closed.time;
+  made.time = closed_form_time(plan, {options.contention, options.host});
+  made.step_time = made.time.total();
 
   SimulationOptions more = options;
   more.all_ranks = false;  // representatives take as long
@@ -62,14 +60,14 @@ ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options
   add("every operation as if alone", closed_form_step(plan, {false, false}), clock());
   more.contention = options.contention;
   more.shared_links = false;
-  const Seconds slowed = closed_form_step(plan, {true, false});
+  const Seconds slowed = closed_form_step(plan, {options.contention, false});
   add("multiprocessors and memory shared", slowed, clock());
   more.shared_links = options.shared_links;
   add("links shared", slowed, clock());
   more.host = options.host;
-  add("the host issues kernels", closed.step_time,
+  add("the host issues kernels", made.step_time,
       options.in_issue_order ? clock() : simulated.step_time);
-  if (options.in_issue_order) add("one connection", closed.step_time, simulated.step_time);
+  if (options.in_issue_order) add("one connection", made.step_time, simulated.step_time);
   return made;
 }
 

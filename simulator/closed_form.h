@@ -13,10 +13,14 @@ struct ClosedFormMechanisms {
 };
 
 /// Step time by the closed form. docs/time.md, "Step time".
-Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with);
+TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with);
+inline Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
+  return closed_form_time(plan, with).total();
+}
 
-/// The closed form's answer to what was simulated, and what each mechanism adds to either: the step
-/// is simulated again as if nothing shared anything, and with one mechanism more each time.
+/// The closed form's answer to what was simulated, with contention and hosts or without, and what
+/// each mechanism adds to either: the step is simulated again as if nothing shared anything, and
+/// with one mechanism more each time.
 /// \param simulated  the report of simulate(plan, options)
 ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options,
                               const StepReport& simulated);

@@ -1,5 +1,7 @@
 #include "planner/cost/host_issue.h"
 
+#include <span>
+
 #include "planner/cost/step_time.h"
 
 namespace shardwise {
@@ -19,49 +21,77 @@ IssuedPass issued_layer(const LayerPace& layer, const HostRules& rules) {
   IssuedPass pass;
   pass.forward = {layer.time.forward, kernels.forward, rules.issue};
   pass.backward = again.then({backward, kernels.backward, rules.issue});
-  pass.backward_input = again.then({backward - layer.time.weight_gradient,
-                                    kernels.backward - kernels.weights, rules.issue});
+  pass.backward_input = again.then(
+      {backward - layer.time.weight_gradient, kernels.backward - kernels.weights, rules.issue});
   pass.backward_weight = {layer.time.weight_gradient, kernels.weights, rules.issue};
   return pass;
 }
 
-bool issues_late(const PipelineTimes& pipeline, const HostRules& rules) {
-  if (rules.issue <= 0) return false;
+std::vector<IssuedPass> issued_chunks(const PipelineTimes& pipeline, const HostRules& rules) {
   std::vector<IssuedPass> layers;
   layers.reserve(pipeline.layers.size());
-  for (const LayerPace& layer : pipeline.layers) {
-    const IssuedPass& pass = layers.emplace_back(issued_layer(layer, rules));
-    // What runs first may be issued while nothing runs, so no layer makes up for another.
-    if (pass.forward.issue > pass.forward.runs || pass.backward.issue > pass.backward.runs ||
-        layer.launches.recompute * rules.issue > layer.recompute.value()) {
-      return true;
+  for (const LayerPace& layer : pipeline.layers) layers.push_back(issued_layer(layer, rules));
+  std::vector<IssuedPass> chunks(pipeline.chunk_time.size());
+  for (std::size_t place = 0; place < chunks.size(); ++place) {
+    const std::span<const PacedRun> runs = pipeline.runs_of(place);
+    for (const auto pass : {&IssuedPass::forward, &IssuedPass::backward,
+                            &IssuedPass::backward_input, &IssuedPass::backward_weight}) {
+      const bool forward = pass == &IssuedPass::forward;
+      IssuedKernels& all = chunks[place].*pass;
+      for (std::size_t r = 0; r < runs.size(); ++r) {
+        const PacedRun& run = runs[forward ? r : runs.size() - 1 - r];
+        all = all.then((layers[static_cast<std::size_t>(run.kind)].*pass).times(run.layers));
+      }
     }
   }
-  if (pipeline.slots->stages == 1) return false;
-  const double messages = 2 * rules.issue;
-  for (std::size_t place = 0; place < pipeline.chunk_time.size(); ++place) {
-    double forward = messages;
-    double backward = messages;
-    for (const PacedRun& run : pipeline.runs_of(place)) {
-      const IssuedPass& pass = layers[static_cast<std::size_t>(run.kind)];
-      forward += run.layers * pass.forward.issue;
-      backward += run.layers * pass.backward.issue;
-    }
-    const ChunkTime& runs = pipeline.chunk_time[place];
-    if (forward > runs.forward.value() || backward > runs.backward.value()) return true;
-  }
-  return false;
+  return chunks;
 }
 
-StageHosts::StageHosts(const PipelineSlots& slots, const HostRules& rules)
-    : slots_(slots),
+bool issues_late(const PipelineTimes& pipeline, const HostRules& rules) {
+  if (rules.issue <= 0) return false;
+  const double messages = pipeline.slots->stages > 1 ? 2 * rules.issue : 0;
+  return std::ranges::any_of(issued_chunks(pipeline, rules), [&](const IssuedPass& chunk) {
+    return chunk.forward.issue + messages > chunk.forward.runs ||
+           chunk.backward.issue + messages > chunk.backward.runs;
+  });
+}
+
+StageHosts::StageHosts(const PipelineTimes& pipeline, const HostRules& rules)
+    : slots_(*pipeline.slots),
       rules_(rules),
-      clocks_(static_cast<std::size_t>(slots.stages), HostClock(rules.issue)) {
-  if (!on() || slots.stages == 1) return;
+      clocks_(static_cast<std::size_t>(slots_.stages), HostClock(rules.issue)) {
+  if (!on() || slots_.stages == 1) return;
   arrived_.resize(clocks_.size(), -1);
-  posted_.resize(slots.slots.size(), -1);
-  for (const PipelineSlots::Slot& slot : slots.slots) {
+  posted_.resize(slots_.slots.size(), -1);
+  for (const PipelineSlots::Slot& slot : slots_.slots) {
     if (slot.message) posted_[static_cast<std::size_t>(slot.after[0])] = 0;
+  }
+  if (!rules.waits) post_receives(pipeline);
+}
+
+/// A host that never waits issues passes at moments that nothing else changes. It posts a receive
+/// before the pass that needs it, or one that needs a later message of the same sender.
+void StageHosts::post_receives(const PipelineTimes& pipeline) {
+  const std::vector<IssuedPass> chunks = issued_chunks(pipeline, rules_);
+  std::vector<HostClock> clocks = clocks_;
+  for (const PipelineSlots::Slot& slot : slots_.slots) {
+    if (slot.message) continue;
+    HostClock& clock = clocks[static_cast<std::size_t>(slot.stage)];
+    for (const std::int32_t after : slot.after) {
+      const bool handed = after >= 0 && slots_.slots[static_cast<std::size_t>(after)].message;
+      if (handed) posted_[static_cast<std::size_t>(after)] = clock.add();
+    }
+    const std::int32_t place = slot.stage * slots_.chunks + slot.chunk;
+    clock.run(chunks[static_cast<std::size_t>(place)].of(slot.part), 0);
+    if (posted_[number(slot)] >= 0) clock.add();
+  }
+  std::vector<double> earliest(clocks.size() * clocks.size(), -1);  // by sender and receiver
+  for (std::size_t i = slots_.slots.size(); i-- > 0;) {
+    const PipelineSlots::Slot& slot = slots_.slots[i];
+    if (!slot.message) continue;
+    double& known = earliest[static_cast<std::size_t>(slot.stage * slots_.stages + slot.to)];
+    if (known >= 0) posted_[i] = std::min(posted_[i], known);
+    known = posted_[i];
   }
 }
 
@@ -89,7 +119,8 @@ void StageHosts::post(const PipelineSlots::Slot& pass) {
 }
 
 double StageHosts::posted(const PipelineSlots::Slot& message) const {
-  return posted_.empty() ? 0 : posted_[static_cast<std::size_t>(message.after[0])];
+  if (posted_.empty()) return 0;
+  return std::max(posted_[static_cast<std::size_t>(message.after[0])], posted_[number(message)]);
 }
 
 void StageHosts::arrived(const PipelineSlots::Slot& message, double end) {

@@ -69,9 +69,11 @@ struct IssuedPass {
   }
 };
 IssuedPass issued_layer(const LayerPace& layer, const HostRules& rules);
+/// By stage x chunks + chunk.
+std::vector<IssuedPass> issued_chunks(const PipelineTimes& pipeline, const HostRules& rules);
 
-/// Whether the host takes longer to issue a layer than that runs, or a pass with its messages, of
-/// any in a pipeline.
+/// Whether the host takes longer to issue a pass, with its messages, than that runs, of any in a
+/// pipeline. A layer that runs shorter than that holds up no more than the first pass.
 bool issues_late(const PipelineTimes& pipeline, const HostRules& rules);
 
 /// Until when the host of a stage has issued what it has come to.
@@ -102,8 +104,8 @@ class HostClock {
 /// The hosts of all stages in a sweep, and the messages that they post.
 class StageHosts {
  public:
-  /// \pre `slots` outlives this
-  StageHosts(const PipelineSlots& slots, const HostRules& rules);
+  /// \pre `pipeline` outlives this
+  StageHosts(const PipelineTimes& pipeline, const HostRules& rules);
 
   HostClock& of(std::int32_t stage) { return clocks_[static_cast<std::size_t>(stage)]; }
   const HostClock& of(std::int32_t stage) const { return clocks_[static_cast<std::size_t>(stage)]; }
@@ -113,11 +115,12 @@ class StageHosts {
   void receive(const PipelineSlots::Slot& pass, PassTurn& turn);
   /// It is issued, and what it hands on is posted.
   void post(const PipelineSlots::Slot& pass);
-  /// \returns when a message was posted by its sender
+  /// \returns when a message was posted by its sender, and by its receiver
   double posted(const PipelineSlots::Slot& message) const;
   void arrived(const PipelineSlots::Slot& message, double end);
 
  private:
+  void post_receives(const PipelineTimes& pipeline);
   std::size_t number(const PipelineSlots::Slot& slot) const {
     return static_cast<std::size_t>(&slot - slots_.slots.data());
   }
@@ -126,7 +129,9 @@ class StageHosts {
   HostRules rules_;
   std::vector<HostClock> clocks_;
   std::vector<double> arrived_;  // by stage: the message it sent since its last pass; -1 none
-  std::vector<double> posted_;   // by slot of a pass that hands anything on, else -1
+  /// By slot: of a pass when its host has posted what it hands on, -1 nothing; of a message when
+  /// its receiver's has, at the earliest.
+  std::vector<double> posted_;
 };
 
 }  // namespace shardwise

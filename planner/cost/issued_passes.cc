@@ -1,44 +1,14 @@
 #include "planner/cost/issued_passes.h"
 
 #include <algorithm>
-#include <span>
 
 namespace shardwise {
-namespace {
-
-/// \param pass  of IssuedPass: of a chunk's layers, one run after the other
-IssuedKernels all_of(std::span<const PacedRun> runs, std::span<const IssuedPass> layers,
-                     IssuedKernels IssuedPass::*pass) {
-  IssuedKernels all;
-  const bool forward = pass == &IssuedPass::forward;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const PacedRun& run = runs[forward ? r : runs.size() - 1 - r];
-    const IssuedPass& layer = layers[static_cast<std::size_t>(run.kind)];
-    all = all.then((layer.*pass).times(run.layers));
-  }
-  return all;
-}
-
-}  // namespace
 
 IssuedPasses::IssuedPasses(const PipelineTimes& pipeline, const HostRules& rules)
-    : rules_(rules),
-      per_stage_(static_cast<std::size_t>(pipeline.slots->chunks)),
-      hosts_(*pipeline.slots, rules),
-      free_(static_cast<std::size_t>(pipeline.slots->stages)) {
-  std::vector<IssuedPass> layers;
-  layers.reserve(pipeline.layers.size());
-  for (const LayerPace& layer : pipeline.layers) layers.push_back(issued_layer(layer, rules));
-  for (std::size_t place = 0; place < pipeline.chunk_time.size(); ++place) {
-    const std::span<const PacedRun> runs = pipeline.runs_of(place);
-    IssuedPass& chunk = chunks_.emplace_back();
-    for (IssuedKernels IssuedPass::*pass : {&IssuedPass::forward, &IssuedPass::backward,
-                                            &IssuedPass::backward_input,
-                                            &IssuedPass::backward_weight}) {
-      chunk.*pass = all_of(runs, layers, pass);
-    }
-  }
-}
+    : per_stage_(static_cast<std::size_t>(pipeline.slots->chunks)),
+      chunks_(issued_chunks(pipeline, rules)),
+      hosts_(pipeline, rules),
+      free_(static_cast<std::size_t>(pipeline.slots->stages)) {}
 
 double IssuedPasses::pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span) {
   const auto stage = static_cast<std::size_t>(slot.stage);
@@ -47,8 +17,8 @@ double IssuedPasses::pass(const PipelineSlots::Slot& slot, PassTurn& turn, Chunk
   hosts_.receive(slot, turn);
   const double begin = std::max(turn.ready, free_[stage]);
   if (slot.first) span.begin = Seconds(std::max(begin, host.next()));
-  // Of the layers of a pass the last one alone waits for the buffer that it fills, and the first one
-  // alone reads what it is handed.
+  // Of the layers of a pass the last one alone waits for the buffer that it fills, and the first
+  // one alone reads what it is handed.
   free_[stage] = std::max(host.run(chunks_[place].of(slot.part), begin), turn.room);
   turn.read = begin;
   hosts_.post(slot);

@@ -24,7 +24,6 @@ class IssuedPasses {
   StreamClocks clocks() const;
 
  private:
-  HostRules rules_;
   std::size_t per_stage_;
   std::vector<IssuedPass> chunks_;  // by stage x chunks + chunk
   StageHosts hosts_;
@@ -34,7 +33,7 @@ class IssuedPasses {
 /// The passes of a step beside which nothing moves, with what they wait for their hosts.
 struct IssuedRun {
   PipelineRun run;
-  bool late = false;   // a host takes longer to issue a layer than that runs
+  bool late = false;   // a host takes longer to issue a pass than that runs
   bool waits = false;  // or issues nothing before what a pass is handed is there
   bool matters() const { return late || waits; }
 };

@@ -8,7 +8,7 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
                          const PassLosses& losses)
     : rules_(stream_rules(context)),
       losses_(losses),
-      hosts_(*stages.pipeline.slots, host_rules(context, stages.hop)) {
+      hosts_(stages.pipeline, host_rules(context, stages.hop)) {
   const PipelineTimes& pipeline = stages.pipeline;
   const HostRules host = host_rules(context, stages.hop);
   for (const LayerPace& layer : pipeline.layers) {
@@ -87,8 +87,7 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
     gate = std::max(gate, s.gather);
   }
   if (h.part) {  // a smaller group has a communicator of its own
-    s.gather = h.ready =
-        std::max({gate, h.ready, s.gather, turn.issuer->add()}) + u.gather_again;
+    s.gather = h.ready = std::max({gate, h.ready, s.gather, turn.issuer->add()}) + u.gather_again;
     h.part = false;
     return;
   }
@@ -96,8 +95,7 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   for (std::size_t i = 0; i < 2; ++i) {
     if (u.gather[i] <= 0) continue;
     const double before = rules_.shared ? s.reduced[i] : 0;
-    s.gather = s.gathered[i] =
-        std::max({gate, before, s.gather, turn.issuer->add()}) + u.gather[i];
+    s.gather = s.gathered[i] = std::max({gate, before, s.gather, turn.issuer->add()}) + u.gather[i];
   }
   h.ready = s.gather;
 }
@@ -162,8 +160,7 @@ void PassStreams::reduce(const Turn& turn, double made) {
   for (std::size_t i = 0; i < 2; ++i) {
     if (u.reduce[i] <= 0) continue;
     const double before = rules_.shared ? s.gathered[i] : 0;
-    s.reduce = s.reduced[i] =
-        std::max({made, before, s.reduce, turn.issuer->add()}) + u.reduce[i];
+    s.reduce = s.reduced[i] = std::max({made, before, s.reduce, turn.issuer->add()}) + u.reduce[i];
   }
   if (u.reduces) s.last_reduced = s.reduce;
   if (u.reduces && rules_.accumulates && (h.accumulated || !rules_.copies)) {

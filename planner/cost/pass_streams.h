@@ -130,7 +130,7 @@ class PassStreams {
   static void dispatch(Stage& stage, HostClock& issuer, const Held& layer, bool last);
 
   StreamRules rules_;
-  bool moves_ = false;  // parameters or gradients, layer by layer
+  bool moves_ = false;    // parameters or gradients, layer by layer
   bool buckets_ = false;  // gradients, as layers complete them
   PassLosses losses_;
   std::size_t per_stage_ = 1;

@@ -38,21 +38,21 @@ struct PassUnit {
 struct StreamRules {
   enum class Gather : std::uint8_t { copied, limited, queued, double_buffered };
   Gather gather = Gather::copied;
-  bool sharded = false;        // parameters
-  bool every = false;          // gradients are reduced each micro-batch
-  bool accumulates = false;    // and join those of the micro-batches before
-  bool shared = false;         // gathers and reductions have one communicator
-  bool copies = false;         // gradients are tensors of their own
-  bool waits_to_copy = false;  // for the reduction before
-  bool reshards = true;        // after forward
-  bool to_groups = false;      // of fewer ranks
-  bool once = false;           // each unit is gathered once a step
-  bool keeps_roots = false;    // whole
-  bool offloads = false;       // activations
-  bool planned = false;        // buffers are those of an arena
+  bool sharded = false;         // parameters
+  bool every = false;           // gradients are reduced each micro-batch
+  bool accumulates = false;     // and join those of the micro-batches before
+  bool shared = false;          // gathers and reductions have one communicator
+  bool copies = false;          // gradients are tensors of their own
+  bool waits_to_copy = false;   // for the reduction before
+  bool reshards = true;         // after forward
+  bool to_groups = false;       // of fewer ranks
+  bool once = false;            // each unit is gathered once a step
+  bool keeps_roots = false;     // whole
+  bool offloads = false;        // activations
+  bool planned = false;         // buffers are those of an arena
   bool buckets_beside = false;  // leave beside passes, not all after the last one
-  double capacity = 0;         // elements gathered ahead
-  double reduce_capacity = 0;  // and waiting to be reduced
+  double capacity = 0;          // elements gathered ahead
+  double reduce_capacity = 0;   // and waiting to be reduced
 
   bool kept_over_step(const PassUnit& unit) const;
   bool kept_to_backward(const PassUnit& unit) const;
