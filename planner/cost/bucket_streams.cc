@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include "planner/cost/unit_elements.h"
 
 namespace shardwise {
 
@@ -13,13 +14,11 @@ BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& contex
       layout_(*context.layout),
       prices_(context),
       spans_(run.spans),
-      losses_(losses),
-      microbatches_(context.num_microbatches) {
+      losses_(losses) {
   limit_ =
       std::max(static_cast<double>(engine_.bucket_elements),
                static_cast<double>(engine_.bucket_elements_per_rank * layout_.dp() * layout_.cp));
   by_unit_ = engine_.bucket_elements == 0 || engine_.gradient_buffer == GradientBuffer::unit_queue;
-  every_ = layout_.reduce_every_microbatch && prices_.placement().gradients != Placement::replicate;
 }
 
 double BucketStreams::late(std::size_t stage) {
@@ -86,7 +85,6 @@ double BucketStreams::reduced(std::size_t stage) {
     for (Bucket& bucket : buckets_) {
       bucket.reduces = prices_.reduce(bucket.dense, bucket.routed).value();
     }
-    if (every_ && overlaps) reduce_earlier(place, so_far);
     for (const Bucket& bucket : buckets_) {
       reduce(bucket, overlaps ? complete(place, bucket) : last, so_far);
       const double shard = reduce_outer(bucket);
@@ -99,25 +97,6 @@ double BucketStreams::reduced(std::size_t stage) {
   const double after = all - last;
   return all + losses_.backward.to(std::max(0.0, so_far.moved - after),
                                    std::max(0.0, so_far.moved_outer - after));
-}
-
-void BucketStreams::reduce_earlier(std::size_t place, Reductions& so_far) {
-  const ChunkSpan& span = spans_[place];
-  const std::int64_t earlier = microbatches_ - 1;
-  if (pipeline_.slots->stages == 1) {
-    const double apart = (span.end - span.begin).value() / static_cast<double>(microbatches_);
-    for (std::int64_t left = earlier; left > 0; --left) {
-      for (const Bucket& bucket : buckets_) {
-        reduce(bucket, complete(place, bucket) - apart * static_cast<double>(left), so_far);
-      }
-    }
-    return;
-  }
-  const auto times = static_cast<double>(earlier);
-  double each = 0;
-  for (const Bucket& bucket : buckets_) each += bucket.reduces;
-  so_far.inner = std::max(so_far.inner, span.begin.value()) + each * times;
-  so_far.moved += each * times;
 }
 
 double BucketStreams::complete(std::size_t place, const Bucket& bucket) const {
@@ -159,7 +138,9 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
       if (single || by_unit_) {
         add(layer);
       } else {
-        const std::vector<TensorGroup>& tensors = layer.parameters->in_order;
+        // The table of another stage is registered after the layer that uses it.
+        if (layer.copied > 0) add({layer.copied, 1, 1, false});
+        const std::vector<TensorGroup>& tensors = layer.memory->parameters.in_order;
         for (std::size_t t = tensors.size(); t-- > 0;) add(tensors[t]);
       }
     }
@@ -169,7 +150,11 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
 }
 
 void BucketStreams::add(const LayerPace& layer) {
-  const std::array<std::int64_t, 2> elements = {layer.dense, layer.routed};
+  std::array<std::int64_t, 2> elements = {layer.dense, layer.routed};
+  if (by_unit_) {
+    const UnitElements unit = unit_elements(*layer.memory, layer.copied, engine_, layout_);
+    elements = {unit.padded_dense, unit.padded_routed};
+  }
   for (std::size_t group = 0; group < elements.size(); ++group) {
     if (elements[group] == 0) continue;
     open_[group] += static_cast<double>(elements[group]);

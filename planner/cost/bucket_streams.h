@@ -34,7 +34,7 @@ class BucketStreams {
   /// All gathers of `stage`, one after the other.
   double gathers(std::size_t stage);
 
-  /// When the last reduction of `stage` has ended. \pre not sums_in_compute()
+  /// When the last reduction of `stage` has ended. \pre not streams_beside_passes()
   double reduced(std::size_t stage);
 
  private:
@@ -63,8 +63,6 @@ class BucketStreams {
 
   /// When the last pass of a chunk completes a bucket.
   double complete(std::size_t place, const Bucket& bucket) const;
-  /// Reductions of the micro-batches before the last one.
-  void reduce_earlier(std::size_t place, Reductions& so_far);
   /// A bucket that is complete at `ready`.
   static void reduce(const Bucket& bucket, double ready, Reductions& so_far);
 
@@ -84,9 +82,7 @@ class BucketStreams {
   UnitPrices prices_;
   const std::vector<ChunkSpan>& spans_;
   PassLosses losses_;
-  std::int64_t microbatches_;
   bool by_unit_ = false;
-  bool every_ = false;
   double limit_ = 0;
   std::vector<Bucket> buckets_;
   Bucket next_;                     // of the layer that enters, without elements

@@ -42,9 +42,9 @@ struct PassTime {
 /// tp, cp and ep on the link tiers, on nothing else): the search caches it.
 struct LayerTime {
   PassTime forward;
-  PassTime backward;        // without recompute
-  PassTime recompute;       // forward done again before backward
-  Seconds weight_gradient;  // part of backward.gemm that no other stage waits for
+  PassTime backward;          // without recompute
+  PassTime recompute;         // forward done again before backward
+  Seconds weight_gradient;    // part of backward.gemm that no other stage waits for
   double weight_kernels = 0;  // part of backward.kernels: one for each product's weights
 };
 

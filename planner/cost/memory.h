@@ -98,6 +98,9 @@ struct StageParts {
 /// By chunk of a stage: the first one that has the same layers.
 std::vector<std::int32_t> chunks_alike(const StageLayers& layers);
 
+/// The parameters of one layer alone, and of a copy of the token table. \pre `layer` outlives it
+StageParts layer_parts(const LayerMemory& layer, std::int64_t copied);
+
 /// \param by_kind  layer_memories of the same model and layout; must outlive the result
 StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
                        const StageLayers& layers);

@@ -168,8 +168,8 @@ void PassStreams::reduce(const Turn& turn, double made) {
   }
   h.accumulated = true;
   if (u.reduces) {
-    s.pending.push_back({s.reduce, u.elements});
-    s.pending_elements += u.elements;
+    s.pending.push_back({s.reduce, u.trained});
+    s.pending_elements += u.trained;
     h.queued = s.pending.size();
     (u.root ? s.staged_root : s.staged[s.turns++ % 2]) = s.reduce;
   }

@@ -3,6 +3,7 @@
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/compute.h"
 #include "planner/cost/gathers_once.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_prices.h"
 
 namespace shardwise {
@@ -35,8 +36,11 @@ bool sums_in_compute(const LeafContext& context) {
 
 bool streams_beside_passes(const LeafContext& context) {
   const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const bool alone = layout.dp() * layout.cp == 1;
-  return layout.offload_activations || (!alone && reduces_by_unit(context)) ||
+  const bool every = layout.reduce_every_microbatch && layout.overlap_grad_reduce &&
+                     placement.gradients != Placement::replicate;
+  return layout.offload_activations || (!alone && (reduces_by_unit(context) || every)) ||
          sums_in_compute(context);
 }
 
@@ -79,24 +83,29 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
   const UnitPrices prices(context);
   const TimeRules& time = *context.rules;
   const Layout& layout = *context.layout;
-  const auto dense = static_cast<double>(layer.dense);
-  const auto routed = static_cast<double>(layer.routed);
+  const UnitElements of = unit_elements(*layer.memory, layer.copied, *time.engine, layout);
+  const auto dense = static_cast<double>(of.padded_dense);
+  const auto routed = static_cast<double>(of.padded_routed);
+  const auto frozen = static_cast<double>(of.padded_frozen);
   const ShardRanks shards = shard_ranks(layout, Placement::shard_inner);
-  const double shard =
+  const double trained =
       dense / static_cast<double>(shards.dense) + routed / static_cast<double>(shards.routed);
+  const double shard = trained + frozen / static_cast<double>(shards.dense);
   PassUnit unit;
-  unit.elements = dense + routed;
+  unit.elements = static_cast<double>(of.elements());
+  unit.trained = static_cast<double>(of.trained());
   unit.root = layer.root;
   unit.head = layer.head;
   if (rules.offloads) unit.host = (Bytes(layer.saved) / time.cluster->host_link).value();
   if (rules.sharded) {
-    unit.gather = {prices.gather(dense, 0).value(), prices.gather(0, routed).value()};
+    unit.gather = {prices.gather(dense + frozen, 0).value(), prices.gather(0, routed).value()};
     unit.gathers = unit.gather[0] + unit.gather[1] > 0;
-    unit.gather_again = prices.gather_again(dense, routed).value();
+    unit.gather_again = rules.to_groups ? prices.gather_again(dense, 0).value() + unit.gather[1]
+                                        : prices.gather_again(dense + frozen, routed).value();
     if (rules.to_groups) {
       // Read and written.
       unit.reshard =
-          seconds_of(context, 2 * time.weight_bytes * unit.elements / layout.reshard_after_forward);
+          seconds_of(context, 2 * time.weight_bytes * dense / layout.reshard_after_forward);
     }
     const bool casts =
         time.engine->main_weights == MainWeights::parameter && time.weight_bytes < kMainBytes;
@@ -115,8 +124,8 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
     unit.reduces = unit.reduce[0] + unit.reduce[1] > 0;
     unit.reduce_outer = prices.reduce_outer(dense, routed).value();
     if (unit.reduces) {
-      if (rules.copies) unit.copy_in = seconds_of(context, time.reduce_copy_bytes * unit.elements);
-      unit.accumulate = seconds_of(context, 3 * gradient_bytes(time, layout) * shard);
+      if (rules.copies) unit.copy_in = seconds_of(context, time.reduce_copy_bytes * unit.trained);
+      unit.accumulate = seconds_of(context, 3 * gradient_bytes(time, layout) * trained);
     }
   }
   unit.outers = layout.dp_replicate > 1 ? (dense > 0 ? 1 : 0) + (routed > 0 ? 1 : 0) : 0;

@@ -26,7 +26,8 @@ struct PassUnit {
   double reduce_outer = 0;
   double outers = 0;  // operations of each of the last two
   double host = 0;
-  double elements = 0;
+  double elements = 0;  // gathered, and of these reduced
+  double trained = 0;
   bool gathers = false;
   bool reduces = false;
   bool root = false;
@@ -73,7 +74,7 @@ bool reduces_by_unit(const LeafContext& context);
 bool sums_in_compute(const LeafContext& context);
 
 /// Whether passes of a layout meet anything but one another and messages: parameters or gradients
-/// on their way layer by layer, activations to the host, sums in compute.
+/// on their way layer by layer or each micro-batch, activations to the host, sums in compute.
 bool streams_beside_passes(const LeafContext& context);
 
 }  // namespace shardwise

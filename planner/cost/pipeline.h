@@ -165,7 +165,7 @@ class PipelineSweep {
 
  private:
   /// A host issues passes and messages.
-  static constexpr bool kIssued = requires(Passes& passes) { passes.hosts(); };
+  static constexpr bool kIssued = requires(Passes & passes) { passes.hosts(); };
 
   Passes& passes_;
   std::span<const std::int32_t> room_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/cost/arena_buffers.h"
+#include "planner/cost/unit_elements.h"
 
 namespace shardwise {
 namespace {
@@ -24,11 +25,19 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   pace.dense = memory.parameters.dense;
   pace.routed = memory.parameters.routed;
   pace.saved = memory.saved;
-  pace.parameters = &memory.parameters;
+  pace.memory = &memory;
   pace.head = memory.role == LayerRole::head;
   const bool planned = plans_buffers(*rules.engine);
   pace.root = planned ? is_root(memory.role) : pace.head || memory.role == LayerRole::embedding;
   return pace;
+}
+
+/// \param copies  its last layer holds a copy of the token table
+void add_run(PipelineTimes& pipeline, const StageRun& run, bool copies) {
+  if (run.layers > (copies ? 1 : 0)) {
+    pipeline.runs.push_back({run.kind, run.layers - (copies ? 1 : 0)});
+  }
+  if (copies) pipeline.runs.push_back({static_cast<std::int32_t>(pipeline.layers.size()) - 1, 1});
 }
 
 /// The last chunk's first and last layer apart.
@@ -68,12 +77,18 @@ Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const La
 
 std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
                                    std::span<const LayerMemory> memories, const TimeRules& rules,
-                                   const Layout& layout) {
+                                   const Layout& layout, std::span<const StageLayers> stages) {
   std::vector<LayerPace> paces;
-  paces.reserve(times.size());
+  paces.reserve(times.size() + 1);
   for (std::size_t kind = 0; kind < times.size(); ++kind) {
     paces.push_back(pace_of(times[kind], memories[kind], rules, layout));
   }
+  const auto copies = std::ranges::find_if(stages, &StageLayers::copies_embedding);
+  if (copies == stages.end()) return paces;
+  LayerPace last = paces[static_cast<std::size_t>(copies->runs.back().kind)];
+  last.copied = table_elements(memories);
+  last.dense += last.copied;
+  paces.push_back(last);
   return paces;
 }
 
@@ -89,7 +104,7 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
       for (; next < stage.runs.size() && stage.runs[next].chunk == chunk; ++next) {
         const StageRun& run = stage.runs[next];
         const ChunkTime& each = all.layers[static_cast<std::size_t>(run.kind)].time;
-        all.runs.push_back({run.kind, run.layers});
+        add_run(all, run, stage.copies_embedding && next + 1 == stage.runs.size());
         sum.forward += each.forward * run.layers;
         sum.backward += each.backward * run.layers;
         sum.weight_gradient += each.weight_gradient * run.layers;

@@ -23,15 +23,16 @@ struct LayerLaunches {
 
 /// One layer of a kind in a pipeline.
 struct LayerPace {
-  ChunkTime time;          // for one micro-batch on the slowest GPU, without what is hidden
-  Seconds recompute;       // part of time.backward, before the rest
+  ChunkTime time;     // for one micro-batch on the slowest GPU, without what is hidden
+  Seconds recompute;  // part of time.backward, before the rest
   LayerLaunches launches;
-  std::int64_t dense = 0;  // trained elements on this rank
+  std::int64_t dense = 0;  // trained elements on this rank, with those copied
   std::int64_t routed = 0;
   std::int64_t saved = 0;  // bytes kept to backward
   bool root = false;       // outside the blocks: embedding, head; of our executor MTP too
   bool head = false;
-  const LayerParameters* parameters = nullptr;  // of its LayerMemory, which outlives this
+  std::int64_t copied = 0;              // of the token table of another stage
+  const LayerMemory* memory = nullptr;  // outlives this
 };
 
 /// Layers of one kind that follow one another in a chunk.
@@ -46,7 +47,7 @@ struct PipelineTimes {
   PipelineRun run;
   Seconds without_messages;  // length of a run whose messages take no time
   std::shared_ptr<const PipelineSlots> slots;
-  std::vector<LayerPace> layers;  // by kind
+  std::vector<LayerPace> layers;  // layer_paces()
   /// Chunk by chunk, in forward order; where messages take turns with buffers a chunk's first and
   /// last layer are runs of their own.
   std::vector<PacedRun> runs;
@@ -69,12 +70,13 @@ inline Seconds on_slowest_gpu(const PassTime& pass, const TimeRules& rules) {
 /// collectives.
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 
+/// By kind, and once more the last layer of the stage that holds a copy of the token table.
 /// \param times, memories  by kind; `memories` outlive what is made of this
 std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
                                    std::span<const LayerMemory> memories, const TimeRules& rules,
-                                   const Layout& layout);
+                                   const Layout& layout, std::span<const StageLayers> stages);
 
-/// All but `run` and `without_messages`. \param layers  by kind
+/// All but `run` and `without_messages`. \param layers  layer_paces() of the same stages
 PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
                              std::span<const StageLayers> stages, std::vector<LayerPace> layers);
 

@@ -57,8 +57,9 @@ void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t co
 }
 
 /// The token table of another stage, which a tied head or MTP needs here too.
-void add_copied_table(StageParts& parts, const LayerMemory& embedding) {
-  parts.copied = embedding.parameters.vocabulary;
+void add_copied_table(StageParts& parts, std::int64_t elements) {
+  if (elements == 0) return;
+  parts.copied = elements;
   parts.dense += parts.copied;
   parts.root.dense += parts.copied;
   parts.tensors += 1;
@@ -201,6 +202,14 @@ std::vector<std::int32_t> chunks_alike(const StageLayers& layers) {
   return alike(chunks_of(layers));
 }
 
+StageParts layer_parts(const LayerMemory& layer, std::int64_t copied) {
+  StageParts parts;
+  add_run(parts, layer, 1);
+  add_parameters(parts, layer, 1);
+  add_copied_table(parts, copied);
+  return parts;
+}
+
 StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
                        const StageLayers& layers) {
   StageParts parts;
@@ -215,10 +224,9 @@ StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_k
   }
   if (layers.copies_embedding) {
     for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
-      if (model.kinds[kind].role == LayerRole::embedding) {
-        add_copied_table(parts, by_kind[kind]);
-        break;
-      }
+      if (model.kinds[kind].role != LayerRole::embedding) continue;
+      add_copied_table(parts, by_kind[kind].parameters.vocabulary);
+      break;
     }
   }
   finish_residents(parts);

@@ -6,6 +6,7 @@
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/collective.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/spec/check.h"
 #include "planner/spec/mesh.h"
 
@@ -143,6 +144,10 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRu
       add_layers(stage, times[kind], memories[kind], rules, share.layers,
                  hidden_exchange(times[kind], rules, layout));
     }
+    if (mix.copies_embedding) {
+      stage.elements.dense += table_elements(memories);
+      stage.tensors += 1;
+    }
     if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) halve(stage);
     const Seconds both = stage.stream() - stage.hidden_experts;
     take_larger(all.most_dense, stage.elements, &Unit::dense, &Unit::routed);
@@ -181,7 +186,7 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
   }
   const auto slots = std::make_shared<const PipelineSlots>(
       pipeline_slots(layout, num_microbatches, plans_buffers(*rules.engine)));
-  all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout));
+  all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout, stages));
   SlotEnds ends;
   sweep(all.pipeline, all.hop, ends);
   return all;

@@ -76,10 +76,7 @@ void fill(const LoweringContext& c, const StageLayer& layer, std::size_t slot,
   const ModelSpec& model = c.plan->model;
   if (layer.copies_table) {
     // The token table of another stage: registered after the head that uses it.
-    StageLayers alone;
-    alone.runs.push_back({layer.kind, 1, 0});
-    alone.copies_embedding = true;
-    filler.tensor(false, stage_parts(model, c.memories, alone).copied, slot);
+    filler.tensor(false, table_elements(c.memories), slot);
   }
   const std::vector<ParameterSpec>& parameters =
       model.kinds[static_cast<std::size_t>(layer.kind)].parameters;
@@ -96,7 +93,7 @@ void fill(const LoweringContext& c, const StageLayer& layer, std::size_t slot,
 void add_units(const LoweringContext& c, const ModelChunk& chunk, std::int16_t number,
                std::size_t first_slot, std::vector<Bucket>& buckets) {
   for (std::size_t i = chunk.layers.size(); i-- > 0;) {
-    const UnitSizes sizes = unit_sizes(c, chunk.layers[i]);
+    const UnitElements sizes = unit_sizes(c, chunk.layers[i]);
     const std::size_t slot = first_slot + i;
     if (sizes.dense > 0) {
       buckets.push_back({number, false, sizes.dense, sizes.padded_dense, slot, slot});

@@ -59,7 +59,7 @@ BufferId UnitReductions::late_buffer(const LayerTurn& turn) {
   Unit& unit = unit_[turn.slot()];
   if (late_bytes_ == 0 || unit.late) return kNone;
   unit.late = true;
-  const UnitSizes& sizes = units_.of(turn.layer()).sizes;
+  const UnitElements& sizes = units_.of(turn.layer()).sizes;
   const bool whole = context_.placement.gradients == Placement::replicate;
   const std::int64_t elements = whole ? sizes.trained()
                                       : sizes.padded_dense / context_.shards.dense +

@@ -3,26 +3,13 @@
 #include <cmath>
 
 #include "planner/cost/data_parallel_moves.h"
-#include "planner/spec/units.h"
 
 namespace shardwise {
 
-UnitSizes unit_sizes(const LoweringContext& context, const StageLayer& layer) {
-  StageLayers alone;
-  alone.runs.push_back({layer.kind, 1, 0});
-  alone.copies_embedding = layer.copies_table;
-  const StageParts parts = stage_parts(context.plan->model, context.memories, alone);
-  const Unit shard =
-      placed_elements(parts, context.engine(), context.layout(), Placement::shard_inner);
-  const ShardRanks& ranks = context.shards;
-  UnitSizes sizes;
-  sizes.dense = parts.dense;
-  sizes.routed = parts.routed;
-  sizes.frozen = parts.frozen;
-  sizes.padded_dense = shard.dense * ranks.dense;
-  sizes.padded_routed = shard.routed * ranks.routed;
-  sizes.padded_frozen = round_up(parts.frozen, ranks.dense);
-  return sizes;
+UnitElements unit_sizes(const LoweringContext& context, const StageLayer& layer) {
+  const std::int64_t copied = layer.copies_table ? table_elements(context.memories) : 0;
+  return unit_elements(context.memories[static_cast<std::size_t>(layer.kind)], copied,
+                       context.engine(), context.layout());
 }
 
 std::int32_t UnitTable::collective(CollectiveKind kind, GroupKind group, std::int64_t ranks,
@@ -76,7 +63,7 @@ std::int32_t UnitTable::gather(bool routed, std::int64_t padded) {
 UnitWork UnitTable::make(const StageLayer& layer) {
   UnitWork work;
   work.sizes = unit_sizes(context_, layer);
-  const UnitSizes& sizes = work.sizes;
+  const UnitElements& sizes = work.sizes;
   const TimeRules& rules = context_.time_rules;
   UnitCosts& costs = work.costs;
   costs.dense = reduction(false, sizes.dense, sizes.padded_dense);

@@ -5,25 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/unit_elements.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/stage_builder.h"
 
 namespace shardwise {
 
-/// Elements of a unit of gathering and reduction on this rank, whole.
-struct UnitSizes {
-  std::int64_t dense = 0;   // trained
-  std::int64_t routed = 0;  // trained, of routed experts
-  std::int64_t frozen = 0;  // gathered, never reduced
-  // Padded as the engine pads what it shards: multiples of the ranks that share them.
-  std::int64_t padded_dense = 0;
-  std::int64_t padded_routed = 0;
-  std::int64_t padded_frozen = 0;
-
-  std::int64_t trained() const { return dense + routed; }
-  std::int64_t elements() const { return dense + routed + frozen; }
-};
-UnitSizes unit_sizes(const LoweringContext& context, const StageLayer& layer);
+UnitElements unit_sizes(const LoweringContext& context, const StageLayer& layer);
 
 /// Numbers of the costs of moving one unit; -1 where nothing moves.
 struct UnitCosts {
@@ -47,7 +35,7 @@ struct UnitCosts {
 /// What the data-parallel group moves of a unit under the plan's placements: sharded to whole,
 /// partial to sharded or whole, over the inner axis and over the outer one.
 struct UnitWork {
-  UnitSizes sizes;
+  UnitElements sizes;
   UnitCosts costs;
 };
 

@@ -190,7 +190,7 @@ class WholeParameters : public DataParallelSchedule {
     made_ = kNone;
     if (late_bytes_ == 0 || kept_[turn.slot()] || by_unit_) return;
     kept_[turn.slot()] = true;
-    const UnitSizes& sizes = units_.of(turn.layer()).sizes;
+    const UnitElements& sizes = units_.of(turn.layer()).sizes;
     const bool whole = context_.placement.gradients == Placement::replicate;
     const std::int64_t elements = whole ? sizes.trained()
                                         : sizes.padded_dense / context_.shards.dense +

@@ -278,7 +278,7 @@ const PathTimes& Evaluator::path_times_of(Timed& timed, const Leaf& leaf) {
   }
   std::vector<LayerPace>& layers = timed.stages.pipeline.layers;
   layers = layer_paces(layer_times_of(leaf.layers, leaf.place, layout), leaf.memories, time_rules_,
-                       layout);
+                       layout, leaf.stages.layers);
   return timed.paths.emplace(layers, timed.stages.hop, cluster_.host_link);
 }
 
