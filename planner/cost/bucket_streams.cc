@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include "planner/cost/host_issue.h"
 #include "planner/cost/unit_elements.h"
 
 namespace shardwise {
@@ -18,6 +19,7 @@ BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& contex
   limit_ =
       std::max(static_cast<double>(engine_.bucket_elements),
                static_cast<double>(engine_.bucket_elements_per_rank * layout_.dp() * layout_.cp));
+  waits_ = host_rules(context, Seconds(0)).waits;
   by_unit_ = engine_.bucket_elements == 0 || engine_.gradient_buffer == GradientBuffer::unit_queue;
 }
 
@@ -29,19 +31,20 @@ double BucketStreams::late(std::size_t stage) {
     fill(stage, c);
     for (std::size_t i = buckets_.size(); i-- > 0;) {
       gathered += gather(buckets_[i]);
-      late = std::max(late, gathered - spans_[place].begin.value() - buckets_[i].needed);
+      const double begin = spans_[place].begin.value();
+      late = std::max(late, gathered - begin - buckets_[i].needed);
+      // A host that waits for what the first pass is handed issues no more than one before.
+      if (waits_) gathered = std::max(gathered, begin);
     }
   }
   return late;
 }
 
 void BucketStreams::hold(std::size_t stage, PassStreams& passes) {
-  double gathered = 0;
   for (std::size_t c = 0; c < chunks(); ++c) {
     fill(stage, c);
     for (std::size_t i = buckets_.size(); i-- > 0;) {
-      gathered += gather(buckets_[i]);
-      passes.hold(stage * chunks() + c, buckets_[i].layer, gathered);
+      passes.hold(stage * chunks() + c, buckets_[i].layer, gather(buckets_[i]));
     }
   }
 }
@@ -151,7 +154,7 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
 
 void BucketStreams::add(const LayerPace& layer) {
   std::array<std::int64_t, 2> elements = {layer.dense, layer.routed};
-  if (by_unit_) {
+  if (by_unit_ && prices_.placement().optimizer != Placement::replicate) {
     const UnitElements unit = unit_elements(*layer.memory, layer.copied, engine_, layout_);
     elements = {unit.padded_dense, unit.padded_routed};
   }

@@ -18,8 +18,8 @@ namespace shardwise {
 /// first passes that need them. docs/time.md, "Data parallel".
 class BucketStreams {
  public:
-  /// \param run      of all stages
-  /// \param losses   of compute to what runs beside it
+  /// \param run     of all stages
+  /// \param losses  of compute to what runs beside it
   /// \pre all outlive this
   BucketStreams(const StageTimes& stages, const LeafContext& context, const PipelineRun& run,
                 const PassLosses& losses);
@@ -82,6 +82,7 @@ class BucketStreams {
   UnitPrices prices_;
   const std::vector<ChunkSpan>& spans_;
   PassLosses losses_;
+  bool waits_ = false;  // the host, for messages
   bool by_unit_ = false;
   double limit_ = 0;
   std::vector<Bucket> buckets_;

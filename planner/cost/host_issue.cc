@@ -62,6 +62,7 @@ StageHosts::StageHosts(const PipelineTimes& pipeline, const HostRules& rules)
       clocks_(static_cast<std::size_t>(slots_.stages), HostClock(rules.issue)) {
   if (!on() || slots_.stages == 1) return;
   arrived_.resize(clocks_.size(), -1);
+  last_.resize(clocks_.size(), -1);
   posted_.resize(slots_.slots.size(), -1);
   for (const PipelineSlots::Slot& slot : slots_.slots) {
     if (slot.message) posted_[static_cast<std::size_t>(slot.after[0])] = 0;
@@ -114,6 +115,7 @@ void StageHosts::receive(const PipelineSlots::Slot& pass, PassTurn& turn) {
 
 void StageHosts::post(const PipelineSlots::Slot& pass) {
   if (arrived_.empty()) return;
+  last_[static_cast<std::size_t>(pass.stage)] = static_cast<std::int32_t>(number(pass));
   double& posted = posted_[number(pass)];
   if (posted >= 0) posted = of(pass.stage).add();
 }
@@ -124,7 +126,8 @@ double StageHosts::posted(const PipelineSlots::Slot& message) const {
 }
 
 void StageHosts::arrived(const PipelineSlots::Slot& message, double end) {
-  if (!arrived_.empty()) arrived_[static_cast<std::size_t>(message.stage)] = end;
+  const auto sender = static_cast<std::size_t>(message.stage);
+  if (!arrived_.empty() && last_[sender] == message.after[0]) arrived_[sender] = end;
 }
 
 }  // namespace shardwise

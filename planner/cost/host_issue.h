@@ -128,7 +128,8 @@ class StageHosts {
   const PipelineSlots& slots_;
   HostRules rules_;
   std::vector<HostClock> clocks_;
-  std::vector<double> arrived_;  // by stage: the message it sent since its last pass; -1 none
+  std::vector<double> arrived_;     // by stage: what its last pass handed on; -1 nothing so far
+  std::vector<std::int32_t> last_;  // by stage: slot of that pass
   /// By slot: of a pass when its host has posted what it hands on, -1 nothing; of a message when
   /// its receiver's has, at the earliest.
   std::vector<double> posted_;

@@ -30,10 +30,30 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
   held_.resize(layers);
 }
 
-void PassStreams::hold(std::size_t place, std::size_t layer, double ready) {
+void PassStreams::hold(std::size_t place, std::size_t layer, double seconds) {
+  std::vector<double>& updated = stages_[place / per_stage_].updated;
   Held& held = held_[base_[place] + layer];
-  held.ready = std::max(held.ready, ready);
-  held.buckets += 1;
+  if (held.buckets++ == 0) held.first_bucket = updated.size();
+  updated.push_back(seconds);
+}
+
+void PassStreams::issue_updated(Stage& stage, HostClock& issuer) {
+  const std::size_t next = stage.there.size();
+  if (next == stage.updated.size()) return;
+  const double before = next > 0 ? stage.there.back() : 0;
+  const double seconds = stage.updated[next];
+  stage.there.push_back(seconds > 0 ? std::max(before, issuer.add()) + seconds : before);
+}
+
+double PassStreams::updated(Stage& stage, HostClock& issuer, const Held& layer) {
+  double there = 0;
+  for (std::size_t i = 0; i < layer.buckets; ++i) {
+    const std::size_t bucket = layer.first_bucket + i;
+    while (stage.there.size() <= bucket) issue_updated(stage, issuer);
+    there = std::max(there, stage.there[bucket]);
+    if (stage.there.size() == bucket + 1) issue_updated(stage, issuer);
+  }
+  return there;
 }
 
 void PassStreams::complete(std::size_t place, std::size_t layer, const ReducedBucket& bucket) {
@@ -106,7 +126,7 @@ double PassStreams::weights(const Turn& turn) {
   Held& h = held(turn, turn.at);
   Stage& s = *turn.stage;
   issue(turn, turn.at);
-  if (turn.forward && !h.begun) turn.issuer->add(h.buckets);
+  if (turn.forward && !h.begun && h.buckets > 0) h.ready = updated(s, *turn.issuer, h);
   if (!h.whole) return u.gathers ? 0 : h.ready;
   if (!h.used) s.ahead -= u.elements;
   h.used = true;
@@ -259,6 +279,7 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, Chun
   Turn turn;
   turn.stage = &stages_[stage];
   turn.issuer = &hosts_.of(slot.stage);
+  if (turn.stage->there.empty()) issue_updated(*turn.stage, *turn.issuer);
   hosts_.receive(slot, handed);
   turn.slot = &slot;
   turn.forward = slot.part == LayerPart::forward;

@@ -32,9 +32,11 @@ class PassStreams {
   /// \pre all outlive this
   PassStreams(const StageTimes& stages, const LeafContext& context, const PassLosses& losses);
 
-  /// A bucket of whole parameters of a layer is there at `ready`, in seconds from the step's begin.
+  /// The first pass of a layer waits for a bucket of updated parameters, whose gather takes so many
+  /// seconds; whoever waits for one has the next one issued.
   /// \param place  stage x chunks + chunk \param layer  of the chunk, in forward order
-  void hold(std::size_t place, std::size_t layer, double ready);
+  /// \pre buckets in the order in which they are needed
+  void hold(std::size_t place, std::size_t layer, double seconds);
 
   /// The gradients of a layer complete a bucket. \pre as hold(); buckets in the order in which they
   /// leave; no pass has run
@@ -69,7 +71,8 @@ class PassStreams {
     std::size_t number = 0;    // of those that take turns
     std::size_t queued = 0;    // its last reduction is the n-th of the stage's
     double ready = 0;
-    double buckets = 0;  // of updated parameters, which its first pass waits for
+    std::size_t buckets = 0;       // of updated parameters, which its first pass waits for
+    std::size_t first_bucket = 0;  // of the stage's
     std::vector<ReducedBucket> completes;
   };
   /// A reduction that backward has not waited for.
@@ -97,7 +100,9 @@ class PassStreams {
     double staged_root = 0;          // and that of embedding and head
     std::size_t turns = 0;
     double pending_elements = 0;
-    double due = 0;  // seconds of the sum of the bucket that left last
+    double due = 0;               // seconds of the sum of the bucket that left last
+    std::vector<double> updated;  // seconds of the gather of each bucket
+    std::vector<double> there;    // when it ends, of those that were issued
   };
   /// A layer of the pass that runs.
   struct Turn {
@@ -118,6 +123,10 @@ class PassStreams {
   }
   Held& held(const Turn& turn, std::size_t at) { return held_[turn.base + index(turn, at)]; }
 
+  /// The gather of the next bucket of updated parameters.
+  static void issue_updated(Stage& stage, HostClock& issuer);
+  /// \returns when those that a layer waits for are there
+  static double updated(Stage& stage, HostClock& issuer, const Held& layer);
   void issue(const Turn& turn, std::size_t at);
   double weights(const Turn& turn);
   double room(const Turn& turn);

@@ -56,8 +56,9 @@ class Sweep {
     for (bool moved = true; moved;) {
       moved = false;
       for (std::int32_t s = 0; s < result_.stages; ++s) {
-        while (receive(s) || pass(s)) moved = true;
+        while (receive(s) || (!may_wait(s) && pass(s))) moved = true;
       }
+      for (std::int32_t s = 0; s < result_.stages && !moved; ++s) moved = pass(s);
     }
     for (const Stage& stage : stages_) {
       SHARDWISE_CHECK(stage.next == stage.order.size(), std::to_string(stage.next));
@@ -105,6 +106,14 @@ class Sweep {
   /// Of two stages that hand messages to each other, the one whose next stage is the other.
   std::int32_t lower_of(std::int32_t a, std::int32_t b) const {
     return std::abs(a - b) == 1 ? std::min(a, b) : std::max(a, b);
+  }
+
+  /// Whether a host that waits for messages would, before the next pass: it is handed nothing, and
+  /// what the one before it made is on its way.
+  bool may_wait(std::int32_t stage) const {
+    const Stage& mine = stages_[at(stage)];
+    return !result_.posts_ahead && !mine.sends.empty() && mine.next < mine.order.size() &&
+           needed(stage, mine.order[mine.next]) < 0;
   }
 
   void post_receives(std::int32_t stage) {

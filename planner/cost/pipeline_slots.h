@@ -9,8 +9,9 @@
 
 namespace shardwise {
 
-/// The passes and messages of a pipeline in an order in which each comes after what it waits for:
-/// made once for a schedule, swept for each set of times (`run_pipeline`).
+/// The passes and messages of a pipeline in an order in which each comes after what it waits for,
+/// and as far as possible after what its host may wait for: made once for a schedule, swept for
+/// each set of times (`run_pipeline`).
 struct PipelineSlots {
   struct Slot {
     bool message = false;  // from `stage` to `to`, else a pass of `stage`
