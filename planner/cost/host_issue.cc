@@ -90,7 +90,9 @@ void StageHosts::post_receives(const PipelineTimes& pipeline) {
   for (std::size_t i = slots_.slots.size(); i-- > 0;) {
     const PipelineSlots::Slot& slot = slots_.slots[i];
     if (!slot.message) continue;
-    double& known = earliest[static_cast<std::size_t>(slot.stage * slots_.stages + slot.to)];
+    const std::size_t pair =
+        static_cast<std::size_t>(slot.stage) * clocks.size() + static_cast<std::size_t>(slot.to);
+    double& known = earliest[pair];
     if (known >= 0) posted_[i] = std::min(posted_[i], known);
     known = posted_[i];
   }
