@@ -23,7 +23,7 @@ BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& contex
   by_unit_ = engine_.bucket_elements == 0 || engine_.gradient_buffer == GradientBuffer::unit_queue;
 }
 
-double BucketStreams::late(std::size_t stage) {
+double BucketStreams::late(std::size_t stage, double begins) {
   double gathered = 0;
   double late = 0;
   for (std::size_t c = 0; c < chunks(); ++c) {
@@ -31,7 +31,7 @@ double BucketStreams::late(std::size_t stage) {
     fill(stage, c);
     for (std::size_t i = buckets_.size(); i-- > 0;) {
       gathered += gather(buckets_[i]);
-      const double begin = spans_[place].begin.value();
+      const double begin = spans_[place].begin.value() + begins;
       late = std::max(late, gathered - begin - buckets_[i].needed);
       // A host that waits for what the first pass is handed issues no more than one before.
       if (waits_) gathered = std::max(gathered, begin);

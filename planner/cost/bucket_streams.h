@@ -25,8 +25,8 @@ class BucketStreams {
                 const PassLosses& losses);
 
   /// How much later than alone `stage` is, as its first passes wait for parameters: those of later
-  /// stages come while the pipeline fills.
-  double late(std::size_t stage);
+  /// stages come while the pipeline fills. \param begins  so much later than in `run`
+  double late(std::size_t stage, double begins = 0);
   /// Its passes have more to wait for: layers of `passes` wait until their parameters are there.
   void hold(std::size_t stage, PassStreams& passes);
   /// Gradients of `stage` are reduced as layers of `passes` complete their buckets.

@@ -136,6 +136,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   const std::size_t last = stage_count - 1;
   const std::array<std::size_t, 4> ends = {0, 1, (last + 1) / 2, last};
   double late = 0;
+  double slowed = 0;
   double reduced = 0;
   double after = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
@@ -144,15 +145,19 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     if (reduces) reduced = std::max(reduced, beside.reduced(s));
     if (gathers == Updated::before) after = std::max(after, beside.gathers(s));
     if (gathers != Updated::beside) continue;
-    const double waits = beside.late(s);
     // Beside the first stage's passes they slow them.
-    const double slows = s == 0 ? first.forward.to(beside.gathers(s) - waits, 0) : 0;
-    late = std::max(late, (streams_beside ? 0 : waits) + slows);
+    if (s == 0) slowed = first.forward.to(beside.gathers(s) - beside.late(s), 0);
+    if (!streams_beside && !issued.waits) late = std::max(late, beside.late(s));
+  }
+  if (gathers == Updated::beside && !streams_beside && issued.waits) {
+    // A stage gathers no sooner than the one before hands it the first micro-batch, which is late
+    // by all of them.
+    for (std::size_t s = 0; s <= last; ++s) late += beside.late(s, late);
   }
   const Seconds end = std::max(passes.end, Seconds(reduced));
   const Seconds all =
       copies ? copies_summed(pipeline, context, passes, reduces ? &beside : nullptr) : end;
-  return {end + Seconds(late), Seconds(after), all - end};
+  return {end + Seconds(late + slowed), Seconds(after), all - end};
 }
 
 }  // namespace shardwise
