@@ -82,6 +82,7 @@ ExitCode run_command(int argc, const char* const* argv) {
   add_calibrate(app, run);
   add_size(app, run);
   add_list(app, run);
+  refuse_empty_values(app);
 
   // Only the command itself: the verbs, added above, refuse what they do not know.
   app.allow_extras();

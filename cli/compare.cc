@@ -108,12 +108,19 @@ std::string differences_text(const StepReport& a, const StepReport& b) {
   return wrap(fmt::format("B has {}", fmt::join(found, ", ")), kWidth) + "\n";
 }
 
+/// "101.5 % more time than A".
+std::string longer_text(double relative) {
+  const std::string share = format_percent(std::abs(relative));
+  if (share == format_percent(0)) return "as much time as A";
+  return fmt::format("{} {} time than A", share, relative > 0 ? "more" : "less");
+}
+
 std::string comparison_text(const Side& a, const Side& b, const sim::Comparison& found,
                             std::size_t top, bool colour) {
   const bool reports = !a.traced && !b.traced;
   std::string text = side_text("A", a) + side_text("B", b);
   if (reports) text += differences_text(a.report, b.report);
-  text += fmt::format("B takes {:+.1f} % of A's time", 100 * found.relative());
+  text += "B takes " + longer_text(found.relative());
   if (reports) {
     text += fmt::format("; peak memory {} against {}", format_bytes(found.second_peak),
                         format_bytes(found.first_peak));

@@ -74,7 +74,9 @@ constexpr std::array<Described, 27> kLayoutFields = {{
     {"tp", "N", "Tensor parallel"},
     {"cp", "N", "Context parallel"},
     {"pp", "N", "Pipeline stages"},
-    {"vpp", "N", "Model chunks a pipeline stage holds"},
+    {"vpp", "N",
+     "Model chunks a pipeline stage holds (1; zb_v and dualpipe_v want 1: they have two of their "
+     "own)"},
     {"first_stage_layers", "N", "Layers of the first stage, when not even"},
     {"last_stage_layers", "N", "Layers of the last stage, when not even"},
     {"ep", "N", "Expert parallel"},
@@ -86,7 +88,8 @@ constexpr std::array<Described, 27> kLayoutFields = {{
     {"recompute", "KIND", "none, selective or full (none)"},
     {"recompute_interval", "N", "Full recompute of every N-th layer only (1)"},
     {"schedule", "KIND",
-     "one_f_one_b, gpipe, looped_bfs, zb_h1, zb_h2, zb_v, dualpipe or dualpipe_v (one_f_one_b)"},
+     "one_f_one_b, gpipe, looped_bfs, zb_h1, zb_h2, zb_v, dualpipe or dualpipe_v (one_f_one_b); "
+     "--vpp goes with the first and the third"},
     {"cp_kind", "KIND", "ring, all_gather or ulysses (ring)"},
     {"order", "AXES", "Rank order, fastest first (tp-cp-ep-dp_shard-dp_replicate-pp)"},
     {"sequence_parallel", "", "Cut activations outside tensor-parallel regions (with --tp)"},

@@ -110,25 +110,44 @@ void list_collectives(Listing& to) {
   }
 }
 
+/// Model chunks that a stage holds under a schedule.
+std::string chunks_text(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::one_f_one_b:
+    case PipelineSchedule::looped_bfs:
+      return "--vpp";
+    case PipelineSchedule::zb_v:
+    case PipelineSchedule::dualpipe_v:
+      return "2";
+    case PipelineSchedule::dualpipe:
+      return "1 of each copy";
+    default:
+      return "1";
+  }
+}
+
 /// By schedule, the engines that run it.
 Table schedules_table() {
-  std::vector<std::pair<std::string, std::vector<std::string>>> runs;
+  using Runs = std::pair<PipelineSchedule, std::vector<std::string>>;
+  std::vector<Runs> runs;
   std::size_t pipelines = 0;
   for (const std::string& name : engine_names()) {
     const EngineProfile& engine = *find_engine(name);
     if (!engine.pipeline) continue;
     ++pipelines;
     for (const PipelineSchedule schedule : engine.schedules) {
-      const std::string key(name_of(schedule));
-      auto row = std::ranges::find(runs, key, &decltype(runs)::value_type::first);
-      if (row == runs.end()) row = runs.insert(row, {key, {}});
+      auto row = std::ranges::find(runs, schedule, &Runs::first);
+      if (row == runs.end()) row = runs.insert(row, {schedule, {}});
       row->second.push_back(name);
     }
   }
-  Table table({{"pipeline schedule", Align::left}, {"run by", Align::left}});
+  Table table({{"pipeline schedule", Align::left},
+               {"chunks a stage", Align::left},
+               {"run by", Align::left}});
   for (const auto& [schedule, engines] : runs) {
-    table.row({schedule, engines.size() == pipelines ? "every engine with pp"
-                                                     : fmt::format("{}", fmt::join(engines, " "))});
+    table.row({std::string(name_of(schedule)), chunks_text(schedule),
+               engines.size() == pipelines ? "every engine with pp"
+                                           : fmt::format("{}", fmt::join(engines, " "))});
   }
   return table;
 }

@@ -15,8 +15,8 @@ constexpr double kLeastHours = 0.001;
 
 void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise) {
   CLI::Option* trials =
-      verb.add_option("--trials", noise.trials, "Simulate every rank so often with noise (0)")
-          ->check(CLI::Range(0, 100'000))
+      verb.add_option("--trials", noise.trials, "Simulate every rank so often with noise (none)")
+          ->check(CLI::Range(1, 100'000))
           ->type_name("N")
           ->excludes(verb.get_option("--import"));
   verb.add_option("--seed", noise.seed, "Of the noise (1)")

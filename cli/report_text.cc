@@ -181,14 +181,21 @@ std::string time_text(const StepReport& report, bool colour) {
   if (report.by_axis.empty()) return text;
 
   text += "\n";
-  Table axes({{"communication", Align::left}, {"alone"}, {"exposed"}, {"hidden"}});
+  // The closed form knows what a step loses to an axis, the clock what runs beside its transfers.
+  const char* not_hidden = report.timeline ? "exposed" : "lost";
+  Table axes({{"communication", Align::left}, {"alone"}, {not_hidden}, {"hidden"}});
   for (const AxisTime& axis : report.by_axis) {
     const double hidden =
         axis.total > Seconds(0) ? std::max(0.0, 1 - axis.exposed / axis.total) : 0;
     axes.row({axis.axis, format_seconds(axis.total), format_seconds(axis.exposed),
               format_percent(hidden)});
   }
-  return text + axes.text(colour, 2);
+  text += axes.text(colour, 2);
+  if (!report.timeline) return text;
+  const char* note =
+      "exposed: while nothing computes; lost besides: what transfers take from kernels beside "
+      "them, and copies to and from their buffers";
+  return text + paint("  " + wrap(note, kWidth - 2, 2), Tone::quiet, colour) + "\n";
 }
 
 std::string rates_text(const StepReport& report, bool colour) {
@@ -238,12 +245,15 @@ std::string explanation_text(const StepReport& report, bool colour) {
     text += heading(words, colour);
     text += products.empty() ? "  none\n" : products;
   }
-  if (!report.assumptions.empty()) {
-    text += heading("Assumptions", colour);
-    for (const Assumption& a : report.assumptions) {
-      text += "  " + wrap(a.text, kWidth - 2, 4) + "\n";
-      text += "    " + paint(wrap(a.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
-    }
+  return text + assumptions_text(report, colour);
+}
+
+std::string assumptions_text(const StepReport& report, bool colour) {
+  if (report.assumptions.empty()) return "";
+  std::string text = heading("Assumptions", colour);
+  for (const Assumption& a : report.assumptions) {
+    text += "  " + wrap(a.text, kWidth - 2, 4) + "\n";
+    text += "    " + paint(wrap(a.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
   }
   return text;
 }

@@ -20,5 +20,7 @@ std::string time_text(const StepReport& report, bool colour);
 std::string rates_text(const StepReport& report, bool colour);
 /// Formulas with their values and sources, GEMM shapes measured and not, assumptions.
 std::string explanation_text(const StepReport& report, bool colour);
+/// What the numbers take for granted, each with its source; nothing where there is nothing.
+std::string assumptions_text(const StepReport& report, bool colour);
 
 }  // namespace shardwise::cli

@@ -148,12 +148,13 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   }
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
-  fmt::print("{}{}{}{}{}{}{}{}{}{}", simulated_text(made.report, colour),
+  fmt::print("{}{}{}{}{}{}{}{}{}{}{}", simulated_text(made.report, colour),
              fits ? "" : verdict_text(made.report, colour), layout_text(made.report, colour),
              timeline_text(made, colour), time_text(made.report, colour),
              closed_form_text(made.report, colour), streams_text(made.report, colour),
              peak_text(made.report, colour), noise_text(made.report),
-             rates_text(made.report, colour));
+             rates_text(made.report, colour),
+             flags.explain ? assumptions_text(made.report, colour) : "");
   return answer;
 }
 
@@ -221,6 +222,11 @@ void add_simulate(CLI::App& app, Run& run) {
   }
   for (const char* size : {"--versus", "--gpus", "--dp-shard", "--dp-replicate"}) {
     verb->get_option("--growth")->excludes(size);
+  }
+  CLI::Option* explain = verb->add_flag("--explain", flags->explain,
+                                        "The assumptions behind the numbers, and sources");
+  for (const char* other : {"--import", "--versus", "--growth"}) {
+    explain->excludes(verb->get_option(other));
   }
   verb->add_flag("--json", flags->json, "The report for a program");
   verb->footer(

@@ -68,13 +68,17 @@ Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
   const std::int64_t switches = sim::leaf_switches(plan);
   if (failed.switches > switches) {
     return wrong_flag("--failed-switches",
-                      fmt::format("{} switches of at most {}", failed.switches, switches),
+                      fmt::format("{} {}, but there are {}", failed.switches,
+                                  failed.switches == 1 ? "switch" : "switches", switches),
                       "a leaf switch for each NIC of a node, in each unit of nodes");
   }
   const std::int64_t links = sim::spare_links(plan, failed.switches);
   if (failed.links <= links) return {};
-  return wrong_flag("--failed-links", fmt::format("{} links of at most {}", failed.links, links),
-                    "each node and each switch keeps one");
+  return wrong_flag(
+      "--failed-links",
+      fmt::format("{} {}, but {} can fail", failed.links, failed.links == 1 ? "link" : "links",
+                  links == 0 ? "none" : fmt::format("at most {}", links)),
+      "each node and each switch keeps one");
 }
 
 /// Each file has a name of its own; devices and pipes take several.

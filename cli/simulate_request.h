@@ -32,6 +32,7 @@ struct SimulateFlags {
   sim::NoiseRules noise;
   std::string versus;
   std::int64_t growth = 0;
+  bool explain = false;
   bool json = false;
 };
 

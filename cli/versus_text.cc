@@ -53,7 +53,8 @@ std::string sides_text(const Versus& found, const Plan& first, const Plan& secon
   const StepFigures& a = found.first;
   const StepFigures& b = found.second;
   table.row({"step", format_seconds(a.step), format_seconds(b.step), change(a.step, b.step)});
-  table.row({"tokens a second", "", "", change(b.step, a.step)});
+  table.row({"tokens a second", format_scaled(a.tokens_per_s), format_scaled(b.tokens_per_s),
+             change(a.tokens_per_s, b.tokens_per_s)});
   table.row({"MFU", format_percent(a.mfu), format_percent(b.mfu), change(a.mfu, b.mfu)});
   table.row({"peak allocated", format_bytes(a.allocated), format_bytes(b.allocated),
              change(a.allocated, b.allocated)});
@@ -116,6 +117,7 @@ void write_figures(JsonWriter& json, const StepFigures& figures) {
 
 void write_side(JsonWriter& json, const StepFigures& figures) {
   write_figures(json, figures);
+  json.member("tokens_per_s", figures.tokens_per_s);
   json.member("fit", name_of(figures.verdict.fit));
   json.member("memory_bytes", figures.verdict.point.value());
   json.member("usable_bytes", figures.verdict.usable.value());

@@ -54,6 +54,20 @@ class Sent {
 
 Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
+/// By stage, the ranks on a shared link. What a link carries is summed stage by stage, so that it
+/// is the same to the last digit however many of these ranks are simulated.
+std::vector<std::int64_t> ranks_on(const Workload& work, std::uint32_t link) {
+  std::vector<std::int64_t> ranks(work.programs.size());
+  const IndexRange members = work.links[link].members;
+  for (std::uint32_t m = members.begin; m != members.end; ++m) {
+    const Actor& member = work.actors[work.link_members[m]];
+    for (std::uint32_t u = member.links.begin; u != member.links.end; ++u) {
+      if (work.link_uses[u].link == link) ranks[member.program] += work.link_uses[u].ranks;
+    }
+  }
+  return ranks;
+}
+
 /// \param traffic  of one rank of each stage
 std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulation,
                                      const std::vector<TierTraffic>& traffic, std::size_t stage) {
@@ -77,15 +91,11 @@ std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulat
       double bytes = 0;
       double seconds = 0;
       std::int64_t ranks = 0;
-      for (std::uint32_t m = link.members.begin; m != link.members.end; ++m) {
-        const Actor& member = work.actors[work.link_members[m]];
-        for (std::uint32_t v = member.links.begin; v != member.links.end; ++v) {
-          if (work.link_uses[v].link != work.link_uses[u].link) continue;
-          const auto there = static_cast<double>(work.link_uses[v].ranks);
-          bytes += there * traffic[member.program].bytes[tier];
-          seconds += there * traffic[member.program].seconds[tier];
-          ranks += work.link_uses[v].ranks;
-        }
+      const std::vector<std::int64_t> there = ranks_on(work, work.link_uses[u].link);
+      for (std::size_t s = 0; s < there.size(); ++s) {
+        bytes += static_cast<double>(there[s]) * traffic[s].bytes[tier];
+        seconds += static_cast<double>(there[s]) * traffic[s].seconds[tier];
+        ranks += there[s];
       }
       const LinkKind& kind = kinds[u - actor.links.begin];
       const double busy = seconds / link.capacity;

@@ -185,7 +185,8 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
       made.seconds = alone[s][c].value();
       made.launches = cost.launches;
       if (!cost.layers.empty() || !cost.kernels.empty()) {
-        made.seconds *= 1 + rules.slowest_gpu_excess * pass_compute(cost, layers);
+        made.excess = rules.slowest_gpu_excess * pass_compute(cost, layers);
+        made.seconds *= 1 + made.excess;
         split_compute(cost, layers, made);
       }
       if (plan.cluster.gpu.cores_per_rank > 0) {

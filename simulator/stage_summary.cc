@@ -62,10 +62,16 @@ const PassTime& pass_of(const LayerTime& layer, LayerPart part) {
   return part == LayerPart::recompute ? layer.recompute : layer.backward;
 }
 
+/// How long a part of a pass takes by itself.
+Seconds alone_of(const LayerTime& layer, LayerPart part) {
+  if (part == LayerPart::backward_weight) return layer.weight_gradient;
+  const Seconds whole = pass_of(layer, part).stream();
+  return part == LayerPart::backward_input ? whole - layer.weight_gradient : whole;
+}
+
 class Parts {
  public:
-  Parts(const StageRunTimes& run, std::span<const LayerTime> layers, double excess)
-      : run_(run), layers_(layers), excess_(excess) {
+  Parts(const StageRunTimes& run, std::span<const LayerTime> layers) : run_(run), layers_(layers) {
     const WorkProgram& work = *run.work;
     before_.assign(work.operations.size(), kNothing);
     for (std::size_t s = 0; s < kStreams; ++s) {
@@ -81,7 +87,7 @@ class Parts {
     if (!data_parallel) beside_ = &TimeParts::pp_exposed;
   }
 
-  TimeParts find() {
+  StepParts find() {
     const WorkProgram& work = *run_.work;
     double free_at = 0;
     for (std::uint32_t i = work.stream_begin[0]; i < work.stream_begin[1]; ++i) {
@@ -96,7 +102,8 @@ class Parts {
 
  private:
   const ProgramOp& op_at(std::uint32_t op) const { return run_.work->program->operations[op]; }
-  void add(Seconds TimeParts::*part, double seconds) { parts_.*part += Seconds(seconds); }
+  void add(Seconds TimeParts::*part, double seconds) { parts_.time.*part += Seconds(seconds); }
+  void add(Seconds TimeParts::*part, Seconds time) { parts_.time.*part += time; }
 
   /// A kernel, or a whole layer, on the compute stream.
   void ran(std::uint32_t index) {
@@ -116,23 +123,31 @@ class Parts {
     add(beside_, std::max(0.0, took - late - alone));
     add(&TimeParts::launch, late);
     const double work = std::min(took - late, alone);
-    const double steady = work / (1 + excess_);
+    const double steady = work / (1 + price_of(run_, op).excess);
     add(&TimeParts::straggler, work - steady);
-    if (cost.layers.empty()) return add(part_of(op.role), steady);
-    const LayerWork& layer = cost.layers.front();
-    const PassTime& pass = pass_of(layers_[static_cast<std::size_t>(layer.kind)], layer.part);
-    const double whole = pass.stream().value();
-    if (whole <= 0) return add(part_of(op.role), steady);
-    const double share = steady / whole;
+    add(part_of(op.role), Seconds(steady) - communicated(cost, Seconds(steady)));
+  }
+
+  /// The communication that held up a whole layer's kernels, of `steady` that they took in all.
+  Seconds communicated(const OpCost& cost, Seconds steady) {
+    if (cost.layers.empty()) return {};
+    const LayerWork& work = cost.layers.front();
+    const LayerTime& layer = layers_[static_cast<std::size_t>(work.kind)];
+    const Seconds alone = alone_of(layer, work.part);
     // The input gradients carry the communication of a split backward pass.
-    const double talks = layer.part == LayerPart::backward_weight ? 0 : 1;
-    const double tp = std::min(steady, talks * share * pass.tp.value());
-    const double cp = std::min(steady - tp, talks * share * pass.cp.value());
-    const double ep = std::min(steady - tp - cp, talks * share * pass.ep.value());
-    add(&TimeParts::tp_exposed, tp);
-    add(&TimeParts::cp_exposed, cp);
-    add(&TimeParts::ep_exposed, ep);
-    add(part_of(op.role), steady - tp - cp - ep);
+    if (alone <= Seconds(0) || work.part == LayerPart::backward_weight) return {};
+    const PassTime& pass = pass_of(layer, work.part);
+    const double times = steady / alone;
+    const auto take = [&](Seconds TimeParts::*part, WithinLayers& axis, Seconds stops,
+                          Seconds beside) {
+      add(part, stops * times);
+      axis.alone += (stops + beside) * times;
+      axis.exposed += stops * times;
+    };
+    take(&TimeParts::tp_exposed, parts_.tp, pass.tp, pass.tp_hidden);
+    take(&TimeParts::cp_exposed, parts_.cp, pass.cp, pass.cp_hidden);
+    take(&TimeParts::ep_exposed, parts_.ep, pass.ep, {});
+    return pass.exposed() * times;
   }
 
   /// When the host has issued a kernel of an operation. \param after  its own wait before that, by
@@ -203,10 +218,9 @@ class Parts {
 
   const StageRunTimes& run_;
   std::span<const LayerTime> layers_;
-  double excess_;
   Seconds TimeParts::*beside_ = &TimeParts::dp_exposed;  // of what compute loses to communication
   std::vector<std::uint32_t> before_;                    // on the same stream
-  TimeParts parts_;
+  StepParts parts_;
 };
 
 }  // namespace
@@ -256,8 +270,8 @@ std::vector<double> exposed_times(const StageRunTimes& run) {
   return exposed;
 }
 
-TimeParts time_parts(const StageRunTimes& run, std::span<const LayerTime> layers, double excess) {
-  return Parts(run, layers, excess).find();
+StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers) {
+  return Parts(run, layers).find();
 }
 
 }  // namespace shardwise::sim

@@ -31,9 +31,22 @@ double active_start(const StageRunTimes& run, std::uint32_t op);
 /// How much of each operation ran with nothing on the compute stream, in seconds.
 std::vector<double> exposed_times(const StageRunTimes& run);
 
-/// Where the step's time goes on this stage: what its compute stream ran, and what it waited for
-/// while it ran nothing. The parts add up to the step. Kernels of whole layers are cut into compute
-/// and communication as `layers` (of every kind) says; `excess` of compute is the slowest GPU's.
-TimeParts time_parts(const StageRunTimes& run, std::span<const LayerTime> layers, double excess);
+/// Communication of one axis inside whole layers.
+struct WithinLayers {
+  Seconds alone;    // all of it
+  Seconds exposed;  // that which holds up the layer's kernels
+};
+
+/// Where the step's time goes on a stage.
+struct StepParts {
+  TimeParts time;   // adds up to the step
+  WithinLayers tp;  // nothing at the granularity of kernels, where streams of their own have it
+  WithinLayers cp;
+  WithinLayers ep;
+};
+
+/// What the compute stream of a stage ran, and what it waited for while it ran nothing. Kernels of
+/// whole layers are cut into compute and communication as `layers` (of every kind) says.
+StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers);
 
 }  // namespace shardwise::sim

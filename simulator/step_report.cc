@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "planner/cost/layer_time.h"
-#include "planner/cost/time_rules.h"
 #include "planner/lowering/price.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_times.h"
@@ -115,31 +114,24 @@ StageTimeline stage_timeline(const Simulation& simulation, std::size_t s,
   return made;
 }
 
-/// Communication on streams of its own; at the granularity of layers also what runs within them, as
-/// the closed form has it.
-void fill_axes(StepReport& report, const StageTimeline& stage, Granularity granularity) {
-  std::map<std::string, AxisTime> axes;
-  if (granularity == Granularity::layer) {
-    for (const AxisTime& axis : report.by_axis) {
-      Seconds exposed;
-      if (axis.axis == "tp") exposed = report.time.tp_exposed;
-      if (axis.axis == "cp") exposed = report.time.cp_exposed;
-      if (axis.axis == "ep") exposed = report.time.ep_exposed;
-      if (axis.axis != "pp" && axis.axis != "dp")
-        axes[axis.axis] = {axis.axis, axis.total, exposed};
-    }
-  }
+/// Communication on streams of its own and, at the granularity of layers, what runs within them.
+void fill_axes(StepReport& report, const StageTimeline& stage, const StepParts& parts) {
+  std::map<std::string_view, AxisTime> axes;
+  const auto add = [&axes](const char* name, Seconds total, Seconds exposed) {
+    if (total <= Seconds(0)) return;
+    AxisTime& axis = axes[name];
+    axis.axis = name;
+    axis.total += total;
+    axis.exposed += exposed;
+  };
+  add("tp", parts.tp.alone, parts.tp.exposed);
+  add("cp", parts.cp.alone, parts.cp.exposed);
+  add("ep", parts.ep.alone, parts.ep.exposed);
   for (const StreamTime& stream : stage.streams) {
     for (std::size_t i = 0; i < kStreams; ++i) {
       const char* name = axis_of(static_cast<Stream>(i));
       if (stream.stream != name_of(static_cast<Stream>(i)) || name == nullptr) continue;
-      AxisTime& axis = axes[name];
-      const bool within_layers = !axis.axis.empty();  // its gaps count as exposed already
-      axis.axis = name;
-      axis.total += stream.busy;
-      if (!within_layers || name == std::string_view("dp") || name == std::string_view("pp")) {
-        axis.exposed += stream.exposed;
-      }
+      add(name, stream.busy, stream.exposed);
     }
   }
   report.by_axis.clear();
@@ -212,11 +204,11 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
   report.plan_digest = simulation.program.plan_digest;
   const std::vector<LayerTime> layers = layer_passes(plan);
   const Seconds input = report.time.input_exposed;
-  const double excess = time_rules(plan.job, plan.engine, plan.cluster).slowest_gpu_excess;
-  report.time = time_parts(run_times(simulation, slowest), layers, excess);
+  const StepParts parts = step_parts(run_times(simulation, slowest), layers);
+  report.time = parts.time;
   report.time.input_exposed = input;
   rescale(report, Seconds(simulation.timeline.length()) + input);
-  fill_axes(report, timeline.stages[slowest], simulation.program.granularity);
+  fill_axes(report, timeline.stages[slowest], parts);
   report.timeline = std::move(timeline);
 }
 

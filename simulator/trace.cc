@@ -213,7 +213,7 @@ class TraceWriter {
         if (c + 1 < changes.size() && changes[c + 1].at == changes[c].at) continue;
         begin_event();
         fmt::format_to(out(),
-                       "{{\"ph\":\"C\",\"name\":\"{}\",\"pid\":{},\"ts\":{:.3f},\"args\":{{"
+                       "{{\"ph\":\"C\",\"name\":\"link {}\",\"pid\":{},\"ts\":{:.3f},\"args\":{{"
                        "\"percent\":{:.1f}}}}}",
                        plan_.cluster.tiers[tier].name, pid, changes[c].at * kMicroseconds,
                        100 * std::clamp(sum, 0.0, 1.0));

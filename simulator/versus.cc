@@ -100,6 +100,7 @@ StepFigures figures(const Plan& plan, const SimulationOptions& options) {
   StepFigures found;
   found.step = made.report.step_time;
   found.mfu = made.report.mfu;
+  found.tokens_per_s = made.report.tokens_per_s;
   found.verdict = made.report.verdict;
   for (const MemoryCourse& course : made.memory) {
     if (Bytes(course.peak_allocated) < found.allocated) continue;

@@ -15,6 +15,7 @@ namespace shardwise::sim {
 struct StepFigures {
   Seconds step;
   double mfu = 0;
+  double tokens_per_s = 0;
   Bytes allocated;  // at the peak
   Bytes reserved;   // most
   Verdict verdict;  // of the memory ledger: does it fit the GPU

@@ -22,6 +22,7 @@ struct CostPrice {
   double seconds = 0;      // alone on the rank
   double launches = 0;     // kernels the host issues for it
   OverlapTax tax;          // share of a rank's compute that it takes away while it runs
+  double excess = 0;       // by how much of the rest of it the slowest GPU makes it longer
   double gemm_share = 0;   // of compute: matrix products
   double moved_share = 0;  // and communication inside the operation, which no one slows down
   /// Share of one link of each tier, at its full rate, that one rank asks for while it runs alone.

@@ -22,6 +22,7 @@ CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
   const bool speaks = find_launcher().rank == 0;
   try {
     app.formatter(help_formatter());
+    refuse_empty_values(app);
     app.parse(argc, argv);
     return CommandLine::run;
   } catch (const CLI::Success& asked) {  // --help, --version

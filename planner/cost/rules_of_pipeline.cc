@@ -106,10 +106,11 @@ const LayoutRule kRules[] = {
      kReadsVpp | kReadsSchedule, false,
      [](const Q&, const L& l) { return l.vpp > 1 && !loops(l.schedule); },
      [](const Q&, const L& l) {
-       return RuleBreach{
-           "--vpp",
-           fmt::format("{} chunks a stage, but the schedule is {}", l.vpp, name_of(l.schedule)),
-           "use 1, or schedule one_f_one_b or looped_bfs"};
+       const bool own = chunks(l) > 1 && v_shaped(l.schedule);
+       return RuleBreach{"--vpp",
+                         fmt::format("{} chunks a stage, but the schedule is {}{}", l.vpp,
+                                     name_of(l.schedule), own ? ", which has two of its own" : ""),
+                         "use 1, or schedule one_f_one_b or looped_bfs"};
      }},
     {"stage_layers_need_pp", "stages of fixed size need a pipeline", kReadsPp | kReadsStageLayers,
      false, [](const Q&, const L& l) { return l.pp == 1 && fixes_stages(l); },

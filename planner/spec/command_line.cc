@@ -48,6 +48,16 @@ class HelpFormatter : public CLI::Formatter {
 
 }  // namespace
 
+void refuse_empty_values(CLI::App& app) {
+  const auto filled = [](const std::string& value) {
+    return std::string(value.empty() ? kNeedsAValue : "");
+  };
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_type_size() > 0) option->check(filled);
+  }
+  for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
+}
+
 std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }
 
 }  // namespace shardwise

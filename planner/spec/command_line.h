@@ -5,13 +5,18 @@
 // What the command lines of all programs have in common.
 
 namespace CLI {
+class App;
 class FormatterBase;
-}
+}  // namespace CLI
 
 namespace shardwise {
 
 /// Help of kHelpWidth columns: names to the left, what they mean wrapped to the right. Of a value
 /// it has the name alone; what a flag needs besides is said after its meaning.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
+
+/// Makes every flag of `app` and of its verbs refuse an empty value, as it does a missing one: a
+/// script whose variable is not set would not have what it asked for. After the flags are added.
+void refuse_empty_values(CLI::App& app);
 
 }  // namespace shardwise

@@ -84,7 +84,8 @@ std::string plain_mistake(std::string text) {
   Halves typed;
   if (text.find(": At Most 1 required") != std::string::npos) {
     text = name + " is given more than once";
-  } else if (text.find(": 1 required ") != std::string::npos) {
+  } else if (text.find(": 1 required ") != std::string::npos ||
+             text == fmt::format("{}: {}", name, kNeedsAValue)) {
     text = name + " needs a value";
   } else if (text.starts_with("The following argument")) {  // all of them, the last one first
     const std::string word = text.substr(text.find_last_of(' ') + 1);

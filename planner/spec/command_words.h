@@ -13,6 +13,9 @@ inline constexpr std::size_t kHelpWidth = 80;
 /// ended. A name that reaches the column has a line of its own; nothing for two empty texts.
 std::string help_row(std::string_view name, std::string_view meaning, std::size_t column);
 
+/// What a check of a flag's value says of an empty one.
+inline constexpr std::string_view kNeedsAValue = "needs a value";
+
 /// The text with one empty line wherever it has several.
 std::string without_blank_pairs(std::string_view text);
 

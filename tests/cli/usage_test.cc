@@ -46,6 +46,28 @@ TEST(Command, HelpOfEveryVerbFitsATerminal) {
   }
 }
 
+// A script whose variable is not set.
+TEST(Command, RefusesAnEmptyValueOfAnyFlag) {
+  for (const char* flag : {"--output", "--trace", "--svg", "--chakra", "--import", "--versus",
+                           "--tp", "--gpus", "--engine"}) {
+    const Outcome outcome =
+        shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100", flag, ""});
+    EXPECT_EQ(outcome.exit_code, 2) << flag;
+    EXPECT_EQ(outcome.err, "shardwise: " + std::string(flag) +
+                               " needs a value (see shardwise simulate --help)\n");
+  }
+}
+
+TEST(Command, SaysWhichSchedulesHaveChunksOfTheirOwn) {
+  const std::string help = shardwise({"simulate", "--help"}).out;
+  EXPECT_THAT(help, HasSubstr("they have two of their own"));
+  const Outcome outcome =
+      shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100", "--engine", "shardwise",
+                 "--pp", "2", "--vpp", "2", "--schedule", "zb_v", "--global-batch-size", "16"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("the schedule is zb_v, which has two of its own"));
+}
+
 TEST(List, NamesEveryKindOfTheCatalogue) {
   for (const auto& [kind, entry] :
        std::map<std::string, std::string>{{"models", "llama-3.1-8b"},
@@ -66,8 +88,8 @@ TEST(List, NamesEveryKindOfTheCatalogue) {
 
 TEST(List, SaysWhichEnginesRunASchedule) {
   const Outcome text = shardwise({"list", "engines"});
-  EXPECT_THAT(text.out, testing::ContainsRegex("\none_f_one_b +every engine with pp\n"));
-  EXPECT_THAT(text.out, testing::ContainsRegex("\nzb_v +fsdp2 shardwise\n"));
+  EXPECT_THAT(text.out, testing::ContainsRegex("\none_f_one_b +--vpp +every engine with pp\n"));
+  EXPECT_THAT(text.out, testing::ContainsRegex("\nzb_v +2 +fsdp2 shardwise\n"));
   const auto json = nlohmann::json::parse(shardwise({"list", "engines", "--json"}).out);
   for (const auto& engine : json["entries"]) {
     // As each engine is refused what it does not run.

@@ -43,6 +43,7 @@ TEST(PlainMistake, SaysWhatIsWrongInOurWords) {
   EXPECT_EQ(plain_mistake("--import excludes --trials"), "--import does not go with --trials");
   EXPECT_EQ(plain_mistake("--cluster is required"), "--cluster is missing");
   EXPECT_EQ(plain_mistake("--trace: 1 required TEXT missing"), "--trace needs a value");
+  EXPECT_EQ(plain_mistake("--trace: needs a value"), "--trace needs a value");
   EXPECT_EQ(plain_mistake("--tp: At Most 1 required but received 2"),
             "--tp is given more than once");
   EXPECT_EQ(plain_mistake("Could not convert: --days = soon"), "--days: soon is not a number");
