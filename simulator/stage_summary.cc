@@ -125,7 +125,8 @@ class Parts {
     const double work = std::min(took - late, alone);
     const double steady = work / (1 + price_of(run_, op).excess);
     add(&TimeParts::straggler, work - steady);
-    add(part_of(op.role), Seconds(steady) - communicated(cost, Seconds(steady)));
+    const Seconds computed = Seconds(steady) - communicated(cost, Seconds(steady));
+    add(part_of(op.role), std::max(Seconds(0), computed));
   }
 
   /// The communication that held up a whole layer's kernels, of `steady` that they took in all.

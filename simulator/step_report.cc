@@ -106,7 +106,7 @@ StageTimeline stage_timeline(const Simulation& simulation, std::size_t s,
     made.streams.push_back(streams[i]);
   }
   made.computing = streams[0].busy;
-  made.idle = Seconds(run.length) - made.computing;
+  made.idle = std::max(Seconds(0), Seconds(run.length) - made.computing);
   const MemoryCourse& course = simulation.memory[s];
   made.memory = samples_of(course);
   made.peak_at = Seconds(course.peak_at);

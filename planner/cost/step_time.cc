@@ -96,11 +96,11 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
   parts.launch = std::max(Seconds(0), step.issued.run.length - pipeline.run.length);
   step.straggler = m * (paced - busy);
   if (layout.pp > 1) {
-    const Seconds waited = pipeline.run.length - pipeline.without_messages;
+    const Seconds waited = std::max(Seconds(0), pipeline.run.length - pipeline.without_messages);
     step.messages = stages.hop * static_cast<double>(pipeline.slots->messages);
     // Waits for other stages are longer by as much as what the stage computes.
     const Seconds usual = pipeline.without_messages * (busy / paced);
-    parts.bubble = usual - m * busy;
+    parts.bubble = std::max(Seconds(0), usual - m * busy);  // no rounding below nothing
     step.straggler = pipeline.without_messages - usual;
     parts.pp_exposed = waited;
     if (pipeline.slots->posts_ahead) {

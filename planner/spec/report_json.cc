@@ -7,6 +7,7 @@
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_fields.h"
+#include "planner/spec/report_rules.h"
 #include "planner/spec/step_program.h"
 
 namespace shardwise {
@@ -16,22 +17,25 @@ constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
 constexpr double kMostSeconds = 1e12;
 constexpr double kMost = 1e36;
 
-constexpr std::string_view kOrigins[] = {"predicted", "measured"};
-
 std::string keyed(std::string_view name, std::string_view unit) {
   return std::string(name) + "_" + std::string(unit);
 }
 
 /// A quantity through the plain number the reader and the writer know.
 template <class Io, class S>
-void seconds(Io& io, std::string_view key, S& time) {
+void seconds(Io& io, std::string_view key, S& time, double least = 0) {
   if constexpr (Io::kReads) {
     double value = time.value();
-    io.number(key, value, -kMostSeconds, kMostSeconds);
+    io.number(key, value, least, kMostSeconds);
     time = Seconds(value);
   } else {
-    io.number(key, time.value(), -kMostSeconds, kMostSeconds);
+    io.number(key, time.value(), least, kMostSeconds);
   }
+}
+/// A difference of two times.
+template <class Io, class S>
+void difference(Io& io, std::string_view key, S& time) {
+  seconds(io, key, time, -kMostSeconds);
 }
 template <class Io, class B>
 void bytes(Io& io, std::string_view key, B& amount) {
@@ -128,7 +132,11 @@ void list_verdict(Io& io, V& verdict) {
 template <class Io, class T>
 void list_parts(Io& io, T& parts) {
   io.object("time", parts, [](auto& inner, auto& time) {
-    for (const TimePart& part : kTimeParts) seconds(inner, keyed(part.key, "s"), time.*part.field);
+    inner.require({"forward_s", "backward_s", "optimizer_s"});
+    for (const TimePart& part : kTimeParts) {
+      const double least = part.field == &TimeParts::anchored ? -kMostSeconds : 0;
+      seconds(inner, keyed(part.key, "s"), time.*part.field, least);
+    }
   });
 }
 
@@ -142,6 +150,7 @@ void list_time(Io& io, R& report) {
     seconds(inner, "memory_bound_s", compute.memory_bound);
   });
   io.objects("by_axis", report.by_axis, 16, [](auto& inner, auto& axis) {
+    inner.require({"axis", "total_s", "exposed_s"});
     inner.text("axis", axis.axis);
     seconds(inner, "total_s", axis.total);
     seconds(inner, "exposed_s", axis.exposed);
@@ -206,6 +215,7 @@ void list_reasons(Io& io, R& report) {
 
 template <class Io, class S>
 void list_stage_timeline(Io& io, S& stage) {
+  io.require({"stage", "computing_s", "idle_s"});
   io.integer("stage", stage.stage, 0, kMaxRanks);
   seconds(io, "computing_s", stage.computing);
   seconds(io, "idle_s", stage.idle);
@@ -239,6 +249,7 @@ void list_stage_timeline(Io& io, S& stage) {
 
 template <class Io, class T>
 void list_timeline(Io& io, T& timeline) {
+  io.require({"critical_path_s", "overlap", "stages", "operations"});
   seconds(io, "critical_path_s", timeline.critical_path);
   io.number("overlap", timeline.overlap, 0, 1);
   io.object("noise", timeline.noise, [](auto& inner, auto& noise) {
@@ -253,10 +264,11 @@ void list_timeline(Io& io, T& timeline) {
   io.objects("stages", timeline.stages, kMaxRanks,
              [](auto& inner, auto& stage) { list_stage_timeline(inner, stage); });
   io.objects("operations", timeline.operations, 100'000, [](auto& inner, auto& op) {
+    inner.require({"name", "stage", "count", "time_s"});
     inner.text("name", op.name);
     inner.integer("stage", op.stage, 0, kMaxRanks);
     inner.text("stream", op.stream);
-    inner.integer("count", op.count, 0, kMostBytes);
+    inner.integer("count", op.count, 1, kMostBytes);
     seconds(inner, "time_s", op.time);
     seconds(inner, "exposed_s", op.exposed);
   });
@@ -280,8 +292,8 @@ void list_closed_form(Io& io, C& closed) {
   list_parts(io, closed.time);
   io.objects("mechanisms", closed.mechanisms, 100, [](auto& inner, auto& each) {
     inner.text("mechanism", each.mechanism);
-    seconds(inner, "closed_form_s", each.closed_form);
-    seconds(inner, "simulated_s", each.simulated);
+    difference(inner, "closed_form_s", each.closed_form);
+    difference(inner, "simulated_s", each.simulated);
   });
 }
 
@@ -300,15 +312,15 @@ void list_optional_closed_form(Io& io, R& report) {
 
 template <class Io, class R>
 void list_report(Io& io, R& report) {
-  io.require({"origin", "model", "layout", "step_time_s"});
+  io.require({"origin", "model", "layout", "step_time_s", "time"});
   io.text("origin", report.origin);
   io.text("plan_digest", report.plan_digest);
   io.text("model", report.model);
   io.text("cluster", report.cluster);
   io.text("engine", report.engine);
-  io.integer("global_batch_size", report.global_batch_size, 0, kMaxBatch);
-  io.integer("sequence_length", report.sequence_length, 0, kMaxSequence);
-  io.integer("num_microbatches", report.num_microbatches, 0, kMaxBatch);
+  io.integer("global_batch_size", report.global_batch_size, 1, kMaxBatch);
+  io.integer("sequence_length", report.sequence_length, 1, kMaxSequence);
+  io.integer("num_microbatches", report.num_microbatches, 1, kMaxBatch);
   io.object("verdict", report.verdict, [](auto& inner, auto& v) { list_verdict(inner, v); });
   list_time(io, report);
   list_rates(io, report);
@@ -347,10 +359,8 @@ Result<StepReport> report_from_text(std::string_view text, const std::string& fi
     ObjectReader layout = root.nested("layout", *value);
     read_fields(layout, report.layout);
   }
-  if (report.origin != kOrigins[0] && report.origin != kOrigins[1]) {
-    root.fail("origin", "is neither predicted nor measured");
-  }
   root.reject_unknown();
+  check_report(root, report);
   if (!problems.empty()) return problems;
   return report;
 }

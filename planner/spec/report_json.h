@@ -12,7 +12,8 @@ namespace shardwise {
 std::string report_json(const StepReport& report);
 
 /// Reads a report back. Whatever can be added up from its parts (allocated, reserved, total bytes)
-/// is not read but computed.
+/// is not read but computed. Refused besides wrong types and ranges: a step of no time, parts that
+/// do not add up to it, a simulated or measured step without its timeline.
 Result<StepReport> read_report(const std::filesystem::path& path);
 
 /// The same from a text. \param file  the name put into diagnostics

@@ -183,6 +183,8 @@ TEST(Estimate, AnchorsToAMeasuredRun) {
   EXPECT_THAT(anchored(*measured).err, HasSubstr("/origin: is predicted"));
   measured->origin = "measured";
   measured->step_time = 1.5 * predicted;
+  measured->time.bubble += 0.5 * predicted;
+  measured->timeline.emplace().stages.emplace_back();
   const Result<StepReport> report = report_from_text(anchored(*measured).out, "stdout");
   ASSERT_TRUE(report.ok());
   EXPECT_NEAR(report->step_time / predicted, 1.5, 1e-9);

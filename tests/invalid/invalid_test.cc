@@ -15,6 +15,7 @@
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/reader.h"
+#include "planner/spec/report_json.h"
 #include "simulator/traces/traced_run.h"
 
 namespace shardwise {
@@ -49,6 +50,7 @@ const std::map<std::string, Refusal>& readers() {
       {"gpu", refusal<GpuSpec, read_gpu>},
       {"json", refusal<JsonValue, read_any_json>},
       {"model", refusal<ModelSpec, read_model_file>},
+      {"report", refusal<StepReport, read_report>},
       {"trace", refusal<sim::TracedRun, read_trace>},
   };
   return kReaders;

@@ -64,6 +64,24 @@ TEST(StepReport, ExposesNoMoreThanIsSentInAnyLayout) {
   EXPECT_GE(drawn, 100);
 }
 
+// No part below nothing, by no rounding, and all of them the step: else it is refused.
+TEST(StepReport, ReadsBackOfAnyLayout) {
+  int drawn = 0;
+  const auto check = [&drawn](const Plan& plan) {
+    StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+    for (const bool simulated : {false, true}) {
+      if (simulated) report = simulate(plan).report;
+      const Result<StepReport> read = report_from_text(report_json(report), "r.json");
+      EXPECT_TRUE(read.ok()) << to_string(read.problems()) << test::text_of(plan.layout);
+    }
+    ++drawn;
+  };
+  draw(mixture_example("megatron_ddp", 16), 20, 6, check);
+  draw_pipelines(
+      example("shardwise", 16), 60, 7, [](Layout&) {}, check);
+  EXPECT_EQ(drawn, 80);
+}
+
 // Its weight gradients communicate nothing: all of it is beside the input gradients.
 TEST(StepReport, CountsTheCommunicationOfASplitBackwardPassWhole) {
   std::vector<Seconds> exposed;

@@ -104,6 +104,17 @@ TEST(ReportJson, ListsEveryPartOfTheStepOnce) {
   EXPECT_EQ(sizeof(TimeParts), kTimeParts.size() * sizeof(Seconds));
 }
 
+// tests/invalid/report has what is refused: this is what need not be there.
+TEST(ReportJson, ReadsAReportWithoutAClock) {
+  StepReport report = full_report();
+  report.origin = "predicted";
+  report.timeline.reset();
+  report.closed_form.reset();
+  const Result<StepReport> read = report_from_text(report_json(report), "report.json");
+  ASSERT_TRUE(read.ok()) << to_string(read.problems());
+  EXPECT_FALSE(read->timeline.has_value());
+}
+
 TEST(ReportJson, RefusesWhatIsNotAReport) {
   const auto problem = [](const std::string& text) {
     const Result<StepReport> read = report_from_text(text, "r.json");

@@ -1,0 +1,41 @@
+#include "planner/spec/report_rules.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace shardwise {
+namespace {
+
+constexpr double kMostApart = 1e-6;  // of the parts of a step and the step
+
+}  // namespace
+
+void check_report(ObjectReader& root, const StepReport& report) {
+  const bool measured = report.origin == "measured";
+  if (report.origin != "predicted" && !measured) {
+    root.fail("origin", "is neither predicted nor measured");
+  }
+  if (!root.ok()) return;  // what is missing would be said twice
+  if (report.step_time <= Seconds(0)) {
+    root.fail("step_time_s", "0 s is no time of a step", "a step takes more");
+    return;
+  }
+  const Seconds sum = report.time.total();
+  if (std::abs(sum / report.step_time - 1) > kMostApart) {
+    root.fail("time",
+              fmt::format("its parts add up to {} s of a step of {} s", sum.value(),
+                          report.step_time.value()),
+              "the parts of a step add up to step_time_s");
+  }
+  if (report.timeline) return;
+  const bool clocked = measured || report.closed_form;
+  if (root.has("timeline")) {
+    root.fail("timeline", "has no stages", "each rank of a timeline is on a stage");
+  } else if (clocked) {
+    root.fail("timeline", "missing",
+              fmt::format("a {} step has one", measured ? "measured" : "simulated"));
+  }
+}
+
+}  // namespace shardwise
