@@ -16,6 +16,7 @@
 #include "planner/cost/legality.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/problems_in_file.h"
 #include "planner/spec/report_json.h"
 
 namespace shardwise::cli {
@@ -61,8 +62,8 @@ Diagnostics apply_anchor(const std::string& file, const Subject& subject, StepRe
   Diagnostics illegal =
       check_layout(same.model, same.cluster, same.job, same.engine, measured->layout);
   if (!illegal.empty()) {
-    for (Diagnostic& each : illegal) each.file = file;
-    return illegal;
+    const Result<JsonValue> json = read_json(file);
+    return problems_in_file(std::move(illegal), json ? *json : JsonValue(), file);
   }
   const Evaluation predicted =
       evaluate(same.model, same.cluster, same.job, same.engine, measured->layout);

@@ -192,24 +192,6 @@ std::optional<std::int64_t> read_gpus(const std::string& text, Diagnostics& prob
   return std::nullopt;
 }
 
-/// Names that --recompute-operations gives and the model has not.
-void check_operations(const ModelSpec& model, const JobSpec& job, Diagnostics& problems) {
-  std::vector<std::string> known;
-  for (const LayerSpec& kind : model.kinds) {
-    for (const OperationSpec& op : kind.operations) {
-      if (std::ranges::find(known, op.name) == known.end()) known.push_back(op.name);
-    }
-  }
-  for (const std::string& name : job.recompute_operations) {
-    if (std::ranges::find(known, name) != known.end()) continue;
-    const auto near = nearest(name, known);
-    problems.push_back(wrong("--recompute-operations",
-                             fmt::format("{} has no operation '{}'", model.name, shown(name)),
-                             near ? fmt::format("did you mean {}?", *near)
-                                  : fmt::format("it has {}", fmt::join(known, ", "))));
-  }
-}
-
 constexpr const char* kUsualEngine = "megatron_ddp";
 
 std::vector<std::string> engine_list() { return engine_names(); }
@@ -289,7 +271,7 @@ Result<Subject> read_subject(const JobFlags& flags) {
   Result<ModelSpec> model = load_model(flags.model);
   if (model) {
     subject.model = *std::move(model);
-    check_operations(subject.model, subject.job, problems);
+    append(problems, check_operations(subject.model, subject.job));
   } else {
     append(problems, model.problems());
   }

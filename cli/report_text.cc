@@ -171,7 +171,7 @@ std::string time_text(const StepReport& report, bool colour) {
   Table table({{"", Align::left}, {""}, {""}});
   for (const TimePart& part : kTimeParts) {
     const Seconds time = report.time.*part.field;
-    if (time == Seconds(0)) continue;
+    if (format_seconds(time) == format_seconds(Seconds(0))) continue;
     table.row(
         {std::string(part.label), format_seconds(time), format_percent(time / report.step_time)});
   }

@@ -35,15 +35,7 @@ Result<Plan> read_simulated(const SimulateFlags& flags) {
   if (!flags.plan.empty()) {
     const Diagnostics fixed = fixed_by_file(flags);
     if (!fixed.empty()) return fixed;
-    Result<Plan> plan = read_plan(flags.plan);
-    if (!plan) return plan.problems();
-    Diagnostics illegal = check_precision(plan->cluster, plan->job);
-    const Diagnostics layout =
-        check_layout(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
-    illegal.insert(illegal.end(), layout.begin(), layout.end());
-    for (Diagnostic& each : illegal) each.file = flags.plan;
-    if (!illegal.empty()) return illegal;
-    return plan;
+    return read_plan(flags.plan, check_plan);
   }
   if (flags.job.model.empty() || flags.job.cluster.empty()) {
     return wrong_flag("PLAN", "nothing to simulate", "give a plan.json, or --model and --cluster");

@@ -20,11 +20,9 @@ constexpr std::array<std::string_view, 5> kEngines = {"shardwise", "megatron_ddp
 
 class Refusals {
  public:
-  explicit Refusals(const std::string& file) : file_(file) {}
-
   void unless(bool fine, const char* path, const std::string& value, const std::string& hint) {
     if (!fine) {
-      made_.push_back({file_, 0, 0, path, fmt::format("{} cannot be executed", value), hint});
+      made_.push_back({"", 0, 0, path, fmt::format("{} cannot be executed", value), hint});
     }
   }
   /// A line "pointer: what is wrong" of the kernels.
@@ -36,12 +34,11 @@ class Refusals {
     const char* const hint = path.starts_with("/model")
                                  ? "GPT-2, Llama, Mistral, Qwen2 and Qwen3, dense, are executable"
                                  : "";
-    made_.push_back({file_, 0, 0, path, line.substr(colon + 2), hint});
+    made_.push_back({"", 0, 0, path, line.substr(colon + 2), hint});
   }
   Diagnostics take() { return std::move(made_); }
 
  private:
-  const std::string& file_;
   Diagnostics made_;
 };
 
@@ -73,8 +70,8 @@ void check_job(const JobSpec& job, Refusals& refused) {
 
 }  // namespace
 
-Diagnostics cannot_execute(const Plan& plan, const std::string& file) {
-  Refusals refused(file);
+Diagnostics cannot_execute(const Plan& plan) {
+  Refusals refused;
   refused.unless(std::ranges::find(kEngines, plan.engine.name) != kEngines.end(), "/engine/name",
                  plan.engine.name, fmt::format("{} are", fmt::join(kEngines, ", ")));
   check_layout_of(plan.layout, refused);
@@ -86,7 +83,7 @@ Diagnostics cannot_execute(const Plan& plan, const std::string& file) {
   const StageProgram& stage = program.stages.front();
   for (const ProgramOp& op : stage.operations) {
     if (has_kernel(stage, op)) continue;
-    return {{file, 0, 0, "/layout", fmt::format("{} has no kernel", name_of(stage, op)),
+    return {{"", 0, 0, "/layout", fmt::format("{} has no kernel", name_of(stage, op)),
              "gathers, reductions and passes of data parallelism have"}};
   }
   return problems;

@@ -34,12 +34,16 @@ Diagnostic wrong_use(const std::string& flag, const std::string& message, const 
   return {"command line", 0, 0, flag, message, hint};
 }
 
-/// What keeps the plan from running, the command line and the launcher included.
+/// What keeps a plan from running anywhere.
+Diagnostics problems_of(const Plan& plan) {
+  const Diagnostics illegal =
+      check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  return illegal.empty() ? cannot_execute(plan) : illegal;
+}
+
+/// What keeps it from running as the command line and the launcher say.
 Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launcher& launcher) {
-  Diagnostics problems = check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-  for (Diagnostic& each : problems) each.file = options.plan;
-  if (!problems.empty()) return problems;
-  problems = cannot_execute(plan, options.plan);
+  Diagnostics problems;
   const std::int64_t world = plan.layout.world();
   if (launcher.ranks > 1) {
     const std::string started =
@@ -195,7 +199,7 @@ struct Prepared {
 
 /// Processes of a job compare the checksums of a checkpoint together.
 Result<Prepared> prepare(RunOptions& options, const Launcher& launcher) {
-  Result<Plan> plan = read_plan(options.plan);
+  Result<Plan> plan = read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
   if (!plan) return plan.problems();
   const Diagnostics problems = problems_of(*plan, options, launcher);
   if (!problems.empty()) return problems;

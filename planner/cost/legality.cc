@@ -4,10 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "planner/cost/layout_rules.h"
+#include "planner/spec/nearest.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise {
 
@@ -22,6 +25,25 @@ Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job) {
            fmt::format("use {}", fmt::join(has, " or "))}};
 }
 
+Diagnostics check_operations(const ModelSpec& model, const JobSpec& job) {
+  std::vector<std::string> known;
+  for (const LayerSpec& kind : model.kinds) {
+    for (const OperationSpec& op : kind.operations) {
+      if (std::ranges::find(known, op.name) == known.end()) known.push_back(op.name);
+    }
+  }
+  Diagnostics problems;
+  for (const std::string& name : job.recompute_operations) {
+    if (std::ranges::find(known, name) != known.end()) continue;
+    const auto near = nearest(name, known);
+    problems.push_back({"command line", 0, 0, "--recompute-operations",
+                        fmt::format("{} has no operation '{}'", model.name, shown(name)),
+                        near ? fmt::format("did you mean {}?", *near)
+                             : fmt::format("it has {}", fmt::join(known, ", "))});
+  }
+  return problems;
+}
+
 Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout) {
   const LayoutQuestion question = layout_question(model, cluster, job, engine);
@@ -31,6 +53,16 @@ Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, con
     const RuleBreach breach = rule.say(question, layout);
     problems.push_back({"command line", 0, 0, breach.flag, breach.message, breach.hint});
     if (rule.reads == kReadsNothing) break;  // the other rules divide by degrees
+  }
+  return problems;
+}
+
+Diagnostics check_plan(const Plan& plan) {
+  Diagnostics problems = check_precision(plan.cluster, plan.job);
+  for (const Diagnostics& more :
+       {check_operations(plan.model, plan.job),
+        check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout)}) {
+    problems.insert(problems.end(), more.begin(), more.end());
   }
   return problems;
 }

@@ -6,6 +6,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
+#include "planner/spec/plan.h"
 
 namespace shardwise {
 
@@ -13,11 +14,17 @@ namespace shardwise {
 /// hint names those it has.
 Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job);
 
+/// Operations that the job recomputes and the model has not.
+Diagnostics check_operations(const ModelSpec& model, const JobSpec& job);
+
 /// Every reason why `layout` cannot run this job: degrees that do not divide what they cut, ranks
 /// that do not multiply to GPUs, what the engine cannot do. One line each, with the flag as path,
 /// the offending value, and what would be right as hint. Empty when the layout is legal.
 Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout);
+
+/// All of these of a plan.
+Diagnostics check_plan(const Plan& plan);
 
 /// Same as check_layout(...).empty(), without writing words: for the search.
 bool is_legal(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,

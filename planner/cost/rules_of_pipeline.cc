@@ -78,10 +78,14 @@ const LayoutRule kRules[] = {
        return q.job->batch_for(l.dp(), l.micro_batch_size) % (l.dp() * l.micro_batch_size) != 0;
      },
      [](const Q& q, const L& l) {
+       const std::int64_t batch = q.job->global_batch_size;
+       const std::int64_t each = l.dp() * l.micro_batch_size;
        return RuleBreach{"--micro-batch-size",
                          fmt::format("dp {} x micro_batch_size {} does not divide {} sequences",
-                                     l.dp(), l.micro_batch_size, q.job->global_batch_size),
-                         ""};
+                                     l.dp(), l.micro_batch_size, batch),
+                         batch % l.dp() == 0
+                             ? use_divisors(batch / l.dp(), l.micro_batch_size)
+                             : fmt::format("use a global batch of a multiple of {}", each)};
      }},
     {"engine_schedule", "the engine has the pipeline schedule", kReadsPp | kReadsSchedule, false,
      [](const Q& q, const L& l) {

@@ -5,6 +5,7 @@
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/cluster_writer.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/problems_in_file.h"
 #include "planner/spec/sha256.h"
 
 namespace shardwise {
@@ -68,6 +69,16 @@ Result<Plan> read_plan(const std::filesystem::path& path) {
   const Result<JsonValue> json = read_json(path);
   if (!json) return json.problems();
   return plan_from_json(*json, path.string());
+}
+
+Result<Plan> read_plan(const std::filesystem::path& path, const PlanRules& rules) {
+  const Result<JsonValue> json = read_json(path);
+  if (!json) return json.problems();
+  Result<Plan> plan = plan_from_json(*json, path.string());
+  if (!plan) return plan;
+  Diagnostics broken = rules(*plan);
+  if (!broken.empty()) return problems_in_file(std::move(broken), *json, path.string());
+  return plan;
 }
 
 std::string digest(const Plan& plan) { return sha256(to_json(plan)); }

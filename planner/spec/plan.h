@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "planner/spec/cluster_spec.h"
@@ -31,6 +32,11 @@ std::string to_json(const Plan& plan);
 ///          but the layout may still be illegal: see check_layout.
 Result<Plan> plan_from_json(const JsonValue& root, const std::string& file);
 Result<Plan> read_plan(const std::filesystem::path& path);
+
+/// What rules say of a plan, by flag (--tp) or by key (/engine/name).
+using PlanRules = std::function<Diagnostics(const Plan& plan)>;
+/// The same, and the plan keeps `rules`: what breaks them is said at its place in the file.
+Result<Plan> read_plan(const std::filesystem::path& path, const PlanRules& rules);
 
 /// Names a plan in reports: the SHA-256 of its text, 64 hexadecimal digits.
 std::string digest(const Plan& plan);

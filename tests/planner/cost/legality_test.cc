@@ -97,10 +97,11 @@ TEST(CheckLayout, RefusesABatchThatDoesNotReachOrDivide) {
               ElementsAre("--global-batch-size: 4 sequences are fewer than dp 8 x micro_batch_size "
                           "1 (use 8 or more, or fewer data-parallel ranks)",
                           "--micro-batch-size: dp 8 x micro_batch_size 1 does not divide 4 "
-                          "sequences"));
+                          "sequences (use a global batch of a multiple of 8)"));
   s.job.global_batch_size = 20;
-  EXPECT_THAT(s.problems(), ElementsAre("--micro-batch-size: dp 8 x micro_batch_size 1 does not "
-                                        "divide 20 sequences"));
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--micro-batch-size: dp 8 x micro_batch_size 1 does not "
+                          "divide 20 sequences (use a global batch of a multiple of 8)"));
 }
 
 TEST(CheckLayout, RefusesPipelinesThatCannotRun) {

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+
+/// What rules say of flags, said of the file that has them as keys: `--micro-batch-size` is
+/// /layout/micro_batch_size. Words that name flags name keys. Each problem, also one that has its
+/// pointer already, gets its place in the file: of a key that is not there, that of its object.
+/// \param root  of a plan or a report: flags are looked for in its layout, in its job, in itself
+Diagnostics problems_in_file(Diagnostics problems, const JsonValue& root, const std::string& file);
+
+}  // namespace shardwise

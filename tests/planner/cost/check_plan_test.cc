@@ -1,0 +1,88 @@
+// What a plan's rules say, at its place in the file: tests/golden/plan.json with something changed.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "planner/cost/legality.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+namespace {
+
+class CheckPlan : public testing::Test {
+ protected:
+  void change(const std::string& from, const std::string& to) {
+    const std::size_t at = text_.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text_.replace(at, from.size(), to);
+  }
+  /// Without the folder before the file's name.
+  std::string problems() {
+    const std::string path = testing::TempDir() + "check_plan_test.json";
+    std::ofstream(path) << text_;
+    const Result<Plan> plan = read_plan(path, check_plan);
+    std::filesystem::remove(path);
+    if (plan.ok()) return "";
+    std::string said = to_string(plan.problems());
+    for (std::size_t at = said.find(path); at != std::string::npos; at = said.find(path)) {
+      said.replace(at, path.size(), "plan.json");
+    }
+    return said;
+  }
+
+ private:
+  std::string text_ = *read_file("tests/golden/plan.json");
+};
+
+TEST_F(CheckPlan, FindsNothingInOneThatRuns) { EXPECT_EQ(problems(), ""); }
+
+TEST_F(CheckPlan, PointsAtTheKeyThatBreaksARule) {
+  change("\"micro_batch_size\": 4", "\"micro_batch_size\": 3");
+  EXPECT_EQ(problems(),
+            "plan.json:14:25: /layout/micro_batch_size: dp 1 x micro_batch_size 3 does not divide "
+            "4 sequences\n    use 1 or 2\n1 problem, nothing was run\n");
+}
+
+TEST_F(CheckPlan, NamesKeysWhereTheCommandLineHasFlags) {
+  change("\"sequence_parallel\": false", "\"sequence_parallel\": true");
+  change("\"attention\": \"flash\"",
+         "\"attention\": \"flash\", \"reduce_scatter_with_fp32_accumulation\": true");
+  EXPECT_EQ(problems(),
+            "plan.json:16:26: /layout/sequence_parallel: needs tensor parallelism\n"
+            "    leave it out, or use tp 2 or more\n"
+            "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: megatron_ddp cannot sum "
+            "reduce-scatters of 16 bits in fp32\n"
+            "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: ZeRO stage 0 reduces "
+            "without scattering\n"
+            "    use zero_stage 1 or more\n"
+            "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: gradients travel in fp32 "
+            "already\n"
+            "    use fp32_gradients false\n"
+            "4 problems, nothing was run\n");
+}
+
+TEST_F(CheckPlan, PointsAtTheObjectThatLacksAKey) {
+  change("    \"dp_shard\": 1,\n", "");
+  change("\"dp_replicate\": 1", "\"dp_replicate\": 2");
+  EXPECT_THAT(problems(), testing::StartsWith("plan.json:3:13: /layout/dp_shard: "));
+}
+
+TEST_F(CheckPlan, ChecksTheJobToo) {
+  change("\"precision\": \"bf16\"", "\"precision\": \"fp8\"");
+  change("\"recompute_operations\": []", "\"recompute_operations\": [\"mlp.up_pro\"]");
+  EXPECT_EQ(problems(),
+            "plan.json:42:18: /job/precision: cpu does not compute in fp8\n"
+            "    use bf16 or fp32\n"
+            "plan.json:59:29: /job/recompute_operations: gpt2-tiny has no operation 'mlp.up_pro'\n"
+            "    did you mean mlp.up_proj?\n"
+            "2 problems, nothing was run\n");
+}
+
+}  // namespace
+}  // namespace shardwise
