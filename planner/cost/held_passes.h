@@ -61,6 +61,15 @@ class SavedChunks {
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
                        std::int32_t chunk, bool backward, const SavedChunks& saved);
 
+/// Whether the stage is fullest while a pass runs whose weight gradients are put off: all of its
+/// chunk is held until then, where other passes let go of a layer with its backward operation.
+/// DualPipe puts off at its beginning and end alone, with a pass less in flight.
+constexpr bool puts_weights_off(const Layout& layout) {
+  return layout.pp > 1 &&
+         (layout.schedule == PipelineSchedule::zb_h1 ||
+          layout.schedule == PipelineSchedule::zb_h2 || layout.schedule == PipelineSchedule::zb_v);
+}
+
 /// Bytes of them. \pre `saved` has every chunk of the stage
 std::int64_t bytes_of(const HeldPasses& held, const SavedChunks& saved);
 

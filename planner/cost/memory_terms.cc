@@ -103,12 +103,14 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   const StageMoment& moment = parts.moments[at.moment];
   const bool backward = at.backward;
   const PassMemory& pass = pass_of(moment, backward);
-  const SavedBefore saved = saved_before(moment, parts, *context.layout);
+  const OtherLayers saved = other_layers(moment, backward, parts, *context.layout);
   terms.add(activations, kPasses, "kept by the layer that runs", once(pass.kept));
   terms.add(activations, kPasses, "layers like it before it x kept by one", saved.alike);
   terms.add(activations, kPasses, "kept by the layers before those", saved.others);
   terms.add(activations, kPasses, "kept by the layer on its way to or from the host",
             saved.on_its_way);
+  terms.add(activations, kPasses, "kept by the layers after it for their weight gradients",
+            saved.later);
   terms.add(activations, kPasses, "tables of the stage: rotary angles, attention mask",
             once(parts.tables));
 

@@ -23,7 +23,8 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
                      const StageStates& states) {
   const PassMemory& pass = pass_of(moment, backward);
   PassBytes b;
-  b.activations = pass.kept + parts.tables + saved_before(moment, parts, *context.layout).bytes();
+  b.activations =
+      pass.kept + parts.tables + other_layers(moment, backward, parts, *context.layout).bytes();
   b.in_flight = shared.in_flight;
   b.loss = pass.loss;
   b.recomputed = pass.recomputed;
@@ -43,7 +44,7 @@ std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool bac
                        const StageStates& states) {
   std::int64_t height =
       shared.in_flight + pass_of(moment, backward).peak +
-      saved_before(moment, parts, *context.layout).bytes() +
+      other_layers(moment, backward, parts, *context.layout).bytes() +
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules) +
       gradients_made(moment, backward, parts, context, states).bytes();
   height += staging_at(shared.buffers, parts, context, moment, backward).bytes();
@@ -135,8 +136,15 @@ const PassMemory& pass_of(const StageMoment& moment, bool backward) {
   return backward ? layer.backward : layer.forward;
 }
 
-SavedBefore saved_before(const StageMoment& moment, const StageParts& parts, const Layout& layout) {
-  SavedBefore saved;
+OtherLayers other_layers(const StageMoment& moment, bool backward, const StageParts& parts,
+                         const Layout& layout) {
+  OtherLayers saved;
+  if (backward && puts_weights_off(layout)) {
+    const LayerMemory& layer = *moment.layer;
+    const std::int64_t own = moment.whole ? layer.saved_whole : layer.saved;
+    const std::int64_t all = parts.chunk_saved[static_cast<std::size_t>(moment.chunk)];
+    saved.later = {1, all - own - moment.saved_before};
+  }
   if (layout.offload_activations) {
     // One layer's activations are on their way while another layer runs.
     saved.on_its_way = {1, std::min(moment.saved_before, parts.largest_saved)};

@@ -102,10 +102,12 @@ std::int64_t saved_by(const LayerMemory& layer, std::int64_t count) {
   return again * layer.saved + (count - again) * layer.saved_whole;
 }
 
-/// The last layer of a kind in a chunk: those before it have saved less.
+/// The last layer of a kind in a chunk, of those that recompute takes or leaves alone: those before
+/// it have saved less.
 void add_moment(StageParts& parts, const StageMoment& moment) {
   for (StageMoment& each : parts.moments) {
-    if (each.layer != moment.layer || each.chunk != moment.chunk) continue;
+    const bool same = each.layer == moment.layer && each.whole == moment.whole;
+    if (!same || each.chunk != moment.chunk) continue;
     if (moment.saved_before > each.saved_before) each = moment;
     return;
   }
@@ -134,44 +136,75 @@ std::vector<ChunkRuns> chunks_of(const StageLayers& layers) {
   return chunks;
 }
 
-/// Adds up what a chunk saves, and its moments unless a chunk before has the same.
-void add_chunk(StageParts& parts, std::span<const LayerMemory> by_kind, ChunkRuns runs,
-               bool has_moments, Unit& done) {
-  const auto chunk = static_cast<std::int32_t>(parts.chunk_saved.size());
-  const auto layer_of = [&](const StageRun& run) -> const LayerMemory& {
-    return by_kind[static_cast<std::size_t>(run.kind)];
-  };
-  std::int64_t saved = 0;
-  for (std::size_t r = 0; r < runs.size(); ++r) {
-    const StageRun& run = runs[r];
-    const LayerMemory& layer = layer_of(run);
-    const std::int64_t of_run = saved_by(layer, run.layers);
-    const bool whole = layer.recompute_interval > 1 && run.layers % layer.recompute_interval != 1;
-    const std::int64_t of_last = whole ? layer.saved_whole : layer.saved;
-    saved += of_run - of_last;
-    const Unit own = unit_of(layer);
-    done += {own.dense * run.layers, own.routed * run.layers};
+/// Adds up what the layers of a chunk save, run by run, and its moments.
+class ChunkWalk {
+ public:
+  /// \param done  of the chunks before; of this one too in the end
+  ChunkWalk(StageParts& parts, std::span<const LayerMemory> by_kind, ChunkRuns runs, Unit& done)
+      : parts_(parts),
+        by_kind_(by_kind),
+        runs_(runs),
+        chunk_(static_cast<std::int32_t>(parts.chunk_saved.size())),
+        done_(done) {}
 
+  void add(bool has_moments) {
+    for (std::size_t r = 0; r < runs_.size(); ++r) {
+      const StageRun& run = runs_[r];
+      const LayerMemory& layer = layer_of(run);
+      const std::int32_t last = run.layers - 1;
+      // The last of the run, and the last that recompute takes.
+      const std::int32_t again = last / layer.recompute_interval * layer.recompute_interval;
+      const bool whole = again != last;
+      if (has_moments && whole) add_moment(parts_, moment(r, again, false));
+      if (has_moments) add_moment(parts_, moment(r, last, whole));
+      const Unit own = unit_of(layer);
+      done_ += {own.dense * run.layers, own.routed * run.layers, 0};
+      saved_ += saved_by(layer, run.layers);
+      parts_.largest_saved =
+          std::max(parts_.largest_saved, whole ? layer.saved_whole : layer.saved);
+      parts_.routed_saved += layer.routed_saved * run.layers;
+    }
+    parts_.chunk_saved.push_back(saved_);
+  }
+
+ private:
+  const LayerMemory& layer_of(const StageRun& run) const {
+    return by_kind_[static_cast<std::size_t>(run.kind)];
+  }
+
+  /// When layer `index` of run `r` runs.
+  StageMoment moment(std::size_t r, std::int32_t index, bool whole) const {
+    const StageRun& run = runs_[r];
+    const LayerMemory& layer = layer_of(run);
+    const Unit own = unit_of(layer);
     StageMoment moment;
     moment.layer = &layer;
-    moment.chunk = chunk;
+    moment.chunk = chunk_;
     moment.whole = whole;
-    moment.saved_before = saved;
-    moment.alike_before = layer.recompute_interval > 1 ? 0 : run.layers - 1;
-    if (run.layers > 1) {
+    moment.saved_before = saved_ + saved_by(layer, index);
+    moment.alike_before = layer.recompute_interval > 1 ? 0 : index;
+    if (index > 0) {
       moment.next = own;
     } else if (r > 0) {
-      moment.next = unit_of(layer_of(runs[r - 1]));
+      moment.next = unit_of(layer_of(runs_[r - 1]));
     }
-    if (r + 1 < runs.size()) moment.previous = unit_of(layer_of(runs[r + 1]));
-    moment.ready = {parts.dense - done.dense, parts.routed - done.routed};
-    if (has_moments) add_moment(parts, moment);
-    saved += of_last;
-    parts.largest_saved = std::max(parts.largest_saved, of_last);
-    parts.routed_saved += layer.routed_saved * run.layers;
+    if (index + 1 < run.layers) {
+      moment.previous = own;
+    } else if (r + 1 < runs_.size()) {
+      moment.previous = unit_of(layer_of(runs_[r + 1]));
+    }
+    moment.ready = {parts_.dense - done_.dense - own.dense * (index + 1),
+                    parts_.routed - done_.routed - own.routed * (index + 1), 0};
+    return moment;
   }
-  parts.chunk_saved.push_back(saved);
-}
+
+  StageParts& parts_;
+  std::span<const LayerMemory> by_kind_;
+  ChunkRuns runs_;
+  std::int32_t chunk_;
+  Unit& done_;
+  std::int64_t saved_ = 0;  // by the runs so far
+};
 
 std::vector<std::int32_t> alike(const std::vector<ChunkRuns>& chunks) {
   std::vector<std::int32_t> first;
@@ -192,7 +225,7 @@ void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
   Unit done;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
     const bool has_moments = parts.chunk_like[c] == static_cast<std::int32_t>(c);
-    add_chunk(parts, by_kind, chunks[c], has_moments, done);
+    ChunkWalk(parts, by_kind, chunks[c], done).add(has_moments);
   }
 }
 

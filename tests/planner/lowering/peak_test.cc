@@ -136,7 +136,7 @@ TEST(ArenaPeak, IsTheLedgersToTheByteWithoutAPipeline) {
 // Chunks of unequal size, embedding and head on one stage of a V, messages, what data parallelism
 // holds: of every stage.
 TEST(ArenaPeak, IsTheLedgersToTheByteInAPipeline) {
-  const std::vector<ModelSpec> models = {llama(19, 512, 1408, 8, 4, 32000), gpt(16, 512, 8, 32000),
+  const std::vector<ModelSpec> models = {llama(19, 512, 1408, 8, 4, 32000), gpt(16, 512, 8, 2000),
                                          mixture(18, 512, 8, 8, 2, 512, 256)};
   std::uint32_t seed = 1121;
   for (const ModelSpec& model : models) {
