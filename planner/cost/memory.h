@@ -40,7 +40,9 @@ struct Unit {
   std::int64_t dense = 0;
   std::int64_t routed = 0;
   std::int64_t narrow = 0;  // part of both: matrices multiplied in 8 bits
+  std::int64_t frozen = 0;  // besides: gathered with them, never reduced
   std::int64_t elements() const { return dense + routed; }
+  std::int64_t gathered() const { return dense + routed + frozen; }
 };
 
 /// An instant of a micro-batch at which a stage may be at its fullest: one layer runs, forward or
@@ -54,6 +56,10 @@ struct StageMoment {
   Unit next;      // the unit gathered while this one computes backward: the layer before
   Unit previous;  // the unit whose gradients are being reduced meanwhile: the layer after
   Unit ready;     // elements of all layers after this one: their gradients are reduced
+  Unit before;    // of the layers of the chunk before this one
+  Unit after;     // and of those after it
+  std::int64_t outside_before = 0;  // part of what is gathered of them: embedding and head
+  std::int64_t outside_after = 0;
 };
 
 inline constexpr int kMaxStageKinds = 12;
@@ -70,7 +76,8 @@ struct StageParts {
   std::int64_t tensor_divisor = 0;        // greatest common divisor of the elements of all tensors
   std::int64_t rows_divisor = 0;          // and of their rows
   std::vector<std::int64_t> chunk_saved;  // activations of one micro-batch, by model chunk
-  std::vector<std::int32_t> chunk_like;   // by chunk: the first one that has the same layers
+  std::vector<std::int64_t> chunk_trained;  // elements, by model chunk
+  std::vector<std::int32_t> chunk_like;     // by chunk: the first one that has the same layers
   /// By chunk, forward and backward: bytes of other_passes(), where remember_other_passes() was
   /// asked to keep them.
   std::vector<std::array<std::int64_t, 2>> in_flight;
@@ -92,7 +99,12 @@ struct StageParts {
     std::int32_t count = 0;
   };
   std::array<Run, kMaxStageKinds> run{};
-  std::vector<StageMoment> moments;  // by chunk; of chunks with the same layers those of the first
+  /// By chunk, of chunks with the same layers those of the first: the last layer of each kind,
+  /// before which most is saved.
+  std::vector<StageMoment> moments;
+  /// Others of a kind that may be fuller in backward: those after which most is done, and those
+  /// between layers like them.
+  std::vector<StageMoment> inner_moments;
 };
 
 /// By chunk of a stage: the first one that has the same layers.

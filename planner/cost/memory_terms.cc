@@ -100,7 +100,7 @@ void add_in_flight(StageTerms& terms, const StageParts& parts, const HeldPasses&
 /// The first of `parts` and what of `whole` they leave, for the pieces of one moment.
 void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& context,
               const StageStates& states, const FullestMoment& at) {
-  const StageMoment& moment = parts.moments[at.moment];
+  const StageMoment& moment = at.moment;
   const bool backward = at.backward;
   const PassMemory& pass = pass_of(moment, backward);
   const OtherLayers saved = other_layers(moment, backward, parts, *context.layout);

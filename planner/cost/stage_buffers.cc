@@ -14,10 +14,10 @@ namespace {
 /// What is gathered for a layer; frozen weights travel like the others.
 Unit unit_of(const StageMoment& moment) {
   const LayerParameters& p = moment.layer->parameters;
-  return {p.dense + p.frozen, p.routed, p.narrow_dense + p.narrow_routed};
+  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed, p.frozen};
 }
 
-WholeWeights whole(const Unit& unit) { return {unit.elements(), unit.narrow}; }
+WholeWeights whole(const Unit& unit) { return {unit.gathered(), unit.narrow}; }
 
 WholeWeights whole_stage(const StageParts& parts) {
   return {parts.dense + parts.routed + parts.frozen, parts.narrow_dense + parts.narrow_routed};
@@ -25,17 +25,17 @@ WholeWeights whole_stage(const StageParts& parts) {
 
 WholeWeights shard_of(const Unit& unit, const Layout& layout) {
   const std::int64_t dense = std::int64_t{layout.dp_shard} * layout.cp;
-  if (unit.routed == 0) return {ceil_div(unit.dense, dense), unit.narrow / dense};
+  const std::int64_t whole = unit.dense + unit.frozen;
+  if (unit.routed == 0) return {ceil_div(whole, dense), unit.narrow / dense};
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
-  const std::int64_t elements =
-      ceil_div(unit.dense, ranks.dense) + ceil_div(unit.routed, ranks.routed);
+  const std::int64_t elements = ceil_div(whole, ranks.dense) + ceil_div(unit.routed, ranks.routed);
   return {elements, std::min(elements, unit.narrow / std::min(ranks.dense, ranks.routed))};
 }
 
 /// `elements` of units like `unit`.
 WholeWeights of_units(std::int64_t elements, const Unit& unit) {
   if (unit.narrow == 0) return {elements, 0};
-  const double share = static_cast<double>(unit.narrow) / static_cast<double>(unit.elements());
+  const double share = static_cast<double>(unit.narrow) / static_cast<double>(unit.gathered());
   return {elements, static_cast<std::int64_t>(share * static_cast<double>(elements))};
 }
 
@@ -43,7 +43,7 @@ WholeWeights of_units(std::int64_t elements, const Unit& unit) {
 /// its neighbours in other groups. \pre dense, trained
 WholeWeights parts_before(const StageParts& parts, const Layout& layout,
                           const StageMoment& moment) {
-  const Unit before = {parts.dense - moment.ready.dense - moment.layer->parameters.dense, 0, 0};
+  const Unit before = {parts.dense - moment.ready.dense - moment.layer->parameters.dense, 0, 0, 0};
   const std::int64_t shards = std::int64_t{layout.dp_shard} * layout.cp;
   const std::int64_t groups = shards / layout.reshard_after_forward;
   return {shard_of(before, layout).elements * groups, 0};
@@ -98,6 +98,11 @@ std::int64_t received_elements(const StageParts& parts, const StageContext& cont
   return 0;  // engines that work by unit and sum in fp32 plan an arena
 }
 
+/// Embedding or head.
+bool is_outside(const StageMoment& moment) {
+  return moment.layer->role == LayerRole::embedding || moment.layer->role == LayerRole::head;
+}
+
 /// Our executor's, whatever the engine: they alone have the residual stream apart in forward too.
 bool own_kernels(const LayerMemory& layer) { return layer.forward.residual > 0; }
 
@@ -119,6 +124,8 @@ bool gradients_wait(const StageContext& context) {
          !layout.reduce_every_microbatch &&
          context.rules->engine->gradient_buffer != GradientBuffer::contiguous;
 }
+
+bool trains(const StageParts& parts) { return parts.dense + parts.routed > 0; }
 
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context) {
   const EngineProfile& engine = *context.rules->engine;
@@ -150,14 +157,31 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
   const bool two = layout.double_buffer || engine.gather == GatherBuffer::double_buffer;
   b.queues = two || engine.gather == GatherBuffer::element_queue;
   if (two || engine.keeps_root_gathered) b.root = whole(parts.root);
-  if (b.queues) {
-    const std::int64_t elements = two ? 2 * block
-                                      : queued_elements(engine.gather_queue_elements, block,
-                                                        all + parts.frozen - b.root.elements);
-    b.queue = of_units(elements, parts.largest_block);
+  const std::int64_t unit = parts.largest_block.gathered();
+  if (two) {
+    b.queue = of_units(2 * unit, parts.largest_block);
+  } else if (b.queues && unit > 0) {
+    b.ahead = unit * ceil_div(engine.gather_queue_elements, unit);
   }
   return b;
 }
+
+namespace {
+
+/// What a queue holds while a layer runs: its unit, unless that is kept, and those ahead of it.
+WholeWeights queued_at(const StageBuffers& buffers, const StageParts& parts,
+                       const EngineProfile& engine, const StageMoment& moment, bool backward) {
+  if (buffers.constant || buffers.queue.elements > 0) return buffers.queue;
+  const bool kept = engine.keeps_root_gathered && is_outside(moment);
+  const Unit own = kept ? Unit{} : unit_of(moment);
+  std::int64_t left = (backward ? moment.before : moment.after).gathered();
+  if (engine.keeps_root_gathered) {
+    left -= backward ? moment.outside_before : moment.outside_after;
+  }
+  return of_units(own.gathered() + std::min(buffers.ahead, left), parts.largest_block);
+}
+
+}  // namespace
 
 Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& parts,
                              const StageContext& context, const StageMoment& moment,
@@ -167,7 +191,7 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   const Layout& layout = *context.layout;
   Gathered g;
   if (buffers.queues) {
-    g.queue = buffers.queue;
+    g.queue = queued_at(buffers, parts, engine, moment, backward);
     g.root = buffers.root;
     return g;
   }
@@ -187,14 +211,12 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
       if (backward) return g;  // what is gathered was cast before
     }
   } else if (engine.gather == GatherBuffer::rate_limited) {
-    // A unit is freed when its gradients arrive: frozen ones wait for the end of backward.
-    if (!layout.reshard_after_forward || parts.frozen > 0) {
+    // A unit is freed when its gradients arrive: one without waits for the end of backward.
+    if (!layout.reshard_after_forward || !trains(parts)) {
       g.output = whole_stage(parts);
       return g;
     }
-    const bool outside =
-        moment.layer->role == LayerRole::embedding || moment.layer->role == LayerRole::head;
-    const bool in_root = outside && engine.keeps_root_gathered;
+    const bool in_root = is_outside(moment) && engine.keeps_root_gathered;
     g.root = buffers.root;
     if (!in_root) {
       g.unit = whole(unit);
@@ -234,14 +256,45 @@ GradientsBeside gradients_beside(const StageParts& parts, const StageContext& co
   return beside;
 }
 
+namespace {
+
+/// Gradients that wait for the last micro-batch. Where all forward passes come first they begin
+/// with the backward ones. Looped BFS is done with a chunk before it comes to the next, and so is
+/// interleaving where a chunk has one turn of all micro-batches.
+Amount unreduced_at(const StageBuffers& buffers, const StageParts& parts,
+                    const StageContext& context, const StageMoment& moment, bool backward) {
+  const Layout& layout = *context.layout;
+  Amount waiting = buffers.unreduced;
+  if (layout.pp == 1 || waiting.count == 0) return waiting;
+  const bool loops = layout.schedule == PipelineSchedule::looped_bfs;
+  const bool one_turn = layout.schedule == PipelineSchedule::one_f_one_b && layout.vpp > 1 &&
+                        context.num_microbatches <= layout.pp;
+  if ((loops || layout.schedule == PipelineSchedule::gpipe) && !backward) waiting.count = 0;
+  if (loops && backward) {
+    waiting.count =
+        std::min(waiting.count, parts.chunk_trained[static_cast<std::size_t>(moment.chunk)]);
+  }
+  if (one_turn) {
+    waiting.count = std::min(waiting.count, *std::ranges::max_element(parts.chunk_trained));
+  }
+  return waiting;
+}
+
+}  // namespace
+
 Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
                    const StageContext& context, const StageMoment& moment, bool backward) {
   const MemoryRules& rules = *context.rules;
   Staging staging;
-  staging.unreduced = buffers.unreduced;
+  staging.unreduced = unreduced_at(buffers, parts, context, moment, backward);
   if (!backward && !buffers.constant) return staging;
   staging.buffer = buffers.reduce_buffer;
   staging.queue = buffers.reduce_queue;
+  // A queue begins empty with each backward pass.
+  if (!buffers.constant && !context.layout->double_buffer) {
+    const std::int64_t made = moment.after.elements() + unit_of(moment).elements();
+    staging.queue.count = std::min(staging.queue.count, made);
+  }
   staging.root = buffers.reduce_root;
   staging.received = buffers.received;
   staging.sums = buffers.sums;

@@ -24,20 +24,24 @@ struct StageBuffers {
   // Of a reduce-scatter with fp32 accumulation beside backward: what arrives, and its sums.
   Amount received;
   Amount sums;
-  bool whole = true;     // parameters are not sharded
-  bool queues = false;   // gathers go to a queue or to double buffers, whatever layer runs
-  WholeWeights root;     // kept gathered over the step
-  WholeWeights queue;    // of a gather queue or of double buffers
-  Amount reduce_buffer;  // exists while backward runs, whatever layer
-  Amount reduce_root;    // gradients of embedding or head on their way, where apart
-  Amount reduce_queue;   // units whose reductions are on their way
-  Amount unreduced;      // all gradients, where they wait for the last micro-batch
+  bool whole = true;       // parameters are not sharded
+  bool queues = false;     // gathers go to a queue or to double buffers, whatever layer runs
+  WholeWeights root;       // kept gathered over the step
+  WholeWeights queue;      // of a gather queue or of double buffers
+  std::int64_t ahead = 0;  // elements of a gather queue besides the unit that runs
+  Amount reduce_buffer;    // exists while backward runs, whatever layer
+  Amount reduce_root;      // gradients of embedding or head on their way, where apart
+  Amount reduce_queue;     // units whose reductions are on their way
+  Amount unreduced;        // all gradients, where they wait for the last micro-batch
 };
 StageBuffers stage_buffers(const StageParts& parts, const StageContext& context);
 
 /// Whether sharded gradients are reduced with the last of several micro-batches alone, from
 /// gradients that have been whole until then.
 bool gradients_wait(const StageContext& context);
+
+/// Whether anything of the stage is: adapters alone are counted with nothing.
+bool trains(const StageParts& parts);
 
 /// Whole weights that exist while a layer runs, beyond the persistent states.
 /// Source: docs/memory.md, gathered weights.
@@ -75,7 +79,7 @@ struct Staging {
   }
 };
 /// A forward pass has none, but for what exists all the time, and what passes before it left to be
-/// reduced with the last micro-batch: all, as of the first backward pass.
+/// reduced with the last micro-batch.
 Staging staging_at(const StageBuffers& buffers, const StageParts& parts,
                    const StageContext& context, const StageMoment& moment, bool backward);
 

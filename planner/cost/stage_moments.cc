@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -168,34 +169,103 @@ Amount gradients_made(const StageMoment& moment, bool backward, const StageParts
   return made;
 }
 
-FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
-                             const StageStates& states) {
-  Shared shared = {0, stage_buffers(parts, context)};
-  FullestMoment fullest;
-  std::int64_t most = -1;
-  std::int32_t chunk = -1;
-  std::array<std::int64_t, 2> in_flight{};
-  for (std::size_t i = 0; i < parts.moments.size(); ++i) {
-    const StageMoment& moment = parts.moments[i];
-    if (moment.chunk != chunk) {
-      chunk = moment.chunk;
-      in_flight = {in_flight_bytes(parts, context, chunk, false),
-                   in_flight_bytes(parts, context, chunk, true)};
+namespace {
+
+/// Whether backward may be fullest while other layers run than the last of their kind: what is
+/// done stays or queues, or the unit that is being reduced is larger.
+bool fills_up(const StageContext& context, const StageStates& states) {
+  const EngineProfile& engine = *context.rules->engine;
+  const bool gradients = context.num_microbatches == 1 && states.late_gradients.bytes() > 0;
+  const bool by_unit = engine.gradient_buffer != GradientBuffer::contiguous &&
+                       !plans_buffers(engine) && context.layout->zero_stage >= 2;
+  return gradients || by_unit;
+}
+
+/// Between the first and the last layer of a kind, when its gradients have filled the queue: none
+/// where they fill it sooner or never.
+std::optional<StageMoment> when_full(const StageMoment& first, const StageMoment& last,
+                                     const Amount& queue) {
+  const std::int64_t most = first.after.elements();
+  const std::int64_t least = last.after.elements();
+  const std::int64_t own = last.layer->parameters.dense + last.layer->parameters.routed;
+  const std::int64_t wanted = queue.count - own;
+  if (wanted <= least || wanted >= most) return std::nullopt;
+  const double way = static_cast<double>(wanted - least) / static_cast<double>(most - least);
+  StageMoment between = first;
+  between.whole = last.whole;
+  between.alike_before = 0;
+  between.saved_before += static_cast<std::int64_t>(
+      (1 - way) * static_cast<double>(last.saved_before - first.saved_before));
+  between.after = {wanted, 0, 0, 0};
+  between.before = {last.before.gathered() - (wanted - least), 0, 0, 0};
+  between.outside_before = last.outside_before;
+  return between;
+}
+
+/// Looks for the fullest among moments.
+class Search {
+ public:
+  Search(const StageParts& parts, const StageContext& context, const StageStates& states)
+      : parts_(parts),
+        context_(context),
+        states_(states),
+        shared_{0, stage_buffers(parts, context)} {}
+
+  void look(const StageMoment& moment, bool backward) {
+    if (moment.chunk != chunk_) {
+      chunk_ = moment.chunk;
+      in_flight_ = {in_flight_bytes(parts_, context_, chunk_, false),
+                    in_flight_bytes(parts_, context_, chunk_, true)};
     }
-    for (const bool backward : {false, true}) {
-      shared.in_flight = in_flight[backward ? 1 : 0];
-      const std::int64_t height = height_of(shared, moment, backward, parts, context, states);
-      if (height <= most) continue;
-      most = height;
-      fullest.moment = i;
-      fullest.backward = backward;
+    shared_.in_flight = in_flight_[backward ? 1 : 0];
+    const std::int64_t height = height_of(shared_, moment, backward, parts_, context_, states_);
+    if (height <= most_) return;
+    most_ = height;
+    fullest_.moment = moment;
+    fullest_.backward = backward;
+  }
+  /// Backward, when it has come to `first`, and on the way there from the last of its kind.
+  void look_further(const StageMoment& first) {
+    look(first, true);
+    if (shared_.buffers.reduce_queue.count == 0) return;
+    for (const StageMoment& last : parts_.moments) {
+      if (last.layer != first.layer || last.chunk != first.chunk) continue;
+      const std::optional<StageMoment> full = when_full(first, last, shared_.buffers.reduce_queue);
+      if (full) look(*full, true);
     }
   }
-  if (parts.moments.empty()) return fullest;
-  const StageMoment& moment = parts.moments[fullest.moment];
-  shared.in_flight = in_flight_bytes(parts, context, moment.chunk, fullest.backward);
-  fullest.bytes = bytes_with(shared, moment, fullest.backward, parts, context, states);
-  return fullest;
+  FullestMoment fullest() {
+    if (fullest_.moment.layer == nullptr) return fullest_;
+    const StageMoment& moment = fullest_.moment;
+    shared_.in_flight = in_flight_bytes(parts_, context_, moment.chunk, fullest_.backward);
+    fullest_.bytes = bytes_with(shared_, moment, fullest_.backward, parts_, context_, states_);
+    return fullest_;
+  }
+
+ private:
+  const StageParts& parts_;
+  const StageContext& context_;
+  const StageStates& states_;
+  Shared shared_;
+  FullestMoment fullest_;
+  std::int64_t most_ = -1;
+  std::int32_t chunk_ = -1;
+  std::array<std::int64_t, 2> in_flight_{};
+};
+
+}  // namespace
+
+FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
+                             const StageStates& states) {
+  Search search(parts, context, states);
+  for (const StageMoment& moment : parts.moments) {
+    search.look(moment, false);
+    search.look(moment, true);
+  }
+  if (fills_up(context, states)) {
+    for (const StageMoment& inner : parts.inner_moments) search.look_further(inner);
+  }
+  return search.fullest();
 }
 
 }  // namespace shardwise

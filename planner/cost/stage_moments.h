@@ -75,7 +75,7 @@ struct PassBytes {
 /// The moment at which a stage is fullest, and what it holds then.
 struct FullestMoment {
   PassBytes bytes;
-  std::size_t moment = 0;
+  StageMoment moment;  // without a layer: the stage has none
   bool backward = false;
 };
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,

@@ -14,14 +14,24 @@ bool is_block(const LayerMemory& layer) {
 
 Unit unit_of(const LayerMemory& layer) {
   const LayerParameters& p = layer.parameters;
-  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed};
+  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed, p.frozen};
 }
 
 Unit& operator+=(Unit& sum, const Unit& more) {
   sum.dense += more.dense;
   sum.routed += more.routed;
   sum.narrow += more.narrow;
+  sum.frozen += more.frozen;
   return sum;
+}
+
+Unit times(const Unit& unit, std::int64_t count) {
+  return {unit.dense * count, unit.routed * count, unit.narrow * count, unit.frozen * count};
+}
+
+Unit less(const Unit& all, const Unit& part) {
+  return {all.dense - part.dense, all.routed - part.routed, all.narrow - part.narrow,
+          all.frozen - part.frozen};
 }
 
 void add_run(StageParts& parts, const LayerMemory& layer, std::int32_t count) {
@@ -51,7 +61,7 @@ void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t co
   const Unit own = unit_of(layer);
   if (!is_block(layer)) {
     parts.root += own;
-  } else if (own.elements() > parts.largest_block.elements()) {
+  } else if (own.gathered() > parts.largest_block.gathered()) {
     parts.largest_block = own;
   }
 }
@@ -139,13 +149,18 @@ std::vector<ChunkRuns> chunks_of(const StageLayers& layers) {
 /// Adds up what the layers of a chunk save, run by run, and its moments.
 class ChunkWalk {
  public:
-  /// \param done  of the chunks before; of this one too in the end
+  /// \param done  of the chunks before; of this one too once it is added
   ChunkWalk(StageParts& parts, std::span<const LayerMemory> by_kind, ChunkRuns runs, Unit& done)
       : parts_(parts),
         by_kind_(by_kind),
         runs_(runs),
         chunk_(static_cast<std::int32_t>(parts.chunk_saved.size())),
-        done_(done) {}
+        done_(done) {
+    for (const StageRun& run : runs) {
+      all_ += times(unit_of(layer_of(run)), run.layers);
+      outside_ += outside_of(layer_of(run), run.layers);
+    }
+  }
 
   void add(bool has_moments) {
     for (std::size_t r = 0; r < runs_.size(); ++r) {
@@ -155,21 +170,45 @@ class ChunkWalk {
       // The last of the run, and the last that recompute takes.
       const std::int32_t again = last / layer.recompute_interval * layer.recompute_interval;
       const bool whole = again != last;
-      if (has_moments && whole) add_moment(parts_, moment(r, again, false));
-      if (has_moments) add_moment(parts_, moment(r, last, whole));
-      const Unit own = unit_of(layer);
-      done_ += {own.dense * run.layers, own.routed * run.layers, 0};
+      if (has_moments) {
+        add_inner(r);
+        if (whole) add_moment(parts_, moment(r, again, false));
+        add_moment(parts_, moment(r, last, whole));
+      }
+      before_ += times(unit_of(layer), run.layers);
+      outside_before_ += outside_of(layer, run.layers);
       saved_ += saved_by(layer, run.layers);
       parts_.largest_saved =
           std::max(parts_.largest_saved, whole ? layer.saved_whole : layer.saved);
       parts_.routed_saved += layer.routed_saved * run.layers;
     }
     parts_.chunk_saved.push_back(saved_);
+    parts_.chunk_trained.push_back(all_.elements());
+    done_ += all_;
   }
 
  private:
   const LayerMemory& layer_of(const StageRun& run) const {
     return by_kind_[static_cast<std::size_t>(run.kind)];
+  }
+
+  /// The first two layers of a kind, and the last but one: its neighbours are like it.
+  void add_inner(std::size_t r) {
+    const std::int32_t layers = runs_[r].layers;
+    const LayerMemory& layer = layer_of(runs_[r]);
+    const bool seen = std::ranges::any_of(parts_.inner_moments, [&](const StageMoment& each) {
+      return each.layer == &layer && each.chunk == chunk_;
+    });
+    const auto add = [&](std::int32_t index) {
+      parts_.inner_moments.push_back(moment(r, index, index % layer.recompute_interval != 0));
+    };
+    if (!seen) add(0);
+    if (!seen && layers > 1) add(1);
+    if (layers > 3) add(layers - 2);
+  }
+
+  static std::int64_t outside_of(const LayerMemory& layer, std::int32_t count) {
+    return is_block(layer) ? 0 : unit_of(layer).gathered() * count;
   }
 
   /// When layer `index` of run `r` runs.
@@ -193,8 +232,14 @@ class ChunkWalk {
     } else if (r + 1 < runs_.size()) {
       moment.previous = unit_of(layer_of(runs_[r + 1]));
     }
-    moment.ready = {parts_.dense - done_.dense - own.dense * (index + 1),
-                    parts_.routed - done_.routed - own.routed * (index + 1), 0};
+    moment.before = before_;
+    moment.before += times(own, index);
+    moment.after = less(less(all_, moment.before), own);
+    moment.outside_before = outside_before_;
+    moment.outside_after = outside_ - outside_before_ - outside_of(layer, 1);
+    moment.ready =
+        less({parts_.dense, parts_.routed, all_.narrow + done_.narrow, parts_.frozen}, done_);
+    moment.ready = less(less(moment.ready, moment.before), own);
     return moment;
   }
 
@@ -203,7 +248,11 @@ class ChunkWalk {
   ChunkRuns runs_;
   std::int32_t chunk_;
   Unit& done_;
+  Unit all_;  // of all runs
+  std::int64_t outside_ = 0;
   std::int64_t saved_ = 0;  // by the runs so far
+  Unit before_;             // of them
+  std::int64_t outside_before_ = 0;
 };
 
 std::vector<std::int32_t> alike(const std::vector<ChunkRuns>& chunks) {

@@ -78,8 +78,25 @@ bool ParameterGathers::kept_to_backward(const StageLayer& layer) const {
 
 bool ParameterGathers::released_after(const LayerTurn& turn) const {
   if (turn.pass.part == LayerPart::forward) return !kept_to_backward(turn.layer());
+  if (waits_for_end(turn)) return false;
   return !kept_over_step(turn.layer()) ||
          context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
+}
+
+/// FSDP1 lets go of a unit when its gradients arrive: one that has none waits for the last layer.
+bool ParameterGathers::waits_for_end(const LayerTurn& turn) const {
+  return rule_ == Rule::limited && units_.of(turn.layer()).sizes.trained() == 0 &&
+         turn.at + 1 < turn.order.size();
+}
+
+void ParameterGathers::release_waiting(const LayerTurn& turn, OperationLists& lists) {
+  if (turn.pass.part == LayerPart::forward || turn.at + 1 < turn.order.size()) return;
+  for (const std::size_t slot : turn.slots) {
+    Held& held = held_[slot];
+    if (!held.waits) continue;
+    lists.frees.push_back(held.unsharded);
+    held = {.outer = held.outer};
+  }
 }
 
 OpId ParameterGathers::issue_outer(const LayerTurn& turn, std::size_t at, bool routed,
@@ -255,6 +272,7 @@ void ParameterGathers::prefetch(const LayerTurn& turn) {
 void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
   if (turn.last) lists.frees.push_back(double_buffers_);
   if (!turn.needs_weights()) return;
+  release_waiting(turn, lists);
   Held& held = held_[turn.slot()];
   issue(turn, turn.at);
   if (!held.whole) return;
@@ -276,6 +294,7 @@ void ParameterGathers::after(const LayerTurn& turn, OpId op) {
   if (!turn.needs_weights()) return;
   Held& held = held_[turn.slot()];
   if (held.whole && slots_.on()) slots_.touch(held.unsharded, op);
+  held.waits = held.whole && turn.pass.part != LayerPart::forward && waits_for_end(turn);
   if (!held.whole || !released_after(turn)) return;
   if (reshards_after(turn)) reshard(turn, held, op);
   if (held.number >= 0) users_[static_cast<std::size_t>(held.number)] = op;

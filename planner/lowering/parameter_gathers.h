@@ -40,12 +40,15 @@ class ParameterGathers {
     OpId resharded = kNone;      // kept the part that is gathered next
     BufferId part = kNone;
     std::int64_t number = -1;  // of the gathers that take turns with buffers
+    bool waits = false;        // for the end of backward
   };
 
   bool is_root(const StageLayer& layer) const;
   bool kept_over_step(const StageLayer& layer) const;
   bool kept_to_backward(const StageLayer& layer) const;
   bool released_after(const LayerTurn& turn) const;
+  bool waits_for_end(const LayerTurn& turn) const;
+  void release_waiting(const LayerTurn& turn, OperationLists& lists);
   void issue(const LayerTurn& turn, std::size_t at);
   OpId issue_outer(const LayerTurn& turn, std::size_t at, bool routed, std::int32_t cost);
   OpId turn_of_buffer(Held& held);

@@ -93,18 +93,8 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
     }
     return;
   }
-  // A queue takes another unit once less than its capacity is in it, and has one place for each:
-  // Megatron-FSDP's TemporaryBucketAllocator keeps buckets by their number. Source:
-  // NVIDIA/Megatron-LM, megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py.
-  const auto there = [&] {
-    return std::ranges::find(pending_, turn.slot(), &Pending::slot) != pending_.end();
-  };
-  while (!copies_ && !pending_.empty() &&
-         (pending_elements_ - pending_.front().elements >= capacity_ || there())) {
-    lists.waits.push_back(pending_.front().op);
-    pending_elements_ -= pending_.front().elements;
-    pending_.pop_front();
-  }
+  const std::int64_t bytes = work.sizes.trained() * staged_bytes_;
+  const BufferId left = queues() ? wait_for_place(turn, bytes, lists) : kNone;
   // Single tensors are counted with the layer that makes them, unless they wait for a later
   // micro-batch.
   if (copies_ && context_.placement.gradients == Placement::replicate) {
@@ -114,10 +104,52 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
   const bool buffered = context_.placement.gradients == Placement::replicate;
   if (unit.staged != kNone) lists.uses.push_back(unit.staged);
   if (buffered || unit.staged != kNone || (copies_ && reduces(turn))) return;
-  unit.staged =
-      builder_.buffer(MemoryCategory::gradient_staging, work.sizes.trained() * staged_bytes_,
-                      turn.layer().layer, turn.pass.microbatch);
+  if (left != kNone) {
+    unit.staged = left;
+    lists.uses.push_back(left);
+    return;
+  }
+  unit.staged = builder_.buffer(MemoryCategory::gradient_staging, bytes, turn.layer().layer,
+                                turn.pass.microbatch);
   lists.allocates.push_back(unit.staged);
+}
+
+/// A queue takes another unit once less than its capacity is in it, and has one place for each:
+/// Megatron-FSDP's TemporaryBucketAllocator keeps buckets by their number. What was reduced stays
+/// in the queue until then (wait_for_previous_grad_reduce). Source: NVIDIA/Megatron-LM,
+/// megatron/core/distributed/fsdp/src/megatron_fsdp/param_and_grad_buffer.py.
+/// \returns a buffer of so many bytes that left the queue, if one did: this unit goes there
+BufferId UnitReductions::wait_for_place(const LayerTurn& turn, std::int64_t bytes,
+                                        OperationLists& lists) {
+  BufferId left = kNone;
+  const auto there = [&] {
+    return std::ranges::find(pending_, turn.slot(), &Pending::slot) != pending_.end();
+  };
+  while (!pending_.empty() &&
+         (pending_elements_ - pending_.front().elements >= capacity_ || there())) {
+    const Pending& first = pending_.front();
+    lists.waits.push_back(first.op);
+    const BufferId staged = first.staged;
+    const bool fits = staged != kNone && builder_.program().buffers[staged].bytes == bytes;
+    if (fits && left == kNone) {
+      left = staged;
+    } else if (staged != kNone) {
+      builder_.also_frees(first.op, staged);
+    }
+    pending_elements_ -= first.elements;
+    pending_.pop_front();
+  }
+  return left;
+}
+
+/// The queue lets go of everything at the end of a backward pass (GradReducePipeline.reset).
+void UnitReductions::drain(const LayerTurn& turn) {
+  if (!queues() || turn.at + 1 < turn.order.size()) return;
+  for (Pending& each : pending_) {
+    if (each.staged == kNone) continue;
+    builder_.also_frees(builder_.last(Stream::reduce_scatter), each.staged);
+    each.staged = kNone;
+  }
 }
 
 /// Gradients of single tensors into the input of the reduction, once the one before has left its
@@ -155,7 +187,7 @@ void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
   // What is reduced in place is there until it joins the shard.
   const bool joins = accumulates && work.costs.accumulate >= 0;
   const bool in_place = !copies_ && joins;
-  const bool keeps = slots_.on() || in_place;
+  const bool keeps = !copies_;
   for (int i = 0; i < 2; ++i) {
     const UnitCosts::Group& group = costs[static_cast<std::size_t>(i)];
     if (group.reduce < 0) continue;
@@ -174,15 +206,14 @@ void UnitReductions::reduce(const LayerTurn& turn, OpId made, BufferId staged) {
   }
   last_reduced_ = done;
   if (joins) {
-    const bool frees = in_place && !slots_.on();
     const OpId joined = builder_.add(
         operation(OpRole::accumulate, Stream::reduce_scatter, turn, work.costs.accumulate), {done},
-        {}, {frees ? staged : kNone}, {frees || copies_ ? kNone : staged});
+        {}, {}, {copies_ ? kNone : staged});
     if (slots_.on()) slots_.touch(staged, joined);
     if (in_place) done = joined;
   }
   if (done != kNone) {
-    pending_.push_back({done, work.sizes.trained(), turn.slot()});
+    pending_.push_back({done, work.sizes.trained(), turn.slot(), queues() ? staged : kNone});
     pending_elements_ += work.sizes.trained();
   }
   if (last) reduce_outer(turn, reduced, builder_.last(Stream::reduce_scatter));
@@ -208,14 +239,14 @@ void UnitReductions::after(const LayerTurn& turn, OpId op) {
     if (context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch)) {
       reduce_outer(turn, {op, op}, kNone);
     }
-    return;
+    return drain(turn);
   }
   Unit& unit = unit_[turn.slot()];
   if (slots_.on()) {
     slots_.touch(unit.staged, op);
     if (unit.staged != kNone) slots_.touch(slots_.staged_table(turn.layer()), op);
   }
-  if (!reduces(turn)) return;
+  if (!reduces(turn)) return drain(turn);
   BufferId staged = unit.staged;
   const bool copies = copies_ && context_.placement.parameters != Placement::replicate;
   if (copies && work.costs.copy_in >= 0) {
@@ -223,6 +254,7 @@ void UnitReductions::after(const LayerTurn& turn, OpId op) {
   }
   unit.staged = kNone;
   reduce(turn, op, staged);
+  drain(turn);
 }
 
 }  // namespace shardwise

@@ -31,6 +31,7 @@ class UnitReductions {
     OpId op = kNone;
     std::int64_t elements = 0;
     std::size_t slot = 0;
+    BufferId staged = kNone;  // gradients that a queue holds until backward has waited
   };
   struct Unit {
     BufferId staged = kNone;   // gradients, whole, until they are reduced
@@ -39,6 +40,9 @@ class UnitReductions {
   };
 
   bool reduces(const LayerTurn& turn) const;
+  bool queues() const { return !copies_ && !slots_.on(); }
+  BufferId wait_for_place(const LayerTurn& turn, std::int64_t bytes, OperationLists& lists);
+  void drain(const LayerTurn& turn);
   BufferId late_buffer(const LayerTurn& turn);
   OpId copy_in(const LayerTurn& turn, OpId op, BufferId& staged);
   void reduce(const LayerTurn& turn, OpId made, BufferId staged);

@@ -142,7 +142,7 @@ TEST(MemoryFlags, ChangeTheLedgerAsTheyShould) {
        optimizer_moments,
        steady_optimizer_step,
        0.5},
-      {"megatron_fsdp", {}, {"--double-buffer"}, gathered_weights, steady_forward_backward, 0.8},
+      {"megatron_fsdp", {}, {"--double-buffer"}, gathered_weights, steady_forward_backward, 0.9},
       {"megatron_fsdp",
        {"--dp-shard", "4", "--dp-replicate", "2"},
        {"--outer-shards-optimizer"},

@@ -63,7 +63,7 @@ TEST(EightBitWeights, TakeThePlaceOfSixteenWhenTheyAreKeptSo) {
 TEST(EightBitWeights, AreShardedAndGatheredInEightBits) {
   const JobSpec wide;
   const JobSpec kept = eight_bits(Fp8Recipe::tensorwise, true);
-  const Layout layout = {.dp_shard = 8, .zero_stage = 3};
+  const Layout layout = {.dp_shard = 8, .zero_stage = 3, .recompute = Recompute::full};
   const Ledger ours = pass_of("megatron_fsdp", kept, true, layout);
   const Ledger theirs = pass_of("megatron_fsdp", wide, true, layout);
   EXPECT_EQ(theirs[weights] - ours[weights], kMatrices / 8);

@@ -126,7 +126,10 @@ struct Middle {
     for (const StageMoment& each : parts.moments) {
       if (each.layer->role == LayerRole::block) moment = each;
     }
-    moment.previous = {kBlock, 0};  // not the last block: another follows it
+    // As many blocks before it as after.
+    moment.previous = {kBlock, 0};
+    moment.before = moment.after = {16 * kBlock, 0};
+    moment.outside_before = 0;
   }
   std::int64_t gathered(bool backward) const {
     const Gathered g =
