@@ -84,6 +84,13 @@ std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& co
     note(fmt::format("{} of the device without the call that launched them: phase unknown",
                      events(steps.without_launch)));
   }
+  if (steps.overlapping > 0) {
+    note(
+        fmt::format("{} of the device {} before what ran on the same stream had ended, by up to "
+                    "{}: kernels that overlap, or a damaged dur",
+                    events(steps.overlapping), steps.overlapping == 1 ? "begins" : "begin",
+                    format_seconds(steps.longest_overlap)));
+  }
   if (steps.other_devices > 0) {
     note(fmt::format("{} of other devices left out", events(steps.other_devices)));
   }

@@ -155,6 +155,10 @@ std::string comparison_json(const TracedRun& run, const TraceComparison& compari
     }
   }
   json.end_array();
+  if (!run.ours()) {
+    json.member("overlapping_events", run.profiled.overlapping);
+    json.member("longest_overlap_s", run.profiled.longest_overlap.value());
+  }
   json.begin_array("not_read");
   for (const auto& [category, count] : run.not_read) {
     json.begin_object();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "planner/spec/step_program.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise::sim {
 namespace {
@@ -18,6 +19,8 @@ constexpr std::size_t kMostOperations = 10'000'000;
 constexpr std::size_t kMostNameBytes = std::size_t{512} << 20;
 constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr double kNanosecond = 1e-9;
+constexpr std::int64_t kLastLine = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kRounding = 2;  // ns by which two ends that are rounded may cross
 
 /// The number that follows `word` in "rank 12, stage 3"; -1 when there is none.
 std::int64_t number_after(std::string_view text, std::string_view word) {
@@ -62,6 +65,10 @@ bool OperationRecord::add(const TraceEvent& event) {
     return true;
   }
   if (!is_operation(event)) return true;
+  if (event.name.empty()) {
+    problem_ = fmt::format("an operation of category {} has no name", event.category);
+    return false;
+  }
   if (!event.timed || event.duration_ns < 0) {
     problem_ = fmt::format("operation {} lacks its {}", event.name,
                            event.timed ? "dur (duration)" : "ts (time)");
@@ -69,11 +76,46 @@ bool OperationRecord::add(const TraceEvent& event) {
   }
   operations_.push_back({event.start_ns, event.duration_ns,
                          std::clamp<std::int64_t>(event.waited_ns, 0, event.duration_ns),
-                         event.process, names_.number_of(event.name)});
+                         lane_of(event), names_.number_of(event.name),
+                         static_cast<std::uint32_t>(std::min(event.line, kLastLine))});
   if (operations_.size() <= kMostOperations && names_.bytes() <= kMostNameBytes) return true;
   problem_ = fmt::format("more than {} million operations: trace fewer ranks or steps",
                          kMostOperations / 1'000'000);
   return false;
+}
+
+std::uint32_t OperationRecord::lane_of(const TraceEvent& event) {
+  const Lane lane = {event.process, event.thread};
+  // Events of a lane follow one another.
+  if (!operations_.empty() && lanes_[operations_.back().lane] == lane) {
+    return operations_.back().lane;
+  }
+  const auto number = static_cast<std::uint32_t>(lanes_.size());
+  const auto [at, fresh] = lane_numbers_.try_emplace(lane, number);
+  if (fresh) lanes_.push_back(lane);
+  return at->second;
+}
+
+std::int64_t OperationRecord::overlapping_line() {
+  std::vector<const Operation*> sorted;
+  sorted.reserve(operations_.size());
+  for (const Operation& each : operations_) sorted.push_back(&each);
+  const auto end = [](const Operation* each) { return each->start + each->duration; };
+  std::stable_sort(sorted.begin(), sorted.end(), [&end](const Operation* a, const Operation* b) {
+    if (a->lane != b->lane) return a->lane < b->lane;
+    return a->start != b->start ? a->start < b->start : end(a) < end(b);
+  });
+  for (std::size_t i = 1; i < sorted.size(); ++i) {
+    const Operation* before = sorted[i - 1];
+    const Operation* each = sorted[i];
+    if (each->lane != before->lane || each->start + kRounding >= end(before)) continue;
+    problem_ = fmt::format(
+        "{} begins {:.3f} us before {} ends (line {}) on the same stream of process {}",
+        shown(names_[each->name]), static_cast<double>(end(before) - each->start) / 1000,
+        shown(names_[before->name]), before->line, process_of(*each));
+    return each->line;
+  }
+  return 0;
 }
 
 std::map<std::int32_t, std::int64_t> OperationRecord::representatives() const {
@@ -92,15 +134,15 @@ std::vector<OperationRecord::Numbered> OperationRecord::numbered() const {
   std::vector<const Operation*> sorted;
   sorted.reserve(operations_.size());
   for (const Operation& each : operations_) sorted.push_back(&each);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Operation* a, const Operation* b) {
-    if (a->process != b->process) return a->process < b->process;
+  std::stable_sort(sorted.begin(), sorted.end(), [this](const Operation* a, const Operation* b) {
+    if (process_of(*a) != process_of(*b)) return process_of(*a) < process_of(*b);
     if (a->name != b->name) return a->name < b->name;
     return a->start < b->start;
   });
   std::vector<Numbered> made;
   made.reserve(sorted.size());
   for (const Operation* each : sorted) {
-    const bool again = !made.empty() && made.back().operation->process == each->process &&
+    const bool again = !made.empty() && process_of(*made.back().operation) == process_of(*each) &&
                        made.back().operation->name == each->name;
     made.push_back({each, again ? made.back().step + 1 : 0});
   }
@@ -127,10 +169,10 @@ std::vector<OperationStep> OperationRecord::steps() const {
   }
   const std::map<std::int32_t, std::int64_t> stands = representatives();
   for (const auto& [each, number] : all) {
-    const auto rank = ranks_.find(each->process);
+    const auto rank = ranks_.find(process_of(*each));
     const std::int32_t stage = rank == ranks_.end() ? 0 : rank->second.stage;
     const auto stand = stands.find(stage);
-    if (stand != stands.end() && stand->second != each->process) continue;
+    if (stand != stands.end() && stand->second != process_of(*each)) continue;
     OperationStep& step = steps[number];
     const std::string name = without_microbatch(names_[each->name]);
     const auto [at, fresh] = known[number].try_emplace(

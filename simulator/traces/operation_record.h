@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -39,6 +40,9 @@ class OperationRecord {
  public:
   /// Takes one event in. \returns false when it lacks what it needs: `problem` says what
   bool add(const TraceEvent& event);
+  /// A stream runs one operation at a time: where two of a lane overlap, the line of the second,
+  /// and `problem` says by how much. 0 when none do.
+  std::int64_t overlapping_line();
   /// The event is of a category that operations have.
   static bool is_operation(const TraceEvent& event);
 
@@ -54,9 +58,20 @@ class OperationRecord {
     std::int64_t start = 0;
     std::int64_t duration = 0;
     std::int64_t waited = 0;
-    std::int64_t process = 0;
+    std::uint32_t lane = 0;  // of lanes_
     std::uint32_t name = 0;
+    std::uint32_t line = 0;  // of the file
   };
+  /// A stream of a rank.
+  struct Lane {
+    std::int64_t process = 0;
+    std::int64_t thread = 0;
+    auto operator<=>(const Lane&) const = default;
+  };
+  std::uint32_t lane_of(const TraceEvent& event);
+  std::int64_t process_of(const Operation& operation) const {
+    return lanes_[operation.lane].process;
+  }
   struct Rank {
     std::int64_t rank = 0;
     std::int32_t stage = 0;
@@ -73,6 +88,8 @@ class OperationRecord {
 
   NameTable names_;
   std::vector<Operation> operations_;
+  std::vector<Lane> lanes_;
+  std::map<Lane, std::uint32_t> lane_numbers_;
   std::map<std::int64_t, Rank> ranks_;  // by process
   std::string problem_;
 };

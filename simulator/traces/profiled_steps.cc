@@ -83,6 +83,7 @@ class StepCutter {
       time.time += Seconds(static_cast<double>(each.duration) * kNanosecond);
     }
     add_steps(work, made);
+    count_overlaps(made);
     for (auto& [key, time] : kernels) {
       time.name = record_.names[key.first];
       made.kernels.push_back(std::move(time));
@@ -175,6 +176,32 @@ class StepCutter {
     const bool other_thread = step->thread >= 0 && launch->thread != step->thread;
     if (other_thread && backward_.has_thread(launch->thread)) return StepPhase::backward;
     return launch->at >= step->backward_end ? StepPhase::optimizer : StepPhase::forward;
+  }
+
+  /// Kernels of one stream do overlap: in graphs, where one is launched as another ends
+  /// (programmatic dependent launch), by the clock (pytorch/kineto issue 136). A damaged duration
+  /// does it by more.
+  void count_overlaps(ProfiledSteps& made) const {
+    constexpr std::int64_t kUsual = 1000;
+    std::vector<const Record::Work*> sorted;
+    for (const Record::Work& each : record_.work) {
+      if (each.device == device_) sorted.push_back(&each);
+    }
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) {
+      return a->stream != b->stream ? a->stream < b->stream : a->start < b->start;
+    });
+    std::int64_t end = 0;  // of all before on the stream
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      const Record::Work& each = *sorted[i];
+      const bool first = i == 0 || sorted[i - 1]->stream != each.stream;
+      const std::int64_t over = first ? 0 : std::min(end, each.start + each.duration) - each.start;
+      if (over > kUsual) {
+        ++made.overlapping;
+        made.longest_overlap =
+            std::max(made.longest_overlap, Seconds(static_cast<double>(over) * kNanosecond));
+      }
+      end = first ? each.start + each.duration : std::max(end, each.start + each.duration);
+    }
   }
 
   void add_steps(std::vector<DeviceWork>& work, ProfiledSteps& made) {

@@ -31,6 +31,8 @@ struct ProfiledSteps {
   std::int64_t operations = 0;      // of the device, in steps or between them
   std::int64_t other_devices = 0;   // operations of further devices, which are not looked at
   std::int64_t without_launch = 0;  // no event says who launched them: their phase is unknown
+  std::int64_t overlapping = 0;     // begin over 1 us before what ran on their stream ended
+  Seconds longest_overlap;          // of these
 
   /// The one of median length, the shorter of two.
   const ProfiledStep& median() const;

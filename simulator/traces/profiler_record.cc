@@ -53,6 +53,7 @@ bool add_work(ProfilerRecord& record, const TraceEvent& event, bool kernel) {
   work.start = event.start_ns;
   work.duration = event.duration_ns;
   work.correlation = event.correlation;
+  work.stream = static_cast<std::uint32_t>(event.thread);
   work.device = static_cast<std::int16_t>(std::clamp<std::int64_t>(event.process, -1, 30'000));
   work.name = record.names.number_of(event.name);
   if (work.name >= record.kinds.size()) record.kinds.resize(record.names.size());

@@ -21,6 +21,7 @@ struct ProfilerRecord {
     std::int64_t duration = 0;
     std::int64_t correlation = -1;
     std::uint32_t name = 0;
+    std::uint32_t stream = 0;  // the low half of its number
     std::int16_t device = 0;
     WorkKind kind = WorkKind::memory_bound;
     bool said = false;  // the kind is that of its "Collective name"

@@ -73,6 +73,9 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
     return fail(fmt::format("{} of an event is no time", key),
                 "microseconds, at most 95 years of them", text_.read());
   }
+  bool given_twice(const std::string& key) {
+    return fail(fmt::format("{} is given twice in one object", shown(key)), "", text_.read());
+  }
   /// At the byte before so many.
   bool fail(std::string message, std::string hint, std::int64_t bytes) {
     const PiecewiseText::Place at = text_.place_before(bytes);
@@ -93,6 +96,7 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   std::string key_;  // that is no field of an event
   TraceEvent event_;
   TraceHead head_;
+  std::uint32_t seen_ = 0;  // fields of the event, a bit each
   bool saw_events_ = false;
   Diagnostic problem_;
 };
@@ -130,7 +134,13 @@ bool EventReader::key(std::string& key) {
   field_ = place() == Place::event       ? field_of_event(key)
            : place() == Place::arguments ? field_of_arguments(key)
                                          : EventField::none;
+  if (place() == Place::event && field_ != EventField::none) {
+    const std::uint32_t bit = 1U << static_cast<unsigned>(field_);
+    if ((seen_ & bit) != 0) return given_twice(key);
+    seen_ |= bit;
+  }
   if (field_ != EventField::none || place() == Place::arguments) return true;
+  if (place() == Place::root && key == "traceEvents" && saw_events_) return given_twice(key);
   key_ = std::move(key);
   if (place() == Place::root && key_ == "schemaVersion") head_.has_schema_version = true;
   return true;
@@ -169,6 +179,7 @@ bool EventReader::open(Place place) {
     return fail(fmt::format("nested deeper than {} levels", kDeepest), "", text_.read());
   }
   if (place == Place::event) {
+    seen_ = 0;
     event_.clear();
     event_.line = text_.place_before(text_.read()).line;
   }

@@ -80,6 +80,14 @@ Result<TracedRun> read_trace(const ByteSource& source, const std::string& file) 
         categories.empty() ? what + ": it is empty" : what + ", only " + listed(categories),
         ours ? "" : "torch.profiler records them with ProfilerActivity.CUDA"};
   }
+  if (const std::int64_t line = ours ? operations.overlapping_line() : 0; line > 0) {
+    return Diagnostic{file,
+                      static_cast<int>(std::min<std::int64_t>(line, 2'000'000'000)),
+                      0,
+                      "",
+                      operations.problem(),
+                      "a stream runs one operation at a time: is a dur or a ts damaged?"};
+  }
   TracedRun run;
   run.head = *std::move(head);
   if (ours) {

@@ -278,6 +278,21 @@ TEST(Simulate, ReadsAPackedTraceAndRefusesADamagedOne) {
   std::filesystem::remove(packed);
 }
 
+TEST(Simulate, ReadsAnArchiveOfSeveralMembersAsOneText) {
+  const std::string packed = written("members.json.gz");
+  const std::string text = *read_file("tests/golden/profiler_trace.json");
+  for (std::size_t at = 0; at < text.size(); at += 1000) {
+    gzFile file = gzopen(packed.c_str(), at == 0 ? "wb" : "ab");
+    gzwrite(file, text.data() + at,
+            static_cast<unsigned>(std::min<std::size_t>(1000, text.size() - at)));
+    gzclose(file);
+  }
+  const Outcome plain =
+      shardwise(tiny_step({"--import", "tests/golden/profiler_trace.json", "--json"}));
+  EXPECT_EQ(shardwise(tiny_step({"--import", packed, "--json"})).out, plain.out);
+  std::filesystem::remove(packed);
+}
+
 TEST(Simulate, ImportsItsOwnTraceAtItsOwnGranularity) {
   const std::string trace = written("kernels.json");
   ASSERT_EQ(shardwise(tiny_step({"--granularity", "kernel", "--trace", trace})).exit_code, 0);

@@ -31,6 +31,22 @@ KindTime time_of(const StepProfile& profile, WorkKind kind, StepPhase phase) {
   return {};
 }
 
+// Kernels of one stream may overlap: they are counted, not refused.
+TEST(ProfiledSteps, CountWhatOverlapsOnAStream) {
+  EXPECT_EQ(by_hand().profiled.overlapping, 0);
+  const std::string text = R"([
+    {"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7, "ts": 0, "dur": 100},
+    {"ph": "X", "cat": "kernel", "name": "other stream", "pid": 0, "tid": 8, "ts": 50, "dur": 100},
+    {"ph": "X", "cat": "kernel", "name": "by the clock", "pid": 0, "tid": 7, "ts": 99.5, "dur": 10},
+    {"ph": "X", "cat": "kernel", "name": "damaged", "pid": 0, "tid": 7, "ts": 200, "dur": 9000},
+    {"ph": "X", "cat": "kernel", "name": "within", "pid": 0, "tid": 7, "ts": 300, "dur": 40},
+    {"ph": "X", "cat": "kernel", "name": "within", "pid": 0, "tid": 7, "ts": 400, "dur": 60}])";
+  const Result<TracedRun> run = read_trace(source_of(text), "t.json");
+  ASSERT_TRUE(run.ok()) << to_string(run.problems());
+  EXPECT_EQ(run->profiled.overlapping, 2);
+  EXPECT_NEAR(run->profiled.longest_overlap.value(), 60 * kMicrosecond, 1e-12);
+}
+
 TEST(ProfiledSteps, GoFromTheFirstWorkOfOneToTheFirstOfTheNext) {
   const TracedRun run = by_hand();
   ASSERT_EQ(run.profiled.steps.size(), 2U);
