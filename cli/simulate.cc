@@ -148,13 +148,13 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   }
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
-  fmt::print("{}{}{}{}{}{}{}{}{}{}{}", simulated_text(made.report, colour),
-             fits ? "" : verdict_text(made.report, colour), layout_text(made.report, colour),
-             timeline_text(made, colour), time_text(made.report, colour),
-             closed_form_text(made.report, colour), streams_text(made.report, colour),
-             peak_text(made.report, colour), noise_text(made.report),
-             rates_text(made.report, colour),
-             flags.explain ? assumptions_text(made.report, colour) : "");
+  fmt::print(
+      "{}{}{}{}{}{}{}{}{}{}{}{}", simulated_text(made.report, colour),
+      fits ? "" : verdict_text(made.report, colour), timeline_misfit_text(made.report, colour),
+      layout_text(made.report, colour), timeline_text(made, colour), time_text(made.report, colour),
+      closed_form_text(made.report, colour), streams_text(made.report, colour),
+      peak_text(made.report, colour), noise_text(made.report), rates_text(made.report, colour),
+      flags.explain ? assumptions_text(made.report, colour) : "");
   return answer;
 }
 

@@ -191,6 +191,30 @@ std::string streams_text(const StepReport& report, bool colour) {
   return text + "\n" + links.text(colour);
 }
 
+std::string timeline_misfit_text(const StepReport& report, bool colour) {
+  const Verdict& v = report.verdict;
+  if (v.fit == Fit::does_not_fit) return "";
+  Bytes most;
+  std::int32_t stage = 0;
+  for (const StageTimeline& each : timeline_of(report).stages) {
+    // What the framework's allocator does not see is in the ledger alone.
+    const StageMemory& memory = report.stages[static_cast<std::size_t>(each.stage)];
+    const Ledger& ledger = memory[memory.peak_phase()];
+    const Bytes outside = ledger.total() - ledger.reserved();
+    for (const MemorySample& sample : each.memory) {
+      if (sample.allocated + outside <= most) continue;
+      most = sample.allocated + outside;
+      stage = each.stage;
+    }
+  }
+  if (most <= v.usable) return "";
+  return paint(fmt::format("Does not fit: {} of {} on stage {} of the timeline, {} too much",
+                           format_bytes(most), format_bytes(v.usable), stage,
+                           format_bytes(most - v.usable)),
+               Tone::bad, colour) +
+         "\n";
+}
+
 std::string peak_text(const StepReport& report, bool colour) {
   const StageTimeline* fullest = nullptr;
   Bytes most;

@@ -14,6 +14,9 @@ std::string simulated_text(const StepReport& report, bool colour);
 std::string timeline_text(const sim::Simulation& simulation, bool colour);
 /// Busy and exposed time by stream, link use by tier, of the stage that computes longest.
 std::string streams_text(const StepReport& report, bool colour);
+/// One line where a stage's peak over time does not fit although its ledger does, which for our own
+/// programs would be a fault of either; else nothing. The ledger's own verdict is verdict_text().
+std::string timeline_misfit_text(const StepReport& report, bool colour);
 /// Peak of the fullest stage over time, with what is alive then.
 std::string peak_text(const StepReport& report, bool colour);
 

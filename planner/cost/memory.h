@@ -52,6 +52,7 @@ struct StageMoment {
   std::int32_t chunk = 0;         // the first that has such layers
   bool whole = false;             // a layer that recompute leaves alone
   std::int64_t saved_before = 0;  // bytes saved by the layers of the chunk before this one
+  std::int64_t saved_beside = 0;  // by the last of them that saves anything
   std::int32_t alike_before = 0;  // of them, layers just before that save what this one does
   Unit next;      // the unit gathered while this one computes backward: the layer before
   Unit previous;  // the unit whose gradients are being reduced meanwhile: the layer after
@@ -82,7 +83,9 @@ struct StageParts {
   /// asked to keep them.
   std::vector<std::array<std::int64_t, 2>> in_flight;
   std::int64_t routed_saved = 0;   // part of them that grows with the tokens experts get
-  std::int64_t largest_saved = 0;  // by one layer
+  std::int64_t pair_saved = 0;     // most by a layer and the one before it in its chunk
+  std::int64_t first_saved = 0;    // most by the first layer of a chunk that saves anything
+  std::int64_t last_saved = 0;     // and by the last one
   std::int64_t boundary = 0;       // what stages hand each other, of one micro-batch
   std::int64_t tables = 0;         // made once a micro-batch, whatever its layers
   std::int64_t gather_buffer = 0;  // there from the first pass on

@@ -103,11 +103,14 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   const StageMoment& moment = at.moment;
   const bool backward = at.backward;
   const PassMemory& pass = pass_of(moment, backward);
-  const OtherLayers saved = other_layers(moment, backward, parts, *context.layout);
+  const OtherLayers saved = other_layers(moment, backward, parts, context);
   terms.add(activations, kPasses, "kept by the layer that runs", once(pass.kept));
   terms.add(activations, kPasses, "layers like it before it x kept by one", saved.alike);
   terms.add(activations, kPasses, "kept by the layers before those", saved.others);
-  terms.add(activations, kPasses, "kept by the layer on its way to or from the host",
+  const bool planned = plans_buffers(*context.rules->engine);
+  terms.add(activations, kPasses,
+            planned ? "rest of the room for two layers, one on its way to or from the host"
+                    : "kept by the layer on its way to or from the host",
             saved.on_its_way);
   terms.add(activations, kPasses, "kept by the layers after it for their weight gradients",
             saved.later);
@@ -123,7 +126,6 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   terms.add(working, kPasses, backward ? "gradient it hands back" : "its output", once(pass.made));
   terms.add(working, kPasses, "gradient of the residual stream", once(pass.residual));
   terms.add(working, kPasses, "temporaries of its kernels", once(pass.temporary));
-  const bool planned = plans_buffers(*context.rules->engine);
   terms.add(working, kPasses,
             planned ? "buffers of messages x bytes of one" : "gradient sent to the stage before",
             message_buffers(parts, context));

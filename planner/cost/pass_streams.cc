@@ -188,8 +188,10 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
     part = LayerPart::backward;
   }
   const bool gradients = part == LayerPart::backward || part == LayerPart::backward_weight;
-  if (rules_.offloads && !turn.forward && part != LayerPart::backward_weight) {
-    s.host = std::max(s.host, turn.issuer->add()) + u.host;
+  const bool offloads = u.host > 0;
+  if (offloads && turn.forward) ready = std::max(ready, s.places.free());
+  if (offloads && !turn.forward) {
+    s.host = std::max({s.host, s.places.free(), turn.issuer->add()}) + u.host;
     ready = std::max(ready, s.host);
   }
   if (part != LayerPart::backward_weight) ready = std::max(ready, weights(turn));
@@ -215,9 +217,8 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
     reduce(turn, end);
     if (rules_.buckets_beside) dispatch(s, *turn.issuer, h, turn.slot->last);
   }
-  if (rules_.offloads && turn.forward) {
-    s.host = std::max({s.host, end, turn.issuer->add()}) + u.host;
-  }
+  if (offloads && turn.forward) s.host = std::max({s.host, end, turn.issuer->add()}) + u.host;
+  if (offloads) s.places.take(turn.forward ? s.host : end);
   return end;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/cost/host_copies.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/overlap_loss.h"
 #include "planner/cost/pass_units.h"
@@ -87,6 +88,7 @@ class PassStreams {
     double outer = 0;
     double cast = 0;
     double host = 0;
+    HostPlaces places;                 // of offloaded activations
     std::array<double, 2> gathered{};  // by group: the last gather, the last reduction
     std::array<double, 2> reduced{};
     double last_reduced = 0;

@@ -43,8 +43,6 @@ struct PipelineRun {
 /// memory of their own.
 struct SlotEnds {
   std::vector<double> end;
-  std::vector<double> copied;  // of passes beside which activations move to the host and back: when
-                               // the last copy so far of their stage ended
   std::vector<double> without_messages;  // of a run whose messages take no time
 };
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "planner/cost/bucket_streams.h"
-#include "planner/cost/host_passes.h"
 #include "planner/cost/pass_streams.h"
 #include "planner/cost/state_bytes.h"
 
@@ -85,15 +84,7 @@ bool only_offloads(const LeafContext& context) {
 }
 
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const StageKernels& kernels, const IssuedRun& issued,
-                               SlotEnds& ends) {
-  if (only_offloads(context) && !issued.matters()) {
-    HostPasses beside_host(stages, context, ends.copied);
-    StreamedPasses passes;
-    passes.run = sweep_pipeline(*stages.pipeline.slots, beside_host, stages.hop, ends.end);
-    passes.end = passes.run.length;
-    return passes;
-  }
+                               const StageKernels& kernels, SlotEnds& ends) {
   PassStreams streams(stages, context, pass_losses(kernels.slowest, context));
   return by_layer(streams, stages, ends);
 }
@@ -121,7 +112,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   } else if (streamed != nullptr) {
     passes = *streamed;
   } else if (streams_beside) {
-    passes = streamed_passes(stages, context, kernels, issued, slot_ends);
+    passes = streamed_passes(stages, context, kernels, slot_ends);
   } else {  // passes meet nothing but one another and messages
     passes = {issued.run, issued.run.length, {}};
   }

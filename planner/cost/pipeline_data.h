@@ -26,10 +26,9 @@ struct StreamedPasses {
 /// Whether activations are offloaded and nothing else moves layer by layer: then passes are the
 /// same for every mesh and all states.
 bool only_offloads(const LeafContext& context);
-/// \param ends  filled \pre streams_beside_passes(context), or issued.late
+/// \param ends  filled \pre streams_beside_passes(context), or the host issues late
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
-                               const StageKernels& kernels, const IssuedRun& issued,
-                               SlotEnds& ends);
+                               const StageKernels& kernels, SlotEnds& ends);
 
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of

@@ -5,8 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "planner/cost/host_passes.h"
-
 namespace shardwise {
 namespace {
 
@@ -14,12 +12,12 @@ namespace {
 class Walk {
  public:
   Walk(const PipelineTimes& pipeline, const PathTimes& times, std::span<const double> ends,
-       std::span<const double> copied)
+       bool copies)
       : pipeline_(pipeline),
         slots_(pipeline.slots->slots),
         times_(times),
         ends_(ends),
-        copied_(copied),
+        copies_(copies),
         counts_(times.all().size()) {}
 
   PathCounts run() {
@@ -66,11 +64,11 @@ class Walk {
     return {last};
   }
 
-  /// Of a pass, what its layers wait for.
+  /// What a pass waits for: the one before it on its stage, or what it is handed.
   struct Before {
-    std::int32_t own = -1;   // the pass before it on its stage
-    std::int32_t last = -1;  // that, or what it is handed
-    HostStreams state;       // when it begins
+    std::int32_t slot = -1;
+    bool turns = false;  // the stage turns from a forward to a backward pass
+    double end = 0;
   };
   Before before(std::int32_t at) const {
     const PipelineSlots::Slot& slot = slots_[index(at)];
@@ -78,10 +76,23 @@ class Walk {
     while (own >= 0 && (slots_[index(own)].message || slots_[index(own)].stage != slot.stage)) {
       --own;
     }
+    Before last{own, own >= 0 && turns(own, at), end(own)};
+    if (last.turns && copies_) last.end += copy(own) + copy(at);
     const std::int32_t handed = later(slot.after[0], slot.after[1]);
-    const std::int32_t last = later(own, handed);
-    return {own, last, {end(last), own >= 0 && !copied_.empty() ? copied_[index(own)] : 0}};
+    if (end(handed) > last.end) return {handed, false, end(handed)};
+    return last;
   }
+  bool turns(std::int32_t from, std::int32_t to) const {
+    const PipelineSlots::Slot& back = slots_[index(to)];
+    return slots_[index(from)].part == LayerPart::forward && back.part != LayerPart::forward &&
+           back.part != LayerPart::backward_weight && !runs_of(slots_[index(from)]).empty() &&
+           !runs_of(back).empty();
+  }
+  /// Of the last layer of a pass's chunk, to the host or back.
+  std::size_t copied(std::int32_t at) const {
+    return times_.copy(index(runs_of(slots_[index(at)]).back().kind));
+  }
+  double copy(std::int32_t at) const { return times_.all()[copied(at)]; }
 
   /// Runs of layers of a pass, in forward order, and one of them in its own.
   std::span<const PacedRun> runs_of(const PipelineSlots::Slot& slot) const {
@@ -101,105 +112,57 @@ class Walk {
   /// When the first layer of a pass has ended.
   double read(std::int32_t at) const {
     const PipelineSlots::Slot& slot = slots_[index(at)];
-    HostStreams state = before(at).state;
-    if (waits(slot, room(at), 0)) state.compute = std::max(state.compute, end(room(at)));
-    return after(slot.part, run_of(slot, 0), state).compute;
+    double begin = before(at).end;
+    if (waits(slot, room(at), 0)) begin = std::max(begin, end(room(at)));
+    return begin + seconds(slot.part, run_of(slot, 0));
   }
 
   /// The layers of a pass, last to first.
   Step before_pass(const Step& step) {
     const PipelineSlots::Slot& slot = slots_[index(step.slot)];
-    const Before begin = before(step.slot);
+    const Before last = before(step.slot);
     const std::int32_t buffer = room(step.slot);
     const std::size_t runs = step.first_layer ? 1 : runs_of(slot).size();
-    HostStreams state = begin.state;
-    before_.clear();
-    for (std::size_t r = 0; r < runs; ++r) {
-      before_.push_back(state);
-      if (waits(slot, buffer, r)) state.compute = std::max(state.compute, end(buffer));
-      state = after(slot.part, run_of(slot, r), state);
-    }
+    double begin = last.end;  // of the last of these runs
+    for (std::size_t r = 0; r + 1 < runs; ++r) begin += seconds(slot.part, run_of(slot, r));
     for (std::size_t r = runs; r-- > 0;) {
-      HostStreams from = before_[r];
-      const bool waited = waits(slot, buffer, r) && end(buffer) > from.compute;
-      if (waited) from.compute = end(buffer);
-      back(slot.part, run_of(slot, r), from);
-      if (waited && !on_host_) return {buffer};
+      count(slot.part, run_of(slot, r));
+      if (waits(slot, buffer, r) && end(buffer) > begin) return {buffer};
     }
-    return {on_host_ ? begin.own : begin.last};
+    if (last.turns) {
+      counts_[copied(last.slot)] += 1;
+      counts_[copied(step.slot)] += 1;
+    }
+    return {last.slot};
   }
 
-  double each(LayerPart part, std::size_t kind) const {
+  double seconds(LayerPart part, const PacedRun& run) const {
     const std::span<const double> all = times_.all();
-    if (part == LayerPart::forward) return all[times_.forward(kind)];
-    if (part == LayerPart::backward_weight) return all[times_.weight_gradient(kind)];
-    const double both = all[times_.backward(kind)];
-    return part == LayerPart::backward_input ? both - all[times_.weight_gradient(kind)] : both;
-  }
-  void count(LayerPart part, std::size_t kind, double layers) {
-    if (part == LayerPart::forward) {
-      counts_[times_.forward(kind)] += layers;
-    } else if (part == LayerPart::backward_weight) {
-      counts_[times_.weight_gradient(kind)] += layers;
-    } else {
-      counts_[times_.backward(kind)] += layers;
-      if (part == LayerPart::backward_input) counts_[times_.weight_gradient(kind)] -= layers;
-    }
-  }
-
-  /// As HostPasses::pass has it.
-  HostStreams after(LayerPart part, const PacedRun& run, HostStreams streams) const {
-    const double layer = each(part, index(run.kind));
-    const double copy = copied_.empty() ? 0 : times_.all()[times_.copy(index(run.kind))];
-    if (copied_.empty() || part == LayerPart::backward_weight) {
-      streams.compute += run.layers * layer;
-    } else if (part == LayerPart::forward) {
-      streams.forward(layer, copy, run.layers);
-    } else {
-      streams.backward(layer, copy, run.layers);
-    }
-    return streams;
-  }
-
-  /// Layers and copies of a run that lie on the path, which goes on where the run began.
-  void back(LayerPart part, const PacedRun& run, const HostStreams& s) {
     const auto kind = index(run.kind);
-    const double n = run.layers;
-    const bool copies = !copied_.empty() && part != LayerPart::backward_weight;
-    if (!copies || on_host_ != (part == LayerPart::forward)) {
-      // Nothing of the other stream is waited for.
-      if (on_host_ && copies) counts_[times_.copy(kind)] += n;
-      if (!on_host_) count(part, kind, n);
-      return;
+    if (part == LayerPart::forward) return run.layers * all[times_.forward(kind)];
+    if (part == LayerPart::backward_weight) return run.layers * all[times_.weight_gradient(kind)];
+    const double both = all[times_.backward(kind)];
+    const bool half = part == LayerPart::backward_input;
+    return run.layers * (half ? both - all[times_.weight_gradient(kind)] : both);
+  }
+  void count(LayerPart part, const PacedRun& run) {
+    const auto kind = index(run.kind);
+    if (part == LayerPart::forward) {
+      counts_[times_.forward(kind)] += run.layers;
+    } else if (part == LayerPart::backward_weight) {
+      counts_[times_.weight_gradient(kind)] += run.layers;
+    } else {
+      counts_[times_.backward(kind)] += run.layers;
+      if (part == LayerPart::backward_input) counts_[times_.weight_gradient(kind)] -= run.layers;
     }
-    const double layer = each(part, kind);
-    const double copy = times_.all()[times_.copy(kind)];
-    const double own = on_host_ ? copy : layer;
-    const double other = on_host_ ? layer : copy;
-    const double began = on_host_ ? s.host : s.compute;
-    const double other_began = on_host_ ? s.compute : s.host;
-    double owns = n;
-    double others = 0;
-    const double stays = began + n * own;
-    const double crosses_first = other_began + other + n * own;
-    const double crosses_last = other_began + n * other + own;
-    if (std::max(crosses_first, crosses_last) > stays) {
-      others = crosses_last > crosses_first ? n : 1;
-      owns = crosses_last > crosses_first ? 1 : n;
-    }
-    counts_[times_.copy(kind)] += on_host_ ? owns : others;
-    count(part, kind, on_host_ ? others : owns);
-    if (others > 0) on_host_ = !on_host_;
   }
 
   const PipelineTimes& pipeline_;
   const std::vector<PipelineSlots::Slot>& slots_;
   const PathTimes& times_;
   std::span<const double> ends_;
-  std::span<const double> copied_;
+  bool copies_;
   PathCounts counts_;
-  bool on_host_ = false;  // the path is among copies, not passes
-  std::vector<HostStreams> before_;
 };
 
 }  // namespace
@@ -219,16 +182,18 @@ PathTimes::PathTimes(std::span<const LayerPace> layers, Seconds hop, BytesPerSec
 }
 
 PathCounts longest_path(const PipelineTimes& pipeline, const PathTimes& times,
-                        std::span<const double> ends, std::span<const double> copied) {
-  return Walk(pipeline, times, ends, copied).run();
+                        std::span<const double> ends, bool copies) {
+  return Walk(pipeline, times, ends, copies).run();
+}
+
+Seconds length_of(const PathCounts& path, std::span<const double> times) {
+  return Seconds(std::inner_product(times.begin(), times.end(), path.begin(), 0.0));
 }
 
 Seconds KnownPaths::floor(std::span<const double> times) const {
-  double longest = 0;
-  for (const PathCounts& path : paths_) {
-    longest = std::max(longest, std::inner_product(times.begin(), times.end(), path.begin(), 0.0));
-  }
-  return Seconds(longest);
+  Seconds longest(0);
+  for (const PathCounts& path : paths_) longest = std::max(longest, length_of(path, times));
+  return longest;
 }
 
 bool KnownPaths::is_news(Seconds length, std::span<const double> times) const {

@@ -35,14 +35,17 @@ class PathTimes {
 /// How often a path leads through each of PathTimes::all().
 using PathCounts = std::vector<double>;
 
-/// The longest path of a sweep.
+/// What a path takes with these times.
+Seconds length_of(const PathCounts& path, std::span<const double> times);
+
+/// The longest path of a sweep. Where a stage turns from a forward to a backward pass, with
+/// activations offloaded, compute waits for a copy to the host and one back: these are counted too.
 /// \param pipeline  what was swept
 /// \param times     of the sweep
 /// \param ends      by slot: when it ended
-/// \param copied    by slot of a pass: when the last copy so far of its stage ended; empty where
-///                  nothing is copied
+/// \param copies    activations were copied beside: then it is one of the longer paths
 PathCounts longest_path(const PipelineTimes& pipeline, const PathTimes& times,
-                        std::span<const double> ends, std::span<const double> copied);
+                        std::span<const double> ends, bool copies = false);
 
 /// Longest paths that sweeps through one schedule have found. With other times each of them is one
 /// path among many, so that no sweep is shorter than the longest of them; nearly always one of them

@@ -24,8 +24,7 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
                      const StageStates& states) {
   const PassMemory& pass = pass_of(moment, backward);
   PassBytes b;
-  b.activations =
-      pass.kept + parts.tables + other_layers(moment, backward, parts, *context.layout).bytes();
+  b.activations = pass.kept + parts.tables + other_layers(moment, backward, parts, context).bytes();
   b.in_flight = shared.in_flight;
   b.loss = pass.loss;
   b.recomputed = pass.recomputed;
@@ -45,7 +44,7 @@ std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool bac
                        const StageStates& states) {
   std::int64_t height =
       shared.in_flight + pass_of(moment, backward).peak +
-      other_layers(moment, backward, parts, *context.layout).bytes() +
+      other_layers(moment, backward, parts, context).bytes() +
       gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules) +
       gradients_made(moment, backward, parts, context, states).bytes();
   height += staging_at(shared.buffers, parts, context, moment, backward).bytes();
@@ -61,6 +60,15 @@ Neighbours neighbours(const Layout& layout, std::int32_t stage) {
   if (layout.pp == 1) return {};
   const bool round = layout.vpp > 1;
   return {stage > 0 || round, stage + 1 < layout.pp || round};
+}
+
+/// Whether passes of one direction follow one another: not where forward and backward take turns.
+bool passes_follow(const StageContext& context) {
+  const Layout& layout = *context.layout;
+  if (chunks_of_stage(layout) > 1) return true;
+  const bool in_turn =
+      layout.schedule == PipelineSchedule::one_f_one_b && context.stage + 1 == layout.pp;
+  return context.num_microbatches > 1 && layout.pp > 1 && !in_turn;
 }
 
 OtherPasses kept_by_others(const StageParts& parts, const StageContext& context, std::int32_t chunk,
@@ -137,19 +145,27 @@ const PassMemory& pass_of(const StageMoment& moment, bool backward) {
   return backward ? layer.backward : layer.forward;
 }
 
+std::int64_t offload_room(const StageParts& parts, const StageContext& context) {
+  const std::int64_t edges = passes_follow(context) ? parts.first_saved + parts.last_saved : 0;
+  return std::max(parts.pair_saved, edges);
+}
+
 OtherLayers other_layers(const StageMoment& moment, bool backward, const StageParts& parts,
-                         const Layout& layout) {
+                         const StageContext& context) {
+  const LayerMemory& layer = *moment.layer;
+  const std::int64_t own = moment.whole ? layer.saved_whole : layer.saved;
   OtherLayers saved;
-  if (backward && puts_weights_off(layout)) {
-    const LayerMemory& layer = *moment.layer;
-    const std::int64_t own = moment.whole ? layer.saved_whole : layer.saved;
+  if (context.layout->offload_activations) {
+    const bool first = moment.saved_beside == 0;
+    const std::int64_t other = first && passes_follow(context) ? parts.last_saved : 0;
+    const bool planned = plans_buffers(*context.rules->engine);
+    saved.on_its_way = {
+        1, planned ? offload_room(parts, context) - own : std::max(moment.saved_beside, other)};
+    return saved;
+  }
+  if (backward && puts_weights_off(*context.layout)) {
     const std::int64_t all = parts.chunk_saved[static_cast<std::size_t>(moment.chunk)];
     saved.later = {1, all - own - moment.saved_before};
-  }
-  if (layout.offload_activations) {
-    // One layer's activations are on their way while another layer runs.
-    saved.on_its_way = {1, std::min(moment.saved_before, parts.largest_saved)};
-    return saved;
   }
   saved.alike = {moment.alike_before, moment.layer->saved};
   saved.others = {1, moment.saved_before - saved.alike.bytes()};

@@ -40,18 +40,23 @@ MessageSlots message_slots(const Layout& layout, std::int32_t stage, std::int64_
 /// The pass of the layer that runs at `moment`.
 const PassMemory& pass_of(const StageMoment& moment, bool backward);
 
+/// What two layers keep at most whose passes follow one another: of all that is offloaded no more
+/// is on the GPU at once (OffloadedActivations).
+std::int64_t offload_room(const StageParts& parts, const StageContext& context);
+
 /// Activations that the layers besides the one that runs keep, of the same micro-batch.
 struct OtherLayers {
   Amount alike;       // by layers of the same kind just before
   Amount others;      // by those before them
-  Amount on_its_way;  // or, when activations are offloaded, of the layer whose copy is on its way
+  Amount on_its_way;  // or, when activations are offloaded, of the layer whose copy is on its way;
+                      // under a planned arena the rest of offload_room()
   Amount later;       // by those after it, which wait for their weight gradients
   std::int64_t bytes() const {
     return alike.bytes() + others.bytes() + on_its_way.bytes() + later.bytes();
   }
 };
 OtherLayers other_layers(const StageMoment& moment, bool backward, const StageParts& parts,
-                         const Layout& layout);
+                         const StageContext& context);
 
 /// Gradients that backward makes and the step frees, of the layers that are done at `moment`.
 Amount gradients_made(const StageMoment& moment, bool backward, const StageParts& parts,

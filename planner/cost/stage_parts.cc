@@ -112,13 +112,27 @@ std::int64_t saved_by(const LayerMemory& layer, std::int64_t count) {
   return again * layer.saved + (count - again) * layer.saved_whole;
 }
 
+/// What the layer with this number of its run saves.
+std::int64_t saved_at(const LayerMemory& layer, std::int32_t number) {
+  return number % layer.recompute_interval == 0 ? layer.saved : layer.saved_whole;
+}
+
+/// Most that two layers of a run save that follow one another. \pre there are two
+std::int64_t pair_in(const LayerMemory& layer, std::int32_t count) {
+  if (layer.recompute_interval == 1) return 2 * layer.saved;
+  const bool both_whole = layer.recompute_interval > 2 && count > 2;
+  return layer.saved_whole + (both_whole ? layer.saved_whole : layer.saved);
+}
+
 /// The last layer of a kind in a chunk, of those that recompute takes or leaves alone: those before
 /// it have saved less.
 void add_moment(StageParts& parts, const StageMoment& moment) {
   for (StageMoment& each : parts.moments) {
     const bool same = each.layer == moment.layer && each.whole == moment.whole;
     if (!same || each.chunk != moment.chunk) continue;
+    const std::int64_t beside = std::max(each.saved_beside, moment.saved_beside);
     if (moment.saved_before > each.saved_before) each = moment;
+    each.saved_beside = beside;
     return;
   }
   parts.moments.push_back(moment);
@@ -178,10 +192,10 @@ class ChunkWalk {
       before_ += times(unit_of(layer), run.layers);
       outside_before_ += outside_of(layer, run.layers);
       saved_ += saved_by(layer, run.layers);
-      parts_.largest_saved =
-          std::max(parts_.largest_saved, whole ? layer.saved_whole : layer.saved);
+      add_pairs(layer, run.layers);
       parts_.routed_saved += layer.routed_saved * run.layers;
     }
+    parts_.last_saved = std::max(parts_.last_saved, beside_);
     parts_.chunk_saved.push_back(saved_);
     parts_.chunk_trained.push_back(all_.elements());
     done_ += all_;
@@ -207,6 +221,15 @@ class ChunkWalk {
     if (layers > 3) add(layers - 2);
   }
 
+  /// Layers of a run with one another and with what is before them.
+  void add_pairs(const LayerMemory& layer, std::int32_t layers) {
+    if (beside_ == 0) parts_.first_saved = std::max(parts_.first_saved, layer.saved);
+    const std::int64_t within = layers > 1 ? pair_in(layer, layers) : 0;
+    parts_.pair_saved = std::max({parts_.pair_saved, beside_ + layer.saved, within});
+    const std::int64_t last = saved_at(layer, layers - 1);
+    if (last > 0) beside_ = last;
+  }
+
   static std::int64_t outside_of(const LayerMemory& layer, std::int32_t count) {
     return is_block(layer) ? 0 : unit_of(layer).gathered() * count;
   }
@@ -221,6 +244,8 @@ class ChunkWalk {
     moment.chunk = chunk_;
     moment.whole = whole;
     moment.saved_before = saved_ + saved_by(layer, index);
+    const std::int64_t one_before = index > 0 ? saved_at(layer, index - 1) : 0;
+    moment.saved_beside = one_before > 0 ? one_before : beside_;
     moment.alike_before = layer.recompute_interval > 1 ? 0 : index;
     if (index > 0) {
       moment.next = own;
@@ -250,8 +275,9 @@ class ChunkWalk {
   Unit& done_;
   Unit all_;  // of all runs
   std::int64_t outside_ = 0;
-  std::int64_t saved_ = 0;  // by the runs so far
-  Unit before_;             // of them
+  std::int64_t saved_ = 0;   // by the runs so far
+  std::int64_t beside_ = 0;  // by the last of their layers that saves anything
+  Unit before_;              // of them
   std::int64_t outside_before_ = 0;
 };
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "planner/cost/data_parallel_traffic.h"
-#include "planner/cost/host_passes.h"
+#include "planner/cost/host_copies.h"
 #include "planner/cost/pass_streams.h"
 
 namespace shardwise {
@@ -53,9 +53,10 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
     const StageTime& stage = stages.slowest;
     const auto m = static_cast<double>(context.num_microbatches);
     const Bytes saved(stage.saved);
-    detail.offload = offloaded(stages, context);
-    detail.offload_bytes = 2 * m * static_cast<double>(stage.saved);
-    detail.offload_required = saved / std::min(stage.forward.stream(), stage.backward_stream());
+    const double copies = host_copies(*stages.pipeline.slots);
+    detail.offload_bytes = copies * m * static_cast<double>(stage.saved);
+    detail.offload_required =
+        std::max(saved / stage.forward.stream(), saved / stage.backward_stream() * (copies - 1));
   }
 }
 
@@ -113,7 +114,6 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
   parts.launch += waits;
   step.straggler -= waits;
 
-  step.offload = exposed_copies(stage, context);
   if (rules.cluster->storage_read.value() > 0) {
     // A node reads its sequences of the next step beside this one.
     const double sequences = m * layout.micro_batch_size *
@@ -140,7 +140,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   parts.optimizer = states.optimizer.update + states.optimizer.finalize + with.copies;
   if (layout.offload_activations) {
     // The passes were found with all that runs beside them at once.
-    parts.offload_exposed = std::min(step.offload, parts.dp_exposed);
+    parts.offload_exposed = std::min(exposed_copies(stages.slowest, context), parts.dp_exposed);
     parts.dp_exposed -= parts.offload_exposed;
   }
   parts.offload_exposed += states.optimizer.transfer;

@@ -24,7 +24,6 @@ struct StepDetail {
   double reduced_bytes = 0;
   double outer_gathered_bytes = 0;  // the same over dp_replicate: shards of the inner axis
   double outer_reduced_bytes = 0;
-  Seconds offload;  // host traffic, hidden or not
   double offload_bytes = 0;
   BytesPerSecond offload_required;  // bandwidth at which offloading activations would be hidden
 };
@@ -50,7 +49,6 @@ struct PipelineStep {
   TimeParts parts;    // those that nothing else changes
   IssuedRun issued;   // passes, with the messages and hosts that are waited for
   Seconds messages;   // of a stage, hidden or not
-  Seconds offload;    // activations, where they are offloaded
   Seconds input;      // reading a batch, hidden or not
   Seconds straggler;  // what the slowest GPU computes longer than its host makes it wait
   StageKernels kernels;

@@ -20,7 +20,8 @@ PassMemoryBuffers::PassMemoryBuffers(const LoweringContext& context, std::int32_
       stage_(stage),
       builder_(builder),
       parts_(stage_parts(context.plan->model, context.memories,
-                         context.stages[static_cast<std::size_t>(stage)])) {
+                         context.stages[static_cast<std::size_t>(stage)])),
+      offloaded_(context, offload_room(parts_, context.of_stage(stage)), builder) {
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
     layers_ += chunk.layers.size();
   }
@@ -51,8 +52,8 @@ std::int64_t PassMemoryBuffers::saved_bytes(const StageLayer& layer) const {
   return layer.whole ? memory.saved_whole : memory.saved;
 }
 
-BufferId& PassMemoryBuffers::saved(const LayerTurn& turn) {
-  return saved_[static_cast<std::size_t>(turn.pass.microbatch) * layers_ + turn.slot()];
+void PassMemoryBuffers::place(const LayerTurn& turn, OperationLists& lists) {
+  if (offloaded_.on()) offloaded_.before(turn, saved_bytes(turn.layer()), lists);
 }
 
 void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
@@ -74,21 +75,12 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
     lists.frees.push_back(tables_);
     lists.frees.push_back(sent_);
   }
-  BufferId& kept = saved(turn);
-  const bool forward = turn.pass.part == LayerPart::forward;
-  if (forward) {
-    kept = builder_.buffer(activations, saved_bytes(layer), layer.layer, mb);
-    lists.allocates.push_back(kept);
-  } else if (turn.makes_gradients()) {
-    lists.frees.push_back(kept);
-    kept = kNone;
-  } else {
-    lists.uses.push_back(kept);
-  }
+  if (!offloaded_.on()) keep(turn, lists);
   if (turn.pass.part == LayerPart::backward_weight) return;
 
   // The fullest moment of the layer: what it keeps and what comes and goes.
   const LayerMemory& memory = context_.memories[static_cast<std::size_t>(layer.kind)];
+  const bool forward = turn.pass.part == LayerPart::forward;
   const PassMemory& pass = layer.whole ? (forward ? memory.forward_whole : memory.backward_whole)
                                        : (forward ? memory.forward : memory.backward);
   std::int64_t left = std::max<std::int64_t>(0, pass.peak - saved_bytes(layer));
@@ -103,6 +95,20 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
   temporary(gradient_staging, pass.gradients);
   temporary(working, left);
   if (turn.makes_gradients()) gradients_beside(turn, lists);
+}
+
+/// What it keeps for backward, on the GPU.
+void PassMemoryBuffers::keep(const LayerTurn& turn, OperationLists& lists) {
+  BufferId& kept = saved_[static_cast<std::size_t>(turn.pass.microbatch) * layers_ + turn.slot()];
+  if (turn.pass.part == LayerPart::forward) {
+    const StageLayer& layer = turn.layer();
+    kept = builder_.buffer(activations, saved_bytes(layer), layer.layer, turn.pass.microbatch);
+    lists.allocates.push_back(kept);
+  } else if (turn.makes_gradients()) {
+    lists.frees.push_back(std::exchange(kept, kNone));
+  } else {
+    lists.uses.push_back(kept);
+  }
 }
 
 /// Those of a micro-batch that joins earlier ones.
@@ -126,45 +132,8 @@ void PassMemoryBuffers::gradients_beside(const LayerTurn& turn, OperationLists& 
   lists.frees.push_back(own);
 }
 
-std::int32_t PassMemoryBuffers::host_cost(std::int64_t bytes) {
-  for (std::size_t i = 0; i < builder_.program().costs.size(); ++i) {
-    const OpCost& each = builder_.program().costs[i];
-    if (each.host_bytes == bytes && each.host_elements == 0) return static_cast<std::int32_t>(i);
-  }
-  OpCost cost;
-  cost.host_bytes = bytes;
-  return builder_.cost(cost);
-}
-
-void PassMemoryBuffers::offload(const LayerTurn& turn, OpId op) {
-  if (!context_.layout().offload_activations) return;
-  BufferId& kept = saved(turn);
-  if (kept == kNone) return;
-  ProgramOp copy;
-  copy.role = OpRole::offload;
-  copy.stream = Stream::host_copy;
-  copy.chunk = turn.pass.chunk;
-  copy.layer = turn.layer().layer;
-  copy.microbatch = turn.pass.microbatch;
-  copy.cost = host_cost(saved_bytes(turn.layer()));
-  builder_.add(copy, {op}, {}, {kept});
-  kept = kNone;
-}
-
-OpId PassMemoryBuffers::reload(const LayerTurn& turn) {
-  if (!context_.layout().offload_activations) return kNone;
-  const StageLayer& layer = turn.layer();
-  BufferId& kept = saved(turn);
-  if (kept != kNone || saved_bytes(layer) == 0) return kNone;
-  kept = builder_.buffer(activations, saved_bytes(layer), layer.layer, turn.pass.microbatch);
-  ProgramOp copy;
-  copy.role = OpRole::reload;
-  copy.stream = Stream::host_copy;
-  copy.chunk = turn.pass.chunk;
-  copy.layer = layer.layer;
-  copy.microbatch = turn.pass.microbatch;
-  copy.cost = host_cost(saved_bytes(layer));
-  return builder_.add(copy, {}, {kept});
+void PassMemoryBuffers::after(const LayerTurn& turn, OpId op) {
+  offloaded_.after(turn, saved_bytes(turn.layer()), op);
 }
 
 void PassMemoryBuffers::optimizer(OperationLists& lists) {

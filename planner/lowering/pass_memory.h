@@ -5,6 +5,7 @@
 
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/lowering_context.h"
+#include "planner/lowering/offloaded_activations.h"
 #include "planner/lowering/stage_builder.h"
 
 namespace shardwise {
@@ -18,23 +19,23 @@ class PassMemoryBuffers {
 
   /// States and libraries: there all the time.
   void residents();
+  /// A layer is next: where activations go to the host, room for those it keeps.
+  void place(const LayerTurn& turn, OperationLists& lists);
   void before(const LayerTurn& turn, OperationLists& lists);
-  /// The copy of a layer's activations to the host, and back.
-  void offload(const LayerTurn& turn, OpId op);
-  OpId reload(const LayerTurn& turn);
+  void after(const LayerTurn& turn, OpId op);
   /// What exists while the optimizer steps.
   void optimizer(OperationLists& lists);
 
  private:
-  BufferId& saved(const LayerTurn& turn);
+  void keep(const LayerTurn& turn, OperationLists& lists);
   std::int64_t saved_bytes(const StageLayer& layer) const;
-  std::int32_t host_cost(std::int64_t bytes);
   void gradients_beside(const LayerTurn& turn, OperationLists& lists);
 
   const LoweringContext& context_;
   std::int32_t stage_;
   StageBuilder& builder_;
   StageParts parts_;
+  OffloadedActivations offloaded_;
   std::size_t layers_ = 0;
   std::vector<BufferId> saved_;  // by micro-batch and slot
   BufferId tables_ = kNone;

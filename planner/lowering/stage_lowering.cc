@@ -150,7 +150,7 @@ class StageLowering {
     if (last) made.buffer = messages_.before_last(turn.pass, lists_);
     if (turn.last) messages_.before_end(lists_);
     const LayerPart part = turn.pass.part;
-    if (part != LayerPart::forward) lists_.waits.push_back(memory_.reload(turn));
+    memory_.place(turn, lists_);
     data_parallel_->before(turn, lists_);
     memory_.before(turn, lists_);
     const bool again =
@@ -164,7 +164,7 @@ class StageLowering {
     }
     const OpId op = add(turn, part, lists_);
     data_parallel_->after(turn, op);
-    if (part == LayerPart::forward) memory_.offload(turn, op);
+    memory_.after(turn, op);
     made.op = op;
     return made;
   }

@@ -305,7 +305,7 @@ const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
   pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
   sweep(pipeline, timed.stages.hop, ends_);
   if (layout.pp > 1 && stages.paths.is_news(pipeline.run.length, times.without_copies())) {
-    stages.paths.add(longest_path(pipeline, times, ends_.end, {}));
+    stages.paths.add(longest_path(pipeline, times, ends_.end));
   }
   return pipeline.run;
 }
@@ -318,16 +318,13 @@ const PipelineStep& Evaluator::step_of(Timed& timed, const LeafContext& context)
 const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
                                              const PipelineStep& step) {
   if (timed.streamed) return *timed.streamed;
-  const StreamedPasses& made = timed.streamed.emplace(
-      streamed_passes(timed.stages, leaf.context, step.kernels, step.issued, ends_));
-  const PipelineTimes& pipeline = timed.stages.pipeline;
+  timed.streamed = streamed_passes(timed.stages, leaf.context, step.kernels, ends_);
+  if (leaf.context.layout->pp == 1) return *timed.streamed;
   KnownPaths& paths = leaf.stages.paths;
   const PathTimes& times = path_times_of(timed, leaf);
-  const bool by_paths = leaf.context.layout->pp > 1 && !step.issued.matters();
-  if (by_paths && paths.is_news(made.end, times.all())) {
-    paths.add(longest_path(pipeline, times, ends_.end, ends_.copied));
-  }
-  return made;
+  PathCounts path = longest_path(timed.stages.pipeline, times, ends_.end, true);
+  if (paths.is_news(length_of(path, times.all()), times.all())) paths.add(std::move(path));
+  return *timed.streamed;
 }
 
 std::size_t Evaluator::number_states(const StageTimes& stages, const Layout& layout) {

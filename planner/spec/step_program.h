@@ -149,7 +149,7 @@ struct ProgramOp {
   std::int16_t chunk = 0;        // of the stage's model chunks
   std::int32_t layer = -1;       // index into ModelSpec::layers; -1 when of none
   std::int32_t microbatch = -1;  // -1 when of the whole step
-  std::int32_t part = -1;        // kernel or bucket within its layer; -1 when whole
+  std::int32_t part = -1;        // kernel, bucket or second copy of its layer; -1 when whole
   std::int32_t cost = 0;         // index into StageProgram::costs
   std::int32_t message = -1;     // send and receive with the same number are one message
   IndexRange waits;              // of StageProgram::indices: operations

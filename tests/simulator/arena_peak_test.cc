@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "planner/cost/memory.h"
@@ -41,17 +42,72 @@ std::string apart(const Plan& plan, const SimulationOptions& options) {
 }
 
 // What the clock makes of an arena: operations of several streams at once, with links that are
-// shared and without.
+// shared and without, and activations that go to the host or stay.
 TEST(SimulatedArena, HasTheLedgersPeakToTheByteOnEveryStage) {
   std::uint32_t seed = 2211;
+  int offload = 0;
   for (const test::Way& way : test::kWays) {
     Plan plan = arena_plan(test::llama(19, 1024, 2816, 8, 4, 32000));
     const int drawn = test::draw_pipelines(plan, way, 6, ++seed, [&] {
       SimulationOptions options;
       options.contention = seed % 2 == 0;
       EXPECT_EQ(apart(plan, options), "");
+      offload += plan.layout.offload_activations ? 1 : 0;
     });
     EXPECT_EQ(drawn, 6) << name_of(way.schedule) << " " << way.vpp;
+  }
+  EXPECT_GT(offload, 20);
+}
+
+struct Pipeline {
+  const char* engine;
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::int32_t pp = 1;
+  std::int32_t vpp = 1;
+};
+
+// Whether the link to the host or compute sets the pace: a layer waits until activations of the
+// layer before the last have left, so that they do not pile up.
+TEST(OffloadedActivations, AreThoseOfTwoLayersOnTheClockAsInTheLedger) {
+  constexpr Pipeline kPipelines[] = {{"shardwise", PipelineSchedule::gpipe, 2},
+                                     {"shardwise", PipelineSchedule::one_f_one_b, 2},
+                                     {"shardwise", PipelineSchedule::one_f_one_b, 2, 3},
+                                     {"shardwise", PipelineSchedule::zb_h1, 4},
+                                     {"shardwise"},
+                                     {"megatron_ddp"},
+                                     {"megatron_ddp", PipelineSchedule::one_f_one_b, 4},
+                                     {"megatron_ddp", PipelineSchedule::one_f_one_b, 2, 3},
+                                     {"fsdp2", PipelineSchedule::gpipe, 4},
+                                     {"fsdp2", PipelineSchedule::looped_bfs, 2, 2},
+                                     {"fsdp2", PipelineSchedule::zb_v, 2},
+                                     {"deepspeed", PipelineSchedule::one_f_one_b, 4},
+                                     {"internevo", PipelineSchedule::zb_h1, 4}};
+  for (const Pipeline& p : kPipelines) {
+    for (const double gb_per_s : {2.0, 25.0, 400.0}) {
+      Plan plan;
+      plan.model = test::llama(12, 4096, 14336, 32, 8, 32000);
+      plan.engine = *find_engine(p.engine);
+      plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
+      plan.cluster.host_link = BytesPerSecond(gb_per_s * 1e9);
+      plan.job.sequence_length = 4096;
+      plan.job.global_batch_size = 64;
+      plan.layout = {.pp = p.pp, .dp_shard = 8 / p.pp};
+      plan.layout.vpp = p.vpp;
+      plan.layout.schedule = p.schedule;
+      plan.layout.offload_activations = true;
+      plan.layout.fp32_gradients = plan.engine.fp32_gradients_default;
+      const Simulation made = simulate(plan, {});
+      const LayoutMemory memory =
+          layout_memory(plan.model, plan.job, plan.engine,
+                        runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+      for (std::size_t s = 0; s < memory.stages.size(); ++s) {
+        const std::int64_t peak = made.memory[s].peak_allocated;
+        const std::int64_t ledger = memory.stages[s].peak_allocated().value();
+        const bool planned = plan.engine.allocator == AllocatorKind::arena;
+        EXPECT_LE(std::abs(peak - ledger), planned ? 0 : ledger / 1000)
+            << p.engine << " " << name_of(p.schedule) << " stage " << s << " at " << gb_per_s;
+      }
+    }
   }
 }
 

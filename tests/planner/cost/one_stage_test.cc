@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "planner/cost/host_passes.h"
 #include "planner/cost/overlap_loss.h"
 #include "planner/cost/pass_streams.h"
 #include "planner/cost/pipeline_data.h"
@@ -41,13 +40,6 @@ Ends swept(const StageTimes& stages, const LeafContext& context) {
   const PipelineSlots& slots = *stages.pipeline.slots;
   std::vector<double> end;
   Ends ends;
-  if (only_offloads(context)) {
-    std::vector<double> copied;
-    HostPasses passes(stages, context, copied);
-    ends.run = sweep_pipeline(slots, passes, Seconds(0), end);
-    ends.last = ends.run.length.value();
-    return ends;
-  }
   PassStreams passes(stages, context, pass_losses(stage_kernels(stages).slowest, context));
   ends.run = sweep_pipeline(slots, passes, Seconds(0), end);
   ends.last = (passes.end() + ends.run.unswept).value();

@@ -33,7 +33,6 @@ int draw_pipelines(Plan& plan, const Way& way, int count, std::uint32_t seed, Vi
     if (plan.layout.pp == 1) continue;
     plan.layout.schedule = way.schedule;
     plan.layout.vpp = way.vpp;
-    plan.layout.offload_activations = false;
     plan.layout.first_stage_layers = plan.layout.last_stage_layers = 0;
     if (drawn % 2 == 1) {
       plan.layout.first_stage_layers = static_cast<std::int32_t>(random() % 8);
