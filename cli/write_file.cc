@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <fstream>
 #include <system_error>
@@ -29,20 +32,68 @@ int write_all(const fs::path& path, const std::string& text) {
   return errno != 0 ? errno : EIO;
 }
 
+/// Signals that end a program whose user is done with it.
+constexpr std::array<int, 3> kEnding = {SIGINT, SIGTERM, SIGHUP};
+
+/// Keeps them waiting as long as it lives.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int each : kEnding) sigaddset(&ending, each);
+    pthread_sigmask(SIG_BLOCK, &ending, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
+std::atomic<const FilesTogether*> open_files = nullptr;
+
+/// Ends the program as the signal would have, without what was not kept.
+void end_by(int ending) {
+  if (const FilesTogether* files = open_files) files->take_away();
+  std::signal(ending, SIG_DFL);
+  std::raise(ending);  // once the handler has returned
+}
+
 }  // namespace
 
+FilesTogether::FilesTogether() {
+  for (const int ending : kEnding) {
+    struct sigaction now = {};
+    // What somebody chose to ignore, as nohup does, stays ignored.
+    if (::sigaction(ending, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) continue;
+    now.sa_handler = end_by;
+    ::sigaction(ending, &now, nullptr);
+  }
+  open_files = this;
+}
+
 FilesTogether::~FilesTogether() {
-  std::error_code ignored;
-  for (const Written& file : written_) fs::remove(file.beside, ignored);
+  const SignalsHeld held;
+  open_files = nullptr;
+  take_away();
+}
+
+void FilesTogether::take_away() const noexcept {
+  for (const Written& file : written_) ::unlink(file.beside.c_str());
   // Those in which somebody else wrote meanwhile are not empty, and stay.
-  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) fs::remove(*folder, ignored);
+  for (auto folder = made_.rbegin(); folder != made_.rend(); ++folder) ::rmdir(folder->c_str());
 }
 
 void FilesTogether::add_folder(const fs::path& path) {
   std::error_code error;
   if (path.empty() || fs::is_directory(path, error)) return;
   add_folder(path.parent_path());
-  if (fs::create_directory(path, error)) made_.push_back(path);
+  {
+    const SignalsHeld held;
+    if (fs::create_directory(path, error)) made_.push_back(path);
+  }
   if (error || !fs::is_directory(path)) {
     throw IoError(fmt::format("{}: cannot be made: {}", path.string(),
                               error ? error.message() : "there is a file of that name"));
@@ -58,12 +109,16 @@ void FilesTogether::add(const std::string& path, const std::string& text) {
     if (error != 0) fail(path, error);
     return;
   }
-  written_.push_back({path, fmt::format("{}.{}.part", path, ::getpid())});
+  {
+    const SignalsHeld held;
+    written_.push_back({path, fmt::format("{}.{}.part", path, ::getpid())});
+  }
   const int error = write_all(written_.back().beside, text);
   if (error != 0) fail(path, error);
 }
 
 void FilesTogether::keep() {
+  const SignalsHeld held;
   made_.clear();
   std::error_code error;
   for (const Written& file : written_) {

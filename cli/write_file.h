@@ -7,11 +7,12 @@
 namespace shardwise::cli {
 
 /// Files that all come to be, or none of them: each is written beside its place, and takes its name
-/// once all are whole. What was there stays as it is when the disk is full. A device or a pipe is
-/// written as it is, at once.
+/// once all are whole. What was there stays as it is when the disk is full, and when a signal (INT,
+/// TERM, HUP) ends the program meanwhile. A device or a pipe is written as it is, at once. One
+/// exists at a time.
 class FilesTogether {
  public:
-  FilesTogether() = default;
+  FilesTogether();
   FilesTogether(const FilesTogether&) = delete;
   FilesTogether& operator=(const FilesTogether&) = delete;
   /// Takes away what was not kept.
@@ -23,6 +24,9 @@ class FilesTogether {
   void add(const std::string& path, const std::string& text);
   /// \throws IoError  where a file cannot take its name
   void keep();
+
+  /// Takes away what was not kept. Calls nothing that a signal's handler must not.
+  void take_away() const noexcept;
 
  private:
   /// A file, and where it is written.

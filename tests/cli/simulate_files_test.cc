@@ -21,10 +21,9 @@ std::vector<std::string> small_step(std::initializer_list<std::string> more) {
   return arguments;
 }
 
-/// The same where files hold at most `blocks` of 512 bytes, which stands for a full disk: writing
-/// fails with an error once the signal is ignored.
+/// The same where files hold at most `blocks` of 512 bytes, which stands for a full disk.
 Outcome on_a_full_disk(const char* blocks, std::initializer_list<std::string> more) {
-  std::vector<std::string> arguments = {"-c", R"(trap '' XFSZ; ulimit -f "$0"; exec "$@")", blocks,
+  std::vector<std::string> arguments = {"-c", R"(ulimit -f "$0"; exec "$@")", blocks,
                                         test::built("shardwise")};
   const std::vector<std::string> step = small_step(more);
   arguments.insert(arguments.end(), step.begin(), step.end());
@@ -69,6 +68,25 @@ TEST(SimulateFiles, LeavesNoFolderWhenTheDiskIsFull) {
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("/of/ranks/step.0.et: cannot be written"));
   EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+// The report is written beside its place, then the trace waits for a reader that never comes.
+TEST(SimulateFiles, LeavesNoPartsWhenASignalEndsIt) {
+  const std::string folder = written("ended");
+  std::filesystem::create_directory(folder);
+  std::vector<std::string> arguments = {
+      "-c",
+      R"(cd "$0"; mkfifo trace; "$@" -o report.json --trace trace & id=$!
+         until [ -e report.json.$id.part ] || ! kill -0 $id; do :; done
+         kill -s TERM $id; wait $id)",
+      folder, test::built("shardwise")};
+  const std::vector<std::string> step = small_step({});
+  arguments.insert(arguments.end(), step.begin(), step.end());
+  const Outcome outcome = test::run_program("sh", arguments);
+  EXPECT_EQ(outcome.exit_code, 128 + 15) << outcome.err;
+  std::filesystem::remove(folder + "/trace");
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  std::filesystem::remove_all(folder);
 }
 
 TEST(SimulateFiles, RefusesOneNameForTwoFiles) {
