@@ -1,6 +1,7 @@
 #include "planner/cost/pass_streams.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace shardwise {
 
@@ -11,10 +12,16 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
       hosts_(stages.pipeline, host_rules(context, stages.hop)) {
   const PipelineTimes& pipeline = stages.pipeline;
   const HostRules host = host_rules(context, stages.hop);
-  for (const LayerPace& layer : pipeline.layers) {
+  const auto add = [&](const LayerPace& layer) {
     units_.push_back(pass_unit(rules_, context, layer, host));
     const Unit& unit = units_.back();
     moves_ = moves_ || unit.gathers || unit.reduces || unit.reduce_outer > 0;
+  };
+  for (const LayerPace& layer : pipeline.layers) add(taken(layer));
+  std::vector<std::int32_t> left;  // by kind: the unit of layers that recompute leaves alone
+  for (const LayerPace& layer : pipeline.layers) {
+    left.push_back(static_cast<std::int32_t>(units_.size()));
+    if (layer.memory->recompute_interval > 1) add(left_alone(layer));
   }
   per_stage_ = static_cast<std::size_t>(pipeline.slots->chunks);
   stages_.resize(static_cast<std::size_t>(pipeline.slots->stages));
@@ -22,8 +29,15 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
   for (std::size_t place = 0; place < pipeline.chunk_time.size(); ++place) {
     base_.push_back(layers);
     std::vector<std::int32_t>& kinds = kinds_.emplace_back();
+    std::int32_t before = -1;  // kind of the run before, of which this one may be a part
+    std::int32_t number = 0;
     for (const PacedRun& run : pipeline.runs_of(place)) {
-      kinds.insert(kinds.end(), static_cast<std::size_t>(run.layers), run.kind);
+      const auto kind = static_cast<std::size_t>(run.kind);
+      const std::int32_t interval = pipeline.layers[kind].memory->recompute_interval;
+      if (std::exchange(before, run.kind) != run.kind) number = 0;
+      for (std::int32_t i = 0; i < run.layers; ++i) {
+        kinds.push_back(number++ % interval == 0 ? run.kind : left[kind]);
+      }
     }
     layers += kinds.size();
   }

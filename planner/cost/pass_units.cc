@@ -78,6 +78,22 @@ StreamRules stream_rules(const LeafContext& context) {
   return rules;
 }
 
+LayerPace taken(LayerPace layer) {
+  const double interval = layer.memory->recompute_interval;
+  layer.time.backward += layer.recompute * (interval - 1);
+  layer.recompute = layer.recompute * interval;
+  layer.launches.recompute *= interval;
+  return layer;
+}
+
+LayerPace left_alone(LayerPace layer) {
+  layer.time.backward -= layer.recompute;
+  layer.recompute = Seconds(0);
+  layer.launches.recompute = 0;
+  layer.saved = layer.memory->saved_whole;
+  return layer;
+}
+
 PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
                    const HostRules& host) {
   const UnitPrices prices(context);

@@ -63,6 +63,11 @@ struct StreamRules {
 };
 StreamRules stream_rules(const LeafContext& context);
 
+/// A layer of a kind of which full recompute takes every n-th, where `layer` is their mean: one
+/// that it takes, and one that it leaves alone.
+LayerPace taken(LayerPace layer);
+LayerPace left_alone(LayerPace layer);
+
 PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
                    const HostRules& host);
 

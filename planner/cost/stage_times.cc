@@ -54,6 +54,9 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
   stage.counted_experts += memory.parameters.counted_experts * layers;
 
   const bool root = memory.role == LayerRole::embedding || memory.role == LayerRole::head;
+  // A mean where recompute takes every n-th layer.
+  const std::int64_t interval = memory.recompute_interval;
+  const std::int64_t saved = (memory.saved + (interval - 1) * memory.saved_whole) / interval;
   const Seconds forward = on_slowest_gpu(time.forward, rules);
   const Seconds backward =
       on_slowest_gpu(time.backward, rules) + on_slowest_gpu(time.recompute, rules);
@@ -61,14 +64,14 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
     UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
     if (unit.forward == forward && unit.backward == backward &&
         unit.elements.dense == elements.dense && unit.elements.routed == elements.routed &&
-        unit.root == root && unit.saved == memory.saved) {
+        unit.root == root && unit.saved == saved) {
       unit.count += layers;
       return;
     }
   }
   SHARDWISE_CHECK(stage.kinds < kMaxUnitKinds, "more kinds of layers than a stage may have");
   stage.units[static_cast<std::size_t>(stage.kinds++)] = {forward, backward, elements,
-                                                          layers,  root,     memory.saved};
+                                                          layers,  root,     saved};
 }
 
 /// Elements of the token table on one rank, when another stage holds a copy of it.

@@ -22,7 +22,7 @@ struct UnitTime {
   Unit elements;     // trained, on this rank
   std::int32_t count = 0;
   bool root = false;       // outside the blocks: embedding, head
-  std::int64_t saved = 0;  // bytes of activations that one keeps to backward
+  std::int64_t saved = 0;  // bytes of activations that one keeps to backward, as a mean
 };
 inline constexpr int kMaxUnitKinds = 8;
 

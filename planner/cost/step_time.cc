@@ -52,9 +52,13 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
   if (context.layout->offload_activations) {
     const StageTime& stage = stages.slowest;
     const auto m = static_cast<double>(context.num_microbatches);
-    const Bytes saved(stage.saved);
+    Bytes saved;
+    for (std::int32_t i = 0; i < stage.kinds; ++i) {
+      const UnitTime& unit = stage.units[static_cast<std::size_t>(i)];
+      saved += Bytes(unit.saved * unit.count);
+    }
     const double copies = host_copies(*stages.pipeline.slots);
-    detail.offload_bytes = copies * m * static_cast<double>(stage.saved);
+    detail.offload_bytes = copies * m * static_cast<double>(saved.value());
     detail.offload_required =
         std::max(saved / stage.forward.stream(), saved / stage.backward_stream() * (copies - 1));
   }

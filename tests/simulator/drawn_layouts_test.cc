@@ -88,6 +88,25 @@ TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps)
   EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
 }
 
+// Layers that recompute takes keep little and those it leaves alone much: copies of both.
+TEST(SimulatedLayouts, CopyWhatRecomputeTakesAndWhatItLeavesAlone) {
+  Apart apart;
+  for (const char* engine : {"megatron_ddp", "shardwise"}) {
+    for (const std::int32_t pp : {1, 2}) {
+      for (const std::int32_t interval : {2, 3}) {
+        Plan plan = example(engine, 8);
+        plan.layout = {.pp = pp, .dp_shard = 8 / pp};
+        plan.layout.zero_stage = 1;
+        plan.layout.offload_activations = true;
+        plan.layout.recompute = Recompute::full;
+        plan.layout.recompute_interval = interval;
+        apart.expect_near(plan);
+      }
+    }
+  }
+  EXPECT_EQ(apart.near(), 8);
+}
+
 // Copies to the host that set the pace anyway hide what the first passes wait for their parameters.
 TEST(SimulatedLayouts, WaitForUpdatedParametersAndForTheHostAtOnce) {
   for (const std::int32_t pp : {1, 2}) {
