@@ -44,10 +44,22 @@ const PassTime* pass_of(const OpCost& cost, const std::vector<LayerTime>& layers
                                              : &layer.backward;
 }
 
+/// Which costs are of operations of passes.
+std::vector<bool> costs_of_passes(const StageProgram& stage) {
+  std::vector<bool> of_pass(stage.costs.size(), false);
+  for (const ProgramOp& op : stage.operations) {
+    const bool passes = op.role == OpRole::forward || op.role == OpRole::backward ||
+                        op.role == OpRole::backward_input || op.role == OpRole::backward_weight ||
+                        op.role == OpRole::recompute;
+    if (passes) of_pass[static_cast<std::size_t>(op.cost)] = true;
+  }
+  return of_pass;
+}
+
 /// Share of an operation's time that is compute of a pass: what a slow GPU takes longer for. Its
 /// links and the memory that its optimizer waits for are as fast as any other's.
-double pass_compute(const OpCost& cost, const std::vector<LayerTime>& layers) {
-  if (!cost.kernels.empty()) return cost.kernels.front().name.empty() ? 0 : 1;
+double pass_compute(const OpCost& cost, bool of_pass, const std::vector<LayerTime>& layers) {
+  if (!cost.kernels.empty()) return of_pass ? 1 : 0;
   const PassTime* pass = pass_of(cost, layers);
   if (pass == nullptr || pass->stream() <= Seconds(0)) return 0;
   const LayerWork& work = cost.layers.front();
@@ -179,13 +191,14 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
   Prices prices(program.stages.size());
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
+    const std::vector<bool> of_pass = costs_of_passes(stage);
     for (std::size_t c = 0; c < stage.costs.size(); ++c) {
       const OpCost& cost = stage.costs[c];
       CostPrice& made = prices[s].emplace_back();
       made.seconds = alone[s][c].value();
       made.launches = cost.launches;
       if (!cost.layers.empty() || !cost.kernels.empty()) {
-        made.excess = rules.slowest_gpu_excess * pass_compute(cost, layers);
+        made.excess = rules.slowest_gpu_excess * pass_compute(cost, of_pass[c], layers);
         made.seconds *= 1 + made.excess;
         split_compute(cost, layers, made);
       }

@@ -107,10 +107,13 @@ Product LayerPricer::product(std::string_view name, DType dtype, std::int64_t gr
   };
   if (items_ != nullptr) {
     // Backward runs these in the opposite order: the input gradient first.
+    if (!late_) p.forward_at = noted();
     note(Pass::forward, product_of(dtype, GemmOutput::written, rows, n, k, ""));
     if (trains) {
+      p.weight_at = noted();
       note(Pass::backward, product_of(weight_dtype, gradient, n, k, rows, ".weight"), true);
     }
+    p.input_at = noted();
     note(Pass::backward, product_of(dtype, GemmOutput::written, rows, k, n, ".input"));
   }
   if (sizes_.tp_overlap == TpOverlap::pipelined && layout_.tp > 1 && groups == 1) {

@@ -39,6 +39,11 @@ struct Product {
   Seconds input_gradient_pieces;
   Seconds weight_gradient;
   Flops flops;  // of one direction
+  // Among the items noted: kNone where it is not.
+  static constexpr std::size_t kNone = SIZE_MAX;
+  std::size_t forward_at = kNone;
+  std::size_t weight_at = kNone;
+  std::size_t input_at = kNone;
 };
 
 /// The ranks of a group that are inside one domain of the innermost tier. \pre group.tiers >= 1

@@ -176,8 +176,8 @@ class LayerWalk {
     }
     fill_outputs(all_rows, static_cast<double>(k), static_cast<double>(width),
                  static_cast<double>(groups));
-    region_.add(p);
     if (op.tp == TpSplit::row && !op.routed_expert) region_.leave(p, op.width);
+    if (column && !op.routed_expert) region_.add(p);
     return next;
   }
 

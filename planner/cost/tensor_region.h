@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "planner/cost/layer_pricer.h"
 
@@ -23,10 +24,10 @@ class TensorRegion {
   /// A column-parallel product is about to read [tokens, k]: all tokens are needed, once for all
   /// products of the same input.
   void enter(std::int64_t k);
-  /// A product computed since.
+  /// A product of that input, computed since.
   void add(const Product& product);
   /// `product` was row-parallel: its partial sums of [tokens, width] become one.
-  void leave(const Product& product, std::int64_t width);
+  void leave(Product product, std::int64_t width);
   /// Charges what entering costs, now that all products beside it are known.
   void close();
 
@@ -39,16 +40,43 @@ class TensorRegion {
   double bytes_of(std::int64_t width) const;
   /// A collective, and how many kernels the host could issue meanwhile.
   struct Collective {
+    Pass pass = Pass::forward;
+    CollectiveKind kind = CollectiveKind::all_gather;
+    double bytes = 0;
     Seconds time;
     double kernels = 1;
   };
-  Collective collective(Pass pass, CollectiveKind kind, double bytes,
-                        const LayerPricer::Placing& placing = {}) const;
-  /// Communication beside a kernel that does not need it, which it slows.
-  void beside(PassTime& time, const Collective& communication, Seconds shelter) const;
+  Collective collective(Pass pass, CollectiveKind kind, double bytes) const;
+  /// Kernels beside which a collective runs, and where it stands before the first of them.
+  struct Shelter {
+    struct Kernel {
+      std::size_t at = 0;  // the item that it runs before
+      Seconds time;
+    };
+    std::vector<Kernel> kernels;
+    std::size_t begin = LayerPricer::kLast;
+  };
+  Shelter forward_shelter() const;
+  Shelter input_shelter() const;
+  Shelter weight_shelter() const;
+  /// Communication that holds up the compute stream.
+  void stops(PassTime& time, const Collective& communication, std::size_t at) const;
+  /// Communication beside kernels that do not need it, which it slows.
+  void beside(PassTime& time, const Collective& communication, const Shelter& shelter);
   /// Communication in tp pieces beside the pieces of the product that needs them, or makes them.
-  void through(PassTime& time, const Collective& communication, Seconds whole,
-               Seconds pieces) const;
+  void through(PassTime& time, const Collective& communication, const Shelter& shelter,
+               Seconds pieces);
+  /// Notes a collective that stops the compute stream for so long, the rest beside the shelter.
+  void split(const Collective& communication, Seconds stopping, const Shelter& shelter);
+  void note_all();
+
+  /// A part of a collective, to be noted before an item.
+  struct Part {
+    std::size_t at = 0;
+    Collective communication;
+    double times = 1;
+    bool beside = false;
+  };
 
   const LayerPricer& pricer_;
   const LayerSizes& s_;
@@ -56,9 +84,10 @@ class TensorRegion {
   PassTime& forward_;
   PassTime& backward_;
   bool inside_ = false;
-  std::int64_t entered_ = 0;    // width of the input
-  std::size_t entered_at_ = 0;  // items noted before
-  Product products_;            // computed since
+  std::int64_t entered_ = 0;       // width of the input
+  std::size_t entered_at_ = 0;     // items noted before
+  std::vector<Product> products_;  // computed since
+  std::vector<Part> parts_;        // not yet noted
 };
 
 }  // namespace shardwise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/pipeline_times.h"
 #include "planner/lowering/layer_items.h"
 
 namespace shardwise {
@@ -28,14 +29,25 @@ KernelPasses::KernelPasses(const LoweringContext& context, StageBuilder& builder
       steps_(kParts * context.memories.size()),
       made_(kParts * context.memories.size(), false) {}
 
-KernelPasses::Step KernelPasses::step_of(const LayerItem& item, std::int32_t number) {
+/// Of the exchange of a layer's experts, the share that does not run beside another micro-batch.
+double KernelPasses::exchange_left(std::int32_t kind) const {
+  const LayerTime& time = context_.times[static_cast<std::size_t>(kind)];
+  const Seconds all = time.forward.ep + time.backward.ep + time.recompute.ep;
+  if (all <= Seconds(0)) return 1;
+  return 1 - hidden_exchange(time, context_.time_rules, context_.layout()) / all;
+}
+
+KernelPasses::Step KernelPasses::step_of(const LayerItem& item, std::int32_t kind,
+                                         std::int32_t number) {
   Step step;
   step.moves = item.moves;
   step.beside = item.beside;
   step.part = number;
   if (item.moves) {
     step.stream = stream_of(item.collective.group);
-    step.cost = builder_.collective_cost(item.collective);
+    CollectiveWork work = item.collective;
+    if (step.stream == Stream::expert_parallel) work.times *= exchange_left(kind);
+    step.cost = builder_.collective_cost(work);
     return step;
   }
   OpCost cost;
@@ -52,7 +64,8 @@ const std::vector<KernelPasses::Step>& KernelPasses::steps(std::int32_t kind, La
   made_[at] = true;
   const std::vector<LayerItem>& items = context_.items[static_cast<std::size_t>(kind)];
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (runs(items[i], part)) steps.push_back(step_of(items[i], static_cast<std::int32_t>(i)));
+    if (!runs(items[i], part)) continue;
+    steps.push_back(step_of(items[i], kind, static_cast<std::int32_t>(i)));
   }
   if (part != LayerPart::forward && part != LayerPart::recompute) std::ranges::reverse(steps);
   return steps;

@@ -32,7 +32,8 @@ class KernelPasses {
     std::int32_t cost = -1;
   };
   const std::vector<Step>& steps(std::int32_t kind, LayerPart part);
-  Step step_of(const LayerItem& item, std::int32_t number);
+  Step step_of(const LayerItem& item, std::int32_t kind, std::int32_t number);
+  double exchange_left(std::int32_t kind) const;
 
   const LoweringContext& context_;
   StageBuilder& builder_;

@@ -217,7 +217,7 @@ TEST(LayerTime, SequenceParallelismMovesTheSameBytesAndSparesPointwiseWork) {
 
 TEST(LayerTime, OverlapHidesTensorParallelCommunication) {
   Priced p;
-  p.layout.tp = 8;
+  p.layout.tp = 4;
   p.layout.sequence_parallel = true;
   const auto exposed = [&](TpOverlap overlap) {
     p.job.tp_overlap = overlap;
