@@ -9,9 +9,9 @@ namespace {
 
 /// Tables that two stages hold, experts stacked in one tensor, encoders and decoders, fused
 /// projections, predicted tokens: what models of one layer many times have not.
-constexpr std::array<const char*, 8> kModels = {
-    "bloom-3b", "gemma-2-9b", "gpt-oss-20b", "t5-3b", "falcon-7b", "deepseek-v3", "mixtral-8x7b",
-    "pythia-1.4b"};
+constexpr std::array<const char*, 8> kModels = {"bloom-3b",     "gemma-2-9b", "gpt-oss-20b",
+                                                "t5-3b",        "falcon-7b",  "deepseek-v3",
+                                                "mixtral-8x7b", "pythia-1.4b"};
 constexpr std::array<const char*, 3> kClusters = {"dgx-h100", "aws-p4d", "mi300x"};
 
 // Under every engine, with collectives beside compute and after it.
