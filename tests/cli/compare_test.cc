@@ -8,19 +8,12 @@
 #include <vector>
 
 #include "tests/cli/command.h"
+#include "tests/cli/tiny_step.h"
 
 namespace shardwise::cli {
 namespace {
 
 using testing::HasSubstr;
-
-std::vector<std::string> tiny_step(std::initializer_list<std::string> more) {
-  std::vector<std::string> arguments = {
-      "simulate", "--model",      "gpt2", "--cluster",           "dgx-h100", "--engine",
-      "fsdp2",    "--zero-stage", "3",    "--global-batch-size", "16"};
-  arguments.insert(arguments.end(), more);
-  return arguments;
-}
 
 std::string written(const char* name) { return testing::TempDir() + "compare_test_" + name; }
 
