@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
 #include "planner/cost/host_issue.h"
 #include "planner/cost/unit_elements.h"
 

@@ -26,7 +26,7 @@ struct UnitElements {
 UnitElements unit_elements(const LayerMemory& layer, std::int64_t copied,
                            const EngineProfile& engine, const Layout& layout);
 
-/// The token table of a model's stage with the embedding, on this rank.
+/// Of the token table, on this rank; 0 where no kind of layer is an embedding.
 std::int64_t table_elements(std::span<const LayerMemory> by_kind);
 
 }  // namespace shardwise
