@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planner/cost/estimate.h"
-#include "planner/cost/step_time.h"
+#include "planner/cost/host_issue.h"
 #include "planner/cost/time_rules.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/check.h"

@@ -2,9 +2,12 @@
 
 #include <span>
 
-#include "planner/cost/step_time.h"
-
 namespace shardwise {
+
+bool waits_for_messages(const TimeRules& rules, const Layout& layout) {
+  return rules.waits_for_messages && layout.pp > 1 && layout.vpp == 1 &&
+         layout.schedule == PipelineSchedule::one_f_one_b;
+}
 
 HostRules host_rules(const LeafContext& context, Seconds hop) {
   HostRules rules;

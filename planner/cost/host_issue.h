@@ -15,6 +15,9 @@ namespace shardwise {
 // runs ahead; an operation of several kernels starts with its first and ends no earlier than its
 // last is issued. docs/simulator.md, "Launch".
 
+/// Whether the host of a stage issues nothing while a message of its pipeline is on its way.
+bool waits_for_messages(const TimeRules& rules, const Layout& layout);
+
 /// Of a stage's host.
 struct HostRules {
   double issue = 0;    // seconds a kernel; 0: the host is never late

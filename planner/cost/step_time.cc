@@ -71,11 +71,6 @@ double kernels_a_microbatch(const StageTime& stage, const Layout& layout) {
   return stage.forward.kernels + stage.backward.kernels + stage.recompute.kernels + messages;
 }
 
-bool waits_for_messages(const TimeRules& rules, const Layout& layout) {
-  return rules.waits_for_messages && layout.pp > 1 && layout.vpp == 1 &&
-         layout.schedule == PipelineSchedule::one_f_one_b;
-}
-
 PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context) {
   const TimeRules& rules = *context.rules;
   const Layout& layout = *context.layout;

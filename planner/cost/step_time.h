@@ -32,9 +32,6 @@ struct StepDetail {
 /// and in a pipeline what each chunk receives and sends, forward and backward.
 double kernels_a_microbatch(const StageTime& stage, const Layout& layout);
 
-/// Whether the host of a stage issues nothing while a message of its pipeline is on its way.
-bool waits_for_messages(const TimeRules& rules, const Layout& layout);
-
 /// Where the time of a step goes on the slowest stage. Plain values in and out; allocates nothing.
 /// docs/time.md, "Step time", has every formula.
 TimeParts step_time(const StageTimes& stages, const LeafContext& context,
