@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "tests/cli/command.h"
 
@@ -35,6 +38,33 @@ TEST(Score, ExplainsTheClosedFormOnly) {
   const Outcome outcome = shardwise({"score", kRows, "--simulate", "--explain", "made-up/fsdp2"});
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--explain"));
+}
+
+// The rows that anyone can score: all are understood, and no source counts for much more than
+// others.
+TEST(Score, PredictsEveryRowOfTheExamples) {
+  const Outcome outcome = shardwise({"score", "examples/public.jsonl", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto score = nlohmann::json::parse(outcome.out);
+  std::set<std::string> predicted;
+  for (const auto& row : score["rows"]) predicted.insert(row["id"]);
+  EXPECT_EQ(predicted.size(), 65U);
+  for (const auto& row : score["skipped"]) EXPECT_TRUE(predicted.contains(row["id"])) << row;
+  EXPECT_GE(score["overall"]["memory"]["sources"], 6);
+  EXPECT_GE(score["overall"]["time"]["sources"], 9);
+  for (const auto& source : score["sources"]) EXPECT_LE(source["n"], 6) << source;
+}
+
+TEST(Score, ExamplesNameWhoPublishedThem) {
+  std::ifstream file("examples/public.jsonl");
+  int rows = 0;
+  for (std::string line; std::getline(file, line); ++rows) {
+    const auto row = nlohmann::json::parse(line);
+    for (const char* part : {"repo", "path", "commit"}) {
+      EXPECT_FALSE(row["source"].value(part, "").empty()) << row["id"] << " lacks " << part;
+    }
+  }
+  EXPECT_EQ(rows, 65);
 }
 
 }  // namespace
