@@ -10,12 +10,12 @@
 #include "cli/size_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "planner/cost/estimate.h"
 #include "planner/cost/flops.h"
-#include "planner/search/search.h"
+#include "planner/search/sizing.h"
 #include "planner/search/sizing_json.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/format.h"
 
 namespace shardwise::cli {
 namespace {
@@ -121,22 +121,12 @@ ExitCode run_size(const SizeFlags& flags) {
               (flags.tokens / static_cast<double>(job.sequence_length));
 
   Progress progress;
-  const BestStep best = [&](const ClusterSpec& cluster) -> std::optional<StepReport> {
-    SearchRequest request;
-    request.model = &subject->model;
-    request.cluster = &cluster;
-    request.job = &job;
-    request.engines = {&subject->engine};
-    request.top = 1;
-    const Result<SearchResult> found = search(request);
-    if (!found || (found->best.empty() && found->risky.empty())) return std::nullopt;
-    const Candidate& winner = found->best.empty() ? found->risky.front() : found->best.front();
-    return estimate(subject->model, cluster, job, subject->engine, winner.layout);
-  };
   Sizing sizing =
-      size_purchase(*clusters, goal, best, [&](const std::string& cluster, std::int64_t gpus) {
-        progress.say(fmt::format("{}, {} GPUs", cluster, gpus));
-      });
+      size_purchase(*clusters, goal, best_step(subject->model, job, subject->engine),
+                    [&](const SizingProgress& at) {
+                      progress.say(fmt::format("{} of {} clusters, {} on {} GPUs", at.clusters_done,
+                                               at.clusters, at.cluster, format_count(at.gpus)));
+                    });
   progress.clear();
   if (!batch.id.empty()) sizing.assumptions.push_back(batch);
 

@@ -49,14 +49,6 @@ std::string short_dollars(const SizingOffer& offer) {
   return fmt::format("${:.2f} M", offer.dollars / kMillion);
 }
 
-/// Nobody published how fast this GPU multiplies or its links gather: the step time is that of its
-/// architecture's defaults.
-bool rests_on_defaults(const SizingOffer& offer) {
-  return std::ranges::any_of(offer.report.assumptions, [](const Assumption& each) {
-    return each.id.ends_with(".curve.default") && !each.id.starts_with("memory_bound");
-  });
-}
-
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
@@ -86,7 +78,7 @@ std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bo
          format_count(offer.gpus),
          fmt::format("{:.1f}", offer.wall.value() / 86400),
          short_dollars(offer),
-         format_percent(offer.report.mfu) + (rests_on_defaults(offer) ? "*" : " "),
+         format_percent(offer.report.mfu) + (offer.on_defaults ? "*" : " "),
          {offer.headroom >= 0 ? fmt::format("{:.0f} %", 100 * offer.headroom) : "at risk", tone},
          layout.empty() ? "" : layout.front()});
     for (std::size_t l = 1; l < layout.size(); ++l) {
@@ -108,13 +100,25 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_
         Tone::bad, colour);
   } else {
     const SizingOffer& best = sizing.offers.front();
+    const bool choice = best.on_defaults != sizing.offers.back().on_defaults;
     text += paint(
-        wrap(fmt::format("Cheapest: {} GPUs of {}, {} tokens in {} for {}, goodput {}",
+        wrap(fmt::format("{}: {} GPUs of {}, {} tokens in {} for {}, goodput {}",
+                         choice ? "Cheapest of the measured machines" : "Cheapest",
                          format_count(best.gpus), best.cluster, tokens, format_seconds(best.wall),
                          dollars(best), format_percent(best.goodput.share)),
              kWidth) +
-            "\n\n",
+            "\n",
         Tone::good, colour);
+    const auto unmeasured = std::ranges::find(sizing.offers, true, &SizingOffer::on_defaults);
+    if (choice && unmeasured->dollars > 0 && unmeasured->dollars < best.dollars) {
+      text += wrap(fmt::format("Cheaper only on defaults of its architecture (*): {} GPUs of {}, "
+                               "{} in {}",
+                               format_count(unmeasured->gpus), unmeasured->cluster,
+                               dollars(*unmeasured), format_seconds(unmeasured->wall)),
+                   kWidth) +
+              "\n";
+    }
+    text += "\n";
     text += table_of(sizing.offers, top, colour);
     if (sizing.offers.size() > top) {
       text += fmt::format("{} more (--top)\n", sizing.offers.size() - top);

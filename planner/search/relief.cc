@@ -35,6 +35,7 @@ std::optional<Relief> cheapest_relief(const SearchRequest& request,
   std::optional<Relief> best;
   SearchRequest changed = request;
   changed.top = 1;
+  changed.front = false;
   changed.objective = Objective::step_time;
   changed.progress = nullptr;
   const auto locked = [&](const std::string& key) {

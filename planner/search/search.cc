@@ -39,10 +39,24 @@ struct Task {
 
 /// What a smaller space has already found: an answer never becomes worse than that.
 struct Bound {
-  explicit Bound(const SearchRequest& request) : best(request.objective, request.top) {}
+  explicit Bound(const SearchRequest& request)
+      : best(request.objective, request.top), has_front(request.front) {}
+
+  /// A layout that fits.
+  void offer(const Candidate& candidate) {
+    best.offer(candidate);
+    if (has_front) front.offer(candidate);
+  }
+  /// From this time on, a layout of this memory is in no answer.
+  Seconds limit(Bytes memory) const {
+    const Seconds of_best = best.time_limit(memory);
+    return has_front ? std::max(of_best, front.time_limit(memory)) : of_best;
+  }
+  bool fits() const { return !best.entries().empty() || !front.entries().empty(); }
 
   BestLayouts best;
   ParetoFront front;
+  bool has_front;
 };
 
 /// What all threads have found so far. It spares each of them work and changes no answer.
@@ -51,10 +65,10 @@ class Found {
   Found(const SearchRequest& request, const Bound* bound)
       : all_(bound != nullptr ? *bound : Bound(request)) {}
   /// Adds what a thread has found. \returns all of it
-  Bound join(const BestLayouts& best, const ParetoFront& front) {
+  Bound join(const Bound& more) {
     const std::lock_guard lock(mutex_);
-    for (const Candidate& each : best.entries()) all_.best.offer(each);
-    for (const Candidate& each : front.entries()) all_.front.offer(each);
+    for (const Candidate& each : more.best.entries()) all_.best.offer(each);
+    for (const Candidate& each : more.front.entries()) all_.front.offer(each);
     return all_;
   }
 
@@ -69,7 +83,7 @@ class Finder final : public LayoutVisitor {
   Finder(const SearchRequest& request, Bytes usable, const Bound* bound = nullptr)
       : usable_(usable),
         bound_(bound),
-        best(request.objective, request.top),
+        fitting(request),
         risky(request.objective, std::min<std::size_t>(request.top, 1)),
         counts(request.engines.size()) {
     if (bound != nullptr) others_ = *bound;
@@ -80,18 +94,18 @@ class Finder final : public LayoutVisitor {
     first_index_ = task << kIndexBits;
   }
   /// Exchanges what was found with the other threads.
-  void meet(Found& others) { others_ = others.join(best, front); }
+  void meet(Found& others) { others_ = others.join(fitting); }
 
   Seconds memory(const Layout&, const MemoryPrice& price, Seconds floor,
                  std::int64_t orders) override {
     SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
     evaluated += orders;
     if (price.upper <= usable_) {
-      const bool too_slow = bound_ != nullptr && floor > limit(*bound_, price.point);
+      const bool too_slow = bound_ != nullptr && floor > bound_->limit(price.point);
       (too_slow ? count.too_slow : count.ranked) += orders;
       if (too_slow) return kNever;
-      const Seconds own = limit(*this, price.point);
-      return others_ ? std::min(own, limit(*others_, price.point)) : own;
+      const Seconds own = fitting.limit(price.point);
+      return others_ ? std::min(own, others_->limit(price.point)) : own;
     }
     const bool risks = price.point <= usable_;
     (risks ? count.at_risk : count.does_not_fit) += orders;
@@ -115,8 +129,7 @@ class Finder final : public LayoutVisitor {
 
   void offer(const Candidate& found) {
     if (found.cost.upper <= usable_) {
-      best.offer(found);
-      front.offer(found);
+      fitting.offer(found);
       return;
     }
     if (!smallest || ranks_before(Objective::memory, found, *smallest)) smallest = found;
@@ -124,16 +137,9 @@ class Finder final : public LayoutVisitor {
   }
 
   /// Whether any layout is known that fits: then nobody asks for those that do not.
-  bool fits() const {
-    return !front.entries().empty() || (others_ && !others_->front.entries().empty());
-  }
+  bool fits() const { return fitting.fits() || (others_ && others_->fits()); }
 
  private:
-  /// From this time on, a layout of this memory is in no answer.
-  static Seconds limit(const auto& known, Bytes memory) {
-    return std::max(known.best.time_limit(memory), known.front.time_limit(memory));
-  }
-
   static constexpr int kIndexBits = 38;  // layouts of a task
   static constexpr Seconds kForever = Seconds(1e300);
   static constexpr Seconds kNever = Seconds(-1);
@@ -145,8 +151,7 @@ class Finder final : public LayoutVisitor {
   std::int64_t first_index_ = 0;
 
  public:
-  BestLayouts best;
-  ParetoFront front;
+  Bound fitting;
   // While none is known that fits.
   BestLayouts risky;
   std::optional<Candidate> smallest;
@@ -315,15 +320,15 @@ Result<SearchResult> search(const SearchRequest& request) {
     for (const auto& finder : finders) counts += finder->counts[e];
   }
   for (const auto& finder : finders) {
-    for (const auto& entries :
-         {finder->best.entries(), finder->front.entries(), finder->risky.entries()}) {
+    for (const auto& entries : {finder->fitting.best.entries(), finder->fitting.front.entries(),
+                                finder->risky.entries()}) {
       for (const Candidate& each : entries) all.offer(each);
     }
     const std::optional<Candidate>& smallest = finder->smallest;
     if (smallest) all.offer(*smallest);
   }
-  result.best.assign(all.best.entries().begin(), all.best.entries().end());
-  result.front.assign(all.front.entries().begin(), all.front.entries().end());
+  result.best.assign(all.fitting.best.entries().begin(), all.fitting.best.entries().end());
+  result.front.assign(all.fitting.front.entries().begin(), all.fitting.front.entries().end());
   if (!all.fits()) {
     result.risky.assign(all.risky.entries().begin(), all.risky.entries().end());
     result.smallest = all.smallest;

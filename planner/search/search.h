@@ -36,6 +36,7 @@ struct SearchRequest {
   std::vector<std::pair<std::string, std::string>> locks;  // field, value
   Objective objective = Objective::step_time;
   std::size_t top = 10;
+  bool front = true;             // false: no Pareto front, so fewer layouts are timed
   Bytes most_memory = Bytes(0);  // a layout may use no more; 0 = what the GPU has
   int threads = 0;               // 0 = as many as the machine has cores
   /// Beyond the usual space, layouts that cannot be as fast as those of the usual space are not

@@ -6,6 +6,8 @@
 #include <map>
 #include <optional>
 
+#include "planner/cost/estimate.h"
+#include "planner/search/search.h"
 #include "planner/spec/check.h"
 #include "planner/spec/format.h"
 
@@ -28,8 +30,16 @@ bool can_be_in_time(const ClusterSpec& cluster, std::int64_t gpus, const SizingG
   return goal.work.value() <= peak * goal.deadline.value();
 }
 
-/// Cheapest first; where no price is known, by GPU-hours after all that have one.
+bool rests_on_defaults(const StepReport& report) {
+  return std::ranges::any_of(report.assumptions, [](const Assumption& each) {
+    return each.id.ends_with(".curve.default") && !each.id.starts_with("memory_bound");
+  });
+}
+
+/// Measured machines first, each kind cheapest first; where no price is known, by GPU-hours after
+/// all that have one.
 bool better(const SizingOffer& a, const SizingOffer& b) {
+  if (a.on_defaults != b.on_defaults) return b.on_defaults;
   if ((a.dollars > 0) != (b.dollars > 0)) return a.dollars > 0;
   if (a.dollars != b.dollars) return a.dollars < b.dollars;
   if (a.gpu_hours != b.gpu_hours) return a.gpu_hours < b.gpu_hours;
@@ -103,6 +113,7 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
   offer.gpu = cluster.gpu.name;
   offer.gpus = cluster.gpus;
   offer.report = report;
+  offer.on_defaults = rests_on_defaults(report);
   const double gpus = static_cast<double>(cluster.gpus);
   // A checkpoint that takes no time at all would be taken all the time.
   const Seconds checkpoint(std::max(report.checkpoint_write.value(), 1.0));
@@ -118,9 +129,26 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
   return offer;
 }
 
+BestStep best_step(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine) {
+  return [&](const ClusterSpec& cluster) -> std::optional<StepReport> {
+    SearchRequest request;
+    request.model = &model;
+    request.cluster = &cluster;
+    request.job = &job;
+    request.engines = {&engine};
+    request.top = 1;
+    request.front = false;
+    const Result<SearchResult> found = search(request);
+    if (!found || (found->best.empty() && found->risky.empty())) return std::nullopt;
+    const Candidate& winner = found->best.empty() ? found->risky.front() : found->best.front();
+    return estimate(model, cluster, job, engine, winner.layout);
+  };
+}
+
 Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal& goal,
-                     const BestStep& best, const SizingProgress& progress) {
+                     const BestStep& best, const SaySizing& progress) {
   Sizing sizing;
+  std::size_t clusters_done = 0;
   for (const ClusterSpec& kind : clusters) {
     std::optional<SizingOffer> fastest;
     int in_time = 0;
@@ -133,7 +161,7 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
       any_tried = true;
       ClusterSpec cluster = kind;
       cluster.gpus = count;
-      if (progress) progress(cluster.name, count);
+      if (progress) progress({cluster.name, count, clusters_done, clusters.size()});
       const std::optional<StepReport> report = best(cluster);
       if (!report) continue;
       SizingOffer offer = price_offer(cluster, *report, goal);
@@ -157,6 +185,7 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
                                   format_count(fastest->gpus))});
       sizing.late.push_back(std::move(*fastest));
     }
+    ++clusters_done;
   }
   std::sort(sizing.offers.begin(), sizing.offers.end(), better);
   std::sort(sizing.late.begin(), sizing.late.end(),

@@ -9,6 +9,9 @@
 #include "planner/search/goodput.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/dtype.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/model_spec.h"
 #include "planner/spec/report.h"
 #include "planner/spec/units.h"
 
@@ -37,6 +40,9 @@ struct SizingOffer {
   double dollars = 0;   // 0 = no price known
   double headroom = 0;  // share of usable memory that the upper bound leaves free; may be negative
   bool in_time = false;
+  /// Nobody published how fast this GPU multiplies or its links gather: the step time rests on the
+  /// defaults of its architecture.
+  bool on_defaults = false;
 };
 
 /// Why a cluster has no offer in time.
@@ -46,16 +52,29 @@ struct SizingRefusal {
 };
 
 struct Sizing {
-  std::vector<SizingOffer> offers;  // in time; cheapest first, those without a price last
-  std::vector<SizingOffer> late;    // the fastest of each cluster that has none in time
+  /// In time. Machines with measured curves first, then those on defaults; each cheapest first,
+  /// those without a price last.
+  std::vector<SizingOffer> offers;
+  std::vector<SizingOffer> late;  // the fastest of each cluster that has none in time
   std::vector<SizingRefusal> refusals;
   std::vector<Assumption> assumptions;
 };
 
 /// The best layout of the job on exactly cluster.gpus GPUs, or nothing when none fits.
 using BestStep = std::function<std::optional<StepReport>(const ClusterSpec&)>;
-/// Called before each search: cluster name and GPUs.
-using SizingProgress = std::function<void(const std::string&, std::int64_t)>;
+/// The best layout of the usual space by step time: found by search(), which times only layouts
+/// that may become the best. Where no layout fits for certain, the best of those at risk.
+/// \pre all outlive the result; job.global_batch_size is set
+BestStep best_step(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine);
+
+/// How far a sweep is: before each search.
+struct SizingProgress {
+  std::string cluster;
+  std::int64_t gpus = 0;
+  std::size_t clusters_done = 0;
+  std::size_t clusters = 0;
+};
+using SaySizing = std::function<void(const SizingProgress&)>;
 
 /// Counts of GPUs worth trying on a cluster: whole nodes, and below a node the powers of two; each
 /// a power of two or three times one, since batches and heads divide by those. Ascending.
@@ -69,6 +88,6 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
 /// could be met at peak speed, until two counts in a row that meet it cost more than the cheapest
 /// before: more GPUs may leave memory for faster layouts, but past that they only cost more.
 Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal& goal,
-                     const BestStep& best, const SizingProgress& progress = {});
+                     const BestStep& best, const SaySizing& progress = {});
 
 }  // namespace shardwise

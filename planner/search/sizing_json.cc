@@ -34,6 +34,7 @@ void write_offers(JsonWriter& json, std::string_view key, const std::vector<Sizi
     json.member("spent_on_checkpoints", offer.goodput.saving);
     json.member("memory_headroom", offer.headroom);
     json.member("in_time", offer.in_time);
+    json.member("on_defaults", offer.on_defaults);
     json.end_object();
   }
   json.end_array();

@@ -43,6 +43,7 @@ Result<WhyNot> why_not(const SearchRequest& request, const Candidate& winner,
   SearchRequest narrowed = request;
   narrowed.locks.insert(narrowed.locks.end(), values.begin(), values.end());
   narrowed.top = 1;
+  narrowed.front = false;
   const Result<SearchResult> found = search(narrowed);
   if (!found) return found.problems();
 

@@ -202,6 +202,28 @@ TEST(Search, FindsTheSameWhenItTimesEveryLayout) {
   }
 }
 
+// Without a front fewer layouts are timed; the best and the counts stay.
+TEST(Search, FindsTheSameBestWithoutAFront) {
+  for (const char* engine : {"megatron_ddp", "fsdp2"}) {
+    for (const Breadth breadth : {Breadth::usual, Breadth::full}) {
+      Job job("gpt2-xl", 16, engine);
+      job.request.breadth = breadth;
+      job.request.locks = {{"order", "tp-cp-ep-dp_shard-dp_replicate-pp"}};
+      const SearchResult with = job.found();
+      job.request.front = false;
+      const SearchResult without = job.found();
+      EXPECT_EQ(layouts_of(without.best), layouts_of(with.best));
+      EXPECT_TRUE(without.front.empty());
+      EXPECT_EQ(without.counts.front().ranked + without.counts.front().too_slow,
+                with.counts.front().ranked + with.counts.front().too_slow);
+      job.request.top = 1;
+      const SearchResult one = job.found();
+      ASSERT_EQ(one.best.size(), 1U);
+      EXPECT_EQ(one.best.front().layout, with.best.front().layout);
+    }
+  }
+}
+
 TEST(Search, IsTheSameForAnyNumberOfThreads) {
   Job job("llama-3.1-8b", 32, "megatron_ddp");
   job.request.engines.push_back(find_engine("fsdp2"));

@@ -6,6 +6,15 @@
 
 #include <cmath>
 #include <optional>
+#include <vector>
+
+#include "planner/cost/estimate.h"
+#include "planner/cost/flops.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/search/search.h"
+#include "planner/search/sizing_json.h"
+#include "planner/spec/cluster_reader.h"
 
 namespace shardwise {
 namespace {
@@ -100,7 +109,7 @@ TEST(SizePurchase, SaysWhatIsTooLateAndWhatDoesNotFit) {
 TEST(SizePurchase, TriesNoCountThatPeakSpeedRulesOut) {
   std::vector<std::int64_t> tried;
   (void)size_purchase({cluster("a", 1, 1)}, goal(10), half_of_peak(1),
-                      [&](const std::string&, std::int64_t gpus) { tried.push_back(gpus); });
+                      [&](const SizingProgress& at) { tried.push_back(at.gpus); });
   // 6e21 FLOP in 864,000 s need 6.9 GPUs at 1 PFLOP/s.
   EXPECT_THAT(tried, ElementsAre(8, 16, 24, 32));
 }
@@ -149,6 +158,68 @@ TEST(SizePurchase, StatesTheFailureRateItAssumed) {
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const Assumption& a) {
     return a.id == "sizing.mtbf" && a.text == "one failure in 50677 GPU-hours on silent";
   }));
+}
+
+// A machine that somebody measured goes before a cheaper one on defaults of its architecture.
+TEST(SizePurchase, PutsMeasuredMachinesFirst) {
+  const BestStep best = [](const ClusterSpec& c) -> std::optional<StepReport> {
+    std::optional<StepReport> report = half_of_peak(1)(c);
+    report->assumptions.push_back({"memory_bound.curve.default", "", ""});  // of every machine
+    if (c.name == "guessed") report->assumptions.push_back({"gemm.curve.default", "", ""});
+    return report;
+  };
+  const Sizing sizing =
+      size_purchase({cluster("guessed", 1, 1), cluster("measured", 4, 1)}, goal(10), best);
+  ASSERT_EQ(sizing.offers.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(sizing.offers[i].cluster, i < 3 ? "measured" : "guessed");
+    EXPECT_EQ(sizing.offers[i].on_defaults, i >= 3);
+  }
+  EXPECT_GT(sizing.offers.front().dollars, sizing.offers.back().dollars);
+}
+
+// What bounds spare changes no offer: the same sweep with a search that times every layout.
+TEST(BestStep, IsThatOfASearchThatTimesEveryLayout) {
+  const struct {
+    const char* model;
+    const char* engine;
+    std::vector<const char*> clusters;
+    double tokens;
+    double days;
+  } questions[] = {{"gpt2-xl", "megatron_ddp", {"dgx-h100", "aws-p4d"}, 2e11, 5},
+                   {"llama-3.1-8b", "fsdp2", {"mi300x"}, 1e11, 30},
+                   {"gpt2", "fsdp1", {"rtx-4090-x8"}, 1e11, 5}};
+  for (const auto& q : questions) {
+    SCOPED_TRACE(q.model);
+    const ModelSpec model = *load_model(q.model);
+    const EngineProfile& engine = *find_engine(q.engine);
+    std::vector<ClusterSpec> clusters;
+    for (const char* name : q.clusters) clusters.push_back(*find_cluster(name));
+    JobSpec job;
+    job.global_batch_size = 64;
+    job.sequence_length = 2048;
+    SizingGoal asked;
+    asked.tokens = static_cast<std::int64_t>(q.tokens);
+    asked.deadline = Seconds(q.days * 86400);
+    asked.work = model_flops(model, job).causal * (q.tokens / 2048);
+    asked.most_gpus = 32;
+    const BestStep exhaustive = [&](const ClusterSpec& c) -> std::optional<StepReport> {
+      SearchRequest request;
+      request.model = &model;
+      request.cluster = &c;
+      request.job = &job;
+      request.engines = {&engine};
+      request.top = 10'000;  // none is left out, so none is too slow
+      request.bounded = false;
+      const SearchResult found = *search(request);
+      if (found.best.empty() && found.risky.empty()) return std::nullopt;
+      const Candidate& winner = found.best.empty() ? found.risky.front() : found.best.front();
+      return estimate(model, c, job, engine, winner.layout);
+    };
+    const Sizing sizing = size_purchase(clusters, asked, best_step(model, job, engine));
+    EXPECT_FALSE(sizing.offers.empty());
+    EXPECT_EQ(to_json(sizing, asked), to_json(size_purchase(clusters, asked, exhaustive), asked));
+  }
 }
 
 }  // namespace
