@@ -1,11 +1,11 @@
 #include "executor/comm/process_group.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "executor/comm/rank_list.h"
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
@@ -35,7 +35,7 @@ void ProcessGroup::give_up(const char* what, const std::vector<std::size_t>& mis
   std::vector<std::int64_t> who;
   for (const std::size_t each : missing) who.push_back(ranks_[each]);
   patience_.abort->raise_hung(fmt::format("rank {} waited {} s in {} for rank {}", patience_.rank,
-                                          patience_.seconds, what, fmt::join(who, ", ")));
+                                          patience_.seconds, what, rank_list(who)));
   throw Aborted("another rank did not come");
 }
 

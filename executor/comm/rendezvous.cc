@@ -1,7 +1,6 @@
 #include "executor/comm/rendezvous.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "executor/comm/arrivals.h"
+#include "executor/comm/rank_list.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
@@ -87,8 +87,8 @@ class Host {
           take(greeting_of(each), std::move(each.line));
         }
         if (Deadline::clock::now() > until) {
-          throw IoError(fmt::format("rank 0 waited {} s for rank {}", patience_s_,
-                                    fmt::join(missing(), ", ")));
+          throw IoError(
+              fmt::format("rank 0 waited {} s for rank {}", patience_s_, rank_list(missing())));
         }
       }
     } catch (const IoError&) {

@@ -45,13 +45,15 @@ bool ready(const FileDescriptor& socket, short events, Deadline until) {
 
 /// What a name stands for.
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
-Addresses resolve(const std::string& host, const std::string& port) {
+/// \param error  is what getaddrinfo(3) gives
+Addresses resolve(const std::string& host, const std::string& port, int& error) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
-  if (::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) found = nullptr;
+  error = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found);
+  if (error != 0) found = nullptr;
   return {found, &::freeaddrinfo};
 }
 
@@ -132,15 +134,21 @@ std::optional<FileDescriptor> connect_local(const std::string& name) {
   return connected ? std::optional(std::move(socket)) : std::nullopt;
 }
 
+std::string unresolved(const std::string& host) {
+  int error = 0;
+  const Addresses addresses = resolve(host, "0", error);
+  return error != 0 ? ::gai_strerror(error) : "";
+}
+
 std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Deadline until) {
-  const Addresses addresses = resolve(host, std::to_string(port));
+  int error = 0;
+  const Addresses addresses = resolve(host, std::to_string(port), error);
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
     FileDescriptor socket(::socket(each->ai_family, SOCK_STREAM | kFlags, 0));
     if (!socket.is_open()) continue;
     const bool begun =
         ::connect(socket.number(), each->ai_addr, each->ai_addrlen) == 0 || errno == EINPROGRESS;
     if (!begun || !ready(socket, POLLOUT, until)) continue;
-    int error = 0;
     socklen_t length = sizeof(error);
     ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) continue;

@@ -27,6 +27,8 @@ int port_of(const FileDescriptor& listening);
 /// Listens for processes of this host, under a name that is no file's. Source: unix(7), abstract.
 std::optional<FileDescriptor> listen_local(const std::string& name);
 
+/// Why a name stands for no address; empty where it does.
+std::string unresolved(const std::string& host);
 /// A connection to who listens there, or nothing when nobody does by then.
 std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Deadline until);
 std::optional<FileDescriptor> connect_local(const std::string& name);

@@ -1,13 +1,13 @@
 #include "executor/comm/thread_world.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
 #include <exception>
 #include <thread>
 
+#include "executor/comm/rank_list.h"
 #include "executor/storage/bad_input.h"
 #include "planner/spec/check.h"
 #include "planner/spec/error.h"
@@ -54,9 +54,9 @@ void Meeting::give_up(int member, const char* what) {
       if (!here_[i]) missing.push_back(ranks_[i]);
     }
   }
-  abort_.raise_hung(fmt::format(
-      "rank {} waited {} s in {} for rank {}", ranks_[static_cast<std::size_t>(member)],
-      std::chrono::duration<double>(patience_).count(), what, fmt::join(missing, ", ")));
+  abort_.raise_hung(
+      fmt::format("rank {} waited {} s in {} for rank {}", ranks_[static_cast<std::size_t>(member)],
+                  std::chrono::duration<double>(patience_).count(), what, rank_list(missing)));
 }
 
 void Meeting::wake() {

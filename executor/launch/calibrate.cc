@@ -188,7 +188,9 @@ CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOpti
 }
 
 int calibrate(const CalibrateOptions& options) {
-  const Launcher launcher = find_launcher();
+  const Result<Launcher> launched = find_launcher();
+  if (!launched) return refuse(launched.problems());
+  const Launcher& launcher = *launched;
   const Machine machine = this_machine();
   const bool alone = launcher.ranks == 1;
   const RanksOnMachine ranks = {alone ? std::max(1, options.ranks) : launcher.ranks,

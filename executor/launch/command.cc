@@ -19,7 +19,8 @@
 
 namespace shardwise::exec {
 CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
-  const bool speaks = find_launcher().rank == 0;
+  const Result<Launcher> launcher = find_launcher();
+  const bool speaks = !launcher || launcher->rank == 0;
   try {
     app.formatter(help_formatter());
     refuse_empty_values(app);

@@ -2,66 +2,127 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 
 namespace shardwise::exec {
 namespace {
 
-using Variable = std::function<const char*(const char*)>;
-
-struct Signs {
-  Launcher::Kind kind = Launcher::Kind::alone;
-  const char* rank = nullptr;
-  const char* ranks = nullptr;
-  const char* also = nullptr;  // must be set as well
-};
-constexpr std::array<Signs, 3> kSigns = {
-    Signs{Launcher::Kind::torchrun, "RANK", "WORLD_SIZE", "MASTER_PORT"},
-    Signs{Launcher::Kind::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-          "OMPI_COMM_WORLD_RANK"},
-    Signs{Launcher::Kind::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"}};
-
-std::string text_of(const Variable& variable, const char* name) {
-  const char* const text = variable(name);
-  return text != nullptr ? text : "";
-}
-
-std::optional<std::int64_t> number_of(const Variable& variable, const char* name) {
-  const std::string text = text_of(variable, name);
-  std::int64_t value = 0;
-  const std::from_chars_result read =
-      std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = read.ec == std::errc() && read.ptr == text.data() + text.size();
-  return whole ? std::optional(value) : std::nullopt;
-}
+/// Every process has a connection to every other one, and a host has fewer ports than twice this.
+constexpr std::int64_t kMostRanks = 65'536;
+constexpr std::int64_t kMostPorts = 65'535;
+constexpr std::int64_t kMostSlurmId = std::int64_t{1} << 32;
 
 /// Slurm's own ports and those that systems give away by themselves (from 32768 on) are elsewhere.
 constexpr int kSlurmFirstPort = 20'000;
 constexpr std::int64_t kSlurmJobs = 700;
 
-Rendezvous of_slurm(const Variable& variable) {
-  const std::int64_t job = number_of(variable, "SLURM_JOB_ID").value_or(0);
-  const std::int64_t step = number_of(variable, "SLURM_STEP_ID").value_or(0);
-  Rendezvous at;
-  at.host = text_of(variable, "MASTER_ADDR");
-  if (at.host.empty()) at.host = first_host(text_of(variable, "SLURM_STEP_NODELIST"));
-  const auto port = number_of(variable, "MASTER_PORT");
-  at.first_port = port ? static_cast<int>(*port) + 1
-                       : kSlurmFirstPort + at.ports * static_cast<int>((job + step) % kSlurmJobs);
-  at.job = fmt::format("slurm {}.{}", job, step);
-  return at;
+constexpr std::array kTorchrun = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
+constexpr std::array kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
+constexpr std::array kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"};
+
+template <std::size_t kCount>
+bool all_set(const LauncherVariables& from, const std::array<const char*, kCount>& names) {
+  return std::ranges::all_of(names, [&](const char* name) { return from.is_set(name); });
 }
 
-Rendezvous of_torchrun(const Variable& variable) {
+/// \returns whether any is missing
+template <std::size_t kCount>
+bool name_missing(LauncherVariables& from, const std::array<const char*, kCount>& names,
+                  const std::string& launcher) {
+  for (const char* const name : names) {
+    if (from.is_set(name)) continue;
+    from.refuse(name, fmt::format("is not set, and other variables of {} are", launcher),
+                fmt::format("start with {}, or unset its variables to run alone", launcher));
+  }
+  return !from.problems().empty();
+}
+
+/// Rank and number of ranks, 0 of 1 after a problem.
+Launcher read_ranks(LauncherVariables& from, Launcher::Kind kind, const char* rank,
+                    const char* ranks) {
+  Launcher found;
+  found.kind = kind;
+  found.ranks = static_cast<int>(from.required_number(ranks, 1, kMostRanks).value_or(1));
+  const std::int64_t most = from.problems().empty() ? found.ranks - 1 : kMostRanks - 1;
+  found.rank = static_cast<int>(from.required_number(rank, 0, most).value_or(0));
+  return found;
+}
+
+/// The first port of a rendezvous behind MASTER_PORT: all of its ports must exist.
+std::optional<int> ports_behind(LauncherVariables& from, int ports) {
+  const std::optional<std::int64_t> port = from.number("MASTER_PORT", 1, kMostPorts - ports);
+  return port ? std::optional(static_cast<int>(*port) + 1) : std::nullopt;
+}
+
+Launcher of_torchrun(LauncherVariables& from) {
+  Launcher found = read_ranks(from, Launcher::Kind::torchrun, "RANK", "WORLD_SIZE");
+  from.number("LOCAL_RANK", 0, found.ranks - 1);
+  from.number("LOCAL_WORLD_SIZE", 1, found.ranks);
   Rendezvous at;
-  at.host = text_of(variable, "MASTER_ADDR");
-  at.first_port = static_cast<int>(number_of(variable, "MASTER_PORT").value_or(0)) + 1;
-  at.job = fmt::format("torchrun {} {} {}", text_of(variable, "TORCHELASTIC_RUN_ID"),
-                       text_of(variable, "TORCHELASTIC_RESTART_COUNT"), at.first_port);
-  return at;
+  at.host = from.required_text("MASTER_ADDR", "a name or address of the host of rank 0");
+  at.first_port = ports_behind(from, at.ports).value_or(1);
+  at.job = fmt::format("torchrun {} {} {}", from.text("TORCHELASTIC_RUN_ID"),
+                       from.text("TORCHELASTIC_RESTART_COUNT"), at.first_port);
+  found.rendezvous = at;
+  return found;
+}
+
+Launcher of_slurm(LauncherVariables& from) {
+  Launcher found = read_ranks(from, Launcher::Kind::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  if (from.is_set("PMIX_NAMESPACE") || found.ranks == 1) return found;
+  const std::int64_t job = from.number("SLURM_JOB_ID", 0, kMostSlurmId).value_or(0);
+  const std::int64_t step = from.required_number("SLURM_STEP_ID", 0, kMostSlurmId).value_or(0);
+  Rendezvous at;
+  if (from.is_set("MASTER_ADDR")) {
+    at.host = from.required_text("MASTER_ADDR", "a name or address of the host of rank 0");
+  } else {
+    found.host_variable = "SLURM_STEP_NODELIST";
+    at.host = first_host(
+        from.required_text("SLURM_STEP_NODELIST", "set MASTER_ADDR to the host of rank 0"));
+  }
+  at.first_port =
+      ports_behind(from, at.ports)
+          .value_or(kSlurmFirstPort + at.ports * static_cast<int>((job + step) % kSlurmJobs));
+  at.job = fmt::format("slurm {}.{}", job, step);
+  found.rendezvous = at;
+  return found;
+}
+
+/// Variables of launchers that are unknown here and would start every process alone.
+void refuse_unknown(LauncherVariables& from) {
+  const std::string hint = "start with Open MPI's mpirun, torchrun or srun, or unset it";
+  if (from.is_set("PMI_SIZE") && from.text("PMI_SIZE") != "1") {
+    from.refuse("PMI_SIZE", "processes of this MPI's launcher cannot find one another here", hint);
+  }
+  for (const char* const name : {"PMIX_RANK", "LOCAL_RANK"}) {
+    if (!from.is_set(name)) continue;
+    from.refuse(name, "is set, and no variable says how many ranks there are", hint);
+  }
+}
+
+Launcher find(LauncherVariables& from) {
+  if (all_set(from, kTorchrun)) return of_torchrun(from);
+  const bool torchrun = from.is_set("RANK") || from.is_set("WORLD_SIZE");
+  const bool slurm = from.is_set("SLURM_STEP_NUM_TASKS") || from.is_set("SLURM_STEP_ID");
+  Launcher found;
+  if (from.is_set(kOpenMpi[0]) || from.is_set(kOpenMpi[1])) {
+    if (!name_missing(from, kOpenMpi, "mpirun")) {
+      found = read_ranks(from, Launcher::Kind::open_mpi, kOpenMpi[0], kOpenMpi[1]);
+    }
+  } else if (slurm) {
+    if (!name_missing(from, kSlurm, "srun")) found = of_slurm(from);
+  } else if (torchrun) {
+    name_missing(from, kTorchrun, "torchrun");
+  } else {
+    refuse_unknown(from);
+  }
+  if (!from.problems().empty() || found.kind == Launcher::Kind::alone) return found;
+  from.expect("RANK", found.rank, name_of(found.kind));
+  from.expect("WORLD_SIZE", found.ranks, name_of(found.kind));
+  return found;
 }
 
 }  // namespace
@@ -81,25 +142,14 @@ std::string first_host(const std::string& list) {
   return list.substr(0, end) + number + rest.substr(0, rest.find(','));
 }
 
-Launcher find_launcher(const Variable& variable) {
-  for (const Signs& signs : kSigns) {
-    const auto rank = number_of(variable, signs.rank);
-    const auto ranks = number_of(variable, signs.ranks);
-    if (!rank || !ranks || variable(signs.also) == nullptr) continue;
-    if (*ranks < 1 || *rank < 0 || *rank >= *ranks) continue;
-    Launcher found = {signs.kind, static_cast<int>(*rank), static_cast<int>(*ranks), std::nullopt};
-    if (signs.kind == Launcher::Kind::torchrun) {
-      if (variable("MASTER_ADDR") == nullptr) continue;
-      found.rendezvous = of_torchrun(variable);
-    } else if (signs.kind == Launcher::Kind::slurm && variable("PMIX_NAMESPACE") == nullptr) {
-      found.rendezvous = of_slurm(variable);
-    }
-    return found;
-  }
-  return {};
+Result<Launcher> find_launcher(const LauncherVariables::Variable& variable) {
+  LauncherVariables from(variable);
+  Launcher found = find(from);
+  if (!from.problems().empty()) return from.problems();
+  return found;
 }
 
-Launcher find_launcher() {
+Result<Launcher> find_launcher() {
   return find_launcher([](const char* name) { return std::getenv(name); });
 }
 

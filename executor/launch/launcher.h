@@ -1,41 +1,48 @@
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 
 #include "executor/comm/rendezvous.h"
+#include "executor/launch/launcher_variables.h"
+#include "planner/spec/diagnostic.h"
 
 namespace shardwise::exec {
 
-/// Who started this process, and as which of how many.
+/// What started this process, and as which rank of how many.
 struct Launcher {
   enum class Kind { alone, torchrun, open_mpi, slurm };
   Kind kind = Kind::alone;
   int rank = 0;
   int ranks = 1;
-  /// Where the processes meet that have no MPI; nothing: they have.
+  /// Where processes without MPI find one another; nothing where they have MPI.
   std::optional<Rendezvous> rendezvous;
+  /// The variable that names the rendezvous host.
+  std::string host_variable = "MASTER_ADDR";
 
-  /// "threads", "MPI" or "sockets": how ranks talk.
+  /// "threads", "MPI" or "sockets": the transport between ranks.
   const char* communicator() const;
 };
 
-/// Looks for what launchers tell their processes, in this order: torchrun, or whoever sets what it
-/// does (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); Open MPI's mpirun (OMPI_COMM_WORLD_RANK,
+/// Reads the variables that launchers set, in this order: torchrun and whatever sets the same
+/// (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT); Open MPI's mpirun (OMPI_COMM_WORLD_RANK,
 /// OMPI_COMM_WORLD_SIZE); Slurm's srun (SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_STEP_ID); else
 /// the process is alone. mpirun comes before srun, as it may have srun start its own processes.
+///
+/// A process never takes itself for alone because of a broken variable: a value that cannot be
+/// used, a set of which a part is missing, and the variables of an MPI that this program does not
+/// know are problems. Where mpirun's or srun's set is whole, RANK and WORLD_SIZE may be set beside
+/// it, as batch scripts do, and have to agree with it.
 ///
 /// Processes of torchrun meet on MASTER_ADDR at the ports behind MASTER_PORT, which torchrun's
 /// agent keeps for itself. Those of srun have MPI where it gives them PMIx (PMIX_NAMESPACE), else
 /// they meet on the first host of SLURM_STEP_NODELIST, or MASTER_ADDR, at ports that follow from
 /// the job's number, or behind MASTER_PORT. Source:
 /// https://docs.pytorch.org/docs/stable/elastic/run.html, "Environment variables"; srun(1), "Output
-/// environment variables". \param variable  the value of an environment variable, nullptr when it
-/// is not set
-Launcher find_launcher(const std::function<const char*(const char*)>& variable);
+/// environment variables".
+Result<Launcher> find_launcher(const LauncherVariables::Variable& variable);
 /// Of this process.
-Launcher find_launcher();
+Result<Launcher> find_launcher();
 
 std::string name_of(Launcher::Kind kind);
 

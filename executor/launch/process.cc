@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "executor/comm/process_watch.h"
+#include "executor/comm/socket.h"
 #include "executor/comm/socket_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/launch/command.h"
@@ -30,6 +31,16 @@ namespace {
 constexpr int kProblems = 103;  // number of the group that shows them
 /// Longer than processes need to end one another.
 constexpr std::chrono::seconds kGrace{9};
+
+Diagnostics problems_of_host(const Launcher& launcher) {
+  if (!launcher.rendezvous || launcher.rendezvous->this_host_only()) return {};
+  const std::string& host = launcher.rendezvous->host;
+  const std::string problem = unresolved(host);
+  if (problem.empty()) return {};
+  return {{"environment", 0, 0, launcher.host_variable,
+           fmt::format("{} does not resolve: {}", host, problem),
+           "a name or address of the host of rank 0"}};
+}
 
 std::unique_ptr<ProcessJob> join(const Launcher& launcher, double timeout_s) {
   if (launcher.rendezvous) {
@@ -105,7 +116,14 @@ int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
 
 }  // namespace
 
+int refuse_alone(const Launcher& launcher, const Diagnostics& problems) {
+  const bool speaks = launcher.rank == 0 || launcher.kind == Launcher::Kind::torchrun;
+  return speaks ? refuse(problems) : kBadInput;
+}
+
 int run_process(const Launcher& launcher, double timeout_s, const RankMain& rank_main) {
+  const Diagnostics unknown_host = problems_of_host(launcher);
+  if (!unknown_host.empty()) return refuse(unknown_host);
   try {
     const std::unique_ptr<ProcessJob> job = join(launcher, timeout_s);
     if (job) return run_rank(*job, timeout_s, rank_main);

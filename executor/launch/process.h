@@ -16,6 +16,10 @@ using RankMain = std::function<int(World& world, AbortSignal& abort)>;
 /// throws in any of them, all end, with one message. \returns the exit code \pre launcher.ranks > 1
 int run_process(const Launcher& launcher, double timeout_s, const RankMain& rank_main);
 
+/// Ends a process before ranks meet: rank 0 prints, and every process of torchrun, whose variables
+/// a user may have set for each. \returns kBadInput
+int refuse_alone(const Launcher& launcher, const Diagnostics& problems);
+
 /// Prints the problems of all ranks once, those that several have once, and says whether there are
 /// any. All ranks call it.
 bool refuse_together(World& world, const Diagnostics& problems);

@@ -34,6 +34,11 @@ Diagnostic wrong_use(const std::string& flag, const std::string& message, const 
   return {"command line", 0, 0, flag, message, hint};
 }
 
+std::string started_text(const Launcher& launcher) {
+  return fmt::format("{} started {} process{}", name_of(launcher.kind), launcher.ranks,
+                     launcher.ranks == 1 ? "" : "es");
+}
+
 /// What keeps a plan from running anywhere.
 Diagnostics problems_of(const Plan& plan) {
   const Diagnostics illegal =
@@ -41,25 +46,33 @@ Diagnostics problems_of(const Plan& plan) {
   return illegal.empty() ? cannot_execute(plan) : illegal;
 }
 
-/// What keeps it from running as the command line and the launcher say.
-Diagnostics problems_of(const Plan& plan, const RunOptions& options, const Launcher& launcher) {
-  Diagnostics problems;
+/// Whether the launcher and --ranks give the plan its ranks. Known before ranks meet.
+Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
+                              const Launcher& launcher) {
   const std::int64_t world = plan.layout.world();
-  if (launcher.ranks > 1) {
-    const std::string started =
-        fmt::format("{} started {} processes", name_of(launcher.kind), launcher.ranks);
-    if (options.ranks > 0) {
-      problems.push_back(wrong_use("--ranks", started, "threads are for a process that is alone"));
-    } else if (launcher.ranks != world) {
-      problems.push_back(wrong_use(
-          name_of(launcher.kind), fmt::format("{}, the plan is for {} ranks", started, world),
-          fmt::format("start {}, or make a plan for {}", world, launcher.ranks)));
-    }
-  } else if (options.ranks > 0 && options.ranks != world) {
-    problems.push_back(
-        wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
-                  fmt::format("--ranks {}, or a plan for {}", world, options.ranks)));
+  const bool torchrun = launcher.kind == Launcher::Kind::torchrun;
+  if (launcher.ranks > 1 && options.ranks > 0) {
+    return {
+        wrong_use("--ranks", started_text(launcher), "threads are for a process that is alone")};
   }
+  // A process that torchrun started alone may be one of several whose WORLD_SIZE is wrong.
+  if (launcher.ranks != world && (launcher.ranks > 1 || (torchrun && options.ranks == 0))) {
+    const std::string threads =
+        launcher.ranks == 1 ? fmt::format(", or --ranks {} for threads", world) : "";
+    return {wrong_use(
+        name_of(launcher.kind),
+        fmt::format("{}, the plan is for {} ranks", started_text(launcher), world),
+        fmt::format("start {}, or make a plan for {}{}", world, launcher.ranks, threads))};
+  }
+  if (options.ranks > 0 && options.ranks != world) {
+    return {wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
+                      fmt::format("--ranks {}, or a plan for {}", world, options.ranks))};
+  }
+  return {};
+}
+
+Diagnostics problems_of_outputs(const RunOptions& options) {
+  Diagnostics problems;
   const std::pair<const char*, const std::string&> outputs[] = {
       {"--report", options.report}, {"--trace", options.trace}, {"--metrics", options.metrics}};
   for (const auto& [flag, path] : outputs) {
@@ -198,10 +211,9 @@ struct Prepared {
 };
 
 /// Processes of a job compare the checksums of a checkpoint together.
-Result<Prepared> prepare(RunOptions& options, const Launcher& launcher) {
-  Result<Plan> plan = read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
+Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const Launcher& launcher) {
   if (!plan) return plan.problems();
-  const Diagnostics problems = problems_of(*plan, options, launcher);
+  const Diagnostics problems = problems_of_outputs(options);
   if (!problems.empty()) return problems;
   Result<std::optional<SavedCheckpoint>> resumed = find_resumed(*plan, options);
   if (!resumed) return resumed.problems();
@@ -219,12 +231,13 @@ Result<Prepared> prepare(RunOptions& options, const Launcher& launcher) {
                                                static_cast<std::size_t>(launcher.ranks));
     if (!altered.empty()) return altered;
   }
-  return Prepared{*std::move(plan), *std::move(resumed), *std::move(input)};
+  return Prepared{*plan, *std::move(resumed), *std::move(input)};
 }
 
 /// One process of a job's. A problem of any of them ends all.
-int run_as_rank(RunOptions options, const Launcher& launcher, World& world, AbortSignal& abort) {
-  const Result<Prepared> prepared = prepare(options, launcher);
+int run_as_rank(const Result<Plan>& plan, RunOptions options, const Launcher& launcher,
+                World& world, AbortSignal& abort) {
+  const Result<Prepared> prepared = prepare(plan, options, launcher);
   if (refuse_together(world, prepared ? Diagnostics() : prepared.problems())) return kBadInput;
   const Run run = {prepared->plan, options, prepared->input, prepared->resumed};
   const Start start = {resident_memory(), 1};
@@ -238,13 +251,21 @@ int run_as_rank(RunOptions options, const Launcher& launcher, World& world, Abor
 
 int run(const RunOptions& asked) {
   RunOptions options = asked;
-  const Launcher launcher = find_launcher();
+  const Result<Launcher> launched = find_launcher();
+  if (!launched) return refuse(launched.problems());
+  const Launcher& launcher = *launched;
+  const Result<Plan> plan =
+      read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
+  if (plan) {
+    const Diagnostics problems = problems_of_ranks(*plan, options, launcher);
+    if (!problems.empty()) return refuse_alone(launcher, problems);
+  }
   if (launcher.ranks > 1) {
     return run_process(launcher, options.timeout_s, [&](World& world, AbortSignal& abort) {
-      return run_as_rank(options, launcher, world, abort);
+      return run_as_rank(plan, options, launcher, world, abort);
     });
   }
-  const Result<Prepared> prepared = prepare(options, launcher);
+  const Result<Prepared> prepared = prepare(plan, options, launcher);
   if (!prepared) return refuse(prepared.problems());
   return run_threads({prepared->plan, options, prepared->input, prepared->resumed});
 }

@@ -47,6 +47,57 @@ TEST(ShardwiseRun, RefusesOtherNumbersOfRanksThanThePlans) {
   EXPECT_THAT(refused.err, HasSubstr("--ranks: the plan is for 2 ranks"));
 }
 
+/// One process, as a launcher with these variables starts it, of a plan of two ranks.
+Outcome run_in(std::vector<std::string> environment,
+               const std::vector<std::string>& arguments = {}) {
+  const Scratch scratch;
+  environment.push_back(built("shardwise-run"));
+  environment.push_back(scratch.write(tiny_plan("shardwise", 0, 2, 1)));
+  for (const char* const each : {"--data", "README.md", "--steps", "1"}) {
+    environment.emplace_back(each);
+  }
+  environment.insert(environment.end(), arguments.begin(), arguments.end());
+  return run_program("env", environment);
+}
+
+// (D6): a process once took a broken environment for none and trained all ranks as threads.
+TEST(ShardwiseRun, NeverTrainsAloneBecauseOfABrokenVariable) {
+  const Outcome rank =
+      run_in({"RANK=2", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"});
+  EXPECT_EQ(rank.exit_code, 2);
+  EXPECT_THAT(rank.out, IsEmpty());
+  EXPECT_EQ(rank.err,
+            "environment: RANK: 2 is not a whole number from 0 to 1\n1 problem, nothing was run\n");
+  const Outcome partial = run_in({"RANK=0", "WORLD_SIZE=2"});
+  EXPECT_EQ(partial.exit_code, 2);
+  EXPECT_THAT(partial.err, HasSubstr("environment: MASTER_ADDR: is not set"));
+  EXPECT_THAT(partial.err, HasSubstr("environment: MASTER_PORT: is not set"));
+  const Outcome alone =
+      run_in({"RANK=0", "WORLD_SIZE=1", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"});
+  EXPECT_EQ(alone.exit_code, 2);
+  EXPECT_THAT(alone.err, HasSubstr("torchrun started 1 process, the plan is for 2 ranks\n    start "
+                                   "2, or make a plan for 1, or --ranks 2 for threads"));
+  const Outcome calibrated =
+      run_program("env", {"RANK=x", "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500",
+                          built("shardwise-run"), "calibrate", "-o", "/dev/null"});
+  EXPECT_EQ(calibrated.exit_code, 2);
+  EXPECT_THAT(calibrated.err, HasSubstr("environment: RANK: x is not a whole number"));
+}
+
+// (D16): these once were found only when all had met, or never.
+TEST(ShardwiseRun, ComparesRanksWithThePlanAndFindsItsHostBeforeItMeetsOthers) {
+  const Outcome ranks =
+      run_in({"RANK=1", "WORLD_SIZE=60000", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=29500"});
+  EXPECT_EQ(ranks.exit_code, 2);
+  EXPECT_THAT(ranks.err,
+              HasSubstr("torchrun: torchrun started 60000 processes, the plan is for 2 ranks\n"));
+  const Outcome host =
+      run_in({"RANK=1", "WORLD_SIZE=2", "MASTER_ADDR=no.such.host.invalid", "MASTER_PORT=29500"});
+  EXPECT_EQ(host.exit_code, 2);
+  EXPECT_THAT(host.err,
+              HasSubstr("environment: MASTER_ADDR: no.such.host.invalid does not resolve: "));
+}
+
 TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
   const Outcome no_plan = run({"no-plan.json", "--data", "README.md"});
   EXPECT_EQ(no_plan.exit_code, 2);
