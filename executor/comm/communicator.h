@@ -69,7 +69,8 @@ class World {
                                               int number) = 0;
 };
 
-/// What every rank of a group says, in their order.
+/// What every rank of a group says, in their order. \throws IoError when a text is longer than
+/// 64 MiB
 std::vector<std::string> exchange_texts(Communicator& group, const std::string& own);
 
 /// Elements of piece r of `all` elements cut into pieces of `shard`, and where it begins.

@@ -1,28 +1,12 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
+#include <utility>
 #include <vector>
 
-#include "executor/comm/abort.h"
+#include "executor/comm/notice.h"
 #include "executor/storage/file_descriptor.h"
 
 namespace shardwise::exec {
-
-/// What processes of a job tell one another beside their work.
-struct Notice {
-  enum class Word : std::uint8_t {
-    failed,    // the run has failed, as `text` says
-    describe,  // say what your rank does
-    does,      // it does `text`
-    end,       // all has been said: end
-    over,      // this process ends now, as it should
-  };
-  Word word = Word::over;
-  Failure::Kind kind = Failure::Kind::broken;  // of failed and end
-  std::string text;
-};
 
 /// A connection for notices. Never waits: what the other end does not take is lost.
 class ControlLine {
@@ -30,7 +14,7 @@ class ControlLine {
   ControlLine() = default;
   explicit ControlLine(FileDescriptor socket) : socket_(std::move(socket)) {}
 
-  /// Not once the other end is gone.
+  /// Not once the other end is gone, or has sent what is no notice.
   bool is_open() const { return socket_.is_open(); }
   int number() const { return socket_.number(); }
   void say(const Notice& notice) const;
@@ -39,7 +23,7 @@ class ControlLine {
 
  private:
   FileDescriptor socket_;
-  std::vector<std::byte> heard_;  // no whole notice
+  NoticeReader reader_;
 };
 
 }  // namespace shardwise::exec

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <utility>
 
+#include "executor/comm/socket.h"
 #include "executor/comm/socket_hub.h"
 
 namespace shardwise::exec {
@@ -42,12 +43,8 @@ ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_
   std::iota(everyone.begin(), everyone.end(), std::int64_t{0});
   SocketHub& hub = job.hub();
   for (FileDescriptor& line : hub.join(everyone, kControl, {&abort, patience_s, job.rank()})) {
-    const Member& member = hub.members()[others_.size()];
     Other other;
-    if (line.is_open() && hub.own().same_machine(member)) {
-      other.process =
-          FileDescriptor(static_cast<int>(::syscall(SYS_pidfd_open, member.process, 0)));
-    }
+    if (line.is_open()) other.process = process_at(line);
     other.line = ControlLine(std::move(line));
     others_.push_back(std::move(other));
   }

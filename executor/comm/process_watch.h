@@ -41,7 +41,7 @@ class ProcessWatch {
   using Clock = std::chrono::steady_clock;
   struct Other {
     ControlLine line;
-    FileDescriptor process;  // of this machine. Source: pidfd_open(2)
+    FileDescriptor process;  // of this machine and user, from the kernel
     bool silent = false;     // does not react
     bool over = false;       // has let go of all it had, or ended as it should
     std::optional<std::string> does;

@@ -9,7 +9,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -163,6 +165,20 @@ std::optional<FileDescriptor> accept_now(const FileDescriptor& listening) {
   if (!socket.is_open()) return std::nullopt;
   without_delay(socket);
   return socket;
+}
+
+FileDescriptor process_at(const FileDescriptor& line) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  const int got = ::getsockopt(line.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  // TCP has no peer, and a process of another name space no number here.
+  if (got != 0 || peer.pid <= 0 || peer.uid != ::geteuid()) return {};
+  FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  // A number may go to another process once its own has ended, whose connection is closed then.
+  pollfd ended = {line.number(), POLLRDHUP, 0};
+  ::poll(&ended, 1, 0);
+  if ((ended.revents & (POLLHUP | POLLRDHUP | POLLERR)) != 0) return {};
+  return process;
 }
 
 bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until) {

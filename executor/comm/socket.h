@@ -35,6 +35,11 @@ std::optional<FileDescriptor> connect_local(const std::string& name);
 /// Who has connected to a socket that listens, or nothing when nobody has.
 std::optional<FileDescriptor> accept_now(const FileDescriptor& listening);
 
+/// The process at the other end of a local socket, as the kernel knows it: no process can name
+/// another in its place. Closed for TCP, for a process of another user, and where it is gone.
+/// Source: unix(7), SO_PEERCRED; pidfd_open(2).
+FileDescriptor process_at(const FileDescriptor& line);
+
 /// \returns whether all went, or came, by then; not where the other end is gone
 bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until);
 bool receive_all(const FileDescriptor& from, std::span<std::byte> bytes, Deadline until);

@@ -21,7 +21,7 @@ struct Member {
   std::array<std::array<char, 64>, 4> addresses{};  // of its host, best first
   std::array<std::uint64_t, 2> token{};  // drawn: that of rank 0 is what the job's connections show
   std::int32_t port = 0;
-  std::int32_t process = 0;
+  std::int32_t process = 0;  // its number, for people: nothing is done to a process for it
 
   bool same_machine(const Member& other) const { return machine == other.machine; }
 };

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/comm/abort.h"
+
+namespace shardwise::exec {
+
+/// What processes of a job tell one another beside their work.
+struct Notice {
+  enum class Word : std::uint8_t {
+    failed,    // the run has failed, as `text` says
+    describe,  // say what your rank does
+    does,      // it does `text`
+    end,       // all has been said: end
+    over,      // this process ends now, as it should
+  };
+  Word word = Word::over;
+  Failure::Kind kind = Failure::Kind::broken;  // of failed and end
+  std::string text;                            // of at most kMostText bytes on the wire
+
+  static constexpr std::size_t kMostText = std::size_t{1} << 16;
+};
+
+/// A notice as it is sent; a longer text is cut.
+std::vector<std::byte> bytes_of(const Notice& notice);
+
+/// Reads notices from a stream of bytes that come in any pieces. Keeps at most one notice that is
+/// not whole.
+class NoticeReader {
+ public:
+  /// Appends the notices that `bytes` complete. \returns false when the stream is none of notices:
+  /// nothing more of it can be read
+  bool take(std::span<const std::byte> bytes, std::vector<Notice>& notices);
+
+ private:
+  std::vector<std::byte> heard_;  // no whole notice
+  bool broken_ = false;
+};
+
+}  // namespace shardwise::exec
