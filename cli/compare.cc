@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/import_text.h"
+#include "cli/screen_flags.h"
 #include "cli/terminal.h"
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
@@ -23,12 +24,16 @@
 namespace shardwise::cli {
 namespace {
 
+// Rows of a table when --top does not say.
+constexpr std::int64_t kRows = 6;
+constexpr std::int64_t kLongRows = 20;
+
 struct CompareFlags {
   std::string first;
   std::string second;
-  std::int64_t top = 20;
+  std::int64_t top = 0;   // as the screen has room for
   double tolerance = -1;  // none
-  bool json = false;
+  ScreenFlags screen;
 };
 
 /// A file to compare: a report, or a trace.
@@ -115,8 +120,18 @@ std::string longer_text(double relative) {
   return fmt::format("{} {} time than A", share, relative > 0 ? "more" : "less");
 }
 
+/// Rows that differ as far as the table prints; all of them with --long.
+std::vector<sim::ComparedTime> differing(std::vector<sim::ComparedTime> rows, bool whole) {
+  const std::string nothing = signed_seconds(Seconds(0));
+  const auto same = [&](const sim::ComparedTime& row) {
+    return !whole && signed_seconds(row.difference()) == nothing;
+  };
+  std::erase_if(rows, same);
+  return rows;
+}
+
 std::string comparison_text(const Side& a, const Side& b, const sim::Comparison& found,
-                            std::size_t top, bool colour) {
+                            std::size_t top, bool whole, bool colour) {
   const bool reports = !a.traced && !b.traced;
   std::string text = side_text("A", a) + side_text("B", b);
   if (reports) text += differences_text(a.report, b.report);
@@ -127,8 +142,10 @@ std::string comparison_text(const Side& a, const Side& b, const sim::Comparison&
   }
   text += "\n";
   if (reports) {
-    text += compared_text("part of the step", found.parts, "A", "B", top, false, colour);
-    text += compared_text("exposed communication", found.axes, "A", "B", top, false, colour);
+    text += compared_text("part of the step", differing(found.parts, whole), "A", "B", top, false,
+                          colour);
+    text += compared_text("exposed communication", differing(found.axes, whole), "A", "B", top,
+                          false, colour);
   }
   if (a.profiled()) {
     const sim::StepComparison kinds =
@@ -163,10 +180,12 @@ ExitCode run_compare(const CompareFlags& flags) {
     found.parts.clear();
     found.axes.clear();
   }
-  fmt::print("{}", flags.json
+  const std::int64_t room = flags.screen.whole ? kLongRows : kRows;
+  const std::int64_t top = flags.top > 0 ? flags.top : room;
+  fmt::print("{}", flags.screen.json
                        ? comparison_json(found)
-                       : comparison_text(*first, *second, found,
-                                         static_cast<std::size_t>(flags.top), wants_colour()));
+                       : comparison_text(*first, *second, found, static_cast<std::size_t>(top),
+                                         flags.screen.whole, wants_colour()));
   const bool apart = flags.tolerance >= 0 && std::abs(found.relative()) > flags.tolerance;
   return apart ? ExitCode::nothing_fits : ExitCode::done;
 }
@@ -180,14 +199,14 @@ void add_compare(CLI::App& app, Run& run) {
   auto flags = std::make_shared<CompareFlags>();
   verb->add_option("A", flags->first, "A report.json or a trace")->required()->type_name("FILE");
   verb->add_option("B", flags->second, "Another")->required()->type_name("FILE");
-  verb->add_option("--top", flags->top, "Rows of each table (20)")
+  verb->add_option("--top", flags->top, "Rows of each table (6; 20 with --long)")
       ->check(CLI::Range(1, 1'000'000))
       ->type_name("N");
   verb->add_option("--tolerance", flags->tolerance,
                    "Exit with 1 when the step times are further apart than this share")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("SHARE");
-  verb->add_flag("--json", flags->json, "The same facts for a program, all rows");
+  add_screen_flags(*verb, flags->screen);
   verb->footer(
       "Examples\n"
       "  shardwise compare predicted.json measured.json\n"

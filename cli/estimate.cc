@@ -9,6 +9,8 @@
 
 #include "cli/job_flags.h"
 #include "cli/report_text.h"
+#include "cli/screen_flags.h"
+#include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/cost/anchor.h"
@@ -27,7 +29,7 @@ struct EstimateFlags {
   LayoutFlags layout;
   std::string anchor;
   bool explain = false;
-  bool json = false;
+  ScreenFlags screen;
 };
 
 ExitCode refuse(const Diagnostics& problems) {
@@ -88,12 +90,18 @@ ExitCode run_estimate(const EstimateFlags& flags) {
     const Diagnostics problems = apply_anchor(flags.anchor, *subject, report);
     if (!problems.empty()) return refuse(problems);
   }
-  if (flags.json) {
+  if (flags.screen.json) {
     fmt::print("{}", report_json(report));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}{}{}{}", verdict_text(report, colour), layout_text(report, colour),
-               memory_text(report, colour), time_text(report, colour), rates_text(report, colour));
+    fmt::print("{}{}", verdict_text(report, colour), layout_text(report, colour));
+    if (flags.screen.whole || flags.explain) {
+      fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
+                 rates_text(report, colour));
+    } else {
+      fmt::print("{}{}{}", costs_text(report, colour), short_rates_text(report, colour),
+                 more_text(report, "memory by phase, every part of the time", colour));
+    }
     if (flags.explain) fmt::print("{}", explanation_text(report, colour));
   }
   return report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
@@ -111,7 +119,7 @@ void add_estimate(CLI::App& app, Run& run) {
                    "Report of a measured run: its difference from the prediction is carried over")
       ->type_name("FILE");
   verb->add_flag("--explain", flags->explain, "Formula, values and source of every number");
-  verb->add_flag("--json", flags->json, "The same facts for a program");
+  add_screen_flags(*verb, flags->screen);
   verb->footer(
       "Examples\n"
       "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"

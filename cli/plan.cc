@@ -12,6 +12,7 @@
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
+#include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "cli/write_file.h"
@@ -129,7 +130,7 @@ ExitCode say_nothing_fits(const PlanQuestion& q, const PlanFlags& flags,
       q.request(flags, at), [&](const std::string& what) { progress.say("trying " + what); });
   progress.clear();
   if (relief) answer.cheapest_change = to_string(*relief);
-  if (flags.json) {
+  if (flags.screen.json) {
     fmt::print("{}", plan_json(q, answer, nullptr));
     return ExitCode::nothing_fits;
   }
@@ -168,8 +169,14 @@ void print_answer(const PlanQuestion& q, const PlanFlags& flags, const PlanAnswe
                layouts_text(answer.front, engines.size() > 1, colour));
   }
   if (flags.explain) fmt::print("{}", rules_text(answer, colour));
-  fmt::print("\n{}{}{}{}", verdict_text(report, colour), memory_text(report, colour),
-             time_text(report, colour), rates_text(report, colour));
+  fmt::print("\n{}", verdict_text(report, colour));
+  if (flags.screen.whole || flags.explain) {
+    fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
+               rates_text(report, colour));
+  } else {
+    fmt::print("{}{}{}", costs_text(report, colour), short_rates_text(report, colour),
+               more_text(report, "memory by phase, every part of the time", colour));
+  }
   if (flags.explain) fmt::print("{}", explanation_text(report, colour));
   if (!flags.output.empty()) fmt::print("\nwrote {}\n", flags.output);
 }
@@ -203,7 +210,7 @@ ExitCode run_plan(const PlanFlags& flags) {
     const auto cluster = static_cast<std::size_t>(best.cluster - q.clusters.data());
     const Result<WhyNot> why = why_not(q.request(flags, cluster), best.candidate, q.why_not);
     if (!why) return refuse(why.problems());
-    fmt::print("{}", flags.json ? why_not_json(*why) : why_not_text(*why, colour));
+    fmt::print("{}", flags.screen.json ? why_not_json(*why) : why_not_text(*why, colour));
     return ExitCode::done;
   }
   StepReport report = estimate(
@@ -211,7 +218,7 @@ ExitCode run_plan(const PlanFlags& flags) {
       best.candidate.layout, flags.explain ? Detail::explained : Detail::numbers);
   report.verdict.usable = answer.usable;
   if (!flags.output.empty()) write_plan(q, best, flags.output);
-  if (flags.json) {
+  if (flags.screen.json) {
     fmt::print("{}", plan_json(q, answer, &report));
   } else {
     print_answer(q, flags, answer, report, colour);
@@ -250,7 +257,7 @@ void add_plan(CLI::App& app, Run& run) {
   verb->add_flag("--pareto", flags->pareto, "The front of memory and time")->group("Search");
   verb->add_flag("--explain", flags->explain, "What the rules dropped, and every formula")
       ->group("Search");
-  verb->add_flag("--json", flags->json, "The same facts for a program")->group("Search");
+  add_screen_flags(*verb, flags->screen);
   verb->footer(
       "Examples\n"
       "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json\n"

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/job_flags.h"
+#include "cli/screen_flags.h"
 #include "planner/search/search.h"
 #include "planner/spec/diagnostic.h"
 
@@ -24,7 +25,7 @@ struct PlanFlags {
   int threads = 0;
   bool pareto = false;
   bool explain = false;
-  bool json = false;
+  ScreenFlags screen;
 };
 
 /// The same with everything loaded: one cluster for each count of GPUs.

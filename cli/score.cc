@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/progress.h"
+#include "cli/screen_flags.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/score/row.h"
@@ -25,7 +26,7 @@ struct ScoreFlags {
   std::string explain;
   bool rows = false;
   bool simulate = false;
-  bool json = false;
+  ScreenFlags screen;
 };
 
 /// Rows of all files, or everything wrong with any of them.
@@ -82,7 +83,10 @@ ExitCode run_score(const ScoreFlags& flags) {
     return ExitCode::done;
   }
   const ScoreReport report = scored(*rows, flags.simulate);
-  fmt::print("{}", flags.json ? to_json(report) : to_text(report, flags.rows, colour));
+  const ScoreScreen screen = flags.rows           ? ScoreScreen::rows
+                             : flags.screen.whole ? ScoreScreen::whole
+                                                  : ScoreScreen::first;
+  fmt::print("{}", flags.screen.json ? to_json(report) : to_text(report, screen, colour));
   return ExitCode::done;
 }
 
@@ -102,7 +106,7 @@ void add_score(CLI::App& app, Run& run) {
                  "Step times from the simulator instead of the closed form")
       ->excludes(verb->get_option("--explain"));
   verb->add_flag("--rows", flags->rows, "Print every row and every row left out");
-  verb->add_flag("--json", flags->json, "Print the same facts for a program");
+  add_screen_flags(*verb, flags->screen);
   verb->footer("Example\n  shardwise score measurements.jsonl --rows");
   verb->callback([&run, flags] { run = [flags] { return run_score(*flags); }; });
 }

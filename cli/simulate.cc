@@ -18,6 +18,7 @@
 #include "cli/simulate_files.h"
 #include "cli/simulate_request.h"
 #include "cli/simulate_text.h"
+#include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
@@ -50,8 +51,8 @@ ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
     return refuse(problems);
   }
   const sim::Versus found = sim::versus(first, *second, options_of(flags));
-  fmt::print("{}", flags.json ? versus_json(found, first, *second)
-                              : versus_text(found, first, *second, wants_colour()));
+  fmt::print("{}", flags.screen.json ? versus_json(found, first, *second)
+                                     : versus_text(found, first, *second, wants_colour()));
   return ExitCode::done;
 }
 
@@ -80,11 +81,11 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
     points.push_back({gpus, sim::simulate(*full, options_of(flags)).report,
                       sim::simulate(hybrid, options_of(flags)).report});
   }
-  if (!flags.json) {
+  if (!flags.screen.json) {
     fmt::print("{} on {}, {}\none shard over all GPUs, and shards of a node with replicas\n\n",
                first.model.name, first.cluster.name, first.engine.name);
   }
-  fmt::print("{}", flags.json ? growth_json(points) : growth_text(points, wants_colour()));
+  fmt::print("{}", flags.screen.json ? growth_json(points) : growth_text(points, wants_colour()));
   return ExitCode::done;
 }
 
@@ -111,9 +112,10 @@ ExitCode run_import(SimulateFlags flags, const Plan& plan) {
     return refuse({{flags.import, 0, 0, "/traceEvents", "its steps take no time", ""}});
   }
   write_simulation(flags, plan, made);
-  fmt::print("{}", flags.json ? sim::comparison_json(*run, found)
-                              : import_text(*run, found, plan.layout,
-                                            static_cast<std::size_t>(flags.top), wants_colour()));
+  fmt::print("{}", flags.screen.json
+                       ? sim::comparison_json(*run, found)
+                       : import_text(*run, found, plan.layout, static_cast<std::size_t>(flags.top),
+                                     wants_colour()));
   return ExitCode::done;
 }
 
@@ -142,19 +144,27 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   }
   write_simulation(flags, *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
-  if (flags.json) {
+  if (flags.screen.json) {
     fmt::print("{}", report_json(made.report));
     return answer;
   }
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
-  fmt::print(
-      "{}{}{}{}{}{}{}{}{}{}{}{}", simulated_text(made.report, colour),
-      fits ? "" : verdict_text(made.report, colour), timeline_misfit_text(made.report, colour),
-      layout_text(made.report, colour), timeline_text(made, colour), time_text(made.report, colour),
-      closed_form_text(made.report, colour), streams_text(made.report, colour),
-      peak_text(made.report, colour), noise_text(made.report), rates_text(made.report, colour),
-      flags.explain ? assumptions_text(made.report, colour) : "");
+  const bool whole = flags.screen.whole || flags.explain;
+  fmt::print("{}{}{}{}{}", simulated_text(made.report, colour),
+             fits ? "" : verdict_text(made.report, colour),
+             timeline_misfit_text(made.report, colour), layout_text(made.report, colour),
+             timeline_text(made, whole, colour));
+  if (whole) {
+    fmt::print("{}{}{}{}{}{}", time_text(made.report, colour),
+               closed_form_text(made.report, colour), streams_text(made.report, colour),
+               peak_text(made.report, true, colour), rates_text(made.report, colour),
+               flags.explain ? assumptions_text(made.report, colour) : "");
+  } else {
+    fmt::print("{}{}{}{}", time_costs_text(made.report, colour),
+               peak_text(made.report, false, colour), short_rates_text(made.report, colour),
+               more_text(made.report, "streams, links, every part and buffer", colour));
+  }
   return answer;
 }
 
@@ -228,7 +238,7 @@ void add_simulate(CLI::App& app, Run& run) {
   for (const char* other : {"--import", "--versus", "--growth"}) {
     explain->excludes(verb->get_option(other));
   }
-  verb->add_flag("--json", flags->json, "The report for a program");
+  add_screen_flags(*verb, flags->screen);
   verb->footer(
       "Examples\n"
       "  shardwise simulate plan.json -o report.json --trace trace.json\n"

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/job_flags.h"
+#include "cli/screen_flags.h"
 #include "planner/spec/diagnostic.h"
 #include "planner/spec/plan.h"
 #include "simulator/noise.h"
@@ -33,7 +34,7 @@ struct SimulateFlags {
   std::string versus;
   std::int64_t growth = 0;
   bool explain = false;
-  bool json = false;
+  ScreenFlags screen;
 };
 
 /// Something wrong with a flag of the command line.

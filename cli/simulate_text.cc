@@ -21,6 +21,9 @@ constexpr std::size_t kLabel = 19;
 constexpr std::size_t kColumns = kWidth - kLabel;
 constexpr std::size_t kMostStages = 16;
 constexpr std::size_t kMostLive = 8;
+// Of the first screen.
+constexpr std::size_t kFewStages = 8;
+constexpr std::size_t kFewLanes = 5;
 
 /// What a column of the timeline shows.
 char letter_of(OpRole role) {
@@ -120,34 +123,67 @@ std::size_t slowest_stage(const StepReport& report) {
 
 std::string label(std::string_view text) { return fmt::format("{:<{}} ", text, kLabel - 1); }
 
+/// What trials with noise found besides their step times, a line each; nothing without trials.
+std::string noise_text(const StepReport& report) {
+  const NoiseSpread& noise = timeline_of(report).noise;
+  std::string text;
+  if (noise.stopped > 0) {
+    text += fmt::format(
+        "in {} of {} trials the step cannot run: up to {} GPUs lost their last switch\n",
+        noise.stopped, noise.trials, noise.cut_off_gpus);
+  }
+  if (noise.goodput > 0) {
+    text += fmt::format("goodput {} with failures, checkpoints and restarts\n",
+                        format_percent(noise.goodput));
+  }
+  return text;
+}
+
+/// "step 704 ms (p50), 731 ms (p95) in 200 trials with noise; 562 ms without".
+std::string step_text(const StepReport& report, bool colour) {
+  const NoiseSpread& noise = timeline_of(report).noise;
+  const std::string step = format_seconds(report.step_time);
+  if (noise.trials == 0) return paint("step " + step, Tone::strong, colour);
+  const std::string trials = fmt::format("{} {} with noise", format_count(noise.trials),
+                                         noise.trials == 1 ? "trial" : "trials");
+  if (noise.stopped == noise.trials) {
+    return paint("no trial can run its step", Tone::bad, colour) +
+           fmt::format(" ({}); {} without noise", trials, step);
+  }
+  return paint(fmt::format("step {} (p50), {} (p95)", format_seconds(noise.p50),
+                           format_seconds(noise.p95)),
+               Tone::strong, colour) +
+         fmt::format(" in {}; {} without", trials, step);
+}
+
 }  // namespace
 
 std::string simulated_text(const StepReport& report, bool colour) {
   const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
-  std::string text =
-      paint(fmt::format("step {}", format_seconds(report.step_time)), Tone::strong, colour);
-  text += fmt::format(", {} of it computing, {} of communication hidden, MFU {}\n",
+  std::string text = step_text(report, colour) + "\n" + noise_text(report);
+  text += fmt::format("computing {}, communication {} hidden, critical path {}\n",
                       format_percent(stage.computing / report.step_time),
-                      format_percent(timeline_of(report).overlap), format_percent(report.mfu));
-  if (report.closed_form) {
-    const Seconds closed = report.closed_form->step_time;
-    text += fmt::format("closed form {}, {:+.1f} %; ", format_seconds(closed),
-                        100 * (report.step_time / closed - 1));
-  }
+                      format_percent(timeline_of(report).overlap),
+                      format_seconds(timeline_of(report).critical_path));
+  if (!report.closed_form) return text;
+  const Seconds estimated = report.closed_form->step_time;
   return text +
-         fmt::format("critical path {}\n", format_seconds(timeline_of(report).critical_path));
+         fmt::format("`shardwise estimate` says {}; the simulated step differs by {:+.1f} %\n",
+                     format_seconds(estimated), 100 * (report.step_time / estimated - 1));
 }
 
-std::string timeline_text(const sim::Simulation& simulation, bool colour) {
+std::string timeline_text(const sim::Simulation& simulation, bool whole, bool colour) {
   const std::size_t stages = simulation.program.stages.size();
+  const std::size_t most = whole ? kMostStages : kFewStages;
   std::string text = "\n";
-  for (std::size_t s = 0; s < std::min(stages, kMostStages); ++s) {
+  for (std::size_t s = 0; s < std::min(stages, most); ++s) {
     text += label(fmt::format("stage {} compute", s));
     text += lane_text(sim::run_times(simulation, s), Stream::compute) + "\n";
   }
-  if (stages > kMostStages) text += fmt::format("… {} more stages\n", stages - kMostStages);
+  if (stages > most) text += fmt::format("… {} more stages\n", stages - most);
   const std::size_t slowest = slowest_stage(simulation.report);
   const sim::StageRunTimes run = sim::run_times(simulation, slowest);
+  std::size_t lanes = 0;
   for (std::size_t s = 1; s < kStreams; ++s) {
     if (run.work->stream_begin[s] == run.work->stream_begin[s + 1]) continue;
     const auto stream = static_cast<Stream>(s);
@@ -155,6 +191,7 @@ std::string timeline_text(const sim::Simulation& simulation, bool colour) {
         stages == 1 ? std::string(name_of(stream)) : fmt::format("{} {}", slowest, name_of(stream));
     const std::string lane = lane_text(run, stream);
     if (lane.find_first_not_of('.') == std::string::npos) continue;  // too short to be seen
+    if (!whole && ++lanes > kFewLanes) continue;
     text += label(name) + lane + "\n";
   }
   const std::string end = format_seconds(Seconds(run.length));
@@ -215,7 +252,7 @@ std::string timeline_misfit_text(const StepReport& report, bool colour) {
          "\n";
 }
 
-std::string peak_text(const StepReport& report, bool colour) {
+std::string peak_text(const StepReport& report, bool whole, bool colour) {
   const StageTimeline* fullest = nullptr;
   Bytes most;
   Bytes reserved;
@@ -235,6 +272,7 @@ std::string peak_text(const StepReport& report, bool colour) {
   const std::string text =
       fmt::format("\npeak {} allocated, {} reserved, on stage {} at {}\n", format_bytes(most),
                   format_bytes(reserved), fullest->stage, format_seconds(fullest->peak_at));
+  if (!whole) return text;
   // Layers of one category together.
   std::array<Bytes, kMemoryCategories> bytes{};
   std::array<std::int64_t, kMemoryCategories> count{};
@@ -255,27 +293,6 @@ std::string peak_text(const StepReport& report, bool colour) {
                format_gib(bytes[c]), format_percent(bytes[c] / most)});
   }
   return text + table.text(colour);
-}
-
-std::string noise_text(const StepReport& report) {
-  const NoiseSpread& noise = timeline_of(report).noise;
-  if (noise.trials == 0) return "";
-  std::string text = fmt::format("\n{} {} with noise, seed {}", noise.trials,
-                                 noise.trials == 1 ? "trial" : "trials", noise.seed);
-  if (noise.stopped < noise.trials) {
-    text += fmt::format(": step {} (p50), {} (p95)", format_seconds(noise.p50),
-                        format_seconds(noise.p95));
-  }
-  text += "\n";
-  if (noise.stopped > 0) {
-    text += fmt::format("in {} of them the step cannot run: up to {} GPUs lost their last switch\n",
-                        noise.stopped, noise.cut_off_gpus);
-  }
-  if (noise.goodput > 0) {
-    text += fmt::format("goodput {} with failures, checkpoints and restarts\n",
-                        format_percent(noise.goodput));
-  }
-  return text;
 }
 
 }  // namespace shardwise::cli

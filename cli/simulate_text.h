@@ -6,21 +6,19 @@
 
 namespace shardwise::cli {
 
-/// One line: how long a step takes, how much of it computes, and what the closed form says.
+/// How long a step takes, first p50 and p95 of the trials with noise where there are trials; how
+/// much of it computes, and what `shardwise estimate` says.
 std::string simulated_text(const StepReport& report, bool colour);
 /// The step drawn in 80 columns: for each stage a line of its compute stream, and for the slowest
-/// stage one of every other stream. A column is a share of the step; its letter is what ran longest
-/// in it.
-std::string timeline_text(const sim::Simulation& simulation, bool colour);
+/// stage one of every other stream, the first few of either unless `whole`. A column is a share of
+/// the step; its letter is what ran longest in it.
+std::string timeline_text(const sim::Simulation& simulation, bool whole, bool colour);
 /// Busy and exposed time by stream, link use by tier, of the stage that computes longest.
 std::string streams_text(const StepReport& report, bool colour);
 /// One line where a stage's peak over time does not fit although its ledger does, which for our own
 /// programs would be a fault of either; else nothing. The ledger's own verdict is verdict_text().
 std::string timeline_misfit_text(const StepReport& report, bool colour);
-/// Peak of the fullest stage over time, with what is alive then.
-std::string peak_text(const StepReport& report, bool colour);
-
-/// Step times of the trials with noise, and goodput; nothing without trials.
-std::string noise_text(const StepReport& report);
+/// Peak of the fullest stage over time; what is alive then when `whole`.
+std::string peak_text(const StepReport& report, bool whole, bool colour);
 
 }  // namespace shardwise::cli

@@ -8,9 +8,15 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/table.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise {
 namespace {
+
+// Of the first screen.
+constexpr std::size_t kMostSources = 20;
+constexpr std::size_t kMostReasons = 5;
+constexpr std::size_t kReasonWidth = 68;
 
 std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
@@ -37,15 +43,30 @@ void add_overall(Table& table, std::string_view quantity, const OverallScore& ov
              {overall.rows, overall.median_abs_error, overall.p90_abs_error, overall.bias});
 }
 
-std::string sources_text(const ScoreReport& report, bool colour) {
+/// The sources with the largest errors in their order, `most` at most.
+std::vector<SourceScore> largest_errors(std::vector<SourceScore> sources, std::size_t most) {
+  if (sources.size() <= most) return sources;
+  std::vector<double> errors;
+  for (const SourceScore& source : sources) errors.push_back(source.errors.median_abs_error);
+  std::ranges::nth_element(errors, errors.begin() + static_cast<std::ptrdiff_t>(most),
+                           std::ranges::greater());
+  const double bound = errors[most];
+  std::erase_if(sources,
+                [&](const SourceScore& source) { return source.errors.median_abs_error <= bound; });
+  return sources;
+}
+
+std::string sources_text(const ScoreReport& report, ScoreScreen screen, bool colour) {
   Table table({{"source", Align::left},
                {"quantity", Align::left},
                {"rows"},
                {"median |error|"},
                {"p90 |error|"},
                {"bias"}});
+  const std::vector<SourceScore> sources =
+      screen == ScoreScreen::first ? largest_errors(report.sources, kMostSources) : report.sources;
   for (const Scored quantity : {Scored::memory, Scored::time}) {
-    for (const SourceScore& source : report.sources) {
+    for (const SourceScore& source : sources) {
       if (source.quantity != quantity) continue;
       add_source(table, source.source, name_of(quantity), source.errors);
     }
@@ -59,7 +80,12 @@ std::string sources_text(const ScoreReport& report, bool colour) {
   table.rule();
   add_overall(table, "memory", report.memory);
   add_overall(table, "time", report.time);
-  return table.text(colour);
+  std::string text = table.text(colour);
+  if (sources.size() < report.sources.size()) {
+    text += fmt::format("{} sources with smaller errors (--long)\n",
+                        report.sources.size() - sources.size());
+  }
+  return text;
 }
 
 std::string rows_text(const ScoreReport& report, bool colour) {
@@ -88,7 +114,7 @@ std::string skipped_rows_text(const ScoreReport& report, bool colour) {
 }
 
 /// Reasons with how many rows they keep out. A reason's numbers do not make it another one.
-std::string skipped_reasons_text(const ScoreReport& report, bool colour) {
+std::string skipped_reasons_text(const ScoreReport& report, ScoreScreen screen, bool colour) {
   std::map<std::string, std::size_t> reasons;
   for (const SkippedRow& row : report.skipped) {
     ++reasons[row.reason.substr(0, row.reason.find("; predicted"))];
@@ -96,30 +122,38 @@ std::string skipped_reasons_text(const ScoreReport& report, bool colour) {
   std::vector<std::pair<std::string, std::size_t>> sorted(reasons.begin(), reasons.end());
   std::ranges::stable_sort(sorted, std::greater(), [](const auto& each) { return each.second; });
   Table table({{"left out", Align::right}, {"reason", Align::left}});
-  for (const auto& [reason, count] : sorted) table.row({fmt::format("{}", count), reason});
-  return table.text(colour);
+  const std::size_t most = screen == ScoreScreen::first ? kMostReasons : sorted.size();
+  for (std::size_t i = 0; i < std::min(most, sorted.size()); ++i) {
+    const auto& [reason, count] = sorted[i];
+    table.row({fmt::format("{}", count),
+               screen == ScoreScreen::first ? shown(reason, kReasonWidth) : reason});
+  }
+  std::string text = table.text(colour);
+  if (sorted.size() > most) {
+    text += fmt::format("{} more reasons (--long)\n", sorted.size() - most);
+  }
+  return text;
 }
 
 std::string out_of_memory_text(const ScoreReport& report) {
   std::size_t contradicted = 0;
   for (const OutOfMemoryRow& row : report.out_of_memory)
     contradicted += row.contradicted() ? 1U : 0U;
-  return fmt::format(
-      "{} ended for lack of memory; {} of them predicted to fit with more than 5 % to spare\n",
-      report.out_of_memory.size() == 1 ? "1 run"
-                                       : fmt::format("{} runs", report.out_of_memory.size()),
-      contradicted);
+  const std::size_t runs = report.out_of_memory.size();
+  return fmt::format("{} ran out of memory; {} of them predicted to fit with over 5 % to spare\n",
+                     runs == 1 ? "1 run" : fmt::format("{} runs", runs), contradicted);
 }
 
 }  // namespace
 
-std::string to_text(const ScoreReport& report, bool rows, bool colour) {
+std::string to_text(const ScoreReport& report, ScoreScreen screen, bool colour) {
+  const bool rows = screen == ScoreScreen::rows;
   std::string text;
   if (rows && !report.figures.empty()) text += rows_text(report, colour) + "\n";
-  if (!report.figures.empty()) text += sources_text(report, colour) + "\n";
+  if (!report.figures.empty()) text += sources_text(report, screen, colour) + "\n";
   if (!report.out_of_memory.empty()) text += out_of_memory_text(report) + "\n";
   if (!report.skipped.empty()) {
-    text += rows ? skipped_rows_text(report, colour) : skipped_reasons_text(report, colour);
+    text += rows ? skipped_rows_text(report, colour) : skipped_reasons_text(report, screen, colour);
   }
   return text;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "planner/score/row.h"
@@ -7,9 +8,15 @@
 
 namespace shardwise {
 
-/// The report for people: error by source, runs that ended for lack of memory, rows left out by
-/// reason. \param rows  every row and every reason too
-std::string to_text(const ScoreReport& report, bool rows, bool colour);
+enum class ScoreScreen : std::uint8_t {
+  first,  // at most 40 lines: the sources with the largest errors, the commonest reasons
+  whole,  // every source and reason
+  rows,   // every row and every row left out too
+};
+
+/// The report for people in 80 columns: error by source, runs that ended for lack of memory, rows
+/// left out by reason.
+std::string to_text(const ScoreReport& report, ScoreScreen screen, bool colour);
 
 /// One row: how it was said in the planner's terms, what was assumed, and where the predicted bytes
 /// and seconds go.

@@ -37,7 +37,7 @@ std::size_t widest_line(const std::string& text) {
 }
 
 TEST(Plan, RanksLayoutsAndShowsTheBest) {
-  const Outcome outcome = plan({"--model", "llama-3.1-70b", "--gpus", "64"});
+  const Outcome outcome = plan({"--model", "llama-3.1-70b", "--gpus", "64", "--long"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, IsEmpty());
   EXPECT_THAT(outcome.out, HasSubstr("llama-3.1-70b on 64 GPUs of dgx-h100"));

@@ -102,7 +102,7 @@ TEST(Simulate, RefusesNoTrials) {
 }
 
 TEST(Simulate, TellsWhatIsLostToAnAxisFromWhatIsExposed) {
-  const Outcome outcome = shardwise(tiny_step({}));
+  const Outcome outcome = shardwise(tiny_step({"--long"}));
   EXPECT_THAT(outcome.out, HasSubstr("lost to data parallelism"));
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("data parallel, exposed")));
   EXPECT_THAT(outcome.out, HasSubstr("  exposed: while nothing computes; lost besides:"));

@@ -190,10 +190,10 @@ TEST(ScoreJson, HasTheKeysThatProgramsRead) {
 }
 
 TEST(ScoreText, SaysWhatWasLeftOutAndWhy) {
-  const std::string text = to_text(score(made_up()), /*rows=*/false, /*colour=*/false);
+  const std::string text = to_text(score(made_up()), ScoreScreen::whole, /*colour=*/false);
   EXPECT_THAT(text, HasSubstr("GPU Abacus 9000 is not in the catalogue"));
-  EXPECT_THAT(text, HasSubstr("1 run ended for lack of memory"));
-  const std::string rows = to_text(score(made_up()), /*rows=*/true, /*colour=*/false);
+  EXPECT_THAT(text, HasSubstr("1 run ran out of memory"));
+  const std::string rows = to_text(score(made_up()), ScoreScreen::rows, /*colour=*/false);
   EXPECT_THAT(rows, HasSubstr("second/ratio"));
 }
 

@@ -1,0 +1,16 @@
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace shardwise::cli {
+
+/// How much a verb prints.
+struct ScreenFlags {
+  bool whole = false;  // --long: every table, not the first screen
+  bool json = false;   // --json: the same facts for a program
+};
+void add_screen_flags(CLI::App& verb, ScreenFlags& screen);
+
+}  // namespace shardwise::cli

@@ -1,0 +1,118 @@
+#include "cli/summary_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "planner/spec/format.h"
+#include "planner/spec/names.h"
+#include "planner/spec/report_fields.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr std::size_t kWidth = 80;
+constexpr std::size_t kLargest = 3;
+constexpr std::size_t kNameWidth = 27;  // of the longest part of a step
+
+/// A part of a whole with its printed amount.
+struct Cost {
+  std::string name;
+  double amount = 0;
+};
+
+/// The three largest, largest first, and the sum of the others.
+std::vector<Cost> three_largest(std::vector<Cost> costs) {
+  std::erase_if(costs, [](const Cost& cost) { return cost.amount <= 0; });
+  std::ranges::stable_sort(costs, std::ranges::greater(), &Cost::amount);
+  if (costs.size() <= kLargest + 1) return costs;
+  Cost rest{fmt::format("{} smaller parts", costs.size() - kLargest), 0};
+  for (std::size_t i = kLargest; i < costs.size(); ++i) rest.amount += costs[i].amount;
+  costs.resize(kLargest);
+  costs.push_back(std::move(rest));
+  return costs;
+}
+
+/// A heading, and a line a row: names as wide as the widest of both tables.
+std::string rows_text(std::string_view heading, const std::vector<std::vector<Cell>>& rows,
+                      bool colour) {
+  Table table({{"", Align::left}, {""}, {""}});
+  for (std::vector<Cell> row : rows) {
+    row.front().text.resize(std::max(row.front().text.size(), kNameWidth), ' ');
+    table.row(std::move(row));
+  }
+  return "\n" + paint(heading, Tone::strong, colour) + "\n" + table.text(colour, 2);
+}
+
+std::string memory_costs_text(const StepReport& report, bool colour) {
+  if (report.stages.empty()) return "";
+  const auto worst = static_cast<std::size_t>(report.verdict.worst_stage);
+  const StageMemory& stage = report.stages[worst];
+  const Ledger& peak = stage[stage.peak_phase()];
+  std::vector<Cost> costs;
+  for (std::size_t c = 0; c < kMemoryCategories; ++c) {
+    std::string name(name_of(static_cast<MemoryCategory>(c)));
+    std::ranges::replace(name, '_', ' ');
+    costs.push_back({std::move(name), static_cast<double>(peak.bytes[c])});
+  }
+  std::vector<std::vector<Cell>> rows;
+  for (const Cost& cost : three_largest(std::move(costs))) {
+    rows.push_back({cost.name, format_bytes(Bytes(static_cast<std::int64_t>(cost.amount))),
+                    format_percent(cost.amount / static_cast<double>(peak.total().value()))});
+  }
+  const std::string heading =
+      report.stages.size() > 1
+          ? fmt::format("Memory of the fullest GPU at its peak, stage {} of {}", worst,
+                        report.stages.size())
+          : "Memory of a GPU at its peak";
+  return rows_text(heading, rows, colour);
+}
+
+}  // namespace
+
+std::string time_costs_text(const StepReport& report, bool colour) {
+  std::vector<std::vector<Cell>> rows;
+  const auto row = [&](const std::string& name, Seconds time) {
+    rows.push_back({name, format_seconds(time), format_percent(time / report.step_time)});
+  };
+  row("forward and backward", report.time.forward + report.time.backward);
+  std::vector<Cost> costs;
+  for (const TimePart& part : kTimeParts) {
+    if (part.field == &TimeParts::forward || part.field == &TimeParts::backward) continue;
+    costs.push_back({std::string(part.label), (report.time.*part.field).value()});
+  }
+  for (const Cost& cost : three_largest(std::move(costs))) row(cost.name, Seconds(cost.amount));
+  return rows_text(
+      report.stages.size() > 1 ? "Time of a step on the slowest stage" : "Time of a step", rows,
+      colour);
+}
+
+std::string costs_text(const StepReport& report, bool colour) {
+  return time_costs_text(report, colour) + memory_costs_text(report, colour);
+}
+
+std::string short_rates_text(const StepReport& report, bool colour) {
+  std::string text =
+      fmt::format("{} tokens/s, {} a GPU; MFU {}", format_scaled(report.tokens_per_s),
+                  format_scaled(report.tokens_per_s_per_gpu), format_percent(report.mfu));
+  if (report.dollars_per_1e9_tokens > 0) {
+    text += fmt::format("; {} per 1e9 tokens", format_dollars(report.dollars_per_1e9_tokens));
+  }
+  return "\n" + paint(wrap(text, kWidth), Tone::plain, colour) + "\n";
+}
+
+std::string more_text(const StepReport& report, std::string_view more, bool colour) {
+  std::string text = fmt::format("--long: {}", more);
+  if (!report.assumptions.empty()) {
+    text += fmt::format("; --explain: {} assumption{}", report.assumptions.size(),
+                        report.assumptions.size() == 1 ? "" : "s");
+  }
+  return paint(wrap(text, kWidth, 2), Tone::quiet, colour) + "\n";
+}
+
+}  // namespace shardwise::cli

@@ -1,0 +1,123 @@
+// The first screen of a verb is a screen: at most 40 lines of 80 columns, and --long has the rest.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "planner/spec/table.h"
+#include "tests/cli/command.h"
+#include "tests/cli/tiny_step.h"
+
+namespace shardwise::cli {
+namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr int kScreenLines = 40;
+constexpr std::size_t kScreenWidth = 80;
+
+void expect_screen(const std::vector<std::string>& words) {
+  const Outcome outcome = shardwise(words);
+  EXPECT_LE(outcome.exit_code, 1) << words.front() << ": " << outcome.err;
+  EXPECT_LE(std::count(outcome.out.begin(), outcome.out.end(), '\n'), kScreenLines)
+      << words.front() << "\n"
+      << outcome.out;
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_LE(display_width(line), kScreenWidth) << words.front() << ": " << line;
+  }
+}
+
+const std::vector<std::string> kPipeline = {
+    "--model", "llama-3.1-70b",       "--cluster", "dgx-h100", "--gpus", "128", "--tp", "2", "--pp",
+    "16",      "--global-batch-size", "64"};
+
+std::vector<std::string> with(std::string verb, std::vector<std::string> words,
+                              const std::vector<std::string>& more = {}) {
+  words.insert(words.begin(), std::move(verb));
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+TEST(FirstScreen, FitsATerminal) {
+  expect_screen(with("estimate", kPipeline));
+  expect_screen(with("simulate", kPipeline));
+  expect_screen(with("simulate", kPipeline, {"--trials", "2", "--jitter", "0.1"}));
+  expect_screen({"plan", "--model", "llama-3.1-70b", "--cluster", "dgx-h100", "--gpus", "64"});
+  expect_screen({"score", "tests/golden/measurements_made_up.jsonl"});
+  expect_screen({"score", "examples/public.jsonl"});
+}
+
+TEST(FirstScreen, OfCompareFitsATerminal) {
+  const std::string folder = testing::TempDir();
+  const std::string a = folder + "first_screen_a.json";
+  const std::string b = folder + "first_screen_b.json";
+  ASSERT_EQ(shardwise(tiny_step({"-o", a})).exit_code, 0);
+  ASSERT_EQ(shardwise(with("simulate", kPipeline, {"-o", b})).exit_code, 0);
+  expect_screen({"compare", a, b});
+  const std::string rows = shardwise({"compare", a, b}).out;
+  EXPECT_THAT(rows, HasSubstr(" more (--top)"));
+  EXPECT_GT(shardwise({"compare", a, b, "--long"}).out.size(), rows.size());
+  std::remove(a.c_str());
+  std::remove(b.c_str());
+}
+
+// Compute and the three largest of the other parts, largest first; what is left adds up.
+TEST(FirstScreen, NamesTheThreeLargestCosts) {
+  const std::string text = shardwise(with("estimate", kPipeline)).out;
+  const auto json = nlohmann::json::parse(shardwise(with("estimate", kPipeline, {"--json"})).out);
+  EXPECT_THAT(text, StartsWith("Fits: "));
+  EXPECT_THAT(text, ContainsRegex("Time of a step on the slowest stage\n"
+                                  "  forward and backward .*\n"
+                                  "  pipeline bubble .*\n"
+                                  "  .*\n"
+                                  "  .*\n"
+                                  "  [0-9]+ smaller parts .*\n"));
+  EXPECT_THAT(text, ContainsRegex("Memory of the fullest GPU at its peak, stage [0-9]+ of 16\n"));
+  double largest = 0;
+  std::string name;
+  for (const auto& [part, seconds] : json["time"].items()) {
+    if (part == "forward_s" || part == "backward_s" || seconds.get<double>() <= largest) continue;
+    largest = seconds.get<double>();
+    name = part;
+  }
+  EXPECT_EQ(name, "bubble_s");
+}
+
+TEST(FirstScreen, LeavesTheRestToLong) {
+  const std::string first = shardwise(with("estimate", kPipeline)).out;
+  const std::string all = shardwise(with("estimate", kPipeline, {"--long"})).out;
+  for (const char* fact : {"nvidia-smi", "kernel launches", "checkpoint", "energy", "after init"}) {
+    EXPECT_THAT(first, Not(HasSubstr(fact)));
+    EXPECT_THAT(all, HasSubstr(fact));
+  }
+  EXPECT_THAT(first, HasSubstr("--long: memory by phase"));
+  const std::string simulated = shardwise(with("simulate", kPipeline, {"--long"})).out;
+  for (const char* fact :
+       {"stage 15 compute", "alive at the peak", "links shared", "ranks on it"}) {
+    EXPECT_THAT(simulated, HasSubstr(fact));
+  }
+}
+
+// The undisturbed step was on the first line, the answer on line 66.
+TEST(FirstScreen, OfTrialsLeadsWithTheirMedianAndTail) {
+  const Outcome outcome = shardwise(tiny_step({"--trials", "5", "--jitter", "0.1"}));
+  EXPECT_THAT(outcome.out,
+              ContainsRegex("^step [^\n]* \\(p50\\), [^\n]* \\(p95\\) in 5 trials with "
+                            "noise; [^\n]* without\n"));
+  EXPECT_THAT(shardwise(tiny_step({"--trials", "2", "--mtbf-hours-per-gpu", "1000"})).out,
+              ContainsRegex("^step [^\n]*p50[^\n]*\ngoodput "));
+}
+
+}  // namespace
+}  // namespace shardwise::cli
