@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdint>
 
-#include "planner/lowering/layer_items.h"
 #include "planner/spec/units.h"
+#include "simulator/layer_transfers.h"
 #include "simulator/prices.h"
 
 namespace shardwise::sim {
@@ -13,7 +13,7 @@ namespace {
 /// What ranks send in a step.
 class Sent {
  public:
-  explicit Sent(const Plan& plan) : plan_(plan) {}
+  explicit Sent(const Plan& plan) : plan_(plan), inside_(plan) {}
 
   /// One rank of that stage.
   TierTraffic by(const StageProgram& stage) {
@@ -33,23 +33,22 @@ class Sent {
 
  private:
   void add(const CollectiveWork& work, double uses) {
-    const TierTraffic one = traffic_of(work, plan_.cluster, plan_.layout);
+    add(traffic_of(work, plan_.cluster, plan_.layout), uses);
+  }
+  void add(const TierTraffic& one, double uses) {
     for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      all_.bytes[tier] += one.bytes[tier] * work.times * uses;
-      all_.seconds[tier] += one.seconds[tier] * work.times * uses;
+      all_.bytes[tier] += one.bytes[tier] * uses;
+      all_.seconds[tier] += one.seconds[tier] * uses;
     }
   }
   /// The collectives inside a pass of a whole layer.
   void add(const LayerWork& layer, double uses) {
-    if (items_.empty()) items_ = layer_items(plan_);
-    for (const LayerItem& item : items_[static_cast<std::size_t>(layer.kind)]) {
-      if (item.moves && runs(item, layer.part)) add(item.collective, uses);
-    }
+    for (const InsideTransfer& axis : inside_.of(layer).axes) add(axis.traffic, uses);
   }
 
   const Plan& plan_;
+  LayerTransfers inside_;
   TierTraffic all_;
-  std::vector<std::vector<LayerItem>> items_;  // by kind, once a layer asks for them
 };
 
 Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }

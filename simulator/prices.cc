@@ -8,6 +8,7 @@
 #include "planner/cost/time_rules.h"
 #include "planner/cost/timing.h"
 #include "planner/lowering/price.h"
+#include "simulator/layer_transfers.h"
 
 namespace shardwise::sim {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 /// The tier of the cluster that a crossing is of.
 std::size_t index_of(const ClusterSpec& cluster, const LinkTier* tier) {
   return static_cast<std::size_t>(tier - cluster.tiers.data());
-}
-
-GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout) {
-  const GroupShape shape = group_shape(cluster, layout, work.group);
-  return work.ends ? ends_of(shape) : shape;
 }
 
 /// Times that each byte leaves a domain.
@@ -156,10 +152,33 @@ TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
         traffic = {};
         break;
     }
+    sent *= work.times;
     traffic.bytes[tier] = sent;
     traffic.seconds[tier] = sent / link_rate(at);
   }
   return traffic;
+}
+
+/// Of each tier's link, what a transfer asks for that takes so long alone.
+void share_links(const TierTraffic& traffic, CostPrice& made) {
+  if (made.seconds <= 0) return;
+  for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
+    made.link_share[tier] = std::min(1.0, traffic.seconds[tier] / made.seconds);
+  }
+}
+
+/// The transfers inside a pass, after all that is there.
+void add_inside(const InsideTransfers& found, std::size_t pass, std::vector<CostPrice>& prices) {
+  CostPrice& made = prices[pass];
+  if (found.axes.empty() || made.seconds <= 0) return;
+  made.rest = found.rest;
+  made.inside = {static_cast<std::uint32_t>(prices.size()),
+                 static_cast<std::uint32_t>(prices.size() + found.axes.size())};
+  for (const InsideTransfer& axis : found.axes) {
+    CostPrice& transfer = prices.emplace_back();
+    transfer.seconds = axis.seconds;
+    share_links(axis.traffic, transfer);
+  }
 }
 
 double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout,
@@ -188,6 +207,7 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
   const OverlapTax within = communication_tax(plan, false, transport);
   const OverlapTax across = communication_tax(plan, true, transport);
   const std::vector<LayerTime> layers = layer_passes(plan);
+  const LayerTransfers transfers(plan);
   Prices prices(program.stages.size());
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const StageProgram& stage = program.stages[s];
@@ -210,17 +230,20 @@ Prices prices_of(const Plan& plan, const StepProgram& program, Transport transpo
       const CollectiveWork& work = cost.collectives.front();
       const TierTraffic traffic = traffic_of(work, plan.cluster, plan.layout);
       bool across_nodes = false;
-      for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-        if (made.seconds > 0) {
-          made.link_share[tier] = std::min(1.0, traffic.seconds[tier] / made.seconds);
-        }
-        across_nodes |= tier > 0 && traffic.bytes[tier] > 0;
-      }
+      share_links(traffic, made);
+      for (std::size_t tier = 1; tier < kMaxTiers; ++tier) across_nodes |= traffic.bytes[tier] > 0;
       made.tax = across_nodes ? across : within;
-      const double moved = memory_traffic(work, plan.cluster, plan.layout, transport) * work.times;
+      const double moved = memory_traffic(work, plan.cluster, plan.layout, transport);
       const double memory =
           plan.cluster.gpu.memory_bandwidth.value() * plan.cluster.gpu.memory_bound.bandwidth_share;
       if (made.seconds > 0) made.memory_share = std::min(1.0, moved / memory / made.seconds);
+    }
+    if (plan.cluster.gpu.cores_per_rank > 0) continue;
+    for (std::size_t c = 0; c < stage.costs.size(); ++c) {
+      if (stage.costs[c].layers.empty()) continue;
+      InsideTransfers inside = transfers.of(stage.costs[c].layers.front());
+      inside.rest += prices[s][c].seconds * prices[s][c].excess / (1 + prices[s][c].excess);
+      add_inside(inside, c, prices[s]);
     }
   }
   return prices;

@@ -53,6 +53,7 @@ void Rates::begin(std::int32_t lane, const CostPrice& price, double seconds, std
   run.since = now;
   run.rate = 0;  // settle finds it
   run.own = kNotFound;
+  run.slowed = false;
   run.meeting = meeting;
   Rank& rank = ranks_[run.actor];
   const std::uint32_t bit = 1U << (static_cast<std::uint32_t>(lane) - rank.first_lane);
@@ -60,6 +61,15 @@ void Rates::begin(std::int32_t lane, const CostPrice& price, double seconds, std
   rank.stale |= bit;
   if (!computes(run.stream)) rank.moves_other = true;
   mark(run.actor);
+}
+
+void Rates::at_least(std::int32_t lane, double seconds, double now) {
+  Run& run = run_of(lane);
+  const double left = run.remaining - run.rate * (now - run.since);
+  if (left >= seconds) return;
+  run.remaining = seconds;
+  run.since = now;
+  if (run.rate > 0) queue_.set(run.actor, lane, now + seconds / run.rate);
 }
 
 void Rates::hold(std::int32_t lane, double until) {
@@ -228,6 +238,7 @@ void Rates::set_rate(std::int32_t lane, double rate, double now) {
   run.remaining = std::max(0.0, run.remaining - run.rate * (now - run.since));
   run.since = now;
   run.rate = rate;
+  run.slowed |= rate < 1;
   queue_.set(run.actor, lane, now + run.remaining / rate);
 }
 

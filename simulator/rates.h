@@ -42,6 +42,10 @@ class Rates {
   /// A lane moves on for `seconds` alone, by itself or, from when all have come, at a meeting.
   void begin(std::int32_t lane, const CostPrice& price, double seconds, double now);
   void begin(std::int32_t lane, const CostPrice& price, std::size_t meeting, double now);
+  /// Keeps a lane running for `seconds` alone from now on, if it would end sooner.
+  void at_least(std::int32_t lane, double seconds, double now);
+  /// Whether what a lane runs, or ran last, was ever slower than alone.
+  bool slowed(std::int32_t lane) const { return run_of(lane).slowed; }
   /// Keeps a lane that has done its work running until a time.
   void hold(std::int32_t lane, double until);
   void end(std::int32_t lane);
@@ -61,6 +65,7 @@ class Rates {
     std::int32_t next = kNobody;  // of the lanes at the meeting
     std::uint32_t actor = 0;
     Stream stream = Stream::compute;
+    bool slowed = false;  // since it began
   };
   struct Rank {
     Load load;

@@ -17,9 +17,25 @@ struct Lane {
   const WorkOp* at = nullptr;
   const WorkOp* end = nullptr;
   std::uint32_t actor = 0;
-  std::uint32_t awaited = 0;     // of a blocked lane: the operation that it waits for
-  bool issued_later = false;     // waits for the host
-  bool waits_for_start = false;  // of the operation issued before
+  std::uint32_t awaited = 0;      // of a blocked lane: the operation that it waits for
+  bool issued_later = false;      // waits for the host
+  bool waits_for_start = false;   // of the operation issued before
+  bool waits_for_inside = false;  // of the transfers inside its operation
+};
+
+/// The transfers inside the layers of a rank, on a lane of their own.
+struct Inside {
+  struct Transfer {
+    const CostPrice* price = nullptr;
+    double seconds = 0;
+  };
+  std::int32_t lane = kNobody;
+  std::int32_t of = kNobody;        // the lane of the layer that began last, until that has ended
+  double rest = 0;                  // of that layer
+  bool slowed = false;              // one of them was, since there were none
+  std::vector<Transfer> transfers;  // in order
+  std::size_t at = 0;               // the one that runs
+  bool running() const { return at < transfers.size(); }
 };
 
 /// Where the operations of a rank are found.
@@ -37,7 +53,11 @@ constexpr std::uint32_t kWordBits = 64;
 class SharedRun {
  public:
   explicit SharedRun(const Workload& work)
-      : work_(work), queue_(first_lanes(work)), rates_(work, queue_), ranks_(work.actors.size()) {
+      : work_(work),
+        queue_(first_lanes(work)),
+        rates_(work, queue_),
+        ranks_(work.actors.size()),
+        inside_(work.actors.size()) {
     timeline_.start.assign(work.operations, kUnknown);
     timeline_.end.assign(work.operations, kUnknown);
     std::size_t words = 0;
@@ -70,12 +90,18 @@ class SharedRun {
   static std::size_t words_of(const WorkProgram& program) {
     return (program.operations.size() + kWordBits - 1) / kWordBits;
   }
-  /// A rank has a lane for each stream on which it runs anything. As EventQueue wants them.
+  static bool has_inside(const WorkProgram& program) {
+    return std::ranges::any_of(program.prices, [](const CostPrice& price) {
+      return price.inside.begin != price.inside.end;
+    });
+  }
+  /// A rank has a lane for each stream on which it runs anything, and one for transfers inside
+  /// layers. As EventQueue wants them.
   static std::vector<std::uint32_t> first_lanes(const Workload& work) {
     std::vector<std::uint32_t> lanes = {0};
     for (const Actor& actor : work.actors) {
       const auto& begin = work.programs[actor.program].stream_begin;
-      lanes.push_back(lanes.back());
+      lanes.push_back(lanes.back() + (has_inside(work.programs[actor.program]) ? 1U : 0U));
       for (std::size_t s = 0; s < kStreams; ++s) lanes.back() += begin[s] != begin[s + 1] ? 1U : 0U;
     }
     return lanes;
@@ -92,6 +118,10 @@ class SharedRun {
       rates_.add_lane(a, static_cast<Stream>(s));
       lanes_.push_back({program.operations.data() + begin, program.operations.data() + end, a});
     }
+    if (!has_inside(program)) return;
+    inside_[a].lane =
+        rates_.add_lane(a, Stream::tensor_parallel);  // a stream that moves, both ways
+    lanes_.push_back({nullptr, nullptr, a});
   }
 
   Lane& lane_at(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
@@ -147,7 +177,10 @@ class SharedRun {
     const RankView& rank = ranks_[lane.actor];
     rank.start[op.index] = now;
     if (op.slot < 0) {
-      rates_.begin(l, price_of(lane), work_.duration(lane.actor, op), now);
+      const CostPrice& price = price_of(lane);
+      const double seconds = work_.duration(lane.actor, op);
+      rates_.begin(l, price, seconds, now);
+      if (price.inside.begin != price.inside.end) begin_inside(l, price, seconds, now);
     } else {
       arrive(l, op, now);
     }
@@ -155,6 +188,50 @@ class SharedRun {
   }
   const CostPrice& price_of(const Lane& lane) const {
     return ranks_[lane.actor].program->prices[static_cast<std::size_t>(lane.at->cost)];
+  }
+
+  /// The transfers inside the layer that a lane began to run.
+  void begin_inside(std::int32_t l, const CostPrice& price, double seconds, double now) {
+    const Lane& lane = lane_at(l);
+    const std::span<const CostPrice> prices = ranks_[lane.actor].program->prices;
+    Inside& inside = inside_[lane.actor];
+    const double longer = seconds / price.seconds;
+    const bool idle = !inside.running();
+    for (std::uint32_t i = price.inside.begin; i != price.inside.end; ++i) {
+      inside.transfers.push_back({&prices[i], prices[i].seconds * longer});
+    }
+    inside.of = l;
+    inside.rest = price.rest * longer;
+    if (idle) move_inside(inside, now);
+  }
+  /// The next of them or, after the last, what the layer still has to run.
+  void move_inside(Inside& inside, double now) {
+    if (inside.running()) {
+      const Inside::Transfer& next = inside.transfers[inside.at];
+      return rates_.begin(inside.lane, *next.price, next.seconds, now);
+    }
+    inside.transfers.clear();
+    inside.at = 0;
+    if (inside.slowed && inside.of != kNobody) {
+      Lane& lane = lane_at(inside.of);
+      if (lane.waits_for_inside) {
+        lane.waits_for_inside = false;
+        rates_.begin(inside.of, price_of(lane), inside.rest, now);
+      } else {
+        rates_.at_least(inside.of, inside.rest, now);
+      }
+    }
+    inside.slowed = false;
+    inside.of = kNobody;
+  }
+  /// A layer whose transfers a crowded link holds up stands still until they have ended.
+  bool held_up(std::int32_t l) {
+    Lane& lane = lane_at(l);
+    const Inside& inside = inside_[lane.actor];
+    if (inside.of != l || !inside.running()) return false;
+    if (!inside.slowed && !rates_.slowed(inside.lane)) return false;
+    if (!lane.waits_for_inside) rates_.end(l);
+    return lane.waits_for_inside = true;
   }
 
   /// The operation issued after `index`, should it wait for its start.
@@ -193,6 +270,13 @@ class SharedRun {
       lane.issued_later = false;
       return start(l, now);
     }
+    Inside& inside = inside_[lane.actor];
+    if (l == inside.lane) {
+      inside.slowed |= rates_.slowed(l);
+      rates_.end(l);
+      ++inside.at;
+      return move_inside(inside, now);
+    }
     const WorkOp& op = *lane.at;
     if (op.slot >= 0) {
       std::int32_t each = rates_.meeting(meeting_of(lane, slot_of(op))).lanes;
@@ -203,6 +287,7 @@ class SharedRun {
       }
       return;
     }
+    if (held_up(l)) return;
     const RankView& rank = ranks_[lane.actor];
     if (!rank.program->issued.empty()) {
       const double issued = host_from(rank, op.index) + rank.program->issued_last[op.index];
@@ -219,6 +304,7 @@ class SharedRun {
     rank.ended[op / kWordBits] |= std::uint64_t{1} << op % kWordBits;
     ++lane.at;
     rates_.end(l);
+    if (inside_[lane.actor].of == l) inside_[lane.actor].of = kNobody;
     for (std::uint32_t left = rank.blocked; left != 0; left &= left - 1) {
       const std::uint32_t other =
           rank.first_lane + static_cast<std::uint32_t>(std::countr_zero(left));
@@ -236,6 +322,7 @@ class SharedRun {
   Rates rates_;
   std::vector<Lane> lanes_;
   std::vector<RankView> ranks_;
+  std::vector<Inside> inside_;  // by actor
   std::vector<std::uint64_t> ended_;
 };
 

@@ -9,6 +9,8 @@ namespace shardwise::sim {
 /// - transfers share the links of each tier, each way, a rank's own and those it shares with other
 ///   ranks: where those that run at once would keep a link busy for more than all of the time, each
 ///   gets its proportion (processor sharing);
+/// - transfers inside a layer's pass share links like all others; when that makes them late, the
+///   pass is as late;
 /// - kernels of the compute and copy streams lose the share of the multiprocessors that
 ///   communication takes while it moves bytes, at most half of them;
 /// - transfers and the kernels that memory bandwidth holds up share it in proportion to what each

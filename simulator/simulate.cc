@@ -40,7 +40,13 @@ void prepare(const Plan& plan, const SimulationOptions& options, Simulation& mad
   }
   launch.in_issue_order = options.in_issue_order;
   std::vector<LinkKind> links;
-  if (options.shared_links) links = shared_links(plan.cluster);
+  if (options.shared_links) {
+    links = shared_links(plan.cluster);
+  } else {
+    for (std::vector<CostPrice>& stage : made.prices) {
+      for (CostPrice& price : stage) price.link_share = {};
+    }
+  }
   made.work = options.all_ranks
                   ? all_ranks(made.program, made.prices, plan.layout, links, launch)
                   : representatives(made.program, made.prices, plan.layout, links, launch);

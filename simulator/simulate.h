@@ -17,7 +17,7 @@ struct SimulationOptions {
   Granularity granularity = Granularity::layer;
   Transport transport = Transport::usual;
   bool contention = true;       // links, memory bandwidth and multiprocessors are shared
-  bool shared_links = true;     // with contention: links are
+  bool shared_links = true;     // with contention: links are, a rank's own and those of several
   bool host = true;             // the host issues kernel by kernel
   bool in_issue_order = false;  // CUDA_DEVICE_MAX_CONNECTIONS=1
   bool all_ranks = false;

@@ -34,8 +34,13 @@ struct CostPrice {
   /// nothing. 0 = an accelerator.
   double threads = 0;
   double room = 0;
+  /// Of a layer's pass, the transfers inside it, one after the other: entries of the same list of
+  /// prices. They begin with the pass and ask for links while they run; a pass ends once `rest`
+  /// seconds have run after the last of them, when a crowded link made that late.
+  IndexRange inside{};
+  double rest = 0;
 };
-/// By stage, then by index into StageProgram::costs.
+/// By stage, then by index into StageProgram::costs; after those, the transfers inside passes.
 using Prices = std::vector<std::vector<CostPrice>>;
 
 /// How the host feeds the device.

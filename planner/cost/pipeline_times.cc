@@ -11,8 +11,7 @@ namespace {
 
 LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRules& rules,
                   const Layout& layout) {
-  const Seconds experts = time.forward.ep + time.backward.ep + time.recompute.ep;
-  const double hidden = experts > Seconds(0) ? hidden_exchange(time, rules, layout) / experts : 0;
+  const double hidden = 1 - exchange_left(time, rules, layout);
   LayerPace pace;
   pace.time.forward = on_slowest_gpu(time.forward, rules) - time.forward.ep * hidden;
   pace.time.backward = on_slowest_gpu(time.backward, rules) +
@@ -65,7 +64,8 @@ void cut_edges(PipelineTimes& pipeline) {
 }  // namespace
 
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout) {
-  if (!rules.expert_overlap && !is_dualpipe(layout.schedule)) return Seconds(0);
+  const bool by_schedule = layout.pp > 1 && is_dualpipe(layout.schedule);
+  if (!rules.expert_overlap && !by_schedule) return Seconds(0);
   const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
   const Seconds compute = layer.forward.compute() + layer.backward.compute();
   if (experts <= Seconds(0) || compute <= Seconds(0)) return Seconds(0);
@@ -73,6 +73,11 @@ Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const La
   const OverlapTax& tax = across ? rules.overlap_tax_inter : rules.overlap_tax_intra;
   const double products = (layer.forward.gemm + layer.backward.gemm) / compute;
   return std::min(experts, compute) * (1 - tax.of(products, 1 - products));
+}
+
+double exchange_left(const LayerTime& layer, const TimeRules& rules, const Layout& layout) {
+  const Seconds all = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
+  return all > Seconds(0) ? 1 - hidden_exchange(layer, rules, layout) / all : 1;
 }
 
 std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,

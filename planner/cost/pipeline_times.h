@@ -69,6 +69,8 @@ inline Seconds on_slowest_gpu(const PassTime& pass, const TimeRules& rules) {
 /// job asks for it, or the schedule is made for it. Compute loses to it what it loses to
 /// collectives.
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
+/// The share of that exchange that stops compute. 1 = all, as where there is none.
+double exchange_left(const LayerTime& layer, const TimeRules& rules, const Layout& layout);
 
 /// By kind, and once more the last layer of the stage that holds a copy of the token table.
 /// \param times, memories  by kind; `memories` outlive what is made of this

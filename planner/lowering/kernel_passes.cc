@@ -1,6 +1,7 @@
 #include "planner/lowering/kernel_passes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "planner/cost/pipeline_times.h"
 #include "planner/lowering/layer_items.h"
@@ -10,17 +11,6 @@ namespace {
 
 constexpr std::size_t kParts = 5;
 
-Stream stream_of(GroupKind group) {
-  switch (group) {
-    case GroupKind::tp:
-      return Stream::tensor_parallel;
-    case GroupKind::cp:
-      return Stream::context_parallel;
-    default:
-      return Stream::expert_parallel;
-  }
-}
-
 }  // namespace
 
 KernelPasses::KernelPasses(const LoweringContext& context, StageBuilder& builder)
@@ -29,25 +19,14 @@ KernelPasses::KernelPasses(const LoweringContext& context, StageBuilder& builder
       steps_(kParts * context.memories.size()),
       made_(kParts * context.memories.size(), false) {}
 
-/// Of the exchange of a layer's experts, the share that does not run beside another micro-batch.
-double KernelPasses::exchange_left(std::int32_t kind) const {
-  const LayerTime& time = context_.times[static_cast<std::size_t>(kind)];
-  const Seconds all = time.forward.ep + time.backward.ep + time.recompute.ep;
-  if (all <= Seconds(0)) return 1;
-  return 1 - hidden_exchange(time, context_.time_rules, context_.layout()) / all;
-}
-
-KernelPasses::Step KernelPasses::step_of(const LayerItem& item, std::int32_t kind,
-                                         std::int32_t number) {
+KernelPasses::Step KernelPasses::step_of(const LayerItem& item, std::int32_t number) {
   Step step;
   step.moves = item.moves;
   step.beside = item.beside;
   step.part = number;
   if (item.moves) {
     step.stream = stream_of(item.collective.group);
-    CollectiveWork work = item.collective;
-    if (step.stream == Stream::expert_parallel) work.times *= exchange_left(kind);
-    step.cost = builder_.collective_cost(work);
+    step.cost = builder_.collective_cost(item.collective);
     return step;
   }
   OpCost cost;
@@ -64,11 +43,38 @@ const std::vector<KernelPasses::Step>& KernelPasses::steps(std::int32_t kind, La
   made_[at] = true;
   const std::vector<LayerItem>& items = context_.items[static_cast<std::size_t>(kind)];
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (!runs(items[i], part)) continue;
-    steps.push_back(step_of(items[i], kind, static_cast<std::int32_t>(i)));
+    if (runs(items[i], part)) steps.push_back(step_of(items[i], static_cast<std::int32_t>(i)));
   }
   if (part != LayerPart::forward && part != LayerPart::recompute) std::ranges::reverse(steps);
+  hide_exchange(steps, kind);
   return steps;
+}
+
+/// Cuts each exchange of a layer's experts into the share that stops compute and the rest, which
+/// runs beside another micro-batch: nothing waits for it.
+void KernelPasses::hide_exchange(std::vector<Step>& steps, std::int32_t kind) {
+  const LayerTime& time = context_.times[static_cast<std::size_t>(kind)];
+  const double left = exchange_left(time, context_.time_rules, context_.layout());
+  if (left >= 1) return;
+  const std::vector<LayerItem>& items = context_.items[static_cast<std::size_t>(kind)];
+  std::vector<Step> cut;
+  for (const Step& step : steps) {
+    cut.push_back(step);
+    if (!step.moves || step.stream != Stream::expert_parallel) continue;
+    const CollectiveWork& whole = items[static_cast<std::size_t>(step.part)].collective;
+    CollectiveWork stops = whole;
+    stops.times *= left;
+    cut.back().cost = builder_.collective_cost(stops);
+    CollectiveWork rest = whole;
+    rest.times *= 1 - left;
+    cut.push_back(step);
+    cut.back().awaited = false;
+    cut.back().part += static_cast<std::int32_t>(items.size());
+    cut.back().cost = builder_.collective_cost(rest);
+  }
+  // What a layer frees ends with an operation that is waited for.
+  if (!cut.back().awaited) std::swap(cut.back(), cut[cut.size() - 2]);
+  steps = std::move(cut);
 }
 
 OpId KernelPasses::add(const ProgramOp& pass, const StageLayer& layer, LayerPart part,
@@ -98,7 +104,7 @@ OpId KernelPasses::add(const ProgramOp& pass, const StageLayer& layer, LayerPart
     const bool last = i + 1 == all.size();
     done = builder_.add(op, waits, first ? lists.allocates : none, last ? lists.frees : none,
                         first || last ? lists.uses : none);
-    if (step.moves) (step.beside ? beside_ : moved_) = done;
+    if (step.moves && step.awaited) (step.beside ? beside_ : moved_) = done;
   }
   return done;
 }

@@ -11,7 +11,7 @@ namespace shardwise {
 /// Passes of layers at granularity `kernel`: one operation for each kernel and collective that the
 /// closed form sums. Kernels follow one another on the compute stream. A collective waits for the
 /// kernel before it and the next kernel waits for it; one that runs beside a kernel holds up the
-/// kernel after that.
+/// kernel after that. An exchange of experts that runs beside another micro-batch holds up nothing.
 class KernelPasses {
  public:
   KernelPasses(const LoweringContext& context, StageBuilder& builder);
@@ -27,13 +27,14 @@ class KernelPasses {
   struct Step {
     bool moves = false;
     bool beside = false;
+    bool awaited = true;  // by a kernel
     Stream stream = Stream::compute;
     std::int32_t part = 0;  // number among the layer's items
     std::int32_t cost = -1;
   };
   const std::vector<Step>& steps(std::int32_t kind, LayerPart part);
-  Step step_of(const LayerItem& item, std::int32_t kind, std::int32_t number);
-  double exchange_left(std::int32_t kind) const;
+  Step step_of(const LayerItem& item, std::int32_t number);
+  void hide_exchange(std::vector<Step>& steps, std::int32_t kind);
 
   const LoweringContext& context_;
   StageBuilder& builder_;

@@ -15,6 +15,17 @@ std::vector<std::vector<LayerItem>> layer_items(const Plan& plan) {
   return all;
 }
 
+Stream stream_of(GroupKind group) {
+  switch (group) {
+    case GroupKind::tp:
+      return Stream::tensor_parallel;
+    case GroupKind::cp:
+      return Stream::context_parallel;
+    default:
+      return Stream::expert_parallel;
+  }
+}
+
 bool runs(const LayerItem& item, LayerPart part) {
   switch (part) {
     case LayerPart::forward:

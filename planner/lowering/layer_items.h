@@ -12,6 +12,9 @@ namespace shardwise {
 /// pass.
 std::vector<std::vector<LayerItem>> layer_items(const Plan& plan);
 
+/// The stream of a collective inside a layer, by the ranks that meet.
+Stream stream_of(GroupKind group);
+
 /// Whether an operation of that part of a layer runs the item.
 bool runs(const LayerItem& item, LayerPart part);
 

@@ -54,11 +54,6 @@ Seconds kernel_price(const KernelWork& work, const GpuSpec& gpu) {
   return {};
 }
 
-GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout) {
-  const GroupShape shape = group_shape(cluster, layout, work.group);
-  return work.ends ? ends_of(shape) : work.node ? node_of(shape) : shape;
-}
-
 /// All but collectives.
 Seconds local_price(const OpCost& cost, const ClusterSpec& cluster,
                     const std::vector<LayerTime>& layers) {
@@ -75,14 +70,17 @@ Seconds local_price(const OpCost& cost, const ClusterSpec& cluster,
 
 }  // namespace
 
+GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout) {
+  const GroupShape shape = group_shape(cluster, layout, work.group);
+  return work.ends ? ends_of(shape) : work.node ? node_of(shape) : shape;
+}
+
 std::vector<LayerTime> layer_passes(const Plan& plan) {
   std::vector<LayerTime> layers =
       layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
   const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
   for (LayerTime& layer : layers) {
-    const Seconds hidden = hidden_exchange(layer, rules, plan.layout);
-    if (hidden <= Seconds(0)) continue;
-    const double left = 1 - hidden / (layer.forward.ep + layer.backward.ep + layer.recompute.ep);
+    const double left = exchange_left(layer, rules, plan.layout);
     for (PassTime* pass : {&layer.forward, &layer.backward, &layer.recompute}) {
       pass->ep = pass->ep * left;
     }

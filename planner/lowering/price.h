@@ -3,11 +3,15 @@
 #include <vector>
 
 #include "planner/cost/layer_time.h"
+#include "planner/spec/mesh.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/step_program.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
+
+/// The ranks that meet in a collective.
+GroupShape shape_of(const CollectiveWork& work, const ClusterSpec& cluster, const Layout& layout);
 
 /// How long each kind of layer holds the compute stream as an operation of its own: layer_times,
 /// less the part of the experts' exchange that runs beside another micro-batch's compute, of which
