@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <cstdio>
 #include <map>
 
@@ -17,6 +16,8 @@
 #include "planner/spec/format.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/gpu_writer.h"
+#include "planner/spec/number.h"
+#include "planner/spec/number_flags.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -169,10 +170,9 @@ Result<bool> set_sustained(GpuSpec& gpu, const Points& points, const Named& rate
     if (named_rate == rates.end()) continue;
     const std::string& text = named_rate->second;
     double tflops = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), tflops);
-    if (error != std::errc() || end != text.data() + text.size() || !(tflops > 0)) {
-      return wrong_flag("--sustained", fmt::format("{} is not a rate in TFLOP/s", text),
-                        "for example bf16=794.5");
+    const std::string problem = read_number(text, 0.001, 1e6, tflops);
+    if (!problem.empty()) {
+      return wrong_flag("--sustained", problem, "TFLOP/s, for example bf16=794.5");
     }
     const FlopsPerSecond held(tflops * 1e12);
     curve.sustained_share = sustained_share(gpu, curve, of_dtype(points.gemm, curve.dtype), held);
@@ -264,16 +264,17 @@ void add_gpu_flags(CLI::App& verb, GpuCalibration& flags) {
   verb.add_option("--attention", flags.attention, "CSV files of fused attention");
   verb.add_option("--memory-bound", flags.memory_bound,
                   "CSV: m, k, latency (ms) of a cast to 8 bits");
-  verb.add_option("--cache-mib", flags.cache_mib, "Last-level cache; smaller moves are left out")
-      ->check(CLI::Range(1.0, 1e6));
+  add_number(verb, "--cache-mib", flags.cache_mib, 1, 1e6,
+             "Last-level cache; smaller moves are left out")
+      ->type_name("MIB");
   verb.add_option("--operators", flags.operators, "CSV: system, op, shape, tflops, of long runs");
   verb.add_option("--system", flags.system, "Which rows of --operators");
   verb.add_option("--sustained", flags.sustained,
                   "DTYPE=TFLOPS: best rate that a GEMM holds in a long run");
-  verb.add_option("--held-ratio", flags.held_ratio,
-                  "--operators ran on another GPU of the same chip: the best rate that this one "
-                  "holds in long runs over that one's; sets the speed of long runs only")
-      ->check(CLI::Range(0.1, 10.0));
+  add_number(verb, "--held-ratio", flags.held_ratio, 0.1, 10,
+             "--operators ran on another GPU of the same chip: the best rate that this one "
+             "holds in long runs over that one's; sets the speed of long runs only")
+      ->type_name("X");
   verb.add_flag("--sustained-estimated", flags.sustained_estimated,
                 "The rates of --sustained were not measured on this GPU");
   verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves there are");

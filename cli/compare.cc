@@ -13,6 +13,7 @@
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "planner/spec/format.h"
+#include "planner/spec/number_flags.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_json.h"
 #include "planner/spec/table.h"
@@ -199,12 +200,9 @@ void add_compare(CLI::App& app, Run& run) {
   auto flags = std::make_shared<CompareFlags>();
   verb->add_option("A", flags->first, "A report.json or a trace")->required()->type_name("FILE");
   verb->add_option("B", flags->second, "Another")->required()->type_name("FILE");
-  verb->add_option("--top", flags->top, "Rows of each table (6; 20 with --long)")
-      ->check(CLI::Range(1, 1'000'000))
-      ->type_name("N");
-  verb->add_option("--tolerance", flags->tolerance,
-                   "Exit with 1 when the step times are further apart than this share")
-      ->check(CLI::Range(0.0, 1e6))
+  add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of each table (6; 20 with --long)");
+  add_number(*verb, "--tolerance", flags->tolerance, 0, 1e6,
+             "Exit with 1 when the step times are further apart than this share")
       ->type_name("SHARE");
   add_screen_flags(*verb, flags->screen);
   verb->footer(

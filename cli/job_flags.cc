@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "planner/cost/gathers_once.h"
@@ -16,6 +15,7 @@
 #include "planner/spec/fields.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
@@ -153,18 +153,13 @@ JobSpec read_job(const std::map<std::string, std::string>& texts, Diagnostics& p
       value.kind = JsonValue::Kind::boolean;
       value.boolean = text == "true";
     } else {
-      const char* end = text.data() + text.size();
-      std::int64_t integer = 0;
-      double number = 0;
-      if (auto [at, bad] = std::from_chars(text.data(), end, integer);
-          bad == std::errc() && at == end) {
+      if (const std::optional<std::int64_t> integer = parse_integer(text)) {
         value.kind = JsonValue::Kind::integer;
-        value.integer = integer;
-        value.number = static_cast<double>(integer);
-      } else if (auto [stop, no] = std::from_chars(text.data(), end, number);
-                 no == std::errc() && stop == end) {
+        value.integer = *integer;
+        value.number = static_cast<double>(*integer);
+      } else if (const std::optional<double> number = parse_number(text)) {
         value.kind = JsonValue::Kind::number;
-        value.number = number;
+        value.number = *number;
       }
     }
     object.members.push_back({field, value});
@@ -181,14 +176,12 @@ JobSpec read_job(const std::map<std::string, std::string>& texts, Diagnostics& p
   return job;
 }
 
-/// An integer of at least 1, or nothing and a problem.
+/// A number of GPUs, or nothing and a problem.
 std::optional<std::int64_t> read_gpus(const std::string& text, Diagnostics& problems) {
   std::int64_t gpus = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, bad] = std::from_chars(text.data(), end, gpus);
-  if (bad == std::errc() && at == end && gpus >= 1) return gpus;
-  problems.push_back(
-      wrong("--gpus", fmt::format("'{}' is not a number of GPUs", text), "use 1 or more"));
+  const std::string problem = read_integer(text, 1, kMostGpus, gpus);
+  if (problem.empty()) return gpus;
+  problems.push_back(wrong("--gpus", problem));
   return std::nullopt;
 }
 

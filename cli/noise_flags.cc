@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
 #include <cstdint>
+
+#include "planner/spec/number_flags.h"
 
 namespace shardwise::cli {
 namespace {
@@ -14,59 +15,39 @@ constexpr double kLeastHours = 0.001;
 }  // namespace
 
 void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise) {
-  CLI::Option* trials =
-      verb.add_option("--trials", noise.trials, "Simulate every rank so often with noise (none)")
-          ->check(CLI::Range(1, 100'000))
-          ->type_name("N")
-          ->excludes(verb.get_option("--import"));
-  verb.add_option("--seed", noise.seed, "Of the noise (1)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 60))
-      ->type_name("N")
+  CLI::Option* trials = add_integer(verb, "--trials", noise.trials, 1, 100'000,
+                                    "Simulate every rank so often with noise (none)")
+                            ->excludes(verb.get_option("--import"));
+  add_integer(verb, "--seed", noise.seed, 0, std::int64_t{1} << 60, "Of the noise (1)")
       ->needs(trials);
-  verb.add_option("--jitter", noise.jitter, "Relative deviation of every operation (0)")
-      ->check(CLI::Range(0.0, 1.0))
+  add_number(verb, "--jitter", noise.jitter, 0, 1, "Relative deviation of every operation (0)")
       ->type_name("SHARE")
       ->needs(trials);
-  CLI::Option* slow =
-      verb.add_option("--slow-nodes", noise.slow_nodes, "Nodes that compute longer (0)")
-          ->check(CLI::Range(0, 1'000'000))
-          ->type_name("N")
-          ->needs(trials);
-  verb.add_option("--slow-factor", noise.slow_factor, "By so many times (1)")
-      ->check(CLI::Range(1.0, 1000.0))
+  CLI::Option* slow = add_integer(verb, "--slow-nodes", noise.slow_nodes, 0, 1'000'000,
+                                  "Nodes that compute longer (0)")
+                          ->needs(trials);
+  add_number(verb, "--slow-factor", noise.slow_factor, 1, 1000, "By so many times (1)")
       ->type_name("X")
       ->needs(slow);
-  verb.add_option("--failed-links", noise.failed.links,
-                  "NICs and up-links that are gone, their traffic on the others (0)")
-      ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N")
+  add_integer(verb, "--failed-links", noise.failed.links, 0, 1'000'000,
+              "NICs and up-links that are gone, their traffic on the others (0)")
       ->needs(trials);
-  verb.add_option("--failed-switches", noise.failed.switches,
-                  "Leaf switches that are gone, each with a NIC of up to 32 nodes (0)")
-      ->check(CLI::Range(0, 1'000'000))
-      ->type_name("N")
+  add_integer(verb, "--failed-switches", noise.failed.switches, 0, 1'000'000,
+              "Leaf switches that are gone, each with a NIC of up to 32 nodes (0)")
       ->needs(trials);
-  CLI::Option* failures = verb.add_option("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu,
-                                          "Mean time between failures that stop the job (none)")
-                              ->check(CLI::Range(kLeastHours, 1e9))
-                              ->type_name("HOURS")
-                              ->needs(trials);
-  verb.add_option("--restart-minutes", noise.restart_minutes, "From a failure to a step (10)")
-      ->check(CLI::Range(0.0, 1e6))
+  CLI::Option* failures =
+      add_number(verb, "--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu, kLeastHours, 1e9,
+                 "Mean time between failures that stop the job (none)")
+          ->type_name("HOURS")
+          ->needs(trials);
+  add_number(verb, "--restart-minutes", noise.restart_minutes, 0, 1e6,
+             "From a failure to a step (10)")
       ->type_name("MINUTES")
       ->needs(failures);
 }
 
 Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
   Diagnostics problems;
-  const auto finite = [&problems](const char* flag, double value) {
-    if (std::isfinite(value)) return;
-    problems.push_back({"command line", 0, 0, flag, fmt::format("{} is not a number", value), ""});
-  };
-  finite("--jitter", noise.jitter);
-  finite("--slow-factor", noise.slow_factor);
-  finite("--mtbf-hours-per-gpu", noise.mtbf_hours_per_gpu);
-  finite("--restart-minutes", noise.restart_minutes);
   if (noise.slow_nodes > 0 && noise.slow_factor <= 1) {
     problems.push_back({"command line", 0, 0, "--slow-nodes",
                         "computing 1 times longer is not slow",

@@ -21,6 +21,7 @@
 #include "planner/search/search.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/format.h"
+#include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/table.h"
 
@@ -246,14 +247,8 @@ void add_plan(CLI::App& app, Run& run) {
   option("--space", flags->space, "usual|full", "usual, or full: every value of every field");
   option("--max-memory", flags->max_memory, "SIZE", "Of a GPU, for example 70GiB");
   option("--why-not", flags->why_not, "FIELD=VALUE,…", "Why the best layout has other values");
-  verb->add_option("--top", flags->top, "Layouts in the table (10)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000))
-      ->group("Search");
-  verb->add_option("--threads", flags->threads, "Threads (all cores)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1024))
-      ->group("Search");
+  add_integer(*verb, "--top", flags->top, 1, 10'000, "Layouts in the table (10)")->group("Search");
+  add_integer(*verb, "--threads", flags->threads, 1, 1024, "Threads (all cores)")->group("Search");
   verb->add_flag("--pareto", flags->pareto, "The front of memory and time")->group("Search");
   verb->add_flag("--explain", flags->explain, "What the rules dropped, and every formula")
       ->group("Search");

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <optional>
 
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 
@@ -86,24 +86,6 @@ Result<std::vector<std::pair<std::string, std::string>>> read_values(const std::
   return values;
 }
 
-Result<Bytes> read_bytes(const std::string& text, const std::string& flag) {
-  double number = 0;
-  const char* end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, number);
-  std::string unit(at, end);
-  if (!unit.empty() && unit.front() == ' ') unit.erase(0, 1);
-  constexpr std::array<std::pair<std::string_view, double>, 5> kUnits = {
-      {{"", 0x1p30}, {"GiB", 0x1p30}, {"GB", 1e9}, {"MiB", 0x1p20}, {"MB", 1e6}}};
-  for (const auto& [name, size] : kUnits) {
-    const double bytes = number * size;
-    if (error == std::errc() && unit == name && bytes >= 1 && bytes < 1e18) {
-      return Bytes(static_cast<std::int64_t>(bytes));
-    }
-  }
-  return wrong(flag, fmt::format("'{}' is not a size of memory", shown(text)),
-               "write it as 70GiB, 80GB or 70 (GiB)");
-}
-
 Result<PlanQuestion> read_question(const PlanFlags& flags) {
   Diagnostics problems;
   PlanQuestion q;
@@ -142,8 +124,12 @@ Result<PlanQuestion> read_question(const PlanFlags& flags) {
   q.breadth = static_cast<Breadth>(choose(flags.space, "--space", kSpaces, problems));
   q.objective = static_cast<Objective>(choose(flags.rank_by, "--rank-by", kObjectives, problems));
   if (!flags.max_memory.empty()) {
-    const Result<Bytes> bytes = read_bytes(flags.max_memory, "--max-memory");
-    bytes ? void(q.max_memory = *bytes) : append(problems, bytes.problems());
+    constexpr Bytes kMostMemory = 1024_GiB * 1024;
+    const std::string problem =
+        read_size(flags.max_memory, 1_GiB, 1_MiB, kMostMemory, q.max_memory);
+    if (!problem.empty()) {
+      problems.push_back(wrong("--max-memory", problem, "a number alone counts GiB"));
+    }
   }
   for (const std::string& text : flags.locks) {
     const auto values = read_values(text, "--lock");

@@ -52,7 +52,4 @@ Result<PlanQuestion> read_question(const PlanFlags& flags);
 Result<std::vector<std::pair<std::string, std::string>>> read_values(const std::string& text,
                                                                      const std::string& flag);
 
-/// "70GiB", "80 GB", "70" (GiB). Zero and a problem when it is none of these.
-Result<Bytes> read_bytes(const std::string& text, const std::string& flag);
-
 }  // namespace shardwise::cli

@@ -24,6 +24,7 @@
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
 #include "planner/cost/legality.h"
+#include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
 #include "simulator/closed_form.h"
@@ -189,14 +190,12 @@ void add_simulate(CLI::App& app, Run& run) {
   verb->add_option("--import", flags->import,
                    "Compare with this trace: of torch.profiler (also .json.gz), or one of ours")
       ->type_name("TRACE");
-  verb->add_option("--top", flags->top, "Rows of the last table of --import (12)")
-      ->check(CLI::Range(1, 1'000'000))
-      ->type_name("N")
+  add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of the last table of --import (12)")
       ->needs(verb->get_option("--import"));
   verb->add_option("--granularity", flags->granularity,
                    "layer or kernel (layer; with --import as the trace)")
       ->check(CLI::IsMember({"layer", "kernel"}))
-      ->type_name("SIZE");
+      ->type_name("KIND");
   verb->add_option("--transport", flags->transport,
                    "What moves bytes: usual, registered (user buffers) or copy_engines (usual)")
       ->check(CLI::IsMember({"usual", "registered", "copy_engines"}))
@@ -219,9 +218,8 @@ void add_simulate(CLI::App& app, Run& run) {
                    "Another engine on the same job: both side by side, and what each mechanism "
                    "contributes")
       ->type_name("ENGINE");
-  verb->add_option("--growth", flags->growth,
-                   "From one node to so many GPUs: one shard against a shard a node (HSDP)")
-      ->check(CLI::Range(std::int64_t{1}, kMostGpus))
+  add_integer(*verb, "--growth", flags->growth, 1, kMostGpus,
+              "From one node to so many GPUs: one shard against a shard a node (HSDP)")
       ->type_name("GPUS");
   // One step's files and noise; --growth has sizes of its own.
   for (const char* several : {"--versus", "--growth"}) {

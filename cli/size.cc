@@ -16,6 +16,7 @@
 #include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/format.h"
+#include "planner/spec/number_flags.h"
 
 namespace shardwise::cli {
 namespace {
@@ -32,7 +33,7 @@ struct SizeFlags {
   double restart_minutes = 10;
   double mtbf_hours = 50677;
   std::int64_t most_gpus = 16384;
-  std::size_t top = 12;
+  std::int64_t top = 12;
   bool json = false;
 };
 
@@ -58,22 +59,6 @@ Result<std::vector<ClusterSpec>> read_clusters(const std::vector<std::string>& a
   return clusters;
 }
 
-Diagnostics wrong_numbers(const SizeFlags& flags) {
-  Diagnostics problems;
-  const auto check = [&](const char* flag, double value, double low, double high,
-                         const char* hint) {
-    if (value >= low && value <= high) return;
-    problems.push_back({"command line", 0, 0, flag,
-                        fmt::format("{:g} is not within {:g} … {:g}", value, low, high), hint});
-  };
-  check("--tokens", flags.tokens, 1, 1e18, "15e12 is 15 trillion tokens");
-  check("--days", flags.days, 1e-3, 36500, "");
-  check("--restart-minutes", flags.restart_minutes, 0, 1e5, "");
-  check("--mtbf-hours", flags.mtbf_hours, 1, 1e9, "hours between failures of one GPU");
-  check("--max-gpus", static_cast<double>(flags.most_gpus), 1, static_cast<double>(kMostGpus), "");
-  return problems;
-}
-
 /// The job is read beside the first cluster that computes in its precision; one that does not is
 /// never in time. The first of all when none does.
 std::size_t first_that_computes(const std::vector<ClusterSpec>& clusters, const JobFlags& job) {
@@ -86,7 +71,7 @@ std::size_t first_that_computes(const std::vector<ClusterSpec>& clusters, const 
 }
 
 ExitCode run_size(const SizeFlags& flags) {
-  Diagnostics problems = wrong_numbers(flags);
+  Diagnostics problems;
   Result<std::vector<ClusterSpec>> clusters = read_clusters(flags.clusters);
   if (!clusters) {
     problems.insert(problems.end(), clusters.problems().begin(), clusters.problems().end());
@@ -131,7 +116,8 @@ ExitCode run_size(const SizeFlags& flags) {
   if (!batch.id.empty()) sizing.assumptions.push_back(batch);
 
   fmt::print("{}", flags.json ? to_json(sizing, goal)
-                              : sizing_text(sizing, goal, flags.top, wants_colour()));
+                              : sizing_text(sizing, goal, static_cast<std::size_t>(flags.top),
+                                            wants_colour()));
   return sizing.offers.empty() ? ExitCode::nothing_fits : ExitCode::done;
 }
 
@@ -144,20 +130,19 @@ void add_size(CLI::App& app, Run& run) {
   add_job_flags(*verb, flags->job, JobScope::many_clusters);
   verb->add_option("--cluster", flags->clusters, "Only these of the catalogue, or files (all)")
       ->type_name("NAME|FILE");
-  verb->add_option("--tokens", flags->tokens, "Tokens of the whole training: 15e12")
+  add_number(*verb, "--tokens", flags->tokens, 1, 1e18, "Tokens of the whole training: 15e12")
+      ->required();
+  add_number(*verb, "--days", flags->days, 1e-3, 36500, "By when it must be done")
       ->required()
-      ->type_name("N");
-  verb->add_option("--days", flags->days, "By when it must be done")->required()->type_name("DAYS");
-  verb->add_option("--max-gpus", flags->most_gpus, "Largest cluster tried (16384)")->type_name("N");
-  verb->add_option("--restart-minutes", flags->restart_minutes,
-                   "From a failure to training again (10)")
+      ->type_name("DAYS");
+  add_integer(*verb, "--max-gpus", flags->most_gpus, 1, kMostGpus, "Largest cluster tried (16384)");
+  add_number(*verb, "--restart-minutes", flags->restart_minutes, 0, 1e5,
+             "From a failure to training again (10)")
       ->type_name("MIN");
-  verb->add_option("--mtbf-hours", flags->mtbf_hours,
-                   "Of one GPU, where a cluster states none (50677)")
+  add_number(*verb, "--mtbf-hours", flags->mtbf_hours, 1, 1e9,
+             "Of one GPU, where a cluster states none (50677)")
       ->type_name("H");
-  verb->add_option("--top", flags->top, "Offers printed (12)")
-      ->type_name("N")
-      ->check(CLI::Range(1, 10000));
+  add_integer(*verb, "--top", flags->top, 1, 10'000, "Offers printed (12)");
   verb->add_flag("--json", flags->json, "The same facts for a program");
   verb->footer(
       "Examples\n"

@@ -19,6 +19,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
+#include "planner/spec/number_flags.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::exec {
@@ -178,12 +179,11 @@ CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOpti
   app.footer(kFooter);
   app.add_option("-o,--output", options.output, "Cluster file to write")->required();
   app.add_option("--name", options.name, "Name of the cluster (that of the file)");
-  app.add_option("--ranks", options.ranks, "Ranks that compute at once, threads (1)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--threads", options.threads, "Threads that compute, a rank (1)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--timeout", options.timeout_s, "Seconds that a rank waits for another (600)")
-      ->check(CLI::Range(0.001, 1e6));
+  add_integer(app, "--ranks", options.ranks, 1, 1024, "Ranks that compute at once, threads (1)");
+  add_integer(app, "--threads", options.threads, 1, 1024, "Threads that compute, a rank (1)");
+  add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
+             "Seconds that a rank waits for another (600)")
+      ->type_name("SECONDS");
   return parse_line(app, argc, argv);
 }
 

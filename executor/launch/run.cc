@@ -166,7 +166,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
   if (!run.options.save_weights.empty()) {
     save_weights(
         trainer.state(), arena, run.plan.model, trainer.everyone(),
-        {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_bytes});
+        {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
   return {world.rank(), record_of(trainer, trainer.first_step()),
           record_of(trainer, trainer.median_step()), arena.bytes(), start.growth()};

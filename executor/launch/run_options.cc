@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "planner/spec/number_flags.h"
 
 namespace shardwise::exec {
 namespace {
@@ -20,6 +23,9 @@ constexpr const char* kFooter =
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 the world broke";
+
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr Bytes kLargestShard = 1024_GiB * 1024;
 
 void add_files(CLI::App& app, RunOptions& options) {
   app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
@@ -41,25 +47,20 @@ void add_files(CLI::App& app, RunOptions& options) {
                  "Numbers of those weights: fp32, as the optimizer has them, or bf16 (fp32)")
       ->transform(CLI::CheckedTransformer(dtypes).description(""))
       ->type_name("TYPE");
-  app.add_option("--max-shard-size", options.max_shard_bytes,
-                 "Bytes of a file of weights, 200MB or 2GiB for example (5GB)")
-      ->transform(CLI::AsSizeValue(true))
-      ->type_name("BYTES");
+  add_size(app, "--max-shard-size", options.max_shard_size, 1_B, 1_B, kLargestShard,
+           "Size of a file of weights, 200MB or 2GiB for example (5GB)");
   app.add_option("--report", options.report, "Write what was measured here, a report.json");
   app.add_option("--trace", options.trace, "Write the step of median length here, for Perfetto");
   app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");
 }
 
 void add_checkpoints(CLI::App& app, RunOptions& options) {
-  const CLI::Range count(std::int64_t{0}, std::int64_t{1} << 40);
   CLI::Option* const folder = app.add_option("--checkpoint-dir", options.checkpoint_dir,
                                              "Write a checkpoint here after the last step");
-  app.add_option("--checkpoint-every", options.checkpoint_every,
-                 "And whenever so many steps are done")
-      ->check(count)
+  add_integer(app, "--checkpoint-every", options.checkpoint_every, 0, kMostSteps,
+              "And whenever so many steps are done")
       ->needs(folder);
-  app.add_option("--keep", options.keep, "Checkpoints that stay, 0 for all (2)")
-      ->check(count)
+  add_integer(app, "--keep", options.keep, 0, kMostSteps, "Checkpoints to keep; 0 keeps all (2)")
       ->needs(folder);
   app.add_option("--resume", options.resume,
                  "Go on from a checkpoint: its folder, or latest in --checkpoint-dir");
@@ -70,32 +71,34 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
 void add_numbers(CLI::App& app, RunOptions& options) {
   TrainOptions& train = options.train;
   OptimizerRules& rules = train.optimizer;
-  app.add_option("--ranks", options.ranks, "Ranks, threads of this process (the plan's)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--steps", train.steps, "Steps to train, those before a checkpoint included (20)")
-      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  app.add_option("--threads", train.threads, "Threads that compute, a rank (1)")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--seed", train.seed, "Decides weights and the order of the data (1234)");
-  app.add_option("--timeout", options.timeout_s,
-                 "Seconds that a rank waits, or an operation takes (600)")
-      ->check(CLI::Range(0.001, 1e6));
-  const CLI::Range rate(0.0, 1e3);
-  app.add_option("--learning-rate", rules.peak_learning_rate, "After the warm-up (0.0003)")
-      ->check(rate);
-  app.add_option("--min-learning-rate", rules.least_learning_rate, "Of the cosine's end (0.00003)")
-      ->check(rate);
-  app.add_option("--warmup-steps", rules.warmup_steps, "Steps of rising learning rate (0)")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  app.add_option("--decay-steps", rules.decay_steps, "Steps until the cosine's end, 0 for no decay")
-      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
-  app.add_option("--weight-decay", rules.weight_decay, "Of matrices (0.1)")->check(rate);
+  add_integer(app, "--ranks", options.ranks, 1, 1024,
+              "Ranks, threads of this process (the plan's)");
+  add_integer(app, "--steps", train.steps, 1, kMostSteps,
+              "Steps to train, those before a checkpoint included (20)");
+  add_integer(app, "--threads", train.threads, 1, 1024, "Threads that compute, a rank (1)");
+  add_integer(app, "--seed", train.seed, 0, std::numeric_limits<std::uint64_t>::max(),
+              "Decides weights and the order of the data (1234)");
+  add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
+             "Seconds that a rank waits, or an operation takes (600)")
+      ->type_name("SECONDS");
+  const auto rate = [&app](const char* flag, double& value, const char* text) {
+    add_number(app, flag, value, 0, 1e3, text)->type_name("X");
+  };
+  rate("--learning-rate", rules.peak_learning_rate, "After the warm-up (0.0003)");
+  rate("--min-learning-rate", rules.least_learning_rate, "Of the cosine's end (0.00003)");
+  add_integer(app, "--warmup-steps", rules.warmup_steps, 0, kMostSteps,
+              "Steps of rising learning rate (0)");
+  add_integer(app, "--decay-steps", rules.decay_steps, 0, kMostSteps,
+              "Steps until the cosine's end, 0 for no decay");
+  rate("--weight-decay", rules.weight_decay, "Of matrices (0.1)");
   app.add_flag("--check-for-nan-in-grad", train.checks.nan,
                "Look for what is not a number in each rank's gradients before they are summed");
   app.add_flag("--check-for-large-grads", train.checks.large,
                "Look there for norms of more than 10 times the largest of the first 100");
-  app.add_option("--ignored-token", train.ignored_token, "A target that does not count (none)");
-  app.add_option("--clip-norm", rules.clip_norm, "Longest gradient, 0 for any (1)")->check(rate);
+  // Tokens have at most 32 bits, with a sign or without.
+  add_integer(app, "--ignored-token", train.ignored_token, std::numeric_limits<std::int32_t>::min(),
+              std::numeric_limits<std::uint32_t>::max(), "A target that does not count (none)");
+  rate("--clip-norm", rules.clip_norm, "Longest gradient, 0 for any (1)");
 }
 
 }  // namespace

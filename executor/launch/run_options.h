@@ -6,6 +6,7 @@
 #include "executor/engine/trainer.h"
 #include "executor/launch/command.h"
 #include "executor/storage/stored_tensor.h"
+#include "planner/spec/units.h"
 
 namespace shardwise::exec {
 
@@ -17,9 +18,9 @@ struct RunOptions {
   std::string tokenizer;               // a tokenizer.json for the text; empty: a token a byte
   std::string init_from;               // a folder of safetensors; empty: weights are drawn
   std::string save_weights;            // a folder for them after the last step; empty: none
-  StoredType weights_dtype = StoredType::f32;    // of the numbers in them: f32 or bf16
-  std::int64_t max_shard_bytes = 5'000'000'000;  // of a file there
-  std::string report;                            // files to write; empty: none
+  StoredType weights_dtype = StoredType::f32;  // of the numbers in them: f32 or bf16
+  Bytes max_shard_size = 5_GB;                 // of a file there
+  std::string report;                          // files to write; empty: none
   std::string trace;
   std::string metrics;
   std::string checkpoint_dir;         // checkpoints go here; empty: none are written

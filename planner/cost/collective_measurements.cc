@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
-#include <cstdlib>
+#include <optional>
 
+#include "planner/spec/number.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -25,9 +25,8 @@ class Cells {
   std::optional<double> number(const CsvTable::Row& row, std::string_view column) const {
     const std::string cell(text(row, column));
     if (cell.empty()) return std::nullopt;
-    char* end = nullptr;
-    const double value = std::strtod(cell.c_str(), &end);
-    if (end != cell.c_str() + cell.size() || !std::isfinite(value) || value < 0) {
+    const std::optional<double> value = parse_number(cell);
+    if (!value || *value < 0) {
       fail(row, fmt::format("{} {} is not a number", column, shown(cell)));
       return std::nullopt;
     }

@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include "planner/spec/nearest.h"
+#include "planner/spec/number.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -38,12 +39,13 @@ std::string_view CsvCells::text(const CsvTable::Row& row, Column column) const {
 double CsvCells::number(const CsvTable::Row& row, Column column, double low, double high) {
   if (!column.there) return low;
   const std::string& cell = row.cells[column.index];
-  double value = 0;
-  const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (error != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value)) {
-    fail(row, column, fmt::format("\"{}\" is not a number", shown(cell)));
+  const std::optional<double> read = parse_number(cell);
+  if (!read) {
+    fail(row, column, fmt::format("\"{}\" is not a number", shown(cell)),
+         fmt::format("use {} to {}", low, high));
     return low;
   }
+  const double value = *read;
   if (value < low || value > high) {
     fail(row, column, fmt::format("{} is too {}", value, value < low ? "small" : "large"),
          fmt::format("use {} to {}", low, high));
@@ -54,12 +56,21 @@ double CsvCells::number(const CsvTable::Row& row, Column column, double low, dou
 
 std::int64_t CsvCells::integer(const CsvTable::Row& row, Column column, std::int64_t low,
                                std::int64_t high) {
-  const double value = number(row, column, static_cast<double>(low), static_cast<double>(high));
-  if (std::trunc(value) != value) {
-    fail(row, column, fmt::format("{} is not an integer", value));
-    return low;
+  if (!column.there) return low;
+  const std::string& cell = row.cells[column.index];
+  const std::optional<double> any = parse_number(cell);
+  const std::optional<std::int64_t> value = parse_integer(cell);
+  if (value && *value >= low && *value <= high) return *value;
+  const std::string hint = fmt::format("use {} to {}", low, high);
+  if (!any) {
+    fail(row, column, fmt::format("\"{}\" is not a number", shown(cell)), hint);
+  } else if (!value && std::trunc(*any) != *any) {
+    fail(row, column, fmt::format("{} is not an integer", *any), hint);
+  } else {
+    const bool small = *any < static_cast<double>(low);
+    fail(row, column, fmt::format("{} is too {}", shown(cell), small ? "small" : "large"), hint);
   }
-  return static_cast<std::int64_t>(value);
+  return low;
 }
 
 void CsvCells::fail(const CsvTable::Row& row, Column column, std::string message,

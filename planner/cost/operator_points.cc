@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <charconv>
 #include <map>
 
 #include "planner/cost/csv_cells.h"
 #include "planner/cost/measurements.h"
+#include "planner/spec/number.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -32,11 +32,8 @@ class ShapeText {
   }
   /// 0 when absent or not a positive number below 2^32.
   std::int64_t size(std::string_view name) const {
-    const std::string_view digits = text(name);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool whole = error == std::errc() && end == digits.data() + digits.size();
-    return whole && value > 0 && value < (std::int64_t{1} << 32) ? value : 0;
+    const std::int64_t value = parse_integer(text(name)).value_or(0);
+    return value > 0 && value < (std::int64_t{1} << 32) ? value : 0;
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/spec/command_words.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise {
 namespace {
@@ -52,8 +53,12 @@ void refuse_empty_values(CLI::App& app) {
   const auto filled = [](const std::string& value) {
     return std::string(value.empty() ? kNeedsAValue : "");
   };
+  const auto either = [](const std::string& value) {
+    const bool known = value.empty() || value == "true" || value == "false";
+    return known ? std::string() : shown(value) + " is not true or false";
+  };
   for (CLI::Option* option : app.get_options()) {
-    if (option->get_type_size() > 0) option->check(filled);
+    option->check(option->get_items_expected_max() > 0 ? filled : either);
   }
   for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
 }

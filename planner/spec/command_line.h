@@ -16,7 +16,8 @@ namespace shardwise {
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 /// Makes every flag of `app` and of its verbs refuse an empty value, as it does a missing one: a
-/// script whose variable is not set would not have what it asked for. After the flags are added.
+/// script whose variable is not set would not have what it asked for. A switch takes true or false
+/// after "=" and nothing else. After the flags are added.
 void refuse_empty_values(CLI::App& app);
 
 }  // namespace shardwise

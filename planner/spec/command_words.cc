@@ -24,23 +24,6 @@ bool cut(const std::string& text, std::string_view mark, Halves& halves) {
   return true;
 }
 
-/// "0.000000" is "0": CLI11 prints bounds with six digits.
-std::string short_number(std::string text) {
-  if (text.find('.') == std::string::npos) return text;
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
-/// "Value 3 not in range 0.000000 to 1.000000" after `name`.
-std::string out_of_range(const std::string& name, const std::string& text) {
-  Halves range;
-  Halves ends;
-  if (!cut(text, " not in range ", range) || !cut(range.after, " to ", ends)) return name + text;
-  return fmt::format("{}: {} is not a number from {} to {}", name, range.before,
-                     short_number(ends.before), short_number(ends.after));
-}
-
 /// "foo not in {a,b}" after `name`.
 std::string not_one_of(const std::string& name, const std::string& typed, std::string names) {
   if (names.ends_with('}')) names.pop_back();
@@ -90,11 +73,6 @@ std::string plain_mistake(std::string text) {
   } else if (text.starts_with("The following argument")) {  // all of them, the last one first
     const std::string word = text.substr(text.find_last_of(' ') + 1);
     text = fmt::format("unknown {} {}", word.starts_with('-') ? "flag" : "argument", word);
-  } else if (text.starts_with("Could not convert: ")) {
-    const std::size_t equals = text.find(" = ");
-    text = text.substr(19, equals - 19) + ": " + text.substr(equals + 3) + " is not a number";
-  } else if (cut(text, ": Value ", halves)) {
-    text = out_of_range(halves.before, halves.after);
   } else if (cut(text, " not in {", halves) && cut(halves.before, ": ", typed)) {
     text = not_one_of(typed.before, typed.after, halves.after);
   } else if (cut(text, " requires ", halves)) {

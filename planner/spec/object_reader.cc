@@ -139,7 +139,7 @@ std::int64_t ObjectReader::integer_or(std::string_view key, std::int64_t fallbac
   const bool is_number = found->kind == JsonValue::Kind::number;
   if (found->kind != JsonValue::Kind::integer &&
       !(is_number && std::trunc(found->number) == found->number)) {
-    fail(key, fmt::format("expected an integer, found {}", quoted(*found)));
+    fail(key, fmt::format("expected an integer, found {}", quoted(*found)), range_hint(low, high));
     return fallback;
   }
   const bool small = is_number ? found->number < static_cast<double>(low) : found->integer < low;
@@ -165,8 +165,12 @@ double ObjectReader::number(std::string_view key, double low, double high) {
 }
 
 double ObjectReader::number_or(std::string_view key, double fallback, double low, double high) {
-  const JsonValue* found = typed(key, false, JsonValue::Kind::number);
+  const JsonValue* found = lookup(key, false);
   if (found == nullptr) return fallback;
+  if (found->kind != JsonValue::Kind::integer && found->kind != JsonValue::Kind::number) {
+    fail(key, fmt::format("expected a number, found {}", quoted(*found)), range_hint(low, high));
+    return fallback;
+  }
   if (found->number >= low && found->number <= high) return found->number;
   fail(key, fmt::format("{} is too {}", quoted(*found), found->number < low ? "small" : "large"),
        range_hint(low, high));

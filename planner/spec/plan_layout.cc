@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "planner/spec/fields.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 
@@ -88,10 +88,10 @@ class FieldSetter {
   void integer(std::string_view key, T& value, std::int64_t low, std::int64_t high) {
     if (!mine(key)) return;
     std::int64_t number = 0;
-    const char* end = text_.data() + text_.size();
-    const auto [at, error] = std::from_chars(text_.data(), end, number);
-    if (error != std::errc() || at != end || number < low || number > high) {
-      return wrong(fmt::format("an integer of {} to {}", low, high));
+    const std::string problem = read_integer(text_, low, high, number);
+    if (!problem.empty()) {
+      problem_ = fmt::format("{}: {}", key_, problem);
+      return;
     }
     value = static_cast<T>(number);
   }
@@ -106,13 +106,11 @@ class FieldSetter {
       value = text_ == "true" ? 1 : 0;
       return;
     }
-    std::int32_t count = 0;
-    const char* end = text_.data() + text_.size();
-    const auto [at, error] = std::from_chars(text_.data(), end, count);
-    if (error != std::errc() || at != end || count < 2 || count > high) {
-      return wrong(fmt::format("true, false or an integer of 2 to {}", high));
+    std::int64_t count = 0;
+    if (!read_integer(text_, 2, high, count).empty()) {
+      return wrong(fmt::format("true, false or an integer from 2 to {}", high));
     }
-    value = count;
+    value = static_cast<std::int32_t>(count);
   }
   template <class E>
   void choice(std::string_view key, E& value) {

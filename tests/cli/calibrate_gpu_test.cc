@@ -203,8 +203,8 @@ TEST(CalibrateGpu, WritesTheWholeFileOrLeavesTheOldOne) {
 
 TEST(CalibrateGpu, RefusesRatesThatAreNone) {
   EXPECT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--sustained", "bf16=fast"}).err,
-            "command line: --sustained: fast is not a rate in TFLOP/s\n"
-            "    for example bf16=794.5\n"
+            "command line: --sustained: fast is not a number from 0.001 to 1000000\n"
+            "    TFLOP/s, for example bf16=794.5\n"
             "1 problem, nothing was run\n");
 }
 

@@ -98,7 +98,7 @@ TEST(Simulate, RefusesNoiseThatNoTrialWouldSee) {
 TEST(Simulate, RefusesNoTrials) {
   const Outcome outcome = shardwise(tiny_step({"--trials", "0", "--jitter", "0.1"}));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("--trials: 0 is not a number from 1 to 100000"));
+  EXPECT_THAT(outcome.err, HasSubstr("--trials: 0 is not an integer from 1 to 100000"));
 }
 
 TEST(Simulate, TellsWhatIsLostToAnAxisFromWhatIsExposed) {

@@ -303,7 +303,7 @@ TEST(SearchSpace, IsNarrowedByLocksAndWidenedByOpening) {
   EXPECT_EQ(lock(space, "tp", "4"), "");
   EXPECT_THAT(space.tp, testing::ElementsAre(4));
   EXPECT_EQ(lock(space, "tpp", "4"), "tpp is no field of a layout (did you mean tp?)");
-  EXPECT_EQ(lock(space, "tp", "x"), "tp: x is not an integer of 1 to 4194304");
+  EXPECT_EQ(lock(space, "tp", "x"), "tp: x is not an integer from 1 to 4194304");
   EXPECT_EQ(open(space, question, "offload_optimizer"), "");
   EXPECT_EQ(space.offload_optimizer.size(), 2U);
   EXPECT_EQ(open(space, question, "offlod_optimizer"),

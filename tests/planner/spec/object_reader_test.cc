@@ -70,12 +70,13 @@ TEST_F(ObjectReaderTest, GathersEveryProblemOfTheFile) {
   EXPECT_EQ(r.string("s"), "");
   EXPECT_EQ(r.integer("z", 0, 1), 0);
   EXPECT_EQ(r.integer("missing", 2, 3), 2);
-  EXPECT_THAT(said(), ElementsAre("t.json:1:7: /i: expected an integer, found \"8\"",
-                                  "t.json:2:6: /n: expected a number, found true",
-                                  "t.json:2:17: /b: expected true or false, found 1",
-                                  "t.json:3:6: /s: expected a string, found an array",
-                                  "t.json:3:15: /z: null, but a value is needed",
-                                  "t.json:1:1: /missing: missing"));
+  EXPECT_THAT(
+      said(),
+      ElementsAre("t.json:1:7: /i: expected an integer, found \"8\"\n    use 1 to 10",
+                  "t.json:2:6: /n: expected a number, found true\n    use 0 to 1",
+                  "t.json:2:17: /b: expected true or false, found 1",
+                  "t.json:3:6: /s: expected a string, found an array",
+                  "t.json:3:15: /z: null, but a value is needed", "t.json:1:1: /missing: missing"));
   EXPECT_FALSE(r.ok());
 }
 
@@ -88,13 +89,14 @@ TEST_F(ObjectReaderTest, ChecksRangesAndSaysWhatWouldBeRight) {
   EXPECT_EQ(r.integer("half", 0, 10), 0);
   EXPECT_EQ(r.integer("vast", 0, 10), 0);
   EXPECT_EQ(r.integer("inexact", 0, std::numeric_limits<std::int64_t>::max()), 0);
-  EXPECT_THAT(said(), ElementsAre("t.json:1:9: /low: 0 is too small\n    use 1 or more",
-                                  "t.json:1:20: /high: 11 is too large\n    use 1 to 10",
-                                  "t.json:1:29: /n: -0.5 is too small\n    use 0 to 1",
-                                  "t.json:1:43: /half: expected an integer, found 1.5",
-                                  "t.json:1:56: /vast: 1e+300 is too large\n    use 0 to 10",
-                                  "t.json:1:74: /inexact: 1e+18 is too large to be exact\n"
-                                  "    write it without a fraction or exponent"));
+  EXPECT_THAT(said(),
+              ElementsAre("t.json:1:9: /low: 0 is too small\n    use 1 or more",
+                          "t.json:1:20: /high: 11 is too large\n    use 1 to 10",
+                          "t.json:1:29: /n: -0.5 is too small\n    use 0 to 1",
+                          "t.json:1:43: /half: expected an integer, found 1.5\n    use 0 to 10",
+                          "t.json:1:56: /vast: 1e+300 is too large\n    use 0 to 10",
+                          "t.json:1:74: /inexact: 1e+18 is too large to be exact\n"
+                          "    write it without a fraction or exponent"));
 }
 
 TEST_F(ObjectReaderTest, SuggestsTheChoiceThatWasMeant) {
@@ -135,10 +137,11 @@ TEST_F(ObjectReaderTest, NamesNestedValuesByTheirPointer) {
     link.integer("a", 0, 1);
   }
   r.nested("o", *r.object("o")).integer("x", 0, 1);
-  EXPECT_THAT(said(), ElementsAre("t.json:1:21: /links/0/gbps: unknown field",
-                                  "t.json:1:12: /links/0/a: missing",
-                                  "t.json:1:25: /links/1: expected an object, found 7",
-                                  "t.json:1:40: /o/x: expected an integer, found \"y\""));
+  EXPECT_THAT(
+      said(),
+      ElementsAre("t.json:1:21: /links/0/gbps: unknown field", "t.json:1:12: /links/0/a: missing",
+                  "t.json:1:25: /links/1: expected an object, found 7",
+                  "t.json:1:40: /o/x: expected an integer, found \"y\"\n    use 0 to 1"));
   EXPECT_FALSE(r.ok());
 }
 

@@ -102,14 +102,14 @@ TEST(LayoutFields, AreSetAndReadByName) {
 TEST(LayoutFields, RefuseWhatTheUserTypedWithTheReason) {
   Layout layout;
   EXPECT_EQ(set_field(layout, "tpp", "8"), "tpp is no field of a layout (did you mean tp?)");
-  EXPECT_EQ(set_field(layout, "tp", "eight"), "tp: eight is not an integer of 1 to 4194304");
-  EXPECT_EQ(set_field(layout, "tp", "0"), "tp: 0 is not an integer of 1 to 4194304");
-  EXPECT_EQ(set_field(layout, "tp", "8x"), "tp: 8x is not an integer of 1 to 4194304");
-  EXPECT_EQ(set_field(layout, "tp", ""), "tp:  is not an integer of 1 to 4194304");
+  EXPECT_EQ(set_field(layout, "tp", "eight"), "tp: eight is not an integer from 1 to 4194304");
+  EXPECT_EQ(set_field(layout, "tp", "0"), "tp: 0 is not an integer from 1 to 4194304");
+  EXPECT_EQ(set_field(layout, "tp", "8x"), "tp: 8x is not an integer from 1 to 4194304");
+  EXPECT_EQ(set_field(layout, "tp", ""), "tp: \"\" is not an integer from 1 to 4194304");
   EXPECT_EQ(set_field(layout, "sequence_parallel", "yes"),
             "sequence_parallel: yes is not true or false");
   EXPECT_EQ(set_field(layout, "reshard_after_forward", "1"),
-            "reshard_after_forward: 1 is not true, false or an integer of 2 to 4194304");
+            "reshard_after_forward: 1 is not true, false or an integer from 2 to 4194304");
   EXPECT_EQ(set_field(layout, "recompute", "some"),
             "recompute: some is not one of none, selective, full");
   EXPECT_EQ(set_field(layout, "order", "tp-pp"),
