@@ -15,11 +15,12 @@ constexpr std::size_t kMost = 256;
 
 }  // namespace
 
-void Arrivals::add(FileDescriptor line, int key) {
+void Arrivals::add(FileDescriptor line, int key, std::size_t bytes, double seconds,
+                   std::vector<std::byte> before) {
   if (pending_.size() == kMost) pending_.erase(pending_.begin());
   Pending pending;
-  pending.arrival = {std::move(line), std::vector<std::byte>(bytes_), key};
-  pending.until = in_seconds(seconds_);
+  pending.arrival = {std::move(line), std::vector<std::byte>(bytes), key, std::move(before)};
+  pending.until = in_seconds(seconds);
   pending_.push_back(std::move(pending));
 }
 
@@ -37,19 +38,19 @@ void Arrivals::Pending::hear() {
 }
 
 std::vector<Arrivals::Arrival> Arrivals::hear(std::span<const FileDescriptor> listening,
-                                              Deadline until) {
+                                              std::size_t bytes, double seconds, Deadline until) {
   std::vector<pollfd> waited;
   for (const FileDescriptor& each : listening) waited.push_back({each.number(), POLLIN, 0});
   for (const Pending& each : pending_) waited.push_back({each.arrival.line.number(), POLLIN, 0});
   ::poll(waited.data(), waited.size(), left_ms(until));
   for (const FileDescriptor& each : listening) {
     std::optional<FileDescriptor> line = accept_now(each);
-    if (line) add(*std::move(line), 0);
+    if (line) add(*std::move(line), 0, bytes, seconds);
   }
   std::vector<Arrival> arrived;
   for (Pending& each : pending_) {
     each.hear();
-    if (each.heard < bytes_) continue;
+    if (each.heard < each.arrival.said.size()) continue;
     arrived.push_back(std::move(each.arrival));
     each.gone = true;
   }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,25 +8,27 @@
 
 namespace shardwise::exec {
 
-/// Connections whose other end is to say who it is, in a message of one length. All are heard at
-/// once, so who is silent, slow or gone keeps nobody waiting: ports are open to anybody.
+/// Connections whose other end is to send a message of a known length. All are heard at once, so
+/// one that is silent, slow or gone keeps none waiting: ports are open to anybody.
 class Arrivals {
  public:
   struct Arrival {
     FileDescriptor line;
     std::vector<std::byte> said;
-    int key = 0;  // as add() was told
+    int key = 0;                    // as add() was told
+    std::vector<std::byte> before;  // the same
   };
 
-  /// \param bytes  of the message. \param seconds  that a connection has to say it
-  Arrivals(std::size_t bytes, double seconds) : bytes_(bytes), seconds_(seconds) {}
-
-  void add(FileDescriptor line, int key);
-  /// Whether a connection with this key is still to say who it is.
+  /// \param key     what has() knows it by. \param bytes  of the message
+  /// \param before  kept with the connection. \param seconds  that it has to send the message
+  void add(FileDescriptor line, int key, std::size_t bytes, double seconds,
+           std::vector<std::byte> before = {});
+  /// Whether a connection with this key has still to send its message.
   bool has(int key) const;
-  /// Waits for at most 100 ms, or until then. \param listening  also takes who connects to these
-  /// \returns those that have said all
-  std::vector<Arrival> hear(std::span<const FileDescriptor> listening, Deadline until);
+  /// Waits for at most 100 ms, or until then. \param listening  takes one connection of each, with
+  /// key 0 and as add() is told. \returns those that have sent all
+  std::vector<Arrival> hear(std::span<const FileDescriptor> listening, std::size_t bytes,
+                            double seconds, Deadline until);
 
  private:
   struct Pending {
@@ -39,8 +40,6 @@ class Arrivals {
     void hear();
   };
 
-  std::size_t bytes_;
-  double seconds_;
   std::vector<Pending> pending_;
 };
 

@@ -145,7 +145,7 @@ class MpiWorld : public World {
 
 }  // namespace
 
-MpiJob::MpiJob() : hub_(false) {
+MpiJob::MpiJob() {
   int provided = MPI_THREAD_SINGLE;
   check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   if (provided != MPI_THREAD_MULTIPLE) {
@@ -153,11 +153,22 @@ MpiJob::MpiJob() : hub_(false) {
   }
   MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
   MPI_Comm_size(MPI_COMM_WORLD, &size_);
+  const std::vector<Member> machines = members();
+  const bool one_machine = std::ranges::all_of(
+      machines, [&](const Member& each) { return each.same_machine(machines.front()); });
+  if (!one_machine) hub_.listen_on(own_addresses());
+  // What no other program knows, by way of the launcher that its processes have in common.
+  Digest key = draw_digest();
+  check(MPI_Bcast(key.data(), static_cast<int>(key.size()), MPI_BYTE, 0, MPI_COMM_WORLD), "key");
+  hub_.know(rank_, one_machine ? machines : members(), key);
+}
+
+std::vector<Member> MpiJob::members() const {
   std::vector<Member> members(static_cast<std::size_t>(size_));
-  check(MPI_Allgather(&hub_.own(), sizeof(Member), MPI_BYTE, members.data(), sizeof(Member),
-                      MPI_BYTE, MPI_COMM_WORLD),
+  check(MPI_Allgather(&hub_.own(), kMemberBytes, MPI_BYTE, members.data(), kMemberBytes, MPI_BYTE,
+                      MPI_COMM_WORLD),
         "members");
-  hub_.know(std::move(members));
+  return members;
 }
 
 MpiJob::~MpiJob() { MPI_Finalize(); }

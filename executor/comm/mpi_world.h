@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "executor/comm/process_job.h"
 
@@ -25,6 +26,9 @@ class MpiJob : public ProcessJob {
   [[noreturn]] void end(int exit_code) override;
 
  private:
+  /// Of all processes, by rank.
+  std::vector<Member> members() const;
+
   int rank_ = 0;
   int size_ = 1;
   SocketHub hub_;

@@ -5,44 +5,24 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "executor/comm/arrivals.h"
+#include "executor/comm/door.h"
+#include "executor/comm/handshake.h"
 #include "executor/comm/rank_list.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
 namespace {
 
-constexpr double kAnswer = 2;  // seconds for an address to answer
+constexpr double kAnswer = 2;      // seconds for an address to answer
+constexpr double kChallenge = 10;  // and for a process that listens to challenge
 constexpr std::chrono::milliseconds kAgain{50};
 constexpr std::chrono::seconds kHostFirst{2};  // who waits for all knows whom
-
-/// What both ends of a connection say first.
-struct Greeting {
-  std::array<char, 24> protocol{"shardwise rendezvous/1"};
-  std::array<char, 104> job{};
-  std::int32_t rank = 0;
-  std::int32_t size = 0;
-  Member member;
-
-  bool same_job(const Greeting& other) const {
-    return protocol == other.protocol && job == other.job && size == other.size;
-  }
-};
-
-std::span<const std::byte> bytes_of(const Greeting& greeting) {
-  return std::as_bytes(std::span(&greeting, 1));
-}
-Greeting greeting_of(const Arrivals::Arrival& arrival) {
-  Greeting said;
-  std::memcpy(&said, arrival.said.data(), sizeof said);
-  return said;
-}
 
 std::string gone_text(std::size_t rank, const Member& member) {
   return fmt::format("rank {} is gone: its process {} on {} ended", rank, member.process,
@@ -54,49 +34,101 @@ bool is_gone(const FileDescriptor& line) {
   return ::recv(line.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+/// The name of a local socket, which only those foresee that know the key.
+std::string local_name(const Digest& key, int place) {
+  const Digest name = hmac_sha256(as_key(key), fmt::format("shardwise place {}", place));
+  std::string text = "shardwise-";
+  for (std::size_t i = 0; i < 16; ++i) text += fmt::format("{:02x}", name[i]);
+  return text;
+}
+
+Digest hub_key(const Rendezvous& at, const Digest& session) {
+  return hmac_sha256(at.secret, "shardwise groups" + std::string(as_key(session)));
+}
+
+/// Without a secret it is the user that processes of a job have in common.
+bool asks_for_user(const Rendezvous& at) { return at.this_host_only && at.secret.empty(); }
+
+/// Where a process listens that reaches rank 0 from this address. A name of this host may stand for
+/// a loopback address here, which the other hosts do not reach.
+std::vector<std::string> interfaces(const Rendezvous& at, const std::string& address) {
+  if (at.this_host_only) return {};
+  const bool reachable = !names_this_host(address) || names_this_host(at.host);
+  return reachable ? std::vector{address} : own_addresses();
+}
+
+/// Where rank 0 listens: the addresses that its host's name stands for.
+std::vector<std::string> host_addresses(const Rendezvous& at) {
+  std::vector<std::string> found;
+  for (const std::string& address : addresses_of(at.host)) {
+    if (!is_own_address(address)) continue;
+    found.push_back(address);
+    for (const std::string& each : interfaces(at, address)) {
+      if (std::ranges::find(found, each) == found.end()) found.push_back(each);
+    }
+  }
+  return found;
+}
+
+std::vector<FileDescriptor> listen_at(const Rendezvous& at, const Digest& key, int place,
+                                      const std::vector<std::string>& addresses) {
+  std::vector<FileDescriptor> listening;
+  if (at.this_host_only) {
+    auto socket = listen_local(local_name(key, place));
+    if (socket) listening.push_back(*std::move(socket));
+    return listening;
+  }
+  for (const std::string& address : addresses) {
+    auto socket = listen_tcp(address, at.first_port + place);
+    // A port counts as taken where another program has it on one of the addresses.
+    if (!socket) return {};
+    listening.push_back(*std::move(socket));
+  }
+  return listening;
+}
+
 /// Rank 0's part: waits for the others and tells everybody about all.
 class Host {
  public:
-  Host(const Rendezvous& at, const Greeting& own, double patience_s)
-      : own_(own),
-        patience_s_(patience_s),
-        arrivals_(sizeof(Greeting), patience_s),
-        lines_(static_cast<std::size_t>(own_.size)),
+  Host(const Rendezvous& at, int size, SocketHub& hub, double patience_s)
+      : patience_s_(patience_s),
+        door_({Purpose::rendezvous, 0, size, at.key(size), kMemberBytes, asks_for_user(at)}),
+        lines_(static_cast<std::size_t>(size)),
         members_(lines_.size()) {
-    members_.front() = own_.member;
+    const std::vector<std::string> addresses =
+        at.this_host_only ? std::vector<std::string>() : host_addresses(at);
     for (int i = 0; i < at.ports && listening_.empty(); ++i) {
-      auto socket = listen_tcp(at.first_port + i, at.this_host_only());
-      if (socket) listening_.push_back(*std::move(socket));
+      listening_ = listen_at(at, at.key(size), i, addresses);
     }
-    if (listening_.empty() && at.this_host_only()) {
-      auto socket = listen_local(at.local_name());
-      if (socket) listening_.push_back(*std::move(socket));
+    if (listening_.empty() && at.this_host_only) {
+      throw IoError(fmt::format("the {} local sockets of the job are taken", at.ports));
+    }
+    if (listening_.empty() && addresses.empty()) {
+      throw IoError(fmt::format("{} is no address of this host, where rank 0 runs", at.host));
     }
     if (listening_.empty()) {
       throw IoError(fmt::format("ports {} to {} of this host are taken", at.first_port,
                                 at.first_port + at.ports - 1));
     }
+    hub.listen_on(addresses);
+    members_.front() = hub.own();
   }
 
-  std::vector<Member> wait() {
+  Met wait(const Rendezvous& at) {
     const Deadline until = in_seconds(patience_s_);
     try {
       while (!missing().empty()) {
         find_gone();
-        for (Arrivals::Arrival& each : arrivals_.hear(listening_, until)) {
-          take(greeting_of(each), std::move(each.line));
-        }
-        if (Deadline::clock::now() > until) {
-          throw IoError(
-              fmt::format("rank 0 waited {} s for rank {}", patience_s_, rank_list(missing())));
-        }
+        for (Door::Guest& each : door_.admit(listening_, until)) take(std::move(each));
+        if (Deadline::clock::now() > until) throw IoError(waited_text());
       }
     } catch (const IoError&) {
-      tell(0);
+      tell(0, {});
       throw;
     }
-    tell(own_.size);
-    return members_;
+    const Digest session = draw_digest();
+    tell(static_cast<std::int32_t>(members_.size()), session);
+    return {members_, hub_key(at, session)};
   }
 
  private:
@@ -108,24 +140,33 @@ class Host {
     return found;
   }
 
+  std::string waited_text() const {
+    std::string text =
+        fmt::format("rank 0 waited {} s for rank {}", patience_s_, rank_list(missing()));
+    if (door_.turned_away() > 0) {
+      text += fmt::format("; {} connections did not prove the job's secret", door_.turned_away());
+    }
+    return text;
+  }
+
   void find_gone() const {
     for (std::size_t r = 1; r < lines_.size(); ++r) {
       if (lines_[r].is_open() && is_gone(lines_[r])) throw IoError(gone_text(r, members_[r]));
     }
   }
 
-  void take(const Greeting& said, FileDescriptor line) {
-    if (!said.same_job(own_) || said.rank < 1 || said.rank >= own_.size) return;
-    const auto rank = static_cast<std::size_t>(said.rank);
+  void take(Door::Guest guest) {
+    const auto rank = static_cast<std::size_t>(guest.hello.from);
+    const Member member = parse_member(guest.said);
     if (lines_[rank].is_open()) {
       throw IoError(fmt::format("two processes say that they are rank {}: {} on {} and {} on {}",
                                 rank, members_[rank].process, members_[rank].host.data(),
-                                said.member.process, said.member.host.data()));
+                                member.process, member.host.data()));
     }
-    if (!send_all(line, bytes_of(own_), in_seconds(kAnswer))) return;
-    lines_[rank] = std::move(line);
-    members_[rank] = said.member;
-    name_speaker(said.rank);
+    if (!send_all(guest.line, bytes_of(members_.front()), in_seconds(kAnswer))) return;
+    lines_[rank] = std::move(guest.line);
+    members_[rank] = member;
+    name_speaker(guest.hello.from);
   }
 
   /// The lowest rank that has come says so should this process be gone. Until it is told of a lower
@@ -141,18 +182,19 @@ class Host {
     }
   }
 
-  /// How many there are, and who; 0 when the run has failed.
-  void tell(std::int32_t count) const {
+  /// How many there are, who, and what their connections show; 0 when the run has failed.
+  void tell(std::int32_t count, const Digest& session) const {
     for (const FileDescriptor& line : lines_) {
       if (!line.is_open()) continue;
       send_all(line, std::as_bytes(std::span(&count, 1)), in_seconds(kAnswer));
-      if (count > 0) send_all(line, std::as_bytes(std::span(members_)), in_seconds(kAnswer));
+      if (count == 0) continue;
+      send_all(line, std::as_bytes(std::span(members_)), in_seconds(kAnswer));
+      send_all(line, session, in_seconds(kAnswer));
     }
   }
 
-  Greeting own_;
   double patience_s_;
-  Arrivals arrivals_;
+  Door door_;
   std::vector<FileDescriptor> lines_;
   std::vector<Member> members_;
   std::vector<FileDescriptor> listening_;
@@ -165,72 +207,117 @@ struct Found {
   Member host;
 };
 
-/// Asks whoever listens at each of the places until one of them is rank 0.
-Found find_host(const Rendezvous& at, const Greeting& own, double patience_s) {
-  const Deadline until = in_seconds(patience_s);
-  Arrivals answers(sizeof(Greeting), patience_s);
-  const int places = at.ports + (at.this_host_only() ? 1 : 0);
-  while (Deadline::clock::now() < until) {
-    for (int i = 0; i < places; ++i) {
-      if (answers.has(i)) continue;
-      auto line = i == at.ports ? connect_local(at.local_name())
-                                : connect_tcp(at.address(), at.first_port + i, in_seconds(kAnswer));
-      if (line && send_all(*line, bytes_of(own), in_seconds(kAnswer))) {
-        answers.add(*std::move(line), i);
-      }
-    }
-    const Deadline again = std::min(until, Deadline::clock::now() + kAgain);
-    while (Deadline::clock::now() < again) {
-      for (Arrivals::Arrival& each : answers.hear({}, again)) {
-        const Greeting said = greeting_of(each);
-        if (said.same_job(own)) return {std::move(each.line), said.member};
-      }
-    }
+/// Another rank's search: asks each of the places until one of them proves to be rank 0.
+class Search {
+ public:
+  Search(const Rendezvous& at, int rank, int size, SocketHub& hub, double patience_s)
+      : at_(at), key_(at.key(size)), hub_(hub), patience_s_(patience_s) {
+    hello_.from = rank;
+    hello_.size = size;
   }
-  throw IoError(fmt::format("rank {} found no rank 0 on {}, ports {} to {}, for {} s", own.rank,
-                            at.host, at.first_port, at.first_port + at.ports - 1, patience_s));
-}
 
-std::vector<Member> visit(const Rendezvous& at, const Greeting& own, double patience_s) {
-  const Deadline until = in_seconds(patience_s);
-  const Found found = find_host(at, own, patience_s);
-  std::vector<Member> members(static_cast<std::size_t>(own.size));
-  std::int32_t speaker = own.rank;
-  std::int32_t said = -own.rank;  // negative: the rank that speaks; else what Host::tell() says
-  bool told = true;
-  while (told && said < 0) {
-    speaker = -said;
-    told = receive_all(found.line, std::as_writable_bytes(std::span(&said, 1)), until + kHostFirst);
+  Found find() {
+    const Deadline until = in_seconds(patience_s_);
+    while (Deadline::clock::now() < until) {
+      for (int place = 0; place < at_.ports; ++place) {
+        if (!answers_.has(place)) ask(place);
+      }
+      const Deadline again = std::min(until, Deadline::clock::now() + kAgain);
+      while (Deadline::clock::now() < again) {
+        for (Arrivals::Arrival& each : answers_.hear({}, 0, 0, again)) {
+          if (each.before.empty()) return {std::move(each.line), parse_member(each.said)};
+          prove(std::move(each));
+        }
+      }
+    }
+    std::string text =
+        at_.this_host_only
+            ? fmt::format("rank {} found no rank 0 on this host for {} s", hello_.from, patience_s_)
+            : fmt::format("rank {} found no rank 0 on {}, ports {} to {}, for {} s", hello_.from,
+                          at_.host, at_.first_port, at_.first_port + at_.ports - 1, patience_s_);
+    if (other_secret_) text += "; a process there is of another job or has another secret";
+    throw IoError(text);
   }
-  if (told && said == 0) throw Aborted("rank 0 has said why");
-  if (!told || !receive_all(found.line, std::as_writable_bytes(std::span(members)), until)) {
+
+ private:
+  void ask(int place) {
+    auto line = at_.this_host_only
+                    ? connect_local(local_name(key_, place))
+                    : connect_tcp(at_.host, at_.first_port + place, in_seconds(kAnswer));
+    if (!line || (asks_for_user(at_) && !is_of_this_user(*line))) return;
+    hello_.nonce = draw_digest();
+    const HelloBytes hello = bytes_of(hello_);
+    if (!send_all(*line, hello, in_seconds(kAnswer))) return;
+    answers_.add(*std::move(line), place, kChallengeBytes, kChallenge,
+                 {hello.begin(), hello.end()});
+  }
+
+  /// A challenge has come: says who this process is, where it was one of the job's.
+  void prove(Arrivals::Arrival arrival) {
+    if (!proves_key(arrival.said, arrival.before, key_)) {
+      other_secret_ = true;
+      return;
+    }
+    hub_.listen_on(interfaces(at_, local_address(arrival.line)));
+    const std::vector<std::byte> proof =
+        proof_and(bytes_of(hub_.own()), arrival.before, arrival.said, key_);
+    if (!send_all(arrival.line, proof, in_seconds(kAnswer))) return;
+    answers_.add(std::move(arrival.line), arrival.key, kMemberBytes, patience_s_);
+  }
+
+  const Rendezvous& at_;
+  Digest key_;
+  SocketHub& hub_;
+  double patience_s_;
+  Hello hello_;
+  Arrivals answers_;
+  bool other_secret_ = false;
+};
+
+Met visit(const Rendezvous& at, int rank, int size, SocketHub& hub, double patience_s) {
+  const Deadline until = in_seconds(patience_s);
+  const Found found = Search(at, rank, size, hub, patience_s).find();
+  std::vector<std::byte> said(static_cast<std::size_t>(size) * kMemberBytes);
+  Digest session{};
+  std::int32_t speaker = rank;
+  std::int32_t count = -rank;  // negative: the rank that speaks; else what Host::tell() says
+  bool told = true;
+  while (told && count < 0) {
+    speaker = -count;
+    told =
+        receive_all(found.line, std::as_writable_bytes(std::span(&count, 1)), until + kHostFirst);
+  }
+  if (told && count == 0) throw Aborted("rank 0 has said why");
+  if (!told || !receive_all(found.line, said, until) || !receive_all(found.line, session, until)) {
     // All that have found rank 0 see that; one of them says so.
-    if (own.rank != speaker) throw Aborted(fmt::format("rank {} says why", speaker));
+    if (rank != speaker) throw Aborted(fmt::format("rank {} says why", speaker));
     throw IoError(is_gone(found.line)
                       ? gone_text(0, found.host)
                       : fmt::format("rank 0 on {} said nothing for {} s", at.host, patience_s));
   }
+  Met met{{}, hub_key(at, session)};
+  for (std::size_t begin = 0; begin < said.size(); begin += kMemberBytes) {
+    met.members.push_back(parse_member(std::span(said).subspan(begin, kMemberBytes)));
+  }
+  if (at.this_host_only) return met;
   // What led to rank 0 leads to it again.
-  std::array<std::array<char, 64>, 4>& ways = members.front().addresses;
+  std::array<std::array<char, 64>, 4>& ways = met.members.front().addresses;
   std::rotate(ways.begin(), std::prev(ways.end()), ways.end());
-  ways.front() = {};
-  std::copy_n(at.host.data(), std::min(at.host.size(), ways.front().size() - 1),
-              ways.front().data());
-  return members;
+  copy_text(other_address(found.line), ways.front());
+  return met;
 }
 
 }  // namespace
 
-std::vector<Member> meet(const Rendezvous& rendezvous, int rank, int size, const Member& own,
-                         double patience_s) {
-  Greeting greeting;
-  greeting.rank = rank;
-  greeting.size = size;
-  greeting.member = own;
-  std::copy_n(rendezvous.job.data(), std::min(rendezvous.job.size(), greeting.job.size() - 1),
-              greeting.job.data());
-  return rank == 0 ? Host(rendezvous, greeting, patience_s).wait()
-                   : visit(rendezvous, greeting, patience_s);
+Digest Rendezvous::key(int size) const {
+  return hmac_sha256(secret, fmt::format("shardwise job/2 {} ranks {}", size, job));
+}
+
+bool names_this_host(const std::string& host) { return host == "localhost" || is_loopback(host); }
+
+Met meet(const Rendezvous& rendezvous, int rank, int size, SocketHub& hub, double patience_s) {
+  return rank == 0 ? Host(rendezvous, size, hub, patience_s).wait(rendezvous)
+                   : visit(rendezvous, rank, size, hub, patience_s);
 }
 
 }  // namespace shardwise::exec

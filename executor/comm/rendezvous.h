@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/comm/hmac.h"
 #include "executor/comm/socket_hub.h"
 
 namespace shardwise::exec {
@@ -10,21 +11,31 @@ namespace shardwise::exec {
 /// Where the processes of a job find one another: rank 0 listens there.
 struct Rendezvous {
   std::string host;  // of rank 0
-  /// Rank 0 takes the first of these that is free, or, where none is and all ranks are on this
-  /// host, a local socket of the job's name; the others ask each of them who it is.
+  /// Rank 0 takes the first of these that is free; the others ask each of them whether it is rank
+  /// 0. It listens on the addresses of `host` alone.
   int first_port = 0;
   int ports = 16;
-  std::string job;  // what the processes of other jobs do not say
+  std::string job;     // what tells its processes from those of other jobs
+  std::string secret;  // what its processes alone know; empty: nothing
+  /// All ranks are on this host: they meet at a local socket and no network is listened to. Without
+  /// a secret, processes of this user alone are believed, as the kernel names them.
+  bool this_host_only = false;
 
-  /// Where to connect: the name of this host may stand for an IPv6 address first, where others are.
-  std::string address() const { return this_host_only() ? "127.0.0.1" : host; }
-  std::string local_name() const { return "shardwise " + job; }
-  bool this_host_only() const { return host == "localhost" || host.starts_with("127."); }
+  /// What both ends of a connection prove that they know: of one secret, job and number of ranks.
+  Digest key(int size) const;
 };
 
-/// Shows this process to the others. \returns all of them, by rank
+/// Whether a host can only be this one: localhost or a loopback address.
+bool names_this_host(const std::string& host);
+
+/// What a process has learnt from a rendezvous.
+struct Met {
+  std::vector<Member> members;  // by rank
+  Digest key{};  // of the job's other connections: of the secret and a number that rank 0 drew
+};
+
+/// Shows this process to the others. Has the hub listen where they can reach it.
 /// \throws IoError when some have not come within the patience; Aborted where rank 0 says so
-std::vector<Member> meet(const Rendezvous& rendezvous, int rank, int size, const Member& own,
-                         double patience_s);
+Met meet(const Rendezvous& rendezvous, int rank, int size, SocketHub& hub, double patience_s);
 
 }  // namespace shardwise::exec

@@ -48,29 +48,51 @@ bool ready(const FileDescriptor& socket, short events, Deadline until) {
 /// What a name stands for.
 using Addresses = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
 /// \param error  is what getaddrinfo(3) gives
-Addresses resolve(const std::string& host, const std::string& port, int& error) {
+Addresses resolve(const std::string& host, const std::string& port, int& error, int flags = 0) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
-  wanted.ai_flags = AI_NUMERICSERV;
+  wanted.ai_flags = AI_NUMERICSERV | flags;
   addrinfo* found = nullptr;
   error = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found);
   if (error != 0) found = nullptr;
   return {found, &::freeaddrinfo};
 }
 
-template <class Address>
-std::optional<FileDescriptor> listen_on(const Address& address, socklen_t length) {
-  FileDescriptor socket(::socket(general(address)->sa_family, SOCK_STREAM | kFlags, 0));
+std::optional<FileDescriptor> listen_on(const sockaddr* address, socklen_t length) {
+  FileDescriptor socket(::socket(address->sa_family, SOCK_STREAM | kFlags, 0));
   const int on = 1;
-  const int off = 0;
   ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
-  if (!socket.is_open() || ::bind(socket.number(), general(address), length) != 0 ||
+  ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+  if (!socket.is_open() || ::bind(socket.number(), address, length) != 0 ||
       ::listen(socket.number(), SOMAXCONN) != 0) {
     return std::nullopt;
   }
   return socket;
+}
+
+std::string in_numbers(const sockaddr* address, socklen_t length) {
+  std::array<char, NI_MAXHOST> text{};
+  const int error =
+      ::getnameinfo(address, length, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+  return error == 0 ? text.data() : "";
+}
+
+/// One end of a connection, as getsockname(2) or getpeername(2) gives it.
+template <class Get>
+std::string end_of(const FileDescriptor& line, const Get& get) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof(address);
+  if (get(line.number(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return "";
+  return in_numbers(general(address), length);
+}
+
+/// The process at the other end; number 0 where there is none.
+ucred peer_of(const FileDescriptor& line) {
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  const int got = ::getsockopt(line.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
+  return got == 0 ? peer : ucred{};
 }
 
 struct LocalAddress {
@@ -99,21 +121,33 @@ int left_ms(Deadline until) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 100));
 }
 
-std::optional<FileDescriptor> listen_tcp(int port, bool this_host_only) {
-  if (!this_host_only) {
-    sockaddr_in6 six{};
-    six.sin6_family = AF_INET6;
-    six.sin6_port = htons(static_cast<std::uint16_t>(port));
-    six.sin6_addr = in6addr_any;
-    std::optional<FileDescriptor> both = listen_on(six, sizeof(six));
-    if (both) return both;
-  }
-  sockaddr_in four{};
-  four.sin_family = AF_INET;
-  four.sin_port = htons(static_cast<std::uint16_t>(port));
-  four.sin_addr.s_addr = htonl(this_host_only ? INADDR_LOOPBACK : INADDR_ANY);
-  return listen_on(four, sizeof(four));
+std::optional<FileDescriptor> listen_tcp(const std::string& address, int port) {
+  int error = 0;
+  const Addresses found = resolve(address, std::to_string(port), error, AI_NUMERICHOST);
+  return found ? listen_on(found->ai_addr, found->ai_addrlen) : std::nullopt;
 }
+
+bool is_own_address(const std::string& address) { return listen_tcp(address, 0).has_value(); }
+
+bool is_loopback(const std::string& address) {
+  in_addr four{};
+  in6_addr six{};
+  if (::inet_pton(AF_INET, address.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24U == 127;
+  return ::inet_pton(AF_INET6, address.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
+std::vector<std::string> addresses_of(const std::string& host) {
+  int error = 0;
+  const Addresses found = resolve(host, "0", error);
+  std::vector<std::string> all;
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
+    all.push_back(in_numbers(each->ai_addr, each->ai_addrlen));
+  }
+  return all;
+}
+
+std::string local_address(const FileDescriptor& line) { return end_of(line, ::getsockname); }
+std::string other_address(const FileDescriptor& line) { return end_of(line, ::getpeername); }
 
 int port_of(const FileDescriptor& listening) {
   sockaddr_storage address{};
@@ -125,7 +159,7 @@ int port_of(const FileDescriptor& listening) {
 
 std::optional<FileDescriptor> listen_local(const std::string& name) {
   const LocalAddress local = local_address(name);
-  return listen_on(local.address, local.length);
+  return listen_on(general(local.address), local.length);
 }
 
 std::optional<FileDescriptor> connect_local(const std::string& name) {
@@ -167,12 +201,15 @@ std::optional<FileDescriptor> accept_now(const FileDescriptor& listening) {
   return socket;
 }
 
+bool is_of_this_user(const FileDescriptor& line) {
+  const ucred peer = peer_of(line);
+  return peer.pid > 0 && peer.uid == ::geteuid();
+}
+
 FileDescriptor process_at(const FileDescriptor& line) {
-  ucred peer{};
-  socklen_t length = sizeof(peer);
-  const int got = ::getsockopt(line.number(), SOL_SOCKET, SO_PEERCRED, &peer, &length);
   // TCP has no peer, and a process of another name space no number here.
-  if (got != 0 || peer.pid <= 0 || peer.uid != ::geteuid()) return {};
+  const ucred peer = peer_of(line);
+  if (peer.pid <= 0 || peer.uid != ::geteuid()) return {};
   FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
   // A number may go to another process once its own has ended, whose connection is closed then.
   pollfd ended = {line.number(), POLLRDHUP, 0};
@@ -211,11 +248,8 @@ std::vector<std::string> own_addresses() {
       if (each->ifa_addr == nullptr || each->ifa_addr->sa_family != family) continue;
       if ((each->ifa_flags & IFF_LOOPBACK) != 0 || (each->ifa_flags & IFF_UP) == 0) continue;
       const socklen_t length = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-      std::array<char, NI_MAXHOST> text{};
-      if (::getnameinfo(each->ifa_addr, length, text.data(), text.size(), nullptr, 0,
-                        NI_NUMERICHOST) == 0) {
-        found.emplace_back(text.data());
-      }
+      const std::string text = in_numbers(each->ifa_addr, length);
+      if (!text.empty()) found.push_back(text);
     }
   }
   return found;

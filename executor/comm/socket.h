@@ -19,9 +19,9 @@ Deadline in_seconds(double seconds);
 /// For poll(2): what is left of it, at least 0 and at most 100 ms, so that a wait can be ended.
 int left_ms(Deadline until);
 
-/// Listens for TCP on all addresses of this host, or on its own only, IPv6 where it has that.
-/// \param port  0: any that is free. \returns nothing when it is taken
-std::optional<FileDescriptor> listen_tcp(int port, bool this_host_only);
+/// Listens for TCP on one address of this host, in numbers. \param port  0: any that is free.
+/// \returns nothing when the port is taken, or the address is not this host's
+std::optional<FileDescriptor> listen_tcp(const std::string& address, int port);
 /// The port that a socket listens on.
 int port_of(const FileDescriptor& listening);
 /// Listens for processes of this host, under a name that is no file's. Source: unix(7), abstract.
@@ -29,6 +29,11 @@ std::optional<FileDescriptor> listen_local(const std::string& name);
 
 /// Why a name stands for no address; empty where it does.
 std::string unresolved(const std::string& host);
+/// The addresses that a name stands for, in numbers and in the order of the system.
+std::vector<std::string> addresses_of(const std::string& host);
+/// Whether this host has the address, and whether it can only be this host's.
+bool is_own_address(const std::string& address);
+bool is_loopback(const std::string& address);
 /// A connection to who listens there, or nothing when nobody does by then.
 std::optional<FileDescriptor> connect_tcp(const std::string& host, int port, Deadline until);
 std::optional<FileDescriptor> connect_local(const std::string& name);
@@ -39,6 +44,12 @@ std::optional<FileDescriptor> accept_now(const FileDescriptor& listening);
 /// another in its place. Closed for TCP, for a process of another user, and where it is gone.
 /// Source: unix(7), SO_PEERCRED; pidfd_open(2).
 FileDescriptor process_at(const FileDescriptor& line);
+
+/// Whether that process is this user's.
+bool is_of_this_user(const FileDescriptor& line);
+/// The addresses of the two ends of a TCP connection, in numbers.
+std::string local_address(const FileDescriptor& line);
+std::string other_address(const FileDescriptor& line);
 
 /// \returns whether all went, or came, by then; not where the other end is gone
 bool send_all(const FileDescriptor& to, std::span<const std::byte> bytes, Deadline until);

@@ -1,13 +1,12 @@
 #include "executor/comm/socket_hub.h"
 
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <fstream>
-#include <optional>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -18,27 +17,21 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr double kConnect = 2;  // seconds for an address to answer
+constexpr double kConnect = 2;  // seconds for an address to answer, and to prove the key
 constexpr std::chrono::milliseconds kAgain{20};
+constexpr std::chrono::milliseconds kLook{100};
 
-template <std::size_t kSize>
-void copy_text(const std::string& text, std::array<char, kSize>& to) {
-  std::copy_n(text.data(), std::min(text.size(), kSize - 1), to.data());
-}
-
-/// Names of processes and sockets mean the same where kernel and name spaces are the same.
+/// Local sockets have the same names where kernel and network are the same.
 std::string this_machine() {
   std::string where;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> where;
-  for (const char* const space : {"/proc/self/ns/net", "/proc/self/ns/pid"}) {
-    std::array<char, 64> name{};
-    if (::readlink(space, name.data(), name.size() - 1) > 0) where += name.data();
-  }
+  std::array<char, 64> name{};
+  if (::readlink("/proc/self/ns/net", name.data(), name.size() - 1) > 0) where += name.data();
   return where;
 }
 
 std::string local_name(const Member& member) {
-  return fmt::format("shardwise-{:016x}{:016x}", member.token[0], member.token[1]);
+  return fmt::format("shardwise-{:016x}{:016x}", member.name[0], member.name[1]);
 }
 
 /// FNV-1a. Source: http://www.isthe.com/chongo/tech/comp/fnv/.
@@ -54,30 +47,67 @@ std::uint64_t hash_of(const std::vector<std::int64_t>& ranks) {
 
 }  // namespace
 
-SocketHub::SocketHub(bool this_host_only) {
-  std::random_device random;
-  for (std::uint64_t& each : own_.token) each = (std::uint64_t{random()} << 32) | random();
+SocketHub::SocketHub() {
+  const Digest drawn = draw_digest();
+  std::memcpy(own_.name.data(), drawn.data(), sizeof(own_.name));
   copy_text(this_machine(), own_.machine);
   ::gethostname(own_.host.data(), own_.host.size() - 1);
   own_.process = ::getpid();
   std::optional<FileDescriptor> local = listen_local(local_name(own_));
-  std::optional<FileDescriptor> tcp = listen_tcp(0, this_host_only);
-  if (!local || !tcp) throw IoError("this process can listen on no socket");
-  own_.port = port_of(*tcp);
+  if (!local) throw IoError("this process can listen on no local socket");
   listening_.push_back(*std::move(local));
-  listening_.push_back(*std::move(tcp));
-  const std::vector<std::string> addresses = own_addresses();
-  for (std::size_t i = 0; i < std::min(addresses.size(), own_.addresses.size()); ++i) {
-    copy_text(addresses[i], own_.addresses[i]);
+}
+
+SocketHub::~SocketHub() {
+  closing_ = true;
+  // Ends the wait for those that come.
+  for (const FileDescriptor& each : listening_) ::shutdown(each.number(), SHUT_RDWR);
+  if (thread_.joinable()) thread_.join();
+}
+
+void SocketHub::listen_on(const std::vector<std::string>& addresses) {
+  if (addresses.empty() || own_.port != 0) return;
+  std::size_t ways = 0;
+  for (const std::string& address : addresses) {
+    if (ways == own_.addresses.size()) break;
+    std::optional<FileDescriptor> tcp = listen_tcp(address, own_.port);
+    if (!tcp) continue;
+    own_.port = port_of(*tcp);
+    listening_.push_back(*std::move(tcp));
+    copy_text(address, own_.addresses[ways++]);
+  }
+  if (ways == 0)
+    throw IoError(fmt::format("this process can listen on no port of {}", addresses[0]));
+}
+
+void SocketHub::know(int rank, std::vector<Member> members, const Digest& key) {
+  members_ = std::move(members);
+  key_ = key;
+  const Door::Rules rules = {Purpose::group, rank, static_cast<int>(members_.size()), key};
+  thread_ = std::thread([this, rules] { serve(rules); });
+}
+
+void SocketHub::serve(const Door::Rules& rules) {
+  Door door(rules);
+  while (!closing_) {
+    std::vector<Door::Guest> guests = door.admit(listening_, in_seconds(1));
+    if (guests.empty()) continue;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      for (Door::Guest& each : guests) {
+        const Key key = {each.hello.group, each.hello.number, each.hello.from};
+        came_.insert_or_assign(key, std::move(each.line));
+      }
+    }
+    arrived_.notify_all();
   }
 }
 
 std::optional<FileDescriptor> SocketHub::try_to_reach(const Hello& hello,
                                                       const Member& other) const {
   const auto greeted = [&](std::optional<FileDescriptor> line) {
-    const bool sent =
-        line && send_all(*line, std::as_bytes(std::span(&hello, 1)), in_seconds(kConnect));
-    return sent ? std::move(line) : std::nullopt;
+    const bool proved = line && greet(*line, hello, key_, in_seconds(kConnect));
+    return proved ? std::move(line) : std::nullopt;
   };
   if (own_.same_machine(other)) return greeted(connect_local(local_name(other)));
   for (const std::array<char, 64>& address : other.addresses) {
@@ -88,57 +118,59 @@ std::optional<FileDescriptor> SocketHub::try_to_reach(const Hello& hello,
   return std::nullopt;
 }
 
-FileDescriptor SocketHub::reach(const Hello& hello, int rank, const Patience& patience) const {
-  const Member& other = members_[static_cast<std::size_t>(rank)];
+FileDescriptor SocketHub::reach(Hello hello, const Patience& patience) const {
+  const Member& other = members_[static_cast<std::size_t>(hello.to)];
   const Deadline until = in_seconds(patience.seconds);
   for (;;) {
+    hello.nonce = draw_digest();
     std::optional<FileDescriptor> line = try_to_reach(hello, other);
     if (line) return *std::move(line);
     patience.abort->check();
     if (Deadline::clock::now() > until) {
       patience.abort->raise_hung(fmt::format("rank {} could not reach rank {} on {} for {} s",
-                                             patience.rank, rank, other.host.data(),
+                                             patience.rank, hello.to, other.host.data(),
                                              patience.seconds));
     }
     std::this_thread::sleep_for(kAgain);
   }
 }
 
-FileDescriptor SocketHub::await(const Hello& from, const Patience& patience) {
+FileDescriptor SocketHub::await(const Key& from, const Patience& patience) {
   const Deadline until = in_seconds(patience.seconds);
+  std::unique_lock<std::mutex> lock(mutex_);
   for (;;) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = came_.find(from.key());
+    const auto found = came_.find(from);
     if (found != came_.end()) {
       FileDescriptor line = std::move(found->second);
       came_.erase(found);
       return line;
     }
-    for (Arrivals::Arrival& each : arrivals_.hear(listening_, until)) {
-      Hello hello;
-      std::memcpy(&hello, each.said.data(), sizeof hello);
-      if (hello.token == from.token) came_.insert_or_assign(hello.key(), std::move(each.line));
-    }
+    arrived_.wait_for(lock, kLook);
     patience.abort->check();
     if (Deadline::clock::now() > until) {
       patience.abort->raise_hung(fmt::format("rank {} waited {} s for rank {} to join a group",
-                                             patience.rank, patience.seconds, from.rank));
+                                             patience.rank, patience.seconds, std::get<2>(from)));
     }
   }
 }
 
 std::vector<FileDescriptor> SocketHub::join(const std::vector<std::int64_t>& ranks, int number,
                                             const Patience& patience) {
-  Hello hello = {members_.front().token, hash_of(ranks), number, patience.rank};
+  Hello hello;
+  hello.purpose = Purpose::group;
+  hello.from = patience.rank;
+  hello.size = static_cast<std::int32_t>(members_.size());
+  hello.number = number;
+  hello.group = hash_of(ranks);
   std::vector<FileDescriptor> lines(ranks.size());
-  // Who connects need not wait for who accepts, so all connect first.
+  // Who connects need not wait for who joins, so all connect first.
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const auto rank = static_cast<int>(ranks[i]);
-    if (rank < patience.rank) lines[i] = reach(hello, rank, patience);
+    hello.to = static_cast<std::int32_t>(ranks[i]);
+    if (hello.to < patience.rank) lines[i] = reach(hello, patience);
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    hello.rank = static_cast<std::int32_t>(ranks[i]);
-    if (hello.rank > patience.rank) lines[i] = await(hello, patience);
+    const auto rank = static_cast<std::int32_t>(ranks[i]);
+    if (rank > patience.rank) lines[i] = await({hello.group, number, rank}, patience);
   }
   return lines;
 }

@@ -1,42 +1,44 @@
 #pragma once
 
-#include <array>
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
-#include "executor/comm/arrivals.h"
+#include "executor/comm/door.h"
+#include "executor/comm/hmac.h"
+#include "executor/comm/member.h"
 #include "executor/comm/process_group.h"
 #include "executor/comm/socket.h"
 
 namespace shardwise::exec {
 
-/// A process of a job as the others know it. Sent as it lies in memory.
-struct Member {
-  std::array<char, 192> machine{};  // the same where kernel, network and numbers of processes are
-  std::array<char, 64> host{};      // its name, for people
-  std::array<std::array<char, 64>, 4> addresses{};  // of its host, best first
-  std::array<std::uint64_t, 2> token{};  // drawn: that of rank 0 is what the job's connections show
-  std::int32_t port = 0;
-  std::int32_t process = 0;  // its number, for people: nothing is done to a process for it
-
-  bool same_machine(const Member& other) const { return machine == other.machine; }
-};
-
 /// Connections between the processes of a job, of which every group has its own: on one machine
-/// local sockets, between machines TCP.
+/// local sockets, between machines TCP. Both ends of each prove the job's key. A thread takes
+/// those that come.
 class SocketHub {
  public:
-  /// Listens for the others. \param this_host_only  none of them is elsewhere
-  /// \throws IoError when it cannot
-  explicit SocketHub(bool this_host_only);
+  /// Listens for processes of this machine. \throws IoError when it cannot
+  SocketHub();
+  ~SocketHub();
+  SocketHub(const SocketHub&) = delete;
+  SocketHub& operator=(const SocketHub&) = delete;
+
+  /// Listens for processes of other machines too, on these of this host's addresses, the first four
+  /// of more. Once; later calls do nothing. \throws IoError when it can on none of them
+  void listen_on(const std::vector<std::string>& addresses);
   const Member& own() const { return own_; }
   const std::vector<Member>& members() const { return members_; }
-  /// Who the others are, by rank. \pre all get the same
-  void know(std::vector<Member> members) { members_ = std::move(members); }
+  /// Who the others are, by rank, and what connections prove; takes those that come from now on.
+  /// \pre all get the same. \throws IoError when no thread can be started
+  void know(int rank, std::vector<Member> members, const Digest& key);
 
   /// A connection to every other rank of a group, in its order; none at this rank's place. All
   /// ranks of the group call it, once for each number. \throws Aborted
@@ -44,26 +46,22 @@ class SocketHub {
                                    const Patience& patience);
 
  private:
-  /// What a connection begins with.
-  struct Hello {
-    std::array<std::uint64_t, 2> token{};
-    std::uint64_t group = 0;
-    std::int32_t number = 0;
-    std::int32_t rank = 0;
-    auto key() const { return std::tuple(group, number, rank); }
-  };
+  using Key = std::tuple<std::uint64_t, std::int32_t, std::int32_t>;  // group, number, rank
 
-  FileDescriptor reach(const Hello& hello, int rank, const Patience& patience) const;
+  void serve(const Door::Rules& rules);
+  FileDescriptor reach(Hello hello, const Patience& patience) const;
   std::optional<FileDescriptor> try_to_reach(const Hello& hello, const Member& other) const;
-  FileDescriptor await(const Hello& from, const Patience& patience);
+  FileDescriptor await(const Key& from, const Patience& patience);
 
   Member own_;
   std::vector<Member> members_;
+  Digest key_{};
   std::vector<FileDescriptor> listening_;
   std::mutex mutex_;
-  Arrivals arrivals_{sizeof(Hello), 60};  // guarded by mutex_
-  std::map<std::tuple<std::uint64_t, std::int32_t, std::int32_t>, FileDescriptor>
-      came_;  // by group, number, rank; guarded by mutex_
+  std::condition_variable arrived_;
+  std::map<Key, FileDescriptor> came_;  // guarded by mutex_
+  std::atomic<bool> closing_{false};
+  std::thread thread_;
 };
 
 }  // namespace shardwise::exec

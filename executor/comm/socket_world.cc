@@ -125,8 +125,9 @@ class SocketWorld : public World {
 }  // namespace
 
 SocketJob::SocketJob(const Rendezvous& rendezvous, int rank, int size, double patience_s)
-    : rank_(rank), hub_(rendezvous.this_host_only()) {
-  hub_.know(meet(rendezvous, rank, size, hub_.own(), patience_s));
+    : rank_(rank) {
+  Met met = meet(rendezvous, rank, size, hub_, patience_s);
+  hub_.know(rank, std::move(met.members), met.key);
 }
 
 std::unique_ptr<World> SocketJob::world(AbortSignal& abort, double patience_s) {

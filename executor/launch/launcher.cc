@@ -60,9 +60,10 @@ std::optional<int> ports_behind(LauncherVariables& from, int ports) {
 Launcher of_torchrun(LauncherVariables& from) {
   Launcher found = read_ranks(from, Launcher::Kind::torchrun, "RANK", "WORLD_SIZE");
   from.number("LOCAL_RANK", 0, found.ranks - 1);
-  from.number("LOCAL_WORLD_SIZE", 1, found.ranks);
+  const auto local_ranks = from.number("LOCAL_WORLD_SIZE", 1, found.ranks);
   Rendezvous at;
   at.host = from.required_text("MASTER_ADDR", "a name or address of the host of rank 0");
+  at.this_host_only = names_this_host(at.host) || local_ranks == found.ranks;
   at.first_port = ports_behind(from, at.ports).value_or(1);
   at.job = fmt::format("torchrun {} {} {}", from.text("TORCHELASTIC_RUN_ID"),
                        from.text("TORCHELASTIC_RESTART_COUNT"), at.first_port);
@@ -83,6 +84,8 @@ Launcher of_slurm(LauncherVariables& from) {
     at.host = first_host(
         from.required_text("SLURM_STEP_NODELIST", "set MASTER_ADDR to the host of rank 0"));
   }
+  const auto nodes = from.number("SLURM_STEP_NUM_NODES", 1, found.ranks);
+  at.this_host_only = names_this_host(at.host) || nodes == 1;
   at.first_port =
       ports_behind(from, at.ports)
           .value_or(kSlurmFirstPort + at.ports * static_cast<int>((job + step) % kSlurmJobs));
@@ -151,6 +154,10 @@ Result<Launcher> find_launcher(const LauncherVariables::Variable& variable) {
 
 Result<Launcher> find_launcher() {
   return find_launcher([](const char* name) { return std::getenv(name); });
+}
+
+LauncherVariables own_variables() {
+  return LauncherVariables([](const char* name) { return std::getenv(name); });
 }
 
 std::string name_of(Launcher::Kind kind) {

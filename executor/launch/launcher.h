@@ -34,6 +34,9 @@ struct Launcher {
 /// know are problems. Where mpirun's or srun's set is whole, RANK and WORLD_SIZE may be set beside
 /// it, as batch scripts do, and have to agree with it.
 ///
+/// Processes are of one host where MASTER_ADDR is localhost or a loopback address, where
+/// LOCAL_WORLD_SIZE is WORLD_SIZE, and where SLURM_STEP_NUM_NODES is 1.
+///
 /// Processes of torchrun meet on MASTER_ADDR at the ports behind MASTER_PORT, which torchrun's
 /// agent keeps for itself. Those of srun have MPI where it gives them PMIx (PMIX_NAMESPACE), else
 /// they meet on the first host of SLURM_STEP_NODELIST, or MASTER_ADDR, at ports that follow from
@@ -43,6 +46,8 @@ struct Launcher {
 Result<Launcher> find_launcher(const LauncherVariables::Variable& variable);
 /// Of this process.
 Result<Launcher> find_launcher();
+/// The variables of this process's environment.
+LauncherVariables own_variables();
 
 std::string name_of(Launcher::Kind kind);
 

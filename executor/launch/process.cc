@@ -19,6 +19,7 @@
 #include "executor/comm/socket_world.h"
 #include "executor/comm/watchdog.h"
 #include "executor/launch/command.h"
+#include "executor/launch/job_secret.h"
 #include "executor/storage/bad_input.h"
 #include "planner/spec/error.h"
 #ifdef SHARDWISE_WITH_MPI
@@ -32,14 +33,37 @@ constexpr int kProblems = 103;  // number of the group that shows them
 /// Longer than processes need to end one another.
 constexpr std::chrono::seconds kGrace{9};
 
+/// Whether the host of a rendezvous is one, and this one where rank 0 runs.
 Diagnostics problems_of_host(const Launcher& launcher) {
-  if (!launcher.rendezvous || launcher.rendezvous->this_host_only()) return {};
+  if (!launcher.rendezvous || launcher.rendezvous->this_host_only) return {};
   const std::string& host = launcher.rendezvous->host;
+  const auto wrong = [&](const std::string& what) {
+    return Diagnostics{{"environment", 0, 0, launcher.host_variable, host + what,
+                        "a name or address of the host of rank 0"}};
+  };
   const std::string problem = unresolved(host);
-  if (problem.empty()) return {};
-  return {{"environment", 0, 0, launcher.host_variable,
-           fmt::format("{} does not resolve: {}", host, problem),
-           "a name or address of the host of rank 0"}};
+  if (!problem.empty()) return wrong(" does not resolve: " + problem);
+  if (launcher.rank != 0 || std::ranges::any_of(addresses_of(host), is_own_address)) return {};
+  return wrong(" is no address of this host, where rank 0 runs");
+}
+
+/// The launcher with the job's secret, or what is wrong with its network.
+Result<Launcher> with_network(Launcher launcher) {
+  LauncherVariables variables = own_variables();
+  Diagnostics problems = problems_of_host(launcher);
+  for (const Diagnostic& each : find_secret(variables, launcher)) problems.push_back(each);
+  if (!problems.empty()) return problems;
+  return launcher;
+}
+
+void warn_of_strangers(const Launcher& launcher) {
+  if (!launcher.rendezvous || launcher.rank != 0) return;
+  const Rendezvous& at = *launcher.rendezvous;
+  if (at.this_host_only || !at.secret.empty()) return;
+  fmt::print(stderr,
+             "SHARDWISE_INSECURE=1: there is no secret, and any process that reaches {}, ports {} "
+             "to {}, can join this job\n",
+             at.host, at.first_port, at.first_port + at.ports - 1);
 }
 
 std::unique_ptr<ProcessJob> join(const Launcher& launcher, double timeout_s) {
@@ -121,9 +145,11 @@ int refuse_alone(const Launcher& launcher, const Diagnostics& problems) {
   return speaks ? refuse(problems) : kBadInput;
 }
 
-int run_process(const Launcher& launcher, double timeout_s, const RankMain& rank_main) {
-  const Diagnostics unknown_host = problems_of_host(launcher);
-  if (!unknown_host.empty()) return refuse(unknown_host);
+int run_process(const Launcher& launched, double timeout_s, const RankMain& rank_main) {
+  const Result<Launcher> joined = with_network(launched);
+  if (!joined) return refuse_alone(launched, joined.problems());
+  const Launcher& launcher = *joined;
+  warn_of_strangers(launcher);
   try {
     const std::unique_ptr<ProcessJob> job = join(launcher, timeout_s);
     if (job) return run_rank(*job, timeout_s, rank_main);

@@ -53,7 +53,7 @@ void add_block(Words& hash, std::string_view block) {
 
 }  // namespace
 
-std::string sha256(std::string_view text) {
+std::array<std::uint8_t, 32> sha256_bytes(std::string_view text) {
   Words hash = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};  // section 5.3.3
   std::size_t done = 0;
@@ -70,8 +70,16 @@ std::string sha256(std::string_view text) {
     add_block(hash, std::string_view(last).substr(i, 64));
   }
 
+  std::array<std::uint8_t, 32> bytes{};
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    bytes[i] = static_cast<std::uint8_t>(hash[i / 4] >> (24U - 8U * (i % 4)));
+  }
+  return bytes;
+}
+
+std::string sha256(std::string_view text) {
   std::string digits;
-  for (const std::uint32_t word : hash) digits += fmt::format("{:08x}", word);
+  for (const std::uint8_t byte : sha256_bytes(text)) digits += fmt::format("{:02x}", byte);
   return digits;
 }
 

@@ -190,7 +190,7 @@ TEST(ProcessAt, IsTheKernelsWordOfTheProcessThatConnected) {
 }
 
 TEST(ProcessAt, IsNoneOfTcpAndNoneThatHasEnded) {
-  const FileDescriptor listening = *listen_tcp(0, true);
+  const FileDescriptor listening = *listen_tcp("127.0.0.1", 0);
   const std::optional<FileDescriptor> tcp =
       connect_tcp("127.0.0.1", port_of(listening), in_seconds(10));
   ASSERT_TRUE(tcp);

@@ -34,8 +34,9 @@ std::unique_ptr<ProcessJob> join() {
   const char* const port = std::getenv("MASTER_PORT");
   if (rank != nullptr && size != nullptr && port != nullptr) {
     const char* const run = std::getenv("TORCHELASTIC_RUN_ID");
-    const Rendezvous at = {"localhost", std::atoi(port) + 1, 16,
-                           std::string("test ") + (run != nullptr ? run : "")};
+    const Rendezvous at = {"localhost", std::atoi(port) + 1,
+                           16,          std::string("test ") + (run != nullptr ? run : ""),
+                           "",          true};
     return std::make_unique<SocketJob>(at, std::atoi(rank), std::atoi(size), kPatience);
   }
 #ifdef SHARDWISE_WITH_MPI

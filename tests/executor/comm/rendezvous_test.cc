@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
@@ -13,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/comm/handshake.h"
+#include "executor/comm/member.h"
 #include "executor/comm/socket.h"
 #include "executor/comm/socket_hub.h"
 #include "planner/spec/error.h"
@@ -25,7 +28,14 @@ constexpr double kPatience = 60;
 /// So many that waiting for each of them in turn would take longer than the patience.
 constexpr int kStrangers = 100;
 
-FileDescriptor taken_port() { return *listen_tcp(0, true); }
+constexpr const char* kSecret = "the secret of these tests";
+
+FileDescriptor taken_port() { return *listen_tcp("127.0.0.1", 0); }
+
+/// A rendezvous over TCP, as processes of several hosts have it.
+Rendezvous at_port(int port, int ports, const std::string& job) {
+  return {"127.0.0.1", port, ports, job, kSecret, false};
+}
 
 FileDescriptor connected_to(int port) {
   for (;;) {
@@ -50,20 +60,21 @@ std::vector<FileDescriptor> strangers_at(int port) {
 class Job {
  public:
   explicit Job(Rendezvous at) : at_(std::move(at)), members_(kRanks) {
-    for (int rank = 0; rank < kRanks; ++rank) hubs_.push_back(std::make_unique<SocketHub>(true));
+    for (int rank = 0; rank < kRanks; ++rank) hubs_.push_back(std::make_unique<SocketHub>());
   }
   std::jthread start(int rank) {
     return std::jthread([this, rank] {
       SocketHub& hub = *hubs_[static_cast<std::size_t>(rank)];
-      members_[static_cast<std::size_t>(rank)] = meet(at_, rank, kRanks, hub.own(), kPatience);
-      hub.know(members_[static_cast<std::size_t>(rank)]);
+      const Met met = meet(at_, rank, kRanks, hub, kPatience);
+      members_[static_cast<std::size_t>(rank)] = met.members;
+      hub.know(rank, met.members, met.key);
     });
   }
   void expect_all_know_all() const {
     for (const std::vector<Member>& known : members_) {
       ASSERT_EQ(known.size(), hubs_.size());
       for (std::size_t r = 0; r < known.size(); ++r) {
-        EXPECT_EQ(known[r].token, hubs_[r]->own().token) << "rank " << r;
+        EXPECT_EQ(known[r].name, hubs_[r]->own().name) << "rank " << r;
       }
     }
   }
@@ -78,31 +89,88 @@ class Job {
 // Whoever has the port says nothing to those who come.
 TEST(Rendezvous, IsAtTheNextPortWhereOneIsTaken) {
   const FileDescriptor taken = taken_port();
-  Job job({"localhost", port_of(taken), 16, "taken"});
+  Job job(at_port(port_of(taken), 16, "taken"));
   std::vector<std::jthread> ranks;
   for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
   ranks.clear();
   job.expect_all_know_all();
 }
 
-TEST(Rendezvous, IsAtANameWhereAllPortsAreTakenAndRanksAreOfOneHost) {
-  const FileDescriptor taken = taken_port();
-  Job job({"localhost", port_of(taken), 1, "name " + std::to_string(port_of(taken))});
-  std::vector<std::jthread> ranks;
-  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
-  ranks.clear();
-  job.expect_all_know_all();
+// No network is listened to, and another rendezvous of the same name may be there.
+TEST(Rendezvous, IsAtALocalSocketWhereRanksAreOfOneHost) {
+  const std::string name = "local " + std::to_string(::getpid());
+  std::vector<std::unique_ptr<Job>> jobs;
+  for (const char* const secret : {"", kSecret}) {
+    jobs.push_back(std::make_unique<Job>(Rendezvous{"node7", 1, 2, name, secret, true}));
+    std::vector<std::jthread> ranks;
+    for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(jobs.back()->start(rank));
+    ranks.clear();
+    jobs.back()->expect_all_know_all();
+    for (int rank = 0; rank < kRanks; ++rank) EXPECT_EQ(jobs.back()->hub(rank).own().port, 0);
+  }
+}
+
+std::string why_not(const Rendezvous& at, int rank, double patience_s) {
+  try {
+    SocketHub hub;
+    meet(at, rank, 2, hub, patience_s);
+    return "met";
+  } catch (const IoError& broken) {
+    return broken.what();
+  }
 }
 
 TEST(Rendezvous, NamesThePortsWhereAllAreTaken) {
   const FileDescriptor taken = taken_port();
-  const int port = port_of(taken);
-  try {
-    meet({"elsewhere", port, 1, "taken"}, 0, 2, Member(), kPatience);
-    FAIL() << "met";
-  } catch (const IoError& broken) {
-    EXPECT_EQ(broken.what(), "ports " + std::to_string(port) + " to " + std::to_string(port) +
-                                 " of this host are taken");
+  const std::string port = std::to_string(port_of(taken));
+  EXPECT_EQ(why_not(at_port(port_of(taken), 1, "taken"), 0, kPatience),
+            "ports " + port + " to " + port + " of this host are taken");
+}
+
+// 192.0.2.0/24 is for documents: no host has its addresses. Source: RFC 5737.
+TEST(Rendezvous, ListensOnTheAddressesOfItsHostAlone) {
+  EXPECT_EQ(why_not({"192.0.2.77", 1, 16, "elsewhere", kSecret}, 0, kPatience),
+            "192.0.2.77 is no address of this host, where rank 0 runs");
+  int port = 0;
+  { port = port_of(taken_port()); }
+  Job job(at_port(port, 1, "interface"));
+  const std::jthread first = job.start(0);
+  { const FileDescriptor there = connected_to(port); }
+  for (const std::string& address : own_addresses()) {
+    EXPECT_FALSE(connect_tcp(address, port, in_seconds(1))) << address;
+    EXPECT_TRUE(listen_tcp(address, port)) << address;
+  }
+  std::vector<std::jthread> others;
+  for (int rank = 1; rank < kRanks; ++rank) others.push_back(job.start(rank));
+  others.clear();
+  for (int rank = 1; rank < kRanks; ++rank) {
+    EXPECT_STREQ(job.hub(rank).own().addresses[0].data(), "127.0.0.1");
+    EXPECT_EQ(job.hub(rank).own().addresses[1][0], '\0');
+  }
+}
+
+// (D1): a process that says the job's name and a rank once was that rank.
+TEST(Rendezvous, IsNotForProcessesThatHaveAnotherSecretOrJobOrNumberOfRanks) {
+  int port = 0;
+  { port = port_of(taken_port()); }
+  const Rendezvous at = at_port(port, 1, "secret");
+  Rendezvous other_secret = at;
+  other_secret.secret = "another secret of these tests";
+  Rendezvous other_job = at;
+  other_job.job = "another job";
+  std::string first;
+  std::vector<std::string> others(2);
+  {
+    const std::jthread zero([&] { first = why_not(at, 0, 1.5); });
+    const std::jthread one([&] { others[0] = why_not(other_secret, 1, 1); });
+    const std::jthread two([&] { others[1] = why_not(other_job, 1, 1); });
+  }
+  EXPECT_THAT(first, testing::MatchesRegex("rank 0 waited 1.5 s for rank 1; [0-9]+ connections did "
+                                           "not prove the job's secret"));
+  for (const std::string& each : others) {
+    EXPECT_EQ(each, "rank 1 found no rank 0 on 127.0.0.1, ports " + std::to_string(port) + " to " +
+                        std::to_string(port) +
+                        ", for 1 s; a process there is of another job or has another secret");
   }
 }
 
@@ -112,14 +180,14 @@ class Between {
   explicit Between(int host) : listening_(taken_port()), host_(host) {}
   int port() const { return port_of(listening_); }
 
-  /// Hands on what both sides say until rank 0 has greeted `ranks` of them and told all of them but
-  /// the lowest who that is.
+  /// Hands on what both sides say until rank 0 has admitted `ranks` of them and told all of them
+  /// but the lowest who that is.
   void serve(std::size_t ranks) {
     while (lines_.size() < ranks || !all_told()) {
       std::optional<FileDescriptor> come = accept_now(listening_);
-      if (come) lines_.push_back({*std::move(come), connected_to(host_), 0, 0});
+      if (come) lines_.push_back({*std::move(come), connected_to(host_), 0});
       for (Line& line : lines_) {
-        line.asked += pass(line.asks, line.host);
+        pass(line.asks, line.host);
         line.told += pass(line.host, line.asks);
       }
     }
@@ -130,8 +198,7 @@ class Between {
   struct Line {
     FileDescriptor asks;
     FileDescriptor host;
-    std::size_t asked = 0;  // bytes: a greeting
-    std::size_t told = 0;   // as many, and a number
+    std::size_t told = 0;  // bytes: a challenge, rank 0's member and a number
   };
   static std::size_t pass(const FileDescriptor& from, const FileDescriptor& to) {
     std::array<std::byte, 4096> some;  // NOLINT(*member-init*): read into
@@ -142,13 +209,14 @@ class Between {
     return got;
   }
   bool all_told() const {
-    std::size_t greeted = 0;
+    constexpr std::size_t kAdmitted = kChallengeBytes + kMemberBytes;
+    std::size_t admitted = 0;
     std::size_t told = 0;
     for (const Line& line : lines_) {
-      greeted += line.asked > 0 && line.told >= line.asked;
-      told += line.asked > 0 && line.told > line.asked;
+      admitted += line.told >= kAdmitted;
+      told += line.told > kAdmitted;
     }
-    return greeted == lines_.size() && told + 1 >= lines_.size();
+    return admitted == lines_.size() && told + 1 >= lines_.size();
   }
 
   FileDescriptor listening_;
@@ -164,7 +232,8 @@ TEST(Rendezvous, NamesRankZeroThatIsGoneWhoeverHasCome) {
   const std::string job = "gone " + std::to_string(port);
   const auto outcome = [&](int rank, int at) -> std::string {
     try {
-      meet({"127.0.0.1", at, 1, job}, rank, kAll, SocketHub(true).own(), kPatience);
+      SocketHub hub;
+      meet(at_port(at, 1, job), rank, kAll, hub, kPatience);
       return "met";
     } catch (const Aborted& ended) {
       return std::string("silent: ") + ended.what();
@@ -188,7 +257,7 @@ TEST(Rendezvous, NamesRankZeroThatIsGoneWhoeverHasCome) {
 TEST(Rendezvous, IsNotForStrangers) {
   int port = 0;
   { port = port_of(taken_port()); }
-  Job job({"localhost", port, 1, "strangers"});
+  Job job(at_port(port, 1, "strangers"));
   std::jthread first = job.start(0);
   const std::vector<FileDescriptor> strangers = strangers_at(port);
   std::vector<std::jthread> others;
@@ -200,7 +269,7 @@ TEST(Rendezvous, IsNotForStrangers) {
 
 TEST(SocketHub, JoinsGroupsWhateverStrangersSayToIt) {
   const FileDescriptor taken = taken_port();
-  Job job({"localhost", port_of(taken), 16, "hub"});
+  Job job(at_port(port_of(taken), 16, "hub"));
   {
     std::vector<std::jthread> ranks;
     for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));

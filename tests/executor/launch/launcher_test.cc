@@ -185,6 +185,31 @@ TEST(FindLauncher, RefusesLaunchersThatItDoesNotKnow) {
   EXPECT_EQ(refused({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), "believed");
 }
 
+// Then they meet at a local socket, and no network is listened to.
+TEST(FindLauncher, KnowsWhereAllRanksAreOfOneHost) {
+  Environment environment = torchrun();
+  for (const char* const host : {"127.0.0.1", "127.0.1.1", "localhost", "::1"}) {
+    environment["MASTER_ADDR"] = host;
+    EXPECT_TRUE(found(environment).rendezvous->this_host_only) << host;
+  }
+  for (const char* const host : {"node7", "10.0.0.1", "127.example.org", "0.0.0.0"}) {
+    environment["MASTER_ADDR"] = host;
+    EXPECT_FALSE(found(environment).rendezvous->this_host_only) << host;
+  }
+  environment["LOCAL_WORLD_SIZE"] = "1";
+  EXPECT_FALSE(found(environment).rendezvous->this_host_only);
+  environment["LOCAL_WORLD_SIZE"] = "2";
+  EXPECT_TRUE(found(environment).rendezvous->this_host_only);
+  Environment step = {{"SLURM_PROCID", "1"},
+                      {"SLURM_STEP_NUM_TASKS", "2"},
+                      {"SLURM_STEP_ID", "0"},
+                      {"SLURM_STEP_NODELIST", "one"},
+                      {"SLURM_STEP_NUM_NODES", "2"}};
+  EXPECT_FALSE(found(step).rendezvous->this_host_only);
+  step["SLURM_STEP_NUM_NODES"] = "1";
+  EXPECT_TRUE(found(step).rendezvous->this_host_only);
+}
+
 // Batch scripts set WORLD_SIZE for programs that read it beside SLURM_PROCID.
 TEST(FindLauncher, WantsRankAndWorldSizeToAgreeWithTheLauncherBesideThem) {
   Environment mpi = {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # two_hosts.sh NAME PROGRAM ARGUMENT…: starts two ranks with the variables that torchrun sets, each on a
 # network of its own (NAME-0, NAME-1), which a cable joins that both call `cable`. Ends with 77 where
-# nobody may make networks, else with the first exit code that is not 0.
+# nobody may make networks, else with the first exit code that is not 0. Both ranks have one secret,
+# or what the variables say that are set.
 set -u
 name=$1
 shift
@@ -20,6 +21,7 @@ make() {
 trap remove EXIT
 make || exit 77
 export WORLD_SIZE=2 MASTER_ADDR=10.77.0.1 MASTER_PORT=29500 TORCHELASTIC_RUN_ID=$name
+[ -n "${SHARDWISE_INSECURE+set}" ] || export SHARDWISE_SECRET="the secret of $name"
 processes=()
 for rank in 0 1; do
   RANK=$rank LOCAL_RANK=0 ip netns exec "$name-$rank" "$@" &

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "executor/comm/arrivals.h"
+#include "executor/comm/handshake.h"
+#include "executor/comm/socket.h"
+
+namespace shardwise::exec {
+
+/// The accepting end of a process: admits connections whose other end proves the job's key.
+/// Strangers keep nobody waiting, and at most 256 of them are listened to.
+class Door {
+ public:
+  struct Rules {
+    Purpose purpose = Purpose::rendezvous;
+    int rank = 0;  // this process
+    int size = 0;
+    Digest key{};
+    std::size_t said_bytes = 0;  // of what is said with the proof
+    bool same_user = false;      // admits this user alone, as the kernel names it
+  };
+  struct Guest {
+    FileDescriptor line;
+    Hello hello;
+    std::vector<std::byte> said;
+  };
+
+  explicit Door(const Rules& rules) : rules_(rules) {}
+  /// Waits for at most 100 ms, or until then. \returns those that have proved the key
+  std::vector<Guest> admit(std::span<const FileDescriptor> listening, Deadline until);
+  /// Connections that began as a process of a job does and did not prove the key.
+  int turned_away() const { return turned_away_; }
+
+ private:
+  void challenge(Arrivals::Arrival arrival);
+
+  Rules rules_;
+  Arrivals arrivals_;
+  int turned_away_ = 0;
+};
+
+/// The connecting end: proves the key and has the other end prove it. \returns whether both did
+bool greet(const FileDescriptor& line, const Hello& hello, const Digest& key, Deadline until);
+
+}  // namespace shardwise::exec
