@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/unknown_words.h"
@@ -23,12 +24,21 @@ constexpr const char* kExamples =
     "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json\n"
     "\n"
     "Exit codes\n"
-    "  0 done   1 nothing fits   2 bad input or use   3 the world broke";
+    "  0 done   1 nothing fits   2 bad input or use   3 failure of the environment";
 
 /// One line on stderr for each; the code that a wrong command line ends with.
 ExitCode refuse(const std::vector<std::string>& mistakes) {
   for (const std::string& mistake : mistakes) fmt::print(stderr, "shardwise: {}\n", mistake);
   return ExitCode::bad_input;
+}
+
+/// "shardwise help plan" as "shardwise plan --help".
+std::vector<const char*> with_help_as_flag(int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
+  words.erase(words.begin() + 1);
+  words.push_back("--help");
+  return words;
 }
 
 }  // namespace
@@ -55,7 +65,8 @@ ExitCode run_command(int argc, const char* const* argv) {
   // Only the command itself: the verbs, added above, refuse what they do not know.
   app.allow_extras();
   try {
-    app.parse(argc, argv);
+    const std::vector<const char*> words = with_help_as_flag(argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
     if (run) return run();
     return refuse({missing_verb(app)});
   } catch (const CLI::Success& asked) {  // --help, --version

@@ -18,6 +18,7 @@
 #include "planner/cost/legality.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/command_line.h"
 #include "planner/spec/problems_in_file.h"
 #include "planner/spec/report_json.h"
 
@@ -120,6 +121,9 @@ void add_estimate(CLI::App& app, Run& run) {
       ->type_name("FILE");
   verb->add_flag("--explain", flags->explain, "Formula, values and source of every number");
   add_screen_flags(*verb, flags->screen);
+  show_first(*verb, {"--model", "--cluster", "--gpus", "--engine", "--sequence-length",
+                     "--global-batch-size", "--micro-batch-size", "--tp", "--pp", "--zero-stage",
+                     "--recompute", "--long"});
   verb->footer(
       "Examples\n"
       "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"

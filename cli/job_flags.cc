@@ -7,12 +7,12 @@
 #include <array>
 #include <optional>
 
+#include "cli/field_texts.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
-#include "planner/spec/fields.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
@@ -29,89 +29,11 @@ std::string flag_of(std::string_view field) {
   return flag;
 }
 
-struct Described {
-  const char* field;
-  const char* value;  // what stands for the value in --help
-  const char* text;
-};
-
-constexpr std::array<Described, 30> kJobFields = {{
-    {"sequence_length", "N", "Tokens of a sequence (4096)"},
-    {"global_batch_size", "N", "Sequences a step (one micro-batch a data-parallel rank)"},
-    {"precision", "TYPE", "bf16, fp16, fp32 or fp8 (bf16, fp16 where a GPU has none)"},
-    {"attention", "KIND", "flash, flash1, cudnn or materialised (flash)"},
-    {"loss", "KIND", "fused, fused_fp32, materialised or chunked (fused)"},
-    {"kernels", "KIND", "eager, compiled, transformer_engine or planned (the engine's)"},
-    {"tp_overlap", "KIND", "none, backward or pipelined (the engine's)"},
-    {"expert_dispatch", "KIND", "all_to_all or deduplicated (all_to_all)"},
-    {"expert_overlap", "", "Expert exchange beside another micro-batch's compute"},
-    {"grouped_gemm", "", "One GEMM for all experts of a rank (true)"},
-    {"cuda_graphs", "", "The host replays recorded kernels"},
-    {"deterministic", "", "Bitwise repeatable kernels"},
-    {"main_dtype", "TYPE", "Of the weights that the optimizer updates (fp32)"},
-    {"bytes_per_token_input", "N", "Read from storage (4)"},
-    {"optimizer", "KIND", "adamw, sgd or sgd_momentum (adamw)"},
-    {"moment_dtype", "TYPE", "Of the optimizer's moments (fp32)"},
-    {"dropout", "P", "Dropout probability (0)"},
-    {"expert_imbalance", "X", "Tokens of the busiest expert rank over the mean (1)"},
-    {"expert_skew", "S", "Popularity of the i-th expert falls as i^-S (0)"},
-    {"recompute_stops_early", "", "PyTorch 2.1: recompute ends with the last tensor needed (true)"},
-    {"held_back", "SHARE", "Share of memory a plan may not use (0)"},
-    {"tokens_total", "N", "Tokens of the whole training"},
-    {"fused_gradient_accumulation", "", "GEMMs add to the gradient buffer (true)"},
-    {"reduce_scatter_with_fp32_accumulation", "",
-     "Gradients of 16 bits travel by all-to-all, are summed in fp32"},
-    {"calculate_per_token_loss", "", "Divide gradients by the tokens of the batch that count"},
-    {"attention_mask_in_batch", "", "A batch carries its attention mask"},
-    {"frozen_base", "", "Train adapters only"},
-    {"fp8_parameter_gather", "", "Weights are kept and travel in 8 bits (--precision fp8)"},
-    {"fp8_recipe", "KIND",
-     "delayed, tensorwise, rowwise, rowwise_wide_gradient or block (tensorwise)"},
-    {"recompute_operations", "NAMES", "Operations recomputed besides, by name, comma between"},
-}};
-
-constexpr std::array<Described, 27> kLayoutFields = {{
-    {"tp", "N", "Tensor parallel"},
-    {"cp", "N", "Context parallel"},
-    {"pp", "N", "Pipeline stages"},
-    {"vpp", "N",
-     "Model chunks a pipeline stage holds (1; zb_v and dualpipe_v want 1: they have two of their "
-     "own)"},
-    {"first_stage_layers", "N", "Layers of the first stage, when not even"},
-    {"last_stage_layers", "N", "Layers of the last stage, when not even"},
-    {"ep", "N", "Expert parallel"},
-    {"etp", "N", "Tensor parallel of the experts (as --tp)"},
-    {"dp_shard", "N", "Data parallel, states may be sharded (what --gpus leaves)"},
-    {"dp_replicate", "N", "Data parallel, outer axis (1)"},
-    {"micro_batch_size", "N", "Sequences a rank computes at once (1)"},
-    {"zero_stage", "0-3", "What is sharded over data parallel (the engine's usual)"},
-    {"recompute", "KIND", "none, selective or full (none)"},
-    {"recompute_interval", "N", "Full recompute of every N-th layer only (1)"},
-    {"schedule", "KIND",
-     "one_f_one_b, gpipe, looped_bfs, zb_h1, zb_h2, zb_v, dualpipe or dualpipe_v (one_f_one_b); "
-     "--vpp goes with the first and the third"},
-    {"cp_kind", "KIND", "ring, all_gather or ulysses (ring)"},
-    {"order", "AXES", "Rank order, fastest first (tp-cp-ep-dp_shard-dp_replicate-pp)"},
-    {"sequence_parallel", "", "Cut activations outside tensor-parallel regions (with --tp)"},
-    {"outer_shards_optimizer", "", "HFSDP: optimizer states over both data-parallel axes"},
-    {"reshard_after_forward", "",
-     "ZeRO-3: free gathered weights after forward (true); a number: to so many ranks"},
-    {"reduce_every_microbatch", "", "ZeRO-2 and 3: reduce gradients each micro-batch"},
-    {"offload_optimizer", "", "Optimizer states in host memory"},
-    {"offload_activations", "", "Activations in host memory until backward"},
-    {"double_buffer", "", "Megatron-FSDP: two persistent unit buffers"},
-    {"fp32_gradients", "", "Gradient buffer and its reduction in fp32"},
-    {"overlap_grad_reduce", "", "Reduce gradients beside backward (true)"},
-    {"overlap_param_gather", "", "Gather parameters beside forward (true)"},
-}};
-static_assert(kJobFields.size() == field_count<JobSpec>(), "give the new field a flag");
-static_assert(kLayoutFields.size() == field_count<Layout>(), "give the new field a flag");
-
 template <std::size_t kCount>
-void add_fields(CLI::App& verb, const char* group, const std::array<Described, kCount>& fields,
+void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
                 std::map<std::string, std::string>& texts) {
-  for (const Described& d : fields) {
-    CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(group);
+  for (const FieldText& d : fields) {
+    CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(d.group);
     if (*d.value == '\0') {
       // A switch: bare it is true, --flag=false turns it off.
       option->expected(0, 1)->default_str("true")->type_name("");
@@ -234,23 +156,25 @@ void add_job_flags(CLI::App& verb, JobFlags& flags, JobScope scope) {
   verb.add_option("--model", flags.model, "Catalogue name, or a Hugging Face config.json")
       ->required()
       ->type_name("NAME|FILE")
-      ->group("Job");
+      ->group(kJobGroup);
   if (scope == JobScope::one_cluster) {
     verb.add_option("--cluster", flags.cluster, "Catalogue name, or a cluster file")
         ->required()
         ->type_name("NAME|FILE")
-        ->group("Job");
-    verb.add_option("--gpus", flags.gpus, "How many (one node)")->type_name("N")->group("Job");
+        ->group(kJobGroup);
+    verb.add_option("--gpus", flags.gpus, "GPUs to train on [one node]")
+        ->type_name("N")
+        ->group(kJobGroup);
   }
   verb.add_option("--engine", flags.engine,
-                  fmt::format("{} (megatron_ddp)", fmt::join(engine_list(), ", ")))
+                  fmt::format("{} [megatron_ddp]", fmt::join(engine_list(), ", ")))
       ->type_name("NAME")
-      ->group("Job");
-  add_fields(verb, "Job", kJobFields, flags.texts);
+      ->group(kJobGroup);
+  add_fields(verb, kJobTexts, flags.texts);
 }
 
 void add_layout_flags(CLI::App& verb, LayoutFlags& flags) {
-  add_fields(verb, "Layout", kLayoutFields, flags.texts);
+  add_fields(verb, kLayoutTexts, flags.texts);
 }
 
 Result<Subject> read_subject(const JobFlags& flags) {

@@ -20,6 +20,7 @@
 #include "planner/search/relief.h"
 #include "planner/search/search.h"
 #include "planner/search/why_not.h"
+#include "planner/spec/command_line.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
@@ -253,6 +254,9 @@ void add_plan(CLI::App& app, Run& run) {
   verb->add_flag("--explain", flags->explain, "What the rules dropped, and every formula")
       ->group("Search");
   add_screen_flags(*verb, flags->screen);
+  show_first(*verb, {"--model", "--cluster", "--gpus", "--engine", "--sequence-length",
+                     "--global-batch-size", "--lock", "--why-not", "--pareto", "--output", "--long",
+                     "--json"});
   verb->footer(
       "Examples\n"
       "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json\n"

@@ -24,6 +24,7 @@
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
 #include "planner/cost/legality.h"
+#include "planner/spec/command_line.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
@@ -237,6 +238,8 @@ void add_simulate(CLI::App& app, Run& run) {
     explain->excludes(verb->get_option(other));
   }
   add_screen_flags(*verb, flags->screen);
+  show_first(*verb, {"--model", "--cluster", "--gpus", "--engine", "--tp", "--pp", "--zero-stage",
+                     "--output", "--trace", "--svg", "--trials", "--long"});
   verb->footer(
       "Examples\n"
       "  shardwise simulate plan.json -o report.json --trace trace.json\n"

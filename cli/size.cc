@@ -15,6 +15,7 @@
 #include "planner/search/sizing_json.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/command_line.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
 
@@ -144,6 +145,8 @@ void add_size(CLI::App& app, Run& run) {
       ->type_name("H");
   add_integer(*verb, "--top", flags->top, 1, 10'000, "Offers printed (12)");
   verb->add_flag("--json", flags->json, "The same facts for a program");
+  show_first(*verb, {"--model", "--tokens", "--days", "--cluster", "--engine", "--sequence-length",
+                     "--global-batch-size", "--precision", "--max-gpus", "--top", "--json"});
   verb->footer(
       "Examples\n"
       "  shardwise size --model llama-3.1-8b --tokens 1e12 --days 30\n"

@@ -1,6 +1,9 @@
 #include "planner/spec/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -13,9 +16,21 @@ namespace {
 
 class HelpFormatter : public CLI::Formatter {
  public:
+  explicit HelpFormatter(std::vector<std::string> first = {}) : first_(std::move(first)) {}
+
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
-    return without_blank_pairs(CLI::Formatter::make_help(app, std::move(name), mode));
+    if (first_.empty() || mode != CLI::AppFormatMode::Normal) {
+      return without_blank_pairs(CLI::Formatter::make_help(app, std::move(name), mode));
+    }
+    const CLI::App* parent = app->get_parent();
+    if (parent != nullptr) name = parent->get_name() + " " + app->get_name();
+    std::string text =
+        make_description(app) + make_usage(app, name) + make_positionals(app) + "\nFlags:\n";
+    for (const std::string& flag : first_) text += make_option(app->get_option(flag), false);
+    const auto all = std::ranges::count_if(app->get_options(), &CLI::Option::nonpositional);
+    text += fmt::format("\nAll {} flags: {} --help-all\n", all, name);
+    return without_blank_pairs(text + "\n" + make_footer(app));
   }
   std::string make_description(const CLI::App* app) const override {
     return help_row("", app->get_description(), 0);
@@ -45,6 +60,8 @@ class HelpFormatter : public CLI::Formatter {
  private:
   static constexpr std::size_t kFlagColumn = 30;
   static constexpr std::size_t kVerbColumn = 14;
+
+  std::vector<std::string> first_;
 };
 
 }  // namespace
@@ -61,6 +78,11 @@ void refuse_empty_values(CLI::App& app) {
     option->check(option->get_items_expected_max() > 0 ? filled : either);
   }
   for (CLI::App* verb : app.get_subcommands({})) refuse_empty_values(*verb);
+}
+
+void show_first(CLI::App& app, std::vector<std::string> first) {
+  app.set_help_all_flag("--help-all", "Print this help with every flag");
+  app.formatter(std::make_shared<HelpFormatter>(std::move(first)));
 }
 
 std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<HelpFormatter>(); }

@@ -198,7 +198,7 @@ TEST(Estimate, HelpHasAnExample) {
   const Outcome outcome = shardwise({"estimate", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("Examples\n  shardwise estimate --model llama-3.1-8b"));
-  EXPECT_THAT(outcome.out, HasSubstr("--dp-shard"));
+  EXPECT_THAT(shardwise({"estimate", "--help-all"}).out, HasSubstr("--dp-shard"));
 }
 
 }  // namespace

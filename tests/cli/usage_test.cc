@@ -2,19 +2,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/spec/command_words.h"
+#include "planner/spec/flag_names.h"
 #include "planner/spec/table.h"
 #include "tests/cli/command.h"
 
 namespace shardwise::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -32,16 +37,71 @@ TEST(Command, HelpHasExamplesAndExitCodes) {
   EXPECT_THAT(outcome.out, HasSubstr("2 bad input or use"));
 }
 
+const std::vector<std::string> kVerbs = {"estimate", "plan",      "simulate", "compare",
+                                         "score",    "calibrate", "size",     "list"};
+
+/// Lines that begin with a flag.
+int flags_in(const std::string& help) {
+  int flags = 0;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) flags += line.starts_with("  -") ? 1 : 0;
+  return flags;
+}
+
 TEST(Command, HelpOfEveryVerbFitsATerminal) {
-  for (const char* verb :
-       {"estimate", "plan", "simulate", "compare", "score", "calibrate", "size", "list", ""}) {
-    std::vector<std::string> words = {"--help"};
-    if (*verb != '\0') words.insert(words.begin(), verb);
-    const Outcome outcome = shardwise(words);
-    EXPECT_EQ(outcome.exit_code, 0) << verb;
-    std::istringstream lines(outcome.out);
-    for (std::string line; std::getline(lines, line);) {
-      EXPECT_LE(display_width(line), kHelpWidth) << verb << ": " << line;
+  for (const std::string& verb : kVerbs) {
+    for (const char* help : {"--help", "--help-all"}) {
+      const Outcome outcome = shardwise({verb, help});
+      if (outcome.exit_code == 2 && help == std::string("--help-all")) continue;  // has few flags
+      EXPECT_EQ(outcome.exit_code, 0) << verb;
+      std::istringstream lines(outcome.out);
+      for (std::string line; std::getline(lines, line);) {
+        EXPECT_LE(display_width(line), kHelpWidth) << verb << ": " << line;
+      }
+    }
+  }
+}
+
+TEST(Command, HelpShowsTheFlagsPeopleUseAndHelpAllTheRest) {
+  for (const char* verb : {"estimate", "plan", "simulate", "size"}) {
+    const std::string help = shardwise({verb, "--help"}).out;
+    EXPECT_LE(std::count(help.begin(), help.end(), '\n'), 40) << verb;
+    EXPECT_LE(flags_in(help), 12) << verb;
+    EXPECT_THAT(help, HasSubstr("Examples\n  shardwise ")) << verb;
+    const std::string all = shardwise({verb, "--help-all"}).out;
+    EXPECT_THAT(help, HasSubstr("All " + std::to_string(flags_in(all)) + " flags: shardwise " +
+                                verb + " --help-all"));
+    for (const char* group : {"\nJob:\n", "\nKernels and numbers:\n", "\nExperts:\n"}) {
+      EXPECT_THAT(all, HasSubstr(group)) << verb;
+    }
+  }
+}
+
+TEST(Command, TakesHelpAsAVerb) {
+  EXPECT_EQ(shardwise({"help"}).out, shardwise({"--help"}).out);
+  EXPECT_EQ(shardwise({"help", "plan"}).out, shardwise({"plan", "--help"}).out);
+}
+
+// A suggestion that no verb takes would send people in circles.
+TEST(Command, SuggestsOnlyFlagsThatSomeProgramHas) {
+  std::string all;
+  for (const std::string& verb : kVerbs) {
+    all += shardwise({verb, "--help"}).out + shardwise({verb, "--help-all"}).out;
+  }
+  // Of shardwise-run.
+  for (const char* file : {"executor/launch/run_options.cc", "executor/launch/command.cc"}) {
+    std::ifstream source(file);
+    all += std::string(std::istreambuf_iterator<char>(source), {});
+  }
+  for (const FlagName& name : kFlagNames) {
+    std::string_view ours = name.ours;
+    while (!ours.empty()) {
+      const std::string flag(ours.substr(0, ours.find_first_of(" =")));
+      if (flag != "--version") {
+        EXPECT_THAT(all, ContainsRegex(flag + "[^a-z-]")) << name.theirs;
+      }
+      const std::size_t next = ours.find(" or ");
+      ours = next == std::string_view::npos ? "" : ours.substr(next + 4);
     }
   }
 }
@@ -59,8 +119,8 @@ TEST(Command, RefusesAnEmptyValueOfAnyFlag) {
 }
 
 TEST(Command, SaysWhichSchedulesHaveChunksOfTheirOwn) {
-  const std::string help = shardwise({"simulate", "--help"}).out;
-  EXPECT_THAT(help, HasSubstr("they have two of their own"));
+  const std::string help = shardwise({"simulate", "--help-all"}).out;
+  EXPECT_THAT(help, HasSubstr("zb_v and dualpipe_v have"));
   const Outcome outcome =
       shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100", "--engine", "shardwise",
                  "--pp", "2", "--vpp", "2", "--schedule", "zb_v", "--global-batch-size", "16"});
