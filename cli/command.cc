@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,7 +71,9 @@ ExitCode run_command(int argc, const char* const* argv) {
     if (run) return run();
     return refuse({missing_verb(app)});
   } catch (const CLI::Success& asked) {  // --help, --version
-    app.exit(asked);
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    fmt::print("{}", text.str());
     return ExitCode::done;
   } catch (const CLI::ParseError& wrong) {
     // A word that nobody took says more than the flag that is missing for want of it.
@@ -78,9 +81,6 @@ ExitCode run_command(int argc, const char* const* argv) {
     if (!unknown.empty()) return refuse(unknown);
     return refuse(
         {fmt::format("{} (see {} --help)", plain_mistake(wrong.what()), spoken_name(app))});
-  } catch (const std::exception& broken) {
-    fmt::print(stderr, "shardwise: {}\n", shown(broken.what(), 300));
-    return ExitCode::world_broke;
   }
 }
 

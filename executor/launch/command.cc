@@ -8,11 +8,13 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "executor/launch/launcher.h"
 #include "executor/storage/durable_file.h"
+#include "planner/files/program.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
 #include "planner/spec/error.h"
@@ -27,7 +29,9 @@ CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
     app.parse(argc, argv);
     return CommandLine::run;
   } catch (const CLI::Success& asked) {  // --help, --version
-    if (speaks) app.exit(asked);
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    if (speaks) fmt::print("{}", text.str());
     return CommandLine::done;
   } catch (const CLI::ParseError& wrong) {
     const std::string& name = app.get_name();
@@ -44,12 +48,8 @@ int refuse(const Diagnostics& problems) {
 }
 
 void say(const Failure& failure) {
-  if (failure.kind == Failure::Kind::bad_input) {
-    fmt::print(stderr, "{}\n", failure.message);
-  } else {
-    fmt::print(stderr, "shardwise-run: {}\n", failure.message);
-  }
-  std::fflush(stderr);
+  const std::string name = failure.kind == Failure::Kind::bad_input ? "" : "shardwise-run: ";
+  print_error(name + failure.message);
 }
 
 void find_unwritable(const char* flag, const std::string& path, Diagnostics& problems) {

@@ -1,10 +1,9 @@
-#include <csignal>
-#include <exception>
 #include <string_view>
 
 #include "executor/launch/calibrate.h"
 #include "executor/launch/run.h"
 #include "executor/storage/bad_input.h"
+#include "planner/files/program.h"
 
 namespace {
 
@@ -27,16 +26,13 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // A file over the limit of its size is an error of the write, not the end of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
-  try {
-    const bool calibrates = argc > 1 && std::string_view(argv[1]) == "calibrate";
-    return calibrates ? calibrate(argc - 1, argv + 1) : run(argc, argv);
-  } catch (const shardwise::exec::BadInput& problem) {
-    shardwise::exec::say({shardwise::exec::Failure::Kind::bad_input, problem.what()});
-    return shardwise::exec::kBadInput;
-  } catch (const std::exception& broken) {
-    shardwise::exec::say({shardwise::exec::Failure::Kind::broken, broken.what()});
-    return shardwise::exec::kWorldBroke;
-  }
+  return shardwise::run_program("shardwise-run", [&] {
+    try {
+      const bool calibrates = argc > 1 && std::string_view(argv[1]) == "calibrate";
+      return calibrates ? calibrate(argc - 1, argv + 1) : run(argc, argv);
+    } catch (const shardwise::exec::BadInput& problem) {
+      shardwise::exec::say({shardwise::exec::Failure::Kind::bad_input, problem.what()});
+      return shardwise::exec::kBadInput;
+    }
+  });
 }
