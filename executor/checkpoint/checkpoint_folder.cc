@@ -10,6 +10,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "executor/checkpoint/manifest.h"
+#include "executor/checkpoint/run_id.h"
 #include "executor/storage/durable_file.h"
 #include "planner/spec/error.h"
 
@@ -25,13 +27,40 @@ constexpr std::string_view kPartial = ".partial";
   throw IoError(fmt::format("{}: {}: {}", path.string(), what, error.message()));
 }
 
-/// The step of "step-00000020"; -1 for other names.
-std::int64_t step_of(std::string_view name) {
-  if (!name.starts_with(kPrefix)) return -1;
-  name.remove_prefix(kPrefix.size());
-  std::int64_t step = -1;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), step);
-  return read.ec == std::errc() && read.ptr == name.data() + name.size() ? step : -1;
+/// Whether it is a folder itself, not a link to one.
+bool is_folder(const fs::directory_entry& entry) {
+  std::error_code error;
+  return fs::is_directory(entry.symlink_status(error));
+}
+
+bool is_partial(std::string_view name) {
+  if (!name.ends_with(kPartial)) return false;
+  const std::optional<std::int64_t> step =
+      step_in_name(name.substr(0, name.size() - kPartial.size()));
+  return step && name == partial_name(*step).string();
+}
+
+/// Takes a checkpoint's name away, so that what is half removed has it no longer.
+void unname(const fs::path& folder, std::int64_t step) {
+  std::error_code error;
+  fs::remove_all(folder / partial_name(step), error);
+  fs::rename(folder / complete_name(step), folder / partial_name(step), error);
+  if (error) fail(folder / complete_name(step), "cannot be removed", error);
+}
+
+/// Renames what another run has there: "step-00000020.run-1a2b3c4d".
+void set_aside(const fs::path& folder, std::int64_t step, std::string_view run) {
+  const std::string from = (folder / complete_name(step)).string();
+  std::error_code error;
+  for (int copy = 1; copy < 100; ++copy) {
+    const fs::path to = fmt::format("{}.run-{}{}", from, short_run_id(run),
+                                    copy > 1 ? fmt::format(".{}", copy) : "");
+    if (fs::exists(fs::symlink_status(to, error))) continue;
+    fs::rename(from, to, error);
+    if (error) break;
+    return sync_folder(folder);
+  }
+  fail(from, "cannot be renamed", error);
 }
 
 }  // namespace
@@ -42,12 +71,22 @@ fs::path partial_name(std::int64_t step) {
   return fmt::format("{}{}", complete_name(step).string(), kPartial);
 }
 
+std::optional<std::int64_t> step_in_name(std::string_view name) {
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  std::int64_t step = -1;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), step);
+  const bool whole = read.ec == std::errc() && read.ptr == name.data() + name.size();
+  return whole && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
 std::vector<std::int64_t> complete_steps(const fs::path& folder) {
   std::vector<std::int64_t> steps;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::int64_t step = step_of(entry.path().filename().string());
-    if (step >= 0) steps.push_back(step);
+    const std::optional<std::int64_t> step = step_in_name(entry.path().filename().string());
+    if (!step || entry.path().filename() != complete_name(*step)) continue;
+    if (is_folder(entry)) steps.push_back(*step);
   }
   std::ranges::sort(steps);
   return steps;
@@ -57,10 +96,7 @@ fs::path begin_checkpoint(const fs::path& folder, std::int64_t step) {
   make_folder(folder);
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kPartial)) {
-      fs::remove_all(entry.path(), ignored);
-    }
+    if (is_partial(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
   }
   const fs::path made = folder / partial_name(step);
   std::error_code error;
@@ -69,14 +105,18 @@ fs::path begin_checkpoint(const fs::path& folder, std::int64_t step) {
   return made;
 }
 
-void complete_checkpoint(const fs::path& folder, std::int64_t step) {
+void complete_checkpoint(const fs::path& folder, std::int64_t step, std::string_view run) {
   const fs::path from = folder / partial_name(step);
   const fs::path to = folder / complete_name(step);
+  if (const auto other = run_of_checkpoint(to); other && *other != run) {
+    set_aside(folder, step, *other);
+  }
   std::error_code error;
   fs::rename(from, to, error);
-  const bool again = error == std::errc::directory_not_empty || error == std::errc::file_exists;
+  const bool again = error == std::errc::directory_not_empty || error == std::errc::file_exists ||
+                     error == std::errc::not_a_directory;
   if (again) {
-    // A run that went on from an earlier checkpoint comes by here again: at every moment one of
+    // A run that was resumed from an earlier checkpoint comes by here again: at every moment one of
     // the two has the name.
     error.clear();
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
@@ -90,20 +130,29 @@ void complete_checkpoint(const fs::path& folder, std::int64_t step) {
   if (again) fs::remove_all(from, ignored);
 }
 
-void remove_old_checkpoints(const fs::path& folder, std::int64_t step, std::int64_t keep) {
+void remove_old_checkpoints(const fs::path& folder, std::int64_t step, std::int64_t keep,
+                            std::string_view run) {
   if (keep == 0) return;
   std::vector<std::int64_t> steps = complete_steps(folder);
-  std::erase_if(steps, [&](std::int64_t each) { return each > step; });
+  std::erase_if(steps, [&](std::int64_t each) {
+    return each > step || run_of_checkpoint(folder / complete_name(each)) != run;
+  });
   const std::int64_t gone = std::max<std::int64_t>(0, std::ssize(steps) - keep);
   for (std::int64_t i = 0; i < gone; ++i) {
-    const std::int64_t old = steps[static_cast<std::size_t>(i)];
-    // No longer complete once it begins to vanish.
-    std::error_code error;
-    fs::rename(folder / complete_name(old), folder / partial_name(old), error);
-    if (error) continue;
-    sync_folder(folder);
-    fs::remove_all(folder / partial_name(old), error);
+    try {
+      remove_checkpoints(folder, {steps[static_cast<std::size_t>(i)]});
+    } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): it stays
+    }
   }
+}
+
+void remove_checkpoints(const fs::path& folder, std::vector<std::int64_t> steps) {
+  if (steps.empty()) return;
+  std::ranges::sort(steps, std::greater<>());
+  for (const std::int64_t step : steps) unname(folder, step);
+  sync_folder(folder);
+  std::error_code ignored;
+  for (const std::int64_t step : steps) fs::remove_all(folder / partial_name(step), ignored);
 }
 
 }  // namespace shardwise::exec

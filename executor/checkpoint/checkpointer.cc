@@ -94,8 +94,8 @@ void Checkpointer::write(Manifest manifest, const RankPart& part) {
     DurableFile file(partial / kManifestName);
     file.write(to_json(manifest));
     file.finish();
-    complete_checkpoint(folder_, step);
-    remove_old_checkpoints(folder_, step, keep_);
+    complete_checkpoint(folder_, step, about_.run);
+    remove_old_checkpoints(folder_, step, keep_, about_.run);
   });
 }
 

@@ -1,15 +1,19 @@
 #include "executor/checkpoint/manifest.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <span>
 
 #include "executor/storage/durable_file.h"
+#include "executor/storage/file_descriptor.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/reader.h"
+#include "planner/spec/regular_file.h"
 
 namespace shardwise::exec {
 namespace {
@@ -19,6 +23,11 @@ constexpr const char* kSchema = "shardwise.checkpoint/1";
 constexpr std::string_view kChecksumKey = "\"crc32\": \"";
 constexpr std::string_view kZeros = "00000000";
 constexpr std::int64_t kMost = std::int64_t{1} << 60;
+// What the text begins with, however long it is.
+constexpr std::size_t kHeadBytes = 512;
+constexpr std::string_view kSchemaKey = "\"schema\": \"shardwise.checkpoint/";
+constexpr std::string_view kRunKey = "\"run\": \"";
+constexpr std::string_view kStepKey = "\"step\": ";
 
 std::uint32_t checksum(std::string_view text) {
   return crc32_of(0, std::as_bytes(std::span(text)));
@@ -198,6 +207,10 @@ std::uint64_t read_seed(ObjectReader& reader) {
 Manifest read_members(ObjectReader& reader) {
   Manifest manifest;
   reader.string("crc32");
+  manifest.run = reader.string_or("run", kUnnamedRun);
+  if (!is_run_id(manifest.run)) {
+    reader.fail("run", fmt::format("{} is no name of a run", manifest.run));
+  }
   manifest.step = reader.integer("step", 0, kMost);
   manifest.sequence = reader.integer("sequence", 0, kMost);
   manifest.seed = read_seed(reader);
@@ -249,6 +262,7 @@ std::string to_json(const Manifest& manifest) {
   json.begin_object();
   json.member("schema", kSchema);
   json.member("crc32", kZeros);
+  json.member("run", manifest.run);
   json.member("step", manifest.step);
   json.member("sequence", manifest.sequence);
   json.member("seed", std::to_string(manifest.seed));
@@ -303,9 +317,25 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& file
 
 Result<Manifest> read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestName;
-  const Result<std::string> text = shardwise::read_file(path);
+  const Result<std::string> text = read_regular_file(path, Links::refused);
   if (!text) return text.problems();
   return parse_manifest(*text, path.string());
+}
+
+std::optional<std::string> run_of_checkpoint(const std::filesystem::path& folder) {
+  const Result<int> opened = open_regular_file(folder / kManifestName, Links::refused);
+  if (!opened) return std::nullopt;
+  const FileDescriptor file(*opened);
+  std::array<char, kHeadBytes> bytes{};
+  const ssize_t got = ::pread(file.number(), bytes.data(), bytes.size(), 0);
+  const std::string_view head(bytes.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  if (head.find(kSchemaKey) == std::string_view::npos) return std::nullopt;
+  const std::size_t step = head.find(kStepKey);
+  const std::size_t key = head.find(kRunKey);
+  if (step == std::string_view::npos) return std::nullopt;
+  if (key > step) return std::string(kUnnamedRun);
+  const std::string_view run = head.substr(key + kRunKey.size(), kUnnamedRun.size());
+  return is_run_id(run) ? std::optional(std::string(run)) : std::nullopt;
 }
 
 }  // namespace shardwise::exec

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "executor/checkpoint/run_id.h"
 #include "executor/data/data_identity.h"
 #include "executor/optimizer/adamw.h"
 #include "planner/spec/diagnostic.h"
@@ -46,6 +48,7 @@ struct SavedTensor {
 };
 
 struct Manifest {
+  std::string run = std::string(kUnnamedRun);
   std::int64_t step = 0;      // the next one: so many have been trained
   std::int64_t sequence = 0;  // number of the first sequence that it reads
   std::uint64_t seed = 0;     // that decided weights and the order of sequences
@@ -72,6 +75,9 @@ std::string with_checksum(std::string text);
 Result<Manifest> parse_manifest(const std::string& text, const std::string& file);
 /// The manifest of a checkpoint's folder.
 Result<Manifest> read_manifest(const std::filesystem::path& folder);
+/// The run that the beginning of a folder's manifest names, without a look at the rest; nothing
+/// where it does not say. Of folders with many checkpoints whole manifests would take long.
+std::optional<std::string> run_of_checkpoint(const std::filesystem::path& folder);
 
 /// One rank's file as the manifest lists it, so that ranks can tell one another.
 std::string to_json(const SavedFile& file);

@@ -1,6 +1,5 @@
 #include "executor/checkpoint/saved_checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -46,7 +45,7 @@ Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folde
   saved.manifest_ = *std::move(manifest);
   Diagnostics problems;
   for (const SavedFile& file : saved.manifest_.files) {
-    Result<SafetensorsFile> opened = SafetensorsFile::open(folder / file.name);
+    Result<SafetensorsFile> opened = SafetensorsFile::open(folder / file.name, Links::refused);
     if (opened) {
       saved.files_.push_back(*std::move(opened));
     } else {
@@ -119,14 +118,12 @@ Diagnostics SavedCheckpoint::altered(std::size_t share, std::size_t shares) cons
   Diagnostics problems;
   std::vector<std::byte> block(static_cast<std::size_t>(kBlock));
   for (std::size_t f = share; f < files_.size(); f += shares) {
-    const std::string& name = files_[f].name();
-    const FileDescriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
     const std::int64_t bytes = manifest_.files[f].bytes;
     std::uint32_t crc32 = 0;
-    const bool whole = static_cast<std::int64_t>(std::filesystem::file_size(name)) == bytes;
+    const bool whole = files_[f].bytes() == bytes;
     for (std::int64_t at = 0; whole && at < bytes; at += kBlock) {
       const auto count = static_cast<std::size_t>(std::min(kBlock, bytes - at));
-      file.read(at, std::span(block).first(count), name);
+      files_[f].read_file(at, std::span(block).first(count));
       crc32 = crc32_of(crc32, std::span(block).first(count));
     }
     if (!whole || crc32 != manifest_.files[f].crc32) name_altered(f, problems);

@@ -15,6 +15,7 @@
 #include "executor/launch/launcher.h"
 #include "executor/launch/process.h"
 #include "executor/launch/rank_processors.h"
+#include "executor/launch/together.h"
 #include "planner/spec/cluster_writer.h"
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
@@ -163,7 +164,8 @@ int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
 /// One process of a job's.
 int calibrate_as_rank(const CalibrateOptions& options, Machine machine, const RanksOnMachine& ranks,
                       const Diagnostics& problems, World& world) {
-  if (refuse_together(world, problems)) return kBadInput;
+  const Diagnostics all = Together(world).gather(problems);
+  if (!all.empty()) return world.rank() == 0 ? refuse(all) : kBadInput;
   machine.cores = cores_of_all(world);
   if (world.rank() == 0) introduce(machine, ranks);
   const Measurements measured = measure_rank(world, options.threads, machine);

@@ -2,17 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "executor/comm/process_watch.h"
 #include "executor/comm/socket.h"
@@ -29,7 +23,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kProblems = 103;  // number of the group that shows them
 /// Longer than processes need to end one another.
 constexpr std::chrono::seconds kGrace{9};
 
@@ -80,34 +73,6 @@ std::unique_ptr<ProcessJob> join(const Launcher& launcher, double timeout_s) {
 #else
   return nullptr;
 #endif
-}
-
-// A problem on its way: its parts, each ended by what none of them has.
-constexpr char kEnd = '\0';
-
-std::string packed(const Diagnostics& problems) {
-  std::string text;
-  for (const Diagnostic& each : problems) {
-    for (const std::string& part :
-         {each.file, std::to_string(each.line), std::to_string(each.column), each.path,
-          each.message, each.hint}) {
-      text += part.substr(0, part.find(kEnd)) + kEnd;
-    }
-  }
-  return text;
-}
-
-Diagnostics unpacked(const std::string& text) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at < text.size(); at = text.find(kEnd, at) + 1) {
-    parts.push_back(text.substr(at, text.find(kEnd, at) - at));
-  }
-  Diagnostics problems;
-  for (std::size_t i = 0; i + 6 <= parts.size(); i += 6) {
-    problems.push_back({parts[i], std::atoi(parts[i + 1].c_str()), std::atoi(parts[i + 2].c_str()),
-                        parts[i + 3], parts[i + 4], parts[i + 5]});
-  }
-  return problems;
 }
 
 /// Runs a rank whose failures others learn of. \returns the exit code
@@ -163,26 +128,6 @@ int run_process(const Launcher& launched, double timeout_s, const RankMain& rank
                               "this shardwise-run was built without MPI",
                               "install libopenmpi-dev and build again, or use torchrun or --ranks"};
   return launcher.rank == 0 ? refuse({problem}) : kBadInput;
-}
-
-bool refuse_together(World& world, const Diagnostics& problems) {
-  std::vector<std::int64_t> everyone(static_cast<std::size_t>(world.size()));
-  std::iota(everyone.begin(), everyone.end(), std::int64_t{0});
-  const std::vector<std::string> said =
-      exchange_texts(*world.group(everyone, kProblems), packed(problems));
-  if (std::ranges::all_of(said, &std::string::empty)) return false;
-  if (world.rank() != 0) return true;
-  std::vector<std::string> known;
-  Diagnostics all;
-  for (const std::string& text : said) {
-    for (const Diagnostic& each : unpacked(text)) {
-      if (std::ranges::find(known, to_string(each)) != known.end()) continue;
-      known.push_back(to_string(each));
-      all.push_back(each);
-    }
-  }
-  refuse(all);
-  return true;
 }
 
 }  // namespace shardwise::exec

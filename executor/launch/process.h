@@ -20,8 +20,4 @@ int run_process(const Launcher& launcher, double timeout_s, const RankMain& rank
 /// a user may have set for each. \returns kBadInput
 int refuse_alone(const Launcher& launcher, const Diagnostics& problems);
 
-/// Prints the problems of all ranks once, those that several have once, and says whether there are
-/// any. All ranks call it.
-bool refuse_together(World& world, const Diagnostics& problems);
-
 }  // namespace shardwise::exec

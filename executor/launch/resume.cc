@@ -3,14 +3,18 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "executor/checkpoint/checkpoint_folder.h"
+#include "executor/checkpoint/folder_owner.h"
 #include "executor/checkpoint/rank_part.h"
 #include "executor/storage/durable_file.h"
 #include "planner/lowering/lowering_context.h"
@@ -29,25 +33,154 @@ std::vector<SavedTensor> tensors_of(const Plan& plan) {
   return saved_tensors(state_units(lowering_context(plan, Granularity::layer, false), 0));
 }
 
-/// The folder of one checkpoint that a name stands for.
-Result<fs::path> folder_of(const RunOptions& options) {
-  const bool latest = options.resume == "latest";
-  if (latest && options.checkpoint_dir.empty()) {
-    return wrong_use("--resume", "latest of which folder", "add --checkpoint-dir");
+/// Makes the folder for checkpoints. \returns why there can be none
+Diagnostics made(const std::string& folder) {
+  const auto wrong = [](const std::string& message) {
+    return Diagnostics{
+        wrong_use("--checkpoint-dir", message, "name a folder that can be made or written to")};
+  };
+  try {
+    make_folder(folder);
+  } catch (const IoError& broken) {
+    return wrong(broken.what());
   }
-  const fs::path folder = latest ? options.checkpoint_dir : options.resume;
+  if (::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+  return wrong(fmt::format("{} cannot be written: {}", folder,
+                           std::error_code(errno, std::system_category()).message()));
+}
+
+/// A checkpoint that may be resumed from, or why it is none.
+struct Candidate {
+  fs::path path;
+  std::int64_t step = -1;  // of its name; -1: the user named it
+  std::string skipped;     // why it is passed over, empty where it is not
+};
+
+bool is_latest(const RunOptions& options) {
+  return options.resume == "latest" || options.resume == "auto";
+}
+
+/// What one run has in a folder, the latest first, and what is passed over between.
+Result<std::vector<Candidate>> candidates_of(const fs::path& folder, bool may_begin) {
+  const FolderContents contents = contents_of(folder);
+  std::vector<Candidate> found;
+  if (contents.checkpoints.empty() && may_begin) return found;
+  bool several = !contents.owner;
+  for (const NamedCheckpoint& each : contents.checkpoints) {
+    Candidate candidate = {each.path, each.step, ""};
+    if (each.run && contents.owner && *each.run != *contents.owner) {
+      candidate.skipped = fmt::format("of run {}, and the folder is run {}'s",
+                                      short_run_id(*each.run), short_run_id(*contents.owner));
+    }
+    found.push_back(std::move(candidate));
+  }
+  several = several && std::ranges::any_of(contents.checkpoints,
+                                           [](const auto& each) { return each.run.has_value(); });
+  if (several) {
+    return wrong_use(
+        "--resume",
+        fmt::format("{} has checkpoints of several runs: {}", folder.string(), contents.text()),
+        fmt::format("name one of them, --resume {} for example",
+                    contents.checkpoints.back().path.string()));
+  }
+  for (const PassedOver& each : contents.others) {
+    found.push_back({each.path, each.step, each.why});
+  }
+  std::ranges::stable_sort(found, std::greater<>(), &Candidate::step);
+  return found;
+}
+
+/// What --resume stands for.
+Result<std::vector<Candidate>> candidates_of(const RunOptions& options) {
+  if (is_latest(options)) {
+    if (options.checkpoint_dir.empty()) {
+      return wrong_use("--resume", options.resume + " of which folder", "add --checkpoint-dir");
+    }
+    return candidates_of(options.checkpoint_dir, options.resume == "auto");
+  }
   std::error_code ignored;
-  const std::vector<std::int64_t> steps = complete_steps(folder);
-  if (!latest && (steps.empty() || fs::exists(folder / kManifestName, ignored))) return folder;
-  if (!steps.empty()) return folder / complete_name(steps.back());
-  return wrong_use("--resume", fmt::format("{} has no complete checkpoint", folder.string()),
-                   "a run without --resume begins anew");
+  const fs::path named = options.resume;
+  const bool one = fs::exists(fs::symlink_status(named / kManifestName, ignored));
+  if (one || complete_steps(named).empty()) return std::vector<Candidate>{{named, -1, ""}};
+  return candidates_of(named, false);
+}
+
+/// A candidate that every rank opened, or what is wrong with it.
+struct Opened {
+  std::optional<SavedCheckpoint> saved;
+  Diagnostics damage;  // another checkpoint may do
+  Diagnostics misuse;  // none will
+};
+
+/// Flags and a plan that do not go with a checkpoint.
+Diagnostics misuse_of(const SavedCheckpoint& saved, const Plan& plan, const RunOptions& options) {
+  const Manifest& manifest = saved.manifest();
+  Diagnostics problems = saved.differences(tensors_of(plan));
+  if (options.seed_given && options.train.seed != manifest.seed && !options.resume_on_other_data) {
+    problems.push_back(wrong_use(
+        "--seed", fmt::format("{}, the checkpoint has {}", options.train.seed, manifest.seed),
+        "leave --seed out, or add --resume-on-other-data"));
+  }
+  if (options.train.steps <= manifest.step) {
+    problems.push_back(wrong_use(
+        "--steps",
+        fmt::format("{}, the checkpoint has trained {}", options.train.steps, manifest.step),
+        "--steps counts those before the checkpoint too"));
+  }
+  return problems;
+}
+
+/// Opens a checkpoint and compares its checksums, each rank those of its share.
+Opened open_together(const fs::path& path, std::int64_t step, const Plan& plan,
+                     const RunOptions& options, const Together& together) {
+  Opened opened;
+  Diagnostics own;
+  try {
+    Result<SavedCheckpoint> saved = SavedCheckpoint::open(path);
+    if (!saved) {
+      own = saved.problems();
+    } else if (step >= 0 && saved->manifest().step != step) {
+      own = {{(path / kManifestName).string(), 0, 0, "/step",
+              fmt::format("is {}, which is not that of its folder", saved->manifest().step), ""}};
+    } else {
+      opened.saved.emplace(*std::move(saved));
+    }
+  } catch (const IoError& broken) {
+    own = {{path.string(), 0, 0, "", broken.what(), ""}};
+  }
+  opened.damage = together.gather(own);
+  if (!opened.damage.empty()) return opened;
+  opened.misuse = together.gather(misuse_of(*opened.saved, plan, options));
+  if (!opened.misuse.empty()) return opened;
+  try {
+    own = opened.saved->altered(static_cast<std::size_t>(together.rank()),
+                                static_cast<std::size_t>(together.ranks()));
+  } catch (const IoError& broken) {
+    own = {{path.string(), 0, 0, "", broken.what(), ""}};
+  }
+  opened.damage = together.gather(own);
+  return opened;
+}
+
+void tell_skipped(const fs::path& path, const std::string& why) {
+  fmt::print(stderr, "shardwise-run: skipping {}: {}\n", path.string(), why);
+  std::fflush(stderr);
+}
+
+/// The first line of what is wrong with a checkpoint.
+std::string summary(const Diagnostics& problems) {
+  const std::string text = to_string(problems.front());
+  const std::string more =
+      problems.size() > 1 ? fmt::format(" ({} problems)", problems.size()) : "";
+  return text.substr(0, text.find('\n')) + more;
 }
 
 }  // namespace
 
-Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIdentity& data) {
+Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIdentity& data,
+                     const std::string& run) {
   Manifest manifest;
+  if (!run.empty()) manifest.run = run;
   manifest.data = data;
   manifest.seed = options.train.seed;
   manifest.model = plan.model.name;
@@ -61,29 +194,46 @@ Manifest manifest_of(const Plan& plan, const RunOptions& options, const DataIden
   return manifest;
 }
 
-Result<std::optional<SavedCheckpoint>> find_resumed(const Plan& plan, RunOptions& options) {
-  if (options.resume.empty()) return std::optional<SavedCheckpoint>();
-  const Result<fs::path> folder = folder_of(options);
-  if (!folder) return folder.problems();
-  Result<SavedCheckpoint> saved = SavedCheckpoint::open(*folder);
-  if (!saved) return saved.problems();
-  Diagnostics problems = saved->differences(tensors_of(plan));
-  const Manifest& manifest = saved->manifest();
-  const bool reseeded = options.seed_given && options.train.seed != manifest.seed;
-  if (reseeded && !options.resume_on_other_data) {
-    problems.push_back(wrong_use(
-        "--seed", fmt::format("{}, the checkpoint has {}", options.train.seed, manifest.seed),
-        "leave --seed out, or add --resume-on-other-data"));
+Result<std::optional<Resumed>> find_resumed(const Plan& plan, RunOptions& options,
+                                            const Together& together) {
+  if (options.resume.empty()) return std::optional<Resumed>();
+  std::vector<Candidate> candidates;
+  Diagnostics problems;
+  if (together.rank() == 0) {
+    Result<std::vector<Candidate>> found = candidates_of(options);
+    if (found) {
+      candidates = *std::move(found);
+    } else {
+      problems = found.problems();
+    }
   }
-  if (options.train.steps <= manifest.step) {
-    problems.push_back(wrong_use(
-        "--steps",
-        fmt::format("{}, the checkpoint has trained {}", options.train.steps, manifest.step),
-        "--steps counts those before the checkpoint too"));
-  }
+  problems = together.gather(problems);
   if (!problems.empty()) return problems;
-  if (!reseeded) options.train.seed = manifest.seed;
-  return std::optional<SavedCheckpoint>(*std::move(saved));
+  const bool nothing = together.from_first(candidates.empty() ? "nothing" : "") == "nothing";
+  if (nothing && options.resume == "auto") return std::optional<Resumed>();
+  for (std::size_t at = 0;; ++at) {
+    for (; at < candidates.size() && !candidates[at].skipped.empty(); ++at) {
+      tell_skipped(candidates[at].path, candidates[at].skipped);
+    }
+    const Candidate next = at < candidates.size() ? candidates[at] : Candidate();
+    const fs::path path = together.from_first(next.path.string());
+    if (path.empty()) break;
+    const std::int64_t step = std::stoll(together.from_first(std::to_string(next.step)));
+    Opened opened = open_together(path, step, plan, options, together);
+    if (!opened.misuse.empty()) return opened.misuse;
+    if (opened.damage.empty()) {
+      if (!options.seed_given) options.train.seed = opened.saved->manifest().seed;
+      return std::optional(
+          Resumed{*std::move(opened.saved), step < 0 ? fs::path() : path.parent_path()});
+    }
+    if (step < 0) return opened.damage;
+    if (together.rank() == 0) tell_skipped(path, summary(opened.damage));
+  }
+  return wrong_use("--resume",
+                   fmt::format("{} has no {}checkpoint",
+                               is_latest(options) ? options.checkpoint_dir : options.resume,
+                               nothing ? "complete " : "good "),
+                   "a run without --resume begins anew");
 }
 
 Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const RunOptions& options) {
@@ -113,25 +263,66 @@ Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const Ru
   return problems;
 }
 
-Diagnostics prepare_checkpoints(const RunOptions& options) {
-  if (options.checkpoint_dir.empty()) return {};
-  const auto wrong = [](const std::string& message) {
-    return Diagnostics{
-        wrong_use("--checkpoint-dir", message, "name a folder that can be made or written to")};
+Diagnostics RunFolder::lock(const RunOptions& options, const Together& together) {
+  const fs::path folder = options.checkpoint_dir;
+  Diagnostics problems;
+  const auto keep = [&](Result<FolderLock> taken) {
+    if (taken) {
+      lock_.emplace(*std::move(taken));
+    } else {
+      problems = taken.problems();
+    }
   };
-  try {
-    make_folder(options.checkpoint_dir);
-  } catch (const IoError& broken) {
-    return wrong(broken.what());
+  if (together.rank() == 0) keep(FolderLock::take(folder));
+  problems = together.gather(problems);
+  if (!problems.empty()) return problems;
+  if (together.rank() != 0) keep(FolderLock::join(folder, together.rank()));
+  if (together.rank() == 0 && !lock_->unlocked().empty()) {
+    fmt::print(stderr,
+               "shardwise-run: {} is on a file system without locks ({}): nothing keeps a second "
+               "run out\n",
+               folder.string(), lock_->unlocked());
   }
-  if (::access(options.checkpoint_dir.c_str(), W_OK | X_OK) == 0) return {};
-  return wrong(fmt::format("{} cannot be written: {}", options.checkpoint_dir,
-                           std::error_code(errno, std::system_category()).message()));
+  return together.gather(problems);
+}
+
+Result<RunFolder> RunFolder::enter(const RunOptions& options, const Together& together) {
+  RunFolder entered;
+  if (options.checkpoint_dir.empty()) return entered;
+  std::error_code ignored;
+  const bool there = fs::is_directory(options.checkpoint_dir, ignored);
+  if (together.from_first(there ? "there" : "") != "there") return entered;
+  const Diagnostics problems = entered.lock(options, together);
+  if (!problems.empty()) return problems;
+  return entered;
+}
+
+Diagnostics RunFolder::claim(const RunOptions& options, const std::optional<Resumed>& resumed,
+                             const Together& together) {
+  if (options.checkpoint_dir.empty()) return {};
+  Diagnostics problems =
+      together.gather(together.rank() == 0 ? made(options.checkpoint_dir) : Diagnostics());
+  const bool locks = together.from_first(lock_ ? "" : "locks") == "locks";
+  if (problems.empty() && locks) problems = lock(options, together);
+  if (!problems.empty()) return problems;
+  run_ = together.from_first(resumed ? resumed->saved.manifest().run : new_run_id());
+  if (together.rank() == 0) {
+    std::error_code ignored;
+    const bool latest =
+        resumed && fs::equivalent(resumed->latest_of, options.checkpoint_dir, ignored);
+    const std::int64_t step = resumed ? resumed->saved.manifest().step : 0;
+    problems =
+        claim_folder(options.checkpoint_dir, {run_, step, latest, options.replace_checkpoints});
+  }
+  return together.gather(problems);
 }
 
 void introduce_resumed(const Manifest& saved, const RunOptions& options) {
-  fmt::print("goes on after step {}, written by {} ZeRO-{}, dp_shard {}, dp_replicate {}\n",
-             saved.step, saved.engine, saved.zero_stage, saved.dp_shard, saved.dp_replicate);
+  fmt::print(
+      "resuming after step {} of run {}, written by {} ZeRO-{}, dp_shard {}, dp_replicate "
+      "{}\n",
+      saved.step, short_run_id(saved.run), saved.engine, saved.zero_stage, saved.dp_shard,
+      saved.dp_replicate);
   const OptimizerRules& was = saved.optimizer;
   const OptimizerRules& is = options.train.optimizer;
   struct Rule {

@@ -21,6 +21,7 @@
 #include "executor/launch/rank_processors.h"
 #include "executor/launch/resume.h"
 #include "executor/launch/run_input.h"
+#include "executor/launch/together.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
 #include "executor/weights/save_weights.h"
@@ -101,7 +102,8 @@ struct Run {
   const Plan& plan;
   const RunOptions& options;
   const RunInput& input;
-  const std::optional<SavedCheckpoint>& resumed;
+  const std::optional<Resumed>& resumed;
+  const RunFolder& folder;
 };
 
 /// Steps to the last, with checkpoints between them.
@@ -120,7 +122,8 @@ void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& ar
   std::optional<Checkpointer> checkpointer;
   if (!options.checkpoint_dir.empty()) {
     checkpointer.emplace(options.checkpoint_dir, options.keep,
-                         manifest_of(run.plan, options, run.input.identity), world, abort);
+                         manifest_of(run.plan, options, run.input.identity, run.folder.run()),
+                         world, abort);
   }
   const auto due = [&](std::int64_t done) {
     return done == steps || (options.checkpoint_every > 0 && done % options.checkpoint_every == 0);
@@ -150,8 +153,8 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
                  AbortSignal& abort) {
   Trainer trainer(run.plan, world, arena, abort, run.options.train, kernels_of(run.plan));
   if (run.resumed) {
-    const Manifest& manifest = run.resumed->manifest();
-    load_state(*run.resumed, trainer.state(), arena);
+    const Manifest& manifest = run.resumed->saved.manifest();
+    load_state(run.resumed->saved, trainer.state(), arena);
     trainer.resume(manifest.step, manifest.sequence);
   } else if (run.input.weights) {
     trainer.initialise(run.input.weights->source());
@@ -160,7 +163,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
   }
   introduce(run.plan, arena, world, world.rank() == 0);
   if (run.resumed && world.rank() == 0) {
-    introduce_resumed(run.resumed->manifest(), run.options);
+    introduce_resumed(run.resumed->saved.manifest(), run.options);
   }
   train_steps(run, trainer, world, arena, abort);
   if (!run.options.save_weights.empty()) {
@@ -206,40 +209,55 @@ int run_threads(const Run& run) {
 /// What a run needs, read and checked.
 struct Prepared {
   Plan plan;
-  std::optional<SavedCheckpoint> resumed;
+  RunFolder folder;
+  std::optional<Resumed> resumed;
   RunInput input;
 };
 
-/// Processes of a job compare the checksums of a checkpoint together.
-Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const Launcher& launcher) {
-  if (!plan) return plan.problems();
-  const Diagnostics problems = problems_of_outputs(options);
+/// The plan, where outputs can be written.
+Result<Plan> prepare_plan(const Result<Plan>& plan, const RunOptions& options,
+                          const Together& together) {
+  const Diagnostics problems =
+      together.gather(plan ? problems_of_outputs(options) : plan.problems());
   if (!problems.empty()) return problems;
-  Result<std::optional<SavedCheckpoint>> resumed = find_resumed(*plan, options);
+  return plan;
+}
+
+/// The data and weights, which are those that the run before had.
+Result<RunInput> prepare_input(const Plan& plan, const RunOptions& options,
+                               const std::optional<Resumed>& resumed, const Together& together) {
+  Result<RunInput> input = read_input(plan, options, resumed.has_value());
+  Diagnostics problems;
+  if (!input) {
+    problems = input.problems();
+  } else if (resumed) {
+    problems = other_data(resumed->saved.manifest(), input->identity, options);
+  }
+  problems = together.gather(problems);
+  if (!problems.empty()) return problems;
+  return input;
+}
+
+/// Processes of a job prepare it together: the problems of one are those of all.
+Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const Together& together) {
+  Result<Plan> checked = prepare_plan(plan, options, together);
+  if (!checked) return checked.problems();
+  Result<RunFolder> folder = RunFolder::enter(options, together);
+  if (!folder) return folder.problems();
+  Result<std::optional<Resumed>> resumed = find_resumed(*checked, options, together);
   if (!resumed) return resumed.problems();
-  Result<RunInput> input = read_input(*plan, options);
+  Result<RunInput> input = prepare_input(*checked, options, *resumed, together);
   if (!input) return input.problems();
-  const std::optional<SavedCheckpoint>& saved = *resumed;
-  if (saved) {
-    const Diagnostics others = other_data(saved->manifest(), input->identity, options);
-    if (!others.empty()) return others;
-  }
-  const Diagnostics unwritable = prepare_checkpoints(options);
-  if (!unwritable.empty()) return unwritable;
-  if (saved) {
-    const Diagnostics altered = saved->altered(static_cast<std::size_t>(launcher.rank),
-                                               static_cast<std::size_t>(launcher.ranks));
-    if (!altered.empty()) return altered;
-  }
-  return Prepared{*plan, *std::move(resumed), *std::move(input)};
+  const Diagnostics claimed = folder->claim(options, *resumed, together);
+  if (!claimed.empty()) return claimed;
+  return Prepared{*std::move(checked), *std::move(folder), *std::move(resumed), *std::move(input)};
 }
 
 /// One process of a job's. A problem of any of them ends all.
-int run_as_rank(const Result<Plan>& plan, RunOptions options, const Launcher& launcher,
-                World& world, AbortSignal& abort) {
-  const Result<Prepared> prepared = prepare(plan, options, launcher);
-  if (refuse_together(world, prepared ? Diagnostics() : prepared.problems())) return kBadInput;
-  const Run run = {prepared->plan, options, prepared->input, prepared->resumed};
+int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, AbortSignal& abort) {
+  const Result<Prepared> prepared = prepare(plan, options, Together(world));
+  if (!prepared) return world.rank() == 0 ? refuse(prepared.problems()) : kBadInput;
+  const Run run = {prepared->plan, options, prepared->input, prepared->resumed, prepared->folder};
   const Start start = {resident_memory(), 1};
   Arena arena;
   const std::vector<RankRecord> records = {train(run, start, world, arena, abort)};
@@ -262,12 +280,13 @@ int run(const RunOptions& asked) {
   }
   if (launcher.ranks > 1) {
     return run_process(launcher, options.timeout_s, [&](World& world, AbortSignal& abort) {
-      return run_as_rank(plan, options, launcher, world, abort);
+      return run_as_rank(plan, options, world, abort);
     });
   }
-  const Result<Prepared> prepared = prepare(plan, options, launcher);
+  const Result<Prepared> prepared = prepare(plan, options, Together());
   if (!prepared) return refuse(prepared.problems());
-  return run_threads({prepared->plan, options, prepared->input, prepared->resumed});
+  return run_threads(
+      {prepared->plan, options, prepared->input, prepared->resumed, prepared->folder});
 }
 
 }  // namespace shardwise::exec

@@ -103,7 +103,7 @@ void make_folder(const std::string& folder, Diagnostics& problems) {
 
 }  // namespace
 
-Result<RunInput> read_input(const Plan& plan, const RunOptions& options) {
+Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool resumed) {
   Diagnostics problems;
   const auto gather = [&](const Diagnostics& more) {
     problems.insert(problems.end(), more.begin(), more.end());
@@ -111,10 +111,12 @@ Result<RunInput> read_input(const Plan& plan, const RunOptions& options) {
   Result<Data> data = read_data(plan, options);
   if (!data) gather(data.problems());
   std::optional<HfWeights> weights;
-  if (!options.init_from.empty() && !options.resume.empty()) {
+  // Of a restarted run that had no checkpoint yet, --resume auto may begin again.
+  const bool restarts = options.resume == "auto";
+  if (!options.init_from.empty() && !options.resume.empty() && !restarts) {
     problems.push_back(wrong_use("--init-from", "a checkpoint that is resumed has weights",
                                  "leave --init-from or --resume out"));
-  } else if (!options.init_from.empty()) {
+  } else if (!options.init_from.empty() && !resumed) {
     Result<HfWeights> stored = HfWeights::open(options.init_from, plan);
     if (stored) {
       weights = *std::move(stored);

@@ -19,7 +19,8 @@ struct RunInput {
 
 /// Opens the file that --data names, or the catalogue's text, and what --init-from names. A text is
 /// encoded by --tokenizer, or its bytes are tokens. Makes the folder of --save-weights.
+/// \param resumed  from a checkpoint, which has the weights
 /// \returns everything that keeps the plan's model from being trained on it
-Result<RunInput> read_input(const Plan& plan, const RunOptions& options);
+Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool resumed);
 
 }  // namespace shardwise::exec

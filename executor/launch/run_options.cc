@@ -63,7 +63,12 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
   add_integer(app, "--keep", options.keep, 0, kMostSteps, "Checkpoints to keep; 0 keeps all (2)")
       ->needs(folder);
   app.add_option("--resume", options.resume,
-                 "Go on from a checkpoint: its folder, or latest in --checkpoint-dir");
+                 "Resume from a checkpoint: its folder, or the latest good one of "
+                 "--checkpoint-dir (latest; auto: begin anew where there is none yet)");
+  app.add_flag("--replace-checkpoints", options.replace_checkpoints,
+               "Remove checkpoints of other runs from --checkpoint-dir, and later ones than "
+               "the resumed one")
+      ->needs(folder);
   app.add_flag("--resume-on-other-data", options.resume_on_other_data,
                "Even with other tokens, sequences, batches or another seed than before");
 }

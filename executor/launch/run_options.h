@@ -26,7 +26,8 @@ struct RunOptions {
   std::string checkpoint_dir;         // checkpoints go here; empty: none are written
   std::int64_t checkpoint_every = 0;  // steps; 0: after the last
   std::int64_t keep = 2;              // complete ones; 0: all
-  std::string resume;                 // a checkpoint, a folder of them, or "latest"; empty: none
+  std::string resume;                 // a checkpoint, a folder of them, latest or auto; empty: none
+  bool replace_checkpoints = false;   // those in checkpoint_dir that the run would be refused for
   bool resume_on_other_data = false;  // where tokens, sequences or their order are others
   bool seed_given = false;
   int ranks = 0;           // threads of this process; 0: as the plan has

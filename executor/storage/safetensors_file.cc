@@ -1,6 +1,5 @@
 #include "executor/storage/safetensors_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -20,23 +19,22 @@ Diagnostic wrong(const std::string& file, std::string message, std::string hint 
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(std::string name, FileDescriptor file, SafetensorsHeader header,
-                                 std::int64_t data_begin)
+SafetensorsFile::SafetensorsFile(std::string name, FileDescriptor file, std::int64_t bytes,
+                                 SafetensorsHeader header, std::int64_t data_begin)
     : name_(std::move(name)),
       file_(std::move(file)),
+      bytes_(bytes),
       header_(std::move(header)),
       data_begin_(data_begin) {}
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path, Links links) {
   const std::string name = path.string();
-  FileDescriptor file(::open(name.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open()) {
-    return wrong(name, errno == ENOENT ? "no such file"
-                                       : fmt::format("cannot be read: {}", std::strerror(errno)));
-  }
+  const Result<int> opened = open_regular_file(path, links);
+  if (!opened) return opened.problems();
+  FileDescriptor file(*opened);
   struct stat status {};
-  if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode)) {
-    return wrong(name, "is no regular file");
+  if (::fstat(file.number(), &status) != 0) {
+    return wrong(name, fmt::format("cannot be read: {}", std::strerror(errno)));
   }
   const std::int64_t size = status.st_size;
   constexpr const char* kTruncated = "the file is truncated, or no safetensors file";
@@ -62,7 +60,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path)
   file.read(kSafetensorsLengthBytes, std::as_writable_bytes(std::span(json)), name);
   Result<SafetensorsHeader> header = parse_safetensors_header(json, size - data_begin, name);
   if (!header) return header.problems();
-  return SafetensorsFile(name, std::move(file), *std::move(header), data_begin);
+  return SafetensorsFile(name, std::move(file), size, *std::move(header), data_begin);
 }
 
 const StoredTensor* SafetensorsFile::find(const std::string& tensor) const {

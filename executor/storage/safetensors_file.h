@@ -10,16 +10,21 @@
 #include "executor/storage/file_descriptor.h"
 #include "executor/storage/safetensors_header.h"
 #include "planner/spec/diagnostic.h"
+#include "planner/spec/regular_file.h"
 
 namespace shardwise::exec {
 
 /// A safetensors file, open for reading.
 class SafetensorsFile {
  public:
-  /// \returns what is wrong with it: not there, truncated, a header that does not fit its data
-  static Result<SafetensorsFile> open(const std::filesystem::path& path);
+  /// \returns what is wrong with it: not there, not a regular file, truncated, a header that does
+  ///          not fit its data
+  static Result<SafetensorsFile> open(const std::filesystem::path& path,
+                                      Links links = Links::followed);
 
   const std::string& name() const { return name_; }
+  /// Of the whole file, header included.
+  std::int64_t bytes() const { return bytes_; }
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
   const StoredMetadata& metadata() const { return header_.metadata; }
   /// nullptr when the file has no such tensor.
@@ -28,13 +33,16 @@ class SafetensorsFile {
   /// Fills `to` with a tensor's bytes, from its byte `at` on. \pre they are the tensor's
   /// \throws IoError when the file cannot be read
   void read(const StoredTensor& tensor, std::int64_t at, std::span<std::byte> to) const;
+  /// Fills `to` from byte `at` of the file on. \pre they are the file's \throws IoError
+  void read_file(std::int64_t at, std::span<std::byte> to) const { file_.read(at, to, name_); }
 
  private:
-  SafetensorsFile(std::string name, FileDescriptor file, SafetensorsHeader header,
-                  std::int64_t data_begin);
+  SafetensorsFile(std::string name, FileDescriptor file, std::int64_t bytes,
+                  SafetensorsHeader header, std::int64_t data_begin);
 
   std::string name_;
   FileDescriptor file_;
+  std::int64_t bytes_ = 0;
   SafetensorsHeader header_;
   std::int64_t data_begin_ = 0;
 };

@@ -1,20 +1,15 @@
 #include "planner/spec/reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "planner/spec/error.h"
+#include "planner/spec/regular_file.h"
 
 namespace shardwise {
-namespace {
-
-constexpr std::size_t kLargestFile = 100'000'000;
-
-}  // namespace
-
 std::string json_pointer(const std::string& object, std::string_view key) {
   std::string path = object + "/";
   for (const char c : key) {
@@ -44,24 +39,9 @@ Result<std::string> read_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) {
     return Diagnostic{name, 0, 0, "", "a folder, not a file", ""};
   }
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw IoError(fmt::format("{}: {}", name, std::strerror(errno)));
-  // Read in blocks, not by the size the file states: a pipe or a device states none.
-  std::string text;
-  std::vector<char> block(1 << 16);
-  while (file.read(block.data(), static_cast<std::streamsize>(block.size())) || file.gcount() > 0) {
-    text.append(block.data(), static_cast<std::size_t>(file.gcount()));
-    if (text.size() > kLargestFile) {
-      return Diagnostic{name,
-                        0,
-                        0,
-                        "",
-                        fmt::format("larger than {} MB", kLargestFile / 1'000'000),
-                        "a description of a model, machine or plan has a few kB"};
-    }
-  }
-  if (file.bad()) throw IoError(fmt::format("{}: {}", name, std::strerror(errno)));
-  return text;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);  // NOLINT(*vararg*)
+  if (file < 0) throw IoError(fmt::format("{}: {}", name, std::strerror(errno)));
+  return read_open_file(file, name);
 }
 
 Result<JsonValue> read_json(const std::filesystem::path& path, std::size_t most_values) {

@@ -27,7 +27,8 @@ Manifest about(const Plan& plan) {
 }  // namespace
 
 std::vector<double> train_from(const Plan& plan, const std::filesystem::path& folder,
-                               std::int64_t begin, std::int64_t end, std::int64_t keep) {
+                               std::int64_t begin, std::int64_t end, std::int64_t keep,
+                               std::string_view run) {
   std::optional<SavedCheckpoint> saved;
   if (begin > 0) {
     Result<SavedCheckpoint> opened = SavedCheckpoint::open(folder / complete_name(begin));
@@ -51,7 +52,9 @@ std::vector<double> train_from(const Plan& plan, const std::filesystem::path& fo
       load_state(*saved, trainer.state(), arena);
       trainer.resume(saved->manifest().step, saved->manifest().sequence);
     }
-    Checkpointer checkpointer(folder, keep, about(plan), world, abort);
+    Manifest manifest = about(plan);
+    manifest.run = run;
+    Checkpointer checkpointer(folder, keep, manifest, world, abort);
     while (trainer.next_step() < end) {
       const double loss = trainer.step(data).loss;
       checkpointer.save(trainer.state(), arena, trainer.next_step(), trainer.next_sequence());

@@ -58,20 +58,21 @@ void FileLog::name(const std::filesystem::path& path, ino_t inode) {
 
 void FileLog::opened(const std::filesystem::path& path, int file, bool fresh, bool truncated) {
   if (fresh) return name(path, inode_of(file));
-  const int number = number_of(file);
-  if (truncated && number != kNothing) {
-    operations_.push_back({FileOperation::Kind::truncate, number, {}, 0, {}});
-  }
+  if (truncated) cut(file);
 }
 
-void FileLog::wrote(int file, const void* bytes, std::size_t count) {
+void FileLog::cut(int file) {
+  const int number = number_of(file);
+  if (number != kNothing) operations_.push_back({FileOperation::Kind::truncate, number, {}, 0, {}});
+}
+
+void FileLog::wrote(int file, const void* bytes, std::size_t count, std::size_t at) {
   const int number = number_of(file);
   if (number == kNothing) return;
-  const auto end = static_cast<std::size_t>(::lseek(file, 0, SEEK_CUR));
   operations_.push_back({FileOperation::Kind::write,
                          number,
                          {},
-                         end - count,
+                         at,
                          std::string(static_cast<const char*>(bytes), count)});
 }
 
@@ -152,9 +153,28 @@ ssize_t write(int file, const void* bytes, std::size_t count) {
   const std::lock_guard<std::mutex> lock(watching);
   const auto written = static_cast<ssize_t>(::syscall(SYS_write, file, bytes, count));
   if (written > 0 && log_now != nullptr) {
-    log_now->wrote(file, bytes, static_cast<std::size_t>(written));
+    const auto end = static_cast<std::size_t>(::lseek(file, 0, SEEK_CUR));
+    const auto count_written = static_cast<std::size_t>(written);
+    log_now->wrote(file, bytes, count_written, end - count_written);
   }
   return written;
+}
+
+ssize_t pwrite(int file, const void* bytes, std::size_t count, off_t at) {
+  const std::lock_guard<std::mutex> lock(watching);
+  const auto written = static_cast<ssize_t>(::syscall(SYS_pwrite64, file, bytes, count, at));
+  if (written > 0 && log_now != nullptr) {
+    log_now->wrote(file, bytes, static_cast<std::size_t>(written), static_cast<std::size_t>(at));
+  }
+  return written;
+}
+
+int ftruncate(int file, off_t length) noexcept {
+  EXPECT_EQ(length, 0);
+  const std::lock_guard<std::mutex> lock(watching);
+  const auto result = static_cast<int>(::syscall(SYS_ftruncate, file, length));
+  if (result == 0 && log_now != nullptr) log_now->cut(file);
+  return result;
 }
 
 int fsync(int file) {

@@ -30,9 +30,9 @@ struct FileOperation {
 };
 
 /// Records what this process does to files below a folder, in order, while it exists: this program
-/// has its own open, write, fsync, rename, renameat2, mkdir, unlinkat and remove, which
-/// std::filesystem calls too. Whatever changes files by other ways is missed, so compare what the
-/// operations make with what is there.
+/// has its own open, write, pwrite, ftruncate, fsync, rename, renameat2, mkdir, unlinkat and
+/// remove, which std::filesystem calls too. Whatever changes files by other ways is missed, so
+/// compare what the operations make with what is there.
 class FileLog {
  public:
   /// \pre the folder is empty, and no other log exists
@@ -45,7 +45,8 @@ class FileLog {
 
   // Called by the functions above, one at a time.
   void opened(const std::filesystem::path& path, int file, bool fresh, bool truncated);
-  void wrote(int file, const void* bytes, std::size_t count);
+  void cut(int file);  // to nothing
+  void wrote(int file, const void* bytes, std::size_t count, std::size_t at);
   void kept(int file);
   void made(const std::filesystem::path& folder);
   /// \pre names of one folder \param exchanged  or else what was at `to` is gone

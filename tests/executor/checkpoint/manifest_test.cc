@@ -12,6 +12,7 @@ Manifest small() {
   Manifest manifest;
   manifest.step = 20;
   manifest.sequence = 160;
+  manifest.run = "0123456789abcdef0123456789abcdef";
   manifest.seed = UINT64_MAX;
   manifest.model = "a \"model\"";
   manifest.plan_digest = "ab12";
@@ -31,6 +32,7 @@ TEST(Manifest, SaysTheSameWhenItIsReadAgain) {
   const Result<Manifest> read = parse_manifest(text, "manifest.json");
   ASSERT_TRUE(read) << to_string(read.problems());
   EXPECT_EQ(to_json(*read), text);
+  EXPECT_EQ(read->run, "0123456789abcdef0123456789abcdef");
   EXPECT_EQ(read->seed, UINT64_MAX);
   EXPECT_EQ(read->data.digest, "ef56");
   EXPECT_EQ(read->data.tokens, 1000);
@@ -41,7 +43,7 @@ TEST(Manifest, SaysTheSameWhenItIsReadAgain) {
 // The text with eight zeros in the checksum's place has this CRC-32 by Python's zlib.crc32.
 TEST(Manifest, HasTheChecksumOfItsText) {
   std::string text = to_json(small());
-  EXPECT_THAT(text, HasSubstr("\n  \"crc32\": \"44f6a247\",\n"));
+  EXPECT_THAT(text, HasSubstr("\n  \"crc32\": \"d6cbf84f\",\n"));
   EXPECT_TRUE(parse_manifest(text, "m"));
   text.replace(text.find("\"step\": 20"), 10, "\"step\": 21");
   const Result<Manifest> altered = parse_manifest(text, "m");

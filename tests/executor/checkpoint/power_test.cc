@@ -9,6 +9,8 @@
 #include <set>
 
 #include "executor/checkpoint/checkpoint_folder.h"
+#include "executor/checkpoint/folder_lock.h"
+#include "executor/checkpoint/folder_owner.h"
 #include "executor/checkpoint/saved_checkpoint.h"
 #include "tests/executor/checkpoint/checkpoint_run.h"
 #include "tests/executor/checkpoint/lost_power.h"
@@ -67,8 +69,12 @@ class PowerLoss : public testing::Test {
  protected:
   /// Two ranks train from one step to another, with a checkpoint after each step and two that stay.
   void run(std::int64_t begin, std::int64_t end) {
-    train_from(laptop_plan("shardwise", layout_of(3, 2), 1, true), written_.folder(), begin, end,
-               2);
+    const Result<FolderLock> lock = FolderLock::take(written_.folder());
+    ASSERT_TRUE(lock) << to_string(lock.problems());
+    const Diagnostics problems = claim_folder(written_.folder(), {kRun, begin, true, false});
+    ASSERT_TRUE(problems.empty()) << to_string(problems);
+    train_from(laptop_plan("shardwise", layout_of(3, 2), 1, true), written_.folder(), begin, end, 2,
+               kRun);
     complete_.emplace_back(log_.operations().size(), end);
   }
 
@@ -97,9 +103,14 @@ class PowerLoss : public testing::Test {
     whole.write(found.folder());
     ASSERT_EQ(complete_steps(found.folder()), steps);
     for (const std::int64_t step : steps) ASSERT_EQ(problems_of(found.folder(), step), "");
+    const FolderContents contents = contents_of(found.folder());
+    if (steps.empty()) return;
+    ASSERT_TRUE(contents.recorded) << "the folder has a checkpoint and no owner";
+    ASSERT_EQ(contents.owner, kRun);
   }
 
   static constexpr std::int64_t kLast = 4;
+  inline static const std::string kRun = "aaaaaaaa000000000000000000000001";
   Scratch written_{memory_folder()};
   FileLog log_{written_.folder()};
   std::vector<std::pair<std::size_t, std::int64_t>> complete_;  // operations, step
@@ -125,7 +136,7 @@ class PowerLoss : public testing::Test {
   std::set<std::string> seen_;
 };
 
-// The third run goes by step 3 again, whose checkpoint another one takes the place of.
+// The third run goes by step 3 again, as if that were damaged: another one takes its place.
 TEST_F(PowerLoss, LeavesWhateverHasTheNameOfACheckpointWholeAtEveryMoment) {
   run(0, 2);
   run(2, 3);
@@ -143,6 +154,41 @@ TEST_F(PowerLoss, LeavesWhateverHasTheNameOfACheckpointWholeAtEveryMoment) {
       if (HasFatalFailure()) return;
     }
   }
+}
+
+// Until the folder has the new run's name, all of the old one's is there; from then on nothing of
+// it is taken for the new one's.
+TEST_F(PowerLoss, LeavesAFolderWithItsOldRunOrItsNewOneWhileThatReplacesIt) {
+  run(0, 2);
+  const std::string next = "bbbbbbbb000000000000000000000002";
+  const std::size_t before = log_.operations().size();
+  ASSERT_TRUE(claim_folder(written_.folder(), {next, 0, false, true}).empty());
+  const std::span<const FileOperation> all = log_.operations();
+  std::mt19937 random(kSeed);
+  bool old = false;
+  bool fresh = false;
+  for (std::size_t done = before; done <= all.size(); ++done) {
+    for (const Fates& fates : ways_to_lose(not_kept(all.first(done)), random)) {
+      SCOPED_TRACE(fmt::format("seed {}, after {} of {} operations", kSeed, done, all.size()));
+      const Scratch found(memory_folder());
+      disk_after(all.first(done), fates).write(found.folder());
+      const FolderContents contents = contents_of(found.folder());
+      ASSERT_TRUE(contents.recorded);
+      for (const NamedCheckpoint& each : contents.checkpoints) {
+        ASSERT_EQ(each.run, kRun);
+        ASSERT_EQ(problems_of(found.folder(), each.step), "");
+      }
+      if (contents.owner == kRun) {
+        ASSERT_EQ(contents.checkpoints.size(), 2U);
+        old = true;
+      } else {
+        ASSERT_EQ(contents.owner, next);
+        fresh = true;
+      }
+    }
+  }
+  EXPECT_TRUE(old && fresh);
+  EXPECT_TRUE(complete_steps(written_.folder()).empty());
 }
 
 }  // namespace
