@@ -12,13 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "executor/comm/awake_clock.h"
 #include "executor/comm/process_group.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = AwakeClock;
 
 void check(int code, const char* what) {
   if (code == MPI_SUCCESS) return;

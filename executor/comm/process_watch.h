@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/comm/abort.h"
+#include "executor/comm/awake_clock.h"
 #include "executor/comm/control_line.h"
 #include "executor/comm/process_job.h"
 
@@ -38,7 +39,7 @@ class ProcessWatch {
   [[noreturn]] void stay();
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = AwakeClock;
   struct Other {
     ControlLine line;
     FileDescriptor process;  // of this machine and user, from the kernel

@@ -41,7 +41,7 @@ bool ready(const FileDescriptor& socket, short events, Deadline until) {
   for (;;) {
     pollfd waited = {socket.number(), events, 0};
     if (::poll(&waited, 1, left_ms(until)) > 0) return true;
-    if (std::chrono::steady_clock::now() >= until) return false;
+    if (Deadline::clock::now() >= until) return false;
   }
 }
 
@@ -111,9 +111,8 @@ LocalAddress local_address(const std::string& name) {
 }  // namespace
 
 Deadline in_seconds(double seconds) {
-  return std::chrono::steady_clock::now() +
-         std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::duration<double>(std::min(seconds, 1e9)));
+  return Deadline::clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                      std::chrono::duration<double>(std::min(seconds, 1e9)));
 }
 
 int left_ms(Deadline until) {

@@ -7,13 +7,15 @@
 #include <string>
 #include <vector>
 
+#include "executor/comm/awake_clock.h"
 #include "executor/storage/file_descriptor.h"
 
 namespace shardwise::exec {
 
 // Sockets between processes, none of which blocks: whoever waits does so in poll(2), until a time.
 
-using Deadline = std::chrono::steady_clock::time_point;
+/// On the clock of waits, which stands still while this process is stopped.
+using Deadline = AwakeClock::time_point;
 /// From now on.
 Deadline in_seconds(double seconds);
 /// For poll(2): what is left of it, at least 0 and at most 100 ms, so that a wait can be ended.

@@ -7,12 +7,18 @@
 #include <exception>
 #include <thread>
 
+#include "executor/comm/awake_clock.h"
 #include "executor/comm/rank_list.h"
 #include "executor/storage/bad_input.h"
 #include "planner/spec/check.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
+namespace {
+
+constexpr std::chrono::milliseconds kLook{100};
+
+}  // namespace
 
 Meeting::Meeting(std::vector<std::int64_t> ranks, AbortSignal& abort,
                  std::chrono::milliseconds patience)
@@ -37,7 +43,10 @@ void Meeting::meet(int member, const char* what) {
     return;
   }
   const auto met = [&] { return number_ != number || abort_.raised(); };
-  const bool in_time = all_here_.wait_for(lock, patience_, met);
+  const AwakeClock::time_point until = AwakeClock::now() + patience_;
+  bool in_time = true;
+  const std::chrono::milliseconds look = std::min(kLook, patience_);
+  while (in_time && !all_here_.wait_for(lock, look, met)) in_time = AwakeClock::now() < until;
   if (number_ != number) return;
   if (!in_time) {
     lock.unlock();

@@ -31,7 +31,8 @@ Watchdog::~Watchdog() {
 void Watchdog::look_for_hung() const {
   const auto still = abort_.stillest();
   if (still.first < 0) return;
-  const auto spent = Clock::now().time_since_epoch() - std::chrono::nanoseconds(still.second);
+  const Clock::duration spent =
+      Clock::since(AwakeTime::Steady(std::chrono::nanoseconds(still.second)));
   if (spent < patience_ + kOthersFirst) return;
   abort_.raise_hung(fmt::format("rank {} hangs: none of its operations began or ended for {:.1f} s",
                                 still.first, std::chrono::duration<double>(spent).count()));
@@ -42,6 +43,7 @@ void Watchdog::watch() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!over_.wait_for(lock, kLook, [&] { return closing_; })) {
     lock.unlock();
+    Clock::now();  // a look: what comes between two of them is a pause
     if (!abort_.raised()) look_for_hung();
     if (abort_.raised() && !failed) failed = Clock::now();
     if (failed && Clock::now() - *failed > grace_) end_(abort_.message());

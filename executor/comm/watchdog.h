@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "executor/comm/abort.h"
+#include "executor/comm/awake_clock.h"
 
 namespace shardwise::exec {
 
@@ -26,7 +27,7 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = AwakeClock;
 
   void watch();
   void look_for_hung() const;

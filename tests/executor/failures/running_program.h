@@ -17,6 +17,7 @@ class RunningProgram {
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
 
+  pid_t process() const { return process_; }
   /// Its children that run the program `name`.
   std::vector<pid_t> children(const std::string& name);
   void signal(int number) const;

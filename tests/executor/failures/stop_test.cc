@@ -3,8 +3,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "executor/checkpoint/checkpoint_folder.h"
@@ -66,6 +68,63 @@ TEST_P(Stopped, RankEndsAllWithWhatEachOfThemDoes) {
     EXPECT_THAT(*said, AllOf(ContainsRegex("waited [0-9]+ s in |none of its operations began"),
                              HasSubstr("\nrank 1")));
   }
+}
+
+/// Runs of threads and of processes, all of whose processes are stopped for a time.
+class Paused : public testing::Test {
+ protected:
+  struct Run {
+    std::unique_ptr<RunningProgram> program;
+    std::string metrics;
+    std::vector<pid_t> processes;
+  };
+  Run start(Started started, int patience_s) const {
+    const std::string name = started == Started::threads ? "threads" : "processes";
+    Run run;
+    run.metrics = scratch_.path(name + ".jsonl");
+    std::filesystem::remove(run.metrics);
+    const auto [program, arguments] = command_of(
+        started, 3,
+        {scratch_.write(tiny_plan("shardwise", 3, 3, 1)), "--data", "docs/memory.md", "--steps",
+         "1000000", "--metrics", run.metrics, "--timeout", std::to_string(patience_s)});
+    run.program = std::make_unique<RunningProgram>(program, arguments, scratch_.path(name + ".out"),
+                                                   scratch_.path(name + ".err"));
+    return run;
+  }
+  static bool goes_on(Run& run, std::size_t steps) {
+    const std::size_t from = losses_of(run.metrics).size();
+    while (losses_of(run.metrics).size() < from + steps) {
+      if (run.program->wait(milliseconds(5))) return false;
+    }
+    return true;
+  }
+
+  Scratch scratch_;
+};
+
+// (D17): a machine that was paused for longer than the timeout was once taken for a hang.
+TEST_F(Paused, MachineIsNoHang) {
+  bool went_on = false;
+  // A busy machine makes ranks wait for that long too.
+  for (int patience_s = 1; !went_on && patience_s < 10; patience_s *= 2) {
+    std::vector<Run> runs;
+    for (const Started started : {Started::threads, Started::sockets}) {
+      runs.push_back(start(started, patience_s));
+    }
+    went_on = goes_on(runs[0], 3) && goes_on(runs[1], 3);
+    runs[0].processes = {runs[0].program->process()};
+    runs[1].processes = runs[1].program->children("shardwise-run");
+    for (const int signal : {SIGSTOP, SIGCONT}) {
+      for (const Run& run : runs) {
+        for (const pid_t process : run.processes) ::kill(process, signal);
+      }
+      // The watchdog gives those that wait a second more.
+      if (signal == SIGSTOP) std::this_thread::sleep_for(milliseconds(1000 * patience_s + 1500));
+    }
+    went_on = went_on && goes_on(runs[0], 200) && goes_on(runs[1], 200);
+  }
+  EXPECT_TRUE(went_on) << bytes_of_file(scratch_.path("threads.err"))
+                       << bytes_of_file(scratch_.path("processes.err"));
 }
 
 INSTANTIATE_TEST_SUITE_P(By, Stopped, testing::ValuesIn(ways_of_processes()), [](const auto& by) {
