@@ -6,11 +6,10 @@
 
 #include "planner/cost/collective_table.h"
 #include "planner/cost/stages.h"
-#include "planner/cost/step_time.h"
 
 namespace shardwise::sim {
 
-TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with) {
+TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with, StepDetail* detail) {
   const Layout& layout = plan.layout;
   TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
   const std::int64_t replicas = layout.dp() * layout.micro_batch_size;
@@ -28,18 +27,19 @@ TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with) {
     rules.overlap_tax_intra = {};
     rules.overlap_tax_inter = {};
   }
+  rules.links_shared = with.links;
   if (!with.host) rules.issue = Seconds(0);
   CollectiveTables tables(plan.cluster);
   const DataParallelTables groups = data_parallel_tables(
       tables, plan.cluster, layout,
       {plan.model.num_experts > 0, plan.job.reduce_scatter_with_fp32_accumulation});
-  return step_time(stages, {&rules, &layout, &groups, microbatches});
+  return step_time(stages, {&rules, &layout, &groups, microbatches}, detail);
 }
 
 ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options,
                               const StepReport& simulated) {
   ClosedForm made;
-  made.time = closed_form_time(plan, {options.contention, options.host});
+  made.time = closed_form_time(plan, {options.contention, options.host, options.contention});
   made.step_time = made.time.total();
 
   SimulationOptions more = options;
@@ -57,13 +57,14 @@ ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options
   };
   const auto clock = [&] { return simulated_length(plan, more) + simulated.time.input_exposed; };
 
-  add("every operation as if alone", closed_form_step(plan, {false, false}), clock());
+  add("every operation as if alone", closed_form_step(plan, {false, false, false}), clock());
   more.contention = options.contention;
   more.shared_links = false;
-  const Seconds slowed = closed_form_step(plan, {options.contention, false});
+  const Seconds slowed = closed_form_step(plan, {options.contention, false, false});
   add("multiprocessors and memory shared", slowed, clock());
   more.shared_links = options.shared_links;
-  add("links shared", slowed, clock());
+  add("links shared", closed_form_step(plan, {options.contention, false, options.contention}),
+      clock());
   more.host = options.host;
   add("the host issues kernels", made.step_time,
       options.in_issue_order ? clock() : simulated.step_time);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "planner/cost/step_time.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 #include "simulator/simulate.h"
@@ -10,10 +11,12 @@ namespace shardwise::sim {
 struct ClosedFormMechanisms {
   bool multiprocessors = true;  // collectives take some from compute
   bool host = true;             // kernels wait to be issued
+  bool links = true;            // what several axes move meets on links
 };
 
 /// Step time by the closed form. docs/time.md, "Step time".
-TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with);
+TimeParts closed_form_time(const Plan& plan, const ClosedFormMechanisms& with,
+                           StepDetail* detail = nullptr);
 inline Seconds closed_form_step(const Plan& plan, const ClosedFormMechanisms& with) {
   return closed_form_time(plan, with).total();
 }

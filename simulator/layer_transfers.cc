@@ -61,11 +61,7 @@ InsideTransfers LayerTransfers::of(const LayerWork& work) const {
     const double seconds = alone(std::move(cost)) * times;
     InsideTransfer& axis = entry_of(found.axes, stream_of(item.collective.group));
     axis.seconds += seconds;
-    const TierTraffic traffic = traffic_of(item.collective, plan_.cluster, plan_.layout);
-    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      axis.traffic.bytes[tier] += traffic.bytes[tier] * times;
-      axis.traffic.seconds[tier] += traffic.seconds[tier] * times;
-    }
+    axis.traffic += times * traffic_of(item.collective, plan_.cluster, plan_.layout);
     const double stops = item.beside ? 0 : axis.axis == Stream::expert_parallel ? left : 1;
     stopping += stops * seconds;
     beside += (1 - stops) * seconds;

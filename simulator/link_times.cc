@@ -35,12 +35,7 @@ class Sent {
   void add(const CollectiveWork& work, double uses) {
     add(traffic_of(work, plan_.cluster, plan_.layout), uses);
   }
-  void add(const TierTraffic& one, double uses) {
-    for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
-      all_.bytes[tier] += one.bytes[tier] * uses;
-      all_.seconds[tier] += one.seconds[tier] * uses;
-    }
-  }
+  void add(const TierTraffic& one, double uses) { all_ += uses * one; }
   /// The collectives inside a pass of a whole layer.
   void add(const LayerWork& layer, double uses) {
     for (const InsideTransfer& axis : inside_.of(layer).axes) add(axis.traffic, uses);

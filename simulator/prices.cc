@@ -18,18 +18,6 @@ std::size_t index_of(const ClusterSpec& cluster, const LinkTier* tier) {
   return static_cast<std::size_t>(tier - cluster.tiers.data());
 }
 
-/// Times that each byte leaves a domain.
-double passes(const CollectiveWork& work, const Crossing& at) {
-  if (work.kind != CollectiveKind::all_reduce) return 1;
-  return at.tier->in_network == InNetwork::none ? 2 : 1;
-}
-
-/// Bytes a second of one link of a tier. Of a mesh, the links to the ranks that the group reaches.
-double link_rate(const Crossing& at) {
-  if (at.tier->wiring == Wiring::mesh) return at.rank_rate * at.tier->oversubscription;
-  return at.tier->bandwidth.value();
-}
-
 /// The pass of a layer that an operation is, or nullptr.
 const PassTime* pass_of(const OpCost& cost, const std::vector<LayerTime>& layers) {
   if (cost.layers.empty()) return nullptr;
@@ -129,34 +117,8 @@ OverlapTax communication_tax(const Plan& plan, bool across_nodes, Transport tran
 
 TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
                        const Layout& layout) {
-  TierTraffic traffic;
-  const Links links = links_of(cluster, shape_of(work, cluster, layout));
-  const auto bytes = static_cast<double>(work.bytes);
-  for (const Crossing& at : links) {
-    const std::size_t tier = index_of(cluster, at.tier);
-    double sent = bytes;  // a message, over the outermost tier that it crosses
-    switch (work.kind) {
-      case CollectiveKind::all_gather:
-      case CollectiveKind::reduce_scatter:
-      case CollectiveKind::all_reduce:
-        // What leaves a domain is spread over the links of its ranks.
-        sent = passes(work, at) * at.beyond * bytes / at.ranks;
-        break;
-      case CollectiveKind::all_to_all:
-        sent = at.beyond * bytes;
-        break;
-      case CollectiveKind::broadcast:
-        sent = bytes / at.ranks;
-        break;
-      case CollectiveKind::send_recv:
-        traffic = {};
-        break;
-    }
-    sent *= work.times;
-    traffic.bytes[tier] = sent;
-    traffic.seconds[tier] = sent / link_rate(at);
-  }
-  return traffic;
+  return work.times * tier_traffic(cluster, work.kind, static_cast<double>(work.bytes),
+                                   shape_of(work, cluster, layout));
 }
 
 /// Of each tier's link, what a transfer asks for that takes so long alone.

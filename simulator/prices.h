@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "planner/cost/tier_traffic.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/step_program.h"
 #include "simulator/workload.h"
@@ -28,12 +29,7 @@ double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, co
 /// slow as on the slowest GPU of the cluster. \pre the program was lowered from the plan
 Prices prices_of(const Plan& plan, const StepProgram& program, Transport transport);
 
-/// Bytes that one rank sends over each tier for a collective, all its steps together, and the
-/// seconds that one link of the tier takes for them at its full rate.
-struct TierTraffic {
-  std::array<double, kMaxTiers> bytes{};
-  std::array<double, kMaxTiers> seconds{};
-};
+/// What one rank sends for a collective, all its steps together.
 TierTraffic traffic_of(const CollectiveWork& work, const ClusterSpec& cluster,
                        const Layout& layout);
 

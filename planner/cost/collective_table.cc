@@ -17,6 +17,7 @@ DataParallelTables::Group group_prices(CollectiveTables& tables, const GroupShap
 CollectiveTable::CollectiveTable(const ClusterSpec& cluster, CollectiveKind kind,
                                  const GroupShape& group) {
   if (group.ranks <= 1) return;
+  a_byte_ = tier_traffic(cluster, kind, 1, group);
   for (std::size_t i = 0; i < kPoints; ++i) {
     const Bytes bytes(static_cast<std::int64_t>(start_of(i)));
     seconds_[i] = collective_time(cluster, kind, bytes, group).value();

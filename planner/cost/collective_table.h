@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "planner/cost/collective.h"
+#include "planner/cost/tier_traffic.h"
 
 namespace shardwise {
 
@@ -30,6 +31,10 @@ class CollectiveTable {
     const std::size_t i = interval < kPoints - 2 ? interval : kPoints - 2;
     return Seconds(seconds_[i] + (clamped - start_of(i)) * slope_[i]);
   }
+  /// How long one link of a tier is busy with what one rank sends over it.
+  Seconds on_wire(std::size_t tier, double bytes) const {
+    return Seconds(bytes * a_byte_.seconds[tier]);
+  }
 
  private:
   static constexpr double kSmallest = 256;
@@ -41,6 +46,7 @@ class CollectiveTable {
 
   std::array<double, kPoints> seconds_{};
   std::array<double, kPoints> slope_{};  // seconds a byte
+  TierTraffic a_byte_;
 };
 
 /// A table that is kept elsewhere, read like the table itself; of a group of one rank when default.
@@ -50,6 +56,9 @@ class CollectivePrice {
   explicit CollectivePrice(const CollectiveTable& table) : table_(&table) {}
   Seconds operator()(double bytes) const {
     return table_ == nullptr ? Seconds(0) : (*table_)(bytes);
+  }
+  Seconds on_wire(std::size_t tier, double bytes) const {
+    return table_ == nullptr ? Seconds(0) : table_->on_wire(tier, bytes);
   }
 
  private:

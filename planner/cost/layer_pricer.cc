@@ -156,8 +156,12 @@ Seconds LayerPricer::charge(Pass pass, CollectiveKind kind, double bytes, GroupK
                             : group == GroupKind::cp ? sizes_.cp_group
                             : group == GroupKind::ep ? sizes_.ep_group
                                                      : sizes_.etp_group;
-  const Seconds time = collective(kind, bytes, node ? node_of(whole) : whole);
-  if (items_ == nullptr || time == Seconds(0)) return time;
+  const GroupShape& shape = node ? node_of(whole) : whole;
+  const Seconds time = collective(kind, bytes, shape);
+  if (time == Seconds(0)) return time;
+  const double times = placing.times * (pass == Pass::forward ? 1 + again_ : 1);
+  traffic_ += times * tier_traffic(cluster_, kind, std::floor(bytes), shape);
+  if (items_ == nullptr) return time;
   LayerItem item;
   item.pass = pass;
   item.moves = true;

@@ -90,6 +90,8 @@ class LayerPricer {
   }
   Seconds charge(Pass pass, CollectiveKind kind, double bytes, GroupKind group,
                  const Placing& placing, bool node = false) const;
+  /// What all collectives charged so far send, and again what runs again.
+  const TierTraffic& traffic() const { return traffic_; }
   /// Items noted so far.
   std::size_t noted() const { return items_ == nullptr ? 0 : items_->size(); }
   /// How often what is noted from now on runs again before backward.
@@ -126,6 +128,7 @@ class LayerPricer {
   std::vector<LayerItem>* items_;
   mutable double again_ = 0;  // part of what is noted, not of any price
   mutable bool late_ = false;
+  mutable TierTraffic traffic_;
   mutable std::vector<LayerItem> kept_;
 };
 

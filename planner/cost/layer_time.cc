@@ -47,6 +47,7 @@ class LayerWalk {
     region_.close();
     accumulate_gradients();
     pricer_.note_late();
+    time_.traffic = pricer_.traffic();
     return time_;
   }
 

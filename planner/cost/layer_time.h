@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "planner/cost/compute.h"
+#include "planner/cost/tier_traffic.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
@@ -46,6 +47,7 @@ struct LayerTime {
   PassTime recompute;         // forward done again before backward
   Seconds weight_gradient;    // part of backward.gemm that no other stage waits for
   double weight_kernels = 0;  // part of backward.kernels: one for each product's weights
+  TierTraffic traffic;        // of one rank, all passes
 };
 
 /// One kernel or collective of a layer, as the closed form prices it. Items are in the order of the

@@ -25,6 +25,7 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   pace.routed = memory.parameters.routed;
   pace.saved = memory.saved;
   pace.memory = &memory;
+  pace.traffic = time.traffic;
   pace.head = memory.role == LayerRole::head;
   const bool planned = plans_buffers(*rules.engine);
   pace.root = planned ? is_root(memory.role) : pace.head || memory.role == LayerRole::embedding;

@@ -33,6 +33,7 @@ struct LayerPace {
   bool head = false;
   std::int64_t copied = 0;              // of the token table of another stage
   const LayerMemory* memory = nullptr;  // outlives this
+  TierTraffic traffic;                  // inside the layer, for one micro-batch
 };
 
 /// Layers of one kind that follow one another in a chunk.

@@ -172,7 +172,9 @@ StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec
   const std::int64_t tokens = layout.micro_batch_size * ceil_div(job.sequence_length, layout.cp);
   const std::int64_t spread = layout.sequence_parallel ? ceil_div(tokens, layout.tp) : tokens;
   const Bytes bytes(spread * model.hidden_size * (job.precision == DType::fp32 ? 4 : 2));
-  return {bytes.value(), collective_time(cluster, CollectiveKind::send_recv, bytes, group)};
+  return {
+      bytes.value(), collective_time(cluster, CollectiveKind::send_recv, bytes, group),
+      tier_traffic(cluster, CollectiveKind::send_recv, static_cast<double>(bytes.value()), group)};
 }
 
 StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRules& rules,
@@ -186,6 +188,7 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
         stage_hop(model, job, cluster, layout, group_shape(cluster, layout, GroupKind::pp));
     all.hop_bytes = hop.bytes;
     all.hop = hop.time;
+    all.hop_traffic = hop.traffic;
   }
   const auto slots = std::make_shared<const PipelineSlots>(
       pipeline_slots(layout, num_microbatches, plans_buffers(*rules.engine)));

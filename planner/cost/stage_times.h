@@ -75,6 +75,7 @@ struct StageTimes {
   std::int64_t tied_elements = 0;  // embedding shared by first and last stage; 0 = none
   std::int64_t hop_bytes = 0;      // activation handed from a stage to the next
   Seconds hop;                     // one such message
+  TierTraffic hop_traffic;         // of it
   PipelineTimes pipeline;          // all micro-batches through all stages
 };
 
@@ -92,6 +93,7 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRu
 struct StageHop {
   std::int64_t bytes = 0;
   Seconds time;
+  TierTraffic traffic;
 };
 StageHop stage_hop(const ModelSpec& model, const JobSpec& job, const ClusterSpec& cluster,
                    const Layout& layout, const GroupShape& group);

@@ -5,6 +5,7 @@
 #include "planner/cost/data_parallel_traffic.h"
 #include "planner/cost/host_copies.h"
 #include "planner/cost/pass_streams.h"
+#include "planner/cost/wire_time.h"
 
 namespace shardwise {
 namespace {
@@ -30,6 +31,14 @@ Seconds slowed_by_messages(const StageTimes& stages, const LeafContext& context,
   return beside * (kBusyTimesAMessage * neighbours * tax);
 }
 
+/// The axis that waits where a link is crowded: of those that run beside compute, the one that can
+/// wait longest.
+Seconds TimeParts::*crowded_part(const Layout& layout) {
+  if (layout.dp() > 1) return &TimeParts::dp_exposed;
+  if (layout.pp > 1) return &TimeParts::pp_exposed;
+  return layout.ep > 1 ? &TimeParts::ep_exposed : &TimeParts::cp_exposed;
+}
+
 /// The detail of a step that was priced.
 void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& context,
           const PipelineStep& step, const StateTimes& states, const TimeParts& parts) {
@@ -48,6 +57,7 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
   detail.outer_gathered_bytes = data.outer_gathered_bytes;
   detail.outer_reduced_bytes = data.outer_reduced_bytes;
   detail.finalize = parts.optimizer - states.optimizer.update;
+  detail.wire = wire_time(stages, context);
   detail.messages = step.messages;
   if (context.layout->offload_activations) {
     const StageTime& stage = stages.slowest;
@@ -143,6 +153,11 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
     parts.dp_exposed -= parts.offload_exposed;
   }
   parts.offload_exposed += states.optimizer.transfer;
+  if (context.rules->links_shared) {
+    // Transfers of several axes that each seem hidden meet on a link.
+    const Seconds more = wire_time(stages, context) - parts.total();
+    if (more > Seconds(0)) parts.*crowded_part(layout) += more;
+  }
   if (step.input > Seconds(0)) {
     parts.input_exposed = std::max(Seconds(0), step.input - parts.total());
   }

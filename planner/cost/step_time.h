@@ -19,6 +19,7 @@ struct StepDetail {
   Seconds copies;             // of gathered weights and of gradients, part of dp_exposed
   Seconds overlap_tax;        // compute slowed by communication beside it, part of dp_exposed
   Seconds finalize;           // reductions after the last backward pass, part of optimizer
+  Seconds wire;               // the busiest link's time for its bytes
   Seconds messages;           // between stages, hidden or not
   double gathered_bytes = 0;  // full buffers on this rank, over the step
   double reduced_bytes = 0;

@@ -60,6 +60,7 @@ struct TimeRules {
   bool waits_for_norm = false;      // of the gradients, before it issues the optimizer
   double host_optimizer_elements_per_s = 0;  // a GPU's share of its host, for offloaded states
   double input_bytes_per_sequence = 0;
+  bool links_shared = true;  // a step takes as long as its bytes need on each link
 };
 
 TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const ClusterSpec& cluster);

@@ -275,6 +275,7 @@ const PathTimes& Evaluator::path_times_of(Timed& timed, const Leaf& leaf) {
     const StageHop hop = stage_hop(model_, job_, cluster_, layout, leaf.place.order->shapes.pp);
     timed.stages.hop_bytes = hop.bytes;
     timed.stages.hop = hop.time;
+    timed.stages.hop_traffic = hop.traffic;
   }
   std::vector<LayerPace>& layers = timed.stages.pipeline.layers;
   layers = layer_paces(layer_times_of(leaf.layers, leaf.place, layout), leaf.memories, time_rules_,

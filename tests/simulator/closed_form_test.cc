@@ -67,7 +67,7 @@ TEST(ClosedFormBeside, AnswersWhatWasSimulated) {
       Seconds closed;
       for (const MechanismTime& each : found.closed.mechanisms) closed += each.closed_form;
       EXPECT_NEAR(closed / found.closed.step_time, 1, 1e-12);
-      EXPECT_EQ(found.closed.step_time, closed_form_step(plan, {contention, host}));
+      EXPECT_EQ(found.closed.step_time, closed_form_step(plan, {contention, host, contention}));
       EXPECT_NEAR(found.closed.time.total() / found.closed.step_time, 1, 1e-12);
       if (contention) continue;
       EXPECT_NEAR(found.report.step_time / found.closed.step_time, 1, 2e-3);

@@ -44,7 +44,7 @@ void draw(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
 /// Step time by the closed form when collectives do not slow compute down.
 /// \param host  kernels wait to be issued
 inline double unslowed(const Plan& plan, bool host = false) {
-  return closed_form_step(plan, {false, host}).value();
+  return closed_form_step(plan, {false, host, false}).value();
 }
 
 inline double simulated(const Plan& plan, bool host = false) {
