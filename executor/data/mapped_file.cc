@@ -1,6 +1,5 @@
 #include "executor/data/mapped_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -9,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <utility>
+
+#include "planner/spec/regular_file.h"
 
 namespace shardwise::exec {
 namespace {
@@ -20,13 +21,18 @@ Diagnostic unreadable(const std::filesystem::path& path, const char* flag, const
 }  // namespace
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path, const char* flag) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);  // NOLINT(*vararg*)
-  if (file < 0) return unreadable(path, flag, std::strerror(errno));
+  const Result<int> opened = open_regular_file(path);
+  if (!opened) {
+    Diagnostic problem = opened.problems().front();
+    problem.path = flag;
+    return problem;
+  }
+  const int file = *opened;
   struct stat status = {};
-  const bool known = ::fstat(file, &status) == 0;
-  if (!known || !S_ISREG(status.st_mode)) {
+  if (::fstat(file, &status) != 0) {
+    const int error = errno;
     ::close(file);
-    return unreadable(path, flag, "not a regular file");
+    return unreadable(path, flag, std::strerror(error));
   }
   const auto size = static_cast<std::size_t>(status.st_size);
   if (size == 0) {  // has nothing to map

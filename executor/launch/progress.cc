@@ -19,10 +19,11 @@ constexpr std::string_view kStepKey = "{\"step\":";
 
 /// Cuts a file behind what a run that goes on leaves of it. \returns whether anything is left
 bool cut_metrics(const std::string& path, std::int64_t first_step) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;  // a pipe has nothing to keep
   std::ifstream text(path, std::ios::binary);
   if (!text.is_open()) return false;
   const std::int64_t kept = kept_metrics(text, first_step);
-  std::error_code error;
   if (kept > 0) std::filesystem::resize_file(path, static_cast<std::uintmax_t>(kept), error);
   if (error) throw IoError(fmt::format("{} cannot be written: {}", path, error.message()));
   return kept > 0;

@@ -9,7 +9,7 @@
 
 #include "executor/tokenizer/tokenizer.h"
 #include "planner/spec/catalogue.h"
-#include "planner/spec/reader.h"
+#include "planner/spec/regular_file.h"
 #include "planner/spec/sha256.h"
 
 namespace shardwise::exec {
@@ -75,7 +75,7 @@ Result<Data> read_data(const Plan& plan, const RunOptions& options) {
   DataIdentity identity;
   identity.source = path;
   if (!options.tokenizer.empty()) {
-    const Result<std::string> text = read_file(options.tokenizer);
+    const Result<std::string> text = read_regular_file(options.tokenizer);
     if (!text) return text.problems();
     identity.tokenizer = sha256(*text);
   }

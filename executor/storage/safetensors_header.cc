@@ -99,6 +99,10 @@ class HeaderReader {
   void read_tensor(ObjectReader reader, const std::string& name) {
     StoredTensor tensor;
     tensor.spec.name = name;
+    if (name.find('\0') != std::string::npos) {
+      // Programs in C would take such a name for the part before.
+      fail(name, "a name with the character 0");
+    }
     tensor.spec.type = static_cast<StoredType>(reader.choice("dtype", stored_type_names()));
     const auto shape = whole_numbers(reader.array("shape"));
     const auto offsets = whole_numbers(reader.array("data_offsets"));

@@ -8,6 +8,7 @@
 #include "planner/spec/check.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/reader.h"
+#include "planner/spec/regular_file.h"
 
 namespace shardwise::exec {
 namespace {
@@ -21,7 +22,9 @@ constexpr const char* kIndex = "model.safetensors.index.json";
 using WeightMap = std::map<std::string, std::string>;
 
 Result<WeightMap> read_index(const fs::path& path) {
-  const Result<JsonValue> root = read_json(path);
+  const Result<std::string> text = read_regular_file(path);
+  if (!text) return text.problems();
+  const Result<JsonValue> root = parse_json(*text, path.string());
   if (!root) return root.problems();
   Diagnostics problems;
   ObjectReader reader(*root, path.string(), "", problems);

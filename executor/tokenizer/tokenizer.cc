@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "planner/spec/error.h"
+#include "planner/spec/regular_file.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::exec {
@@ -19,7 +20,9 @@ constexpr std::size_t kLongestKnown = 64;                 // bytes
 }  // namespace
 
 Result<Tokenizer> Tokenizer::read(const std::filesystem::path& path) {
-  const Result<JsonValue> json = read_json(path, kMostValues);
+  const Result<std::string> text = read_regular_file(path);
+  if (!text) return text.problems();
+  const Result<JsonValue> json = parse_json(*text, path.string(), kMostValues);
   if (!json) return json.problems();
   return from_json(*json, path.string());
 }

@@ -50,7 +50,7 @@ void compare_configuration(const std::filesystem::path& folder, const Plan& plan
                            Diagnostics& problems) {
   std::error_code ignored;
   const std::filesystem::path path = folder / "config.json";
-  if (!std::filesystem::is_regular_file(path, ignored)) return;
+  if (!std::filesystem::exists(path, ignored)) return;
   const Result<ModelSpec> stored = read_model_file(path);
   if (!stored) {
     problems.insert(problems.end(), stored.problems().begin(), stored.problems().end());

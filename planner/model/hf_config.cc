@@ -12,6 +12,7 @@
 #include "planner/model/model_sources.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/regular_file.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -109,6 +110,12 @@ TransformerConfig read_family(const JsonValue& config, const std::string& file,
   return result;
 }
 
+Result<JsonValue> read_regular_json(const std::filesystem::path& path) {
+  const Result<std::string> text = read_regular_file(path);
+  if (!text) return text.problems();
+  return parse_json(*text, path.string());
+}
+
 }  // namespace
 
 std::vector<std::string> known_model_types() {
@@ -132,7 +139,7 @@ Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
 }
 
 Result<ModelSpec> read_model_file(const std::filesystem::path& path) {
-  const Result<JsonValue> config = read_json(path);
+  const Result<JsonValue> config = read_regular_json(path);
   if (!config) return config.problems();
   return read_model(*config, path.string(), path.stem().string());
 }
@@ -143,7 +150,9 @@ Result<ModelSpec> load_model(const std::string& name_or_path) {
   if (!found->exists) {
     if (const auto entry = entry_published_as(name_or_path)) return load_model(*entry);
   }
-  const Result<JsonValue> config = read_json(found->path);
+  // What the user names may be a pipe; what belongs in a folder may not.
+  const bool named = found->path == std::filesystem::path(name_or_path);
+  const Result<JsonValue> config = named ? read_json(found->path) : read_regular_json(found->path);
   if (!config) return config.problems();
   Result<ModelSpec> model = read_model(*config, found->path.string(), found->name);
   if (model && found->from_catalogue) model->source = source_of(*found);

@@ -44,12 +44,13 @@ class Disk : public testing::Test {
   void expect_intact(const std::string& folder) const {
     EXPECT_THAT(complete_steps(folder), ElementsAre(2));
     EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(folder) / partial_name(4)));
+    std::filesystem::remove_all(scratch_.path("other"));  // of the run before
     ASSERT_EQ(run_program(built("shardwise-run"), arguments(scratch_.path("other"), 6)).exit_code,
               0);
     const std::vector<std::string> whole = losses_of(metrics());
     std::filesystem::remove(metrics());
     std::vector<std::string> rest = arguments(scratch_.path("other"), 6);
-    rest.insert(rest.end(), {"--resume", folder});
+    rest.insert(rest.end(), {"--resume", folder, "--replace-checkpoints"});
     const Outcome done = run_program(built("shardwise-run"), rest);
     ASSERT_EQ(done.exit_code, 0) << done.err;
     EXPECT_EQ(losses_of(metrics()), std::vector<std::string>(whole.begin() + 2, whole.end()));

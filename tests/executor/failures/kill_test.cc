@@ -60,12 +60,13 @@ class Killed : public testing::Test {
   /// Program and arguments of a run of 24 steps with a checkpoint every third one.
   std::pair<std::string, std::vector<std::string>> command(int ranks, Started started,
                                                            int zero_stage,
-                                                           const std::string& metrics) const {
+                                                           const std::string& metrics,
+                                                           const std::string& folder) const {
     return command_of(
         started, ranks,
         {scratch_.write(tiny_plan("shardwise", zero_stage, ranks, 1)), "--data", "docs/memory.md",
          "--learning-rate", "0.01", "--steps", "24", "--checkpoint-every", "3", "--checkpoint-dir",
-         folder(), "--metrics", scratch_.path(metrics)});
+         folder, "--metrics", scratch_.path(metrics)});
   }
   std::string folder() const { return scratch_.path("checkpoints"); }
 
@@ -73,9 +74,11 @@ class Killed : public testing::Test {
   const std::vector<std::string>& whole(int ranks) {
     std::vector<std::string>& known = whole_[ranks];
     if (!known.empty()) return known;
-    const auto [program, arguments] = command(ranks, Started::threads, 3, "whole.jsonl");
+    const std::string own = scratch_.path("whole");
+    const auto [program, arguments] = command(ranks, Started::threads, 3, "whole.jsonl", own);
     const Outcome done = run_program(program, arguments);
     EXPECT_EQ(done.exit_code, 0) << done.err;
+    std::filesystem::remove_all(own);
     known = losses_of(scratch_.path("whole.jsonl"));
     return known;
   }
@@ -102,7 +105,7 @@ class Killed : public testing::Test {
   void kill_at(const Moment& moment, int ranks, Started started, int zero_stage) {
     std::filesystem::remove_all(folder());
     std::filesystem::remove(scratch_.path("killed.jsonl"));
-    const auto [program, arguments] = command(ranks, started, zero_stage, "killed.jsonl");
+    const auto [program, arguments] = command(ranks, started, zero_stage, "killed.jsonl", folder());
     RunningProgram run(program, arguments, scratch_.path("out"), scratch_.path("err"));
     if (!wait_for(moment, run)) return;
     const bool threads = started == Started::threads;
@@ -159,7 +162,7 @@ class Killed : public testing::Test {
     });
     met_.before_a_checkpoint += steps.empty();
     if (!steps.empty() && steps.back() == std::ssize(curve)) return;
-    auto [program, arguments] = command(ranks, started, zero_stage, "resumed.jsonl");
+    auto [program, arguments] = command(ranks, started, zero_stage, "resumed.jsonl", folder());
     if (!steps.empty()) arguments.insert(arguments.end(), {"--resume", "latest"});
     std::filesystem::remove(scratch_.path("resumed.jsonl"));  // of the moment before
     const Outcome done = run_program(program, arguments);

@@ -106,7 +106,7 @@ TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
   const std::string plan = scratch.write(tiny_plan("shardwise", 0, 2, 1));
   const Outcome no_text = run({plan, "--data", "no-text"});
   EXPECT_EQ(no_text.exit_code, 2);
-  EXPECT_THAT(no_text.err, HasSubstr("no-text: --data: cannot be read: No such file"));
+  EXPECT_THAT(no_text.err, HasSubstr("no-text: --data: no such file"));
 }
 
 TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {

@@ -133,6 +133,8 @@ TEST(SafetensorsFile, RefusesWhatDoesNotFitAndNamesTheTensor) {
       {one(R"("dtype":"F32","shape":[1],"data_offsets":[0])"), "/w: data_offsets are no begin"},
       {one(R"("dtype":"F32","shape":[1])"), "/w/data_offsets"},
       {one(good + R"(,"strides":[1])"), "/w/strides: unknown field"},
+      // (D11) Programs in C would read the name "w".
+      {file_of("{\"w\\u0000x\":{" + good + "}}", "abcd"), "a name with the character 0"},
       {file_of("{\"w\":{" + good + "},\"w\":{" + good + "}}", "abcd"), "/w: "},
       {file_of("{\"w\":{" + good + R"(},"v":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}})",
                "abcd"),
@@ -158,7 +160,7 @@ TEST(SafetensorsFile, RefusesWhatIsNotThereOrNoFile) {
   EXPECT_THAT(to_string(missing.problems()), HasSubstr("none: no such file"));
   const Result<SafetensorsFile> folder = SafetensorsFile::open(scratch.folder());
   ASSERT_FALSE(folder);
-  EXPECT_THAT(to_string(folder.problems()), HasSubstr("is no regular file"));
+  EXPECT_THAT(to_string(folder.problems()), HasSubstr("a folder, not a file"));
 }
 
 }  // namespace
