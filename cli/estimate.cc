@@ -91,11 +91,14 @@ ExitCode run_estimate(const EstimateFlags& flags) {
     const Diagnostics problems = apply_anchor(flags.anchor, *subject, report);
     if (!problems.empty()) return refuse(problems);
   }
+  report.assumptions.insert(report.assumptions.end(), subject->assumptions.begin(),
+                            subject->assumptions.end());
   if (flags.screen.json) {
     fmt::print("{}", report_json(report));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}", verdict_text(report, colour), layout_text(report, colour));
+    fmt::print("{}{}{}", verdict_text(report, colour), layout_text(report, colour),
+               assumed_text(subject->assumptions, colour));
     if (flags.screen.whole || flags.explain) {
       fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
                  rates_text(report, colour));

@@ -28,8 +28,7 @@ inline constexpr const char* kRecomputeGroup = "Recompute and offload";
 
 inline constexpr std::array<FieldText, 30> kJobTexts = {{
     {kJobGroup, "sequence_length", "N", "Tokens of a sequence [4096]"},
-    {kJobGroup, "global_batch_size", "N",
-     "Sequences of a step [one micro-batch a data-parallel rank]"},
+    {kJobGroup, "global_batch_size", "N", "Sequences of a step [about 4 Mi tokens]"},
     {kJobGroup, "tokens_total", "N", "Tokens of the whole training"},
     {kJobGroup, "frozen_base", "", "Train adapters only; the base weights are frozen"},
     {kJobGroup, "held_back", "SHARE", "Share of GPU memory that a plan may not use [0]"},

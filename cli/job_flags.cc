@@ -12,6 +12,7 @@
 #include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
+#include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
@@ -239,7 +240,7 @@ Result<std::vector<const EngineProfile*>> read_engines(const std::string& names)
   return engines;
 }
 
-Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject) {
+Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhenOpen batch) {
   Diagnostics problems;
   const auto given = [&](const char* field) {
     const auto at = flags.texts.find(field);
@@ -277,6 +278,17 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject) {
   if (!given("dp_shard")) {
     const double share = static_cast<double>(subject.cluster.gpus) / inner;
     layout.dp_shard = static_cast<std::int32_t>(std::max(1.0, share));
+  }
+  JobSpec& job = subject.job;
+  const bool counts = inner >= 1 && layout.dp_shard >= 1 && layout.micro_batch_size >= 1 &&
+                      inner * layout.dp_shard * layout.micro_batch_size < 1e15;
+  if (!counts) {
+    // check_layout says which degree is wrong.
+  } else if (job.global_batch_size == 0 && batch == BatchWhenOpen::usual) {
+    job.global_batch_size = default_batch(job, layout);
+    subject.assumptions.push_back(batch_assumption(job));
+  } else {
+    job.global_batch_size = job.batch_for(layout.dp(), layout.micro_batch_size);
   }
   Layout once = layout;
   gather_once(once, engine, subject.job);

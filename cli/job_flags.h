@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
+#include "planner/spec/report.h"
 
 namespace CLI {
 class App;
@@ -46,6 +48,7 @@ struct Subject {
   JobSpec job;
   EngineProfile engine;
   bool gpus_given = false;
+  std::vector<Assumption> assumptions;  // what read_layout took for want of a flag
 };
 
 /// Loads and checks everything the flags name. All problems are reported, not the first.
@@ -54,10 +57,18 @@ Result<Subject> read_subject(const JobFlags& flags);
 /// The engines in "fsdp2,megatron_ddp", all of them for "all", the usual one for "".
 Result<std::vector<const EngineProfile*>> read_engines(const std::string& names);
 
+/// The batch of a step when no flag states one.
+enum class BatchWhenOpen : std::uint8_t {
+  usual,           // default_batch()
+  one_microbatch,  // a micro-batch on each data-parallel rank: a job that grows with its cluster
+};
+
 /// The layout that the flags and the engine's defaults give. What is not given follows: dp_shard
 /// from the GPUs, sequence parallelism from tp, the ZeRO stage from the engine. When neither --gpus
 /// nor --dp-shard is given, as many GPUs as a node has, or as the degrees need, are taken into
 /// `subject.cluster`. The result is legal: check_layout's diagnostics are among the problems.
-Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject);
+/// `subject.job.global_batch_size` is set.
+Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject,
+                           BatchWhenOpen batch = BatchWhenOpen::usual);
 
 }  // namespace shardwise::cli

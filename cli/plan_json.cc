@@ -7,35 +7,94 @@
 namespace shardwise::cli {
 namespace {
 
-void write_rows(JsonWriter& json, std::string_view key, const std::vector<PlanRow>& rows) {
+void write_row(JsonWriter& json, const sim::PlanRow& row) {
+  json.member("engine", row.engine);
+  json.member("gpus", row.cluster->gpus);
+  json.member("step_time_s", row.candidate.cost.step_time.value());
+  if (row.simulated) {
+    json.member("simulated_step_time_s", row.simulated->value());
+  } else {
+    json.null_member("simulated_step_time_s");
+  }
+  json.member("memory_bytes", row.candidate.cost.point.value());
+  json.member("memory_upper_bytes", row.candidate.cost.upper.value());
+  json.member("mfu", row.mfu);
+  json.member("tokens_per_s", row.tokens_per_s);
+  if (row.dollars_per_1e9_tokens > 0) {
+    json.member("dollars_per_1e9_tokens", row.dollars_per_1e9_tokens);
+    json.member("tokens_per_dollar", 1e9 / row.dollars_per_1e9_tokens);
+  }
+  json.begin_object("layout");
+  write_fields(json, row.candidate.layout);
+  json.end_object();
+}
+
+void write_rows(JsonWriter& json, std::string_view key, const std::vector<sim::PlanRow>& rows) {
   json.begin_array(key);
-  for (const PlanRow& row : rows) {
+  for (const sim::PlanRow& row : rows) {
     json.begin_object();
-    json.member("engine", row.engine);
-    json.member("gpus", row.cluster->gpus);
-    json.member("step_time_s", row.candidate.cost.step_time.value());
-    json.member("memory_bytes", row.candidate.cost.point.value());
-    json.member("memory_upper_bytes", row.candidate.cost.upper.value());
-    json.member("mfu", row.mfu);
-    json.member("tokens_per_s", row.tokens_per_s);
-    if (row.dollars_per_1e9_tokens > 0) {
-      json.member("dollars_per_1e9_tokens", row.dollars_per_1e9_tokens);
-      json.member("tokens_per_dollar", 1e9 / row.dollars_per_1e9_tokens);
-    }
-    json.begin_object("layout");
-    write_fields(json, row.candidate.layout);
-    json.end_object();
+    write_row(json, row);
+    json.member("tied_with_best", row.tied);
     json.end_object();
   }
   json.end_array();
 }
 
-void write_counts(JsonWriter& json, const PlanQuestion& question, const PlanAnswer& answer) {
-  json.begin_array("counts");
-  for (std::size_t e = 0; e < answer.counts.size(); ++e) {
-    const SearchCounts& counts = answer.counts[e];
+/// What each engine gives, and which was taken.
+void write_engines(JsonWriter& json, const sim::PlanQuestion& question,
+                   const sim::PlanAnswer& answer) {
+  if (question.takes_engine && !answer.best.empty()) {
+    json.member("engine_taken", answer.best.front().engine);
+  } else {
+    json.null_member("engine_taken");
+  }
+  json.begin_array("engines");
+  for (const sim::EngineAnswer& each : answer.engines) {
     json.begin_object();
-    json.member("engine", question.engines[e]->name);
+    json.member("engine", each.engine->name);
+    json.begin_array("refused");
+    for (const Diagnostic& problem : each.refused) {
+      json.element(std::string_view(problem.path + ": " + problem.message));
+    }
+    json.end_array();
+    if (each.best) {
+      json.begin_object("best");
+      write_row(json, *each.best);
+      json.end_object();
+    } else {
+      json.null_member("best");
+    }
+    json.end_object();
+  }
+  json.end_array();
+}
+
+/// By what the rows rank, and the band in which they tie.
+void write_ranking(JsonWriter& json, const sim::PlanAnswer& answer) {
+  const bool simulated = !answer.best.empty() && answer.best.front().simulated.has_value();
+  json.member("ranked_by_step", simulated ? "simulated" : "step_time_model");
+  json.member("not_simulated_because", answer.unsimulated);
+  if (answer.best.empty()) {
+    json.null_member("tie_band");
+    return;
+  }
+  const sim::TieBand& band = answer.band;
+  json.begin_object("tie_band");
+  json.member("share", band.share);
+  json.member("fitted_on", band.engine.empty() ? "all engines" : band.engine);
+  json.member("pairs", band.pairs);
+  json.member("sources", band.sources);
+  json.member("method", band.method);
+  json.member("source", band.source);
+  json.end_object();
+}
+
+void write_counts(JsonWriter& json, const sim::PlanAnswer& answer) {
+  json.begin_array("counts");
+  for (const sim::EngineAnswer& each_engine : answer.engines) {
+    const SearchCounts& counts = each_engine.counts;
+    json.begin_object();
+    json.member("engine", each_engine.engine->name);
     json.member("enumerated", counts.space.enumerated);
     json.member("pruned", counts.space.pruned_total());
     json.member("legal", counts.space.legal);
@@ -123,7 +182,7 @@ std::string why_not_json(const WhyNot& answer) {
   return json.text();
 }
 
-std::string plan_json(const PlanQuestion& question, const PlanAnswer& answer,
+std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
                       const StepReport* report) {
   constexpr std::array<std::string_view, 4> kObjectives = {"step_time", "memory", "cost",
                                                            "tokens_per_dollar"};
@@ -141,7 +200,9 @@ std::string plan_json(const PlanQuestion& question, const PlanAnswer& answer,
   json.begin_array("assumed");
   for (const Assumption& each : question.assumptions) json.element(std::string_view(each.text));
   json.end_array();
-  write_counts(json, question, answer);
+  write_counts(json, answer);
+  write_engines(json, question, answer);
+  write_ranking(json, answer);
   json.begin_array("held");
   for (const std::string& each : answer.held) json.element(std::string_view(each));
   json.end_array();
@@ -153,9 +214,9 @@ std::string plan_json(const PlanQuestion& question, const PlanAnswer& answer,
     write_time(json, report->time);
     json.end_object();
   } else {
-    write_rows(json, "smallest", answer.smallest);
-    if (answer.cheapest_change) {
-      json.member("cheapest_change", *answer.cheapest_change);
+    write_rows(json, "smallest", answer.nothing.nearest);
+    if (answer.nothing.cheapest_change) {
+      json.member("cheapest_change", *answer.nothing.cheapest_change);
     } else {
       json.null_member("cheapest_change");
     }

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <optional>
 
+#include "planner/engines/engines.h"
+#include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
@@ -51,20 +52,11 @@ std::size_t choose(const std::string& text, const std::string& flag,
   return 0;
 }
 
-/// Sequences of a step that make about 4 Mi tokens: a power of two.
-/// Source: Touvron et al., "Llama 2" (arXiv:2307.09288), section 2.2: 4 M tokens.
-std::int64_t usual_batch(const JobSpec& job) {
-  constexpr std::int64_t kTokens = std::int64_t{1} << 22;
-  const auto sequences = static_cast<std::uint64_t>(kTokens / job.sequence_length);
-  return sequences == 0 ? 1 : static_cast<std::int64_t>(std::bit_floor(sequences));
-}
-
 }  // namespace
 
-Result<std::vector<std::pair<std::string, std::string>>> read_values(const std::string& text,
-                                                                     const std::string& flag) {
+Result<FieldValues> read_values(const std::string& text, const std::string& flag) {
   Diagnostics problems;
-  std::vector<std::pair<std::string, std::string>> values;
+  FieldValues values;
   Layout scratch;
   for (const std::string& part : split(text, ',')) {
     const std::size_t equals = part.find('=');
@@ -86,9 +78,9 @@ Result<std::vector<std::pair<std::string, std::string>>> read_values(const std::
   return values;
 }
 
-Result<PlanQuestion> read_question(const PlanFlags& flags) {
+Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
   Diagnostics problems;
-  PlanQuestion q;
+  sim::PlanQuestion q;
   JobFlags job = flags.job;
   Result<std::vector<const EngineProfile*>> engines = read_engines(flags.job.engine);
   if (engines) {
@@ -152,7 +144,7 @@ Result<PlanQuestion> read_question(const PlanFlags& flags) {
   }
   if (!flags.why_not.empty()) {
     const auto values = read_values(flags.why_not, "--why-not");
-    values ? void(q.why_not = *values) : append(problems, values.problems());
+    if (!values) append(problems, values.problems());
   }
   if (!problems.empty()) return problems;
 
@@ -163,30 +155,18 @@ Result<PlanQuestion> read_question(const PlanFlags& flags) {
                  "put price_per_gpu_hour_usd into a cluster file of your own");
   }
   if (q.job.global_batch_size == 0) {
-    q.job.global_batch_size = usual_batch(q.job);
-    q.assumptions.push_back({"global_batch_size",
-                             fmt::format("batch of {} sequences, about 4 Mi tokens a step "
-                                         "(--global-batch-size)",
-                                         q.job.global_batch_size),
-                             "Touvron et al., Llama 2 (arXiv:2307.09288), section 2.2"});
+    q.job.global_batch_size = default_batch(q.job);
+    q.assumptions.push_back(batch_assumption(q.job));
+  }
+  q.opened = flags.opened;
+  if (flags.top > 0) q.top = static_cast<std::size_t>(flags.top);
+  q.front = flags.pareto || flags.screen.json;
+  q.threads = flags.threads;
+  if (flags.job.engine.empty()) {
+    q.engines = engines_of_today(cluster);
+    q.takes_engine = q.engines.size() > 1;
   }
   return q;
-}
-
-SearchRequest PlanQuestion::request(const PlanFlags& flags, std::size_t cluster) const {
-  SearchRequest request;
-  request.model = &model;
-  request.cluster = &clusters[cluster];
-  request.job = &job;
-  request.engines = engines;
-  request.breadth = breadth;
-  request.opened = flags.opened;
-  request.locks = locks;
-  request.objective = objective;
-  request.top = static_cast<std::size_t>(flags.top);
-  request.most_memory = max_memory;
-  request.threads = flags.threads;
-  return request;
 }
 
 }  // namespace shardwise::cli

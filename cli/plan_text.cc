@@ -16,6 +16,8 @@
 namespace shardwise::cli {
 namespace {
 
+using sim::PlanRow;
+
 constexpr std::size_t kWidth = 80;        // of sentences
 constexpr std::size_t kTableWidth = 100;  // of tables of layouts
 
@@ -60,15 +62,19 @@ struct LayoutColumn {
   bool always = false;  // shown even when all rows have the same
 };
 
-std::vector<LayoutColumn> layout_columns() {
+/// \param simulated  with the time of the step-time model beside that on the clock
+std::vector<LayoutColumn> layout_columns(bool simulated) {
   const auto degree = [](const char* name, std::int32_t Layout::*field) {
     return LayoutColumn{
         {name}, [field](const PlanRow& r) { return std::to_string(r.candidate.layout.*field); }};
   };
   std::vector<LayoutColumn> columns;
-  columns.push_back({{"step"},
-                     [](const PlanRow& r) { return format_seconds(r.candidate.cost.step_time); },
-                     true});
+  columns.push_back({{"step"}, [](const PlanRow& r) { return format_seconds(r.step()); }, true});
+  if (simulated) {
+    columns.push_back({{"model"},
+                       [](const PlanRow& r) { return format_seconds(r.candidate.cost.step_time); },
+                       true});
+  }
   columns.push_back({{"MFU"}, [](const PlanRow& r) { return format_percent(r.mfu); }, true});
   columns.push_back(
       {{"GiB"}, [](const PlanRow& r) { return format_gib(r.candidate.cost.point); }, true});
@@ -104,7 +110,7 @@ std::vector<LayoutColumn> layout_columns() {
 /// Of the number and all columns but the last, which takes what is left.
 std::size_t width_before_last(const std::vector<LayoutColumn>& columns,
                               const std::vector<PlanRow>& rows) {
-  std::size_t width = 4;
+  std::size_t width = 5;
   for (std::size_t c = 0; c + 1 < columns.size(); ++c) {
     std::size_t widest = display_width(columns[c].column.heading);
     for (const PlanRow& row : rows) {
@@ -191,7 +197,9 @@ std::string besides(const Layout& layout) {
 std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines, bool colour) {
   std::vector<LayoutColumn> columns;
   std::vector<std::string> in_all;  // what all rows have, other than one
-  for (LayoutColumn& each : layout_columns()) {
+  const bool simulated =
+      std::ranges::any_of(rows, [](const PlanRow& row) { return row.simulated.has_value(); });
+  for (LayoutColumn& each : layout_columns(simulated)) {
     std::set<std::string> values;
     for (const PlanRow& row : rows) values.insert(each.text(row));
     const bool says = values.size() > 1 || (rows.size() == 1 && *values.begin() != "1" &&
@@ -213,11 +221,11 @@ std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines,
     width = width_before_last(columns, rows);
   }
   const std::size_t left = kTableWidth - std::min(width, kTableWidth - 20);
-  std::vector<Column> headings{{"#"}};
+  std::vector<Column> headings{{"# "}};
   for (const LayoutColumn& each : columns) headings.push_back(each.column);
   Table table(std::move(headings));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<Cell> cells{std::to_string(i + 1)};
+    std::vector<Cell> cells{std::to_string(i + 1) + (rows[i].tied ? "=" : " ")};
     for (const LayoutColumn& each : columns) {
       cells.emplace_back(shown(each.text(rows[i]), left), i == 0 ? Tone::strong : Tone::plain);
     }
@@ -225,6 +233,69 @@ std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines,
   }
   std::string text = table.text(colour);
   if (!in_all.empty()) text += fmt::format("all: {}\n", fmt::join(in_all, ", "));
+  return text;
+}
+
+std::string ranking_text(const sim::PlanAnswer& answer, std::size_t shown_rows, bool colour) {
+  std::string text;
+  if (shown_rows < answer.best.size()) {
+    text = fmt::format("{} more with --long; ", answer.best.size() - shown_rows);
+  }
+  text += answer.best.front().simulated ? "step: simulated; model: of the step-time model"
+                                        : "step: of the step-time model";
+  if (!answer.unsimulated.empty()) text += " (" + answer.unsimulated + ")";
+  if (std::ranges::any_of(answer.best, &PlanRow::tied)) {
+    const sim::TieBand& band = answer.band;
+    text += fmt::format("; =: a tie, within the median error between runs, {} ({} pairs of {}runs)",
+                        format_percent(band.share), format_count(band.pairs),
+                        band.engine.empty() ? "" : band.engine + " ");
+  }
+  return paint(wrap(text, kWidth, 2), Tone::quiet, colour) + "\n";
+}
+
+std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
+                         bool colour) {
+  if (answer.engines.size() < 2 || answer.best.empty()) return "";
+  const std::string& leads = answer.best.front().engine;
+  std::vector<const sim::EngineAnswer*> others;
+  for (const sim::EngineAnswer& each : answer.engines) {
+    if (each.engine->name != leads) others.push_back(&each);
+  }
+  std::ranges::stable_sort(others, {}, [](const sim::EngineAnswer* each) {
+    return each->best ? each->best->step().value() : 1e300;
+  });
+  // Two engines a line, the second column after the first.
+  Table table({{"", Align::left}, {"step"}, {"GiB"}, {"", Align::left}, {"step"}, {"GiB"}});
+  const auto cells = [](const sim::EngineAnswer& each) {
+    if (each.best) {
+      return std::vector<Cell>{each.engine->name, format_seconds(each.best->step()),
+                               format_gib(each.best->candidate.cost.point)};
+    }
+    const bool illegal = each.counts.space.legal == 0;
+    return std::vector<Cell>{each.engine->name, illegal ? "refused" : "no fit", "-"};
+  };
+  const std::size_t lines = (others.size() + 1) / 2;
+  for (std::size_t i = 0; i < lines; ++i) {
+    std::vector<Cell> row = cells(*others[i]);
+    if (i + lines < others.size()) {
+      for (Cell& cell : cells(*others[i + lines])) row.push_back(std::move(cell));
+    }
+    table.row(std::move(row));
+  }
+  const std::string title =
+      question.takes_engine
+          ? fmt::format("Took {}, the fastest of {} engines (--engine NAME); the others' best",
+                        leads, answer.engines.size())
+          : "The best of each other engine";
+  std::string text = "\n" + paint(title, Tone::strong, colour) + "\n" + table.text(colour, 2);
+  for (const sim::EngineAnswer* each : others) {
+    if (each->refused.empty()) continue;
+    const Diagnostic& why = each->refused.front();
+    text += "  " +
+            wrap(fmt::format("{} refuses: {}: {}", each->engine->name, why.path, why.message),
+                 kWidth - 2, 4) +
+            "\n";
+  }
   return text;
 }
 
@@ -240,21 +311,35 @@ std::string counts_text(const std::vector<SearchCounts>& counts, bool colour) {
   }
   const auto scaled = [](std::int64_t n) { return format_scaled(static_cast<double>(n)); };
   const std::string bounded =
-      all.too_slow > 0
-          ? fmt::format("{} too slow by a bound on their time, ", format_count(all.too_slow))
-          : "";
+      all.too_slow > 0 ? fmt::format("{} too slow, ", format_count(all.too_slow)) : "";
   const std::string text = fmt::format(
-      "{} layouts enumerated, {} dropped by rules, {} evaluated: {} do not fit, {} at risk, {}{} "
-      "ranked",
-      scaled(all.space.enumerated), scaled(all.space.enumerated - all.space.legal),
+      "{} layouts, {} legal: {} do not fit, {} at risk, {}{} ranked", scaled(all.space.enumerated),
       format_count(all.space.legal), format_count(all.does_not_fit), format_count(all.at_risk),
       bounded, format_count(all.ranked));
   return paint(wrap(text, kWidth), Tone::quiet, colour) + "\n";
 }
 
-std::string rules_text(const PlanAnswer& answer, bool colour) {
+std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
+                              bool colour) {
+  const sim::NothingFits& nothing = answer.nothing;
+  const Bytes upper = nothing.nearest.front().candidate.cost.upper;
+  const std::string line =
+      nothing.at_risk
+          ? fmt::format("Nothing fits for sure: up to {} of {} in the best layout at risk",
+                        format_bytes(upper), format_bytes(answer.usable))
+          : fmt::format("Nothing fits: the smallest layout takes {} of {}, {} too much",
+                        format_bytes(upper), format_bytes(answer.usable),
+                        format_bytes(upper - answer.usable));
+  const std::string change = nothing.cheapest_change.value_or("no single change makes it fit");
+  return fmt::format("{}\n\n{}\n{}\n{}\n", paint(line, Tone::bad, colour),
+                     layouts_text(nothing.nearest, question.engines.size() > 1, colour),
+                     counts_text(answer.counts(), colour),
+                     wrap("Cheapest change: " + change, kWidth, 2));
+}
+
+std::string rules_text(const sim::PlanAnswer& answer, bool colour) {
   std::vector<RuleCount> sums;
-  for (const SearchCounts& engine : answer.counts) {
+  for (const SearchCounts& engine : answer.counts()) {
     for (const RuleCount& each : engine.space.pruned) {
       const auto same = std::ranges::find_if(
           sums, [&](const RuleCount& s) { return s.rule->id == each.rule->id; });

@@ -89,6 +89,14 @@ std::string verdict_text(const StepReport& report, bool colour) {
   return text;
 }
 
+std::string assumed_text(const std::vector<Assumption>& assumptions, bool colour) {
+  std::string text;
+  for (const Assumption& each : assumptions) {
+    text += paint(wrap("assumed: " + each.text, kWidth), Tone::quiet, colour) + "\n";
+  }
+  return text;
+}
+
 std::string layout_text(const StepReport& report, bool colour) {
   const Layout& l = report.layout;
   std::vector<std::string> parts;

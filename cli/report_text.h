@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "planner/spec/report.h"
 
@@ -22,5 +23,8 @@ std::string rates_text(const StepReport& report, bool colour);
 std::string explanation_text(const StepReport& report, bool colour);
 /// What the numbers take for granted, each with its source; nothing where there is nothing.
 std::string assumptions_text(const StepReport& report, bool colour);
+
+/// "assumed: …", a line each: what was taken for want of a flag.
+std::string assumed_text(const std::vector<Assumption>& assumptions, bool colour);
 
 }  // namespace shardwise::cli

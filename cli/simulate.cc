@@ -5,14 +5,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
 #include "cli/noise_flags.h"
+#include "cli/plan_request.h"
+#include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
 #include "cli/simulate_files.h"
@@ -23,13 +27,17 @@
 #include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
+#include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
+#include "planner/search/cheapest_fix.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
+#include "planner/spec/plan_fields.h"
 #include "planner/spec/report_json.h"
 #include "simulator/closed_form.h"
 #include "simulator/noise.h"
+#include "simulator/planning/plan_answer.h"
 #include "simulator/simulate.h"
 #include "simulator/versus.h"
 
@@ -44,7 +52,14 @@ ExitCode refuse(const Diagnostics& problems) {
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
   other.job.engine = flags.versus;
-  const Result<Plan> second = simulated_plan(other);
+  if (takes_best(flags)) {  // of the first engine: both run the same layout and batch
+    for (const std::string& key : layout_keys()) {
+      other.layout.texts[key] = field_text(first.layout, key);
+    }
+    other.job.gpus = fmt::format("{}", first.layout.world());
+    other.job.texts["global_batch_size"] = fmt::format("{}", first.job.global_batch_size);
+  }
+  const Result<SimulatedPlan> second = simulated_plan(other);
   if (!second) {
     Diagnostics problems = second.problems();
     for (Diagnostic& each : problems) {
@@ -52,9 +67,9 @@ ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
     }
     return refuse(problems);
   }
-  const sim::Versus found = sim::versus(first, *second, options_of(flags));
-  fmt::print("{}", flags.screen.json ? versus_json(found, first, *second)
-                                     : versus_text(found, first, *second, wants_colour()));
+  const sim::Versus found = sim::versus(first, second->plan, options_of(flags));
+  fmt::print("{}", flags.screen.json ? versus_json(found, first, second->plan)
+                                     : versus_text(found, first, second->plan, wants_colour()));
   return ExitCode::done;
 }
 
@@ -68,9 +83,10 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   for (std::int64_t gpus = node; gpus <= flags.growth; gpus *= 2) {
     SimulateFlags grown = flags;
     grown.job.gpus = fmt::format("{}", gpus);
-    const Result<Plan> full = simulated_plan(grown);
-    if (!full) return refuse(full.problems());
-    Plan hybrid = *full;
+    const Result<SimulatedPlan> read = simulated_plan(grown);
+    if (!read) return refuse(read.problems());
+    const Plan& full = read->plan;
+    Plan hybrid = full;
     const std::int64_t inner = std::int64_t{hybrid.layout.tp} * hybrid.layout.cp;
     const std::int64_t shard = std::max<std::int64_t>(1, node / inner);
     if (hybrid.layout.dp_shard % shard == 0) {
@@ -80,7 +96,7 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
     const Diagnostics illegal =
         check_layout(hybrid.model, hybrid.cluster, hybrid.job, hybrid.engine, hybrid.layout);
     if (!illegal.empty()) return refuse(illegal);
-    points.push_back({gpus, sim::simulate(*full, options_of(flags)).report,
+    points.push_back({gpus, sim::simulate(full, options_of(flags)).report,
                       sim::simulate(hybrid, options_of(flags)).report});
   }
   if (!flags.screen.json) {
@@ -127,15 +143,79 @@ bool no_trial_runs(const StepReport& report) {
   return noise.trials > 0 && noise.stopped == noise.trials;
 }
 
+/// The best layout of `shardwise plan` for the job; nothing when none fits, which is printed.
+Result<std::optional<SimulatedPlan>> best_plan(const SimulateFlags& flags) {
+  const Result<Subject> subject = read_subject(flags.job);
+  if (!subject) return subject.problems();
+  PlanFlags asked;
+  asked.job = flags.job;
+  asked.top = 1;
+  Result<sim::PlanQuestion> question = read_question(asked);
+  if (!question) return question.problems();
+  Progress progress;
+  const Result<sim::PlanAnswer> answer =
+      sim::answer(*question, [&](const std::string& what) { progress.say(what); });
+  progress.clear();
+  if (!answer) return answer.problems();
+  if (answer->best.empty()) {
+    fmt::print("{}", flags.screen.json ? plan_json(*question, *answer, nullptr)
+                                       : nothing_fits_text(*question, *answer, wants_colour()));
+    return std::optional<SimulatedPlan>();
+  }
+  const sim::PlanRow& best = answer->best.front();
+  SimulatedPlan found = {sim::plan_of(*question, best), question->assumptions};
+  found.assumptions.push_back(
+      {"layout",
+       fmt::format(
+           "the best layout of shardwise plan{}",
+           question->takes_engine ? fmt::format(", of {} engines", question->engines.size()) : ""),
+       "shardwise plan"});
+  Result<SimulatedPlan> checked = checked_plan(flags, std::move(found));
+  if (!checked) return checked.problems();
+  return std::optional<SimulatedPlan>(*std::move(checked));
+}
+
+/// A layout that does not fit is not simulated: says so, with the cheapest change.
+ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport report) {
+  const std::optional<Fix> fix = cheapest_fix(plan.model, plan.cluster, plan.job, plan.engine,
+                                              plan.layout, report.verdict.usable);
+  if (fix) report.verdict.cheapest_fix = to_string(*fix);
+  if (flags.screen.json) {
+    fmt::print("{}", report_json(report));
+    return ExitCode::nothing_fits;
+  }
+  const bool colour = wants_colour();
+  fmt::print("{}{}not simulated: --ignore-memory simulates what does not fit\n",
+             verdict_text(report, colour), layout_text(report, colour));
+  return ExitCode::nothing_fits;
+}
+
 ExitCode run_simulate(const SimulateFlags& flags) {
-  const Result<Plan> plan = simulated_plan(flags);
-  if (!plan) return refuse(plan.problems());
+  std::optional<SimulatedPlan> read;
+  if (takes_best(flags)) {
+    Result<std::optional<SimulatedPlan>> best = best_plan(flags);
+    if (!best) return refuse(best.problems());
+    if (!*best) return ExitCode::nothing_fits;
+    read = **std::move(best);
+  } else {
+    Result<SimulatedPlan> given = simulated_plan(flags);
+    if (!given) return refuse(given.problems());
+    read = *std::move(given);
+  }
+  const Plan* const plan = &read->plan;
   const Diagnostics noise = noise_problems(flags.noise, *plan);
   if (!noise.empty()) return refuse(noise);
   if (!flags.import.empty()) return run_import(flags, *plan);
   if (!flags.versus.empty()) return run_versus(flags, *plan);
   if (flags.growth > 0) return run_growth(flags, *plan);
+  StepReport estimated =
+      estimate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
+  if (estimated.verdict.fit == Fit::does_not_fit && !flags.ignore_memory) {
+    return say_misfit(flags, *plan, std::move(estimated));
+  }
   sim::Simulation made = sim::simulate(*plan, options_of(flags));
+  made.report.assumptions.insert(made.report.assumptions.end(), read->assumptions.begin(),
+                                 read->assumptions.end());
   made.report.closed_form = sim::beside_closed_form(*plan, options_of(flags), made.report);
   if (flags.noise.trials > 0 && made.report.timeline) {
     Progress progress;
@@ -153,10 +233,10 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
   const bool whole = flags.screen.whole || flags.explain;
-  fmt::print("{}{}{}{}{}", simulated_text(made.report, colour),
+  fmt::print("{}{}{}{}{}{}", simulated_text(made.report, colour),
              fits ? "" : verdict_text(made.report, colour),
              timeline_misfit_text(made.report, colour), layout_text(made.report, colour),
-             timeline_text(made, whole, colour));
+             assumed_text(read->assumptions, colour), timeline_text(made, whole, colour));
   if (whole) {
     fmt::print("{}{}{}{}{}{}", time_text(made.report, colour),
                closed_form_text(made.report, colour), streams_text(made.report, colour),
@@ -232,6 +312,7 @@ void add_simulate(CLI::App& app, Run& run) {
   for (const char* size : {"--versus", "--gpus", "--dp-shard", "--dp-replicate"}) {
     verb->get_option("--growth")->excludes(size);
   }
+  verb->add_flag("--ignore-memory", flags->ignore_memory, "Simulate a layout that does not fit");
   CLI::Option* explain = verb->add_flag("--explain", flags->explain,
                                         "The assumptions behind the numbers, and sources");
   for (const char* other : {"--import", "--versus", "--growth"}) {

@@ -31,22 +31,25 @@ Diagnostics fixed_by_file(const SimulateFlags& flags) {
 }
 
 /// The plan of a file, or of the flags, on the cluster as it is.
-Result<Plan> read_simulated(const SimulateFlags& flags) {
+Result<SimulatedPlan> read_simulated(const SimulateFlags& flags) {
   if (!flags.plan.empty()) {
     const Diagnostics fixed = fixed_by_file(flags);
     if (!fixed.empty()) return fixed;
-    return read_plan(flags.plan, check_plan);
+    Result<Plan> plan = read_plan(flags.plan, check_plan);
+    if (!plan) return plan.problems();
+    return SimulatedPlan{*std::move(plan), {}};
   }
   if (flags.job.model.empty() || flags.job.cluster.empty()) {
     return wrong_flag("PLAN", "nothing to simulate", "give a plan.json, or --model and --cluster");
   }
   Result<Subject> subject = read_subject(flags.job);
   if (!subject) return subject.problems();
-  const Result<Layout> layout = read_layout(flags.layout, *subject);
+  const BatchWhenOpen batch =
+      flags.growth > 0 ? BatchWhenOpen::one_microbatch : BatchWhenOpen::usual;
+  const Result<Layout> layout = read_layout(flags.layout, *subject, batch);
   if (!layout) return layout.problems();
-  Plan plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
-  plan.job.global_batch_size = plan.job.batch_for(plan.layout.dp(), plan.layout.micro_batch_size);
-  return plan;
+  return SimulatedPlan{{subject->model, subject->cluster, subject->job, subject->engine, *layout},
+                       subject->assumptions};
 }
 
 /// Failures of the network that leave ranks without a way to one another.
@@ -109,24 +112,35 @@ sim::SimulationOptions options_of(const SimulateFlags& flags) {
   return options;
 }
 
-Result<Plan> simulated_plan(const SimulateFlags& flags) {
-  Result<Plan> plan = read_simulated(flags);
-  if (!plan) return plan;
+bool takes_best(const SimulateFlags& flags) {
+  return flags.plan.empty() && flags.import.empty() && flags.growth == 0 &&
+         given_flags(flags.layout).empty() && !flags.job.model.empty() &&
+         !flags.job.cluster.empty();
+}
+
+Result<SimulatedPlan> simulated_plan(const SimulateFlags& flags) {
+  Result<SimulatedPlan> read = read_simulated(flags);
+  if (!read) return read;
+  return checked_plan(flags, *std::move(read));
+}
+
+Result<SimulatedPlan> checked_plan(const SimulateFlags& flags, SimulatedPlan read) {
+  Plan& plan = read.plan;
   if (flags.in_network == "off") {
-    for (LinkTier& tier : plan->cluster.tiers) tier.in_network = InNetwork::none;
+    for (LinkTier& tier : plan.cluster.tiers) tier.in_network = InNetwork::none;
   }
-  if (!flags.chakra.empty() && plan->layout.world() > kMostChakraRanks) {
+  if (!flags.chakra.empty() && plan.layout.world() > kMostChakraRanks) {
     return wrong_flag("--chakra",
                       fmt::format("{} ranks are more than {}, of which a trace is written",
-                                  plan->layout.world(), kMostChakraRanks),
+                                  plan.layout.world(), kMostChakraRanks),
                       "simulate the plan on fewer GPUs");
   }
   const Diagnostics shared = shared_names(flags);
   if (!shared.empty()) return shared;
-  const Diagnostics failures = failure_problems(flags, *plan);
+  const Diagnostics failures = failure_problems(flags, plan);
   if (!failures.empty()) return failures;
-  const std::vector<std::string> hanging = sim::hanging_at(*plan, options_of(flags));
-  if (hanging.empty()) return plan;
+  const std::vector<std::string> hanging = sim::hanging_at(plan, options_of(flags));
+  if (hanging.empty()) return read;
   return wrong_flag("--one-connection",
                     fmt::format("the step never ends: {} operations wait for one another, first {}",
                                 hanging.size(), hanging.front()),

@@ -2,11 +2,13 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/job_flags.h"
 #include "cli/screen_flags.h"
 #include "planner/spec/diagnostic.h"
 #include "planner/spec/plan.h"
+#include "planner/spec/report.h"
 #include "simulator/noise.h"
 #include "simulator/simulate.h"
 
@@ -33,8 +35,19 @@ struct SimulateFlags {
   sim::NoiseRules noise;
   std::string versus;
   std::int64_t growth = 0;
+  bool ignore_memory = false;
   bool explain = false;
   ScreenFlags screen;
+};
+
+/// No plan file and no flag of a layout: plan's best is simulated. A trace to compare with and a
+/// cluster that grows are of data parallelism alone then.
+bool takes_best(const SimulateFlags& flags);
+
+/// A plan, and what was taken for want of a flag.
+struct SimulatedPlan {
+  Plan plan;
+  std::vector<Assumption> assumptions;
 };
 
 /// Something wrong with a flag of the command line.
@@ -43,7 +56,9 @@ Diagnostics wrong_flag(const std::string& flag, const std::string& message,
 
 /// The plan that is simulated: of a file, or of the flags. Refuses layouts that cannot be, failures
 /// of the network that leave ranks without a way to one another, and a step that never ends.
-Result<Plan> simulated_plan(const SimulateFlags& flags);
+Result<SimulatedPlan> simulated_plan(const SimulateFlags& flags);
+/// The same for a plan from elsewhere.
+Result<SimulatedPlan> checked_plan(const SimulateFlags& flags, SimulatedPlan read);
 
 sim::SimulationOptions options_of(const SimulateFlags& flags);
 

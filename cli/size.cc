@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/cost/flops.h"
+#include "planner/search/default_batch.h"
 #include "planner/search/sizing.h"
 #include "planner/search/sizing_json.h"
 #include "planner/spec/catalogue.h"
@@ -21,10 +22,6 @@
 
 namespace shardwise::cli {
 namespace {
-
-/// Tokens of a step when no batch is given: the first batch of Llama 3 405B (arXiv:2407.21783,
-/// section 3.4.1).
-constexpr std::int64_t kDefaultBatchTokens = std::int64_t{4} << 20;
 
 struct SizeFlags {
   JobFlags job;
@@ -90,11 +87,8 @@ ExitCode run_size(const SizeFlags& flags) {
   JobSpec& job = subject->job;
   Assumption batch;
   if (job.global_batch_size == 0) {
-    job.global_batch_size = std::max<std::int64_t>(1, kDefaultBatchTokens / job.sequence_length);
-    batch = {"sizing.batch",
-             fmt::format("{} sequences of {} tokens a step, about 4 M tokens",
-                         job.global_batch_size, job.sequence_length),
-             "Llama 3 (arXiv:2407.21783), section 3.4.1; --global-batch-size states another"};
+    job.global_batch_size = default_batch(job);
+    batch = batch_assumption(job);
   }
   SizingGoal goal;
   goal.tokens = static_cast<std::int64_t>(flags.tokens);

@@ -102,4 +102,9 @@ Seconds simulated_length(const Plan& plan, const SimulationOptions& options) {
   return Seconds(made.timeline.length());
 }
 
+Seconds simulated_step(const Plan& plan, const SimulationOptions& options) {
+  const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  return simulated_length(plan, options) + report.time.input_exposed;
+}
+
 }  // namespace shardwise::sim

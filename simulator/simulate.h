@@ -58,4 +58,7 @@ std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& o
 /// Length of the same step and nothing else, faster: without memory and report.
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options = {});
 
+/// The step_time of simulate()'s report: that length, and what the step waits for its batch.
+Seconds simulated_step(const Plan& plan, const SimulationOptions& options = {});
+
 }  // namespace shardwise::sim

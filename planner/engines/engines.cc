@@ -27,4 +27,14 @@ const EngineProfile* find_engine(std::string_view name) {
   return nullptr;
 }
 
+std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster) {
+  std::vector<const EngineProfile*> engines;
+  for (const EngineProfile& engine : all_engines()) {
+    const bool ours = engine.name == "shardwise";
+    const bool runs = cluster.gpu.vendor == "cpu" ? ours : !ours;
+    if (runs && engine.name != "megatron_deepspeed") engines.push_back(&engine);
+  }
+  return engines;
+}
+
 }  // namespace shardwise

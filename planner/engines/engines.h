@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/spec/cluster_spec.h"
 #include "planner/spec/engine_profile.h"
 
 namespace shardwise {
@@ -32,5 +33,10 @@ EngineProfile shardwise_engine();
 std::vector<std::string> engine_names();
 /// The profile of that name, or nullptr.
 const EngineProfile* find_engine(std::string_view name);
+
+/// Engines that a user can run today on such a cluster, for who names none: on GPUs all but
+/// `shardwise`, whose executor runs on CPUs, and `megatron_deepspeed`, which is software of 2021;
+/// on CPUs `shardwise` alone, which trains there.
+std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster);
 
 }  // namespace shardwise

@@ -37,7 +37,8 @@ void score_quantity(const Row& row, Scored quantity, std::optional<double> measu
     return;
   }
   report.figures.push_back({row.id, std::string(row.source()), quantity, *measured, *predicted,
-                            prediction.notes.assumed});
+                            prediction.notes.assumed,
+                            prediction.engine == nullptr ? "" : prediction.engine->name});
 }
 
 void score_beside(const Row& row, std::string_view what, std::optional<double> measured,
@@ -48,6 +49,7 @@ void score_beside(const Row& row, std::string_view what, std::optional<double> m
                            Scored::memory,
                            *measured,
                            *predicted,
+                           {},
                            {}});
 }
 

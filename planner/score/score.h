@@ -22,6 +22,7 @@ struct ScoredFigure {
   double measured = 0;
   double predicted = 0;
   std::vector<std::string> assumed;
+  std::string engine;  // that it was predicted with
   double error() const { return (predicted - measured) / measured; }
 };
 

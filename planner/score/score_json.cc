@@ -26,6 +26,7 @@ std::string to_json(const ScoreReport& report) {
     json.begin_object();
     json.member("id", figure.id);
     json.member("quantity", name_of(figure.quantity));
+    json.member("engine", figure.engine);
     json.member("measured", figure.measured);
     json.member("predicted", figure.predicted);
     json.member("error", figure.error());

@@ -68,7 +68,7 @@ TEST(Estimate, JsonIsAReportWithTheLedgerByPhaseAndCategory) {
   ASSERT_TRUE(report.ok()) << to_string(report.problems());
   EXPECT_EQ(report->model, "llama-3.1-8b");
   EXPECT_EQ(report->layout.dp_shard, 8);
-  EXPECT_EQ(report->global_batch_size, 16);
+  EXPECT_EQ(report->global_batch_size, 512);  // 4 Mi tokens, as plan and simulate take
   ASSERT_EQ(report->stages.size(), 1U);
   EXPECT_GT(report->stages[0][MemoryPhase::steady_forward_backward][MemoryCategory::activations],
             0);

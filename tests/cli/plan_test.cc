@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -16,10 +17,16 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Outcome plan(std::vector<std::string> more) {
+Outcome plan_any(std::vector<std::string> more) {
   std::vector<std::string> arguments = {"plan", "--cluster", "dgx-h100", "--threads", "2"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return shardwise(arguments);
+}
+
+/// Of one engine, where the choice of engines is not the subject.
+Outcome plan(std::vector<std::string> more) {
+  more.insert(more.begin(), {"--engine", "megatron_ddp"});
+  return plan_any(more);
 }
 
 std::size_t widest_line(const std::string& text) {
@@ -41,15 +48,132 @@ TEST(Plan, RanksLayoutsAndShowsTheBest) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.err, IsEmpty());
   EXPECT_THAT(outcome.out, HasSubstr("llama-3.1-70b on 64 GPUs of dgx-h100"));
-  EXPECT_THAT(outcome.out, HasSubstr("layouts enumerated"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("layouts, [0-9,]+ legal: "));
   EXPECT_THAT(outcome.out, HasSubstr("optimizer moments"));
-  EXPECT_THAT(outcome.out, HasSubstr("assumed: batch of 1024 sequences"));
+  EXPECT_THAT(outcome.out, HasSubstr("assumed: batch of 1,024 sequences"));
   EXPECT_LE(widest_line(outcome.out), 100U);
 }
 
+// Without --engine, those that a user can run on this cluster are searched (first hour, 1).
+TEST(Plan, TakesTheFastestEngineThatRunsTodayAndSaysWhatTheOthersGive) {
+  const std::vector<std::string> job = {"--model", "gpt2", "--gpus", "4", "--global-batch-size",
+                                        "64"};
+  const Outcome outcome = plan_any(job);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::vector<std::string> more = job;
+  more.emplace_back("--json");
+  const nlohmann::json answer = nlohmann::json::parse(plan_any(more).out);
+  const std::string taken = answer.at("engine_taken");
+  EXPECT_THAT(outcome.out, HasSubstr("Took " + taken + ", the fastest of 7 engines"));
+  ASSERT_EQ(answer.at("engines").size(), 7U);
+  double least = 1e300;
+  std::string fastest;
+  for (const auto& engine : answer["engines"]) {
+    EXPECT_NE(engine.at("engine"), "shardwise");
+    EXPECT_NE(engine.at("engine"), "megatron_deepspeed");
+    if (engine.at("best").is_null()) continue;
+    const double step = engine["best"].at("simulated_step_time_s");
+    if (step < least) fastest = engine["engine"];
+    least = std::min(least, step);
+    // Asked alone, the engine gives the same.
+    const std::string name = engine["engine"];
+    if (name != "fsdp2" && name != "deepspeed") continue;
+    more = job;
+    more.insert(more.end(), {"--json", "--engine", name});
+    const nlohmann::json alone = nlohmann::json::parse(plan_any(more).out);
+    EXPECT_TRUE(alone.at("engine_taken").is_null());
+    EXPECT_LE(alone.at("best").at(0).at("simulated_step_time_s"), step);
+    EXPECT_EQ(alone["engines"].size(), 1U);
+  }
+  EXPECT_EQ(taken, fastest);
+  for (const auto& row : answer.at("best")) EXPECT_EQ(row.at("engine"), taken);
+  EXPECT_EQ(answer.at("best").at(0).at("simulated_step_time_s"), least);
+  EXPECT_FALSE(answer.at("front").empty());
+}
+
+// A cluster of CPUs runs our own executor.
+TEST(Plan, TakesOurExecutorOnCpus) {
+  const Outcome outcome = shardwise({"plan", "--model", "gpt2", "--cluster", "laptop", "--gpus",
+                                     "2", "--sequence-length", "512", "--global-batch-size", "8"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("of laptop, shardwise, batch 8 x 512"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("the fastest of")));
+}
+
+// An engine that refuses the question does not stop the others; its reason is given.
+TEST(Plan, SaysWhichEnginesRefuse) {
+  const Outcome outcome = plan_any({"--model", "gpt2", "--gpus", "4", "--global-batch-size", "64",
+                                    "--lock", "zero_stage=3", "--lock", "tp=1"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              HasSubstr("megatron_ddp refuses: --zero-stage: megatron_ddp has no ZeRO stage 3"));
+}
+
+// The same question has the same answer: one default batch (first hour, 2), and plan's best is what
+// simulate takes (3), with the step by which plan ranks (F4).
+TEST(Plan, AgreesWithEstimateAndSimulate) {
+  const std::vector<std::string> job = {
+      "--model", "gpt2-xl", "--cluster",   "aws-p4d", "--engine", "fsdp2",
+      "--gpus",  "16",      "--json",      "--top",   "3",        "--sequence-length",
+      "2048",    "--lock",  "dp_shard=16", "--lock",  "tp=1"};
+  std::vector<std::string> arguments = {"plan"};
+  arguments.insert(arguments.end(), job.begin(), job.end());
+  const nlohmann::json answer = nlohmann::json::parse(shardwise(arguments).out);
+  const nlohmann::json& best = answer.at("best").at(0);
+  const auto& layout = best.at("layout");
+  for (const char* verb : {"estimate", "simulate"}) {
+    arguments = {verb, "--json"};
+    arguments.insert(arguments.end(), job.begin(), job.begin() + 8);
+    arguments.insert(arguments.end(), {"--sequence-length", "2048"});
+    for (const char* key : {"micro_batch_size", "zero_stage", "cp", "dp_shard"}) {
+      std::string flag = std::string("--") + key;
+      std::ranges::replace(flag, '_', '-');
+      arguments.insert(arguments.end(), {flag, std::to_string(layout.at(key).get<int>())});
+    }
+    arguments.insert(arguments.end(),
+                     {"--reshard-after-forward",
+                      layout.at("reshard_after_forward").get<bool>() ? "true" : "false",
+                      "--recompute", layout.at("recompute").get<std::string>()});
+    const Outcome outcome = shardwise(arguments);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const nlohmann::json report = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(report.at("global_batch_size"), answer.at("job").at("global_batch_size"));
+    const char* key = *verb == 'e' ? "step_time_s" : "simulated_step_time_s";
+    EXPECT_EQ(report.at("step_time_s"), best.at(key)) << verb;
+  }
+}
+
+// The best by the step-time model are ranked by their simulated steps (F4); rows within the error
+// of the model on such runs are marked.
+TEST(Plan, RanksTheBestByTheirSimulatedSteps) {
+  const nlohmann::json answer = nlohmann::json::parse(
+      shardwise({"plan", "--model", "llama-3.1-8b", "--cluster", "aws-p4d", "--gpus", "32",
+                 "--engine", "megatron_ddp", "--sequence-length", "2048", "--global-batch-size",
+                 "64", "--json"})
+          .out);
+  EXPECT_EQ(answer.at("ranked_by_step"), "simulated");
+  const double band = answer.at("tie_band").at("share");
+  EXPECT_GT(band, 0.01);
+  const auto& best = answer.at("best");
+  ASSERT_GE(best.size(), 3U);
+  bool reordered = false;
+  bool differs = false;
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    const double step = best[i].at("simulated_step_time_s");
+    differs |= step != best[i].at("step_time_s").get<double>();
+    EXPECT_EQ(best[i].at("tied_with_best"),
+              i > 0 && step <= best[0]["simulated_step_time_s"].get<double>() * (1 + band));
+    if (i == 0) continue;
+    EXPECT_GE(step, best[i - 1].at("simulated_step_time_s").get<double>());
+    reordered |= best[i].at("step_time_s") < best[i - 1].at("step_time_s");
+  }
+  EXPECT_TRUE(differs);
+  EXPECT_TRUE(reordered) << answer.at("best").dump();
+}
+
 TEST(Plan, FitsAHundredAndTenColumnsWhenEveryColumnVaries) {
-  const Outcome outcome =
-      plan({"--model", "mixtral-8x7b", "--gpus", "32", "--engine", "all", "--pareto", "--explain"});
+  const Outcome outcome = plan_any(
+      {"--model", "mixtral-8x7b", "--gpus", "32", "--engine", "all", "--pareto", "--explain"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("Pareto front"));
   EXPECT_THAT(outcome.out, HasSubstr("because it breaks"));

@@ -159,10 +159,23 @@ TEST(Simulate, ListsTheAssumptionsThatItCounts) {
 }
 
 TEST(Simulate, SaysWhichOfTwoEnginesDoesNotFit) {
-  const std::vector<std::string> job = {
-      "simulate",  "--model",           "llama-3-70b", "--gpus",   "8",
-      "--cluster", "dgx-h100",          "--engine",    "fsdp2",    "--zero-stage",
-      "3",         "--sequence-length", "2048",        "--versus", "megatron_fsdp"};
+  const std::vector<std::string> job = {"simulate",
+                                        "--model",
+                                        "llama-3-70b",
+                                        "--gpus",
+                                        "8",
+                                        "--cluster",
+                                        "dgx-h100",
+                                        "--engine",
+                                        "fsdp2",
+                                        "--zero-stage",
+                                        "3",
+                                        "--sequence-length",
+                                        "2048",
+                                        "--versus",
+                                        "megatron_fsdp",
+                                        "--global-batch-size",
+                                        "8"};
   const Outcome outcome = shardwise(job);
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::ContainsRegex("fits [0-9.]+ GiB +[0-9.]+ GiB too much"));
@@ -213,11 +226,54 @@ TEST(Simulate, RefusesToGrowToLessThanANode) {
   EXPECT_THAT(outcome.err, HasSubstr("--growth: 4 GPUs are less than a node"));
 }
 
-TEST(Simulate, SaysWhenAPlanDoesNotFit) {
-  const Outcome outcome = shardwise({"simulate", "--model", "llama-3.1-70b", "--cluster",
-                                     "dgx-h100", "--engine", "megatron_ddp", "--zero-stage", "0"});
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("Does not fit"));
+// A layout that does not fit is not simulated, and the cheapest change is said (first hour, 3).
+TEST(Simulate, StopsWithTheCheapestChangeWhereALayoutDoesNotFit) {
+  std::vector<std::string> job = {
+      "simulate", "--model",      "llama-3.1-8b", "--cluster", "dgx-h100",
+      "--engine", "megatron_ddp", "--zero-stage", "0",         "--global-batch-size",
+      "8"};
+  const Outcome outcome = shardwise(job);
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("Does not fit: "));
+  EXPECT_THAT(outcome.out, HasSubstr("Cheapest change: "));
+  EXPECT_THAT(outcome.out, HasSubstr("--ignore-memory"));
+  std::vector<std::string> json = job;
+  json.emplace_back("--json");
+  const Outcome facts = shardwise(json);
+  EXPECT_EQ(facts.exit_code, 1);
+  EXPECT_EQ(nlohmann::json::parse(facts.out).at("verdict").at("fit"), "does_not_fit");
+  job.emplace_back("--ignore-memory");
+  const Outcome all_the_same = shardwise(job);
+  EXPECT_EQ(all_the_same.exit_code, 0) << all_the_same.err;
+  EXPECT_THAT(all_the_same.out, HasSubstr("Does not fit"));
+}
+
+// Without a flag of a layout, plan's best is simulated, also for the first of two engines.
+TEST(Simulate, TakesTheBestLayoutOfPlan) {
+  const std::vector<std::string> job = {
+      "--model",  "gpt2-xl",      "--cluster",           "dgx-h100",
+      "--engine", "megatron_ddp", "--global-batch-size", "64"};
+  const auto ask = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin() + 1, job.begin(), job.end());
+    const Outcome outcome = shardwise(arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const auto best = nlohmann::json::parse(ask({"plan", "--json"})).at("best").at(0);
+  const auto report = nlohmann::json::parse(ask({"simulate", "--json"}));
+  EXPECT_EQ(report.at("layout"), best.at("layout"));
+  EXPECT_EQ(report.at("step_time_s"), best.at("simulated_step_time_s"));
+  EXPECT_THAT(ask({"simulate"}), HasSubstr("assumed: the best layout of shardwise plan"));
+  const auto versus =
+      nlohmann::json::parse(ask({"simulate", "--json", "--versus", "megatron_fsdp"}));
+  EXPECT_EQ(versus.at("first").at("step_s"), best.at("simulated_step_time_s"));
+}
+
+TEST(Simulate, ExitsWithOneWhereNoLayoutFits) {
+  const Outcome outcome = shardwise({"simulate", "--model", "llama-3.1-405b", "--cluster",
+                                     "dgx-h100", "--engine", "megatron_ddp"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::StartsWith("Nothing fits: "));
 }
 
 TEST(Simulate, TakesAdditionOutOfTheSwitches) {

@@ -1,0 +1,47 @@
+#include "planner/search/default_batch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "planner/spec/format.h"
+
+namespace shardwise {
+namespace {
+
+constexpr std::int64_t kTokens = std::int64_t{1} << 22;
+
+/// Pipelines that want at least twice as many micro-batches as stages; DualPipe an even number.
+bool fills_twice(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::zb_h2 || schedule == PipelineSchedule::zb_v ||
+         schedule == PipelineSchedule::dualpipe || schedule == PipelineSchedule::dualpipe_v;
+}
+
+}  // namespace
+
+std::int64_t default_batch(const JobSpec& job) {
+  const auto sequences = static_cast<std::uint64_t>(kTokens / job.sequence_length);
+  return sequences == 0 ? 1 : static_cast<std::int64_t>(std::bit_floor(sequences));
+}
+
+std::int64_t default_batch(const JobSpec& job, const Layout& layout) {
+  const std::int64_t once = layout.dp() * layout.micro_batch_size;
+  std::int64_t microbatches = (default_batch(job) + once - 1) / once;
+  if (layout.vpp > 1) microbatches = (microbatches + layout.pp - 1) / layout.pp * layout.pp;
+  if (layout.pp > 1 && fills_twice(layout.schedule)) {
+    microbatches = std::max<std::int64_t>(microbatches + microbatches % 2, 2 * layout.pp);
+  }
+  return microbatches * once;
+}
+
+Assumption batch_assumption(const JobSpec& job) {
+  const double tokens =
+      static_cast<double>(job.global_batch_size) * static_cast<double>(job.sequence_length);
+  return {"global_batch_size",
+          fmt::format("batch of {} sequences, {:.3g} Mi tokens a step (--global-batch-size)",
+                      format_count(job.global_batch_size), tokens / 0x1p20),
+          "Touvron et al., Llama 2 (arXiv:2307.09288), section 2.2: 4 M tokens"};
+}
+
+}  // namespace shardwise

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planner/spec/plan.h"
+#include "planner/spec/units.h"
+
+namespace shardwise::sim {
+
+/// Layouts that are simulated: the best by the step-time model.
+inline constexpr std::size_t kSimulated = 10;
+
+/// Passes of micro-batches through layers in a step, beyond which it is not simulated to rank it: a
+/// simulation takes time and memory in proportion. A tenth of a second.
+inline constexpr std::int64_t kMostLayerPasses = 250'000;
+std::int64_t layer_passes_of_step(const Plan& plan);
+
+/// What simulate() says of each plan's step. \param threads  0 = as many as the machine has cores
+std::vector<Seconds> simulated_steps(std::span<const Plan> plans, int threads);
+
+}  // namespace shardwise::sim
