@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "executor/checkpoint/checkpoint_folder.h"
+#include "executor/kernels/start_thread.h"
 #include "executor/storage/durable_file.h"
 #include "planner/spec/check.h"
 
@@ -39,15 +40,17 @@ void Checkpointer::save(const RankState& state, const Arena& arena, std::int64_t
   Manifest manifest = about_;
   manifest.step = step;
   manifest.sequence = sequence;
-  flying_ = std::async(std::launch::async, [this, manifest = std::move(manifest),
-                                            part = copy_rank_part(state, arena)]() mutable {
+  auto task = [this, manifest = std::move(manifest),
+               part = copy_rank_part(state, arena)]() mutable {
     try {
       write(std::move(manifest), part);
     } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): who failed has said why
     } catch (const std::exception& broken) {
-      abort_.raise(fmt::format("rank {}: {}", rank_, broken.what()));
+      abort_.raise(fmt::format("rank {}: {}", rank_, reason_of(broken)));
     }
-  });
+  };
+  flying_ = start_thread("the thread that writes checkpoints",
+                         [&task] { return std::async(std::launch::async, std::move(task)); });
 }
 
 void Checkpointer::finish() {

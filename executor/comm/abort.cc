@@ -1,8 +1,14 @@
 #include "executor/comm/abort.h"
 
+#include <new>
 #include <utility>
 
 namespace shardwise::exec {
+
+std::string reason_of(const std::exception& broken) {
+  const bool memory = dynamic_cast<const std::bad_alloc*>(&broken) != nullptr;
+  return memory ? "no memory is left" : broken.what();
+}
 
 void AbortSignal::raise(const Failure& failure) {
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,6 +19,9 @@ class Aborted : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+
+/// What an exception says, in words also where it is of the language: "no memory is left".
+std::string reason_of(const std::exception& broken);
 
 /// What ended a run.
 struct Failure {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <map>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -180,10 +181,13 @@ std::unique_ptr<World> MpiJob::world(AbortSignal& abort, double patience_s) {
 
 void MpiJob::end(int exit_code) {
   // A launcher that does not answer shall not keep the process.
-  std::thread([exit_code] {
-    std::this_thread::sleep_for(std::chrono::seconds(2));
-    std::_Exit(exit_code);
-  }).detach();
+  try {
+    std::thread([exit_code] {
+      std::this_thread::sleep_for(std::chrono::seconds(2));
+      std::_Exit(exit_code);
+    }).detach();
+  } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): then it may
+  }
   MPI_Abort(MPI_COMM_WORLD, exit_code);
   std::abort();
 }

@@ -14,6 +14,7 @@
 
 #include "executor/comm/socket.h"
 #include "executor/comm/socket_hub.h"
+#include "executor/kernels/start_thread.h"
 
 namespace shardwise::exec {
 namespace {
@@ -48,7 +49,8 @@ ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_
     other.line = ControlLine(std::move(line));
     others_.push_back(std::move(other));
   }
-  thread_ = std::thread([this] { serve(); });
+  thread_ = start_thread("the thread that watches other processes",
+                         [this] { return std::thread([this] { serve(); }); });
 }
 
 ProcessWatch::~ProcessWatch() {

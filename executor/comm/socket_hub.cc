@@ -12,6 +12,7 @@
 #include <thread>
 #include <utility>
 
+#include "executor/kernels/start_thread.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
@@ -84,7 +85,8 @@ void SocketHub::know(int rank, std::vector<Member> members, const Digest& key) {
   members_ = std::move(members);
   key_ = key;
   const Door::Rules rules = {Purpose::group, rank, static_cast<int>(members_.size()), key};
-  thread_ = std::thread([this, rules] { serve(rules); });
+  thread_ = start_thread("the thread that takes connections",
+                         [this, &rules] { return std::thread([this, rules] { serve(rules); }); });
 }
 
 void SocketHub::serve(const Door::Rules& rules) {

@@ -9,6 +9,7 @@
 
 #include "executor/comm/awake_clock.h"
 #include "executor/comm/rank_list.h"
+#include "executor/kernels/start_thread.h"
 #include "executor/storage/bad_input.h"
 #include "planner/spec/check.h"
 #include "planner/spec/error.h"
@@ -226,12 +227,20 @@ void run_ranks(int size, AbortSignal& abort, const std::function<void(World&)>& 
     } catch (const BadInput& problem) {
       abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
     } catch (const std::exception& broken) {
-      abort.raise(fmt::format("rank {}: {}", rank, broken.what()));
+      abort.raise(fmt::format("rank {}: {}", rank, reason_of(broken)));
     }
   };
   std::vector<std::jthread> threads;
-  for (int rank = 1; rank < size; ++rank) threads.emplace_back(run, rank);
-  run(0);
+  for (int rank = 1; rank < size && !abort.raised(); ++rank) {
+    try {
+      threads.push_back(
+          start_thread("its thread", [&run, rank] { return std::jthread(run, rank); }));
+    } catch (const std::exception& broken) {
+      // Those that have been started wait for it.
+      abort.raise(fmt::format("rank {}: {}", rank, reason_of(broken)));
+    }
+  }
+  if (!abort.raised()) run(0);
   threads.clear();
   if (!abort.raised()) return;
   if (abort.failure().kind == Failure::Kind::bad_input) throw BadInput(abort.message());

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "executor/kernels/start_thread.h"
+
 namespace shardwise::exec {
 namespace {
 
@@ -15,9 +17,10 @@ constexpr std::chrono::seconds kOthersFirst{1};  // who waits for a rank knows w
 
 Watchdog::Watchdog(AbortSignal& abort, std::chrono::milliseconds patience,
                    std::function<void(const std::string&)> end, std::chrono::milliseconds grace)
-    : abort_(abort), patience_(patience), end_(std::move(end)), grace_(grace), thread_([this] {
-        watch();
-      }) {}
+    : abort_(abort), patience_(patience), end_(std::move(end)), grace_(grace) {
+  thread_ =
+      start_thread("the watchdog's thread", [this] { return std::thread([this] { watch(); }); });
+}
 
 Watchdog::~Watchdog() {
   {

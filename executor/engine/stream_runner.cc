@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "executor/engine/thread_turns.h"
+#include "executor/kernels/start_thread.h"
 #include "planner/cost/collective.h"
 
 namespace shardwise::exec {
@@ -43,12 +44,22 @@ StreamRunner::StreamRunner(const std::vector<const StageProgram*>& programs, int
   stopped_ = abort.on_raise([this] { stop(); });
   watched_ = abort.watch({rank, [this] { return running_.load() ? changed_at_.load() : now_ns(); },
                           [this] { return describe(); }});
-  for (std::size_t s = 1; s < kStreams; ++s) {
-    if (used[s]) threads_.emplace_back([this, s] { serve(static_cast<Stream>(s)); });
+  try {
+    for (std::size_t s = 1; s < kStreams; ++s) {
+      if (!used[s]) continue;
+      threads_.push_back(start_thread("the thread of a stream", [this, s] {
+        return std::thread([this, s] { serve(static_cast<Stream>(s)); });
+      }));
+    }
+  } catch (...) {
+    close();
+    throw;
   }
 }
 
-StreamRunner::~StreamRunner() {
+StreamRunner::~StreamRunner() { close(); }
+
+void StreamRunner::close() {
   watched_.reset();
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -123,7 +134,7 @@ void StreamRunner::run_stream(Stream stream) {
     } catch (const Aborted&) {
       return;
     } catch (const std::exception& broken) {
-      fail(op, broken.what());
+      fail(op, reason_of(broken).c_str());
       return;
     }
     // A run that has been stopped stays so.

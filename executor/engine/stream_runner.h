@@ -90,6 +90,7 @@ class StreamRunner {
   std::string describe(Stream stream, const Now& now) const;
   std::string describe_past() const;
   std::string operation(std::size_t program, std::uint32_t op) const;
+  void close();
   void stop();
   void fail(std::uint32_t op, const char* why);
 

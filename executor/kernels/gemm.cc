@@ -8,6 +8,15 @@
 
 #ifdef SHARDWISE_CBLAS
 #include <cblas.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <mutex>
+#include <vector>
+
+#include "planner/spec/error.h"
+#include "planner/spec/format.h"
 #else
 #define EIGEN_DONT_PARALLELIZE
 #include <Eigen/Core>
@@ -78,11 +87,58 @@ void narrow_block(const GemmShape& s, MatrixView<const Bf16> a, MatrixView<const
 
 const char* gemm_library() { return "OpenBLAS"; }
 
+namespace {
+
+/// Of OpenBLAS for each thread that multiplies while others do (0.3.21 as Debian builds it,
+/// measured), and of the thread: its stack and glibc's memory of threads.
+constexpr std::int64_t kBufferBytes = std::int64_t{128} << 20;
+constexpr std::int64_t kThreadBytes = std::int64_t{72} << 20;
+
+/// Address space that nothing else takes until the first product.
+class Room {
+ public:
+  void hold(std::int64_t threads) {
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+    const auto bytes = static_cast<std::size_t>(threads * (kBufferBytes + kThreadBytes));
+    constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    void* const at = ::mmap(nullptr, bytes, PROT_NONE, kFlags, -1, 0);
+    if (at == MAP_FAILED) {
+      throw IoError(fmt::format(
+          "no room for the buffers of {} computing thread{}: they take {} of "
+          "address space, which ulimit -v limits to {}",
+          threads, threads == 1 ? "" : "s", format_bytes(Bytes(static_cast<std::int64_t>(bytes))),
+          format_bytes(Bytes(static_cast<std::int64_t>(limit.rlim_cur)))));
+    }
+    const std::lock_guard<std::mutex> lock(mutex_);
+    held_.emplace_back(at, bytes);
+  }
+  void let_go() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (const auto& [at, bytes] : held_) ::munmap(at, bytes);
+    held_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<void*, std::size_t>> held_;  // guarded by mutex_
+};
+
+Room& room() {
+  static Room one;
+  return one;
+}
+
+}  // namespace
+
+void reserve_gemm_buffers(std::int64_t threads) { room().hold(threads); }
+
 void tile_gemm(const GemmShape& s, MatrixView<const float> a, MatrixView<const float> b,
                MatrixView<float> c, bool adds) {
   // Threads are ours: each call is of one thread, so that sums do not depend on their number.
   static const bool kOneThread = [] {
     openblas_set_num_threads(1);
+    room().let_go();
     return true;
   }();
   static_cast<void>(kOneThread);
@@ -96,6 +152,8 @@ void tile_gemm(const GemmShape& s, MatrixView<const float> a, MatrixView<const f
 #else
 
 const char* gemm_library() { return "Eigen"; }
+
+void reserve_gemm_buffers(std::int64_t) {}
 
 namespace {
 

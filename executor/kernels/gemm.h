@@ -25,6 +25,11 @@ struct GemmShape {
 /// Which library multiplies: "OpenBLAS", or "Eigen" where the build found no BLAS.
 const char* gemm_library();
 
+/// Makes sure that so many threads can multiply at once, before any does: OpenBLAS tries without
+/// end where a limit of address space (ulimit -v) has no room for the buffer of one more thread.
+/// \throws IoError when there is none
+void reserve_gemm_buffers(std::int64_t threads);
+
 /// c [m, n] = a [m, k] b [k, n], added to c when `adds`; sums in fp32, rounded once when c is bf16.
 /// Cut into blocks by the shape alone. \pre c is not transposed and overlaps neither a nor b
 template <class A, class B, class C>

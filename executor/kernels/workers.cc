@@ -1,15 +1,28 @@
 #include "executor/kernels/workers.h"
 
+#include <fmt/format.h>
+
+#include "executor/kernels/start_thread.h"
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
 
 Workers::Workers(int threads) {
   SHARDWISE_CHECK(threads >= 1, "a rank computes on one thread at least");
-  for (int i = 1; i < threads; ++i) helpers_.emplace_back([this] { help(); });
+  try {
+    for (int i = 1; i < threads; ++i) {
+      helpers_.push_back(start_thread(fmt::format("thread {} of {} that compute", i + 1, threads),
+                                      [this] { return std::thread([this] { help(); }); }));
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
 }
 
-Workers::~Workers() {
+Workers::~Workers() { stop(); }
+
+void Workers::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;

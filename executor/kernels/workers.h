@@ -13,7 +13,8 @@ namespace shardwise::exec {
 /// never by the number of threads, so results do not depend on it.
 class Workers {
  public:
-  /// \pre threads >= 1; with one, the caller computes alone
+  /// \pre threads >= 1; with one, the caller computes alone. \throws IoError when one of them
+  /// cannot be started
   explicit Workers(int threads);
   ~Workers();
   Workers(const Workers&) = delete;
@@ -26,6 +27,7 @@ class Workers {
   void run(std::int64_t count, const std::function<void(std::int64_t)>& task);
 
  private:
+  void stop();
   void help();
   void work();
 

@@ -1,4 +1,5 @@
 #include "executor/launch/calibrate.h"
+#include "executor/kernels/gemm.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -146,6 +147,7 @@ Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launche
 
 int calibrate_threads(const CalibrateOptions& options, const Machine& machine,
                       const RanksOnMachine& ranks) {
+  reserve_gemm_buffers(std::int64_t{options.threads} * ranks.ranks);
   introduce(machine, ranks);
   AbortSignal abort;
   Measurements measured;
@@ -166,6 +168,7 @@ int calibrate_as_rank(const CalibrateOptions& options, Machine machine, const Ra
                       const Diagnostics& problems, World& world) {
   const Diagnostics all = Together(world).gather(problems);
   if (!all.empty()) return world.rank() == 0 ? refuse(all) : kBadInput;
+  reserve_gemm_buffers(options.threads);
   machine.cores = cores_of_all(world);
   if (world.rank() == 0) introduce(machine, ranks);
   const Measurements measured = measure_rank(world, options.threads, machine);

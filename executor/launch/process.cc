@@ -98,7 +98,7 @@ int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
   } catch (const BadInput& problem) {
     abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
   } catch (const std::exception& broken) {
-    abort.raise(fmt::format("rank {}: {}", job.rank(), broken.what()));
+    abort.raise(fmt::format("rank {}: {}", job.rank(), reason_of(broken)));
   }
   watch->stay();
 }

@@ -1,4 +1,5 @@
 #include "executor/launch/run.h"
+#include "executor/kernels/gemm.h"
 
 #include <fmt/format.h>
 
@@ -191,6 +192,7 @@ int run_threads(const Run& run) {
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
   AbortSignal abort;
+  reserve_gemm_buffers(std::int64_t{options.train.threads} * plan.layout.world());
   const std::vector<int> processors = own_processors();
   const auto rank_main = [&](World& world) {
     const auto self = static_cast<std::size_t>(world.rank());
@@ -259,6 +261,7 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   if (!prepared) return world.rank() == 0 ? refuse(prepared.problems()) : kBadInput;
   const Run run = {prepared->plan, options, prepared->input, prepared->resumed, prepared->folder};
   const Start start = {resident_memory(), 1};
+  reserve_gemm_buffers(options.train.threads);
   Arena arena;
   const std::vector<RankRecord> records = {train(run, start, world, arena, abort)};
   if (world.rank() == 0) write_records(run.plan, options, records);

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -96,6 +97,27 @@ TEST(ShardwiseRun, ComparesRanksWithThePlanAndFindsItsHostBeforeItMeetsOthers) {
   EXPECT_EQ(host.exit_code, 2);
   EXPECT_THAT(host.err,
               HasSubstr("environment: MASTER_ADDR: no.such.host.invalid does not resolve: "));
+}
+
+// (D15): these once hung for twice the timeout, aborted, or did not end.
+TEST(ShardwiseRun, EndsAtOnceWhereThreadsHaveNoRoom) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers need address space themselves";
+#endif
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 3, 4, 1));
+  for (const auto& [limit, threads] :
+       {std::pair("600000", "1"), std::pair("900000", "1"), std::pair("11000000", "1024")}) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Outcome ended =
+        run_program("bash", {"-c", "ulimit -v \"$1\" && shift && exec \"$@\"", "run", limit,
+                             built("shardwise-run"), plan, "--data", "README.md", "--steps", "2",
+                             "--threads", threads, "--timeout", "60"});
+    EXPECT_EQ(ended.exit_code, 3) << limit << ": " << ended.err;
+    EXPECT_THAT(ended.err, testing::ContainsRegex("no room for the buffers|cannot be started|no "
+                                                  "memory is left"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30));
+  }
 }
 
 TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
