@@ -7,6 +7,7 @@
 
 #include "cli/calibrate_collectives.h"
 #include "cli/calibrate_gpu.h"
+#include "cli/output_flags.h"
 #include "cli/verbs.h"
 
 namespace shardwise::cli {
@@ -19,10 +20,28 @@ struct CalibrateFlags {
   std::string output;
 };
 
+/// No table is overwritten, nor the cluster of the measurements. The GPU's own file may be: its
+/// curves are what is fitted.
+Diagnostics check_files(const CalibrateFlags& flags) {
+  std::vector<NamedFile> inputs = {{"--gemm", flags.gpu.gemm},
+                                   {"--memory-bound", flags.gpu.memory_bound},
+                                   {"--operators", flags.gpu.operators},
+                                   named_file("--cluster", "clusters", flags.collectives.cluster)};
+  for (const std::string& file : flags.gpu.attention) inputs.push_back({"--attention", file});
+  for (const std::string& file : flags.collectives.files) {
+    inputs.push_back({"--collectives", file});
+  }
+  return prepare_outputs({{"--output", flags.output}}, inputs, false);
+}
+
 ExitCode calibrate(CalibrateFlags flags) {
   const bool gpu = !flags.gpu.gpu.empty() || flags.gpu.residuals;
   if (gpu == !flags.collectives.files.empty()) {
     fmt::print(stderr, "shardwise calibrate: give either --gpu or --collectives\n");
+    return ExitCode::bad_input;
+  }
+  if (const Diagnostics outputs = check_files(flags); !outputs.empty()) {
+    fmt::print(stderr, "{}", to_string(outputs));
     return ExitCode::bad_input;
   }
   if (gpu) {

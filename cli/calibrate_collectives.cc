@@ -7,8 +7,8 @@
 #include <cstdio>
 
 #include "cli/terminal.h"
-#include "cli/write_file.h"
 #include "planner/cost/collective_measurements.h"
+#include "planner/files/atomic_file_set.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/format.h"

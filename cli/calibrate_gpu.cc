@@ -8,10 +8,10 @@
 
 #include "cli/check_gpu.h"
 #include "cli/terminal.h"
-#include "cli/write_file.h"
 #include "planner/cost/fit_attention.h"
 #include "planner/cost/fit_gemm.h"
 #include "planner/cost/measurements.h"
+#include "planner/files/atomic_file_set.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/format.h"
 #include "planner/spec/gpu_reader.h"

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "cli/output_flags.h"
 #include "cli/plan_request.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -11,8 +12,8 @@
 #include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
-#include "cli/write_file.h"
 #include "planner/cost/estimate.h"
+#include "planner/files/atomic_file_set.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/format.h"
@@ -72,6 +73,9 @@ void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim:
 ExitCode run_plan(const PlanFlags& flags) {
   const Result<sim::PlanQuestion> question = read_question(flags);
   if (!question) return refuse(question.problems());
+  const Diagnostics outputs =
+      prepare_outputs({{"--output", flags.output}}, files_of(flags.job), flags.screen.json);
+  if (!outputs.empty()) return refuse(outputs);
   const sim::PlanQuestion& q = *question;
   const bool colour = wants_colour();
 

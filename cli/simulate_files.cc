@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/write_file.h"
+#include "planner/files/atomic_file_set.h"
 #include "planner/spec/report_json.h"
 #include "simulator/chakra.h"
 #include "simulator/timeline_svg.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostTracedRanks = 64;
 
-void add_chakra(FilesTogether& files, const std::string& folder, const Plan& plan,
+void add_chakra(AtomicFileSet& files, const std::string& folder, const Plan& plan,
                 const sim::Simulation& made) {
   files.add_folder(folder);
   sim::ChakraTraces traces(plan, made);
@@ -30,7 +30,7 @@ void add_chakra(FilesTogether& files, const std::string& folder, const Plan& pla
 }  // namespace
 
 void write_simulation(const SimulateFlags& flags, const Plan& plan, const sim::Simulation& made) {
-  FilesTogether files;
+  AtomicFileSet files;
   if (!flags.output.empty()) files.add(flags.output, report_json(made.report));
   if (!flags.trace.empty()) {
     std::string trace;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/output_flags.h"
 #include "cli/simulate_files.h"
 #include "planner/cost/legality.h"
 #include "simulator/failed_links.h"
@@ -76,21 +77,14 @@ Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
       "each node and each switch keeps one");
 }
 
-/// Each file has a name of its own; devices and pipes take several.
-Diagnostics shared_names(const SimulateFlags& flags) {
-  using Named = std::pair<const char*, const std::string*>;
-  const std::array<Named, 3> files = {
-      {{"--output", &flags.output}, {"--trace", &flags.trace}, {"--svg", &flags.svg}}};
-  for (const Named& file : files) {
-    for (const Named* other = files.data(); other->first != file.first; ++other) {
-      if (file.second->empty() || *file.second != *other->second) continue;
-      std::error_code unknown;
-      if (std::filesystem::is_other(*file.second, unknown)) continue;
-      return wrong_flag(file.first, fmt::format("{} is {}'s file", *file.second, other->first),
-                        "give each a name of its own");
-    }
-  }
-  return {};
+/// No output is an input or another output.
+Diagnostics check_files(const SimulateFlags& flags) {
+  std::vector<NamedFile> inputs = files_of(flags.job);
+  inputs.push_back({"PLAN", flags.plan});
+  inputs.push_back({"--import", flags.import});
+  return prepare_outputs(
+      {{"--output", flags.output}, {"--trace", flags.trace}, {"--svg", flags.svg}}, inputs,
+      flags.screen.json);
 }
 
 }  // namespace
@@ -135,7 +129,7 @@ Result<SimulatedPlan> checked_plan(const SimulateFlags& flags, SimulatedPlan rea
                                   plan.layout.world(), kMostChakraRanks),
                       "simulate the plan on fewer GPUs");
   }
-  const Diagnostics shared = shared_names(flags);
+  const Diagnostics shared = check_files(flags);
   if (!shared.empty()) return shared;
   const Diagnostics failures = failure_problems(flags, plan);
   if (!failures.empty()) return failures;

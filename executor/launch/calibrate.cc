@@ -17,6 +17,8 @@
 #include "executor/launch/process.h"
 #include "executor/launch/rank_processors.h"
 #include "executor/launch/together.h"
+#include "planner/files/atomic_file_set.h"
+#include "planner/files/output_place.h"
 #include "planner/spec/cluster_writer.h"
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
@@ -96,7 +98,7 @@ void write_fitted(const CalibrateOptions& options, const FittedMachine& fitted) 
   json.begin_object();
   write_cluster(json, fitted.cluster);
   json.end_object();
-  write_text(options.output, json.text());
+  write_file(options.output, json.text());
 }
 
 void finish(const CalibrateOptions& options, const Machine& machine, const RanksOnMachine& ranks,
@@ -142,6 +144,10 @@ Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launche
           fmt::format("at most {}", machine.memory.value() / kRankBytes));
   }
   find_unwritable("--output", options.output, problems);
+  const std::vector<NamedFile> files = {{"--output", options.output}};
+  const Diagnostics shared = check_outputs(files, {});
+  problems.insert(problems.end(), shared.begin(), shared.end());
+  if (problems.empty()) reserve_standard_output(files);
   return problems;
 }
 

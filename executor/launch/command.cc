@@ -6,14 +6,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
 #include "executor/launch/launcher.h"
-#include "executor/storage/durable_file.h"
+#include "planner/files/output_place.h"
 #include "planner/files/program.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
@@ -53,31 +52,19 @@ void say(const Failure& failure) {
 }
 
 void find_unwritable(const char* flag, const std::string& path, Diagnostics& problems) {
-  const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
+  const OutputPlace place = find_output(path);
+  const std::filesystem::path folder = std::filesystem::absolute(place.path).parent_path();
   const auto wrong = [&](std::string message, std::string hint) {
     problems.push_back({"command line", 0, 0, flag, std::move(message), std::move(hint)});
   };
+  if (place.kind == OutputPlace::Kind::folder) wrong(path + " is a folder", "");
+  if (place.kind != OutputPlace::Kind::regular) return;
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     wrong(fmt::format("{} is no folder", folder.string()), "make it first");
   } else if (access(folder.c_str(), W_OK) != 0) {
     wrong(fmt::format("{} cannot be written to", folder.string()), "");
   }
-}
-
-void write_text(const std::string& path, const std::string& text) {
-  std::error_code ignored;
-  const std::filesystem::file_status there = std::filesystem::status(path, ignored);
-  if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) {
-    DurableFile file(path);
-    file.write(text);
-    file.finish();
-    return;
-  }
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw IoError(fmt::format("{} cannot be written", path));
 }
 
 }  // namespace shardwise::exec

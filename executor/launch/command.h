@@ -31,8 +31,4 @@ void say(const Failure& failure);
 /// Adds a problem when the folder of the file that `flag` names is none or cannot be written to.
 void find_unwritable(const char* flag, const std::string& path, Diagnostics& problems);
 
-/// Writes the whole text or nothing: what was at `path` stays when it cannot be written. A device
-/// or a pipe is written as it is. \throws IoError
-void write_text(const std::string& path, const std::string& text);
-
 }  // namespace shardwise::exec

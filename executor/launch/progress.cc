@@ -1,12 +1,14 @@
 #include "executor/launch/progress.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
+#include "planner/files/output_place.h"
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
 
@@ -55,7 +57,14 @@ Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::st
     : steps_(steps), tokens_(tokens_a_step), name_(metrics) {
   if (metrics.empty()) return;
   const bool goes_on = first_step > 0 && cut_metrics(metrics, first_step);
-  metrics_.reset(std::fopen(metrics.c_str(), goes_on ? "a" : "w"));
+  const OutputPlace place = find_output(metrics);
+  if (place.kind == OutputPlace::Kind::descriptor) {
+    const bool printed = place.descriptor == STDOUT_FILENO;
+    const int own = ::dup(printed ? standard_output() : place.descriptor);
+    metrics_.reset(own < 0 ? nullptr : ::fdopen(own, "w"));
+  } else {
+    metrics_.reset(std::fopen(metrics.c_str(), goes_on ? "a" : "w"));
+  }
   if (!metrics_) throw IoError(fmt::format("{} cannot be written", metrics));
   if (!goes_on) fmt::print(metrics_.get(), "{}\n", kFirstLine);
 }

@@ -27,6 +27,8 @@
 #include "executor/recorder/measured_trace.h"
 #include "executor/weights/save_weights.h"
 #include "planner/cost/legality.h"
+#include "planner/files/atomic_file_set.h"
+#include "planner/files/output_place.h"
 #include "planner/spec/report_json.h"
 
 namespace shardwise::exec {
@@ -80,6 +82,17 @@ Diagnostics problems_of_outputs(const RunOptions& options) {
   for (const auto& [flag, path] : outputs) {
     if (!path.empty()) find_unwritable(flag, path, problems);
   }
+  const std::vector<NamedFile> files = {{"--report", options.report},
+                                        {"--trace", options.trace},
+                                        {"--metrics", options.metrics},
+                                        {"--save-weights", options.save_weights}};
+  const Diagnostics shared = check_outputs(files, {{"PLAN", options.plan},
+                                                   {"--data", options.data},
+                                                   {"--tokenizer", options.tokenizer},
+                                                   {"--init-from", options.init_from},
+                                                   {"--resume", options.resume}});
+  problems.insert(problems.end(), shared.begin(), shared.end());
+  if (problems.empty()) reserve_standard_output(files);
   return problems;
 }
 
@@ -179,9 +192,9 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
 void write_records(const Plan& plan, const RunOptions& options,
                    const std::vector<RankRecord>& records) {
   if (!options.report.empty()) {
-    write_text(options.report, report_json(measured_report(plan, records.front())));
+    write_file(options.report, report_json(measured_report(plan, records.front())));
   }
-  if (!options.trace.empty()) write_text(options.trace, measured_trace(plan, records));
+  if (!options.trace.empty()) write_file(options.trace, measured_trace(plan, records));
 }
 
 int run_threads(const Run& run) {

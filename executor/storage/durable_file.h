@@ -8,20 +8,15 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/storage/file_descriptor.h"
+#include "planner/files/atomic_file.h"
 
 namespace shardwise::exec {
 
-/// A file that appears whole and stays, or not at all: written under another name beside `path`,
-/// synchronised with the disk, renamed, and the folder synchronised. What was at `path` is there
-/// until then. All functions throw IoError with the path and the reason.
+/// A file that is written piece by piece and appears whole, or not at all (AtomicFile), with its
+/// length and checksum. All functions throw IoError with the path and the reason.
 class DurableFile {
  public:
   explicit DurableFile(const std::filesystem::path& path);
-  /// Leaves nothing behind unless finish() has returned.
-  ~DurableFile();
-  DurableFile(const DurableFile&) = delete;
-  DurableFile& operator=(const DurableFile&) = delete;
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
@@ -33,18 +28,12 @@ class DurableFile {
 
  private:
   void flush();
-  [[noreturn]] void fail(int error) const;
 
-  std::filesystem::path path_;
-  std::filesystem::path beside_;
-  FileDescriptor file_;
+  AtomicFile file_;
   std::vector<std::byte> waiting_;
   std::int64_t bytes_ = 0;
   std::uint32_t crc32_ = 0;
 };
-
-/// Has the disk keep the names in a folder. \throws IoError
-void sync_folder(const std::filesystem::path& folder);
 
 /// Makes a folder and those above it that are missing, and has the disk keep their names.
 /// \throws IoError

@@ -1,0 +1,81 @@
+#include "planner/files/output_place.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "tests/support/scratch.h"
+
+namespace shardwise {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Scratch;
+
+using Kind = OutputPlace::Kind;
+
+TEST(FindOutput, KnowsWhatAPathLeadsTo) {
+  const Scratch scratch;
+  const std::string file = scratch.write_bytes("file", "");
+  fs::create_symlink("file", scratch.path("link"));
+  fs::create_symlink("/dev/stdout", scratch.path("out"));
+  ASSERT_EQ(::mkfifo(scratch.path("pipe").c_str(), 0600), 0);
+  EXPECT_EQ(find_output(file).kind, Kind::regular);
+  EXPECT_EQ(find_output(scratch.path("link")).path, file);
+  EXPECT_EQ(find_output(scratch.path("new")).kind, Kind::regular);
+  EXPECT_FALSE(find_output(scratch.path("new")).exists);
+  EXPECT_EQ(find_output(scratch.folder().string()).kind, Kind::folder);
+  EXPECT_EQ(find_output(scratch.path("pipe")).kind, Kind::stream);
+  EXPECT_EQ(find_output("/dev/null").kind, Kind::stream);
+  for (const std::string& path : {std::string("-"), std::string("/dev/stdout"),
+                                  std::string("/dev/fd/1"), scratch.path("out")}) {
+    EXPECT_EQ(find_output(path).kind, Kind::descriptor) << path;
+    EXPECT_EQ(find_output(path).descriptor, 1) << path;
+  }
+}
+
+std::vector<std::string> said(const std::vector<NamedFile>& outputs,
+                              const std::vector<NamedFile>& inputs) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& each : check_outputs(outputs, inputs)) {
+    lines.push_back(each.path + ": " + each.message);
+  }
+  return lines;
+}
+
+// (D13)
+TEST(CheckOutputs, FindsAnOutputThatIsAnInputByAnyName) {
+  const Scratch scratch;
+  const std::string plan = scratch.write_bytes("p.json", "{}");
+  fs::create_symlink("p.json", scratch.path("link"));
+  fs::create_hard_link(plan, scratch.path("hard"));
+  fs::create_directory(scratch.path("d"));
+  for (const char* name : {"p.json", "./p.json", "d/../p.json", "link", "hard"}) {
+    const std::string output = scratch.path(name);
+    EXPECT_THAT(said({{"--output", output}}, {{"PLAN", plan}}),
+                testing::ElementsAre("--output: " + output + " is the same file as the input PLAN"))
+        << name;
+  }
+  EXPECT_THAT(said({{"--output", scratch.path("q.json")}, {"--trace", ""}},
+                   {{"PLAN", plan}, {"--import", ""}}),
+              testing::IsEmpty());
+}
+
+TEST(CheckOutputs, FindsTwoOutputsThatAreOneFile) {
+  const Scratch scratch;
+  fs::create_directory(scratch.path("d"));
+  fs::create_symlink("new", scratch.path("link"));
+  for (const char* name : {"new", "./new", "d/../new", "link"}) {
+    const std::string second = scratch.path(name);
+    EXPECT_THAT(said({{"--output", scratch.path("new")}, {"--trace", second}}, {}),
+                testing::ElementsAre("--trace: " + second + " is the same file as --output"))
+        << name;
+  }
+  EXPECT_THAT(said({{"--output", "-"}, {"--trace", "/dev/stdout"}}, {}), testing::SizeIs(1));
+  EXPECT_THAT(said({{"--output", "/dev/null"}, {"--trace", "/dev/null"}}, {}), testing::IsEmpty());
+}
+
+}  // namespace
+}  // namespace shardwise
