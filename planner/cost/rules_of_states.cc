@@ -25,7 +25,10 @@ bool has_neighbours(const L& l) {
   return fits(l.cp) && fits(l.dp_shard);
 }
 
-bool shards_something(const L& l) { return std::int64_t{l.dp_shard} * l.cp > 1; }
+/// Ranks share a state: within a replica, or optimizer states over replicas.
+bool shards_something(const L& l) {
+  return std::int64_t{l.dp_shard} * l.cp > 1 || (l.outer_shards_optimizer && l.dp_replicate > 1);
+}
 
 /// The engine can keep gathered weights from forward to backward.
 bool keeps_gathered(const EngineProfile& engine) {
@@ -200,7 +203,7 @@ const LayoutRule kRules[] = {
      kReadsZeroStage | kReadsDp, true,
      [](const Q&, const L& l) { return l.zero_stage == 0 && l.dp_replicate > 1; }, nullptr},
     {"zero_without_shards", "a ZeRO stage without ranks to share states changes nothing",
-     kReadsZeroStage | kReadsDp | kReadsCp, true,
+     kReadsZeroStage | kReadsDp | kReadsCp | kReadsOuter, true,
      [](const Q& q, const L& l) {
        return !shards_something(l) && l.zero_stage != std::ranges::min(q.engine->zero_stages);
      },
