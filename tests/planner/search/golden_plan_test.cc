@@ -77,7 +77,7 @@ TEST(GoldenPlan, IsRefusedWithThePlaceWhenSomebodyAlteredIt) {
             "    use 1 to 4194304\n1 problem, nothing was run\n");
   EXPECT_EQ(said_after("\"tp\": 1", "\"tp\": \"one\""),
             "plan.json:4:11: /layout/tp: expected an integer, found \"one\"\n"
-            "1 problem, nothing was run\n");
+            "    use 1 to 4194304\n1 problem, nothing was run\n");
   EXPECT_EQ(said_after("\"zero_stage\"", "\"zero_stagee\""),
             "plan.json:15:20: /layout/zero_stagee: unknown field\n"
             "    did you mean zero_stage?\n1 problem, nothing was run\n");
