@@ -7,10 +7,17 @@ namespace shardwise {
 double host_copies(const PipelineSlots& slots) {
   double forward = 0;
   double put_off = 0;
-  for (const PipelineSlots::Slot& slot : slots.slots) {
-    if (slot.message) continue;
-    forward += slot.part == LayerPart::forward ? 1 : 0;
-    put_off += slot.part == LayerPart::backward_weight ? 1 : 0;
+  const auto count = [&](std::size_t begin, std::size_t end, double times) {
+    for (std::size_t i = begin; i < end; ++i) {
+      const PipelineSlots::Slot& slot = slots.slots[i];
+      if (slot.message) continue;
+      forward += slot.part == LayerPart::forward ? times : 0;
+      put_off += slot.part == LayerPart::backward_weight ? times : 0;
+    }
+  };
+  count(0, slots.slots.size(), 1);
+  for (const PipelineSlots::Loop& loop : slots.loops) {
+    count(loop.begin, loop.end(), static_cast<double>(loop.times - 1));
   }
   return 2 + (forward > 0 ? put_off / forward : 0);
 }

@@ -6,6 +6,7 @@
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/pipeline_slots.h"
 #include "planner/cost/stage_times.h"
+#include "planner/cost/steady_state.h"
 
 namespace shardwise {
 
@@ -18,6 +19,9 @@ class HostPlaces {
   double free() const { return free_[turns_ % free_.size()]; }
   /// It has one until then.
   void take(double until) { free_[turns_++ % free_.size()] = until; }
+  void visit(StateVisit& state) {
+    for (std::size_t i = 0; i < free_.size(); ++i) state.clock(free_[(turns_ + i) % free_.size()]);
+  }
 
  private:
   std::array<double, 2> free_{};

@@ -60,44 +60,90 @@ bool issues_late(const PipelineTimes& pipeline, const HostRules& rules) {
 }
 
 StageHosts::StageHosts(const PipelineTimes& pipeline, const HostRules& rules)
-    : slots_(*pipeline.slots),
+    : slots_(pipeline.slots.get()),
       rules_(rules),
-      clocks_(static_cast<std::size_t>(slots_.stages), HostClock(rules.issue)) {
-  if (!on() || slots_.stages == 1) return;
+      clocks_(static_cast<std::size_t>(slots_->stages), HostClock(rules.issue)) {
+  if (!on() || slots_->stages == 1) return;
   arrived_.resize(clocks_.size(), -1);
-  last_.resize(clocks_.size(), -1);
-  posted_.resize(slots_.slots.size(), -1);
-  for (const PipelineSlots::Slot& slot : slots_.slots) {
-    if (slot.message) posted_[static_cast<std::size_t>(slot.after[0])] = 0;
+  last_.resize(clocks_.size(), kNone);
+  posted_.resize(slots_->slots.size());
+  hands_on_.resize(slots_->slots.size());
+  for (const PipelineSlots::Slot& slot : slots_->slots) {
+    if (slot.message) hands_on_[static_cast<std::size_t>(slot.after[0])] = true;
   }
   if (!rules.waits) post_receives(pipeline);
 }
 
 /// A host that never waits issues passes at moments that nothing else changes. It posts a receive
-/// before the pass that needs it, or one that needs a later message of the same sender.
+/// before the pass that needs it, or one that needs a later message of the same sender. All slots
+/// are first taken to come once; loops then move those after them.
 void StageHosts::post_receives(const PipelineTimes& pipeline) {
+  const std::vector<PipelineSlots::Slot>& slots = slots_->slots;
   const std::vector<IssuedPass> chunks = issued_chunks(pipeline, rules_);
   std::vector<HostClock> clocks = clocks_;
-  for (const PipelineSlots::Slot& slot : slots_.slots) {
-    if (slot.message) continue;
-    HostClock& clock = clocks[static_cast<std::size_t>(slot.stage)];
-    for (const std::int32_t after : slot.after) {
-      const bool handed = after >= 0 && slots_.slots[static_cast<std::size_t>(after)].message;
-      if (handed) posted_[static_cast<std::size_t>(after)] = clock.add();
+  std::vector<double> loop_begins(clocks.size());
+  auto loop = slots_->loops.begin();
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const PipelineSlots::Slot& slot = slots[i];
+    if (loop != slots_->loops.end() && i == loop->begin) {
+      std::ranges::transform(clocks, loop_begins.begin(), &HostClock::issued);
     }
-    const std::int32_t place = slot.stage * slots_.chunks + slot.chunk;
-    clock.run(chunks[static_cast<std::size_t>(place)].of(slot.part), 0);
-    if (posted_[number(slot)] >= 0) clock.add();
+    if (!slot.message) {
+      HostClock& clock = clocks[static_cast<std::size_t>(slot.stage)];
+      for (const std::int32_t after : slot.after) {
+        const bool handed = after >= 0 && slots[static_cast<std::size_t>(after)].message;
+        if (handed) posted_[static_cast<std::size_t>(after)] = clock.add();
+      }
+      const std::int32_t place = slot.stage * slots_->chunks + slot.chunk;
+      clock.run(chunks[static_cast<std::size_t>(place)].of(slot.part), 0);
+      if (hands_on_[i]) clock.add();
+    }
+    if (loop == slots_->loops.end() || i + 1 < loop->end()) continue;
+    for (std::size_t s = 0; s < clocks.size(); ++s) {
+      paces_.push_back(clocks[s].issued() - loop_begins[s]);
+    }
+    ++loop;
   }
   std::vector<double> earliest(clocks.size() * clocks.size(), -1);  // by sender and receiver
-  for (std::size_t i = slots_.slots.size(); i-- > 0;) {
-    const PipelineSlots::Slot& slot = slots_.slots[i];
-    if (!slot.message) continue;
-    const std::size_t pair =
-        static_cast<std::size_t>(slot.stage) * clocks.size() + static_cast<std::size_t>(slot.to);
+  for (std::size_t i = slots.size(); i-- > 0;) {
+    if (!slots[i].message) continue;
+    const std::size_t pair = static_cast<std::size_t>(slots[i].stage) * clocks.size() +
+                             static_cast<std::size_t>(slots[i].to);
     double& known = earliest[pair];
     if (known >= 0) posted_[i] = std::min(posted_[i], known);
     known = posted_[i];
+  }
+  for (std::size_t l = 0; l < slots_->loops.size(); ++l) {
+    const auto times = static_cast<double>(slots_->loops[l].times - 1);
+    for (std::size_t i = slots_->loops[l].end(); i < slots.size(); ++i) {
+      const std::size_t to = static_cast<std::size_t>(slots[i].to);
+      if (slots[i].message) posted_[i] += times * paces_[l * clocks.size() + to];
+    }
+  }
+}
+
+void StageHosts::repeat(const PipelineSlots::Loop& loop) {
+  if (posted_.empty()) return;
+  for (std::size_t i = loop.begin - loop.window; i < loop.begin; ++i) {
+    posted_[i] = posted_[i + loop.length];
+  }
+  const auto number = static_cast<std::size_t>(&loop - slots_->loops.data());
+  for (std::size_t i = loop.begin; i < loop.end() && !paces_.empty(); ++i) {
+    const auto to = static_cast<std::size_t>(slots_->slots[i].to);
+    if (slots_->slots[i].message) posted_[i] += paces_[number * clocks_.size() + to];
+  }
+  for (std::int32_t& last : last_) {
+    if (last != kNone) last -= static_cast<std::int32_t>(loop.length);
+  }
+}
+
+void StageHosts::visit(StateVisit& state, const PipelineSlots::Loop& loop) {
+  for (HostClock& clock : clocks_) clock.visit(state, rules_.waits);
+  if (posted_.empty()) return;
+  for (double& arrived : arrived_) state.clock(arrived);
+  for (const std::int32_t last : last_) state.mark(last);
+  for (std::size_t i = std::min(loop.begin, loop.end() - loop.window); i < loop.end(); ++i) {
+    rules_.waits ? state.clock(posted_[i]) : state.alone(posted_[i]);
   }
 }
 
@@ -107,7 +153,7 @@ void StageHosts::receive(const PipelineSlots::Slot& pass, PassTurn& turn) {
   double& sent = arrived_[static_cast<std::size_t>(pass.stage)];
   bool handed = false;
   for (const std::int32_t after : pass.after) {
-    handed = handed || (after >= 0 && slots_.slots[static_cast<std::size_t>(after)].message);
+    handed = handed || (after >= 0 && slots_->slots[static_cast<std::size_t>(after)].message);
   }
   if (handed) {
     turn.ready = std::max(turn.ready, clock.add() + rules_.hop);
@@ -121,8 +167,7 @@ void StageHosts::receive(const PipelineSlots::Slot& pass, PassTurn& turn) {
 void StageHosts::post(const PipelineSlots::Slot& pass) {
   if (arrived_.empty()) return;
   last_[static_cast<std::size_t>(pass.stage)] = static_cast<std::int32_t>(number(pass));
-  double& posted = posted_[number(pass)];
-  if (posted >= 0) posted = of(pass.stage).add();
+  if (hands_on_[number(pass)]) posted_[number(pass)] = of(pass.stage).add();
 }
 
 double StageHosts::posted(const PipelineSlots::Slot& message) const {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/pipeline_times.h"
+#include "planner/cost/steady_state.h"
 
 namespace shardwise {
 
@@ -98,6 +100,8 @@ class HostClock {
   }
   /// Nothing is issued before `moment`.
   void wait(double moment) { issued_ = std::max(issued_, moment); }
+  /// \param waits  for messages
+  void visit(StateVisit& state, bool waits) { waits ? state.clock(issued_) : state.alone(issued_); }
 
  private:
   double each_ = 0;
@@ -122,20 +126,28 @@ class StageHosts {
   double posted(const PipelineSlots::Slot& message) const;
   void arrived(const PipelineSlots::Slot& message, double end);
 
+  /// The slots of a loop come once more.
+  void repeat(const PipelineSlots::Loop& loop);
+  void visit(StateVisit& state, const PipelineSlots::Loop& loop);
+
  private:
   void post_receives(const PipelineTimes& pipeline);
   std::size_t number(const PipelineSlots::Slot& slot) const {
-    return static_cast<std::size_t>(&slot - slots_.slots.data());
+    return static_cast<std::size_t>(&slot - slots_->slots.data());
   }
 
-  const PipelineSlots& slots_;
+  static constexpr std::int32_t kNone = std::numeric_limits<std::int32_t>::min();
+
+  const PipelineSlots* slots_;
   HostRules rules_;
   std::vector<HostClock> clocks_;
   std::vector<double> arrived_;     // by stage: what its last pass handed on; -1 nothing so far
-  std::vector<std::int32_t> last_;  // by stage: slot of that pass
-  /// By slot: of a pass when its host has posted what it hands on, -1 nothing; of a message when
-  /// its receiver's has, at the earliest.
+  std::vector<std::int32_t> last_;  // by stage: slot of that pass, kNone none
+  std::vector<bool> hands_on_;      // by slot: a pass with a message after it
+  /// By slot: of a pass when its host has posted what it hands on; of a message when its receiver's
+  /// has, at the earliest.
   std::vector<double> posted_;
+  std::vector<double> paces_;  // by loop, then stage: seconds that its host issues for it once
 };
 
 }  // namespace shardwise

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/cost/pipeline_sweep.h"
+
 namespace shardwise {
 
 IssuedPasses::IssuedPasses(const PipelineTimes& pipeline, const HostRules& rules)
@@ -23,13 +25,6 @@ double IssuedPasses::pass(const PipelineSlots::Slot& slot, PassTurn& turn, Chunk
   turn.read = begin;
   hosts_.post(slot);
   return free_[stage];
-}
-
-StreamClocks IssuedPasses::clocks() const {
-  StreamClocks clocks{};
-  clocks.front() = free_[0];
-  clocks.back() = hosts_.of(0).issued();
-  return clocks;
 }
 
 IssuedRun issued_run(const StageTimes& stages, const LeafContext& context) {

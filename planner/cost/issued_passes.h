@@ -21,7 +21,9 @@ class IssuedPasses {
   /// Of sweep_pipeline.
   double pass(const PipelineSlots::Slot& slot, PassTurn& turn, ChunkSpan& span);
   StageHosts& hosts() { return hosts_; }
-  StreamClocks clocks() const;
+  void visit(StateVisit& state) {
+    for (double& free : free_) state.clock(free);
+  }
 
  private:
   std::size_t per_stage_;

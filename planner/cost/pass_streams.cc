@@ -59,9 +59,9 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
                            rules_.gather == StreamRules::Gather::double_buffered;
   if (takes_turns && !rules_.kept_to_backward(u)) {
     h.turns = true;
-    h.number = s.users.size();
-    s.users.push_back(0);
-    gate = h.number >= 2 ? s.users[h.number - 2] : 0;
+    h.number = s.used++;
+    s.user(h.number) = 0;
+    gate = h.number >= 2 ? s.user(h.number - 2) : 0;
   }
   if (!h.outer && u.gather_outer > 0) {
     h.outer = true;
@@ -121,12 +121,15 @@ double PassStreams::room(const Turn& turn) {
   }
   double ready = 0;
   const std::size_t queued = held(turn, turn.at).queued;
-  while (!rules_.copies && s.waited < s.pending.size() &&
-         (queued > s.waited ||
-          s.pending_elements - s.pending[s.waited].elements >= rules_.reduce_capacity)) {
-    ready = std::max(ready, s.pending[s.waited].end);
-    s.pending_elements -= s.pending[s.waited++].elements;
+  auto next = s.pending.begin();
+  for (; next != s.pending.end() &&
+         (queued > s.waited || s.pending_elements - next->elements >= rules_.reduce_capacity);
+       ++next) {
+    ready = std::max(ready, next->end);
+    s.pending_elements -= next->elements;
+    ++s.waited;
   }
+  s.pending.erase(s.pending.begin(), next);
   return ready;
 }
 
@@ -149,10 +152,12 @@ void PassStreams::reduce(const Turn& turn, double made) {
     s.reduce = std::max(s.reduce, turn.issuer->add()) + u.accumulate;
   }
   h.accumulated = true;
-  if (u.reduces) {
+  if (u.reduces && !rules_.copies && !rules_.planned) {
     s.pending.push_back({s.reduce, u.trained});
     s.pending_elements += u.trained;
-    h.queued = s.pending.size();
+    h.queued = s.waited + s.pending.size();
+  }
+  if (u.reduces) {
     (u.root ? s.staged_root : s.staged[s.turns++ % 2]) = s.reduce;
   }
   if (turn.slot->last && u.reduce_outer > 0) {
@@ -219,7 +224,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   const double end = s.compute = turn.issuer->run(u.issued.of(part), begin, longer);
   if (part != LayerPart::backward_weight) {
     if (h.whole && rules_.released(turn.forward, u)) {
-      if (h.turns) s.users[h.number] = end;
+      if (h.turns) s.user(h.number) = end;
       h.whole = false;
       if (turn.forward && rules_.to_groups && rules_.gather == StreamRules::Gather::copied) {
         s.compute = h.ready = std::max(end, turn.issuer->add()) + u.reshard;
@@ -262,9 +267,38 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, Chun
   return end;
 }
 
-StreamClocks PassStreams::clocks() const {
-  const Stage& s = stages_[0];
-  return {s.compute, s.gather, s.reduce, s.outer, s.cast, s.host, hosts_.of(0).issued()};
+void PassStreams::visit(StateVisit& state) {
+  for (Stage& s : stages_) {
+    for (double* clock : {&s.compute, &s.gather, &s.reduce, &s.outer, &s.cast, &s.host, &s.gate,
+                          &s.last_copy, &s.last_reduced, &s.staged_root}) {
+      state.clock(*clock);
+    }
+    s.places.visit(state);
+    for (std::size_t i = 0; i < 2; ++i) {
+      state.clock(s.gathered[i]);
+      state.clock(s.reduced[i]);
+      state.clock(s.user(s.used + i - 2));
+      state.clock(s.staged[(s.turns + i) % 2]);
+    }
+    for (Pending& each : s.pending) {
+      state.clock(each.end);
+      state.mark(each.elements);
+    }
+    for (double& there : s.there) state.clock(there);
+    state.mark(s.ahead);
+    state.mark(s.pending_elements);
+    state.mark(s.due);
+  }
+  for (std::size_t place = 0; place < base_.size(); ++place) {
+    const Stage& s = stages_[place / per_stage_];
+    for (std::size_t i = 0; i < kinds_[place].size(); ++i) {
+      Held& h = held_[base_[place] + i];
+      state.clock(h.ready);
+      state.mark(h.flags());
+      state.mark(static_cast<double>(h.queued - std::min(h.queued, s.waited)));
+      state.mark(h.turns && h.whole ? static_cast<double>(s.used - h.number) : 0);
+    }
+  }
 }
 
 Seconds PassStreams::end() const { return Seconds(std::ranges::max(ends())); }

@@ -11,6 +11,7 @@
 #include "planner/cost/pass_units.h"
 #include "planner/cost/pipeline.h"
 #include "planner/cost/stage_times.h"
+#include "planner/cost/steady_state.h"
 
 namespace shardwise {
 
@@ -47,7 +48,7 @@ class PassStreams {
   double pass(const PipelineSlots::Slot& slot, PassTurn& handed, ChunkSpan& span);
   StageHosts& hosts() { return hosts_; }
 
-  StreamClocks clocks() const;
+  void visit(StateVisit& state);
 
   /// All passes have run: what is left to reduce and to sum follows.
   void finish();
@@ -75,6 +76,15 @@ class PassStreams {
     std::size_t buckets = 0;       // of updated parameters, which its first pass waits for
     std::size_t first_bucket = 0;  // of the stage's
     std::vector<ReducedBucket> completes;
+
+    /// All of the first lines as one number.
+    double flags() const {
+      int all = 0;
+      for (const bool flag : {begun, whole, used, copied, outer, accumulated, part, turns}) {
+        all = 2 * all + (flag ? 1 : 0);
+      }
+      return all;
+    }
   };
   /// A reduction that backward has not waited for.
   struct Pending {
@@ -95,9 +105,10 @@ class PassStreams {
     double ahead = 0;  // elements gathered and not yet used
     double gate = 0;   // gathers issued now wait for this copy
     double last_copy = 0;
-    std::vector<double> users;  // of buffers that layers take turns with: when they let go
-    std::vector<Pending> pending;
-    std::size_t waited = 0;          // of `pending`
+    std::array<double, 4> users{};   // of buffers that layers take turns with: when they let go
+    std::size_t used = 0;            // by so many so far, of which the last are in `users`
+    std::vector<Pending> pending;    // reductions in order, from the first that is waited for
+    std::size_t waited = 0;          // reductions before those
     std::array<double, 2> staged{};  // buffers of gradients that blocks take turns with: free
     double staged_root = 0;          // and that of embedding and head
     std::size_t turns = 0;
@@ -105,6 +116,8 @@ class PassStreams {
     double due = 0;               // seconds of the sum of the bucket that left last
     std::vector<double> updated;  // seconds of the gather of each bucket
     std::vector<double> there;    // when it ends, of those that were issued
+
+    double& user(std::size_t number) { return users[number % users.size()]; }
   };
   /// A layer of the pass that runs.
   struct Turn {

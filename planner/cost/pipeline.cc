@@ -1,26 +1,8 @@
 #include "planner/cost/pipeline.h"
 
-#include <cmath>
+#include "planner/cost/pipeline_sweep.h"
 
 namespace shardwise {
-
-void Settling::add(const StreamClocks& clocks) {
-  constexpr double kRounding = 1e-9;
-  const double period = clocks[0] - before_[0];
-  const auto same = [&](double seconds) {
-    return std::abs(seconds - period) <= kRounding * period;
-  };
-  // Neither a stream that falls behind is settled, nor a first micro-batch. A host may run ahead.
-  settled_ = same(period_);
-  const std::size_t host = clocks.size() - 1;
-  for (std::size_t i = 1; i < clocks.size(); ++i) {
-    const double moved = clocks[i] - before_[i];
-    const bool ahead = i == host && moved < period;
-    if (moved != 0 && !ahead && !same(moved)) settled_ = false;
-  }
-  period_ = period;
-  before_ = clocks;
-}
 
 void ChunkPasses::take_turns(const PipelineSlots::Slot& slot, PassTurn& turn,
                              const ChunkEdges& edges, double whole, ChunkSpan& span) {
@@ -46,17 +28,21 @@ RunAndLength run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime>
                           std::span<const ChunkEdges> edges, Seconds hop, SlotEnds& ends) {
   ChunkPasses passes(slots, chunks, edges);
   if (slots.stages == 1) {
-    PipelineRun run = sweep_one_stage(slots, passes, ends.end);
+    PipelineRun run = sweep_pipeline(slots, passes, Seconds(0), ends.end);
     const Seconds length = run.length;
     return {std::move(run), length};
   }
   ChunkPasses alone(slots, chunks, edges);
   PipelineSweep<ChunkPasses> with(slots, passes, hop, ends.end);
   PipelineSweep<ChunkPasses> without(slots, alone, Seconds(0), ends.without_messages);
-  // Each waits for its own slot before; side by side they share the walk.
-  for (std::size_t i = 0; i < slots.slots.size(); ++i) {
-    with.take(slots.slots[i], i);
-    without.take(slots.slots[i], i);
+  if (!slots.loops.empty()) {
+    with.run_all();
+    without.run_all();
+  }
+  // Side by side they share the walk.
+  for (std::size_t i = 0; i < slots.slots.size() && slots.loops.empty(); ++i) {
+    with.take(i);
+    without.take(i);
   }
   return {std::move(with.run()), without.run().length};
 }

@@ -8,6 +8,7 @@
 
 #include "planner/cost/bucket_streams.h"
 #include "planner/cost/pass_streams.h"
+#include "planner/cost/pipeline_sweep.h"
 #include "planner/cost/state_bytes.h"
 
 namespace shardwise {
@@ -17,7 +18,7 @@ StreamedPasses by_layer(PassStreams& streams, const StageTimes& stages, SlotEnds
   StreamedPasses passes;
   passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end);
   streams.finish();
-  passes.end = streams.end() + passes.run.unswept;
+  passes.end = streams.end();
   passes.ends = streams.ends();
   return passes;
 }

@@ -1,256 +1,138 @@
 #include "planner/cost/pipeline_slots.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <deque>
-#include <map>
 #include <optional>
-#include <span>
-#include <string>
-#include <vector>
+#include <utility>
 
-#include "planner/cost/message_turns.h"
-#include "planner/cost/stages.h"
-#include "planner/spec/check.h"
+#include "planner/cost/slot_order.h"
 
 namespace shardwise {
 namespace {
 
-/// A message between chunks `lower` and `lower + 1` of the model.
-struct Message {
-  std::int32_t from = 0;
-  std::int32_t to = 0;
-  std::int32_t number = 0;
-  std::int32_t after_pass = -1;  // of the receiver, by place in its order: posted once that ended
-};
+/// After how many micro-batches all stages of a schedule do the same again.
+std::int64_t microbatches_a_period(const Layout& layout) {
+  if (layout.schedule == PipelineSchedule::dualpipe) return 2;  // one from each end
+  const bool interleaved =
+      layout.schedule == PipelineSchedule::one_f_one_b && layout.vpp > 1;  // rounds of pp
+  return interleaved ? layout.pp : 1;
+}
 
-class Sweep {
+/// Finds what one period of micro-batches adds to the slots of a step: the same slots in one place
+/// or, where forward and backward passes are apart, in two.
+class Insertion {
  public:
-  Sweep(const Layout& layout, std::int64_t num_microbatches, bool planned_buffers)
-      : layout_(layout),
-        turns_(layout, num_microbatches, planned_buffers),
-        chunks_(layout.pp * chunks_of_stage(layout)),
-        stages_(static_cast<std::size_t>(layout.pp)) {
-    result_.stages = layout.pp;
-    result_.chunks = chunks_of_stage(layout);
-    result_.posts_ahead = posts_receives_ahead(layout);
-    const auto messages = at(2 * num_microbatches * chunks_);
-    maker_.assign(messages, -1);
-    arrived_.assign(messages, -1);
-    result_.slots.reserve(2 * messages);
-    numbers_.resize(stages_.size());
-    for (std::int32_t c = 0; c < chunks_; ++c) numbers_[at(stage_of_chunk(layout, c))].push_back(c);
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      stages_[s].order = pass_order(layout, static_cast<std::int32_t>(s), num_microbatches);
-      stages_[s].first.assign(at(result_.chunks), true);
-      stages_[s].last.assign(at(result_.chunks), 0);
-      for (const PipelinePass& pass : stages_[s].order) {
-        std::int32_t& last = stages_[s].last[at(pass.chunk)];
-        last = std::max(last, pass.microbatch);
-      }
-    }
-    for (std::size_t s = 0; s < stages_.size(); ++s) post_receives(static_cast<std::int32_t>(s));
-  }
+  /// \param few, more  of one layout, the second with one period more
+  Insertion(const PipelineSlots& few, const PipelineSlots& more) : few_(few), more_(more) {}
 
-  PipelineSlots run() {
-    for (bool moved = true; moved;) {
-      moved = false;
-      for (std::int32_t s = 0; s < result_.stages; ++s) {
-        while (receive(s) || (!may_wait(s) && pass(s))) moved = true;
+  /// \returns each place as a loop that runs once, or nothing where `more` is not `few` with slots
+  /// inserted at so many places
+  std::optional<std::vector<PipelineSlots::Loop>> find(std::size_t places) {
+    const std::size_t added = more_.slots.size() - few_.slots.size();
+    if (added == 0 || added % places != 0) return std::nullopt;
+    const std::size_t length = added / places;
+    std::vector<PipelineSlots::Loop> loops;
+    std::size_t shift = 0;
+    for (std::size_t i = 0; i <= few_.slots.size();) {
+      if (i < few_.slots.size() && alike(few_, i, more_, i + shift)) {
+        ++i;
+        continue;
       }
-      for (std::int32_t s = 0; s < result_.stages && !moved; ++s) moved = pass(s);
+      if (i == few_.slots.size() && shift == added) break;
+      if (shift == added || i < length) return std::nullopt;
+      for (std::size_t j = i; j < i + length; ++j) {
+        if (!alike(few_, j - length, more_, j + shift)) return std::nullopt;
+      }
+      loops.push_back(middle(i, length, loops.empty() ? 0 : loops.back().end()));
+      shift += length;
     }
-    for (const Stage& stage : stages_) {
-      SHARDWISE_CHECK(stage.next == stage.order.size(), std::to_string(stage.next));
-      result_.messages = std::max(result_.messages, stage.exchanged);
-    }
-    return std::move(result_);
+    for (PipelineSlots::Loop& loop : loops) loop.window = window(loop.begin);
+    return loops;
   }
 
  private:
-  struct Stage {
-    std::vector<PipelinePass> order;
-    std::size_t next = 0;          // pass
-    std::deque<Message> receives;  // in order of their posts
-    std::deque<std::int32_t> sends;
-    std::int32_t passed = -1;        // slot of the last pass
-    std::vector<bool> first;         // by chunk: nothing of it has run
-    std::vector<std::int32_t> last;  // by chunk: its last micro-batch
-    std::int64_t exchanged = 0;      // messages with the next stage, both ways
-  };
-
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::int32_t number(std::int32_t stage, const PipelinePass& pass) const {
-    return numbers_[at(stage)][at(pass.chunk)];
-  }
-  /// Whether something goes between chunk `lower` of the model and the one after it.
-  bool travels(std::int32_t lower) const {
-    if (lower < 0 || lower + 1 >= chunks_) return false;
-    // The two copies of the model under DualPipe hand each other nothing.
-    return stage_of_chunk(layout_, lower) != stage_of_chunk(layout_, lower + 1);
-  }
-  /// The message that a pass hands on, or needs; -1 none.
-  std::int32_t made(std::int32_t stage, const PipelinePass& pass) const {
-    if (pass.part == LayerPart::backward_weight) return -1;
-    const bool backward = pass.part != LayerPart::forward;
-    const std::int32_t lower = number(stage, pass) - (backward ? 1 : 0);
-    return travels(lower) ? message_number(lower, backward, pass.microbatch, chunks_) : -1;
-  }
-  std::int32_t needed(std::int32_t stage, const PipelinePass& pass) const {
-    if (pass.part == LayerPart::backward_weight) return -1;
-    const bool backward = pass.part != LayerPart::forward;
-    const std::int32_t lower = number(stage, pass) - (backward ? 0 : 1);
-    return travels(lower) ? message_number(lower, backward, pass.microbatch, chunks_) : -1;
+  /// Whether slot `j` does what slot `i` does, and waits for the same at the same distance.
+  static bool alike(const PipelineSlots& a, std::size_t i, const PipelineSlots& b, std::size_t j) {
+    if (j >= b.slots.size()) return false;
+    const auto shift =
+        static_cast<std::int32_t>(static_cast<std::ptrdiff_t>(j) - static_cast<std::ptrdiff_t>(i));
+    const auto moved = [&](std::int32_t slot) { return slot < 0 ? slot : slot + shift; };
+    PipelineSlots::Slot slot = a.slots[i];
+    for (std::int32_t& after : slot.after) after = moved(after);
+    return slot == b.slots[j] && (a.room.empty() || moved(a.room[i]) == b.room[j]);
   }
 
-  /// Of two stages that hand messages to each other, the one whose next stage is the other.
-  std::int32_t lower_of(std::int32_t a, std::int32_t b) const {
-    return std::abs(a - b) == 1 ? std::min(a, b) : std::max(a, b);
+  /// The period in the middle of all that are alike before `end`.
+  PipelineSlots::Loop middle(std::size_t end, std::size_t length, std::size_t lowest) const {
+    std::size_t begin = end - length;
+    while (begin > lowest && alike(few_, begin - 1, few_, begin - 1 + length)) --begin;
+    const std::size_t periods = (end - begin) / length;
+    begin = end - (periods - periods / 2) * length;
+    return {begin, length, 1, 0};
   }
 
-  /// Whether a host that waits for messages would, before the next pass: it is handed nothing, and
-  /// what the one before it made is on its way.
-  bool may_wait(std::int32_t stage) const {
-    const Stage& mine = stages_[at(stage)];
-    return !result_.posts_ahead && !mine.sends.empty() && mine.next < mine.order.size() &&
-           needed(stage, mine.order[mine.next]) < 0;
-  }
-
-  void post_receives(std::int32_t stage) {
-    Stage& mine = stages_[at(stage)];
-    std::map<std::int32_t, std::deque<std::int32_t>> inboxes;  // by sender
-    std::vector<bool> posted(maker_.size(), false);
-    const auto post = [&](const PipelinePass& pass, std::int32_t after_pass) {
-      const std::int32_t wanted = needed(stage, pass);
-      if (wanted < 0) return;
-      const bool backward = pass.part != LayerPart::forward;
-      const std::int32_t from = stage_of_chunk(layout_, number(stage, pass) + (backward ? 1 : -1));
-      const auto [inbox, fresh] = inboxes.try_emplace(from);
-      if (fresh) fill_inbox(stage, from, inbox->second);
-      while (!posted[at(wanted)]) {
-        SHARDWISE_CHECK(!inbox->second.empty(), std::to_string(wanted));
-        const std::int32_t next = inbox->second.front();
-        inbox->second.pop_front();
-        posted[at(next)] = true;
-        mine.receives.push_back({from, stage, next, after_pass});
+  std::size_t window(std::size_t begin) const {
+    auto lowest = static_cast<std::int32_t>(begin);
+    for (std::size_t i = begin; i < few_.slots.size(); ++i) {
+      for (const std::int32_t after : few_.slots[i].after) {
+        if (after >= 0) lowest = std::min(lowest, after);
       }
-    };
-    for (std::size_t i = 0; i < mine.order.size(); ++i) {
-      const bool both = mine.order[i].with_next;
-      const std::int32_t before = static_cast<std::int32_t>(i) - 1;
-      post(mine.order[i], before);
-      if (both) post(mine.order[++i], before);
+      if (!few_.room.empty() && few_.room[i] >= 0) lowest = std::min(lowest, few_.room[i]);
     }
+    return begin - static_cast<std::size_t>(lowest);
   }
 
-  /// What `from` sends to `stage`, in its order.
-  void fill_inbox(std::int32_t stage, std::int32_t from, std::deque<std::int32_t>& inbox) const {
-    for (const PipelinePass& pass : stages_[at(from)].order) {
-      const std::int32_t message = made(from, pass);
-      if (message < 0) continue;
-      const bool backward = pass.part != LayerPart::forward;
-      const std::int32_t to = stage_of_chunk(layout_, number(from, pass) + (backward ? -1 : 1));
-      if (to == stage) inbox.push_back(message);
-    }
-  }
-
-  std::int32_t add(const PipelineSlots::Slot& slot, std::int32_t room) {
-    result_.slots.push_back(slot);
-    if (turns_.planned()) result_.room.push_back(room);
-    return static_cast<std::int32_t>(result_.slots.size()) - 1;
-  }
-
-  /// The next message to `stage`, if both ends have come to it.
-  bool receive(std::int32_t stage) {
-    Stage& mine = stages_[at(stage)];
-    if (mine.receives.empty()) return false;
-    const Message& message = mine.receives.front();
-    Stage& sender = stages_[at(message.from)];
-    if (sender.sends.empty() || sender.sends.front() != message.number) return false;
-    const std::optional<std::int32_t> room = turns_.before_message(message.number);
-    if (!room) return false;
-    PipelineSlots::Slot slot;
-    slot.message = true;
-    slot.stage = message.from;
-    slot.to = stage;
-    slot.after[0] = maker_[at(message.number)];
-    if (!result_.posts_ahead) {
-      if (message.after_pass >= static_cast<std::int32_t>(mine.next)) return false;
-      slot.after[1] = mine.passed;
-    }
-    arrived_[at(message.number)] = add(slot, *room);
-    turns_.arrived(message.number, arrived_[at(message.number)]);
-    ++stages_[at(lower_of(message.from, stage))].exchanged;
-    sender.sends.pop_front();
-    mine.receives.pop_front();
-    return true;
-  }
-
-  /// The next pass of `stage`, or the next two that run as one, if what they wait for is there.
-  bool pass(std::int32_t stage) {
-    Stage& mine = stages_[at(stage)];
-    if (mine.next == mine.order.size()) return false;
-    const std::span<const PipelinePass> passes =
-        std::span<const PipelinePass>(mine.order)
-            .subspan(mine.next, mine.order[mine.next].with_next ? 2 : 1);
-    std::array<std::int32_t, 2> after = {-1, -1};
-    std::array<std::int32_t, 2> rooms = {-1, -1};
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      const std::int32_t message = needed(stage, passes[i]);
-      if (message < 0) continue;
-      after[i] = arrived_[at(message)];
-      if (after[i] < 0) return false;
-    }
-    for (std::size_t i = 0; turns_.planned() && i < passes.size(); ++i) {
-      const std::optional<std::int32_t> room = turns_.before_pass(made(stage, passes[i]));
-      if (!room) return false;
-      rooms[i] = *room;
-    }
-    for (std::size_t i = 0; i < passes.size(); ++i) {
-      const PipelinePass& each = passes[i];
-      PipelineSlots::Slot slot;
-      slot.part = each.part;
-      slot.stage = slot.to = stage;
-      slot.chunk = each.chunk;
-      slot.first = mine.first[at(each.chunk)];
-      mine.first[at(each.chunk)] = false;
-      slot.last = each.part != LayerPart::forward && each.microbatch == mine.last[at(each.chunk)];
-      slot.after = after;
-      mine.passed = add(slot, rooms[i]);
-      if (turns_.planned()) turns_.read(needed(stage, each), mine.passed);
-      after = {-1, -1};
-    }
-    for (const PipelinePass& each : passes) {
-      const std::int32_t message = made(stage, each);
-      if (message < 0) continue;
-      maker_[at(message)] = mine.passed;
-      turns_.made(message);
-      mine.sends.push_back(message);
-    }
-    mine.next += passes.size();
-    return true;
-  }
-
-  const Layout& layout_;
-  MessageTurns turns_;
-  std::int32_t chunks_;                             // of the model
-  std::vector<std::vector<std::int32_t>> numbers_;  // by stage: its chunks of the model
-  std::vector<Stage> stages_;
-  std::vector<std::int32_t> maker_;    // by message: slot of its pass
-  std::vector<std::int32_t> arrived_;  // by message: its slot, -1 none
-  PipelineSlots result_;
+  const PipelineSlots& few_;
+  const PipelineSlots& more_;
 };
+
+/// The slots of a step with a loop, or nothing where no loop is found.
+std::optional<PipelineSlots> with_loops(const Layout& layout, std::int64_t num_microbatches,
+                                        bool planned_buffers) {
+  const std::int64_t period = microbatches_a_period(layout);
+  const std::size_t places = layout.schedule == PipelineSchedule::gpipe ? 2 : 1;
+  // Until warm-up and cool-down are whole and apart.
+  for (std::int64_t least = 4 * layout.pp + 4; least < num_microbatches / 2; least *= 2) {
+    const std::int64_t few =
+        num_microbatches - (num_microbatches - least) / period * period;  // least or a little more
+    if (few + period >= num_microbatches) return std::nullopt;
+    SlotOrder order = slot_order(layout, few, planned_buffers);
+    const SlotOrder more = slot_order(layout, few + period, planned_buffers);
+    std::optional<std::vector<PipelineSlots::Loop>> loops =
+        Insertion(order.slots, more.slots).find(places);
+    if (!loops) continue;
+    const std::int64_t left_out = (num_microbatches - few) / period;
+    for (PipelineSlots::Loop& loop : *loops) loop.times += left_out;
+    order.slots.loops = std::move(*loops);
+    for (std::size_t s = 0; s < order.exchanged.size(); ++s) {
+      const std::int64_t each = more.exchanged[s] - order.exchanged[s];
+      order.slots.messages = std::max(order.slots.messages, order.exchanged[s] + left_out * each);
+    }
+    return std::move(order.slots);
+  }
+  return std::nullopt;
+}
+
+/// Micro-batches of one stage wait for nothing but one another.
+PipelineSlots one_stage(const Layout& layout, std::int64_t num_microbatches) {
+  PipelineSlots slots =
+      slot_order(layout, std::min<std::int64_t>(num_microbatches, 3), false).slots;
+  const std::size_t each = slots.slots.size() / 3;
+  if (num_microbatches > 3) slots.loops.push_back({each, each, num_microbatches - 2, 0});
+  return slots;
+}
 
 }  // namespace
 
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,
-                             bool planned_buffers) {
-  const bool all = layout.pp > 1 || num_microbatches == 1;
-  PipelineSlots slots = Sweep(layout, all ? num_microbatches : 2, planned_buffers).run();
-  if (all) return slots;
-  slots.repeated = slots.slots.size() / 2;
-  slots.repeats = num_microbatches - 1;
-  return slots;
+                             bool planned_buffers, std::int64_t most_unrolled) {
+  if (layout.pp == 1) return one_stage(layout, num_microbatches);
+  if (num_microbatches > most_unrolled) {
+    std::optional<PipelineSlots> slots = with_loops(layout, num_microbatches, planned_buffers);
+    if (slots) return std::move(*slots);
+  }
+  SlotOrder all = slot_order(layout, num_microbatches, planned_buffers);
+  all.slots.messages = std::ranges::max(all.exchanged);
+  return std::move(all.slots);
 }
 
 }  // namespace shardwise

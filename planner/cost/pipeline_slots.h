@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,7 @@ struct PipelineSlots {
     /// of a pass the messages it is handed, of a message the pass that made it and, where receives
     /// are not posted ahead, the one after which it is received.
     std::array<std::int32_t, 2> after = {-1, -1};
+    friend bool operator==(const Slot&, const Slot&) = default;
   };
   std::vector<Slot> slots;
   /// Where messages take turns with buffers (MessageTurns), by slot, -1 none, else empty: of a
@@ -35,10 +37,16 @@ struct PipelineSlots {
   std::int32_t chunks = 1;    // of a stage
   bool posts_ahead = true;    // receives do not wait for the pass before
   std::int64_t messages = 0;  // between two stages, both ways, of the two that exchange most
-  /// One stage runs its micro-batches one after the other: the first so many slots are one of them,
-  /// which runs `repeats` times, the others the last one.
-  std::size_t repeated = 0;
-  std::int64_t repeats = 0;
+  /// Slots that stand for `times` as many, one run of them after the other. A slot that one of them
+  /// waits for and that lies before `begin` is of the run before: `length` slots later.
+  struct Loop {
+    std::size_t begin = 0;
+    std::size_t length = 0;
+    std::int64_t times = 1;
+    std::size_t window = 0;  // so many slots before `begin` are waited for from then on
+    std::size_t end() const { return begin + length; }
+  };
+  std::vector<Loop> loops;  // in order, none within another
 };
 
 /// Whether receives are posted ahead of the pass that ends before they are needed. With one chunk a
@@ -49,9 +57,14 @@ inline bool posts_receives_ahead(const Layout& layout) {
                             layout.schedule != PipelineSchedule::gpipe);
 }
 
+/// Up to so many micro-batches of a pipeline have slots of their own; of more, those in the middle
+/// are loops.
+inline constexpr std::int64_t kMostUnrolled = 512;
+
 /// A stage receives from another in the order in which that one sends. \param planned_buffers
-/// messages take turns with those of an arena (plans_buffers)
+/// messages take turns with those of an arena (plans_buffers) \param most_unrolled  micro-batches
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,
-                             bool planned_buffers = false);
+                             bool planned_buffers = false,
+                             std::int64_t most_unrolled = kMostUnrolled);
 
 }  // namespace shardwise

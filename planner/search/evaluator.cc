@@ -63,6 +63,11 @@ std::vector<std::int32_t> fullest_stages(const std::vector<StageLayers>& stages,
   return fullest;
 }
 
+/// Whether a sweep leaves the end of every slot: those of a loop are its last.
+bool has_path(const PipelineTimes& pipeline) {
+  return pipeline.slots->stages > 1 && pipeline.slots->loops.empty();
+}
+
 GroupShape shape_of_all(const ClusterSpec& cluster) {
   Layout all;
   all.dp_shard = static_cast<std::int32_t>(cluster.gpus);
@@ -305,7 +310,7 @@ const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
   }
   pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
   sweep(pipeline, timed.stages.hop, ends_);
-  if (layout.pp > 1 && stages.paths.is_news(pipeline.run.length, times.without_copies())) {
+  if (has_path(pipeline) && stages.paths.is_news(pipeline.run.length, times.without_copies())) {
     stages.paths.add(longest_path(pipeline, times, ends_.end));
   }
   return pipeline.run;
@@ -320,7 +325,7 @@ const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
                                              const PipelineStep& step) {
   if (timed.streamed) return *timed.streamed;
   timed.streamed = streamed_passes(timed.stages, leaf.context, step.kernels, ends_);
-  if (leaf.context.layout->pp == 1) return *timed.streamed;
+  if (!has_path(timed.stages.pipeline)) return *timed.streamed;
   KnownPaths& paths = leaf.stages.paths;
   const PathTimes& times = path_times_of(timed, leaf);
   PathCounts path = longest_path(timed.stages.pipeline, times, ends_.end, true);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "planner/cost/pass_streams.h"
+#include "planner/cost/pipeline_sweep.h"
 #include "planner/spec/names.h"
 #include "tests/planner/cost/time_fixture.h"
 
