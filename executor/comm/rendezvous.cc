@@ -21,6 +21,7 @@ namespace {
 
 constexpr double kAnswer = 2;      // seconds for an address to answer
 constexpr double kChallenge = 10;  // and for a process that listens to challenge
+constexpr double kSoon = 5;        // seconds to find rank 0 among processes of other jobs
 constexpr std::chrono::milliseconds kAgain{50};
 constexpr std::chrono::seconds kHostFirst{2};  // who waits for all knows whom
 
@@ -218,7 +219,9 @@ class Search {
 
   Found find() {
     const Deadline until = in_seconds(patience_s_);
+    const Deadline soon = in_seconds(std::min(kSoon, patience_s_ / 2));
     while (Deadline::clock::now() < until) {
+      tell_of_other_secret(soon);
       for (int place = 0; place < at_.ports; ++place) {
         if (!answers_.has(place)) ask(place);
       }
@@ -230,16 +233,24 @@ class Search {
         }
       }
     }
-    std::string text =
-        at_.this_host_only
-            ? fmt::format("rank {} found no rank 0 on this host for {} s", hello_.from, patience_s_)
-            : fmt::format("rank {} found no rank 0 on {}, ports {} to {}, for {} s", hello_.from,
-                          at_.host, at_.first_port, at_.first_port + at_.ports - 1, patience_s_);
-    if (other_secret_) text += "; a process there is of another job or has another secret";
-    throw IoError(text);
+    throw IoError(fmt::format("rank {} found no rank 0 on {} for {} s{}", hello_.from, where(),
+                              patience_s_, other_secret_ ? kOther : ""));
   }
 
  private:
+  static constexpr const char* kOther = "; a process there is of another job or has another secret";
+
+  std::string where() const {
+    if (at_.this_host_only) return "this host";
+    return fmt::format("{}, ports {} to {},", at_.host, at_.first_port,
+                       at_.first_port + at_.ports - 1);
+  }
+  void tell_of_other_secret(Deadline soon) {
+    if (!other_secret_ || told_ || !at_.note || Deadline::clock::now() < soon) return;
+    at_.note(fmt::format("rank {} looks for rank 0 on {} until {} s are over{}", hello_.from,
+                         where(), patience_s_, kOther));
+    told_ = true;
+  }
   void ask(int place) {
     auto line = at_.this_host_only
                     ? connect_local(local_name(key_, place))
@@ -272,6 +283,7 @@ class Search {
   Hello hello_;
   Arrivals answers_;
   bool other_secret_ = false;
+  bool told_ = false;
 };
 
 Met visit(const Rendezvous& at, int rank, int size, SocketHub& hub, double patience_s) {

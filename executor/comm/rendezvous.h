@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct Rendezvous {
   /// All ranks are on this host: they meet at a local socket and no network is listened to. Without
   /// a secret, processes of this user alone are believed, as the kernel names them.
   bool this_host_only = false;
+  /// Is told once when a rank has only met processes with another secret for 5 s, or half of its
+  /// patience: it may wait in vain.
+  std::function<void(const std::string&)> note = {};
 
   /// What both ends of a connection prove that they know: of one secret, job and number of ranks.
   Digest key(int size) const;

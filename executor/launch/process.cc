@@ -42,6 +42,12 @@ Diagnostics problems_of_host(const Launcher& launcher) {
 
 /// The launcher with the job's secret, or what is wrong with its network.
 Result<Launcher> with_network(Launcher launcher) {
+  if (launcher.rendezvous) {
+    launcher.rendezvous->note = [](const std::string& note) {
+      fmt::print(stderr, "{}\n", note);
+      std::fflush(stderr);
+    };
+  }
   LauncherVariables variables = own_variables();
   Diagnostics problems = problems_of_host(launcher);
   for (const Diagnostic& each : find_secret(variables, launcher)) problems.push_back(each);

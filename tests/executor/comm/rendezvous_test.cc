@@ -158,6 +158,8 @@ TEST(Rendezvous, IsNotForProcessesThatHaveAnotherSecretOrJobOrNumberOfRanks) {
   other_secret.secret = "another secret of these tests";
   Rendezvous other_job = at;
   other_job.job = "another job";
+  std::vector<std::string> notes;
+  other_secret.note = [&](const std::string& note) { notes.push_back(note); };
   std::string first;
   std::vector<std::string> others(2);
   {
@@ -167,6 +169,11 @@ TEST(Rendezvous, IsNotForProcessesThatHaveAnotherSecretOrJobOrNumberOfRanks) {
   }
   EXPECT_THAT(first, testing::MatchesRegex("rank 0 waited 1.5 s for rank 1; [0-9]+ connections did "
                                            "not prove the job's secret"));
+  // While there is time to do something about it.
+  const std::string ports = std::to_string(port) + " to " + std::to_string(port);
+  EXPECT_THAT(notes, testing::ElementsAre("rank 1 looks for rank 0 on 127.0.0.1, ports " + ports +
+                                          ", until 1 s are over; a process there is of another job "
+                                          "or has another secret"));
   for (const std::string& each : others) {
     EXPECT_EQ(each, "rank 1 found no rank 0 on 127.0.0.1, ports " + std::to_string(port) + " to " +
                         std::to_string(port) +
