@@ -28,7 +28,8 @@ void add(Table& table, std::string label, Seconds closed_form, Seconds simulated
 std::string closed_form_text(const StepReport& report, bool colour) {
   if (!report.closed_form) return "";
   const ClosedForm& closed = *report.closed_form;
-  Table table({{"closed form and clock", Align::left}, {"closed form"}, {"simulated"}, {"apart"}});
+  Table table(
+      {{"estimate and simulation", Align::left}, {"estimated"}, {"simulated"}, {"difference"}});
   for (const MechanismTime& each : closed.mechanisms) {
     add(table, each.mechanism, each.closed_form, each.simulated);
   }

@@ -25,7 +25,7 @@ constexpr const char* kExamples =
     "  shardwise plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json\n"
     "\n"
     "Exit codes\n"
-    "  0 done   1 nothing fits   2 bad input or use   3 failure of the environment";
+    "  0 done   1 nothing fits   2 bad input or use   3 environment failure";
 
 /// One line on stderr for each; the code that a wrong command line ends with.
 ExitCode refuse(const std::vector<std::string>& mistakes) {

@@ -79,7 +79,8 @@ Diagnostics unlike(const Side& a, const Side& b) {
   }
   if (step_of(a) <= Seconds(0)) {
     const char* where = a.traced ? "/traceEvents" : "/step_time_s";
-    return {{a.file, 0, 0, where, "a step of no time", "measure a step"}};
+    return {{a.file, 0, 0, where, "a step of zero length",
+             "give a report or trace of a step that ran"}};
   }
   return {};
 }
@@ -117,7 +118,7 @@ std::string differences_text(const StepReport& a, const StepReport& b) {
 /// "101.5 % more time than A".
 std::string longer_text(double relative) {
   const std::string share = format_percent(std::abs(relative));
-  if (share == format_percent(0)) return "as much time as A";
+  if (share == format_percent(0)) return "the same time as A";
   return fmt::format("{} {} time than A", share, relative > 0 ? "more" : "less");
 }
 
@@ -195,14 +196,13 @@ ExitCode run_compare(const CompareFlags& flags) {
 
 void add_compare(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "compare",
-      "Two reports or traces, joined by operation and sorted by what makes the difference");
+      "compare", "Compare two reports or traces operation by operation, largest difference first");
   auto flags = std::make_shared<CompareFlags>();
   verb->add_option("A", flags->first, "A report.json or a trace")->required()->type_name("FILE");
-  verb->add_option("B", flags->second, "Another")->required()->type_name("FILE");
-  add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of each table (6; 20 with --long)");
+  verb->add_option("B", flags->second, "The second")->required()->type_name("FILE");
+  add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of each table [6; 20 with --long]");
   add_number(*verb, "--tolerance", flags->tolerance, 0, 1e6,
-             "Exit with 1 when the step times are further apart than this share")
+             "Exit with 1 if step times differ by more than this share")
       ->type_name("SHARE");
   add_screen_flags(*verb, flags->screen);
   verb->footer(
@@ -212,8 +212,8 @@ void add_compare(CLI::App& app, Run& run) {
       "  shardwise compare report.json trace.json\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 further apart than the tolerance\n"
-      "  2 bad input or use   3 the world broke");
+      "  0 done   1 the difference exceeds the tolerance\n"
+      "  2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_compare(*flags); }; });
 }
 

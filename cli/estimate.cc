@@ -47,13 +47,13 @@ Diagnostics apply_anchor(const std::string& file, const Subject& subject, StepRe
     return Diagnostics{{file, 0, 0, key, std::move(message), std::move(hint)}};
   };
   if (measured->origin != "measured") {
-    return wrong("/origin", "is predicted: it says nothing about this machine",
-                 "use the report of a run");
+    return wrong("/origin", "is a prediction, not a measurement",
+                 "give the report of a run (shardwise-run --report)");
   }
   if (measured->model != report.model || measured->engine != report.engine) {
     return wrong("/model",
-                 fmt::format("{} with {} does not speak for {} with {}", measured->model,
-                             measured->engine, report.model, report.engine),
+                 fmt::format("measured {} with {}, but the estimate is of {} with {}",
+                             measured->model, measured->engine, report.model, report.engine),
                  "");
   }
   Subject same = subject;
@@ -120,9 +120,9 @@ void add_estimate(CLI::App& app, Run& run) {
   add_job_flags(*verb, flags->job);
   add_layout_flags(*verb, flags->layout);
   verb->add_option("--anchor", flags->anchor,
-                   "Report of a measured run: its difference from the prediction is carried over")
+                   "Correct the estimate by the error found on this report of a run")
       ->type_name("FILE");
-  verb->add_flag("--explain", flags->explain, "Formula, values and source of every number");
+  verb->add_flag("--explain", flags->explain, "Print formula, values and source of every number");
   add_screen_flags(*verb, flags->screen);
   show_first(*verb, {"--model", "--cluster", "--gpus", "--engine", "--sequence-length",
                      "--global-batch-size", "--micro-batch-size", "--tp", "--pp", "--zero-stage",
@@ -136,7 +136,7 @@ void add_estimate(CLI::App& app, Run& run) {
       "\n"
       "Exit codes\n"
       "  0 it fits or may fit   1 it does not fit\n"
-      "  2 bad input or use   3 the world broke");
+      "  2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_estimate(*flags); }; });
 }
 

@@ -53,7 +53,7 @@ std::string recorded_text(const sim::TracedRun& run, const Layout& layout) {
   text += "\n";
   if (run.head.world_size > 0 && run.head.world_size != layout.world()) {
     text +=
-        wrap(fmt::format("the trace is of {}, the plan of {}: what differs may be that\n",
+        wrap(fmt::format("the trace is of {}, the plan of {}: differences may come from that\n",
                          counted(static_cast<std::size_t>(run.head.world_size), "rank", "ranks"),
                          layout.world()),
              kWidth);
@@ -66,11 +66,12 @@ std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& co
   const auto note = [&text](const std::string& words) { text += wrap(words, kWidth, 2) + "\n"; };
   if (run.ours()) {
     if (!comparison.same_plan) note("the trace is of another plan");
-    if (comparison.joined == 0) note("no operation of the trace has a name of the simulated step");
+    if (comparison.joined == 0)
+      note("no operation of the trace has the name of a simulated operation");
     if (comparison.joined > 0 && comparison.unknown > 0) {
       note(
-          fmt::format("{} of stage {} left out of the first tables: the simulated step has none "
-                      "of their name",
+          fmt::format("{} of stage {} left out of the first tables: no simulated operation has "
+                      "their name",
                       counted(comparison.unknown, "operation", "operations"), comparison.stage));
     }
     return text.empty() ? text : "\n" + text;
@@ -79,9 +80,9 @@ std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& co
   const auto events = [](std::int64_t count) {
     return counted(static_cast<std::size_t>(count), "event", "events");
   };
-  if (!comparison.step.by_phase) note("no marks of autograd in the trace: compared by kind only");
+  if (!comparison.step.by_phase) note("no autograd events in the trace: compared by kind only");
   if (steps.without_launch > 0) {
-    note(fmt::format("{} of the device without the call that launched them: phase unknown",
+    note(fmt::format("{} of the device without a launching call: phase unknown",
                      events(steps.without_launch)));
   }
   if (steps.overlapping > 0) {
@@ -118,7 +119,7 @@ std::string steps_text(const sim::TracedRun& run, const sim::StepComparison& ste
   row("in all", a.length, b.length);
   table.row({"communication", format_seconds(a.communicating), format_seconds(b.communicating),
              signed_seconds(b.communicating - a.communicating)});
-  table.row({"of it beside compute", format_percent(a.overlap()), format_percent(b.overlap()),
+  table.row({"overlapped with compute", format_percent(a.overlap()), format_percent(b.overlap()),
              fmt::format("{:+.1f} %", 100 * (b.overlap() - a.overlap()))});
   return "\n" + table.text(colour);
 }
@@ -179,8 +180,7 @@ std::string kinds_text(const sim::StepComparison& step, const char* first, const
                side(row.measured), count(row.predicted), side(row.predicted),
                signed_seconds(row.difference())});
   }
-  return "\n" + table.text(colour) +
-         "communication: while nothing computed; the rest of it is hidden\n";
+  return "\n" + table.text(colour) + "communication: exposed only; the rest is hidden by compute\n";
 }
 
 std::string compared_text(const std::string& heading, const std::vector<sim::ComparedTime>& rows,

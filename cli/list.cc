@@ -207,13 +207,13 @@ ExitCode run_list(const ListFlags& flags) {
 
 void add_list(CLI::App& app, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("list", "Names of the catalogue: models, clusters, GPUs, links, engines");
+      app.add_subcommand("list", "List the catalogue: models, clusters, GPUs, links, engines");
   auto flags = std::make_shared<ListFlags>();
   verb->add_option("kind", flags->kind, "models, clusters, gpus, collectives or engines")
       ->required()
       ->type_name("KIND")
       ->check(CLI::IsMember({"models", "clusters", "gpus", "collectives", "engines"}));
-  verb->add_flag("--json", flags->json, "The same facts for a program");
+  verb->add_flag("--json", flags->json, "Print as JSON for a program");
   verb->footer("Example\n  shardwise list models");
   verb->callback([&run, flags] { run = [flags] { return run_list(*flags); }; });
 }

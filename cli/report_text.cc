@@ -201,8 +201,8 @@ std::string time_text(const StepReport& report, bool colour) {
   text += axes.text(colour, 2);
   if (!report.timeline) return text;
   const char* note =
-      "exposed: while nothing computes; lost besides: what transfers take from kernels beside "
-      "them, and copies to and from their buffers";
+      "exposed: communication while nothing computes. lost: exposed, kernels slowed by "
+      "transfers, and copies to and from communication buffers";
   return text + paint("  " + wrap(note, kWidth - 2, 2), Tone::quiet, colour) + "\n";
 }
 
@@ -210,16 +210,17 @@ std::string rates_text(const StepReport& report, bool colour) {
   Table table({{"", Align::left}, {"", Align::left}});
   table.row({"tokens", fmt::format("{}/s, {}/s a GPU", format_scaled(report.tokens_per_s),
                                    format_scaled(report.tokens_per_s_per_gpu))});
-  table.row({"utilisation",
-             fmt::format("MFU {} (attention counted whole {}), HFU {}", format_percent(report.mfu),
-                         format_percent(report.mfu_non_causal), format_percent(report.hfu))});
+  table.row(
+      {"utilisation",
+       fmt::format("MFU {} (attention without causal mask {}), HFU {}", format_percent(report.mfu),
+                   format_percent(report.mfu_non_causal), format_percent(report.hfu))});
   if (report.dollars_per_1e9_tokens > 0) {
     table.row(
         {"cost", fmt::format("{} per 1e9 tokens", format_dollars(report.dollars_per_1e9_tokens))});
   }
   if (report.joules_per_token > 0) {
-    table.row({"energy", fmt::format("at most {:.3g} J a token, at the GPUs' full power",
-                                     report.joules_per_token)});
+    table.row({"energy",
+               fmt::format("at most {:.3g} J a token at full GPU power", report.joules_per_token)});
   }
   if (report.checkpoint_write > Seconds(0)) {
     table.row({"checkpoint", fmt::format("{}, written in {}", format_bytes(report.checkpoint_bytes),

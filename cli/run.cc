@@ -30,15 +30,15 @@ ExitCode hand_over(const std::vector<std::string>& arguments) {
   argv.push_back(nullptr);
   execvp(program.c_str(), argv.data());
   fmt::print(stderr,
-             "shardwise: shardwise-run is neither beside this program nor on PATH (it is built "
-             "where the executor is: see SHARDWISE_EXECUTOR)\n");
+             "shardwise: shardwise-run is not installed: it is neither in this program's folder "
+             "nor on PATH (build it with SHARDWISE_EXECUTOR=on)\n");
   return ExitCode::world_broke;
 }
 
 }  // namespace
 
 void add_run(CLI::App& app, Run& run) {
-  CLI::App* verb = app.add_subcommand("run", "Train a plan for real: hands over to shardwise-run");
+  CLI::App* verb = app.add_subcommand("run", "Train a plan on this machine with shardwise-run");
   // Every word after it is the other program's, --help included.
   verb->set_help_flag();
   verb->prefix_command();

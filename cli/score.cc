@@ -71,7 +71,7 @@ ExitCode run_score(const ScoreFlags& flags) {
     return ExitCode::bad_input;
   }
   const auto missing = [&](std::string_view flag, const std::string& value) {
-    fmt::print(stderr, "shardwise score: {} {}: no row of that name\n", flag, value);
+    fmt::print(stderr, "shardwise score: {} {}: no row has this name\n", flag, value);
     return ExitCode::bad_input;
   };
   if (rows->empty() && !flags.explain.empty()) return missing("--explain", flags.explain);
@@ -93,19 +93,18 @@ ExitCode run_score(const ScoreFlags& flags) {
 }  // namespace
 
 void add_score(CLI::App& app, Run& run) {
-  CLI::App* verb = app.add_subcommand("score", "Published measurements against predictions");
+  CLI::App* verb = app.add_subcommand("score", "Compare published measurements with predictions");
   auto flags = std::make_shared<ScoreFlags>();
-  verb->add_option("files", flags->files, "Measurements, one JSON object a line")
+  verb->add_option("files", flags->files, "Measurements, one JSON object per line")
       ->required()
       ->type_name("FILE");
   verb->add_option("--source", flags->source, "Only rows whose id begins with SOURCE/")
       ->type_name("SOURCE");
-  verb->add_option("--explain", flags->explain, "How the row ID was understood and predicted")
+  verb->add_option("--explain", flags->explain, "Explain how one row was read and predicted")
       ->type_name("ID");
-  verb->add_flag("--simulate", flags->simulate,
-                 "Step times from the simulator instead of the closed form")
+  verb->add_flag("--simulate", flags->simulate, "Predict step times with the simulator")
       ->excludes(verb->get_option("--explain"));
-  verb->add_flag("--rows", flags->rows, "Print every row and every row left out");
+  verb->add_flag("--rows", flags->rows, "Print every row, and the rows left out");
   add_screen_flags(*verb, flags->screen);
   verb->footer("Example\n  shardwise score measurements.jsonl --rows");
   verb->callback([&run, flags] { run = [flags] { return run_score(*flags); }; });

@@ -76,7 +76,8 @@ ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
 ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   const std::int64_t node = first.cluster.gpus_per_node;
   if (flags.growth < node) {
-    return refuse(wrong_flag("--growth", fmt::format("{} GPUs are less than a node", flags.growth),
+    return refuse(wrong_flag("--growth",
+                             fmt::format("{} GPUs are fewer than a node's", flags.growth),
                              fmt::format("a node has {}", node)));
   }
   std::vector<GrowthPoint> points;
@@ -100,7 +101,7 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
                       sim::simulate(hybrid, options_of(flags)).report});
   }
   if (!flags.screen.json) {
-    fmt::print("{} on {}, {}\none shard over all GPUs, and shards of a node with replicas\n\n",
+    fmt::print("{} on {}, {}\nfull shard over all GPUs against hybrid shard of a node (HSDP)\n\n",
                first.model.name, first.cluster.name, first.engine.name);
   }
   fmt::print("{}", flags.screen.json ? growth_json(points) : growth_text(points, wants_colour()));
@@ -127,7 +128,7 @@ ExitCode run_import(SimulateFlags flags, const Plan& plan) {
   const sim::Simulation made = sim::simulate(plan, options_of(flags));
   const sim::TraceComparison found = sim::compare_trace(*run, plan, made);
   if (found.step.measured.length <= Seconds(0)) {
-    return refuse({{flags.import, 0, 0, "/traceEvents", "its steps take no time", ""}});
+    return refuse({{flags.import, 0, 0, "/traceEvents", "its steps have zero length", ""}});
   }
   write_simulation(flags, plan, made);
   fmt::print("{}", flags.screen.json
@@ -254,53 +255,54 @@ ExitCode run_simulate(const SimulateFlags& flags) {
 
 void add_simulate(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "simulate", "One step on a virtual clock: what runs when, what waits for what, and why");
+      "simulate", "Simulate one step: what runs when, what waits for what, and why");
   auto flags = std::make_shared<SimulateFlags>();
-  verb->add_option("plan", flags->plan, "A plan.json; or say --model, --cluster …")
+  verb->add_option("plan", flags->plan, "A plan.json; or give --model and --cluster")
       ->type_name("PLAN");
   add_job_flags(*verb, flags->job);
   for (const char* name : {"--model", "--cluster"}) verb->get_option(name)->required(false);
   add_layout_flags(*verb, flags->layout);
-  verb->add_option("-o,--output", flags->output, "Write the report here")->type_name("FILE");
-  verb->add_option("--trace", flags->trace, "Write a trace for Perfetto or chrome://tracing here")
+  verb->add_option("-o,--output", flags->output, "Write the report to this file")
       ->type_name("FILE");
-  verb->add_option("--svg", flags->svg, "Draw the timeline here")->type_name("FILE");
+  verb->add_option("--trace", flags->trace, "Write a trace for Perfetto or chrome://tracing")
+      ->type_name("FILE");
+  verb->add_option("--svg", flags->svg, "Draw the timeline as an SVG picture")->type_name("FILE");
   verb->add_option("--chakra", flags->chakra,
-                   "Write Chakra execution traces of all ranks into this folder")
+                   "Write Chakra execution traces of all ranks to this folder")
       ->type_name("DIR");
   verb->add_option("--import", flags->import,
-                   "Compare with this trace: of torch.profiler (also .json.gz), or one of ours")
+                   "Compare with a trace of torch.profiler (also .json.gz) or of Shardwise")
       ->type_name("TRACE");
-  add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of the last table of --import (12)")
+  add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of the last table of --import [12]")
       ->needs(verb->get_option("--import"));
   verb->add_option("--granularity", flags->granularity,
-                   "layer or kernel (layer; with --import as the trace)")
+                   "layer or kernel [layer; with --import, the trace's]")
       ->check(CLI::IsMember({"layer", "kernel"}))
       ->type_name("KIND");
   verb->add_option("--transport", flags->transport,
-                   "What moves bytes: usual, registered (user buffers) or copy_engines (usual)")
+                   "Transport of bytes: usual, registered (user buffers) or copy_engines [usual]")
       ->check(CLI::IsMember({"usual", "registered", "copy_engines"}))
       ->type_name("KIND");
   verb->add_option("--in-network", flags->in_network,
-                   "Switches that can add (NVLS, SHARP) do: on or off (on)")
+                   "Reduce in switches that can (NVLS, SHARP): on or off [on]")
       ->check(CLI::IsMember({"on", "off"}))
       ->type_name("on|off");
   verb->add_option("--contention", flags->contention,
-                   "What runs at once shares links and multiprocessors: on or off (on)")
+                   "Concurrent operations share links and multiprocessors: on or off [on]")
       ->check(CLI::IsMember({"on", "off"}))
       ->type_name("on|off");
-  verb->add_option("--host", flags->host, "The host issues kernel by kernel: on or off (on)")
+  verb->add_option("--host", flags->host, "Model the host's launch of each kernel: on or off [on]")
       ->check(CLI::IsMember({"on", "off"}))
       ->type_name("on|off");
-  verb->add_flag("--one-connection", flags->one_connection, "CUDA_DEVICE_MAX_CONNECTIONS=1");
-  verb->add_flag("--all-ranks", flags->all_ranks, "Every rank, not one of each stage");
+  verb->add_flag("--one-connection", flags->one_connection,
+                 "Launch kernels in one queue, as CUDA_DEVICE_MAX_CONNECTIONS=1 does");
+  verb->add_flag("--all-ranks", flags->all_ranks, "Simulate every rank, not one of each stage");
   add_noise_flags(*verb, flags->noise);
   verb->add_option("--versus", flags->versus,
-                   "Another engine on the same job: both side by side, and what each mechanism "
-                   "contributes")
+                   "Compare with another engine on the same job, mechanism by mechanism")
       ->type_name("ENGINE");
   add_integer(*verb, "--growth", flags->growth, 1, kMostGpus,
-              "From one node to so many GPUs: one shard against a shard a node (HSDP)")
+              "From one node to this many GPUs: full shard against hybrid shard (HSDP)")
       ->type_name("GPUS");
   // One step's files and noise; --growth has sizes of its own.
   for (const char* several : {"--versus", "--growth"}) {
@@ -313,8 +315,8 @@ void add_simulate(CLI::App& app, Run& run) {
     verb->get_option("--growth")->excludes(size);
   }
   verb->add_flag("--ignore-memory", flags->ignore_memory, "Simulate a layout that does not fit");
-  CLI::Option* explain = verb->add_flag("--explain", flags->explain,
-                                        "The assumptions behind the numbers, and sources");
+  CLI::Option* explain =
+      verb->add_flag("--explain", flags->explain, "Print the assumptions and their sources");
   for (const char* other : {"--import", "--versus", "--growth"}) {
     explain->excludes(verb->get_option(other));
   }
@@ -329,7 +331,7 @@ void add_simulate(CLI::App& app, Run& run) {
       "  shardwise simulate plan.json --import rank0.pt.trace.json.gz\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 no trial runs   2 bad input or use   3 the world broke");
+      "  0 done   1 no trial runs   2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_simulate(*flags); }; });
 }
 

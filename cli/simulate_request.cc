@@ -25,8 +25,8 @@ Diagnostics fixed_by_file(const SimulateFlags& flags) {
   if (flags.growth > 0) given.emplace_back("--growth");
   Diagnostics problems;
   for (const std::string& flag : given) {
-    problems.push_back({"command line", 0, 0, flag, fmt::format("{} has its own", flags.plan),
-                        "leave out one of the two"});
+    problems.push_back({"command line", 0, 0, flag, fmt::format("{} already sets it", flags.plan),
+                        "leave out the flag or the file"});
   }
   return problems;
 }
@@ -59,14 +59,15 @@ Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
   if (failed.links == 0 && failed.switches == 0) return {};
   if (flags.contention == "off") {
     return wrong_flag(failed.links > 0 ? "--failed-links" : "--failed-switches",
-                      "nothing shares links without contention", "leave out --contention off");
+                      "needs contention: without it no links are shared",
+                      "leave out --contention off");
   }
   const std::int64_t switches = sim::leaf_switches(plan);
   if (failed.switches > switches) {
     return wrong_flag("--failed-switches",
                       fmt::format("{} {}, but there are {}", failed.switches,
                                   failed.switches == 1 ? "switch" : "switches", switches),
-                      "a leaf switch for each NIC of a node, in each unit of nodes");
+                      "each unit of nodes has one leaf switch for each NIC of a node");
   }
   const std::int64_t links = sim::spare_links(plan, failed.switches);
   if (failed.links <= links) return {};
@@ -74,7 +75,7 @@ Diagnostics failure_problems(const SimulateFlags& flags, const Plan& plan) {
       "--failed-links",
       fmt::format("{} {}, but {} can fail", failed.links, failed.links == 1 ? "link" : "links",
                   links == 0 ? "none" : fmt::format("at most {}", links)),
-      "each node and each switch keeps one");
+      "each node and each switch needs one working link");
 }
 
 /// No output is an input or another output.
@@ -124,10 +125,10 @@ Result<SimulatedPlan> checked_plan(const SimulateFlags& flags, SimulatedPlan rea
     for (LinkTier& tier : plan.cluster.tiers) tier.in_network = InNetwork::none;
   }
   if (!flags.chakra.empty() && plan.layout.world() > kMostChakraRanks) {
-    return wrong_flag("--chakra",
-                      fmt::format("{} ranks are more than {}, of which a trace is written",
-                                  plan.layout.world(), kMostChakraRanks),
-                      "simulate the plan on fewer GPUs");
+    return wrong_flag(
+        "--chakra",
+        fmt::format("{} ranks, but a trace has at most {}", plan.layout.world(), kMostChakraRanks),
+        "simulate the plan on fewer GPUs");
   }
   const Diagnostics shared = check_files(flags);
   if (!shared.empty()) return shared;
@@ -138,8 +139,8 @@ Result<SimulatedPlan> checked_plan(const SimulateFlags& flags, SimulatedPlan rea
   return wrong_flag("--one-connection",
                     fmt::format("the step never ends: {} operations wait for one another, first {}",
                                 hanging.size(), hanging.front()),
-                    "in one queue a message that waits for its receiver holds up what is issued "
-                    "after the next one: leave it out");
+                    "in one queue, a message that waits for its receiver blocks the operations "
+                    "after it: leave the flag out");
 }
 
 }  // namespace shardwise::cli

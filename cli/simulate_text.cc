@@ -129,7 +129,7 @@ std::string noise_text(const StepReport& report) {
   std::string text;
   if (noise.stopped > 0) {
     text += fmt::format(
-        "in {} of {} trials the step cannot run: up to {} GPUs lost their last switch\n",
+        "in {} of {} trials the step cannot run: up to {} GPUs have no working switch\n",
         noise.stopped, noise.trials, noise.cut_off_gpus);
   }
   if (noise.goodput > 0) {
@@ -214,12 +214,8 @@ std::string streams_text(const StepReport& report, bool colour) {
   }
   std::string text = fmt::format("\nstage {}\n{}", stage.stage, table.text(colour));
   if (stage.links.empty()) return text;
-  Table links({{"link", Align::left},
-               {"ranks on it"},
-               {"a rank sends"},
-               {"carries"},
-               {"busy"},
-               {"of step"}});
+  Table links(
+      {{"link", Align::left}, {"ranks"}, {"a rank sends"}, {"carries"}, {"busy"}, {"of step"}});
   for (const LinkTime& link : stage.links) {
     links.row({link.tier, format_count(link.ranks), format_bytes(link.sent),
                format_bytes(link.carried), format_seconds(link.busy),
@@ -287,7 +283,7 @@ std::string peak_text(const StepReport& report, bool whole, bool colour) {
   std::sort(order.begin(), order.end(),
             [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b]; });
   order.resize(std::min(order.size(), kMostLive));
-  Table table({{"alive at the peak", Align::left}, {"buffers"}, {"GiB"}, {"share"}});
+  Table table({{"buffers at the peak", Align::left}, {"count"}, {"GiB"}, {"share"}});
   for (const std::size_t c : order) {
     table.row({std::string(name_of(static_cast<MemoryCategory>(c))), format_count(count[c]),
                format_gib(bytes[c]), format_percent(bytes[c] / most)});

@@ -119,26 +119,29 @@ ExitCode run_size(const SizeFlags& flags) {
 }  // namespace
 
 void add_size(CLI::App& app, Run& run) {
-  CLI::App* verb = app.add_subcommand(
-      "size", "What to buy or rent: machines that train a model in time, cheapest first");
+  CLI::App* verb =
+      app.add_subcommand("size", "Clusters that train a model in time, cheapest first");
   auto flags = std::make_shared<SizeFlags>();
   add_job_flags(*verb, flags->job, JobScope::many_clusters);
-  verb->add_option("--cluster", flags->clusters, "Only these of the catalogue, or files (all)")
+  verb->add_option("--cluster", flags->clusters,
+                   "Catalogue name or cluster file; repeatable [all of the catalogue]")
       ->type_name("NAME|FILE");
-  add_number(*verb, "--tokens", flags->tokens, 1, 1e18, "Tokens of the whole training: 15e12")
+  add_number(*verb, "--tokens", flags->tokens, 1, 1e18,
+             "Tokens of the whole training, for example 15e12")
       ->required();
-  add_number(*verb, "--days", flags->days, 1e-3, 36500, "By when it must be done")
+  add_number(*verb, "--days", flags->days, 1e-3, 36500, "Days until training must end")
       ->required()
       ->type_name("DAYS");
-  add_integer(*verb, "--max-gpus", flags->most_gpus, 1, kMostGpus, "Largest cluster tried (16384)");
+  add_integer(*verb, "--max-gpus", flags->most_gpus, 1, kMostGpus,
+              "Most GPUs of a cluster [16384]");
   add_number(*verb, "--restart-minutes", flags->restart_minutes, 0, 1e5,
-             "From a failure to training again (10)")
+             "Time from a failure to the next step [10]")
       ->type_name("MIN");
   add_number(*verb, "--mtbf-hours", flags->mtbf_hours, 1, 1e9,
-             "Of one GPU, where a cluster states none (50677)")
+             "Mean time between failures of a GPU, if its cluster states none [50677]")
       ->type_name("H");
-  add_integer(*verb, "--top", flags->top, 1, 10'000, "Offers printed (12)");
-  verb->add_flag("--json", flags->json, "The same facts for a program");
+  add_integer(*verb, "--top", flags->top, 1, 10'000, "Offers to print [12]");
+  verb->add_flag("--json", flags->json, "Print as JSON for a program");
   show_first(*verb, {"--model", "--tokens", "--days", "--cluster", "--engine", "--sequence-length",
                      "--global-batch-size", "--precision", "--max-gpus", "--top", "--json"});
   verb->footer(
@@ -148,7 +151,7 @@ void add_size(CLI::App& app, Run& run) {
       "      --cluster dgx-h100 --cluster dgx-b200 --sequence-length 8192\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 nothing is in time   2 bad input or use   3 the world broke");
+      "  0 done   1 nothing is in time   2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_size(*flags); }; });
 }
 

@@ -124,9 +124,9 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_
       text += fmt::format("{} more (--top)\n", sizing.offers.size() - top);
     }
     text +=
-        "\n* rests on defaults of the architecture, not on measurements of this machine\n"
-        "goodput: share of the time that trains, with failures and checkpoints; free: of\n"
-        "usable memory, beside the upper bound of the prediction\n";
+        "\n* estimated from its architecture, not from measurements of this machine\n"
+        "goodput: share of time spent training, after failures and checkpoints\n"
+        "free: usable memory left above the upper bound of the prediction\n";
   }
   if (!sizing.late.empty()) {
     text += "\nToo late, at their fastest\n" + table_of(sizing.late, top, colour);

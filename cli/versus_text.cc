@@ -68,7 +68,7 @@ std::string sides_text(const Versus& found, const Plan& first, const Plan& secon
 
 std::string way_text(const Versus& found, const Plan& first, const Plan& second, bool colour) {
   const StepFigures& from = found.first;
-  Table table({{"one thing more", Align::left},
+  Table table({{"also", Align::left},
                {"step"},
                {"time"},
                {"alone"},
@@ -148,7 +148,7 @@ std::string versus_text(const Versus& found, const Plan& first, const Plan& seco
   text += sides_text(found, first, second, colour) + "\n";
   text += way_text(found, first, second, colour) + "\n";
   text += equal_text(found, second, colour);
-  text += paint(fmt::format("\n{} becomes {} in turn, in percent of its totals; alone: only that\n",
+  text += paint(fmt::format("\n{} becomes {} step by step, in % of its totals; alone: that step\n",
                             first.engine.name, second.engine.name),
                 Tone::quiet, colour);
   for (const MechanismEffect& effect : found.effects) {

@@ -57,16 +57,16 @@ ClosedForm beside_closed_form(const Plan& plan, const SimulationOptions& options
   };
   const auto clock = [&] { return simulated_length(plan, more) + simulated.time.input_exposed; };
 
-  add("every operation as if alone", closed_form_step(plan, {false, false, false}), clock());
+  add("each operation without contention", closed_form_step(plan, {false, false, false}), clock());
   more.contention = options.contention;
   more.shared_links = false;
   const Seconds slowed = closed_form_step(plan, {options.contention, false, false});
-  add("multiprocessors and memory shared", slowed, clock());
+  add("shared multiprocessors and memory", slowed, clock());
   more.shared_links = options.shared_links;
-  add("links shared", closed_form_step(plan, {options.contention, false, options.contention}),
+  add("shared links", closed_form_step(plan, {options.contention, false, options.contention}),
       clock());
   more.host = options.host;
-  add("the host issues kernels", made.step_time,
+  add("kernel launches by the host", made.step_time,
       options.in_issue_order ? clock() : simulated.step_time);
   if (options.in_issue_order) add("one connection", made.step_time, simulated.step_time);
   return made;

@@ -88,11 +88,11 @@ constexpr Mechanism kMechanisms[] = {
     {"padding", "of shards and vocabulary", take_padding},
     {"copies in", "gradients copied to be reduced, or made in place", take_reductions},
     {"copies out", "gathered weights copied to be used, or used in place", take_no_copies_out},
-    {"prefetch", "how far ahead weights are gathered, and which stay", take_prefetch, false},
+    {"prefetch", "how far ahead weights are gathered, and which are kept", take_prefetch, false},
     {"communicators", "one for gathers and reductions, or two", take_communicators},
     {"allocator", "caching, or a planned arena", take_allocator},
-    {"host", "what it waits for, and whose modules it runs", take_host},
-    {"the rest", "what else the profiles differ in", take_everything, false},
+    {"host", "its waits and the modules it runs", take_host},
+    {"the rest", "other differences of the profiles", take_everything, false},
 };
 
 StepFigures figures(const Plan& plan, const SimulationOptions& options) {

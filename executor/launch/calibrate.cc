@@ -40,7 +40,7 @@ constexpr const char* kFooter =
     "      --precision fp32 -o plan.json\n"
     "\n"
     "Exit codes\n"
-    "  0 done   2 bad input or use   3 the world broke";
+    "  0 done   2 bad input or use   3 environment failure";
 
 /// Bytes that a rank needs to measure, with room to spare.
 constexpr std::int64_t kRankBytes = std::int64_t{400} << 20;

@@ -22,7 +22,7 @@ constexpr const char* kFooter =
     "  shardwise-run calibrate --ranks 4 -o laptop.json   measures this machine\n"
     "\n"
     "Exit codes\n"
-    "  0 done   2 bad input or use   3 the world broke";
+    "  0 done   2 bad input or use   3 environment failure";
 
 constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr Bytes kLargestShard = 1024_GiB * 1024;

@@ -27,7 +27,7 @@ void assume_sustained(StepReport& report, const GpuSpec& gpu, const GemmCurve& c
   const std::string share = format_percent(curve.sustained_share);
   report.assumptions.push_back(
       {"gemm.sustained.default",
-       fmt::format("long runs of {} in {} are taken to hold {} of the speed of short ones",
+       fmt::format("long runs of {} in {} are assumed to reach {} of the speed of short runs",
                    gpu.name, name_of(curve.dtype), share),
        curve.sustained_source.empty() ? kCompute : curve.sustained_source});
 }
@@ -39,16 +39,17 @@ void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSp
   if (const double excess = slowest_gpu_excess(cluster.gpus); excess > 0) {
     report.assumptions.push_back(
         {"gpu.speed",
-         fmt::format("GPUs of one kind differ in speed, normally, by {:.2f} %; the slowest of {} "
-                     "takes {:.1f} % longer than the mean",
-                     facts.gpu_speed_deviation * 100, cluster.gpus, excess * 100),
+         fmt::format(
+             "GPUs of one kind differ in speed by {:.2f} % (standard deviation); the slowest of {} "
+             "takes {:.1f} % longer than the mean",
+             facts.gpu_speed_deviation * 100, cluster.gpus, excess * 100),
          facts.gpu_speed_source});
   }
   const TimingFacts::Issue& issue = issue_facts(engine, kernels_of(job, engine));
   if (issue.assumed && !job.cuda_graphs) {
     report.assumptions.push_back(
         {"host.issue",
-         fmt::format("the host needs {:.3g} us to issue a kernel, not measured on such a machine",
+         fmt::format("the host takes {:.3g} us to launch a kernel, not measured on this machine",
                      issue_time(issue, cluster.gpu).value() * 1e6),
          issue.source});
   }
@@ -114,8 +115,7 @@ void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& c
   if (layout.offload_activations && detail.offload_bytes > 0) {
     report.assumptions.push_back(
         {"offload.bandwidth",
-         fmt::format("offloaded activations need {} a GPU each way to be hidden; the host link has "
-                     "{}",
+         fmt::format("offloaded activations are hidden at {} a GPU each way; the host link has {}",
                      format_bandwidth(detail.offload_required),
                      format_bandwidth(cluster.host_link)),
          kStep});

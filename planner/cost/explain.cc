@@ -45,7 +45,7 @@ class Explainer {
   }
 
   static std::string classes(const PassTime& pass) {
-    return fmt::format("GEMM {} + attention {} + memory-bound {} + stopped by communication {}",
+    return fmt::format("GEMM {} + attention {} + memory-bound {} + exposed communication {}",
                        format_seconds(pass.gemm), format_seconds(pass.attention),
                        format_seconds(pass.memory_bound), format_seconds(pass.exposed()));
   }
@@ -62,8 +62,7 @@ class Explainer {
            classes(time.forward), kCompute);
       line(name + ".backward", "input and weight gradients", classes(time.backward), kCompute);
       if (time.recompute.stream() > Seconds(0)) {
-        line(name + ".recompute", "forward again before backward", classes(time.recompute),
-             kCompute);
+        line(name + ".recompute", "recompute before backward", classes(time.recompute), kCompute);
       }
     }
   }
@@ -106,7 +105,7 @@ class Explainer {
   void tensor_context_expert() {
     const auto axis = [&](const char* subject, Seconds exposed, Seconds hidden, Seconds all) {
       if (exposed + hidden == Seconds(0)) return;
-      line(subject, "micro-batches x communication that stops the compute stream",
+      line(subject, "micro-batches x exposed communication",
            fmt::format("{} x {} exposed, {} hidden; {} a step", m(), format_seconds(exposed),
                        format_seconds(hidden), format_seconds(all)),
            kStep);
@@ -147,9 +146,9 @@ class Explainer {
          "planner/cost/pipeline.h");
     line("time.pp_exposed",
          pipeline.slots->posts_ahead
-             ? "longest path with messages less that without; messages that run beside passes slow "
-               "them"
-             : "longest path with messages less that without",
+             ? "longest path with messages less the path without; overlapped "
+               "messages slow compute"
+             : "longest path with messages less the path without",
          fmt::format("{} - {}, a message of {} takes {}: {} a step",
                      format_seconds(pipeline.run.length), format_seconds(pipeline.without_messages),
                      bytes_text(hop), format_seconds(p_.stages.hop), format_seconds(t_.pp_exposed)),
@@ -161,7 +160,7 @@ class Explainer {
     const StepDetail& d = p_.detail;
     if (d.gather + d.reduce == Seconds(0)) return;
     line(
-        "time.dp_exposed", "gathers, reductions and their copies less what compute hides",
+        "time.dp_exposed", "gathers, reductions and their copies, less the part hidden by compute",
         fmt::format("{} gathered in {}, {} reduced in {}, copied in {}; {} exposed, of it {} by "
                     "slowing compute",
                     bytes_text(d.gathered_bytes), format_seconds(d.gather),
@@ -195,7 +194,7 @@ class Explainer {
                      format_seconds(p_.detail.finalize)),
          kStep);
     const double kernels = kernels_a_microbatch(s_, p_.layout);
-    line("time.launch", "what the host needs to issue kernels beyond what they run",
+    line("time.launch", "time of kernel launches on the host beyond the kernels' run time",
          fmt::format("{:.0f} kernels a micro-batch x {} = {}, {} busy; {} a step", kernels,
                      format_seconds(rules.issue), format_seconds(rules.issue * kernels),
                      format_seconds(s_.stream()), format_seconds(t_.launch)),
@@ -212,7 +211,7 @@ class Explainer {
            timing_facts().gpu_speed_source);
     }
     if (p_.detail.offload_bytes > 0) {
-      line("time.offload_exposed", "host traffic less what compute hides",
+      line("time.offload_exposed", "host traffic less the part hidden by compute",
            fmt::format("{} at {}; {} would hide it", bytes_text(p_.detail.offload_bytes),
                        format_bandwidth(p_.cluster.host_link),
                        format_bandwidth(p_.detail.offload_required)),
@@ -246,7 +245,7 @@ class Explainer {
            fmt::format("({:.0f} W + {:.0f} W / {}) / {}/s", p_.cluster.gpu.tdp_watts,
                        p_.cluster.node_watts, p_.cluster.gpus_per_node,
                        format_scaled(report_.tokens_per_s_per_gpu)),
-           "data sheets; no GPU draws more, most draw less");
+           "data sheets: the most a GPU draws");
     }
   }
 

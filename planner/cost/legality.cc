@@ -21,7 +21,7 @@ Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job) {
     if (cluster.gpu.peak(dtype).value() > 0) has.push_back(name_of(dtype));
   }
   return {{"command line", 0, 0, "--precision",
-           fmt::format("{} does not compute in {}", cluster.gpu.name, name_of(job.precision)),
+           fmt::format("{} has no arithmetic in {}", cluster.gpu.name, name_of(job.precision)),
            fmt::format("use {}", fmt::join(has, " or "))}};
 }
 

@@ -27,8 +27,8 @@ Amount once(std::int64_t bytes) { return {1, bytes}; }
 
 void add_states(StageTerms& terms, const StageStates& s, const MemoryRules& rules) {
   terms.add(weights, kAlways, "elements of a rank x bytes of a compute weight", s.weights);
-  terms.add(weights, kAlways, "elements kept in 8 bits x bytes of one", s.narrow_weights);
-  terms.add(weights, kRunning, "bytes of matrices in 8 bits x casts kept of them", s.narrow_casts);
+  terms.add(weights, kAlways, "elements kept in fp8 x bytes of one", s.narrow_weights);
+  terms.add(weights, kRunning, "bytes of fp8 matrices x casts kept of them", s.narrow_casts);
   terms.add(weights, kRunning, "scales of those casts x bytes of one", s.narrow_scales);
   terms.add(weights, kAlways, "frozen elements of a rank x bytes of a compute weight",
             s.frozen_weights);
@@ -67,10 +67,10 @@ void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules
 void add_gathered(StageTerms& terms, const Gathered& g, const MemoryRules& rules) {
   const auto add = [&](const char* formula, const WholeWeights& w) {
     terms.add(gathered_weights, kPasses, formula, w.wide(rules));
-    terms.add(gathered_weights, kPasses, "of the same, in 8 bits x bytes of one", w.slim(rules));
+    terms.add(gathered_weights, kPasses, "gathered elements in fp8 x bytes of one", w.slim(rules));
   };
-  add("elements of the layer that runs x bytes of a weight", g.unit);
-  add("elements of gather outputs that stay x bytes of a weight", g.output);
+  add("elements of the running layer x bytes of a weight", g.unit);
+  add("elements of gather outputs kept x bytes of a weight", g.output);
   add("elements gathered ahead x bytes of a weight", g.ahead);
   add("elements of embedding and head x bytes of a weight", g.root);
   add("elements of the shard cast to be sent x bytes of a weight", g.cast);
@@ -91,8 +91,9 @@ void add_in_flight(StageTerms& terms, const StageParts& parts, const HeldPasses&
       if (saved[other] == saved[c]) passes += held.of(static_cast<std::int32_t>(other));
     }
     terms.add(activations_in_flight, kPasses,
-              saved.size() == 1 ? "other micro-batches in flight x kept by one"
-                                : "passes of other chunks and micro-batches x kept by one",
+              saved.size() == 1
+                  ? "other micro-batches in flight x activations of one"
+                  : "activations of other chunks and micro-batches in flight x bytes of one",
               {passes, saved[c]});
   }
 }
@@ -104,15 +105,15 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   const bool backward = at.backward;
   const PassMemory& pass = pass_of(moment, backward);
   const OtherLayers saved = other_layers(moment, backward, parts, context);
-  terms.add(activations, kPasses, "kept by the layer that runs", once(pass.kept));
-  terms.add(activations, kPasses, "layers like it before it x kept by one", saved.alike);
-  terms.add(activations, kPasses, "kept by the layers before those", saved.others);
+  terms.add(activations, kPasses, "activations of the running layer", once(pass.kept));
+  terms.add(activations, kPasses, "earlier layers of its kind x activations of one", saved.alike);
+  terms.add(activations, kPasses, "activations of the other earlier layers", saved.others);
   const bool planned = plans_buffers(*context.rules->engine);
   terms.add(activations, kPasses,
-            planned ? "rest of the room for two layers, one on its way to or from the host"
-                    : "kept by the layer on its way to or from the host",
+            planned ? "rest of the buffer for two layers, one moving to or from the host"
+                    : "activations of the layer moving to or from the host",
             saved.on_its_way);
-  terms.add(activations, kPasses, "kept by the layers after it for their weight gradients",
+  terms.add(activations, kPasses, "activations of later layers for deferred weight gradients",
             saved.later);
   terms.add(activations, kPasses, "tables of the stage: rotary angles, attention mask",
             once(parts.tables));
@@ -121,9 +122,9 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
 
   terms.add(
       working, kPasses,
-      backward ? "gradient handed to the operation that runs" : "input of the operation that runs",
+      backward ? "received gradient of the running operation" : "input of the operation that runs",
       once(pass.handed));
-  terms.add(working, kPasses, backward ? "gradient it hands back" : "its output", once(pass.made));
+  terms.add(working, kPasses, backward ? "gradient of its input" : "its output", once(pass.made));
   terms.add(working, kPasses, "gradient of the residual stream", once(pass.residual));
   terms.add(working, kPasses, "temporaries of its kernels", once(pass.temporary));
   terms.add(working, kPasses,
@@ -132,10 +133,10 @@ void add_pass(StageTerms& terms, const StageParts& parts, const StageContext& co
   terms.add(logits_and_loss, kPasses, "logits and what the loss keeps", once(pass.loss_kept));
   terms.add(logits_and_loss, kPasses, "outputs, gradients and temporaries of the loss",
             once(pass.loss - pass.loss_kept));
-  terms.add(recompute_scratch, kPasses, "activations computed again", once(pass.recomputed));
-  terms.add(gradient_staging, kPasses, "weight gradients of the layer that runs",
+  terms.add(recompute_scratch, kPasses, "recomputed activations", once(pass.recomputed));
+  terms.add(gradient_staging, kPasses, "weight gradients of the running layer",
             once(pass.gradients));
-  terms.add(gradients, kPasses, "elements of the layers that are done x bytes of a gradient",
+  terms.add(gradients, kPasses, "elements of finished layers x bytes of a gradient",
             gradients_made(moment, backward, parts, context, states));
 
   const StageBuffers buffers = stage_buffers(parts, context);

@@ -30,7 +30,7 @@ const LayoutRule kRules[] = {
      },
      [](const Q&, const L&) {
        return RuleBreach{"--tp",
-                         "a degree, a micro-batch, an interval or a stage is below its least",
+                         "a degree, micro-batch, interval or stage size is below its minimum",
                          "use 1 or more"};
      }},
     {"order", "the order names each axis once", kReadsNothing, false,
@@ -116,7 +116,7 @@ const LayoutRule kRules[] = {
                                      q.job->sequence_length, halves ? "2 x " : "", l.cp),
                          use_divisors(whole, l.cp)};
      }},
-    {"ring_is_fused", "ring attention is fused attention", kReadsCp | kReadsCpKind, false,
+    {"ring_is_fused", "ring attention needs fused attention", kReadsCp | kReadsCpKind, false,
      [](const Q& q, const L& l) {
        return l.cp > 1 && l.cp_kind == ContextParallelKind::ring && !q.fused_attention;
      },
@@ -124,8 +124,8 @@ const LayoutRule kRules[] = {
        return RuleBreach{"--cp-kind", "ring attention needs flash attention in 16 bits",
                          "use all_gather or ulysses"};
      }},
-    {"heads_by_ulysses", "Ulysses has whole heads on each rank", kReadsTp | kReadsCp | kReadsCpKind,
-     false,
+    {"heads_by_ulysses", "Ulysses needs whole heads on each rank",
+     kReadsTp | kReadsCp | kReadsCpKind, false,
      [](const Q& q, const L& l) {
        if (l.cp == 1 || l.cp_kind != ContextParallelKind::ulysses) return false;
        const std::int64_t ways = std::int64_t{l.tp} * l.cp;
@@ -139,7 +139,7 @@ const LayoutRule kRules[] = {
                q.heads, q.kv_heads, std::int64_t{l.tp} * l.cp),
            "use ring or all_gather, or smaller degrees"};
      }},
-    {"sequence_needs_tp", "sequence parallelism is part of tensor parallelism",
+    {"sequence_needs_tp", "sequence parallelism needs tensor parallelism",
      kReadsTp | kReadsSequenceParallel, false,
      [](const Q&, const L& l) { return l.sequence_parallel && l.tp == 1; },
      [](const Q&, const L&) {
@@ -157,13 +157,14 @@ const LayoutRule kRules[] = {
                                      q.job->sequence_length / l.cp, l.tp),
                          ""};
      }},
-    {"experts_need_sequence", "experts under tensor parallelism have sequence parallelism",
+    {"experts_need_sequence", "experts with tensor parallelism need sequence parallelism",
      kReadsTp | kReadsSequenceParallel, false,
      [](const Q& q, const L& l) {
        return q.model->num_experts > 0 && l.tp > 1 && !l.sequence_parallel;
      },
      [](const Q&, const L&) {
-       return RuleBreach{"--sequence-parallel", "experts under tensor parallelism need it",
+       return RuleBreach{"--sequence-parallel",
+                         "experts with tensor parallelism need sequence parallelism",
                          "leave it at its default"};
      }},
     {"dense_has_no_experts", "a dense model has no expert parallelism", kReadsEp, false,

@@ -106,7 +106,7 @@ const LayoutRule kRules[] = {
        return RuleBreach{"--vpp", fmt::format("{} chunks a stage, but pp is 1", l.vpp),
                          "use 1, or pp of 2 or more"};
      }},
-    {"vpp_interleaves", "several chunks a stage are a form of 1F1B or of looped BFS",
+    {"vpp_interleaves", "several model chunks a stage need 1F1B or looped BFS",
      kReadsVpp | kReadsSchedule, false,
      [](const Q&, const L& l) { return l.vpp > 1 && !loops(l.schedule); },
      [](const Q&, const L& l) {
@@ -149,7 +149,7 @@ const LayoutRule kRules[] = {
                                      q.blocks, stages_left(l), chunks(l)),
                          ""};
      }},
-    {"interleaved_rounds", "interleaving goes round in groups of pp micro-batches",
+    {"interleaved_rounds", "interleaving needs a multiple of pp micro-batches",
      kReadsChunks | kReadsBatch, false,
      [](const Q& q, const L& l) {
        return l.vpp > 1 && l.schedule == PipelineSchedule::one_f_one_b &&
@@ -157,25 +157,26 @@ const LayoutRule kRules[] = {
      },
      [](const Q& q, const L& l) {
        return RuleBreach{"--vpp",
-                         fmt::format("interleaving goes round in groups of pp {}, the batch has {}",
+                         fmt::format("interleaving needs a multiple of pp {}, the batch has {}",
                                      l.pp, counted_microbatches(q, l)),
                          fmt::format("use vpp 1, or a global batch of a multiple of {} sequences",
                                      l.dp() * l.pp * std::int64_t{l.micro_batch_size})};
      }},
-    {"dualpipe_pairs", "DualPipe feeds both ends: stages and micro-batches are even",
+    {"dualpipe_pairs", "DualPipe enters at both ends: stages and micro-batches are even",
      kReadsPp | kReadsSchedule | kReadsBatch, false,
      [](const Q& q, const L& l) {
        return l.pp > 1 && l.schedule == PipelineSchedule::dualpipe &&
               (l.pp % 2 != 0 || microbatches(q, l) % 2 != 0);
      },
      [](const Q& q, const L& l) {
-       return RuleBreach{"--schedule",
-                         fmt::format("dualpipe feeds both ends: {} stages and {} are not both even",
-                                     l.pp, counted_microbatches(q, l)),
-                         "use an even --pp and an even number of micro-batches"};
+       return RuleBreach{
+           "--schedule",
+           fmt::format("dualpipe enters at both ends: {} stages and {} are not both even", l.pp,
+                       counted_microbatches(q, l)),
+           "use an even --pp and an even number of micro-batches"};
      }},
     {"enough_microbatches",
-     "ZB-H2, ZB-V and DualPipe have micro-batches to fill the pipeline twice",
+     "ZB-H2, ZB-V and DualPipe need micro-batches to fill the pipeline twice",
      kReadsPp | kReadsSchedule | kReadsBatch, false,
      [](const Q& q, const L& l) { return l.pp > 1 && microbatches(q, l) < fewest_microbatches(l); },
      [](const Q& q, const L& l) {
@@ -184,7 +185,7 @@ const LayoutRule kRules[] = {
                                      counted_microbatches(q, l), l.pp),
                          fmt::format("needs {} or more", fewest_microbatches(l))};
      }},
-    {"schedule_without_pp", "one stage has no schedule", kReadsPp | kReadsSchedule, true,
+    {"schedule_without_pp", "a schedule needs more than one stage", kReadsPp | kReadsSchedule, true,
      [](const Q&, const L& l) { return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b; },
      nullptr},
     {"one_loop", "looped BFS over one chunk a stage is GPipe", kReadsVpp | kReadsSchedule, true,

@@ -15,7 +15,7 @@ std::int64_t shard_group(const L& l) { return std::int64_t{l.dp_shard} * l.cp; }
 std::string only_dense(const Q& q) {
   if (q.model->num_experts > 0) return "routed experts";
   if (q.job->frozen_base) return "frozen weights";
-  return q.job->fp8_parameter_gather ? "weights gathered in 8 bits" : "";
+  return q.job->fp8_parameter_gather ? "fp8 parameter gathers" : "";
 }
 
 /// Groups of so many neighbours exist in every order of cp and dp_shard.
@@ -119,7 +119,8 @@ const LayoutRule kRules[] = {
                          "use true, false or a divisor of them"};
      }},
     {"reshard_groups_dense",
-     "what is resharded to fewer ranks is dense, trained and 16 bits or more", kReadsReshard, false,
+     "only dense trained weights of 16 bits or more can be resharded to fewer ranks", kReadsReshard,
+     false,
      [](const Q& q, const L& l) { return l.reshard_after_forward > 1 && !only_dense(q).empty(); },
      [](const Q& q, const L&) {
        return RuleBreach{"--reshard-after-forward",
@@ -158,7 +159,7 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L&) {
        return cannot(q, kFp32Accumulation, "sum reduce-scatters of 16 bits in fp32");
      }},
-    {"fp32_accumulation_shards", "what is summed in fp32 is sharded, within one replica",
+    {"fp32_accumulation_shards", "fp32 sums of reduce-scatters need sharding within one replica",
      kReadsZeroStage | kReadsDp, false,
      [](const Q& q, const L& l) {
        return q.job->reduce_scatter_with_fp32_accumulation &&
@@ -173,14 +174,14 @@ const LayoutRule kRules[] = {
                          fmt::format("sums within one replica, not {}", l.dp_replicate),
                          "use --dp-replicate 1"};
      }},
-    {"fp32_accumulation_narrow", "what is summed in fp32 travels in 16 bits", kReadsGradients,
-     false,
+    {"fp32_accumulation_narrow", "fp32 sums of reduce-scatters need gradients sent in 16 bits",
+     kReadsGradients, false,
      [](const Q& q, const L& l) {
        return q.job->reduce_scatter_with_fp32_accumulation &&
               (l.fp32_gradients || q.job->precision == DType::fp32);
      },
      [](const Q& q, const L&) {
-       return RuleBreach{kFp32Accumulation, "gradients travel in fp32 already",
+       return RuleBreach{kFp32Accumulation, "gradients are sent in fp32 already",
                          q.job->precision == DType::fp32 ? "" : "use --fp32-gradients=false"};
      }},
     {"cp_kind_needs_cp", "the kind of context parallelism without cp changes nothing",
@@ -193,7 +194,7 @@ const LayoutRule kRules[] = {
        return l.recompute == Recompute::selective && q.job->attention == AttentionKernel::flash;
      },
      nullptr},
-    {"interval_without_full", "an interval of what is not recomputed whole changes nothing",
+    {"interval_without_full", "a recompute interval without full recompute changes nothing",
      kReadsRecompute, true,
      [](const Q&, const L& l) {
        return l.recompute != Recompute::full && l.recompute_interval != 1;
@@ -218,11 +219,11 @@ const LayoutRule kRules[] = {
     {"reduce_without_shards", "gradients that are not sharded are reduced once",
      kReadsReduce | kReadsZeroStage, true,
      [](const Q&, const L& l) { return l.zero_stage < 2 && !l.reduce_every_microbatch; }, nullptr},
-    {"reduce_of_one", "with one micro-batch each is the last",
+    {"reduce_of_one", "with one micro-batch the first is the last",
      kReadsReduce | kReadsDpTotal | kReadsMicroBatch, true,
      [](const Q& q, const L& l) { return !l.reduce_every_microbatch && microbatches(q, l) == 1; },
      nullptr},
-    {"double_buffer_without_shards", "double buffers of what is not sharded hold nothing",
+    {"double_buffer_without_shards", "double buffers need sharded weights",
      kReadsDoubleBuffer | kReadsZeroStage, true,
      [](const Q&, const L& l) { return l.double_buffer && l.zero_stage < 2; }, nullptr},
     {"gradient_dtype_is_fixed", "the engine or the precision fixes the dtype of gradients",

@@ -38,7 +38,7 @@ std::string understood_text(const Row& row, const RowPrediction& p) {
         job.sequence_length, job.global_batch_size, name_of(job.precision), name_of(job.kernels),
         name_of(job.attention), name_of(job.loss), job.dropout);
     for (const std::string& name : job.recompute_operations) {
-      text += fmt::format("  computed again: {}\n", name);
+      text += fmt::format("  recomputed: {}\n", name);
     }
   }
   for (const std::string& assumed : p.notes.assumed)

@@ -22,7 +22,7 @@ bool adapters_of(const Row& row, JobSpec& job, Notes& notes) {
   }
   if (!says_any(row.task, "lora", "adapter") && !says(step, "lora")) return true;
   job.frozen_base = true;
-  notes.assume("the adapters themselves count for nothing");
+  notes.assume("the adapters' own memory and time are left out");
   return true;
 }
 
@@ -90,7 +90,7 @@ void fp8_parameters_of(const Row& row, const RowEngine& engine, const Layout& la
     return;
   }
   job.fp8_parameter_gather = true;
-  notes.assume("fp8_parameter_gather, as the performance recipes");
+  notes.assume("fp8_parameter_gather, as the performance recipes set");
 }
 
 bool optimizer_of(const Row& row, JobSpec& job, Notes& notes) {

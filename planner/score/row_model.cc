@@ -93,11 +93,11 @@ void match_count(const RowModel& from, TransformerConfig& to, Notes& notes) {
     set_biases(variant, products, norms);
     if (!counts(variant)) continue;
     to = variant;
-    notes.assume(fmt::format("products {} biases, norms {}: so it has the stated {} parameters",
+    notes.assume(fmt::format("linear layers {} biases, norms {}: matches the stated {} parameters",
                              products ? "with" : "without", norms ? "with" : "without", stated));
     return;
   }
-  notes.assume(fmt::format("not the stated {} parameters, whichever biases there are", stated));
+  notes.assume(fmt::format("not the stated {} parameters with any choice of biases", stated));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 /// Why a row's quality keeps it out, or nothing.
 std::string refused_by_quality(const Row& row) {
   if (row.quality == "A" || row.quality == "B") return "";
-  if (row.quality == "C") return "quality C: its layout or batch is unclear, good for ratios only";
+  if (row.quality == "C") return "quality C: layout or batch unclear, good for ratios only";
   if (row.quality == "X") return "quality X: contradicted by its own source";
   return fmt::format("quality {} is unknown", row.quality.empty() ? "(none)" : row.quality);
 }
@@ -23,7 +23,7 @@ std::string nothing_measured(const Row& row) {
   if (m.oom || m.memory_gib || m.step_time_s || m.tokens_per_s_per_gpu || m.samples_per_s) {
     return "";
   }
-  return m.reports_rate_only ? "measured TFLOP/s or MFU only, which sources do not count alike"
+  return m.reports_rate_only ? "only TFLOP/s or MFU measured, which sources count differently"
                              : "neither memory nor time measured";
 }
 

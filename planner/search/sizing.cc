@@ -51,7 +51,7 @@ void state_assumptions(const std::vector<ClusterSpec>& clusters, const SizingGoa
                        Sizing& sizing) {
   sizing.assumptions.push_back(
       {"sizing.restart",
-       fmt::format("a failure costs {} until training goes on, besides the work done again",
+       fmt::format("a failure stops training for {} and loses the steps since the last checkpoint",
                    format_seconds(goal.restart)),
        "stated with --restart-minutes"});
   std::vector<std::string> silent;
@@ -175,7 +175,7 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
     }
     if (!any_tried) {
       sizing.refusals.push_back(
-          {kind.name, fmt::format("too late even at peak speed on {} GPUs",
+          {kind.name, fmt::format("too late at peak speed on {} GPUs",
                                   format_count(std::min(goal.most_gpus, kMostGpus)))});
     } else if (!fastest) {
       sizing.refusals.push_back({kind.name, "no layout fits its memory"});

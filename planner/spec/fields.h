@@ -85,7 +85,7 @@ class FieldReader {
     values.clear();
     for (const std::string& name : names) {
       const std::optional<E> value = from_name<E>(name);
-      if (!value) return reader_.fail(key, "\"" + name + "\" is not a choice");
+      if (!value) return reader_.fail(key, "\"" + name + "\" is not one of the choices");
       values.push_back(*value);
     }
   }

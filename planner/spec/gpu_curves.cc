@@ -61,7 +61,8 @@ void list_fit(Io& io, T& fit) {
   io.number("median_error", fit.median_error, 0, 10);
   io.number("p95_error", fit.p95_error, 0, 100);
   if constexpr (Io::kReads) {
-    if (fit.fitted_on.empty()) io.fail("fitted_on", "names no data", "say whose measurements");
+    if (fit.fitted_on.empty())
+      io.fail("fitted_on", "names no data", "name the source of the measurements");
   }
 }
 static_assert(field_count<FitRecord>() == 6, "list the new field above");
@@ -123,7 +124,7 @@ void list_gemm(Io& io, T& curve) {
     if (curve.tiles.empty()) io.fail("tiles", "no tiles", "give rows and columns of one at least");
     const bool sourced = curve.sustained_share == 1 && !curve.sustained_measured;
     if (!sourced && curve.sustained_source.empty()) {
-      io.fail("sustained_share", "has no source", "say in sustained_source where it is from");
+      io.fail("sustained_share", "has no source", "give its source in sustained_source");
     }
   }
 }

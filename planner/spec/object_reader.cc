@@ -220,7 +220,7 @@ std::size_t ObjectReader::choice_or(std::string_view key, std::size_t fallback,
   if (at != allowed.end()) return static_cast<std::size_t>(at - allowed.begin());
   const std::string slip =
       slip_hint(found->string, std::vector<std::string>(allowed.begin(), allowed.end()));
-  fail(key, fmt::format("{} is not a choice", quoted(*found)),
+  fail(key, fmt::format("{} is not one of the choices", quoted(*found)),
        slip.empty() ? "use " + alternatives(allowed) : slip);
   return fallback;
 }

@@ -86,7 +86,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string& token,
                    const nlohmann::detail::exception& error) override {
     if (error.id == kNumberOverflow) {
-      add_too_large(token, "is too large, numbers end at 1.8e308");
+      add_too_large(token, "is too large, the largest number is 1.8e308");
     } else {
       syntax_problem(position == 0 ? 0 : position - 1, error.what());
     }

@@ -28,7 +28,7 @@ void list_order(Io& io, L& layout) {
     if (whole) {
       layout.order = order;
     } else {
-      io.fail("order", "is not each axis once",
+      io.fail("order", "does not name each axis once",
               fmt::format("order {}, fastest-varying first", fmt::join(kNamesOf<Axis>, ", ")));
     }
   }
@@ -202,7 +202,7 @@ std::string set_field(Layout& layout, const std::string& key, const std::string&
   list_fields(io, layout);
   if (io.found()) return io.problem();
   const std::optional<std::string> near = nearest(key, layout_keys());
-  return fmt::format("{} is no field of a layout ({})", shown(key),
+  return fmt::format("{} is not a field of a layout ({})", shown(key),
                      near ? fmt::format("did you mean {}?", *near)
                           : fmt::format("use {}", fmt::join(layout_keys(), ", ")));
 }

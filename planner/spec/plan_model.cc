@@ -37,7 +37,8 @@ void list_parameter(Io& io, P& p) {
               fmt::format("use {} at most", kMostDimensions));
     }
     if (p.tp_dim >= dimensions) {
-      io.fail("tp_dim", fmt::format("{} is no dimension of a shape with {}", p.tp_dim, dimensions));
+      io.fail("tp_dim",
+              fmt::format("{} is not a dimension of a shape with {}", p.tp_dim, dimensions));
       p.tp_dim = -1;
     }
   }
@@ -124,7 +125,7 @@ void check(FieldReader& io, ModelSpec& model) {
   double elements = 0;
   for (int& kind : model.layers) {
     if (kind >= kinds) {
-      io.fail("layers", fmt::format("{} is no index into kinds", kind),
+      io.fail("layers", fmt::format("{} is not an index into kinds", kind),
               kinds == 0 ? "" : fmt::format("use 0 to {}", kinds - 1));
       model.layers.clear();
       return;

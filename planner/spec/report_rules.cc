@@ -18,7 +18,7 @@ void check_report(ObjectReader& root, const StepReport& report) {
   }
   if (!root.ok()) return;  // what is missing would be said twice
   if (report.step_time <= Seconds(0)) {
-    root.fail("step_time_s", "0 s is no time of a step", "a step takes more");
+    root.fail("step_time_s", "a step time of 0 s", "a step takes more");
     return;
   }
   const Seconds sum = report.time.total();
@@ -31,7 +31,7 @@ void check_report(ObjectReader& root, const StepReport& report) {
   if (report.timeline) return;
   const bool clocked = measured || report.closed_form;
   if (root.has("timeline")) {
-    root.fail("timeline", "has no stages", "each rank of a timeline is on a stage");
+    root.fail("timeline", "has no stages", "each rank of a timeline belongs to a stage");
   } else if (clocked) {
     root.fail("timeline", "missing",
               fmt::format("a {} step has one", measured ? "measured" : "simulated"));

@@ -70,7 +70,7 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
     const char* const key = field_ == EventField::start      ? "ts"
                             : field_ == EventField::duration ? "dur"
                                                              : "waited_us";
-    return fail(fmt::format("{} of an event is no time", key),
+    return fail(fmt::format("{} of an event is not a time", key),
                 "microseconds, at most 95 years of them", text_.read());
   }
   bool given_twice(const std::string& key) {
@@ -108,7 +108,7 @@ Result<TraceHead> EventReader::result() && {
                     1,
                     1,
                     "",
-                    "no trace: traceEvents is missing",
+                    "not a trace: traceEvents is missing",
                     "give a Chrome trace: of simulate --trace, or of torch.profiler"};
 }
 
@@ -123,7 +123,8 @@ bool EventReader::parse_error(std::size_t position, const std::string& token,
   const bool ended = static_cast<std::int64_t>(position) > text_.read();
   const std::int64_t at = std::min(static_cast<std::int64_t>(position), text_.read());
   if (error.id == kNumberOverflow) {
-    return fail(fmt::format("{} is too large, numbers end at 1.8e308", shown(token)), "", at);
+    return fail(fmt::format("{} is too large, the largest number is 1.8e308", shown(token)), "",
+                at);
   }
   return fail(json_problem(error.what()),
               ended ? "the text ends too early: was the trace written to its end?" : "", at);

@@ -66,7 +66,7 @@ Result<TracedRun> read_trace(const ByteSource& source, const std::string& file) 
                       0,
                       0,
                       "/otherData/schema",
-                      fmt::format("{} is no trace that this program reads", shown(head->schema)),
+                      fmt::format("{} is not a trace that this program reads", shown(head->schema)),
                       fmt::format("{}, or a trace of torch.profiler", kSchema)};
   }
   const bool ours = head->schema == kSchema;

@@ -50,7 +50,7 @@ TEST(Estimate, FitsEightyColumnsAndHasNoColourInAFile) {
 // over the shorter pass, whatever the link has.
 TEST(Estimate, OffloadStatesTheBandwidthItRequires) {
   const Outcome text = shardwise(llama_on_a_node({"--offload-activations", "--explain"}));
-  EXPECT_THAT(text.out, HasSubstr("offloaded activations need"));
+  EXPECT_THAT(text.out, HasSubstr("offloaded activations are hidden at"));
   const Outcome outcome = shardwise(llama_on_a_node({"--offload-activations", "--json"}));
   const Result<StepReport> report = report_from_text(outcome.out, "stdout");
   ASSERT_TRUE(report.ok()) << to_string(report.problems());
@@ -59,7 +59,7 @@ TEST(Estimate, OffloadStatesTheBandwidthItRequires) {
   });
   EXPECT_TRUE(stated);
   EXPECT_THAT(shardwise(llama_on_a_node({"--explain"})).out,
-              Not(HasSubstr("offloaded activations need")));
+              Not(HasSubstr("offloaded activations are hidden at")));
 }
 
 TEST(Estimate, JsonIsAReportWithTheLedgerByPhaseAndCategory) {
@@ -115,7 +115,7 @@ TEST(Estimate, ExplainsEveryNumberAndListsProductsByWhatWasMeasured) {
   const Outcome outcome = shardwise(llama_on_a_node({"--explain"}));
   for (const char* words :
        {"steady_forward_backward.gathered_weights",
-        "elements of the layer that runs x bytes of a weight", "docs/memory.md, Activations",
+        "elements of the running layer x bytes of a weight", "docs/memory.md, Activations",
         "upper_bound", "time.forward", "time.dp_exposed", "mlp.gate ", "d input",
         "time.gemm.longest", "GEMM shapes found in measured tables", "GEMM shapes interpolated"}) {
     EXPECT_THAT(outcome.out, HasSubstr(words));
@@ -141,11 +141,12 @@ TEST(Estimate, RefusesAPrecisionThatTheGpuDoesNotComputeIn) {
   };
   const Outcome volta = on("dgx-1-v100", "bf16");
   EXPECT_EQ(volta.exit_code, 2);
-  EXPECT_THAT(volta.err,
-              HasSubstr("--precision: v100-16-sxm does not compute in bf16\n    use fp16 or fp32"));
+  EXPECT_THAT(
+      volta.err,
+      HasSubstr("--precision: v100-16-sxm has no arithmetic in bf16\n    use fp16 or fp32"));
   const Outcome ampere = on("dgx-a100", "fp8");
   EXPECT_EQ(ampere.exit_code, 2);
-  EXPECT_THAT(ampere.err, HasSubstr("does not compute in fp8\n    use bf16 or fp16 or fp32"));
+  EXPECT_THAT(ampere.err, HasSubstr("has no arithmetic in fp8\n    use bf16 or fp16 or fp32"));
 }
 
 TEST(Estimate, TakesFp16WhereTheGpuHasNoBf16) {
@@ -180,7 +181,7 @@ TEST(Estimate, AnchorsToAMeasuredRun) {
     std::ofstream(file) << report_json(report);
     return shardwise(llama_on_a_node({"--json", "--anchor", file}));
   };
-  EXPECT_THAT(anchored(*measured).err, HasSubstr("/origin: is predicted"));
+  EXPECT_THAT(anchored(*measured).err, HasSubstr("/origin: is a prediction"));
   measured->origin = "measured";
   measured->step_time = 1.5 * predicted;
   measured->time.bubble += 0.5 * predicted;
@@ -190,7 +191,7 @@ TEST(Estimate, AnchorsToAMeasuredRun) {
   EXPECT_NEAR(report->step_time / predicted, 1.5, 1e-9);
   EXPECT_NEAR(report->time.anchored / predicted, 0.5, 1e-9);
   measured->model = "gpt2";
-  EXPECT_THAT(anchored(*measured).err, HasSubstr("does not speak for llama-3.1-8b"));
+  EXPECT_THAT(anchored(*measured).err, HasSubstr("but the estimate is of llama-3.1-8b"));
   EXPECT_EQ(shardwise(llama_on_a_node({"--anchor", "no/such.json"})).exit_code, 2);
 }
 

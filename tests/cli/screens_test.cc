@@ -104,7 +104,7 @@ TEST(FirstScreen, LeavesTheRestToLong) {
   EXPECT_THAT(first, HasSubstr("--long: memory by phase"));
   const std::string simulated = shardwise(with("simulate", kPipeline, {"--long"})).out;
   for (const char* fact :
-       {"stage 15 compute", "alive at the peak", "links shared", "ranks on it"}) {
+       {"stage 15 compute", "buffers at the peak", "shared links", "a rank sends"}) {
     EXPECT_THAT(simulated, HasSubstr(fact));
   }
 }

@@ -105,7 +105,7 @@ TEST(Simulate, TellsWhatIsLostToAnAxisFromWhatIsExposed) {
   const Outcome outcome = shardwise(tiny_step({"--long"}));
   EXPECT_THAT(outcome.out, HasSubstr("lost to data parallelism"));
   EXPECT_THAT(outcome.out, testing::Not(HasSubstr("data parallel, exposed")));
-  EXPECT_THAT(outcome.out, HasSubstr("  exposed: while nothing computes; lost besides:"));
+  EXPECT_THAT(outcome.out, HasSubstr("  exposed: communication while nothing computes. lost:"));
 }
 
 TEST(Simulate, RefusesNoiseThatChangesNothing) {
@@ -223,7 +223,7 @@ TEST(Simulate, SaysOnHowManyGpusAGrowingClusterDoesNotFit) {
 TEST(Simulate, RefusesToGrowToLessThanANode) {
   const Outcome outcome = shardwise(tiny_step({"--growth", "4"}));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("--growth: 4 GPUs are less than a node"));
+  EXPECT_THAT(outcome.err, HasSubstr("--growth: 4 GPUs are fewer than a node's"));
 }
 
 // A layout that does not fit is not simulated, and the cheapest change is said (first hour, 3).
@@ -295,7 +295,7 @@ TEST(Simulate, RefusesFailedLinksThatNothingWouldSee) {
   const Outcome outcome = shardwise(
       tiny_step({"--gpus", "16", "--trials", "1", "--failed-links", "1", "--contention", "off"}));
   EXPECT_EQ(outcome.exit_code, 2);
-  EXPECT_THAT(outcome.err, HasSubstr("nothing shares links without contention"));
+  EXPECT_THAT(outcome.err, HasSubstr("needs contention: without it no links are shared"));
 }
 
 TEST(Simulate, DrawsAPicture) {

@@ -65,7 +65,7 @@ TEST(Size, ExitsWithOneWhenNothingIsInTime) {
                                      "--days", "1", "--cluster", "dgx-h100", "--max-gpus", "64"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.out, StartsWith("Nothing trains 15.0 T tokens in "));
-  EXPECT_THAT(outcome.out, HasSubstr("too late even at peak speed"));
+  EXPECT_THAT(outcome.out, HasSubstr("too late at peak speed"));
 }
 
 TEST(Size, RefusesAnUnknownClusterWithTheNearest) {

@@ -107,16 +107,17 @@ TEST(Tokenizer, NamesWhatOfAFileItDoesNotDo) {
                 "}");
   };
   EXPECT_THAT(refusal(file(R"({"type": "Unigram", "vocab": []})")),
-              HasSubstr("/model/type: \"Unigram\" is not a choice\n    use BPE"));
+              HasSubstr("/model/type: \"Unigram\" is not one of the choices\n    use BPE"));
   EXPECT_THAT(refusal(model(R"(, "dropout": 0.1)")), HasSubstr("/model/dropout: merges are never"));
   EXPECT_THAT(refusal(model(R"(, "continuing_subword_prefix": "##")")),
               HasSubstr("/model/continuing_subword_prefix: words have none"));
   EXPECT_THAT(refusal(model(R"(, "speed": 3)")), HasSubstr("/model/speed: unknown field"));
   EXPECT_THAT(refusal(file(kModel, R"(, "normalizer": {"type": "Lowercase"})")),
-              HasSubstr("/normalizer/type: \"Lowercase\" is not a choice"));
-  EXPECT_THAT(refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
+              HasSubstr("/normalizer/type: \"Lowercase\" is not one of the choices"));
+  EXPECT_THAT(
+      refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
                                        {"type": "Whitespace"}]})")),
-              HasSubstr("/pre_tokenizer/pretokenizers/0/type: \"Whitespace\" is not a choice"));
+      HasSubstr("/pre_tokenizer/pretokenizers/0/type: \"Whitespace\" is not one of the choices"));
   EXPECT_THAT(
       refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"},
                                "behavior": "Isolated"})")),

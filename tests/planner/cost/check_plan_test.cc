@@ -53,18 +53,19 @@ TEST_F(CheckPlan, NamesKeysWhereTheCommandLineHasFlags) {
   change("\"sequence_parallel\": false", "\"sequence_parallel\": true");
   change("\"attention\": \"flash\"",
          "\"attention\": \"flash\", \"reduce_scatter_with_fp32_accumulation\": true");
-  EXPECT_EQ(problems(),
-            "plan.json:16:26: /layout/sequence_parallel: needs tensor parallelism\n"
-            "    leave it out, or use tp 2 or more\n"
-            "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: megatron_ddp cannot sum "
-            "reduce-scatters of 16 bits in fp32\n"
-            "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: ZeRO stage 0 reduces "
-            "without scattering\n"
-            "    use zero_stage 1 or more\n"
-            "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: gradients travel in fp32 "
-            "already\n"
-            "    use fp32_gradients false\n"
-            "4 problems, nothing was run\n");
+  EXPECT_EQ(
+      problems(),
+      "plan.json:16:26: /layout/sequence_parallel: needs tensor parallelism\n"
+      "    leave it out, or use tp 2 or more\n"
+      "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: megatron_ddp cannot sum "
+      "reduce-scatters of 16 bits in fp32\n"
+      "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: ZeRO stage 0 reduces "
+      "without scattering\n"
+      "    use zero_stage 1 or more\n"
+      "plan.json:48:68: /job/reduce_scatter_with_fp32_accumulation: gradients are sent in fp32 "
+      "already\n"
+      "    use fp32_gradients false\n"
+      "4 problems, nothing was run\n");
 }
 
 TEST_F(CheckPlan, PointsAtTheObjectThatLacksAKey) {
@@ -77,7 +78,7 @@ TEST_F(CheckPlan, ChecksTheJobToo) {
   change("\"precision\": \"bf16\"", "\"precision\": \"fp8\"");
   change("\"recompute_operations\": []", "\"recompute_operations\": [\"mlp.up_pro\"]");
   EXPECT_EQ(problems(),
-            "plan.json:42:18: /job/precision: cpu does not compute in fp8\n"
+            "plan.json:42:18: /job/precision: cpu has no arithmetic in fp8\n"
             "    use bf16 or fp32\n"
             "plan.json:59:29: /job/recompute_operations: gpt2-tiny has no operation 'mlp.up_pro'\n"
             "    did you mean mlp.up_proj?\n"

@@ -86,8 +86,8 @@ TEST(CheckLayout, RefusesDegreesBelowOneBeforeItDivides) {
   Sample s;
   s.layout.tp = 0;
   EXPECT_THAT(s.problems(),
-              ElementsAre("--tp: a degree, a micro-batch, an interval or a stage is below its "
-                          "least (use 1 or more)"));
+              ElementsAre("--tp: a degree, micro-batch, interval or stage size is below its "
+                          "minimum (use 1 or more)"));
 }
 
 TEST(CheckLayout, RefusesABatchThatDoesNotReachOrDivide) {
@@ -119,7 +119,7 @@ TEST(CheckLayout, RefusesPipelinesThatCannotRun) {
   s.job.global_batch_size = 24;
   EXPECT_THAT(
       s.problems(),
-      ElementsAre("--vpp: interleaving goes round in groups of pp 2, the batch has 3 "
+      ElementsAre("--vpp: interleaving needs a multiple of pp 2, the batch has 3 "
                   "micro-batches (use vpp 1, or a global batch of a multiple of 16 sequences)"));
   s = Sample();
   s.set("first_stage_layers", "31");
@@ -160,7 +160,7 @@ TEST(CheckLayout, RefusesExpertDegreesAndIntervalsThatWouldDivideByNothing) {
   EXPECT_THAT(s.problems(), ElementsAre("--etp: llama has no routed experts (use 1)"));
   Sample interval;
   interval.layout.recompute_interval = 0;
-  EXPECT_THAT(interval.problems(), ElementsAre(HasSubstr("an interval")));
+  EXPECT_THAT(interval.problems(), ElementsAre(HasSubstr("interval or stage size")));
 }
 
 TEST(LayoutRules, HaveNamesOfTheirOwnAndWordsUnlessRedundant) {

@@ -302,12 +302,12 @@ TEST(SearchSpace, IsNarrowedByLocksAndWidenedByOpening) {
   SearchSpace space = search_space(question, Breadth::usual);
   EXPECT_EQ(lock(space, "tp", "4"), "");
   EXPECT_THAT(space.tp, testing::ElementsAre(4));
-  EXPECT_EQ(lock(space, "tpp", "4"), "tpp is no field of a layout (did you mean tp?)");
+  EXPECT_EQ(lock(space, "tpp", "4"), "tpp is not a field of a layout (did you mean tp?)");
   EXPECT_EQ(lock(space, "tp", "x"), "tp: x is not an integer from 1 to 4194304");
   EXPECT_EQ(open(space, question, "offload_optimizer"), "");
   EXPECT_EQ(space.offload_optimizer.size(), 2U);
   EXPECT_EQ(open(space, question, "offlod_optimizer"),
-            "offlod_optimizer is no field of a layout (did you mean offload_optimizer?)");
+            "offlod_optimizer is not a field of a layout (did you mean offload_optimizer?)");
   EXPECT_THAT(space.rules, testing::Contains("usual_sequence_parallel"));
   EXPECT_EQ(lock(space, "sequence_parallel", "false"), "");
   EXPECT_THAT(space.rules, testing::Not(testing::Contains("usual_sequence_parallel")));

@@ -82,7 +82,7 @@ TEST(GoldenPlan, IsRefusedWithThePlaceWhenSomebodyAlteredIt) {
             "plan.json:15:20: /layout/zero_stagee: unknown field\n"
             "    did you mean zero_stage?\n1 problem, nothing was run\n");
   EXPECT_EQ(said_after("\"recompute\": \"none\"", "\"recompute\": \"nonne\""),
-            "plan.json:26:18: /layout/recompute: \"nonne\" is not a choice\n"
+            "plan.json:26:18: /layout/recompute: \"nonne\" is not one of the choices\n"
             "    did you mean none?\n1 problem, nothing was run\n");
 }
 

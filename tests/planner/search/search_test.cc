@@ -352,7 +352,7 @@ TEST(Search, SaysWhatIsWrongWithALock) {
   job.request.locks = {{"tq", "2"}};
   const Result<SearchResult> result = search(job.request);
   ASSERT_FALSE(result.ok());
-  EXPECT_EQ(result.problems().front().message, "tq is no field of a layout (did you mean tp?)");
+  EXPECT_EQ(result.problems().front().message, "tq is not a field of a layout (did you mean tp?)");
 }
 
 TEST(WhyNot, TellsIllegalTooLargeSlowerAndBestApart) {

@@ -99,7 +99,7 @@ TEST(SizePurchase, SaysWhatIsTooLateAndWhatDoesNotFit) {
   EXPECT_EQ(sizing.late.front().gpus, 128);
   ASSERT_EQ(sizing.refusals.size(), 2U);
   EXPECT_THAT(sizing.refusals.front().reason, ::testing::HasSubstr("at best, on 128 GPUs"));
-  EXPECT_EQ(sizing.refusals.back().reason, "too late even at peak speed on 128 GPUs");
+  EXPECT_EQ(sizing.refusals.back().reason, "too late at peak speed on 128 GPUs");
 
   const Sizing small = size_purchase({cluster("small", 1, 1)}, goal(30), half_of_peak(1 << 20));
   ASSERT_EQ(small.refusals.size(), 1U);

@@ -103,10 +103,11 @@ TEST_F(ObjectReaderTest, SuggestsTheChoiceThatWasMeant) {
   ObjectReader r = reader(R"({"a": "bf61", "b": "int4"})");
   r.choice("a", {"fp32", "bf16", "fp8"});
   r.choice("b", {"fp32", "bf16", "fp8"});
-  EXPECT_THAT(said(),
-              ElementsAre("t.json:1:7: /a: \"bf61\" is not a choice\n    did you mean bf16?",
-                          "t.json:1:20: /b: \"int4\" is not a choice\n"
-                          "    use fp32, bf16 or fp8"));
+  EXPECT_THAT(
+      said(),
+      ElementsAre("t.json:1:7: /a: \"bf61\" is not one of the choices\n    did you mean bf16?",
+                  "t.json:1:20: /b: \"int4\" is not one of the choices\n"
+                  "    use fp32, bf16 or fp8"));
 }
 
 TEST_F(ObjectReaderTest, RejectsUnknownKeysWithTheNearestKnownOne) {

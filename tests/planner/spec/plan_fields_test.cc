@@ -101,7 +101,7 @@ TEST(LayoutFields, AreSetAndReadByName) {
 
 TEST(LayoutFields, RefuseWhatTheUserTypedWithTheReason) {
   Layout layout;
-  EXPECT_EQ(set_field(layout, "tpp", "8"), "tpp is no field of a layout (did you mean tp?)");
+  EXPECT_EQ(set_field(layout, "tpp", "8"), "tpp is not a field of a layout (did you mean tp?)");
   EXPECT_EQ(set_field(layout, "tp", "eight"), "tp: eight is not an integer from 1 to 4194304");
   EXPECT_EQ(set_field(layout, "tp", "0"), "tp: 0 is not an integer from 1 to 4194304");
   EXPECT_EQ(set_field(layout, "tp", "8x"), "tp: 8x is not an integer from 1 to 4194304");
@@ -113,7 +113,7 @@ TEST(LayoutFields, RefuseWhatTheUserTypedWithTheReason) {
   EXPECT_EQ(set_field(layout, "recompute", "some"),
             "recompute: some is not one of none, selective, full");
   EXPECT_EQ(set_field(layout, "order", "tp-pp"),
-            "order: tp-pp is not each axis once "
+            "order: tp-pp does not name each axis once "
             "(order tp, cp, ep, dp_shard, dp_replicate, pp, fastest-varying first)");
   EXPECT_EQ(layout, Layout{});
 }
@@ -126,7 +126,7 @@ TEST(LayoutFields, ReportUnknownKeysAndBadValuesTogether) {
             "    use 1 to 4194304\n"
             "x.json:2:14: /zero_stge: unknown field\n"
             "    did you mean zero_stage?\n"
-            "x.json:3:10: /order: is not each axis once\n"
+            "x.json:3:10: /order: does not name each axis once\n"
             "    order tp, cp, ep, dp_shard, dp_replicate, pp, fastest-varying first\n"
             "3 problems, nothing was run\n");
 }
@@ -183,7 +183,7 @@ TEST(ModelFields, RefuseIndicesAndSizesThatDoNotFit) {
   EXPECT_EQ(to_string(problems),
             "x.json:4:30: /kinds/0/parameters/0/shape: holds something that is not an integer of "
             "1 to 1099511627776\n"
-            "x.json:4:77: /kinds/0/parameters/1/tp_dim: 1 is no dimension of a shape with 1\n"
+            "x.json:4:77: /kinds/0/parameters/1/tp_dim: 1 is not a dimension of a shape with 1\n"
             "x.json:5:30: /kinds/0/parameters/2/shape: 1e+18 elements\n"
             "3 problems, nothing was run\n");
 }
@@ -192,7 +192,7 @@ TEST(ModelFields, RefuseLayersWithoutAKind) {
   const auto [model, problems] = value_of<ModelSpec>(
       R"({"name": "x", "layers": [0, 7], "kinds": [{"name": "block", "role": "block"}]})");
   EXPECT_EQ(to_string(problems),
-            "x.json:1:25: /layers: 7 is no index into kinds\n"
+            "x.json:1:25: /layers: 7 is not an index into kinds\n"
             "    use 0 to 0\n"
             "1 problem, nothing was run\n");
 }

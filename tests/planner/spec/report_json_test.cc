@@ -69,7 +69,7 @@ StepReport full_report() {
   timeline.operations = {{"fwd.layer0", 1, "compute", 4, Seconds(0.2), Seconds(0.1)}};
   timeline.noise = {100, 42, 3, 256, Seconds(1), Seconds(2), 0.9};
   r.timeline = timeline;
-  r.closed_form = {Seconds(3), r.time, {{"links shared", Seconds(0), Seconds(0.25)}}};
+  r.closed_form = {Seconds(3), r.time, {{"shared links", Seconds(0), Seconds(0.25)}}};
   return r;
 }
 

@@ -88,7 +88,7 @@ TEST(TraceReader, RefusesTimesThatAreNone) {
   for (const char* time : {"\"soon\"", "null", "true", "[]", "{}", "1e300", "4e15", "-4e15",
                            "18446744073709551615", "3000000000000000.5"}) {
     const Diagnostic problem = problem_of(fmt::format("[{{\"ph\": \"X\", \"ts\": {}}}]", time));
-    EXPECT_EQ(problem.message, "ts of an event is no time") << time;
+    EXPECT_EQ(problem.message, "ts of an event is not a time") << time;
   }
   EXPECT_EQ(problem_of(R"([{"dur": -1}])").message, "dur of an event is no time");
 }
