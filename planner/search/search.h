@@ -39,8 +39,9 @@ struct SearchRequest {
   bool front = true;             // false: no Pareto front, so fewer layouts are timed
   Bytes most_memory = Bytes(0);  // a layout may use no more; 0 = what the GPU has
   int threads = 0;               // 0 = as many as the machine has cores
-  /// Beyond the usual space, layouts that cannot be as fast as those of the usual space are not
-  /// timed (time_floor); the answer is the same without. False times every layout that fits.
+  /// Beyond the usual space, the answer of the usual space is found first: layouts that it shows to
+  /// be too slow are counted as such and not timed (time_floor). False leaves that out; what the
+  /// search has found so far still spares layouts their time. The answer is the same.
   bool bounded = true;
   std::function<void(const SearchProgress&)> progress;  // called from one thread, often
 };

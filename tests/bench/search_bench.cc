@@ -10,11 +10,14 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <random>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/estimate.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
+#include "planner/search/evaluator.h"
 #include "planner/search/search.h"
 #include "planner/spec/check.h"
 #include "planner/spec/cluster_reader.h"
@@ -74,13 +77,72 @@ Rate rate_of(const Job& job) {
   return {found.counts.front().space.legal, watch.cpu(), watch.wall()};
 }
 
-/// Every layout priced whole, bytes of the fullest stage and step time: memory enough that each
-/// fits, no bound that spares one its time.
-Rate complete_rate() {
+/// Every layout decided: exact bytes of its fullest stage, and either its exact step time or a
+/// proof that the time cannot matter. Memory enough that each fits, and no answer of the usual
+/// space to begin with; what the search itself has found so far spares most layouts their time.
+Rate decided_rate() {
   Job job = gpt3(1);
   job.cluster.gpu.hbm_bytes = Bytes(std::int64_t{1} << 50);
   job.request.bounded = false;
   return rate_of(job);
+}
+
+/// Asks for the step time of every layout, until an item has taken its share of processor time.
+class AsksAll final : public LayoutVisitor {
+ public:
+  void begin() {
+    start_ = watch_.cpu();
+    last_ = start_;
+    asks_ = true;
+  }
+  void end() { rate.cpu += last_ - start_; }
+  Seconds memory(const Layout&, const MemoryPrice&, Seconds, std::int64_t) override {
+    asks_ = asks_ && watch_.cpu() - start_ < kShare;
+    return Seconds(asks_ ? 1e300 : -1.0);
+  }
+  void time(const Layout&, const MemoryPrice& price, Seconds step_time, std::int64_t) override {
+    benchmark::DoNotOptimize(price.point);
+    benchmark::DoNotOptimize(step_time);
+    ++rate.layouts;
+    last_ = watch_.cpu();
+  }
+  Rate rate;
+
+ private:
+  static constexpr double kShare = 0.2;  // seconds
+  Watch watch_;
+  double start_ = 0;
+  double last_ = 0;  // when the last layout was priced
+  bool asks_ = true;
+};
+
+/// Layouts priced whole, as evaluate() prices one: exact bytes and the exact step time of each, one
+/// of a work item after the other. Of a large space a seeded sample of items, each for its share of
+/// processor time, for some seconds.
+Rate priced_whole_rate(const Job& job, double seconds) {
+  const EngineProfile& engine = *job.request.engines.front();
+  const LayoutQuestion question = layout_question(job.model, job.cluster, job.job, engine);
+  const SearchSpace space = search_space(question, job.request.breadth);
+  const Enumerator enumerator(question, space);
+  SpaceCounts counts = enumerator.no_counts();
+  ShapeCache shapes(job.cluster);
+  std::vector<DegreeGroup> groups = enumerator.degree_groups(counts);
+  for (DegreeGroup& group : groups) enumerator.place(group, shapes);
+  std::vector<std::pair<const DegreeGroup*, std::int32_t>> items;
+  for (const DegreeGroup& group : groups) {
+    for (const std::int32_t size : enumerator.micro_batch_sizes()) items.emplace_back(&group, size);
+  }
+  std::ranges::shuffle(items, std::mt19937(20261123));
+  Evaluator evaluator(job.model, job.cluster, job.job, engine);
+  AsksAll all;
+  for (const auto& [group, size] : items) {
+    if (all.rate.cpu > seconds) break;
+    const WorkItem item = enumerator.work_item(*group, size, counts);
+    all.begin();
+    evaluator.run(item, all);
+    all.end();
+  }
+  return all.rate;
 }
 
 /// evaluate() of layouts all over the same space, one at a time and from nothing.
@@ -147,11 +209,19 @@ void print_summary() {
   double load = 0;
   getloadavg(&load, 1);
   fmt::print("load of the machine before: {:.1f}\n", load);
-  const Rate complete = complete_rate();
+  const Rate decided = decided_rate();
+  const Rate whole = priced_whole_rate(gpt3(1), 8);
+  const Rate usual = priced_whole_rate(llama405(Breadth::usual), 5);
   const Rate naive = naive_rate();
-  fmt::print("complete evaluations    {:>12.0f} /s a core\n", complete.per_second());
-  fmt::print("the naive path          {:>12.0f} /s a core\n", naive.per_second());
-  fmt::print("ratio                   {:>12.0f}\n", complete.per_second() / naive.per_second());
+  const auto print = [](const char* what, double value) {
+    fmt::print("{:<58} {:>12}\n", what, format_count(static_cast<std::int64_t>(value)));
+  };
+  print("layouts decided, GPT-3's complete space, /s a core", decided.per_second());
+  print("layouts priced whole, GPT-3's complete space, /s a core", whole.per_second());
+  print("layouts priced whole, Llama 405B's usual space, /s a core", usual.per_second());
+  print("one layout from nothing (the naive path), /s a core", naive.per_second());
+  fmt::print("{:<58} {:>12.0f}\n", "priced whole over the naive path, GPT-3",
+             whole.per_second() / naive.per_second());
   print_space("GPT-3 175B on 4,096 H100, complete space, 2 threads", gpt3(2));
   print_space("Llama-3.1-405B on 16,384 H100, complete space, 2 threads", llama405(Breadth::full));
   print_space("Llama-3.1-405B on 16,384 H100, usual space, 2 threads", llama405(Breadth::usual));

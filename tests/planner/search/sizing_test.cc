@@ -178,7 +178,8 @@ TEST(SizePurchase, PutsMeasuredMachinesFirst) {
   EXPECT_GT(sizing.offers.front().dollars, sizing.offers.back().dollars);
 }
 
-// What bounds spare changes no offer: the same sweep with a search that times every layout.
+// What bounds spare changes no offer: the same sweep with a search whose list is never full, so
+// that each layout that fits is timed.
 TEST(BestStep, IsThatOfASearchThatTimesEveryLayout) {
   const struct {
     const char* model;
