@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -178,6 +179,27 @@ TEST(Rendezvous, IsNotForProcessesThatHaveAnotherSecretOrJobOrNumberOfRanks) {
     EXPECT_EQ(each, "rank 1 found no rank 0 on 127.0.0.1, ports " + std::to_string(port) + " to " +
                         std::to_string(port) +
                         ", for 1 s; a process there is of another job or has another secret");
+  }
+}
+
+// (D1): a process of uid 65534 once joined a job of root, and could as well have been its rank 0.
+TEST(Rendezvous, IsNotForProcessesOfAnotherUserWhereThereIsNoSecret) {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  for (const int rank : {0, 1}) {
+    const std::string name = "users " + std::to_string(::getpid()) + std::to_string(rank);
+    const Rendezvous at = {"localhost", 1, 2, name, "", true};
+    const pid_t nobody = ::fork();
+    if (nobody == 0) {
+      const bool is_nobody = ::setgid(kNobody) == 0 && ::setuid(kNobody) == 0;
+      ::_exit(is_nobody && why_not(at, 1 - rank, 1.5) != "met" ? 0 : 1);
+    }
+    EXPECT_THAT(why_not(at, rank, 1.5),
+                testing::StartsWith(rank == 0 ? "rank 0 waited 1.5 s for rank 1"
+                                              : "rank 1 found no rank 0 on this host for 1.5 s"));
+    int status = 1;
+    ::waitpid(nobody, &status, 0);
+    EXPECT_EQ(status, 0) << "the other user's process met this one";
   }
 }
 

@@ -84,6 +84,18 @@ TEST_F(TwoHosts, GiveTheLossesOfThreads) {
   EXPECT_EQ(losses, losses_of(scratch_.path("here.jsonl")));
 }
 
+// The word at the start is said by rank 0 alone.
+TEST_F(TwoHosts, MeetWithoutASecretOnlyWhereTheUserSaysSo) {
+  std::vector<std::string> all = started(1, "insecure.jsonl");
+  all.insert(all.begin(), {"SHARDWISE_INSECURE=1", kTwoHosts});
+  const Outcome met = run_program("env", all);
+  if (met.exit_code == kNotAllowed) GTEST_SKIP() << "nobody may make networks here";
+  EXPECT_EQ(met.exit_code, 0) << met.err;
+  EXPECT_EQ(met.err,
+            "SHARDWISE_INSECURE=1: there is no secret, and any process that reaches 10.77.0.1, "
+            "ports 29501 to 29516, can join this job\n");
+}
+
 // Either side sees that the other does not answer, and nobody can tell both: each says so once.
 TEST_F(TwoHosts, EndWithAMessageEachWhereTheCableIsCut) {
   if (run_program(kTwoHosts, {name_, "true"}).exit_code == kNotAllowed) {
