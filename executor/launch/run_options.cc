@@ -5,12 +5,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
-#include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "planner/spec/number_flags.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise::exec {
 namespace {
@@ -41,11 +42,15 @@ void add_files(CLI::App& app, RunOptions& options) {
                  "Begin with the weights of this folder, Hugging Face's safetensors");
   app.add_option("--save-weights", options.save_weights,
                  "Write config.json and safetensors here after the last step");
-  const std::map<std::string, StoredType> dtypes = {{"fp32", StoredType::f32},
-                                                    {"bf16", StoredType::bf16}};
-  app.add_option("--save-weights-dtype", options.weights_dtype,
-                 "Numbers of those weights: fp32, as the optimizer has them, or bf16 (fp32)")
-      ->transform(CLI::CheckedTransformer(dtypes).description(""))
+  const auto dtype = [&options](std::string_view typed) {
+    if (typed == "fp32" || typed == "bf16") {
+      options.weights_dtype = typed == "fp32" ? StoredType::f32 : StoredType::bf16;
+      return std::string();
+    }
+    return fmt::format("{} is not fp32 or bf16", shown(typed));
+  };
+  add_checked(app, "--save-weights-dtype",
+              "Numbers of those weights: fp32, as the optimizer has them, or bf16 (fp32)", dtype)
       ->type_name("TYPE");
   add_size(app, "--max-shard-size", options.max_shard_size, 1_B, 1_B, kLargestShard,
            "Size of a file of weights, 200MB or 2GiB for example (5GB)");

@@ -132,7 +132,8 @@ struct Row {
 
 /// Reads the rows of one JSON Lines text; blank lines are passed over.
 /// \returns the rows in order, or everything wrong with them: wrong types, values out of range,
-///          lines that are not JSON, ids given twice. The list stops at 100 problems.
+///          lines that are not JSON, ids given twice, no row at all. The list stops at 100
+///          problems.
 Result<std::vector<Row>> read_rows(std::string_view text, const std::string& file);
 
 }  // namespace shardwise

@@ -244,6 +244,7 @@ Result<std::vector<Row>> read_rows(std::string_view text, const std::string& fil
     for (std::size_t i = before; i < problems.size(); ++i) problems[i].line = line;
   }
   if (!problems.empty()) return problems;
+  if (rows.empty()) return Diagnostic{file, 0, 0, "", "no row", "one JSON object a line"};
   return rows;
 }
 

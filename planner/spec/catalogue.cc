@@ -109,7 +109,7 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
     std::error_code missing;
     for (const fs::directory_entry& entry : fs::directory_iterator(folder / kind, missing)) {
       const fs::path& path = entry.path();
-      if (path.extension() == kExtension) names.push_back(path.stem().string());
+      if (path.extension() == kExtension && is_file(path)) names.push_back(path.stem().string());
     }
   }
   std::sort(names.begin(), names.end());

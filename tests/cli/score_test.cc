@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/cli/command.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::cli {
 namespace {
@@ -53,6 +54,23 @@ TEST(Score, PredictsEveryRowOfTheExamples) {
   EXPECT_GE(score["overall"]["memory"]["sources"], 6);
   EXPECT_GE(score["overall"]["time"]["sources"], 9);
   for (const auto& source : score["sources"]) EXPECT_LE(source["n"], 6) << source;
+}
+
+// Both used to end with 0 and a table of nothing.
+TEST(Score, RefusesFilesWithoutARow) {
+  const test::Scratch scratch;
+  for (const std::string text : {"", "\n \n", "\xEF\xBB\xBF"}) {
+    const std::string file = scratch.write_bytes("rows.jsonl", text);
+    const Outcome outcome = shardwise({"score", file});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err,
+              file + ": no row\n    one JSON object a line\n1 problem, nothing was run\n");
+  }
+  const std::string null = scratch.write_bytes("null.jsonl", "null\n");
+  const Outcome outcome = shardwise({"score", null});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr(null + ":1:1: expected an object, found null"));
 }
 
 TEST(Score, ExamplesNameWhoPublishedThem) {

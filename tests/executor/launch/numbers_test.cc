@@ -72,6 +72,15 @@ TEST(RunNumbers, AreRefusedWithTheirRange) {
   }
 }
 
+TEST(RunNumbers, AreNoNamesOfTypes) {
+  for (const char* text : {"1", "0x1", "nan", "fp16"}) {
+    const Outcome outcome = run("", {"no-plan.json", "--save-weights-dtype", text});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_EQ(outcome.err, "shardwise-run: --save-weights-dtype: " + std::string(text) +
+                               " is not fp32 or bf16 (see shardwise-run --help)\n");
+  }
+}
+
 // The largest seed is one: what is wrong is the plan.
 TEST(RunNumbers, ReachTheEndsOfTheirRange) {
   const Outcome outcome = run("", {"no-plan.json", "--seed", "18446744073709551615"});

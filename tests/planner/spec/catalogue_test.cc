@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -122,6 +123,16 @@ TEST_F(Catalogue, IsSearchedInOrder) {
   ::setenv("SHARDWISE_CONFIGS", "", 1);
   EXPECT_EQ(catalogue_folders().size(), 2U);
   EXPECT_THAT(catalogue_folders().back().filename(), "configs");
+}
+
+// (D11) `shardwise list models` waited for a writer that never came.
+TEST_F(Catalogue, PassesOverPipesAndFolders) {
+  ASSERT_EQ(::mkfifo(at("models/pipe.json").c_str(), 0600), 0);
+  fs::create_directory(at("models/folder.json"));
+  EXPECT_THAT(catalogue_names("models"), Contains("small-model"));
+  EXPECT_THAT(catalogue_names("models"), testing::Not(Contains("pipe")));
+  EXPECT_THAT(catalogue_names("models"), testing::Not(Contains("folder")));
+  EXPECT_FALSE(find_in_catalogue("models", "pipe").ok());
 }
 
 }  // namespace
