@@ -52,6 +52,19 @@ class SignalsHeld {
 
 std::atomic<const AtomicFileSet*> open_files = nullptr;
 
+/// While a set changes, no handler looks at it: not in this thread, and in no other.
+class Change {
+ public:
+  explicit Change(const AtomicFileSet* set) : set_(set) { open_files = nullptr; }
+  ~Change() { open_files = set_; }
+  Change(const Change&) = delete;
+  Change& operator=(const Change&) = delete;
+
+ private:
+  SignalsHeld held_;
+  const AtomicFileSet* set_;
+};
+
 /// Ends the program as the signal would have, without what was not kept.
 void end_by(int ending) {
   if (const AtomicFileSet* files = open_files) files->discard();
@@ -126,7 +139,7 @@ void AtomicFileSet::add_folder(const std::string& path) {
   if (path.empty() || fs::is_directory(path, error)) return;
   add_folder(fs::path(path).parent_path().string());
   {
-    const SignalsHeld held;
+    const Change change(this);
     if (fs::create_directory(path, error)) made_.push_back(path);
   }
   if (error || !fs::is_directory(path)) {
@@ -143,7 +156,7 @@ void AtomicFileSet::add(const std::string& path, const std::string& text) {
     return;
   }
   {
-    const SignalsHeld held;
+    const Change change(this);
     files_.emplace_back(path);
   }
   files_.back().write(text);
@@ -152,7 +165,7 @@ void AtomicFileSet::add(const std::string& path, const std::string& text) {
 
 void AtomicFileSet::keep() {
   for (const Streamed& each : streams_) write_stream(each.path, each.text);
-  const SignalsHeld held;
+  const Change change(this);
   std::set<std::string> folders;
   for (AtomicFile& file : files_) {
     file.publish();
