@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/completion.h"
 #include "cli/unknown_words.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
@@ -61,7 +62,15 @@ ExitCode run_command(int argc, const char* const* argv) {
   add_calibrate(app, run);
   add_size(app, run);
   add_list(app, run);
+  add_documents(app, run);
   refuse_empty_values(app);
+
+  if (argc > 2 && argv[1] == std::string_view(kCompleteVerb)) {
+    for (const Candidate& each : candidates(app, {argv + 2, argv + argc})) {
+      fmt::print("{}\t{}\n", each.word, each.meaning);
+    }
+    return ExitCode::done;
+  }
 
   // Only the command itself: the verbs, added above, refuse what they do not know.
   app.allow_extras();

@@ -33,6 +33,7 @@ using Run = std::function<ExitCode()>;
 /// To add a verb: declare it here, call it in command.cc, name its file in CMakeLists.txt.
 void add_calibrate(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
+void add_documents(CLI::App& app, Run& run);  // completion and man
 void add_estimate(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
