@@ -91,6 +91,14 @@ TEST(Plan, TakesTheFastestEngineThatRunsTodayAndSaysWhatTheOthersGive) {
   EXPECT_FALSE(answer.at("front").empty());
 }
 
+// The engine is taken by what layouts are ranked by.
+TEST(Plan, TakesTheEngineThatRanksFirst) {
+  const Outcome outcome = plan_any(
+      {"--model", "gpt2", "--gpus", "2", "--global-batch-size", "16", "--rank-by", "memory"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(", the leanest of 7 engines"));
+}
+
 // A cluster of CPUs runs our own executor.
 TEST(Plan, TakesOurExecutorOnCpus) {
   const Outcome outcome = shardwise({"plan", "--model", "gpt2", "--cluster", "laptop", "--gpus",
