@@ -11,6 +11,7 @@
 #include "cli/output_flags.h"
 #include "cli/simulate_files.h"
 #include "planner/cost/legality.h"
+#include "planner/lowering/lower.h"
 #include "simulator/failed_links.h"
 
 namespace shardwise::cli {
@@ -134,6 +135,8 @@ Result<SimulatedPlan> checked_plan(const SimulateFlags& flags, SimulatedPlan rea
   if (!shared.empty()) return shared;
   const Diagnostics failures = failure_problems(flags, plan);
   if (!failures.empty()) return failures;
+  const Diagnostics long_step = too_many_operations(plan, options_of(flags).granularity);
+  if (!long_step.empty()) return long_step;
   const std::vector<std::string> hanging = sim::hanging_at(plan, options_of(flags));
   if (hanging.empty()) return read;
   return wrong_flag("--one-connection",

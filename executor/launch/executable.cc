@@ -78,6 +78,7 @@ Diagnostics cannot_execute(const Plan& plan) {
   check_job(plan.job, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();
+  if (problems.empty()) problems = too_many_operations(plan);
   if (!problems.empty()) return problems;
   const StepProgram program = lower(plan);
   const StageProgram& stage = program.stages.front();

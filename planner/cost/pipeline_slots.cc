@@ -9,14 +9,6 @@
 namespace shardwise {
 namespace {
 
-/// After how many micro-batches all stages of a schedule do the same again.
-std::int64_t microbatches_a_period(const Layout& layout) {
-  if (layout.schedule == PipelineSchedule::dualpipe) return 2;  // one from each end
-  const bool interleaved =
-      layout.schedule == PipelineSchedule::one_f_one_b && layout.vpp > 1;  // rounds of pp
-  return interleaved ? layout.pp : 1;
-}
-
 /// Finds what one period of micro-batches adds to the slots of a step: the same slots in one place
 /// or, where forward and backward passes are apart, in two.
 class Insertion {
@@ -91,7 +83,7 @@ std::optional<PipelineSlots> with_loops(const Layout& layout, std::int64_t num_m
   const std::int64_t period = microbatches_a_period(layout);
   const std::size_t places = layout.schedule == PipelineSchedule::gpipe ? 2 : 1;
   // Until warm-up and cool-down are whole and apart.
-  for (std::int64_t least = 4 * layout.pp + 4; least < num_microbatches / 2; least *= 2) {
+  for (std::int64_t least = microbatches_apart(layout); least < num_microbatches / 2; least *= 2) {
     const std::int64_t few =
         num_microbatches - (num_microbatches - least) / period * period;  // least or a little more
     if (few + period >= num_microbatches) return std::nullopt;
@@ -122,6 +114,13 @@ PipelineSlots one_stage(const Layout& layout, std::int64_t num_microbatches) {
 }
 
 }  // namespace
+
+std::int64_t microbatches_a_period(const Layout& layout) {
+  if (layout.schedule == PipelineSchedule::dualpipe) return 2;  // one from each end
+  const bool interleaved =
+      layout.schedule == PipelineSchedule::one_f_one_b && layout.vpp > 1;  // rounds of pp
+  return interleaved ? layout.pp : 1;
+}
 
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,
                              bool planned_buffers, std::int64_t most_unrolled) {

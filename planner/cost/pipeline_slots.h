@@ -57,6 +57,11 @@ inline bool posts_receives_ahead(const Layout& layout) {
                             layout.schedule != PipelineSchedule::gpipe);
 }
 
+/// After how many micro-batches all stages of a schedule do the same again.
+std::int64_t microbatches_a_period(const Layout& layout);
+/// So many have a whole warm-up and a whole cool-down.
+inline std::int64_t microbatches_apart(const Layout& layout) { return 4 * layout.pp + 4; }
+
 /// Up to so many micro-batches of a pipeline have slots of their own; of more, those in the middle
 /// are loops.
 inline constexpr std::int64_t kMostUnrolled = 512;

@@ -59,6 +59,9 @@ std::string counted_microbatches(const Q& q, const L& l) {
   return fmt::format("{} {}", count, count == 1 ? "micro-batch" : "micro-batches");
 }
 
+/// Forward passes of all chunks and micro-batches of looped BFS.
+constexpr std::int64_t kMostLoopedPasses = 1 << 18;
+
 // Each rule: id, text, fields, redundant, when broken, what to say.
 const LayoutRule kRules[] = {
     {"batch_reaches", "the global batch has a micro-batch for each data-parallel rank", kReadsBatch,
@@ -184,6 +187,21 @@ const LayoutRule kRules[] = {
                          fmt::format("{} has {} on {} stages", name_of(l.schedule),
                                      counted_microbatches(q, l), l.pp),
                          fmt::format("needs {} or more", fewest_microbatches(l))};
+     }},
+    {"looped_bfs_passes",
+     "looped BFS has at most 2^18 forward passes of all chunks and micro-batches",
+     kReadsChunks | kReadsBatch, false,
+     [](const Q& q, const L& l) {
+       return l.pp > 1 && l.schedule == PipelineSchedule::looped_bfs &&
+              microbatches(q, l) * l.pp * l.vpp > kMostLoopedPasses;
+     },
+     [](const Q& q, const L& l) {
+       const std::int64_t most = kMostLoopedPasses / (std::int64_t{l.pp} * l.vpp);
+       return RuleBreach{"--global-batch-size",
+                         fmt::format("looped_bfs has {} on {} stages of {} chunks, more than {}",
+                                     counted_microbatches(q, l), l.pp, l.vpp, most),
+                         fmt::format("use {} or less, or schedule one_f_one_b",
+                                     most * l.dp() * l.micro_batch_size)};
      }},
     {"schedule_without_pp", "a schedule needs more than one stage", kReadsPp | kReadsSchedule, true,
      [](const Q&, const L& l) { return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b; },

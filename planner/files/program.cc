@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -63,6 +64,8 @@ int run_program(std::string_view name, const std::function<int()>& body) {
   } catch (const std::system_error& broken) {  // fmt::print throws it, too
     failure = broken.what();
     reason = broken.code().value();
+  } catch (const std::bad_alloc&) {
+    failure = "the system gives this process no more memory (what is free, or ulimit -v)";
   } catch (const std::exception& broken) {
     failure = broken.what();
   }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+
+#include "planner/spec/diagnostic.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/step_program.h"
 
@@ -18,5 +21,15 @@ enum class StepKind : std::uint8_t {
 /// \pre check_layout has no diagnostics for the plan's layout
 StepProgram lower(const Plan& plan, Granularity granularity = Granularity::layer,
                   StepKind step = StepKind::steady);
+
+/// A program of more operations than this is not made: it would take some GB of memory.
+inline constexpr std::int64_t kMostOperations = 10'000'000;
+
+/// Operations of lower(), of all stages, without making them: what a period of micro-batches adds
+/// is taken from programs of few. As \pre there.
+std::int64_t count_operations(const Plan& plan, Granularity granularity = Granularity::layer);
+
+/// What is wrong where a plan's program would have more than kMostOperations: its global batch.
+Diagnostics too_many_operations(const Plan& plan, Granularity granularity = Granularity::layer);
 
 }  // namespace shardwise

@@ -30,28 +30,51 @@ bool ranks_before(Objective objective, const Candidate& a, const Candidate& b) {
   return objective == Objective::memory ? by_memory(a) < by_memory(b) : by_time(a) < by_time(b);
 }
 
+BestLayouts::Degrees BestLayouts::degrees_of(std::int32_t engine, const Layout& l) {
+  return {engine, l.tp, l.cp, l.pp, l.ep, l.etp, l.dp_shard, l.dp_replicate};
+}
+
+std::size_t BestLayouts::DegreesHash::operator()(const Degrees& degrees) const {
+  std::size_t hash = 0;
+  for (const std::int32_t degree : degrees) {
+    hash = (hash ^ static_cast<std::size_t>(degree)) * 0x9e3779b97f4a7c15U;
+  }
+  return hash ^ hash >> 32;
+}
+
 void BestLayouts::offer(const Candidate& candidate) {
   const auto before = [&](const Candidate& a, const Candidate& b) {
     return ranks_before(objective_, a, b);
   };
-  const auto alike = std::ranges::find_if(
-      entries_, [&](const Candidate& c) { return same_degrees(c, candidate); });
-  if (alike != entries_.end()) {
-    if (!before(candidate, *alike)) return;
-    entries_.erase(alike);
+  const Degrees degrees = degrees_of(candidate.engine, candidate.layout);
+  const auto alike = by_degrees_.find(degrees);
+  if (alike != by_degrees_.end()) {
+    if (!before(candidate, alike->second)) return;
+    entries_.erase(std::ranges::lower_bound(entries_, alike->second, before));
   } else if (entries_.size() == most_) {
     if (most_ == 0 || !before(candidate, entries_.back())) return;
+    by_degrees_.erase(degrees_of(entries_.back().engine, entries_.back().layout));
     entries_.pop_back();
   }
   entries_.insert(std::ranges::upper_bound(entries_, candidate, before), candidate);
+  by_degrees_.insert_or_assign(degrees, candidate);
+}
+
+Seconds BestLayouts::time_limit(Bytes memory, const Evaluation& worst) const {
+  if (objective_ != Objective::memory) return worst.step_time;
+  return memory < worst.point ? kForever : memory > worst.point ? Seconds(0) : worst.step_time;
 }
 
 Seconds BestLayouts::time_limit(Bytes memory) const {
   if (entries_.size() < most_) return kForever;
-  if (most_ == 0) return Seconds(0);
-  const Evaluation& worst = entries_.back().cost;
-  if (objective_ != Objective::memory) return worst.step_time;
-  return memory < worst.point ? kForever : memory > worst.point ? Seconds(0) : worst.step_time;
+  return most_ == 0 ? Seconds(0) : time_limit(memory, entries_.back().cost);
+}
+
+Seconds BestLayouts::time_limit(Bytes memory, std::int32_t engine, const Layout& layout) const {
+  constexpr std::size_t kShort = 32;  // a list that is soon full
+  if (most_ <= kShort && entries_.size() == most_) return time_limit(memory);
+  const auto alike = by_degrees_.find(degrees_of(engine, layout));
+  return alike == by_degrees_.end() ? time_limit(memory) : time_limit(memory, alike->second.cost);
 }
 
 void ParetoFront::offer(const Candidate& candidate) {

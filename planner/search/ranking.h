@@ -1,7 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "planner/cost/estimate.h"
@@ -39,13 +42,24 @@ class BestLayouts {
   void offer(const Candidate& candidate);
   /// A candidate with this memory and a time of this or more would not be kept.
   Seconds time_limit(Bytes memory) const;
+  /// The same of a candidate of these degrees, which no worse one of the same degrees outlives:
+  /// also a long list that is not full leaves most layouts out.
+  Seconds time_limit(Bytes memory, std::int32_t engine, const Layout& layout) const;
   /// Best first.
   std::span<const Candidate> entries() const { return entries_; }
 
  private:
+  using Degrees = std::array<std::int32_t, 8>;
+  struct DegreesHash {
+    std::size_t operator()(const Degrees& degrees) const;
+  };
+  static Degrees degrees_of(std::int32_t engine, const Layout& layout);
+  Seconds time_limit(Bytes memory, const Evaluation& worst) const;
+
   Objective objective_;
   std::size_t most_;
   std::vector<Candidate> entries_;
+  std::unordered_map<Degrees, Candidate, DegreesHash> by_degrees_;  // the same
 };
 
 /// The candidates that no other beats in memory without losing time: by memory, times falling. The

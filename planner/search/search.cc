@@ -48,8 +48,8 @@ struct Bound {
     if (has_front) front.offer(candidate);
   }
   /// From this time on, a layout of this memory is in no answer.
-  Seconds limit(Bytes memory) const {
-    const Seconds of_best = best.time_limit(memory);
+  Seconds limit(Bytes memory, std::int32_t engine, const Layout& layout) const {
+    const Seconds of_best = best.time_limit(memory, engine, layout);
     return has_front ? std::max(of_best, front.time_limit(memory)) : of_best;
   }
   bool fits() const { return !best.entries().empty() || !front.entries().empty(); }
@@ -93,19 +93,27 @@ class Finder final : public LayoutVisitor {
     candidate_.engine = engine;
     first_index_ = task << kIndexBits;
   }
-  /// Exchanges what was found with the other threads.
-  void meet(Found& others) { others_ = others.join(fitting); }
+  /// Exchanges what was found with the other threads, the more seldom the more it is.
+  void meet(Found& others) {
+    constexpr std::size_t kOften = 64;  // layouts
+    if (++alone_ <= fitting.best.entries().size() / kOften) return;
+    alone_ = 0;
+    others_ = others.join(fitting);
+  }
 
-  Seconds memory(const Layout&, const MemoryPrice& price, Seconds floor,
+  Seconds memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
                  std::int64_t orders) override {
+    const auto limit = [&](const Bound& known) {
+      return known.limit(price.point, candidate_.engine, layout);
+    };
     SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
     evaluated += orders;
     if (price.upper <= usable_) {
-      const bool too_slow = bound_ != nullptr && floor > bound_->limit(price.point);
+      const bool too_slow = bound_ != nullptr && floor > limit(*bound_);
       (too_slow ? count.too_slow : count.ranked) += orders;
       if (too_slow) return kNever;
-      const Seconds own = fitting.limit(price.point);
-      return others_ ? std::min(own, others_->limit(price.point)) : own;
+      const Seconds own = limit(fitting);
+      return others_ ? std::min(own, limit(*others_)) : own;
     }
     const bool risks = price.point <= usable_;
     (risks ? count.at_risk : count.does_not_fit) += orders;
@@ -149,6 +157,7 @@ class Finder final : public LayoutVisitor {
   std::optional<Bound> others_;
   Candidate candidate_;
   std::int64_t first_index_ = 0;
+  std::size_t alone_ = 0;  // tasks since it met the others
 
  public:
   Bound fitting;

@@ -122,6 +122,46 @@ TEST(Search, RanksAsTheNaivePath) {
   }
 }
 
+// A list longer than there are degrees is never full: each set of degrees then bounds itself, and
+// the list is still the best of each (F5).
+TEST(Search, RanksAsTheNaivePathWhenTheListIsNeverFull) {
+  for (const Objective objective : {Objective::step_time, Objective::memory}) {
+    Job job("gpt2-xl", 16, "megatron_fsdp");
+    job.request.objective = objective;
+    job.request.top = 10'000;
+    for (const int threads : {1, 3}) {
+      job.request.threads = threads;
+      const SearchResult result = job.found();
+      std::vector<Candidate> expected = that_fit(job.all(), result.usable);
+      std::ranges::stable_sort(expected, [&](const Candidate& a, const Candidate& b) {
+        return ranks_before(objective, a, b);
+      });
+      std::vector<Candidate> distinct;
+      for (const Candidate& each : expected) {
+        const bool known = std::ranges::any_of(
+            distinct, [&](const Candidate& other) { return same_degrees(each, other); });
+        if (!known) distinct.push_back(each);
+      }
+      EXPECT_LT(distinct.size(), 1000U);
+      EXPECT_EQ(layouts_of(result.best), layouts_of(distinct));
+    }
+  }
+}
+
+// What is not full keeps no second layout of the same degrees that takes longer (F5).
+TEST(BestLayouts, LeaveOutWhatIsWorseThanTheSameDegrees) {
+  BestLayouts best(Objective::step_time, 10'000);
+  Candidate known;
+  known.layout.tp = 2;
+  known.cost = {1_GiB, 1_GiB, Seconds(5)};
+  best.offer(known);
+  Layout other = known.layout;
+  EXPECT_EQ(best.time_limit(2_GiB, 0, other), Seconds(5));
+  other.tp = 4;
+  EXPECT_GT(best.time_limit(2_GiB, 0, other), Seconds(1e9));
+  EXPECT_GT(best.time_limit(2_GiB, 1, known.layout), Seconds(1e9));
+}
+
 TEST(Search, FrontIsThatOfBruteForce) {
   Job job("gpt2-xl", 16, "fsdp2");
   const SearchResult result = job.found();
