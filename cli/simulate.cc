@@ -331,8 +331,8 @@ void add_simulate(CLI::App& app, Run& run) {
       "  shardwise simulate plan.json --import rank0.pt.trace.json.gz\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 it does not fit, or no trial runs   2 bad input or use   3 environment "
-      "failure");
+      "  0 done   1 it does not fit, or no trial runs\n"
+      "  2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_simulate(*flags); }; });
 }
 
