@@ -34,6 +34,41 @@ std::int64_t last_within(double start, double end) {
   return std::max(nanoseconds(start), nanoseconds(end) - 1);
 }
 
+/// The mesh axis of a group, as layouts name it.
+std::string_view axis_of(GroupKind group) {
+  switch (group) {
+    case GroupKind::tp:
+      return "tp";
+    case GroupKind::cp:
+      return "cp";
+    case GroupKind::ep:
+      return "ep";
+    case GroupKind::etp:
+      return "etp";
+    case GroupKind::pp:
+      return "pp";
+    case GroupKind::dp_shard:
+      return "dp_shard";
+    case GroupKind::dp_replicate:
+      return "dp_replicate";
+    case GroupKind::dp_shard_cp:
+      return "dp_shard x cp";
+    case GroupKind::dp_cp:
+      return "dp x cp";
+    case GroupKind::stage:
+      return "stage";
+    case GroupKind::edp:
+      return "edp";
+    case GroupKind::edp_shard:
+      return "edp_shard";
+    case GroupKind::reshard:
+      return "reshard";
+    case GroupKind::world:
+      return "world";
+  }
+  return "";
+}
+
 /// Moves `share` of a tier's links at one moment.
 struct LinkChange {
   double at = 0;
@@ -96,6 +131,7 @@ class TraceWriter {
                    "{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"rank "
                    "{}, stage {}\"}}}}",
                    pid, actor.rank, stage.stage);
+    sort_index("process", pid, 0, static_cast<std::int64_t>(pid));
     for (std::size_t s = 0; s < kStreams; ++s) {
       if (work.stream_begin[s] == work.stream_begin[s + 1]) continue;
       begin_event();
@@ -103,6 +139,7 @@ class TraceWriter {
                      "{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{"
                      "\"name\":\"{}\"}}}}",
                      pid, trace_lane(static_cast<Stream>(s)), name_of(static_cast<Stream>(s)));
+      sort_index("thread", pid, trace_lane(static_cast<Stream>(s)), static_cast<std::int64_t>(s));
     }
     const double* start = simulation_.timeline.start.data() + actor.base;
     const double* end = simulation_.timeline.end.data() + actor.base;
@@ -117,10 +154,8 @@ class TraceWriter {
                      "{}.{:03},\"dur\":{}.{:03}",
                      names[i], name_of(op.role), pid, trace_lane(op.stream), from / 1000,
                      from % 1000, length / 1000, length % 1000);
-      const double waited = active_start(run, i) - start[i];
-      if (waited > 0) {
-        fmt::format_to(out(), ",\"args\":{{\"waited_us\":{:.3f}}}", waited * kMicroseconds);
-      }
+      const double begun = active_start(run, i);
+      arguments(stage, op, begun - start[i], end[i] - begun);
       text_ += '}';
       for (const std::uint32_t wait : stage.of(op.waits)) {
         const ProgramOp& before = stage.operations[wait];
@@ -132,6 +167,38 @@ class TraceWriter {
     }
     memory(actor, pid);
     links(actor, pid);
+  }
+
+  /// What a viewer shows of an operation: its layer and micro-batch, the bytes it moves, over which
+  /// ranks and how fast, and how long it waited.
+  void arguments(const StageProgram& stage, const ProgramOp& op, double waited, double runs) {
+    std::string list;
+    const auto add = [&list](std::string_view key, const auto& value) {
+      fmt::format_to(std::back_inserter(list), "{}\"{}\":{}", list.empty() ? "" : ",", key, value);
+    };
+    if (op.layer >= 0) add("layer", op.layer);
+    if (op.microbatch >= 0) add("microbatch", op.microbatch);
+    const OpCost& cost = stage.costs[static_cast<std::size_t>(op.cost)];
+    double bytes = static_cast<double>(cost.host_bytes);
+    for (const CollectiveWork& work : cost.collectives) {
+      bytes += static_cast<double>(work.bytes) * work.times;
+      add("axis", fmt::format("\"{}\"", axis_of(work.group)));
+    }
+    if (bytes > 0) {
+      add("bytes", fmt::format("{:.0f}", bytes));
+      if (runs > 0) add("bandwidth_gb_per_s", fmt::format("{:.3f}", bytes / runs / 1e9));
+    }
+    if (waited > 0) add("waited_us", fmt::format("{:.3f}", waited * kMicroseconds));
+    if (!list.empty()) fmt::format_to(out(), ",\"args\":{{{}}}", list);
+  }
+
+  /// Places a process or a stream of it where a reader of pipelines looks for it.
+  void sort_index(const char* kind, std::size_t pid, int tid, std::int64_t index) {
+    begin_event();
+    fmt::format_to(out(),
+                   "{{\"ph\":\"M\",\"name\":\"{}_sort_index\",\"pid\":{},\"tid\":{},\"args\":{{"
+                   "\"sort_index\":{}}}}}",
+                   kind, pid, tid, index);
   }
 
   void arrow(std::size_t from_pid, int from_tid, std::int64_t from, std::size_t to_pid, int to_tid,
