@@ -64,8 +64,8 @@ void fill_memory(StepReport& report, const Built& b, const ModelSpec& model,
                                   b.num_microbatches};
     const StageMemory memory = stage_memory(parts, context);
     const Bytes upper = memory.peak_total() + memory_doubt(memory, parts, context).total();
-    if (s == 0 || upper > v.upper) {
-      v.upper = upper;
+    v.upper = std::max(v.upper, upper);
+    if (s == 0 || memory.peak_total() > v.point) {
       v.point = memory.peak_total();
       v.worst_stage = static_cast<int>(s);
       v.worst_phase = memory.peak_phase();
@@ -91,6 +91,7 @@ void fill_communication(StepReport& report, const Built& b, const StepDetail& de
   axis("cp", m * (all.cp + all.cp_hidden), t.cp_exposed);
   axis("ep", m * all.ep, t.ep_exposed);
   axis("pp", detail.messages, t.pp_exposed);
+  axis("offload", detail.copied, t.offload_exposed);
   axis("dp", detail.gather + detail.reduce + detail.copies, t.dp_exposed);
 }
 
@@ -103,8 +104,10 @@ void fill_rates(StepReport& report, const ModelSpec& model, const ClusterSpec& c
   const double peak = world * cluster.gpu.peak(job.precision).value() * step.value();
   report.model_flops = sequences * flops.causal;
   report.flops_formula = fmt::format(
-      "6 x {} weights in matrix products x {} tokens + 3 x attention, causal half, over {} of {}",
-      format_scaled(flops.weights), job.sequence_length, name_of(job.precision),
+      "{} x {}{} weights in matrix products x {} tokens + 3 x attention, causal half, over {} of "
+      "{}",
+      flops.times, job.frozen_base ? "frozen " : "", format_scaled(flops.weights),
+      job.sequence_length, name_of(job.precision),
       format_flops_rate(cluster.gpu.peak(job.precision)));
   if (peak > 0) {
     report.mfu = report.model_flops.value() / peak;
@@ -151,10 +154,8 @@ Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
                                   b.num_microbatches};
     const StageMemory memory = stage_memory(parts, context);
     const Bytes upper = memory.peak_total() + memory_doubt(memory, parts, context).total();
-    if (s == 0 || upper > result.upper) {
-      result.upper = upper;
-      result.point = memory.peak_total();
-    }
+    result.upper = std::max(result.upper, upper);
+    result.point = std::max(result.point, memory.peak_total());
   }
   result.step_time = step_time(b.stage_times, leaf_context(b, layout)).total();
   return result;

@@ -32,8 +32,10 @@ ModelFlops model_flops(const ModelSpec& model, const JobSpec& job) {
       }
     }
   }
-  const Flops products(6 * weights * tokens);
-  return {products + 3.0 * causal, products + 3.0 * whole, weights};
+  // Frozen weights have no gradients of their own: forward, and the input's gradient backward.
+  const double times = job.frozen_base ? 4 : 6;
+  const Flops products(times * weights * tokens);
+  return {products + 3.0 * causal, products + 3.0 * whole, weights, times};
 }
 
 }  // namespace shardwise

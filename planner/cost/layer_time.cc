@@ -159,9 +159,11 @@ class LayerWalk {
           static_cast<double>(groups));
     if (op.bias) {
       // Added in the epilogue; its gradient sums the output's gradient over the rows.
-      time_.backward.memory_bound +=
-          pricer_.moved(Pass::backward, all_rows * static_cast<double>(width) * s_.element);
-      time_.backward.kernels += 1;
+      if (!job_.frozen_base) {
+        time_.backward.memory_bound +=
+            pricer_.moved(Pass::backward, all_rows * static_cast<double>(width) * s_.element);
+        time_.backward.kernels += 1;
+      }
       if (s_.kernels == Kernels::planned) {  // the product is added to rows of the bias
         forward.memory_bound +=
             pricer_.moved(Pass::forward, all_rows * static_cast<double>(width) * s_.element);
@@ -362,7 +364,7 @@ LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSp
   LayerTime time = LayerWalk(model, layer, job, engine, layout, pricer).run();
   const auto products =
       static_cast<double>(std::ranges::count(layer.operations, OpKind::gemm, &OperationSpec::kind));
-  time.weight_kernels = std::min(products, time.backward.kernels);
+  time.weight_kernels = job.frozen_base ? 0 : std::min(products, time.backward.kernels);
   return time;
 }
 

@@ -47,15 +47,16 @@ void PassStreams::sum_up(Stage& stage, HostClock& issuer) {
 
 void PassStreams::dispatch(Stage& stage, HostClock& issuer, const Held& layer, bool last) {
   for (const ReducedBucket& bucket : layer.completes) {
-    sum_up(stage, issuer);
+    // What moves nothing, of experts that one rank has for itself, waits for no bucket before it.
     if (bucket.reduce > 0) {
+      sum_up(stage, issuer);
+      stage.due = bucket.sum;
       stage.reduce = std::max({stage.reduce, stage.compute, issuer.add()}) + bucket.reduce;
     }
     if (last && bucket.outer > 0) {
       const double made = bucket.reduce > 0 ? stage.reduce : stage.compute;
       stage.outer = std::max({stage.outer, made, issuer.add()}) + bucket.outer;
     }
-    stage.due = bucket.sum;
   }
 }
 

@@ -224,7 +224,10 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   const double end = s.compute = turn.issuer->run(u.issued.of(part), begin, longer);
   if (part != LayerPart::backward_weight) {
     if (h.whole && rules_.released(turn.forward, u)) {
-      if (h.turns) s.user(h.number) = end;
+      // FSDP1 frees a unit without gradients with the last layer: no later gather waits for that.
+      const bool with_last = rules_.gather == StreamRules::Gather::limited && !turn.forward &&
+                             u.trained == 0 && turn.at + 1 < turn.kinds->size();
+      if (h.turns && !with_last) s.user(h.number) = end;
       h.whole = false;
       if (turn.forward && rules_.to_groups && rules_.gather == StreamRules::Gather::copied) {
         s.compute = h.ready = std::max(end, turn.issuer->add()) + u.reshard;

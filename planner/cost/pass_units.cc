@@ -18,6 +18,14 @@ double seconds_of(const LeafContext& context, double bytes, MoveKind kind = Move
       .value();
 }
 
+/// Whether gradients leave after each micro-batch: the only one is the last one too.
+bool reduces_each(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  return (layout.reduce_every_microbatch || context.num_microbatches == 1) &&
+         placement.gradients != Placement::replicate;
+}
+
 }  // namespace
 
 bool reduces_by_unit(const LeafContext& context) {
@@ -36,10 +44,8 @@ bool sums_in_compute(const LeafContext& context) {
 
 bool streams_beside_passes(const LeafContext& context) {
   const Layout& layout = *context.layout;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const bool alone = layout.dp() * layout.cp == 1;
-  const bool every = layout.reduce_every_microbatch && layout.overlap_grad_reduce &&
-                     placement.gradients != Placement::replicate;
+  const bool every = reduces_each(context) && layout.overlap_grad_reduce;
   return layout.offload_activations || (!alone && (reduces_by_unit(context) || every)) ||
          sums_in_compute(context);
 }
@@ -51,7 +57,7 @@ StreamRules stream_rules(const LeafContext& context) {
   const EngineProfile& engine = *context.rules->engine;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   rules.sharded = placement.parameters != Placement::replicate;
-  rules.every = layout.reduce_every_microbatch && placement.gradients != Placement::replicate;
+  rules.every = reduces_each(context);
   rules.shared = rules.sharded && engine.all_gather_shares_communicator;
   rules.copies = engine.gradient_buffer == GradientBuffer::copy_in;
   rules.waits_to_copy = engine.gather != GatherBuffer::rate_limited;

@@ -203,9 +203,15 @@ const LayoutRule kRules[] = {
                          fmt::format("use {} or less, or schedule one_f_one_b",
                                      most * l.dp() * l.micro_batch_size)};
      }},
-    {"schedule_without_pp", "a schedule needs more than one stage", kReadsPp | kReadsSchedule, true,
+    {"schedule_without_pp", "a schedule needs more than one stage", kReadsPp | kReadsSchedule,
+     false,
      [](const Q&, const L& l) { return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b; },
-     nullptr},
+     [](const Q&, const L& l) {
+       return RuleBreach{
+           "--schedule",
+           fmt::format("{} orders the passes of several stages, but pp is 1", name_of(l.schedule)),
+           "leave it out, or use --pp 2 or more"};
+     }},
     {"one_loop", "looped BFS over one chunk a stage is GPipe", kReadsVpp | kReadsSchedule, true,
      [](const Q&, const L& l) { return l.vpp == 1 && l.schedule == PipelineSchedule::looped_bfs; },
      nullptr},

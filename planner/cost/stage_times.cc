@@ -74,19 +74,6 @@ void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memo
                                                           layers,  root,     saved};
 }
 
-/// Elements of the token table on one rank, when another stage holds a copy of it.
-std::int64_t tied_elements_of(const ModelSpec& model, const Layout& layout,
-                              std::span<const StageMix> mixes) {
-  if (std::ranges::none_of(mixes, &StageMix::copies_embedding)) return 0;
-  for (const LayerSpec& layer : model.kinds) {
-    if (layer.role != LayerRole::embedding) continue;
-    for (const ParameterSpec& p : layer.parameters) {
-      if (p.tp == TpSplit::vocab) return ceil_div(p.elements(), layout.tp);
-    }
-  }
-  return 0;
-}
-
 /// A micro-batch meets one of two chunks of a stage: on average half of what the stage holds.
 void halve(StageTime& stage) {
   stage.forward = 0.5 * stage.forward;
@@ -135,7 +122,7 @@ bool same_elements(const StageTimes& a, const StageTimes& b) {
          same_elements(a.first, b.first) && same_elements(a.slowest, b.slowest);
 }
 
-StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRules& rules,
+StageTimes stage_sums(const Layout& layout, const TimeRules& rules,
                       std::span<const LayerTime> times, std::span<const LayerMemory> memories,
                       std::span<const StageMix> mixes) {
   StageTimes all;
@@ -163,7 +150,10 @@ StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRu
       all.slowest_stage = mix.first;
     }
   }
-  all.tied_elements = tied_elements_of(model, layout, mixes);
+  // Of a table that is trained: two stages sum its gradients.
+  if (std::ranges::any_of(mixes, &StageMix::copies_embedding)) {
+    all.tied_elements = table_elements(memories);
+  }
   return all;
 }
 
@@ -181,7 +171,7 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
                        const Layout& layout, std::span<const LayerTime> times,
                        std::span<const LayerMemory> memories, std::span<const StageLayers> stages,
                        std::int64_t num_microbatches) {
-  StageTimes all = stage_sums(model, layout, rules, times, memories, stage_mixes(stages));
+  StageTimes all = stage_sums(layout, rules, times, memories, stage_mixes(stages));
   if (layout.pp > 1) {
     const ClusterSpec& cluster = *rules.cluster;
     const StageHop hop =

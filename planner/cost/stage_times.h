@@ -85,7 +85,7 @@ bool same_elements(const StageTimes& a, const StageTimes& b);
 
 /// Everything but the message and the pipeline.
 /// \param times, memories  by kind, for the same model and layout
-StageTimes stage_sums(const ModelSpec& model, const Layout& layout, const TimeRules& rules,
+StageTimes stage_sums(const Layout& layout, const TimeRules& rules,
                       std::span<const LayerTime> times, std::span<const LayerMemory> memories,
                       std::span<const StageMix> mixes);
 

@@ -39,6 +39,16 @@ Seconds TimeParts::*crowded_part(const Layout& layout) {
   return layout.ep > 1 ? &TimeParts::ep_exposed : &TimeParts::cp_exposed;
 }
 
+/// What compute loses at most to data parallelism beside it.
+Seconds lost_beside(const DataParallelTraffic& data, const LeafContext& context,
+                    const PipelineStep& step) {
+  const PassKernels& kernels =
+      context.layout->zero_stage < 3 ? step.kernels.first : step.kernels.slowest;
+  const PassLosses losses = pass_losses(kernels, context);
+  return Seconds(losses.forward.to(data.gather.value(), 0) +
+                 losses.backward.to(data.reduce.value(), 0));
+}
+
 /// The detail of a step that was priced.
 void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& context,
           const PipelineStep& step, const StateTimes& states, const TimeParts& parts) {
@@ -46,19 +56,17 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
   detail.gather = data.gather;
   detail.reduce = data.reduce;
   detail.copies = data.copies;
-  const PassKernels& kernels =
-      context.layout->zero_stage < 3 ? step.kernels.first : step.kernels.slowest;
-  const PassLosses losses = pass_losses(kernels, context);
-  const Seconds most(losses.forward.to(data.gather.value(), 0) +
-                     losses.backward.to(data.reduce.value(), 0));
-  detail.overlap_tax = std::min(parts.dp_exposed, most);
+  detail.overlap_tax = std::min(parts.dp_exposed, lost_beside(data, context, step));
   detail.gathered_bytes = data.gathered_bytes;
   detail.reduced_bytes = data.reduced_bytes;
   detail.outer_gathered_bytes = data.outer_gathered_bytes;
   detail.outer_reduced_bytes = data.outer_reduced_bytes;
   detail.finalize = parts.optimizer - states.optimizer.update;
   detail.wire = wire_time(stages, context);
-  detail.messages = step.messages;
+  // Of all stages those that are waited for; of the others, beside passes, one stage's. The same of
+  // copies.
+  detail.messages = std::max(step.messages, parts.pp_exposed);
+  detail.copied = states.optimizer.transfer;
   if (context.layout->offload_activations) {
     const StageTime& stage = stages.slowest;
     const auto m = static_cast<double>(context.num_microbatches);
@@ -69,6 +77,8 @@ void fill(StepDetail& detail, const StageTimes& stages, const LeafContext& conte
     }
     const double copies = host_copies(*stages.pipeline.slots);
     detail.offload_bytes = copies * m * static_cast<double>(saved.value());
+    detail.copied += Seconds(detail.offload_bytes / context.rules->cluster->host_link.value());
+    detail.copied = std::max(detail.copied, parts.offload_exposed);
     detail.offload_required =
         std::max(saved / stage.forward.stream(), saved / stage.backward_stream() * (copies - 1));
   }
@@ -148,9 +158,14 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   parts.straggler = step.straggler;
   parts.optimizer = states.optimizer.update + states.optimizer.finalize + with.copies;
   if (layout.offload_activations) {
-    // The passes were found with all that runs beside them at once.
-    parts.offload_exposed = std::min(exposed_copies(stages.slowest, context), parts.dp_exposed);
-    parts.dp_exposed -= parts.offload_exposed;
+    // The passes were found with all that runs beside them at once. Copies are charged what they
+    // would hold up alone, and what is longer than all that data parallelism moves.
+    const DataParallelTraffic data = data_parallel_traffic(stages, context, states.moves);
+    const Seconds most = data.gather + data.reduce + data.copies + lost_beside(data, context, step);
+    const Seconds both = parts.dp_exposed;
+    parts.offload_exposed =
+        std::min(both, std::max(exposed_copies(stages.slowest, context), both - most));
+    parts.dp_exposed = both - parts.offload_exposed;
   }
   parts.offload_exposed += states.optimizer.transfer;
   if (context.rules->links_shared) {

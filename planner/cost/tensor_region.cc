@@ -157,8 +157,9 @@ void TensorRegion::close() {
     beside(backward_, collective(Pass::backward, CollectiveKind::all_reduce, bytes), weights);
     return note_all();
   }
-  // The gathered input is not kept: it is gathered again for the weights' gradient.
-  if (overlaps) {
+  // The gathered input is not kept: it is gathered again for the weights' gradient, if there is one
+  // (NVIDIA/Megatron-LM:megatron/core/tensor_parallel/layers.py, LinearWithFrozenWeight).
+  if (overlaps && !s_.frozen) {
     beside(backward_, collective(Pass::backward, CollectiveKind::all_gather, bytes),
            input_shelter());
   }

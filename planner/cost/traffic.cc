@@ -75,6 +75,7 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
       return t;
     }
     case OpKind::embedding:
+      if (job.frozen_base) return {2 * b, 0, 1, 0};  // no gradient to scatter
       return {2 * b, 3 * b, 1, 3};
     case OpKind::router:
       // Scores, choice, counts and offsets over few elements: kernels, not bytes.

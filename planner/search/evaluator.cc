@@ -265,9 +265,8 @@ void Evaluator::sum_up(Timed& timed, const Leaf& leaf) {
   if (timed.summed) return;
   timed.summed = true;
   const Layout& layout = *leaf.context.layout;
-  timed.stages =
-      stage_sums(model_, layout, time_rules_, layer_times_of(leaf.layers, leaf.place, layout),
-                 leaf.memories, leaf.stages.mixes);
+  timed.stages = stage_sums(layout, time_rules_, layer_times_of(leaf.layers, leaf.place, layout),
+                            leaf.memories, leaf.stages.mixes);
   timed.states = number_states(timed.stages, layout);
   timed.straggler = static_cast<double>(leaf.context.num_microbatches) *
                     timed.stages.slowest.compute() * time_rules_.slowest_gpu_excess;

@@ -79,7 +79,8 @@ MemoryPrice MemoryPricer::price(const Layout& layout, std::size_t mesh, std::siz
     const StateTotals& states = states_of(stage, context, first_state_[mesh] + state);
     const StagePeaks peaks = stage_peaks(states, pass_of(stage, context),
                                          {stage.workspace, communicating}, stage.parts, context);
-    if (&stage == stages_.data() || peaks.upper > price.upper) price = {peaks.point, peaks.upper};
+    price.point = std::max(price.point, peaks.point);
+    price.upper = std::max(price.upper, peaks.upper);
   }
   return price;
 }

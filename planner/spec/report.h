@@ -29,10 +29,10 @@ enum class Fit : std::uint8_t {
 /// Does a layout fit, and by how much. Infeasible is a value, not an error.
 struct Verdict {
   Fit fit = Fit::fits;
-  int worst_stage = 0;
+  int worst_stage = 0;  // whose peak is the highest
   MemoryPhase worst_phase = MemoryPhase::steady_forward_backward;
   Bytes point;               // predicted peak of the worst stage, as nvidia-smi would show it
-  Bytes upper;               // upper bound of the same
+  Bytes upper;               // the highest upper bound of any stage
   Bytes usable;              // HBM less what is held back
   std::string cheapest_fix;  // the single change that makes it fit; empty when it fits or none does
 };
@@ -70,7 +70,7 @@ struct ComputeClasses {
 
 /// Communication on one axis over a step, on the slowest stage.
 struct AxisTime {
-  std::string axis;  // "tp", "cp", "ep", "pp", "dp"
+  std::string axis;  // "tp", "cp", "ep", "pp", "dp"; "offload" between GPU and host
   Seconds total;     // as if nothing ran beside it
   Seconds exposed;
 };

@@ -52,6 +52,7 @@ class Sampler {
     l.overlap_param_gather = any(space_.overlap_param_gather);
     l.recompute = any(space_.recompute);
     l.schedule = any(space_.schedule);
+    if (l.pp == 1) l.schedule = PipelineSchedule::one_f_one_b;
     l.cp_kind = any(space_.cp_kind);
     return l;
   }
