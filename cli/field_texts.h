@@ -68,7 +68,8 @@ inline constexpr std::array<FieldText, 30> kJobTexts = {{
     {kExpertGroup, "expert_skew", "S", "Popularity of the i-th expert falls as i^-S [0]"},
 
     {kRecomputeGroup, "recompute_operations", "NAMES",
-     "Operations to recompute as well, by name, with commas between"},
+     "Operations to recompute as well, or Megatron-Core's modules: mlp, moe, moe_act, layernorm, "
+     "mla_up_proj, shared_experts, core_attn; commas between"},
     {kRecomputeGroup, "recompute_stops_early", "",
      "Stop recompute after the last tensor needed, as PyTorch 2.1 does [true]"},
 }};

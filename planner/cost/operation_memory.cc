@@ -63,7 +63,9 @@ void connect_gemm(OperationMemory& m, const OperationSizes& s, bool sibling, int
   } else {
     read(m, at.hidden, keeps);
   }
-  if (!sibling) at.projected.clear();
+  // Of latent attention: the latents are read by their norms, and keys and values join the queries.
+  if (op.name.ends_with("_a_proj")) return;
+  if (!sibling && !op.name.ends_with("kv_b_proj")) at.projected.clear();
   at.projected.push_back(number);
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 
+#include "planner/cost/recompute_modules.h"
+
 namespace shardwise {
 namespace {
 
@@ -21,19 +23,18 @@ const std::vector<std::string>& torchtitan_operations() {
 }
 
 /// Megatron-Core's --recompute-modules and the operations they run again.
-/// Source: NVIDIA/Megatron-LM@d98e8a64:megatron/core/transformer/transformer_config.py.
 struct Module {
-  std::string_view word;
+  std::string_view word;  // of the measurement
   std::vector<std::string> operations;
 };
 const std::array<Module, 6>& megatron_modules() {
   static const std::array<Module, 6> kModules = {{
       {"core_attn", {"self_attn.core"}},
-      {"layernorm", {"attention_norm", "mlp_norm"}},
-      {"rmsnorm", {"attention_norm", "mlp_norm"}},
-      {"mla", {"self_attn.q_b_proj", "self_attn.kv_b_proj", "self_attn.rope"}},
-      {"moe_act", {"mlp.experts.activation"}},
-      {"shared_experts", {"mlp.shared.gate_proj", "mlp.shared.up_proj", "mlp.shared.activation"}},
+      {"layernorm", named_operations("layernorm")},
+      {"rmsnorm", named_operations("layernorm")},
+      {"mla", named_operations("mla_up_proj")},
+      {"moe_act", named_operations("moe_act")},
+      {"shared_experts", named_operations("shared_experts")},
   }};
   return kModules;
 }

@@ -166,7 +166,6 @@ inline constexpr FlagName kFlagNames[] = {
     {"recompute-method", "--recompute"},
     {"recompute-num-layers", "--recompute-interval"},
     {"selective-ac-option", "--recompute-interval"},
-    {"recompute-modules", "--recompute-operations"},
     {"pipeline-schedule", "--schedule"},
     {"pipeline-parallel-schedule", "--schedule"},
     {"cpu-offload", "--offload-optimizer or --offload-activations"},
