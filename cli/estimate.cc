@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/job_flags.h"
+#include "cli/model_text.h"
 #include "cli/report_text.h"
 #include "cli/screen_flags.h"
 #include "cli/summary_text.h"
@@ -94,10 +95,11 @@ ExitCode run_estimate(const EstimateFlags& flags) {
   report.assumptions.insert(report.assumptions.end(), subject->assumptions.begin(),
                             subject->assumptions.end());
   if (flags.screen.json) {
-    fmt::print("{}", report_json(report));
+    fmt::print("{}", report_json(report, reported_parameters(subject->model)));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}{}", verdict_text(report, colour), layout_text(report, colour),
+    fmt::print("{}{}{}", verdict_text(report, colour),
+               layout_text(report, colour, parameters_words(subject->model)),
                assumed_text(subject->assumptions, colour));
     if (flags.screen.whole || flags.explain) {
       fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),

@@ -8,8 +8,10 @@
 #include <optional>
 
 #include "cli/field_texts.h"
+#include "cli/model_text.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
+#include "planner/cost/recompute_modules.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/default_batch.h"
@@ -34,7 +36,9 @@ template <std::size_t kCount>
 void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
                 std::map<std::string, std::string>& texts) {
   for (const FieldText& d : fields) {
-    CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(d.group);
+    std::string names = flag_of(d.field);
+    if (d.field == std::string_view("recompute_operations")) names += ",--recompute-modules";
+    CLI::Option* option = verb.add_option(names, texts[d.field], d.text)->group(d.group);
     if (*d.value == '\0') {
       // A switch: bare it is true, --flag=false turns it off.
       option->expected(0, 1)->default_str("true")->type_name("");
@@ -112,6 +116,47 @@ constexpr const char* kUsualEngine = "megatron_ddp";
 
 std::vector<std::string> engine_list() { return engine_names(); }
 
+/// Replaces names of Megatron-Core's modules by the operations of the model that they run again.
+void expand_modules(Subject& subject, Diagnostics& problems) {
+  std::vector<std::string> expanded;
+  const auto add = [&](const std::string& name) {
+    if (std::ranges::find(expanded, name) == expanded.end()) expanded.push_back(name);
+  };
+  for (const std::string& name : subject.job.recompute_operations) {
+    if (name == "core_attn") {
+      subject.recompute_core_attention = true;
+      continue;
+    }
+    if (std::ranges::find(recompute_modules(), name) == recompute_modules().end()) {
+      add(name);
+      continue;
+    }
+    const std::vector<std::string> operations = operations_of_module(subject.model, name);
+    for (const std::string& operation : operations) add(operation);
+    if (!operations.empty()) continue;
+    std::vector<std::string> present = recompute_modules();
+    std::erase_if(present, [&](const std::string& module) {
+      return module != "core_attn" && operations_of_module(subject.model, module).empty();
+    });
+    problems.push_back(wrong("--recompute-modules",
+                             fmt::format("{} has no {}", subject.model.name, name),
+                             fmt::format("it has {}", fmt::join(present, ", "))));
+  }
+  subject.job.recompute_operations = std::move(expanded);
+}
+
+/// Operations that are named for recompute and save nothing, with what would.
+void note_idle_recompute(Subject& subject, const Layout& layout) {
+  for (const IdleRecompute& each :
+       idle_recompute(subject.model, subject.job, subject.engine, layout)) {
+    subject.assumptions.push_back(
+        {"recompute.idle",
+         fmt::format("{} runs again as asked, and saves no memory{}", each.operation,
+                     each.partner.empty() ? "" : "; with " + each.partner + " it does"),
+         "docs/memory.md, Activations"});
+  }
+}
+
 const EngineProfile* find_engine_or_say(const std::string& name, Diagnostics& problems) {
   const EngineProfile* engine = find_engine(name);
   if (engine != nullptr) return engine;
@@ -186,9 +231,11 @@ Result<Subject> read_subject(const JobFlags& flags) {
       find_engine_or_say(flags.engine.empty() ? std::string(kUsualEngine) : flags.engine, problems);
   if (engine != nullptr) subject.engine = *engine;
 
-  Result<ModelSpec> model = load_model(flags.model);
+  Result<ReadModel> model = load_model_and_keys(flags.model);
   if (model) {
-    subject.model = *std::move(model);
+    subject.assumptions = absent_keys_assumption(model->model, model->absent_keys);
+    subject.model = std::move(model->model);
+    expand_modules(subject, problems);
     append(problems, check_operations(subject.model, subject.job));
   } else {
     append(problems, model.problems());
@@ -296,8 +343,18 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhen
   if (!given("reduce_every_microbatch")) {
     layout.reduce_every_microbatch = once.reduce_every_microbatch;
   }
+  if (subject.recompute_core_attention) {
+    if (!given("recompute")) layout.recompute = Recompute::selective;
+    if (layout.recompute != Recompute::selective) {
+      return Diagnostics{
+          wrong("--recompute-modules",
+                fmt::format("core_attn, but --recompute is {}", name_of(layout.recompute)),
+                "leave out one of the two")};
+    }
+  }
   Diagnostics illegal = check_layout(subject.model, subject.cluster, subject.job, engine, layout);
   if (!illegal.empty()) return illegal;
+  note_idle_recompute(subject, layout);
   return layout;
 }
 

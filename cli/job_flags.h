@@ -48,7 +48,8 @@ struct Subject {
   JobSpec job;
   EngineProfile engine;
   bool gpus_given = false;
-  std::vector<Assumption> assumptions;  // what read_layout took for want of a flag
+  bool recompute_core_attention = false;  // --recompute-modules core_attn
+  std::vector<Assumption> assumptions;    // what was taken for want of a flag or a key
 };
 
 /// Loads and checks everything the flags name. All problems are reported, not the first.

@@ -1,3 +1,4 @@
+#include "cli/model_text.h"
 #include "cli/plan_text.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
@@ -190,6 +191,9 @@ std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& 
   json.begin_object();
   json.member("schema", "shardwise.search/1");
   json.member("model", question.model.name);
+  const ReportedParameters counts = reported_parameters(question.model);
+  json.member("parameters", counts.parameters);
+  json.member("active_parameters", counts.active_parameters);
   json.member("cluster", question.clusters.front().name);
   json.member("rank_by", kObjectives[static_cast<std::size_t>(question.objective)]);
   json.member("space", question.breadth == Breadth::full ? "full" : "usual");

@@ -96,6 +96,8 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
   if (subject) {
     q.model = std::move(subject->model);
     q.job = std::move(subject->job);
+    q.assumptions = std::move(subject->assumptions);
+    if (subject->recompute_core_attention) q.locks.emplace_back("recompute", "selective");
     q.clusters.push_back(subject->cluster);
     for (std::size_t i = 1; i < counts.size(); ++i) {
       job.gpus = counts[i];

@@ -97,10 +97,11 @@ std::string assumed_text(const std::vector<Assumption>& assumptions, bool colour
   return text;
 }
 
-std::string layout_text(const StepReport& report, bool colour) {
+std::string layout_text(const StepReport& report, bool colour, const std::string& parameters) {
   const Layout& l = report.layout;
   std::vector<std::string> parts;
   parts.push_back(report.model);
+  if (!parameters.empty()) parts.push_back(parameters);
   parts.push_back(
       fmt::format("{} GPU{} of {}", l.world(), l.world() == 1 ? "" : "s", report.cluster));
   parts.push_back(fmt::format("{} ZeRO-{}", report.engine, l.zero_stage));

@@ -11,8 +11,8 @@ namespace shardwise::cli {
 
 /// One line: does it fit, how full, how long a step. Then what would make it fit, if anything.
 std::string verdict_text(const StepReport& report, bool colour);
-/// One line: model, engine, degrees, batch.
-std::string layout_text(const StepReport& report, bool colour);
+/// One line: model with `parameters` in words, engine, degrees, batch.
+std::string layout_text(const StepReport& report, bool colour, const std::string& parameters = "");
 /// GiB by category and phase of the fullest stage; allocated, reserved, nvidia-smi below.
 std::string memory_text(const StepReport& report, bool colour);
 /// Where the step's time goes, with shares; communication by axis.

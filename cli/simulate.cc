@@ -14,6 +14,7 @@
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
+#include "cli/model_text.h"
 #include "cli/noise_flags.h"
 #include "cli/plan_request.h"
 #include "cli/plan_text.h"
@@ -182,12 +183,13 @@ ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport rep
                                               plan.layout, report.verdict.usable);
   if (fix) report.verdict.cheapest_fix = to_string(*fix);
   if (flags.screen.json) {
-    fmt::print("{}", report_json(report));
+    fmt::print("{}", report_json(report, reported_parameters(plan.model)));
     return ExitCode::nothing_fits;
   }
   const bool colour = wants_colour();
   fmt::print("{}{}not simulated: --ignore-memory simulates what does not fit\n",
-             verdict_text(report, colour), layout_text(report, colour));
+             verdict_text(report, colour),
+             layout_text(report, colour, parameters_words(plan.model)));
   return ExitCode::nothing_fits;
 }
 
@@ -228,7 +230,7 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   write_simulation(flags, *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
   if (flags.screen.json) {
-    fmt::print("{}", report_json(made.report));
+    fmt::print("{}", report_json(made.report, reported_parameters(read->plan.model)));
     return answer;
   }
   const bool colour = wants_colour();
@@ -236,7 +238,8 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const bool whole = flags.screen.whole || flags.explain;
   fmt::print("{}{}{}{}{}{}", simulated_text(made.report, colour),
              fits ? "" : verdict_text(made.report, colour),
-             timeline_misfit_text(made.report, colour), layout_text(made.report, colour),
+             timeline_misfit_text(made.report, colour),
+             layout_text(made.report, colour, parameters_words(read->plan.model)),
              assumed_text(read->assumptions, colour), timeline_text(made, whole, colour));
   if (whole) {
     fmt::print("{}{}{}{}{}{}", time_text(made.report, colour),

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "cli/model_text.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/spec/report_json.h"
 #include "simulator/chakra.h"
@@ -31,7 +32,8 @@ void add_chakra(AtomicFileSet& files, const std::string& folder, const Plan& pla
 
 void write_simulation(const SimulateFlags& flags, const Plan& plan, const sim::Simulation& made) {
   AtomicFileSet files;
-  if (!flags.output.empty()) files.add(flags.output, report_json(made.report));
+  if (!flags.output.empty())
+    files.add(flags.output, report_json(made.report, reported_parameters(plan.model)));
   if (!flags.trace.empty()) {
     std::string trace;
     sim::write_trace(plan, made, kMostTracedRanks,

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "cli/job_flags.h"
+#include "cli/model_text.h"
 #include "cli/progress.h"
 #include "cli/size_text.h"
 #include "cli/terminal.h"
@@ -109,8 +110,12 @@ ExitCode run_size(const SizeFlags& flags) {
                     });
   progress.clear();
   if (!batch.id.empty()) sizing.assumptions.push_back(batch);
+  sizing.assumptions.push_back(
+      {"sizing.model", fmt::format("{}: {}", subject->model.name, parameters_words(subject->model)),
+       "docs/models.md, Counts"});
+  for (const Assumption& each : subject->assumptions) sizing.assumptions.push_back(each);
 
-  fmt::print("{}", flags.json ? to_json(sizing, goal)
+  fmt::print("{}", flags.json ? to_json(sizing, goal, reported_parameters(subject->model))
                               : sizing_text(sizing, goal, static_cast<std::size_t>(flags.top),
                                             wants_colour()));
   return sizing.offers.empty() ? ExitCode::nothing_fits : ExitCode::done;

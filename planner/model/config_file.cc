@@ -1,10 +1,13 @@
 #include "planner/model/config_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
+#include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -26,6 +29,13 @@ constexpr std::array<std::pair<std::string_view, Activation>, 11> kActivations =
     {"swish", Activation::silu},
 }};
 
+std::string_view shown_activation(Activation activation) {
+  for (const auto& [name, known] : kActivations) {
+    if (known == activation) return name;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::optional<Activation> activation_from_name(std::string_view name) {
@@ -37,52 +47,89 @@ std::optional<Activation> activation_from_name(std::string_view name) {
 
 ConfigFile::ConfigFile(const JsonValue& root, const std::string& file, const std::string& path,
                        Diagnostics& problems)
-    : root_(root), reader_(root, file, path, problems), problems_(problems) {}
+    : root_(root),
+      nested_(!path.empty()),
+      reader_(root, file, path, problems),
+      problems_(problems) {}
 
-std::int64_t ConfigFile::integer(std::string_view field, Keys keys, std::int64_t fallback,
-                                 std::int64_t low, std::int64_t high) {
+void ConfigFile::assume(std::string_view key, const std::string& value) {
+  assumed_.push_back(fmt::format("{} {}", key, value));
+}
+
+std::optional<std::int64_t> ConfigFile::integer(std::string_view field, Keys keys, std::int64_t low,
+                                                std::int64_t high) {
   name(field, *keys.begin());
+  std::optional<std::int64_t> result;
+  std::string_view first;
   for (const std::string_view key : keys) {
+    asked_.emplace(key);
     const bool given = reader_.has(key);
     const bool null = !given && root_.find(key) != nullptr;
-    if (!given && !null) continue;
-    name(field, key);
-    if (null) return 0;
-    const std::size_t before = problems_.size();
-    const std::int64_t result = reader_.integer_or(key, fallback, low, high);
-    if (problems_.size() > before) wrong_.emplace(field);
-    return result;
+    if (!given && (!null || result)) continue;
+    std::int64_t value = 0;
+    if (given) {
+      const std::size_t before = problems_.size();
+      value = reader_.integer_or(key, low, low, high);
+      if (problems_.size() > before) wrong_.emplace(field);
+    }
+    if (!result || (*result == 0 && null)) {
+      result = value;
+      first = key;
+      name(field, key);
+    } else if (*result != value && !wrong_.contains(field)) {
+      reader_.fail(key, fmt::format("{}, but {} is {}", value, first, *result),
+                   fmt::format("{} and {} are one number: take one of them out", first, key));
+      wrong_.emplace(field);
+    }
   }
-  return fallback;
+  return result;
+}
+
+std::int64_t ConfigFile::needed(std::string_view field, Keys keys, std::int64_t high,
+                                std::int64_t class_default) {
+  const std::optional<std::int64_t> found = integer(field, keys, 1, high);
+  if (found) return *found;
+  if (nested_ && class_default > 0) {
+    assume(*keys.begin(), std::to_string(class_default));
+    return class_default;
+  }
+  wrong_.emplace(field);
+  missing_.push_back({{keys.begin(), keys.end()}, high});
+  return 1;
 }
 
 std::int64_t ConfigFile::size(std::string_view field, Keys keys, std::int64_t fallback,
                               std::int64_t high) {
-  return integer(field, keys, fallback, 1, high);
+  const std::optional<std::int64_t> found = integer(field, keys, 1, high);
+  if (!found) assume(*keys.begin(), fallback == 0 ? "derived" : std::to_string(fallback));
+  return found.value_or(fallback);
 }
 
 std::int64_t ConfigFile::count(std::string_view field, Keys keys, std::int64_t fallback,
                                std::int64_t high) {
-  return integer(field, keys, fallback, 0, high);
-}
-
-std::int64_t ConfigFile::required(std::string_view field, std::string_view key, std::int64_t high) {
-  name(field, key);
-  const std::size_t before = problems_.size();
-  const std::int64_t result = reader_.integer(key, 1, high);
-  if (problems_.size() > before) wrong_.emplace(field);
-  return result;
+  const std::optional<std::int64_t> found = integer(field, keys, 0, high);
+  if (!found) assume(*keys.begin(), fallback == 0 ? "none" : std::to_string(fallback));
+  return found.value_or(fallback);
 }
 
 bool ConfigFile::flag(std::string_view key, bool fallback) {
+  if (!has(key)) assume(key, fallback ? "true" : "false");
   return reader_.boolean_or(key, fallback);
 }
 
+void ConfigFile::refuse_flag(std::string_view key) {
+  if (!reader_.boolean_or(key, false)) return;
+  reader_.fail(key, "true adds parameters that are not modelled here",
+               "describe the model by hand (docs/models.md) or take the key out");
+}
+
 double ConfigFile::number(std::string_view key, double fallback, double low, double high) {
+  if (!has(key)) assume(key, fmt::format("{:g}", fallback));
   return reader_.number_or(key, fallback, low, high);
 }
 
 std::string ConfigFile::text(std::string_view key, const std::string& fallback) {
+  if (!has(key)) assume(key, fallback);
   return reader_.string_or(key, fallback);
 }
 
@@ -102,13 +149,17 @@ Activation ConfigFile::activation(Keys keys, Activation fallback) {
                  "use one of " + names);
     return fallback;
   }
+  assume(*keys.begin(), std::string(shown_activation(fallback)));
   return fallback;
 }
 
 std::vector<std::int64_t> ConfigFile::integers(std::string_view field, std::string_view key) {
   name(field, key);
   std::vector<std::int64_t> result;
-  if (!has(key)) return result;
+  if (!has(key)) {
+    assume(key, "none");
+    return result;
+  }
   const JsonValue* array = reader_.array(key);
   if (array == nullptr) return result;
   for (const JsonValue& element : array->elements) {
@@ -148,7 +199,27 @@ std::vector<std::int64_t> ConfigFile::layer_types(std::int64_t window) {
   return result;
 }
 
+void ConfigFile::reject_missing() {
+  for (const Missing& missing : missing_) {
+    const auto slip_of = [&](const JsonMember& member) {
+      return !asked_.contains(member.key) &&
+             std::ranges::any_of(missing.keys, [&](const std::string& key) {
+               return edit_distance(member.key, key) == 1;
+             });
+    };
+    if (std::ranges::any_of(root_.members, slip_of)) continue;  // reject_slips says it
+    std::string hint = fmt::format("add it: {} to {}", 1, missing.high);
+    if (missing.keys.size() > 1) {
+      hint += fmt::format("; {} {} understood too",
+                          fmt::join(missing.keys.begin() + 1, missing.keys.end(), " and "),
+                          missing.keys.size() > 2 ? "are" : "is");
+    }
+    reader_.fail(missing.keys.front(), "missing", std::move(hint));
+  }
+}
+
 void ConfigFile::check(TransformerConfig& config) {
+  reject_missing();
   reader_.reject_slips();
   const auto key_of = [this](std::string_view field) {
     const auto known = keys_.find(field);

@@ -42,19 +42,31 @@ ActivationFunction activation_function(std::string_view name);
 /// and rope_scaling, or both in rope_parameters as transformers 5 writes them.
 ModelNumerics llama_numerics(ConfigFile& file);
 
-/// Sizes that a configuration class of the Llama kind takes when its file does not say.
+/// Of a family whose files may have a key without any meaning.
+inline constexpr std::int64_t kNoSuchKey = -1;
+
+/// What a configuration class of the Llama kind takes when its file does not say. The first five
+/// are needed in a file of their own (ConfigFile::needed); 0 = in every file.
 struct DecoderDefaults {
-  std::int64_t hidden_size;
-  std::int64_t intermediate_size;
-  std::int64_t num_hidden_layers;
-  std::int64_t num_attention_heads;
-  std::int64_t num_key_value_heads;  // 0 = num_attention_heads
-  std::int64_t vocab_size;
-  std::int64_t max_position_embeddings;
+  std::int64_t hidden_size = 0;
+  std::int64_t intermediate_size = 0;
+  std::int64_t num_hidden_layers = 0;
+  std::int64_t num_attention_heads = 0;
+  std::int64_t vocab_size = 0;
+  std::int64_t num_key_value_heads = 0;  // 0 = num_attention_heads; kNoSuchKey = always so
+  std::int64_t max_position_embeddings = 0;
   bool tie_word_embeddings = false;
 };
 
-/// Reads the keys all families of the Llama kind share, "head_dim" aside.
+/// Reads the keys all families of the Llama kind share, "head_dim" and activation aside.
 TransformerConfig read_decoder(ConfigFile& file, const DecoderDefaults& defaults);
+
+/// Routed experts of a layer. The families write one number under three names, and transformers 5
+/// saves Qwen3-MoE's under another than transformers 4 ("num_local_experts", "num_experts").
+/// \param usual  the family's own name
+std::int64_t needed_experts(ConfigFile& file, std::string_view usual);
+/// Share of a head that is rotated: under `key`, or in "rope_parameters" as transformers 5 saves
+/// it.
+double rotated_share(ConfigFile& file, std::string_view key, double fallback);
 
 }  // namespace shardwise

@@ -4,14 +4,14 @@ namespace shardwise {
 
 TransformerConfig read_bert(ConfigFile& file) {
   TransformerConfig c;
-  c.hidden_size = file.size("hidden_size", {"hidden_size"}, 768);
-  c.num_hidden_layers = file.size("num_hidden_layers", {"num_hidden_layers"}, 12, kMaxLayers);
-  c.num_attention_heads = file.size("num_attention_heads", {"num_attention_heads"}, 12, kMaxHeads);
-  c.intermediate_size = file.size("intermediate_size", {"intermediate_size"}, 3072);
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 30522);
+  c.hidden_size = file.needed("hidden_size", {"hidden_size"});
+  c.num_hidden_layers = file.needed("num_hidden_layers", {"num_hidden_layers"}, kMaxLayers);
+  c.num_attention_heads = file.needed("num_attention_heads", {"num_attention_heads"}, kMaxHeads);
+  c.intermediate_size = file.needed("intermediate_size", {"intermediate_size"});
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
   c.type_vocab_size = file.size("type_vocab_size", {"type_vocab_size"}, 2);
-  c.max_position_embeddings =
-      file.size("max_position_embeddings", {"max_position_embeddings"}, 512);
+  c.max_position_embeddings = file.needed("max_position_embeddings", {"max_position_embeddings"});
+  file.refuse_flag("add_cross_attention");
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);
   c.activation = file.activation({"hidden_act"}, Activation::gelu);
 

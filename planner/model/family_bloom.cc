@@ -4,13 +4,13 @@ namespace shardwise {
 
 TransformerConfig read_bloom(ConfigFile& file) {
   TransformerConfig c;
-  c.hidden_size = file.size("hidden_size", {"n_embed", "hidden_size"}, 64);
+  c.hidden_size = file.needed("hidden_size", {"hidden_size", "n_embed"});
   c.num_hidden_layers =
-      file.size("num_hidden_layers", {"n_layer", "num_hidden_layers"}, 2, kMaxLayers);
+      file.needed("num_hidden_layers", {"n_layer", "num_hidden_layers"}, kMaxLayers);
   c.num_attention_heads =
-      file.size("num_attention_heads", {"n_head", "num_attention_heads"}, 8, kMaxHeads);
+      file.needed("num_attention_heads", {"n_head", "num_attention_heads"}, kMaxHeads);
   c.intermediate_size = 4 * c.hidden_size;
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 250880);
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
   // ALiBi has no table of positions; published files state the length of training, if anything.
   c.max_position_embeddings = file.size("max_position_embeddings", {"seq_length"}, 2048);
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);

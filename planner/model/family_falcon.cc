@@ -5,25 +5,26 @@ namespace shardwise {
 TransformerConfig read_falcon(ConfigFile& file) {
   TransformerConfig c;
   // The second names are those of the files published before transformers had the family.
-  c.hidden_size = file.size("hidden_size", {"n_embed", "hidden_size"}, 4544);
+  c.hidden_size = file.needed("hidden_size", {"hidden_size", "n_embed"});
   c.num_hidden_layers =
-      file.size("num_hidden_layers", {"num_hidden_layers", "n_layer"}, 32, kMaxLayers);
+      file.needed("num_hidden_layers", {"num_hidden_layers", "n_layer"}, kMaxLayers);
   c.num_attention_heads =
-      file.size("num_attention_heads", {"num_attention_heads", "n_head"}, 71, kMaxHeads);
+      file.needed("num_attention_heads", {"num_attention_heads", "n_head"}, kMaxHeads);
   c.intermediate_size = file.size("intermediate_size", {"ffn_hidden_size"}, 0);
   if (c.intermediate_size == 0) c.intermediate_size = 4 * c.hidden_size;
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 65024);
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
   c.max_position_embeddings =
       file.size("max_position_embeddings", {"max_position_embeddings"}, 2048);
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);
   c.activation = file.activation({"activation"}, Activation::gelu);
 
   const bool grouped = file.flag("new_decoder_architecture", false);
-  const bool multi_query = file.flag("multi_query", true);
-  const std::int64_t kv_heads =
-      file.size("num_key_value_heads", {"num_kv_heads", "n_head_kv"}, 0, kMaxHeads);
-  c.num_key_value_heads = kv_heads;
-  if (!grouped) c.num_key_value_heads = multi_query ? 1 : 0;
+  if (grouped) {
+    c.num_key_value_heads =
+        file.size("num_key_value_heads", {"num_kv_heads", "n_head_kv"}, 0, kMaxHeads);
+  } else {
+    c.num_key_value_heads = file.flag("multi_query", true) ? 1 : 0;
+  }
 
   const std::int64_t norms =
       file.size("num_ln_in_parallel_attn", {"num_ln_in_parallel_attn"}, grouped ? 2 : 1, 2);

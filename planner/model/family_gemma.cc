@@ -17,14 +17,9 @@ void set_four_norms(TransformerConfig& config) {
 }  // namespace
 
 TransformerConfig read_gemma(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 3072,
-                                            .intermediate_size = 24576,
-                                            .num_hidden_layers = 28,
-                                            .num_attention_heads = 16,
-                                            .num_key_value_heads = 16,
-                                            .vocab_size = 256000,
-                                            .max_position_embeddings = 8192,
-                                            .tie_word_embeddings = true});
+  TransformerConfig c = read_decoder(
+      file,
+      {.num_key_value_heads = 16, .max_position_embeddings = 8192, .tie_word_embeddings = true});
   c.head_dim = file.size("head_dim", {"head_dim"}, 256);
   c.activation = file.activation({"hidden_activation", "hidden_act"}, Activation::gelu);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
@@ -32,20 +27,15 @@ TransformerConfig read_gemma(ConfigFile& file) {
 }
 
 TransformerConfig read_gemma2(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 2304,
-                                            .intermediate_size = 9216,
-                                            .num_hidden_layers = 26,
-                                            .num_attention_heads = 8,
-                                            .num_key_value_heads = 4,
-                                            .vocab_size = 256000,
-                                            .max_position_embeddings = 8192,
-                                            .tie_word_embeddings = true});
+  TransformerConfig c = read_decoder(
+      file,
+      {.num_key_value_heads = 4, .max_position_embeddings = 8192, .tie_word_embeddings = true});
   c.head_dim = file.size("head_dim", {"head_dim"}, 256);
   c.activation = file.activation({"hidden_activation"}, Activation::gelu);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.logit_softcap = file.number("final_logit_softcapping", 30.0, 0, 1e9) > 0;
   const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 4096);
-  c.windows = file.windows(c.num_hidden_layers, window,
+  c.windows = file.windows(c.num_hidden_layers, window, "alternates",
                            [](std::int64_t layer) { return (layer + 1) % 2 != 0; });
   set_four_norms(c);
   return c;
@@ -56,8 +46,8 @@ TransformerConfig read_gemma3_text(ConfigFile& file) {
                                             .intermediate_size = 9216,
                                             .num_hidden_layers = 26,
                                             .num_attention_heads = 8,
-                                            .num_key_value_heads = 4,
                                             .vocab_size = 262208,
+                                            .num_key_value_heads = 4,
                                             .max_position_embeddings = 131072,
                                             .tie_word_embeddings = true});
   c.head_dim = file.size("head_dim", {"head_dim"}, 256);
@@ -66,9 +56,13 @@ TransformerConfig read_gemma3_text(ConfigFile& file) {
   c.qk_norm = true;
   c.logit_softcap = file.number("final_logit_softcapping", 0.0, 0, 1e9) > 0;
   const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 4096);
-  const std::int64_t pattern = std::max<std::int64_t>(
-      1, file.size("sliding_window_pattern", {"sliding_window_pattern"}, 6, kMaxLayers));
-  c.windows = file.windows(c.num_hidden_layers, window,
+  std::int64_t pattern = 6;
+  if (!file.has("layer_types")) {
+    pattern = std::max<std::int64_t>(
+        1, file.size("sliding_window_pattern",
+                     {"sliding_window_pattern", "_sliding_window_pattern"}, pattern, kMaxLayers));
+  }
+  c.windows = file.windows(c.num_hidden_layers, window, "",
                            [&](std::int64_t layer) { return (layer + 1) % pattern != 0; });
   set_four_norms(c);
   return c;

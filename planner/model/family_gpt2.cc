@@ -4,19 +4,21 @@ namespace shardwise {
 
 TransformerConfig read_gpt2(ConfigFile& file) {
   TransformerConfig c;
-  c.hidden_size = file.size("hidden_size", {"n_embd", "hidden_size"}, 768);
+  c.hidden_size = file.needed("hidden_size", {"n_embd", "hidden_size"});
   c.num_hidden_layers =
-      file.size("num_hidden_layers", {"n_layer", "num_hidden_layers"}, 12, kMaxLayers);
+      file.needed("num_hidden_layers", {"n_layer", "num_hidden_layers"}, kMaxLayers);
   c.num_attention_heads =
-      file.size("num_attention_heads", {"n_head", "num_attention_heads"}, 12, kMaxHeads);
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 50257);
+      file.needed("num_attention_heads", {"n_head", "num_attention_heads"}, kMaxHeads);
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
   c.max_position_embeddings =
-      file.size("max_position_embeddings", {"n_positions", "max_position_embeddings"}, 1024);
+      file.needed("max_position_embeddings", {"n_positions", "max_position_embeddings"});
   c.intermediate_size = file.size("intermediate_size", {"n_inner"}, 0);
   if (c.intermediate_size == 0) c.intermediate_size = 4 * c.hidden_size;
+  file.refuse_flag("add_cross_attention");
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);
   c.activation = file.activation({"activation_function"}, Activation::gelu);
-  c.numerics.activation = activation_function(file.text("activation_function", "gelu_new"));
+  c.numerics.activation =
+      activation_function(file.reader().string_or("activation_function", "gelu_new"));
   c.numerics.norm_epsilon = file.number("layer_norm_epsilon", 1e-5, 0, 1);
 
   c.norm = NormKind::layernorm;

@@ -3,18 +3,12 @@
 namespace shardwise {
 
 TransformerConfig read_gpt_neox(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 6144,
-                                            .intermediate_size = 24576,
-                                            .num_hidden_layers = 44,
-                                            .num_attention_heads = 64,
-                                            .num_key_value_heads = 0,
-                                            .vocab_size = 50432,
-                                            .max_position_embeddings = 2048});
-  c.num_key_value_heads = 0;  // the family has no grouped queries, whatever the file says
+  TransformerConfig c =
+      read_decoder(file, {.num_key_value_heads = kNoSuchKey, .max_position_embeddings = 2048});
   c.activation = file.activation({"hidden_act"}, Activation::gelu);
   c.parallel_residual = file.flag("use_parallel_residual", true);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", true);
-  const double rotated = file.number("rotary_pct", 0.25, 0, 1);
+  const double rotated = rotated_share(file, "rotary_pct", 0.25);
   if (c.num_attention_heads > 0) {
     const std::int64_t head_dim = c.hidden_size / c.num_attention_heads;
     c.rotary_dim = static_cast<std::int64_t>(static_cast<double>(head_dim) * rotated);

@@ -8,8 +8,16 @@ PositionEmbedding read_positions(ConfigFile& file) {
   bool alibi = true;
   if (file.has("attn_config")) {
     if (const JsonValue* attention = file.reader().object("attn_config")) {
-      alibi = file.reader().nested("attn_config", *attention).boolean_or("alibi", true);
+      ObjectReader nested = file.reader().nested("attn_config", *attention);
+      if (!nested.has("alibi")) file.assume("attn_config/alibi", "true");
+      alibi = nested.boolean_or("alibi", true);
+      if (nested.boolean_or("qk_ln", false)) {
+        nested.fail("qk_ln", "true adds norms that are not modelled here",
+                    "describe the model by hand (docs/models.md)");
+      }
     }
+  } else {
+    file.assume("attn_config", "with alibi");
   }
   if (alibi) return PositionEmbedding::alibi;
   return file.flag("learned_pos_emb", true) ? PositionEmbedding::learned : PositionEmbedding::none;
@@ -22,15 +30,15 @@ PositionEmbedding read_positions(ConfigFile& file) {
 // scripts/train/benchmarking at 8c8dd48f7216) is with biases and learned positions.
 TransformerConfig read_mpt(ConfigFile& file) {
   TransformerConfig c;
-  c.hidden_size = file.size("hidden_size", {"d_model", "hidden_size"}, 2048);
+  c.hidden_size = file.needed("hidden_size", {"d_model", "hidden_size"});
   c.num_hidden_layers =
-      file.size("num_hidden_layers", {"n_layers", "num_hidden_layers"}, 24, kMaxLayers);
+      file.needed("num_hidden_layers", {"n_layers", "num_hidden_layers"}, kMaxLayers);
   c.num_attention_heads =
-      file.size("num_attention_heads", {"n_heads", "num_attention_heads"}, 16, kMaxHeads);
+      file.needed("num_attention_heads", {"n_heads", "num_attention_heads"}, kMaxHeads);
   constexpr std::int64_t kMaxRatio = 1000;
   c.intermediate_size =
       c.hidden_size * file.size("expansion_ratio", {"expansion_ratio"}, 4, kMaxRatio);
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 50368);
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
   c.max_position_embeddings = file.size("max_position_embeddings", {"max_seq_len"}, 2048);
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);
 

@@ -4,13 +4,12 @@ namespace shardwise {
 
 TransformerConfig read_opt(ConfigFile& file) {
   TransformerConfig c;
-  c.hidden_size = file.size("hidden_size", {"hidden_size"}, 768);
-  c.num_hidden_layers = file.size("num_hidden_layers", {"num_hidden_layers"}, 12, kMaxLayers);
-  c.num_attention_heads = file.size("num_attention_heads", {"num_attention_heads"}, 12, kMaxHeads);
-  c.intermediate_size = file.size("intermediate_size", {"ffn_dim"}, 3072);
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 50272);
-  c.max_position_embeddings =
-      file.size("max_position_embeddings", {"max_position_embeddings"}, 2048);
+  c.hidden_size = file.needed("hidden_size", {"hidden_size"});
+  c.num_hidden_layers = file.needed("num_hidden_layers", {"num_hidden_layers"}, kMaxLayers);
+  c.num_attention_heads = file.needed("num_attention_heads", {"num_attention_heads"}, kMaxHeads);
+  c.intermediate_size = file.needed("intermediate_size", {"ffn_dim"});
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
+  c.max_position_embeddings = file.needed("max_position_embeddings", {"max_position_embeddings"});
   c.position_table_rows = c.max_position_embeddings + 2;  // OPTLearnedPositionalEmbedding's offset
   c.embedding_size = file.size("embedding_size", {"word_embed_proj_dim"}, 0);
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);

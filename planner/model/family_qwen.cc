@@ -1,31 +1,37 @@
 #include <algorithm>
+#include <optional>
 
 #include "planner/model/families.h"
 
 namespace shardwise {
 namespace {
 
-/// Qwen windows the layers from max_window_layers on, and only when use_sliding_window says so.
-void read_windows(ConfigFile& file, TransformerConfig& config, std::int64_t first_sliding) {
-  const bool used = file.flag("use_sliding_window", false);
-  const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 4096);
-  config.windows = file.windows(config.num_hidden_layers, used ? window : 0,
-                                [&](std::int64_t layer) { return layer >= first_sliding; });
-}
+/// max_window_layers of the classes that have it.
+constexpr std::int64_t kFirstSliding = 28;
 
-std::int64_t read_first_sliding(ConfigFile& file) {
-  return file.count("max_window_layers", {"max_window_layers"}, 28, kMaxLayers);
+/// Qwen windows the layers from max_window_layers on, and only when use_sliding_window says so.
+/// \param first_sliding  of a file without "max_window_layers"; nothing = the family has no such
+/// key
+void read_windows(ConfigFile& file, TransformerConfig& config,
+                  std::optional<std::int64_t> first_sliding) {
+  const bool used = file.flag("use_sliding_window", false);
+  const std::int64_t window = used ? file.count("sliding_window", {"sliding_window"}, 4096) : 0;
+  if (used && first_sliding && !file.has("layer_types")) {
+    first_sliding =
+        file.count("max_window_layers", {"max_window_layers"}, *first_sliding, kMaxLayers);
+  }
+  config.windows = file.windows(config.num_hidden_layers, window, "", [&](std::int64_t layer) {
+    return layer >= first_sliding.value_or(0);
+  });
 }
 
 /// Every decoder_sparse_step-th layer has experts, except those in mlp_only_layers.
-void read_experts(ConfigFile& file, TransformerConfig& config, std::int64_t experts,
-                  std::int64_t experts_per_tok, std::int64_t intermediate_size) {
+void read_experts(ConfigFile& file, TransformerConfig& config) {
   MoeConfig moe;
-  moe.num_experts = file.count("num_experts", {"num_experts"}, experts, kMaxExperts);
+  moe.num_experts = needed_experts(file, "num_experts");
   moe.num_experts_per_tok =
-      file.size("num_experts_per_tok", {"num_experts_per_tok"}, experts_per_tok, kMaxExperts);
-  moe.intermediate_size =
-      file.size("moe_intermediate_size", {"moe_intermediate_size"}, intermediate_size);
+      file.needed("num_experts_per_tok", {"num_experts_per_tok"}, kMaxExperts);
+  moe.intermediate_size = file.needed("moe_intermediate_size", {"moe_intermediate_size"});
   const std::int64_t step = std::max<std::int64_t>(
       1, file.size("decoder_sparse_step", {"decoder_sparse_step"}, 1, kMaxLayers));
   moe.dense_layers = file.integers("dense_layers", "mlp_only_layers");
@@ -39,50 +45,38 @@ void read_experts(ConfigFile& file, TransformerConfig& config, std::int64_t expe
 }  // namespace
 
 TransformerConfig read_qwen2(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 4096,
-                                            .intermediate_size = 22016,
-                                            .num_hidden_layers = 32,
-                                            .num_attention_heads = 32,
-                                            .num_key_value_heads = 32,
-                                            .vocab_size = 151936,
-                                            .max_position_embeddings = 32768});
+  TransformerConfig c =
+      read_decoder(file, {.num_key_value_heads = 32, .max_position_embeddings = 32768});
+  c.activation = file.activation({"hidden_act"}, Activation::silu);
   c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   c.qkv_bias = true;
-  read_windows(file, c, read_first_sliding(file));
+  read_windows(file, c, kFirstSliding);
   return c;
 }
 
 TransformerConfig read_qwen3(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 4096,
-                                            .intermediate_size = 22016,
-                                            .num_hidden_layers = 32,
-                                            .num_attention_heads = 32,
-                                            .num_key_value_heads = 32,
-                                            .vocab_size = 151936,
-                                            .max_position_embeddings = 32768});
+  TransformerConfig c =
+      read_decoder(file, {.num_key_value_heads = 32, .max_position_embeddings = 32768});
+  c.activation = file.activation({"hidden_act"}, Activation::silu);
   c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 128);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.qk_norm = true;
-  read_windows(file, c, read_first_sliding(file));
+  read_windows(file, c, kFirstSliding);
   return c;
 }
 
 TransformerConfig read_qwen2_moe(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 2048,
-                                            .intermediate_size = 5632,
-                                            .num_hidden_layers = 24,
-                                            .num_attention_heads = 16,
-                                            .num_key_value_heads = 16,
-                                            .vocab_size = 151936,
-                                            .max_position_embeddings = 32768});
+  TransformerConfig c =
+      read_decoder(file, {.num_key_value_heads = 16, .max_position_embeddings = 32768});
+  c.activation = file.activation({"hidden_act"}, Activation::silu);
   c.qkv_bias = file.flag("qkv_bias", true);
-  read_windows(file, c, read_first_sliding(file));
-  read_experts(file, c, 60, 4, 1408);
+  read_windows(file, c, kFirstSliding);
+  read_experts(file, c);
   if (c.moe) {
     c.moe->shared_intermediate_size =
-        file.size("shared_intermediate_size", {"shared_expert_intermediate_size"}, 5632);
+        file.needed("shared_intermediate_size", {"shared_expert_intermediate_size"});
     c.moe->shared_expert_gate = true;
   }
   c.names.block.shared_experts_prefix = "mlp.shared_expert.";
@@ -90,18 +84,14 @@ TransformerConfig read_qwen2_moe(ConfigFile& file) {
 }
 
 TransformerConfig read_qwen3_moe(ConfigFile& file) {
-  TransformerConfig c = read_decoder(file, {.hidden_size = 2048,
-                                            .intermediate_size = 6144,
-                                            .num_hidden_layers = 24,
-                                            .num_attention_heads = 32,
-                                            .num_key_value_heads = 4,
-                                            .vocab_size = 151936,
-                                            .max_position_embeddings = 32768});
+  TransformerConfig c =
+      read_decoder(file, {.num_key_value_heads = 4, .max_position_embeddings = 32768});
+  c.activation = file.activation({"hidden_act"}, Activation::silu);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.qk_norm = true;
-  read_windows(file, c, /*first_sliding=*/0);
-  read_experts(file, c, 128, 8, 768);
+  read_windows(file, c, std::nullopt);
+  read_experts(file, c);
   return c;
 }
 

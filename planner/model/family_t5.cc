@@ -49,19 +49,19 @@ void read_feed_forward(ConfigFile& file, TransformerConfig& config) {
 
 TransformerConfig read_t5(ConfigFile& file) {
   TransformerConfig c;
-  c.hidden_size = file.size("hidden_size", {"d_model", "hidden_size"}, 512);
-  c.head_dim = file.size("head_dim", {"d_kv", "head_dim"}, 64);
-  c.intermediate_size = file.size("intermediate_size", {"d_ff"}, 2048);
+  c.hidden_size = file.needed("hidden_size", {"d_model", "hidden_size"});
+  c.head_dim = file.needed("head_dim", {"d_kv", "head_dim"});
+  c.intermediate_size = file.needed("intermediate_size", {"d_ff"});
   c.num_encoder_layers =
-      file.size("num_encoder_layers", {"num_layers", "num_hidden_layers"}, 6, kMaxLayers);
+      file.needed("num_encoder_layers", {"num_layers", "num_hidden_layers"}, kMaxLayers);
   c.num_hidden_layers =
       file.size("num_hidden_layers", {"num_decoder_layers"}, c.num_encoder_layers, kMaxLayers);
   if (c.num_hidden_layers == 0) c.num_hidden_layers = c.num_encoder_layers;
   c.num_attention_heads =
-      file.size("num_attention_heads", {"num_heads", "num_attention_heads"}, 8, kMaxHeads);
+      file.needed("num_attention_heads", {"num_heads", "num_attention_heads"}, kMaxHeads);
   c.relative_attention_num_buckets =
       file.size("relative_attention_num_buckets", {"relative_attention_num_buckets"}, 32);
-  c.vocab_size = file.size("vocab_size", {"vocab_size"}, 32128);
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"});
   // Relative positions have no end; published files state the length of training.
   c.max_position_embeddings = file.size("max_position_embeddings", {"n_positions"}, 512);
   c.tie_word_embeddings = file.flag("tie_word_embeddings", true);

@@ -8,9 +8,9 @@ namespace {
 void read_experts(ConfigFile& file, TransformerConfig& c) {
   if (!file.has("num_experts")) return;
   MoeConfig moe;
-  moe.num_experts = file.required("num_experts", "num_experts", kMaxExperts);
+  moe.num_experts = file.needed("num_experts", {"num_experts"}, kMaxExperts);
   moe.num_experts_per_tok =
-      file.required("num_experts_per_tok", "num_experts_per_tok", kMaxExperts);
+      file.needed("num_experts_per_tok", {"num_experts_per_tok"}, kMaxExperts);
   moe.intermediate_size =
       file.size("moe_intermediate_size", {"moe_intermediate_size"}, c.intermediate_size);
   moe.shared_intermediate_size =
@@ -27,10 +27,10 @@ void read_latent_attention(ConfigFile& file, TransformerConfig& c) {
   if (!file.has("kv_lora_rank")) return;
   c.mla = MlaConfig{
       .q_lora_rank = file.count("q_lora_rank", {"q_lora_rank"}, 0),
-      .kv_lora_rank = file.required("kv_lora_rank", "kv_lora_rank", kMaxSize),
-      .qk_nope_head_dim = file.required("qk_nope_head_dim", "qk_nope_head_dim", kMaxSize),
-      .qk_rope_head_dim = file.required("qk_rope_head_dim", "qk_rope_head_dim", kMaxSize),
-      .v_head_dim = file.required("v_head_dim", "v_head_dim", kMaxSize),
+      .kv_lora_rank = file.needed("kv_lora_rank", {"kv_lora_rank"}, kMaxSize),
+      .qk_nope_head_dim = file.needed("qk_nope_head_dim", {"qk_nope_head_dim"}, kMaxSize),
+      .qk_rope_head_dim = file.needed("qk_rope_head_dim", {"qk_rope_head_dim"}, kMaxSize),
+      .v_head_dim = file.needed("v_head_dim", {"v_head_dim"}, kMaxSize),
   };
 }
 
@@ -59,15 +59,15 @@ TransformerConfig read_transformer(ConfigFile& file) {
   reader.has("model_type");
 
   TransformerConfig c;
-  c.hidden_size = file.required("hidden_size", "hidden_size", kMaxSize);
-  c.num_hidden_layers = file.required("num_hidden_layers", "num_hidden_layers", kMaxLayers);
-  c.num_attention_heads = file.required("num_attention_heads", "num_attention_heads", kMaxHeads);
+  c.hidden_size = file.needed("hidden_size", {"hidden_size"}, kMaxSize);
+  c.num_hidden_layers = file.needed("num_hidden_layers", {"num_hidden_layers"}, kMaxLayers);
+  c.num_attention_heads = file.needed("num_attention_heads", {"num_attention_heads"}, kMaxHeads);
   c.num_key_value_heads = file.size("num_key_value_heads", {"num_key_value_heads"}, 0, kMaxHeads);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
-  c.intermediate_size = file.required("intermediate_size", "intermediate_size", kMaxSize);
-  c.vocab_size = file.required("vocab_size", "vocab_size", kMaxSize);
+  c.intermediate_size = file.needed("intermediate_size", {"intermediate_size"}, kMaxSize);
+  c.vocab_size = file.needed("vocab_size", {"vocab_size"}, kMaxSize);
   c.max_position_embeddings =
-      file.required("max_position_embeddings", "max_position_embeddings", kMaxSize);
+      file.needed("max_position_embeddings", {"max_position_embeddings"}, kMaxSize);
   c.tie_word_embeddings = file.flag("tie_word_embeddings", false);
   c.causal = file.flag("causal", true);
   c.num_encoder_layers = file.count("num_encoder_layers", {"num_encoder_layers"}, 0, kMaxLayers);
@@ -84,7 +84,7 @@ TransformerConfig read_transformer(ConfigFile& file) {
       reader.choice_or("position_embedding", 2, {"none", "learned", "rope", "alibi", "relative"}));
   c.rotary_dim = file.count("rotary_dim", {"rotary_dim"}, 0);
   const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 0);
-  c.windows = file.windows(c.num_hidden_layers, window, [](std::int64_t) { return true; });
+  c.windows = file.windows(c.num_hidden_layers, window, "", [](std::int64_t) { return true; });
 
   read_experts(file, c);
   read_latent_attention(file, c);

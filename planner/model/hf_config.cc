@@ -11,7 +11,6 @@
 #include "planner/model/families.h"
 #include "planner/model/model_sources.h"
 #include "planner/spec/catalogue.h"
-#include "planner/spec/nearest.h"
 #include "planner/spec/regular_file.h"
 #include "planner/spec/utf8.h"
 
@@ -64,17 +63,17 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 void reject_model_type(ObjectReader& reader, const std::string& model_type) {
-  const std::vector<std::string> known = known_model_types();
-  std::string hint;
-  if (const auto near = nearest(model_type, known))
-    hint = fmt::format("did you mean {}?\n    ", *near);
-  hint += "known: " + joined(known) +
-          "\n    any other transformer can be described by hand, for example:\n"
-          "    {\"schema\": \"shardwise.model/1\", \"model_type\": \"transformer\",\n"
-          "     \"hidden_size\": 4096, \"num_hidden_layers\": 32, \"num_attention_heads\": 32,\n"
-          "     \"intermediate_size\": 11008, \"vocab_size\": 32000,\n"
-          "     \"max_position_embeddings\": 4096}";
-  reader.fail("model_type", fmt::format("\"{}\" is not known", shown(model_type)), std::move(hint));
+  // No near name is advice: llama4 is one letter from llama and another architecture.
+  std::string hint = "supported: " + joined(known_model_types()) +
+                     "\n    any other transformer can be described by hand (docs/models.md), for "
+                     "example:\n"
+                     "    {\"schema\": \"shardwise.model/1\", \"model_type\": \"transformer\",\n"
+                     "     \"hidden_size\": 4096, \"num_hidden_layers\": 32, "
+                     "\"num_attention_heads\": 32,\n"
+                     "     \"intermediate_size\": 11008, \"vocab_size\": 32000,\n"
+                     "     \"max_position_embeddings\": 4096}";
+  reader.fail("model_type", fmt::format("\"{}\" is not supported", shown(model_type)),
+              std::move(hint));
 }
 
 /// Reads `config` as the family it names. Gives back nothing sensible after a problem.
@@ -93,6 +92,7 @@ TransformerConfig read_family(const JsonValue& config, const std::string& file,
     result.names.final_norm = "language_model.model.norm";
     result.names.block.prefix = "language_model.model.layers.{layer}.";
     nested.check(result);
+    result.absent_keys = nested.assumed();
     result.model_type = model_type;
     return result;
   }
@@ -106,6 +106,8 @@ TransformerConfig read_family(const JsonValue& config, const std::string& file,
   ConfigFile keys(config, file, "", problems);
   TransformerConfig result = family->read(keys);
   keys.check(result);
+  // In a description by hand an absent key has a meaning of its own (docs/models.md).
+  if (model_type != "transformer") result.absent_keys = keys.assumed();
   result.model_type = model_type;
   return result;
 }
@@ -125,17 +127,26 @@ std::vector<std::string> known_model_types() {
   return names;
 }
 
-Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
-                             const std::string& name) {
+Result<ReadModel> read_model_and_keys(const JsonValue& config, const std::string& file,
+                                      const std::string& name) {
   Diagnostics problems;
-  const TransformerConfig read = read_family(config, file, problems);
+  TransformerConfig read = read_family(config, file, problems);
   if (!problems.empty()) {
     std::ranges::stable_sort(problems, {}, [](const Diagnostic& problem) {
       return std::pair(problem.line, problem.column);
     });
     return problems;
   }
-  return make_model(read, name);
+  Result<ModelSpec> model = make_model(read, name);
+  if (!model) return model.problems();
+  return ReadModel{*std::move(model), std::move(read.absent_keys)};
+}
+
+Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
+                             const std::string& name) {
+  Result<ReadModel> read = read_model_and_keys(config, file, name);
+  if (!read) return read.problems();
+  return std::move(read->model);
 }
 
 Result<ModelSpec> read_model_file(const std::filesystem::path& path) {
@@ -144,19 +155,28 @@ Result<ModelSpec> read_model_file(const std::filesystem::path& path) {
   return read_model(*config, path.string(), path.stem().string());
 }
 
-Result<ModelSpec> load_model(const std::string& name_or_path) {
+Result<ReadModel> load_model_and_keys(const std::string& name_or_path) {
   const Result<CatalogueFile> found = find_in_catalogue("models", name_or_path);
   if (!found) return found.problems();
   if (!found->exists) {
-    if (const auto entry = entry_published_as(name_or_path)) return load_model(*entry);
+    if (const auto entry = entry_published_as(name_or_path)) return load_model_and_keys(*entry);
   }
   // What the user names may be a pipe; what belongs in a folder may not.
   const bool named = found->path == std::filesystem::path(name_or_path);
   const Result<JsonValue> config = named ? read_json(found->path) : read_regular_json(found->path);
   if (!config) return config.problems();
-  Result<ModelSpec> model = read_model(*config, found->path.string(), found->name);
-  if (model && found->from_catalogue) model->source = source_of(*found);
-  return model;
+  Result<ReadModel> read = read_model_and_keys(*config, found->path.string(), found->name);
+  if (read && found->from_catalogue) {
+    read->model.source = source_of(*found);
+    read->absent_keys.clear();
+  }
+  return read;
+}
+
+Result<ModelSpec> load_model(const std::string& name_or_path) {
+  Result<ReadModel> read = load_model_and_keys(name_or_path);
+  if (!read) return read.problems();
+  return std::move(read->model);
 }
 
 }  // namespace shardwise

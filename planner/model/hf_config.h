@@ -10,14 +10,26 @@
 
 namespace shardwise {
 
-/// The model a Hugging Face config.json describes, taken as published: keys we have no use for are
-/// ignored, absent ones take the defaults of transformers' configuration class.
+/// A model, and the keys that its configuration lacks with what was taken for each: "head_dim 128",
+/// the default of transformers' configuration class. Of a catalogue entry none are listed: its
+/// parameters were checked against the published counts.
+struct ReadModel {
+  ModelSpec model;
+  std::vector<std::string> absent_keys;
+};
+
+/// The model a Hugging Face config.json describes, taken as published. Keys we have no use for are
+/// ignored. A key that decides a size must be there; another that is absent is listed.
 ///
 /// "model_type": "transformer" with "schema": "shardwise.model/1" is our own description of any
 /// transformer; there an unknown key is an error.
 /// \param file  the name put into diagnostics
 /// \param name  what the model is called in reports
 /// \returns the model, or everything wrong with the file
+Result<ReadModel> read_model_and_keys(const JsonValue& config, const std::string& file,
+                                      const std::string& name);
+
+/// The same without the keys.
 Result<ModelSpec> read_model(const JsonValue& config, const std::string& file,
                              const std::string& name);
 
@@ -27,6 +39,9 @@ Result<ModelSpec> read_model_file(const std::filesystem::path& path);
 /// The model that `--model` names: a path or a catalogue entry (planner/spec/catalogue.h), or the
 /// repository on Hugging Face that an entry was published in ("meta-llama/Llama-3.1-8B"). The
 /// source of a catalogue entry is known: ModelSpec::source.
+Result<ReadModel> load_model_and_keys(const std::string& name_or_path);
+
+/// The same without the keys.
 Result<ModelSpec> load_model(const std::string& name_or_path);
 
 /// The values of "model_type" that read_model knows, sorted.

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <array>
 #include <string>
 #include <utility>
@@ -50,17 +52,31 @@ ActivationFunction activation_function(std::string_view name) {
 ModelNumerics llama_numerics(ConfigFile& file) {
   ModelNumerics n;
   n.norm_epsilon = file.number("rms_norm_eps", 1e-6, 0, 1);
-  n.activation = activation_function(file.text("hidden_act", "silu"));
-  n.rope_theta = file.number("rope_theta", 10'000, 1, 1e12);
+  n.activation = activation_function(file.reader().string_or("hidden_act", "silu"));
+  bool theta = file.has("rope_theta");
+  n.rope_theta = file.reader().number_or("rope_theta", n.rope_theta, 1, 1e12);
   for (const std::string_view key : {"rope_scaling", "rope_parameters"}) {
     if (!file.has(key)) continue;
     const JsonValue* scaling = file.reader().object(key, false);
     if (scaling == nullptr) continue;
     ObjectReader nested = file.reader().nested(key, *scaling);
+    theta = theta || nested.has("rope_theta");
     n.rope_theta = nested.number_or("rope_theta", n.rope_theta, 1, 1e12);
     read_scaling(nested, n);
   }
+  if (!theta) file.assume("rope_theta", fmt::format("{:g}", n.rope_theta));
   return n;
+}
+
+double rotated_share(ConfigFile& file, std::string_view key, double fallback) {
+  constexpr std::string_view kNested = "rope_parameters";
+  constexpr std::string_view kNestedKey = "partial_rotary_factor";
+  const JsonValue* parameters = file.has(kNested) ? file.reader().object(kNested, false) : nullptr;
+  if (parameters != nullptr && !file.has(key)) {
+    ObjectReader nested = file.reader().nested(kNested, *parameters);
+    if (nested.has(kNestedKey)) return nested.number_or(kNestedKey, fallback, 0, 1);
+  }
+  return file.number(key, fallback, 0, 1);
 }
 
 }  // namespace shardwise

@@ -101,6 +101,8 @@ struct TransformerConfig {
   ModelNumerics numerics;  // of the families that the executor runs; else as they stand
 
   CheckpointNames names;
+
+  std::vector<std::string> absent_keys;  // ReadModel::absent_keys, planner/model/hf_config.h
 };
 
 /// Layers that keep the dense feed-forward: the first `first_dense`, then all but every

@@ -42,10 +42,12 @@ void write_offers(JsonWriter& json, std::string_view key, const std::vector<Sizi
 
 }  // namespace
 
-std::string to_json(const Sizing& sizing, const SizingGoal& goal) {
+std::string to_json(const Sizing& sizing, const SizingGoal& goal, const ReportedParameters& model) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.sizing/1");
+  json.member("parameters", model.parameters);
+  json.member("active_parameters", model.active_parameters);
   json.member("tokens", goal.tokens);
   json.member("deadline_days", goal.deadline.value() / 86400);
   json.member("restart_s", goal.restart.value());

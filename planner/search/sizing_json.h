@@ -3,10 +3,11 @@
 #include <string>
 
 #include "planner/search/sizing.h"
+#include "planner/spec/report_json.h"
 
 namespace shardwise {
 
 /// What to buy as JSON, schema "shardwise.sizing/1": docs/search.md.
-std::string to_json(const Sizing& sizing, const SizingGoal& goal);
+std::string to_json(const Sizing& sizing, const SizingGoal& goal, const ReportedParameters& model = {});
 
 }  // namespace shardwise

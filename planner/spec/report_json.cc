@@ -333,13 +333,17 @@ void list_report(Io& io, R& report) {
 
 }  // namespace
 
-std::string report_json(const StepReport& report) {
+std::string report_json(const StepReport& report, const ReportedParameters& model) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.report/1");
   json.begin_object("layout");
   write_fields(json, report.layout);
   json.end_object();
+  if (model.parameters > 0) {
+    json.member("parameters", model.parameters);
+    json.member("active_parameters", model.active_parameters);
+  }
   FieldWriter io(json);
   list_report(io, report);
   json.end_object();
@@ -355,6 +359,9 @@ Result<StepReport> report_from_text(std::string_view text, const std::string& fi
   StepReport report;
   FieldReader io(root);
   list_report(io, report);
+  for (const char* key : {"parameters", "active_parameters"}) {  // of the model, not of the step
+    root.integer_or(key, 0, 0, kMostBytes);
+  }
   if (const JsonValue* value = root.object("layout", false)) {
     ObjectReader layout = root.nested("layout", *value);
     read_fields(layout, report.layout);

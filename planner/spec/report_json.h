@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -8,8 +9,14 @@
 
 namespace shardwise {
 
+/// Parameters of the model without multi-token-prediction layers, and those a token passes through.
+struct ReportedParameters {
+  std::int64_t parameters = 0;  // 0 = not said
+  std::int64_t active_parameters = 0;
+};
+
 /// A report as JSON, schema "shardwise.report/1": docs/formats.md.
-std::string report_json(const StepReport& report);
+std::string report_json(const StepReport& report, const ReportedParameters& model = {});
 
 /// Reads a report back. Whatever can be added up from its parts (allocated, reserved, total bytes)
 /// is not read but computed. Refused besides wrong types and ranges: a step of no time, parts that

@@ -96,6 +96,7 @@ def small_configs():
     yield "gpt2", "gpt2", gpt2
     yield "gpt2_inner", "gpt2", {**gpt2, "n_inner": 40}
     yield "gpt_neox", "gpt_neox", SMALL
+    yield "gpt_neox_half_rotated", "gpt_neox", {**SMALL, "rotary_pct": 0.5}
     yield "gpt_neox_no_attention_bias", "gpt_neox", {**SMALL, "attention_bias": False}
     yield "opt", "opt", opt
     yield "opt_projected", "opt", {**opt, "word_embed_proj_dim": 16, "do_layer_norm_before": False}
@@ -120,6 +121,7 @@ def small_configs():
         **SMALL, "attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True,
         "head_dim": 10}
     yield "mistral", "mistral", {**SMALL, "head_dim": 6}
+    yield "mistral_no_window", "mistral", {**SMALL, "sliding_window": None}
     yield "mixtral", "mixtral", {**SMALL, "num_local_experts": 3, "num_experts_per_tok": 2}
     yield "qwen2", "qwen2", {**SMALL, "tie_word_embeddings": True}
     yield "qwen2_windowed", "qwen2", {
@@ -135,8 +137,12 @@ def small_configs():
     yield "gemma", "gemma", {**SMALL, "head_dim": 6}
     yield "gemma2", "gemma2", {**SMALL, "head_dim": 6, "sliding_window": 16}
     yield "gemma3_text", "gemma3_text", gemma3
+    yield "gemma3_text_pattern", "gemma3_text", {**gemma3, "sliding_window_pattern": 3}
+    yield "gemma3_pattern", "gemma3", {
+        "text_config": {**gemma3, "model_type": "gemma3_text", "sliding_window_pattern": 2}}
     yield "gemma3", "gemma3", {"text_config": {**gemma3, "model_type": "gemma3_text"}}
     yield "phi3", "phi3", SMALL
+    yield "phi3_half_rotated", "phi3", {**SMALL, "partial_rotary_factor": 0.5}
     yield "deepseek_v2", "deepseek_v2", {**SMALL_MLA, "q_lora_rank": 14}
     yield "deepseek_v2_direct_queries", "deepseek_v2", {
         **SMALL_MLA, "q_lora_rank": None, "attention_bias": True}

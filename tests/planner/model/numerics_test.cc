@@ -8,8 +8,11 @@
 namespace shardwise {
 namespace {
 
+/// Of a small model whose file says `text` besides its sizes.
 ModelNumerics numerics_of(const std::string& text) {
-  const Result<JsonValue> json = parse_json(text, "config.json");
+  const std::string sizes = R"({"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 96,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "intermediate_size": 96, "max_position_embeddings": 64, )";
+  const Result<JsonValue> json = parse_json(sizes + text.substr(1), "config.json");
   EXPECT_TRUE(json.ok()) << text;
   if (!json) return {};
   const Result<ModelSpec> model = read_model(*json, "config.json", "mine");
