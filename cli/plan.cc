@@ -40,12 +40,12 @@ void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim:
   std::vector<std::string> engines;
   for (const EngineProfile* engine : q.engines) engines.push_back(engine->name);
   if (q.takes_engine) engines = {answer.best.front().engine};
-  const std::string heading =
-      fmt::format("{} ({}) on {} GPU{} of {}, {}, batch {} x {} tokens", q.model.name,
-                  parameters_words(q.model), format_count(cluster.gpus),
-                  cluster.gpus == 1 ? "" : "s", cluster.name, fmt::join(engines, ", "),
-                  format_count(q.job.global_batch_size), format_count(q.job.sequence_length));
-  fmt::print("{}\n\n", paint(wrap(heading, kWidth), Tone::quiet, colour));
+  const std::string heading = fmt::format(
+      "{} on {} GPU{} of {}, {}, batch {} x {} tokens", q.model.name, format_count(cluster.gpus),
+      cluster.gpus == 1 ? "" : "s", cluster.name, fmt::join(engines, ", "),
+      format_count(q.job.global_batch_size), format_count(q.job.sequence_length));
+  fmt::print("{}\n{}\n", paint(wrap(heading, kWidth), Tone::quiet, colour),
+             paint(parameters_words(q.model), Tone::quiet, colour));
   const bool whole = flags.screen.whole || flags.explain;
   std::vector<sim::PlanRow> rows = answer.best;
   if (!whole && flags.top == 0 && rows.size() > kFirstRows) rows.resize(kFirstRows);
