@@ -3,35 +3,13 @@
 
 #include <string>
 
-#include "planner/cost/estimate.h"
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/recompute_modules.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/spec/cluster_reader.h"
 
 namespace shardwise {
 namespace {
-
-// Llama 3 (arXiv:2407.21783), Table 4 and section 3.3.2: tp 8, pp 16, dp 128 on 16,384 H100, one
-// layer less on the first and the last stage, no recompute. Section 3.3.2: "FSDP shards the model
-// states, yet … we do not reshard after forward", which is the placement of ZeRO-2 with gradients
-// and optimizer states sharded. It ran in 80 GB. (F7)
-TEST(PublishedLayouts, OfLlama3With405BFitsUnderItsOwnSharding) {
-  const Result<ModelSpec> model = load_model("llama-3.1-405b");
-  const Result<ClusterSpec> found = find_cluster("meta-h100");
-  ASSERT_TRUE(model.ok() && found.ok());
-  const Result<ClusterSpec> cluster = with_gpus(*found, 16384);
-  ASSERT_TRUE(cluster.ok());
-  JobSpec job;
-  job.sequence_length = 8192;
-  job.global_batch_size = 2048;
-  const Layout layout = {
-      .tp = 8, .pp = 16, .dp_shard = 128, .zero_stage = 2, .sequence_parallel = true};
-  const StepReport report = estimate(*model, *cluster, job, *find_engine("megatron_fsdp"), layout);
-  EXPECT_LE(report.verdict.point.value(), report.verdict.usable.value());
-  EXPECT_NE(report.verdict.fit, Fit::does_not_fit);
-}
 
 // DeepSeek-V3 (arXiv:2412.19437), section 3.2.3 and 3.3.2: RMSNorms, the up-projections of latent
 // attention and the outputs of SwiGLU run again. By hand, of 4,096 tokens in 16 bits: the stream
