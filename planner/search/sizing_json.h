@@ -8,6 +8,7 @@
 namespace shardwise {
 
 /// What to buy as JSON, schema "shardwise.sizing/1": docs/search.md.
-std::string to_json(const Sizing& sizing, const SizingGoal& goal, const ReportedParameters& model = {});
+std::string to_json(const Sizing& sizing, const SizingGoal& goal,
+                    const ReportedParameters& model = {});
 
 }  // namespace shardwise
