@@ -203,7 +203,8 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
   };
   const std::map<std::string, std::vector<std::string>> values = {
       {"recompute", {"none", "selective", "full"}},
-      {"schedule", {"one_f_one_b", "gpipe", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipe_v"}},
+      {"schedule",
+       {"one_f_one_b", "gpipe", "looped_bfs", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipe_v"}},
       {"cp_kind", {"ring", "all_gather", "ulysses"}},
       {"zero_stage", {"0", "1", "2", "3"}}};
 
