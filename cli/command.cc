@@ -59,7 +59,7 @@ ExitCode run_command(int argc, const char* const* argv) {
   add_run(app, run);
   add_compare(app, run);
   add_score(app, run);
-  add_calibrate(app, run);
+  add_fit(app, run);
   add_size(app, run);
   add_list(app, run);
   add_documents(app, run);

@@ -14,15 +14,15 @@
 namespace shardwise::cli {
 namespace {
 
-/// Becomes `shardwise-run`, the one beside this program or else the first on PATH, so that neither
-/// program loads the libraries of the other's room.
+/// Becomes `shardwise-run train`, the one beside this program or else the first on PATH, so that
+/// neither program loads the libraries of the other's room.
 ExitCode hand_over(const std::vector<std::string>& arguments) {
   std::string program = "shardwise-run";
   std::error_code unknown;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", unknown);
   const std::filesystem::path beside = self.parent_path() / program;
   if (!unknown && std::filesystem::exists(beside, unknown)) program = beside.string();
-  std::vector<std::string> words = {program};
+  std::vector<std::string> words = {program, "train"};
   words.insert(words.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   argv.reserve(words.size() + 1);

@@ -195,6 +195,10 @@ std::string missing_verb(const CLI::App& app) {
         "unknown flag {} ({})", shown(words.front()),
         meant.empty() ? "see shardwise --help" : fmt::format("did you mean {}?", meant.front()));
   }
+  if (words.front() == "calibrate") {  // what fit was called before
+    return "unknown verb calibrate (fit fits curves to measurements, shardwise-run calibrate "
+           "measures this machine)";
+  }
   Words verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
   std::optional<std::string> near;

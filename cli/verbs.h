@@ -31,10 +31,10 @@ using Run = std::function<ExitCode()>;
 ///     verb->callback([&run, flags] { run = [flags] { return estimate(*flags); }; });
 ///
 /// To add a verb: declare it here, call it in command.cc, name its file in CMakeLists.txt.
-void add_calibrate(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_documents(CLI::App& app, Run& run);  // completion and man
 void add_estimate(CLI::App& app, Run& run);
+void add_fit(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
 void add_run(CLI::App& app, Run& run);

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 
 #include "executor/calibrate/fit_machine.h"
 #include "executor/comm/thread_world.h"
@@ -184,18 +185,20 @@ int calibrate_as_rank(const CalibrateOptions& options, Machine machine, const Ra
 
 }  // namespace
 
-CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOptions& options) {
-  CLI::App app("Measures this machine and writes it as a cluster", "shardwise-run calibrate");
-  app.set_help_flag("-h,--help", "Print this help");
-  app.footer(kFooter);
-  app.add_option("-o,--output", options.output, "Cluster file to write")->required();
-  app.add_option("--name", options.name, "Name of the cluster (that of the file)");
-  add_integer(app, "--ranks", options.ranks, 1, 1024, "Ranks that compute at once, threads (1)");
-  add_integer(app, "--threads", options.threads, 1, 1024, "Threads that compute, a rank (1)");
-  add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
+void add_calibrate(CLI::App& app, Verb& verb) {
+  CLI::App* const added =
+      app.add_subcommand("calibrate", "Measure this machine and write it as a cluster file");
+  auto options = std::make_shared<CalibrateOptions>();
+  added->footer(kFooter);
+  added->add_option("-o,--output", options->output, "Cluster file to write")->required();
+  added->add_option("--name", options->name, "Name of the cluster (that of the file)");
+  add_integer(*added, "--ranks", options->ranks, 1, 1024,
+              "Ranks that compute at once, threads (1)");
+  add_integer(*added, "--threads", options->threads, 1, 1024, "Threads that compute, a rank (1)");
+  add_number(*added, "--timeout", options->timeout_s, 0.001, 1e6,
              "Seconds that a rank waits for another (600)")
       ->type_name("SECONDS");
-  return parse_line(app, argc, argv);
+  added->callback([&verb, options] { verb = [options] { return calibrate(*options); }; });
 }
 
 int calibrate(const CalibrateOptions& options) {

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include "executor/launch/run_options.h"
-
 namespace shardwise::exec {
 
 /// What a user asked for.
@@ -14,9 +12,6 @@ struct CalibrateOptions {
   int threads = 1;   // that compute, a rank
   double timeout_s = 600;
 };
-
-/// Reads the command line behind `shardwise-run calibrate`.
-CommandLine read_calibrate_line(int argc, const char* const* argv, CalibrateOptions& options);
 
 /// Measures this machine as so many ranks see it that compute at once, prints how well the
 /// planner's curves fit, and writes a cluster file. \returns the exit code

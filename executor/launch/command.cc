@@ -3,43 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
-#include "executor/launch/launcher.h"
 #include "planner/files/output_place.h"
 #include "planner/files/program.h"
-#include "planner/spec/command_line.h"
-#include "planner/spec/command_words.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
-CommandLine parse_line(CLI::App& app, int argc, const char* const* argv) {
-  const Result<Launcher> launcher = find_launcher();
-  const bool speaks = !launcher || launcher->rank == 0;
-  try {
-    app.formatter(help_formatter());
-    refuse_empty_values(app);
-    app.parse(argc, argv);
-    return CommandLine::run;
-  } catch (const CLI::Success& asked) {  // --help, --version
-    std::ostringstream text;
-    app.exit(asked, text, text);
-    if (speaks) fmt::print("{}", text.str());
-    return CommandLine::done;
-  } catch (const CLI::ParseError& wrong) {
-    const std::string& name = app.get_name();
-    if (speaks) {
-      fmt::print(stderr, "{}: {} (see {} --help)\n", name, plain_mistake(wrong.what()), name);
-    }
-    return CommandLine::wrong;
-  }
-}
 
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));

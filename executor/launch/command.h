@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "executor/comm/abort.h"
@@ -17,10 +18,16 @@ inline constexpr int kDone = 0;
 inline constexpr int kBadInput = 2;
 inline constexpr int kWorldBroke = 3;
 
-/// How reading a command line ended.
-enum class CommandLine { run, done, wrong };
-/// Reads the command line; prints the help, or one line about what is wrong.
-CommandLine parse_line(CLI::App& app, int argc, const char* const* argv);
+/// What the verb that was named does, once the whole command line has been read. \returns the exit
+/// code
+using Verb = std::function<int()>;
+/// Each adds a verb with its flags and its help, and a callback that sets `verb`.
+void add_train(CLI::App& app, Verb& verb);
+void add_calibrate(CLI::App& app, Verb& verb);
+
+/// Reads the command line of shardwise-run and does what it says. A first word that is no verb and
+/// no flag of the program's own begins a command line of `train`. \returns the exit code
+int run_command(int argc, const char* const* argv);
 
 /// Prints the problems. \returns kBadInput
 int refuse(const Diagnostics& problems);

@@ -5,11 +5,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "executor/launch/command.h"
+#include "executor/launch/run.h"
+#include "planner/spec/command_line.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/utf8.h"
 
@@ -17,10 +21,11 @@ namespace shardwise::exec {
 namespace {
 
 constexpr const char* kFooter =
-    "Example\n"
-    "  shardwise-run plan.json --ranks 4 --steps 20 --data corpus.txt \\\n"
+    "Examples\n"
+    "  shardwise-run train plan.json --ranks 4 --steps 20 --data corpus.txt \\\n"
     "      --report report.json\n"
-    "  shardwise-run calibrate --ranks 4 -o laptop.json   measures this machine\n"
+    "  torchrun --no-python --nproc-per-node 4 shardwise-run train plan.json \\\n"
+    "      --steps 1000 --checkpoint-dir run1 --checkpoint-every 100 --resume auto\n"
     "\n"
     "Exit codes\n"
     "  0 done   2 bad input or use   3 environment failure";
@@ -113,18 +118,22 @@ void add_numbers(CLI::App& app, RunOptions& options) {
 
 }  // namespace
 
-CommandLine read_command_line(int argc, const char* const* argv, RunOptions& options) {
-  CLI::App app("Trains the transformer of a plan with the sharding of the plan", "shardwise-run");
-  app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("--version", std::string("shardwise-run ") + SHARDWISE_VERSION);
-  app.footer(kFooter);
-  options.train.steps = 20;
-  add_files(app, options);
-  add_checkpoints(app, options);
-  add_numbers(app, options);
-  const CommandLine asked = parse_line(app, argc, argv);
-  options.seed_given = asked == CommandLine::run && app.count("--seed") > 0;
-  return asked;
+void add_train(CLI::App& app, Verb& verb) {
+  CLI::App* const added =
+      app.add_subcommand("train", "Train the transformer of a plan as the plan shards it");
+  auto options = std::make_shared<RunOptions>();
+  options->train.steps = 20;
+  added->footer(kFooter);
+  add_files(*added, *options);
+  add_checkpoints(*added, *options);
+  add_numbers(*added, *options);
+  show_first(*added, {"--data", "--ranks", "--steps", "--learning-rate", "--init-from",
+                      "--save-weights", "--report", "--metrics", "--checkpoint-dir",
+                      "--checkpoint-every", "--resume", "--timeout"});
+  added->callback([&verb, options, added] {
+    options->seed_given = added->count("--seed") > 0;
+    verb = [options] { return run(*options); };
+  });
 }
 
 }  // namespace shardwise::exec

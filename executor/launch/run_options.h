@@ -4,7 +4,6 @@
 
 #include "executor/data/token_files.h"
 #include "executor/engine/trainer.h"
-#include "executor/launch/command.h"
 #include "executor/storage/stored_tensor.h"
 #include "planner/spec/units.h"
 
@@ -34,8 +33,5 @@ struct RunOptions {
   double timeout_s = 600;  // that a rank waits for another
   TrainOptions train;
 };
-
-/// Reads the command line; prints the help, or one line about what is wrong.
-CommandLine read_command_line(int argc, const char* const* argv, RunOptions& options);
 
 }  // namespace shardwise::exec

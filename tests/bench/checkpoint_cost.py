@@ -40,7 +40,7 @@ def plan(o, out):
 
 def train(o, out):
     metrics = out / "metrics.jsonl"
-    command = [str(pathlib.Path(o.bin) / "shardwise-run"), str(out / "plan.json"), "--steps", str(o.steps)]
+    command = [str(pathlib.Path(o.bin) / "shardwise-run"), "train", str(out / "plan.json"), "--steps", str(o.steps)]
     command += ["--threads", str(o.threads), "--metrics", str(metrics), "--checkpoint-dir", str(out / "checkpoints")]
     command += ["--checkpoint-every", str(o.every), "--keep", "1"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -109,7 +109,7 @@ def shardwise(o):
 
     def run(steps):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        tool("shardwise-run", folder / "plan.json", "--steps", steps, "--threads", o.threads, "--metrics", folder / "steps.jsonl")
+        tool("shardwise-run", "train", folder / "plan.json", "--steps", steps, "--threads", o.threads, "--metrics", folder / "steps.jsonl")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         lines = (folder / "steps.jsonl").read_text().splitlines()[1:]
         used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -60,7 +60,7 @@ def launcher(o):
 def train(o, plan, steps, report, metrics, trace):
     data = ["--data", o.data] if o.data else []
     before = processor_seconds()
-    tool(o, "shardwise-run", plan, "--steps", steps, "--report", report, "--metrics", metrics, "--trace", trace,
+    tool(o, "shardwise-run", "train", plan, "--steps", steps, "--report", report, "--metrics", metrics, "--trace", trace,
          "--learning-rate", "0.001", *data, launch=launcher(o))
     return processor_seconds() - before
 

@@ -39,7 +39,7 @@ const std::map<std::string, std::vector<std::string>>& verbs() {
       {"simulate", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
       {"compare", {"a.json", "b.json"}},
       {"score", {"rows.jsonl"}},
-      {"calibrate", {"--gpu", "h100-sxm"}},
+      {"fit", {"--gpu", "h100-sxm"}},
       {"size", {"--model", "gpt2", "--tokens", "1e12", "--days", "30", "--cluster", "laptop"}},
       {"list", {"engines"}}};
   return kVerbs;
@@ -117,7 +117,7 @@ TEST(Numbers, AreAskedForByTheFlagsThatWeKnow) {
                                                       "--mtbf-hours", "--sequence-length"}));
   EXPECT_THAT(numbers("simulate"), testing::IsSupersetOf({"--jitter", "--trials", "--growth",
                                                           "--tp", "--zero-stage", "--dropout"}));
-  EXPECT_THAT(numbers("calibrate"), testing::IsSupersetOf({"--held-ratio", "--cache-mib"}));
+  EXPECT_THAT(numbers("fit"), testing::IsSupersetOf({"--held-ratio", "--cache-mib"}));
   EXPECT_THAT(numbers("plan"), testing::IsSupersetOf({"--max-memory", "--threads"}));
 }
 
@@ -133,10 +133,10 @@ TEST(Numbers, OfTheCommandLineAreRefusedWithTheirRange) {
   EXPECT_EQ(days.err,
             "shardwise: --days: 0x10 is not a number from 0.001 to 36500 "
             "(see shardwise size --help)\n");
-  const Outcome ratio = shardwise({"calibrate", "--gpu", "h100-sxm", "--held-ratio", "nan"});
+  const Outcome ratio = shardwise({"fit", "--gpu", "h100-sxm", "--held-ratio", "nan"});
   EXPECT_EQ(ratio.exit_code, 2);
   EXPECT_THAT(ratio.err, HasSubstr("--held-ratio: nan is not a number from 0.1 to 10"));
-  const Outcome cache = shardwise({"calibrate", "--gpu", "h100-sxm", "--cache-mib", "nan"});
+  const Outcome cache = shardwise({"fit", "--gpu", "h100-sxm", "--cache-mib", "nan"});
   EXPECT_EQ(cache.exit_code, 2);
   EXPECT_THAT(cache.err, HasSubstr("--cache-mib: nan is not a number from 1 to 1000000"));
 }

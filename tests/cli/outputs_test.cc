@@ -86,8 +86,7 @@ TEST(Outputs, AreNoModelClusterOrTable) {
   fs::create_symlink(fs::absolute("configs/models/gpt2.json"), scratch.path("link"));
   EXPECT_EQ(shardwise(with(kPlan, {"-o", scratch.path("link")})).exit_code, 2);
   const std::string table = scratch.write_bytes("t.csv", "dtype,m,n,k,latency_ms\n");
-  const Outcome fitted =
-      shardwise({"calibrate", "--gpu", "h100-sxm", "--gemm", table, "-o", table});
+  const Outcome fitted = shardwise({"fit", "--gpu", "h100-sxm", "--gemm", table, "-o", table});
   EXPECT_EQ(fitted.exit_code, 2);
   EXPECT_THAT(fitted.err, HasSubstr("is the same file as the input --gemm"));
 }

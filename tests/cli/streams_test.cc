@@ -28,7 +28,7 @@ TEST(StandardOutput, ThatIsFullEndsWithThree) {
            "plan --model gpt2 --cluster laptop --engine shardwise --gpus 1",
            "compare " + report + " " + report, "score examples/public.jsonl",
            "size --model gpt2 --tokens 1e9 --days 30 --cluster dgx-h100",
-           "calibrate --gpu h100-sxm --residuals"}) {
+           "fit --gpu h100-sxm --residuals"}) {
     const Outcome full = shell(line + " > /dev/full");
     EXPECT_EQ(full.exit_code, 3) << line;
     EXPECT_EQ(full.err, "shardwise: standard output cannot be written: No space left on device\n")

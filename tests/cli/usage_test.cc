@@ -37,8 +37,8 @@ TEST(Command, HelpHasExamplesAndExitCodes) {
   EXPECT_THAT(outcome.out, HasSubstr("2 bad input or use"));
 }
 
-const std::vector<std::string> kVerbs = {"estimate", "plan",      "simulate", "compare",
-                                         "score",    "calibrate", "size",     "list"};
+const std::vector<std::string> kVerbs = {"estimate", "plan", "simulate", "compare",
+                                         "score",    "fit",  "size",     "list"};
 
 /// Lines that begin with a flag.
 int flags_in(const std::string& help) {

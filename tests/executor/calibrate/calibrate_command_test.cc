@@ -31,7 +31,9 @@ TEST(CalibrateCommand, RefusesMoreRanksThanMemoryHolds) {
 TEST(CalibrateCommand, SaysWhatIsMissing) {
   const Outcome wrong = run_program(built("shardwise-run"), {"calibrate"});
   EXPECT_EQ(wrong.exit_code, 2);
-  EXPECT_THAT(wrong.err, HasSubstr("shardwise-run calibrate: --output is missing"));
+  EXPECT_THAT(
+      wrong.err,
+      HasSubstr("shardwise-run: --output is missing (see shardwise-run calibrate --help)\n"));
 }
 
 }  // namespace

@@ -41,8 +41,12 @@ std::vector<Started> ways_of_processes() {
 std::pair<std::string, std::vector<std::string>> command_of(
     Started started, int ranks, const std::vector<std::string>& arguments) {
   const std::string program = shardwise::test::built("shardwise-run");
-  if (started == Started::threads) return {program, arguments};
   std::vector<std::string> all;
+  if (started == Started::threads) {
+    all = arguments;
+    all.insert(all.begin(), "train");
+    return {program, all};
+  }
   if (started == Started::mpi) {
     // Containers run as root, and have fewer cores than ranks.
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
@@ -52,7 +56,7 @@ std::pair<std::string, std::vector<std::string>> command_of(
   } else {
     all = {std::to_string(ranks)};
   }
-  all.push_back(program);
+  all.insert(all.end(), {program, "train"});
   all.insert(all.end(), arguments.begin(), arguments.end());
   return {started == Started::mpi ? "mpirun" : "tests/executor/support/start_ranks.sh", all};
 }

@@ -35,12 +35,12 @@ std::string write_table() {
   return path;
 }
 
-TEST(CalibrateCollectives, WritesACurveThatTheReaderTakesAndPrintsItsErrors) {
+TEST(FitCollectives, WritesACurveThatTheReaderTakesAndPrintsItsErrors) {
   const std::string table = write_table();
   const std::string written = testing::TempDir() + "/curve.json";
   std::filesystem::remove(written);
   const Outcome outcome =
-      shardwise({"calibrate", "--collectives", table, "--cluster", "dgx-h100", "--tier", "nvlink",
+      shardwise({"fit", "--collectives", table, "--cluster", "dgx-h100", "--tier", "nvlink",
                  "--only", "gpu=h100", "--name", "mine", "--source", "a test", "-o", written});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("all_reduce, 8 ranks"));
@@ -53,17 +53,16 @@ TEST(CalibrateCollectives, WritesACurveThatTheReaderTakesAndPrintsItsErrors) {
   EXPECT_LT(curve->fit.median_error, 0.03);
 }
 
-TEST(CalibrateCollectives, ChecksWithoutFitting) {
-  const Outcome outcome = shardwise({"calibrate", "--collectives", write_table(), "--cluster",
-                                     "dgx-h100", "--tier", "nvlink", "--check"});
+TEST(FitCollectives, ChecksWithoutFitting) {
+  const Outcome outcome = shardwise({"fit", "--collectives", write_table(), "--cluster", "dgx-h100",
+                                     "--tier", "nvlink", "--check"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("9.1 %"));  // 1 / 1.1 - 1
 }
 
-TEST(CalibrateCollectives, RefusesUnknownTiersCoefficientsAndEmptySelections) {
+TEST(FitCollectives, RefusesUnknownTiersCoefficientsAndEmptySelections) {
   const std::string table = write_table();
-  const std::vector<std::string> base = {"calibrate", "--collectives", table, "--cluster",
-                                         "dgx-h100"};
+  const std::vector<std::string> base = {"fit", "--collectives", table, "--cluster", "dgx-h100"};
   const auto with = [&](std::initializer_list<std::string> more) {
     std::vector<std::string> arguments = base;
     arguments.insert(arguments.end(), more);

@@ -7,8 +7,8 @@
 
 namespace shardwise::cli {
 
-/// What `shardwise calibrate --gpu` was asked for.
-struct GpuCalibration {
+/// What `shardwise fit --gpu` was asked for.
+struct GpuFitFlags {
   std::string gpu;
   std::string gemm;
   std::vector<std::string> attention;
@@ -25,8 +25,8 @@ struct GpuCalibration {
   bool residuals = false;  // print the errors of every curve of the catalogue
 };
 
-void add_gpu_flags(CLI::App& verb, GpuCalibration& flags);
+void add_gpu_flags(CLI::App& verb, GpuFitFlags& flags);
 
-ExitCode calibrate_gpu(const GpuCalibration& flags);
+ExitCode fit_gpu_files(const GpuFitFlags& flags);
 
 }  // namespace shardwise::cli

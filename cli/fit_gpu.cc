@@ -1,4 +1,4 @@
-#include "cli/calibrate_gpu.h"
+#include "cli/fit_gpu.h"
 
 #include <fmt/format.h>
 
@@ -67,7 +67,7 @@ bool append(const std::string& file, Read read, std::vector<T>& all, Diagnostics
   return true;
 }
 
-Result<Points> read_points(const GpuCalibration& flags) {
+Result<Points> read_points(const GpuFitFlags& flags) {
   Diagnostics problems;
   Points points;
   if (!flags.gemm.empty()) append(flags.gemm, gemm_points, points.gemm, problems);
@@ -258,7 +258,7 @@ std::string text_of(const GpuSpec& gpu) {
 
 }  // namespace
 
-void add_gpu_flags(CLI::App& verb, GpuCalibration& flags) {
+void add_gpu_flags(CLI::App& verb, GpuFitFlags& flags) {
   verb.add_option("--gpu", flags.gpu, "Catalogue name or file of the GPU whose curves are fitted");
   verb.add_option("--gemm", flags.gemm, "CSV: dtype, m, n, k, latency_ms");
   verb.add_option("--attention", flags.attention, "CSV files of fused attention");
@@ -280,7 +280,7 @@ void add_gpu_flags(CLI::App& verb, GpuCalibration& flags) {
   verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves there are");
 }
 
-ExitCode calibrate_gpu(const GpuCalibration& flags) {
+ExitCode fit_gpu_files(const GpuFitFlags& flags) {
   if (flags.residuals) return list_residuals(flags.gpu);
   Result<GpuSpec> gpu = find_gpu(flags.gpu);
   if (!gpu) return refuse(gpu.problems());

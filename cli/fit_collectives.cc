@@ -1,4 +1,4 @@
-#include "cli/calibrate_collectives.h"
+#include "cli/fit_collectives.h"
 
 #include <fmt/format.h>
 
@@ -72,7 +72,7 @@ void write_curve(const std::string& path, const CollectiveCurve& curve) {
 
 }  // namespace
 
-void add_collective_flags(CLI::App& verb, CollectiveCalibration& flags) {
+void add_collective_flags(CLI::App& verb, CollectiveFitFlags& flags) {
   verb.add_option("--collectives", flags.files,
                   "CSV files of timed collectives: op, gpus, bytes, "
                   "time_us or busbw_GBps");
@@ -84,7 +84,7 @@ void add_collective_flags(CLI::App& verb, CollectiveCalibration& flags) {
   verb.add_flag("--check", flags.check, "Only print the errors of the present coefficients");
 }
 
-ExitCode calibrate_collectives(const CollectiveCalibration& flags) {
+ExitCode fit_collective_files(const CollectiveFitFlags& flags) {
   if (flags.cluster.empty()) {
     return refuse({wrong_flag("--cluster", "missing", "the machine that was measured")});
   }

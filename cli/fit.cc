@@ -5,24 +5,24 @@
 #include <string>
 #include <vector>
 
-#include "cli/calibrate_collectives.h"
-#include "cli/calibrate_gpu.h"
+#include "cli/fit_collectives.h"
+#include "cli/fit_gpu.h"
 #include "cli/output_flags.h"
 #include "cli/verbs.h"
 
 namespace shardwise::cli {
 namespace {
 
-struct CalibrateFlags {
-  GpuCalibration gpu;
-  CollectiveCalibration collectives;
+struct FitFlags {
+  GpuFitFlags gpu;
+  CollectiveFitFlags collectives;
   std::vector<std::string> sources;
   std::string output;
 };
 
 /// No table is overwritten, nor the cluster of the measurements. The GPU's own file may be: its
 /// curves are what is fitted.
-Diagnostics check_files(const CalibrateFlags& flags) {
+Diagnostics check_files(const FitFlags& flags) {
   std::vector<NamedFile> inputs = {{"--gemm", flags.gpu.gemm},
                                    {"--memory-bound", flags.gpu.memory_bound},
                                    {"--operators", flags.gpu.operators},
@@ -34,10 +34,10 @@ Diagnostics check_files(const CalibrateFlags& flags) {
   return prepare_outputs({{"--output", flags.output}}, inputs, false);
 }
 
-ExitCode calibrate(CalibrateFlags flags) {
+ExitCode fit(FitFlags flags) {
   const bool gpu = !flags.gpu.gpu.empty() || flags.gpu.residuals;
   if (gpu == !flags.collectives.files.empty()) {
-    fmt::print(stderr, "shardwise calibrate: give either --gpu or --collectives\n");
+    fmt::print(stderr, "shardwise fit: give either --gpu or --collectives\n");
     return ExitCode::bad_input;
   }
   if (const Diagnostics outputs = check_files(flags); !outputs.empty()) {
@@ -48,19 +48,19 @@ ExitCode calibrate(CalibrateFlags flags) {
     flags.gpu.sources = std::move(flags.sources);
     flags.gpu.output = std::move(flags.output);
     flags.gpu.check = flags.collectives.check;
-    return calibrate_gpu(flags.gpu);
+    return fit_gpu_files(flags.gpu);
   }
   if (!flags.sources.empty()) flags.collectives.source = flags.sources.front();
   flags.collectives.output = std::move(flags.output);
-  return calibrate_collectives(flags.collectives);
+  return fit_collective_files(flags.collectives);
 }
 
 }  // namespace
 
-void add_calibrate(CLI::App& app, Run& run) {
+void add_fit(CLI::App& app, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("calibrate", "Measurements to fitted curves and their residuals");
-  auto flags = std::make_shared<CalibrateFlags>();
+      app.add_subcommand("fit", "Fit the curves of a GPU or a link to files of measurements");
+  auto flags = std::make_shared<FitFlags>();
   add_gpu_flags(*verb, flags->gpu);
   add_collective_flags(*verb, flags->collectives);
   verb->add_option("--source", flags->sources,
@@ -69,15 +69,15 @@ void add_calibrate(CLI::App& app, Run& run) {
   verb->add_option("-o,--output", flags->output, "File to write");
   verb->footer(
       "Examples\n"
-      "  shardwise calibrate --residuals\n"
-      "  shardwise calibrate --gpu h100-sxm --gemm gemm_h100_sxm.csv \\\n"
+      "  shardwise fit --residuals\n"
+      "  shardwise fit --gpu h100-sxm --gemm gemm_h100_sxm.csv \\\n"
       "      --sustained bf16=794.5 \\\n"
       "      --source \"gemm=owner/repository@commit:path\" -o configs/gpus/h100-sxm.json\n"
-      "  shardwise calibrate --collectives collectives.csv --cluster dgx-h100 \\\n"
+      "  shardwise fit --collectives collectives.csv --cluster dgx-h100 \\\n"
       "      --tier nvlink --only gpu=h100_sxm --only dtype=half --name nvlink4-h100 \\\n"
       "      --source \"owner/repository@commit:path\" \\\n"
       "      -o configs/collectives/nvlink4-h100.json");
-  verb->callback([&run, flags] { run = [flags] { return calibrate(*flags); }; });
+  verb->callback([&run, flags] { run = [flags] { return fit(*flags); }; });
 }
 
 }  // namespace shardwise::cli

@@ -7,8 +7,8 @@
 
 namespace shardwise::cli {
 
-/// What `shardwise calibrate --collectives` was asked for.
-struct CollectiveCalibration {
+/// What `shardwise fit --collectives` was asked for.
+struct CollectiveFitFlags {
   std::vector<std::string> files;
   std::string cluster;
   std::string tier;                // empty: the outermost tier that all measurements cross
@@ -20,8 +20,8 @@ struct CollectiveCalibration {
   bool check = false;  // only print the errors of the coefficients there are
 };
 
-void add_collective_flags(CLI::App& verb, CollectiveCalibration& flags);
+void add_collective_flags(CLI::App& verb, CollectiveFitFlags& flags);
 
-ExitCode calibrate_collectives(const CollectiveCalibration& flags);
+ExitCode fit_collective_files(const CollectiveFitFlags& flags);
 
 }  // namespace shardwise::cli

@@ -63,10 +63,10 @@ std::string gemm_table() {
   });
 }
 
-TEST(CalibrateGpu, FindsTheCoefficientsThatATableWasMadeWith) {
+TEST(FitGpu, FindsTheCoefficientsThatATableWasMadeWith) {
   const std::string written = testing::TempDir() + "/made_up_gpu.json";
   const Outcome outcome =
-      shardwise({"calibrate", "--gpu", "h100-sxm", "--gemm", gemm_table(), "--source",
+      shardwise({"fit", "--gpu", "h100-sxm", "--gemm", gemm_table(), "--source",
                  "gemm=a made-up table", "--sustained", "bf16=600", "-o", written});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Result<GpuSpec> read = find_gpu(written);
@@ -88,11 +88,10 @@ TEST(CalibrateGpu, FindsTheCoefficientsThatATableWasMadeWith) {
   EXPECT_LT(found.sustained_share, 1);
 }
 
-TEST(CalibrateGpu, KeepsTheShapesThatWereTimed) {
+TEST(FitGpu, KeepsTheShapesThatWereTimed) {
   const std::string written = testing::TempDir() + "/made_up_shapes.json";
-  ASSERT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--gemm", gemm_table(), "-o", written})
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      shardwise({"fit", "--gpu", "h100-sxm", "--gemm", gemm_table(), "-o", written}).exit_code, 0);
   const Result<GpuSpec> read = find_gpu(written);
   ASSERT_TRUE(read.ok());
   const GemmCurve& found = *read->gemm_curve(DType::bf16);
@@ -106,7 +105,7 @@ TEST(CalibrateGpu, KeepsTheShapesThatWereTimed) {
   EXPECT_THAT(found.sustained_source, HasSubstr("kernels of 10 ms"));
 }
 
-TEST(CalibrateGpu, FindsTheBandwidthThatATableOfMovesWasMadeWith) {
+TEST(FitGpu, FindsTheBandwidthThatATableOfMovesWasMadeWith) {
   const std::string moves = table(".csv", [](std::ofstream& file) {
     file << "m,k,latency\n";
     for (const std::int64_t m : {8192, 16384, 32768, 65536}) {
@@ -119,7 +118,7 @@ TEST(CalibrateGpu, FindsTheBandwidthThatATableOfMovesWasMadeWith) {
   });
   const std::string written = testing::TempDir() + "/made_up_moves.json";
   const Outcome outcome =
-      shardwise({"calibrate", "--gpu", "h100-sxm", "--memory-bound", moves, "-o", written});
+      shardwise({"fit", "--gpu", "h100-sxm", "--memory-bound", moves, "-o", written});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Result<GpuSpec> read = find_gpu(written);
   ASSERT_TRUE(read.ok());
@@ -128,7 +127,7 @@ TEST(CalibrateGpu, FindsTheBandwidthThatATableOfMovesWasMadeWith) {
   EXPECT_EQ(read->gemm, h100().gemm);  // what no table speaks of stays
 }
 
-TEST(CalibrateGpu, ChecksTheCurvesThereAreWithoutFitting) {
+TEST(FitGpu, ChecksTheCurvesThereAreWithoutFitting) {
   const std::string times = table(".csv", [](std::ofstream& file) {
     const GemmCurve& curve = *h100().gemm_curve(DType::bf16);
     const GemmLimits limits = gemm_limits(h100(), DType::bf16, GemmOutput::written);
@@ -138,7 +137,7 @@ TEST(CalibrateGpu, ChecksTheCurvesThereAreWithoutFitting) {
       file << "bf16,4096," << n << ",4096," << time * 1e3 / 1.25 << "\n";
     }
   });
-  const Outcome outcome = shardwise({"calibrate", "--gpu", "h100-sxm", "--gemm", times, "--check"});
+  const Outcome outcome = shardwise({"fit", "--gpu", "h100-sxm", "--gemm", times, "--check"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("gemm bf16, short runs"));
   EXPECT_THAT(outcome.out, HasSubstr("+25.0 %"));
@@ -164,10 +163,10 @@ std::string operators_of_sibling() {
   });
 }
 
-TEST(CalibrateGpu, TakesTheSpeedOfLongRunsFromAnotherGpuOfTheChip) {
+TEST(FitGpu, TakesTheSpeedOfLongRunsFromAnotherGpuOfTheChip) {
   const std::string written = testing::TempDir() + "/sibling.json";
   const Outcome outcome = shardwise(
-      {"calibrate", "--gpu", "h100-sxm", "--operators", operators_of_sibling(), "--system", "other",
+      {"fit", "--gpu", "h100-sxm", "--operators", operators_of_sibling(), "--system", "other",
        "--held-ratio", "1.1", "--source", "operators=a made-up sibling", "-o", written});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Result<GpuSpec> read = find_gpu(written);
@@ -181,28 +180,28 @@ TEST(CalibrateGpu, TakesTheSpeedOfLongRunsFromAnotherGpuOfTheChip) {
   EXPECT_EQ(read->grouped_gemm, h100().grouped_gemm);
 }
 
-TEST(CalibrateGpu, SaysThatASiblingWithoutOperatorsTellsNothing) {
-  EXPECT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--held-ratio", "1.1"}).err,
+TEST(FitGpu, SaysThatASiblingWithoutOperatorsTellsNothing) {
+  EXPECT_EQ(shardwise({"fit", "--gpu", "h100-sxm", "--held-ratio", "1.1"}).err,
             "command line: --held-ratio: 0 products in --operators, fewer than 40\n"
             "    name the operators of the other GPU, and --system\n"
             "1 problem, nothing was run\n");
 }
 
-TEST(CalibrateGpu, WritesTheWholeFileOrLeavesTheOldOne) {
+TEST(FitGpu, WritesTheWholeFileOrLeavesTheOldOne) {
   const std::string written = testing::TempDir() + "/whole_or_old.json";
-  ASSERT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--sustained", "bf16=600", "-o", written})
-                .exit_code,
-            0);
+  ASSERT_EQ(
+      shardwise({"fit", "--gpu", "h100-sxm", "--sustained", "bf16=600", "-o", written}).exit_code,
+      0);
   EXPECT_TRUE(find_gpu(written).ok());
   EXPECT_FALSE(std::filesystem::exists(written + ".part"));
-  const Outcome outcome = shardwise({"calibrate", "--gpu", "h100-sxm", "--sustained", "bf16=600",
-                                     "-o", testing::TempDir() + "/no_such_folder/gpu.json"});
+  const Outcome outcome = shardwise({"fit", "--gpu", "h100-sxm", "--sustained", "bf16=600", "-o",
+                                     testing::TempDir() + "/no_such_folder/gpu.json"});
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.err, HasSubstr("cannot be written: No such file or directory"));
 }
 
-TEST(CalibrateGpu, RefusesRatesThatAreNone) {
-  EXPECT_EQ(shardwise({"calibrate", "--gpu", "h100-sxm", "--sustained", "bf16=fast"}).err,
+TEST(FitGpu, RefusesRatesThatAreNone) {
+  EXPECT_EQ(shardwise({"fit", "--gpu", "h100-sxm", "--sustained", "bf16=fast"}).err,
             "command line: --sustained: fast is not a number from 0.001 to 1000000\n"
             "    TFLOP/s, for example bf16=794.5\n"
             "1 problem, nothing was run\n");

@@ -1,0 +1,110 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "executor/launch/command.h"
+#include "executor/launch/launcher.h"
+#include "planner/spec/command_line.h"
+#include "planner/spec/command_words.h"
+#include "planner/spec/nearest.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr const char* kFooter =
+    "shardwise-run plan.json is short for shardwise-run train plan.json.\n"
+    "\n"
+    "Examples\n"
+    "  shardwise-run train plan.json --ranks 4 --steps 20 --data corpus.txt\n"
+    "  shardwise-run calibrate --ranks 4 -o laptop.json\n"
+    "\n"
+    "Exit codes\n"
+    "  0 done   2 bad input or use   3 environment failure";
+
+std::vector<std::string> verbs_of(const CLI::App& app) {
+  std::vector<std::string> verbs;
+  for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
+  return verbs;
+}
+
+/// The command line with the verb that it leaves out.
+std::vector<const char*> with_verb(const CLI::App& app, int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  if (words.size() < 2) return words;
+  const std::string first = words[1];
+  const std::vector<std::string> verbs = verbs_of(app);
+  const bool own = first == "-h" || first == "--help" || first == "--version";
+  if (!own && std::ranges::find(verbs, first) == verbs.end()) {
+    words.insert(words.begin() + 1, "train");
+  }
+  return words;
+}
+
+/// A first word that is no file and nearly a verb: "unknown verb trian (did you mean train?)".
+std::string misspelt_verb(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2) return "no verb given (see shardwise-run --help)";
+  const std::string first = argv[1];
+  const std::vector<std::string> verbs = verbs_of(app);
+  std::error_code ignored;
+  if (std::ranges::find(verbs, first) != verbs.end() || std::filesystem::exists(first, ignored)) {
+    return "";
+  }
+  const std::optional<std::string> near = nearest(first, verbs);
+  if (!near) return "";
+  return fmt::format("unknown verb {} (did you mean {}?)", shown(first), *near);
+}
+
+/// "shardwise-run train" when that verb was read before the mistake, else "shardwise-run".
+std::string spoken_name(const CLI::App& app) {
+  std::string name = app.get_name();
+  for (const CLI::App* verb : app.get_subcommands()) name += " " + verb->get_name();
+  return name;
+}
+
+}  // namespace
+
+int run_command(int argc, const char* const* argv) {
+  CLI::App app("Train a plan, or measure this machine", "shardwise-run");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.set_version_flag("--version", std::string("shardwise-run ") + SHARDWISE_VERSION);
+  app.require_subcommand(0, 1);  // what follows a verb is the verb's
+  app.footer(kFooter);
+  app.formatter(help_formatter());  // before the verbs, which take it over
+  Verb verb;
+  add_train(app, verb);
+  add_calibrate(app, verb);
+  refuse_empty_values(app);
+
+  // Every process of a job reads the same words: one speaks.
+  const Result<Launcher> launcher = find_launcher();
+  const bool speaks = !launcher || launcher->rank == 0;
+  const auto wrong = [&](const std::string& mistake) {
+    if (speaks) fmt::print(stderr, "shardwise-run: {}\n", mistake);
+    return kBadInput;
+  };
+  const std::string misspelt = misspelt_verb(app, argc, argv);
+  if (!misspelt.empty()) return wrong(misspelt);
+  try {
+    const std::vector<const char*> words = with_verb(app, argc, argv);
+    app.parse(static_cast<int>(words.size()), words.data());
+  } catch (const CLI::Success& asked) {  // --help, --version
+    std::ostringstream text;
+    app.exit(asked, text, text);
+    if (speaks) fmt::print("{}", text.str());
+    return kDone;
+  } catch (const CLI::ParseError& mistake) {
+    return wrong(
+        fmt::format("{} (see {} --help)", plain_mistake(mistake.what()), spoken_name(app)));
+  }
+  return verb();
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,73 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/executor/launch/plans.h"
+#include "tests/support/command.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::built;
+using shardwise::test::Outcome;
+using shardwise::test::run_program;
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Outcome run(const std::vector<std::string>& words) {
+  return run_program(built("shardwise-run"), words);
+}
+
+TEST(Verbs, AreListedAndHaveAHelpEach) {
+  const Outcome all = run({"--help"});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_THAT(all.out, ContainsRegex("\n  train +[A-Z].*\n  calibrate +[A-Z]"));
+  EXPECT_THAT(all.out, HasSubstr("shardwise-run plan.json is short for shardwise-run train "));
+  EXPECT_THAT(all.out, Not(HasSubstr("--learning-rate")));
+  for (const char* verb : {"train", "calibrate"}) {
+    const Outcome one = run({verb, "--help"});
+    EXPECT_EQ(one.exit_code, 0);
+    EXPECT_THAT(one.out, HasSubstr(std::string("Usage: shardwise-run ") + verb + " "));
+    EXPECT_LE(std::ranges::count(one.out, '\n'), 45);
+  }
+  EXPECT_THAT(run({"train", "--help"}).out, Not(HasSubstr("--clip-norm")));
+  EXPECT_THAT(run({"train", "--help-all"}).out, HasSubstr("--clip-norm"));
+  const Outcome handed = run_program(built("shardwise"), {"run", "--help"});
+  EXPECT_EQ(handed.out, run({"train", "--help"}).out);
+}
+
+TEST(Verbs, MayBeLeftOutBeforeAPlan) {
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 0, 1, 1));
+  const std::vector<std::string> rest = {plan, "--data", "docs/memory.md", "--steps", "1"};
+  for (const bool said : {false, true}) {
+    std::vector<std::string> words = rest;
+    if (said) words.insert(words.begin(), "train");
+    const Outcome done = run(words);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_THAT(done.out, HasSubstr("step 1/1"));
+  }
+  EXPECT_EQ(run({"--steps", "1", "--data", "docs/memory.md", plan}).exit_code, 0);
+}
+
+TEST(Verbs, AreNamedWhereTheyAreMissingOrMisspelt) {
+  const auto said = [](const std::vector<std::string>& words) {
+    const Outcome wrong = run(words);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_THAT(wrong.out, IsEmpty());
+    return wrong.err;
+  };
+  EXPECT_EQ(said({}), "shardwise-run: no verb given (see shardwise-run --help)\n");
+  EXPECT_EQ(said({"trian", "plan.json"}),
+            "shardwise-run: unknown verb trian (did you mean train?)\n");
+  EXPECT_EQ(said({"train"}), "shardwise-run: plan is missing (see shardwise-run train --help)\n");
+  EXPECT_EQ(said({"train", "plan.json", "calibrate"}),
+            "shardwise-run: unknown argument calibrate (see shardwise-run train --help)\n");
+  EXPECT_THAT(said({"no-plan.json"}), HasSubstr("no-plan.json: no such file\n"));
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
