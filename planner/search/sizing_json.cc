@@ -46,8 +46,10 @@ std::string to_json(const Sizing& sizing, const SizingGoal& goal, const Reported
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.sizing/1");
-  json.member("parameters", model.parameters);
-  json.member("active_parameters", model.active_parameters);
+  if (model.parameters > 0) {
+    json.member("parameters", model.parameters);
+    json.member("active_parameters", model.active_parameters);
+  }
   json.member("tokens", goal.tokens);
   json.member("deadline_days", goal.deadline.value() / 86400);
   json.member("restart_s", goal.restart.value());

@@ -85,7 +85,7 @@ TEST(Score, JudgesRunsThatRanOutOfMemory) {
 TEST(Score, AveragesOverSourcesRatherThanRows) {
   ScoreReport report;
   const auto add = [&](const char* source, double predicted) {
-    report.figures.push_back({source, source, Scored::time, 1.0, predicted, {}});
+    report.figures.push_back({source, source, Scored::time, 1.0, predicted, {}, {}});
   };
   for (int i = 0; i < 9; ++i) add("many", 1.1);
   add("few", 0.7);
@@ -175,10 +175,11 @@ TEST(ScoreJson, HasTheKeysThatProgramsRead) {
   EXPECT_EQ(json.at("schema"), "shardwise.score/1");
   EXPECT_EQ(json.size(), 5U);
   const auto& row = json.at("rows").at(0);
-  EXPECT_EQ(row.size(), 6U);
+  EXPECT_EQ(row.size(), 7U);
   EXPECT_NEAR(row.at("error").get<double>(),
               row.at("predicted").get<double>() / row.at("measured").get<double>() - 1, 1e-12);
   EXPECT_TRUE(row.at("assumed").is_array());
+  EXPECT_EQ(row.at("engine"), "fsdp2");
   EXPECT_EQ(json.at("skipped").at(0).size(), 2U);
   EXPECT_EQ(json.at("sources").at(0).size(), 6U);
   for (const char* quantity : {"memory", "time"}) {
