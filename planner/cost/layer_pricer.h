@@ -49,6 +49,11 @@ struct Product {
 /// The ranks of a group that are inside one domain of the innermost tier. \pre group.tiers >= 1
 GroupShape node_of(const GroupShape& group);
 
+/// Attention and everything else that has no 8-bit form runs in this.
+constexpr DType wide_dtype(DType precision) {
+  return bits_of(precision) <= 8 ? DType::bf16 : precision;
+}
+
 /// The prices that the operations of a layer are summed from.
 class LayerPricer {
  public:
