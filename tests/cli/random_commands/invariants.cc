@@ -157,11 +157,6 @@ Violations report_violations(const json& report) {
   if (!(mfu > 0) || mfu > hfu * (1 + kRounding) || hfu > 1 + kRounding) {
     found.push_back(fmt::format("MFU {} and HFU {}", mfu, hfu));
   }
-  for (const json& axis : report.at("by_axis")) {
-    if (axis.at("exposed_s").get<double>() > axis.at("total_s").get<double>() * (1 + kRounding)) {
-      found.push_back("more exposed than there is: " + axis.dump());
-    }
-  }
   const double tokens =
       report.at("global_batch_size").get<double>() * report.at("sequence_length").get<double>();
   if (!near(report.at("tokens_per_s").get<double>() * step, tokens, kRounding)) {
@@ -174,7 +169,7 @@ Violations report_violations(const json& report) {
   return found;
 }
 
-Violations simulation_violations(const json& estimated, const json& simulated) {
+Violations simulation_violations(const json& estimated, const json& simulated, bool by_kernel) {
   Violations found;
   const double step = estimated.at("step_time_s");
   const json& closed = simulated.at("closed_form");
@@ -189,7 +184,7 @@ Violations simulation_violations(const json& estimated, const json& simulated) {
   const json& alone = closed.at("mechanisms").at(0);
   const double by_model = alone.at("closed_form_s");
   const double on_clock = alone.at("simulated_s");
-  if (!near(by_model, on_clock, 0.01)) {
+  if (!near(by_model, on_clock, by_kernel ? 0.05 : 0.01)) {
     found.push_back(
         fmt::format("every operation as if alone: {} s by the model, {} s on the clock, {:+.2f} %",
                     by_model, on_clock, 100 * (by_model / on_clock - 1)));

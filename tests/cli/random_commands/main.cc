@@ -78,12 +78,14 @@ Trial run_trial(const Catalogue& catalogue, std::uint64_t seed) {
   questioner.trial().legal = true;
   questioner.blame(estimate, report_violations(estimated));
 
+  const bool by_kernel = seed % 3 == 0;
   const auto simulate = question.command(
-      "simulate", {"--json", seed % 3 == 0 ? "--granularity=kernel" : "--granularity=layer"});
+      "simulate",
+      {"--json", "--ignore-memory", by_kernel ? "--granularity=kernel" : "--granularity=layer"});
   const json simulated = questioner.ask(simulate);
   if (simulated.is_object()) {
     questioner.blame(simulate, report_violations(simulated));
-    questioner.blame(simulate, simulation_violations(estimated, simulated));
+    questioner.blame(simulate, simulation_violations(estimated, simulated, by_kernel));
   }
 
   if (question.layout.contains("zero-stage") && question.layout.at("zero-stage") != "3") {
