@@ -72,10 +72,10 @@ TEST(RunNumbers, AreRefusedWithTheirRange) {
 
 TEST(RunNumbers, AreNoNamesOfTypes) {
   for (const char* text : {"1", "0x1", "nan", "fp16"}) {
-    const Outcome outcome = run("", {"no-plan.json", "--save-weights-dtype", text});
+    const Outcome outcome = run("train", {"no-plan.json", "--save-weights-dtype", text});
     EXPECT_EQ(outcome.exit_code, 2);
     EXPECT_EQ(outcome.err, "shardwise-run: --save-weights-dtype: " + std::string(text) +
-                               " is not fp32 or bf16 (see shardwise-run --help)\n");
+                               " is not fp32 or bf16 (see shardwise-run train --help)\n");
   }
 }
 
