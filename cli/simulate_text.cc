@@ -230,10 +230,7 @@ std::string timeline_misfit_text(const StepReport& report, bool colour) {
   Bytes most;
   std::int32_t stage = 0;
   for (const StageTimeline& each : timeline_of(report).stages) {
-    // What the framework's allocator does not see is in the ledger alone.
-    const StageMemory& memory = report.stages[static_cast<std::size_t>(each.stage)];
-    const Ledger& ledger = memory[memory.peak_phase()];
-    const Bytes outside = ledger.total() - ledger.reserved();
+    const Bytes outside = sim::outside_allocator(report, static_cast<std::size_t>(each.stage));
     for (const MemorySample& sample : each.memory) {
       if (sample.allocated + outside <= most) continue;
       most = sample.allocated + outside;

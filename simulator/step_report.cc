@@ -181,6 +181,12 @@ StageRunTimes run_times(const Simulation& simulation, const Actor& actor) {
           simulation.met};
 }
 
+Bytes outside_allocator(const StepReport& report, std::size_t stage) {
+  const StageMemory& memory = report.stages[stage];
+  const Ledger& ledger = memory[memory.peak_phase()];
+  return ledger.total() - ledger.reserved();
+}
+
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation) {
   StepTimeline timeline;
   std::size_t slowest = 0;

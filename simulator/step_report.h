@@ -11,6 +11,11 @@ namespace shardwise::sim {
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage);
 StageRunTimes run_times(const Simulation& simulation, const Actor& actor);
 
+/// What a GPU of a stage holds outside the framework's allocator, at the peak of its ledger:
+/// runtime context and communicators. Added to what the allocator reserves it is what nvidia-smi
+/// shows.
+Bytes outside_allocator(const StepReport& report, std::size_t stage);
+
 /// Puts the simulated step into a report that holds the closed form's: times by part on the stage
 /// that computes longest, exposed communication by axis, rates, and the timeline of every stage.
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation);

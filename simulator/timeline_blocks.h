@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -33,10 +34,10 @@ inline constexpr std::array<PaintStyle, 10> kPaints = {
      {"weight gradients", "#f3b562"},
      {"recompute", "#8db8de"},
      {"optimizer", "#4d9a57"},
-     {"gather", "#3aa6a0"},
-     {"reduce", "#9a5fa8"},
-     {"messages", "#7d8794"},
-     {"tensor, context, expert parallel", "#c9a227"},
+     {"parameter gather", "#3aa6a0"},
+     {"gradient reduction", "#9a5fa8"},
+     {"point-to-point messages", "#7d8794"},
+     {"tensor, context or expert parallel communication", "#c9a227"},
      {"copies", "#c98ca7"}}};
 
 /// What a timeline draws as one.
@@ -47,6 +48,13 @@ struct Block {
   std::int32_t microbatch = -1;
   std::int16_t chunk = 0;
 };
+
+/// The colour that fills a block: its paint's, paler for later chunks of the model, so that an
+/// interleaved schedule can be read.
+std::string colour_of(const Block& block);
+
+/// Dark text reads better on it than white text.
+bool is_pale(std::string_view colour);
 
 /// The blocks of a stream in time: neighbours of one kind and micro-batch are one where less than
 /// `least_gap` seconds are between them.

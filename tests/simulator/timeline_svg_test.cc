@@ -1,19 +1,31 @@
 #include "simulator/timeline_svg.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <regex>
+#include <string>
+#include <vector>
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/format.h"
+#include "simulator/step_report.h"
+#include "simulator/timeline_ticks.h"
+#include "tests/simulator/hand_made.h"
 
 namespace shardwise::sim {
 namespace {
 
+using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsSupersetOf;
 using testing::Not;
 
 Plan pipelined(std::int32_t pp) {
@@ -55,8 +67,8 @@ TEST(TimelineSvg, DrawsNoBlockOutsideItsLane) {
   for (std::size_t at = svg.find(key); at != std::string::npos; at = svg.find(key, at + 1)) {
     const double x = std::strtod(svg.c_str() + at + key.size(), nullptr);
     const std::size_t width = svg.find("width=\"", at) + 7;
-    EXPECT_GE(x, 118 - 0.01);
-    EXPECT_LE(x + std::strtod(svg.c_str() + width, nullptr), 1160 + 0.5);
+    EXPECT_GE(x, 112 - 0.01);
+    EXPECT_LE(x + std::strtod(svg.c_str() + width, nullptr), 884 + 0.5);
   }
 }
 
@@ -66,6 +78,218 @@ TEST(TimelineSvg, EscapesWhatANameMayHold) {
   const std::string svg = picture(plan);
   EXPECT_THAT(svg, HasSubstr("&lt;a &amp; b>"));
   EXPECT_THAT(svg, Not(HasSubstr("<a")));
+}
+
+/// A text of a picture, with the box that it fills if a character is 0.58 of its height wide.
+struct Label {
+  std::string words;
+  std::string style;  // its first class
+  double left = 0;
+  double right = 0;
+  double y = 0;
+  double size = 0;
+};
+
+std::vector<Label> labels(const std::string& svg) {
+  const std::map<std::string, double> sizes = {{"title", 17},  {"lane", 13},  {"small", 11},
+                                               {"number", 11}, {"scale", 11}, {"head", 11},
+                                               {"over", 11}};
+  const std::regex form("<text x=\"([0-9.]+)\" y=\"([0-9.]+)\" class=\"([a-z]+)[^>]*>([^<]*)<");
+  std::vector<Label> found;
+  for (std::sregex_iterator at(svg.begin(), svg.end(), form); at != std::sregex_iterator(); ++at) {
+    Label label = {(*at)[4], (*at)[3], 0, 0, std::stod((*at)[2]), 12};
+    if (const auto size = sizes.find(label.style); size != sizes.end()) label.size = size->second;
+    const double width = 0.58 * label.size * static_cast<double>(label.words.size());
+    const bool middle = label.style == "number" || label.style == "tick";
+    const bool ends = label.style == "lane" || label.style == "small" || label.style == "value" ||
+                      label.style == "head";
+    label.left = std::stod((*at)[1]) - (ends ? width : middle ? width / 2 : 0);
+    label.right = label.left + width;
+    found.push_back(label);
+  }
+  return found;
+}
+
+std::vector<std::string> words_of(const std::vector<Label>& labels, const std::string& style) {
+  std::vector<std::string> words;
+  for (const Label& label : labels) {
+    if (label.style == style) words.push_back(label.words);
+  }
+  return words;
+}
+
+std::vector<std::string> words_of(const std::vector<Tick>& ticks) {
+  std::vector<std::string> words;
+  for (const Tick& tick : ticks) words.push_back(tick.label);
+  return words;
+}
+
+TEST(TimelineTicks, AreRoundAndInOneUnit) {
+  EXPECT_THAT(words_of(time_ticks(Seconds(3))),
+              ElementsAre("0", "0.5 s", "1.0 s", "1.5 s", "2.0 s", "2.5 s", "3.0 s"));
+  EXPECT_THAT(words_of(time_ticks(Seconds(1))),
+              ElementsAre("0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s"));
+  EXPECT_THAT(words_of(time_ticks(Seconds(0.249))),
+              ElementsAre("0", "20 ms", "40 ms", "60 ms", "80 ms", "100 ms", "120 ms", "140 ms",
+                          "160 ms", "180 ms", "200 ms", "220 ms", "240 ms"));
+  EXPECT_THAT(words_of(time_ticks(Seconds(0.00007))),
+              ElementsAre("0", "10 us", "20 us", "30 us", "40 us", "50 us", "60 us", "70 us"));
+  EXPECT_THAT(words_of(time_ticks(Seconds(1668))),
+              ElementsAre("0", "5 min", "10 min", "15 min", "20 min", "25 min"));
+  EXPECT_EQ(time_ticks(Seconds(1668)).back().value, 1500);
+  EXPECT_THAT(words_of(time_ticks(Seconds(0))), ElementsAre("0"));
+  EXPECT_THAT(words_of(memory_ticks(80_GiB)),
+              ElementsAre("0", "20 GiB", "40 GiB", "60 GiB", "80 GiB"));
+  EXPECT_THAT(words_of(memory_ticks(1_GiB)), ElementsAre("0", "0.5 GiB", "1.0 GiB"));
+  EXPECT_THAT(words_of(memory_ticks(100_MiB)), ElementsAre("0", "50 MiB", "100 MiB"));
+  EXPECT_EQ(memory_ticks(80_GiB)[1].value, static_cast<double>((20_GiB).value()));
+}
+
+TEST(TimelineTicks, AreNeitherFewNorManyOfAnyLength) {
+  for (double length = 1e-7; length < 1e7; length *= 1.07) {
+    const std::vector<Tick> ticks = time_ticks(Seconds(length));
+    EXPECT_GE(ticks.size(), 6U) << length;
+    EXPECT_LE(ticks.size(), 14U) << length;
+    EXPECT_LE(ticks.back().value, length * (1 + 1e-8)) << length;
+  }
+}
+
+// The report's bubble is that of the stage which computes longest.
+TEST(TimelineSvg, HasTheReportsSharesBesideEachStage) {
+  for (const std::int32_t pp : {1, 4}) {
+    const Plan plan = pipelined(pp);
+    const Simulation made = simulate(plan);
+    const std::vector<StageTimeline>& stages = made.report.timeline->stages;
+    const std::vector<std::string> shares = words_of(labels(timeline_svg(plan, made)), "value");
+    ASSERT_EQ(shares.size(), 2 * stages.size());
+    std::size_t slowest = 0;
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      EXPECT_EQ(shares[2 * s], format_percent(stages[s].idle / made.report.step_time));
+      if (stages[s].computing > stages[slowest].computing) slowest = s;
+    }
+    EXPECT_EQ(shares[2 * slowest + 1],
+              format_percent(made.report.time.bubble / made.report.step_time));
+  }
+}
+
+/// GPipe of 4 stages and 8 micro-batches of 1 s and 2 s: 33 s. Stage 0 holds 10 GiB, and 30 more
+/// during the step's first operation.
+Simulation by_hand(Bytes usable) {
+  Simulation made;
+  HandMade hand = gpipe({});
+  hand.buffer(0, (10_GiB).value(), MemoryCategory::weights, /*resident=*/true);
+  const std::uint32_t passing = hand.buffer(0, (30_GiB).value());
+  hand.allocates(0, 0, {passing});
+  hand.frees(0, 0, {passing});
+  made.program = std::move(hand.program);
+  made.program.num_microbatches = 8;
+  made.prices = std::move(hand.prices);
+  made.work = representatives(made.program, made.prices);
+  made.timeline = run_alone(made.work);
+  made.met = meeting_times(made.work, made.timeline);
+  StepTimeline timeline;
+  for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
+    const StageRunTimes run = run_times(made, s);
+    made.memory.push_back(
+        memory_over_time(made.program.stages[s], run.start, run.end, AllocatorKind::arena));
+    StageTimeline stage;
+    stage.computing = Seconds(8 * 3);
+    stage.idle = Seconds(made.timeline.length()) - stage.computing;
+    timeline.stages.push_back(stage);
+  }
+  made.report.timeline = timeline;
+  made.report.step_time = Seconds(made.timeline.length());
+  made.report.stages.resize(made.program.stages.size());
+  for (StageMemory& stage : made.report.stages) {
+    stage[MemoryPhase::steady_forward_backward][MemoryCategory::runtime_context] = (10_GiB).value();
+  }
+  made.report.verdict.usable = usable;
+  return made;
+}
+
+/// The y of the limit's line.
+double limit_of(const std::string& svg) {
+  std::smatch found;
+  const std::regex form("<path d=\"M112.0 ([0-9.]+)H889.0\" class=\"limit\"/>");
+  return std::regex_search(svg, found, form) ? std::stod(found[1]) : -1;
+}
+
+// (p - 1) / (m + p - 1) of Huang et al., "GPipe" (arXiv:1811.06965), section 2.3.
+TEST(TimelineSvg, HasTheBubbleOfGPipeByHand) {
+  const Plan plan = pipelined(4);
+  const Simulation made = by_hand(80_GiB);
+  ASSERT_EQ(made.timeline.length(), 33);
+  const std::vector<Label> found = labels(timeline_svg(plan, made));
+  EXPECT_THAT(words_of(found, "value"), Each(format_percent(3.0 / 11)));
+  EXPECT_THAT(words_of(found, "tick"),
+              ElementsAre("0", "5 s", "10 s", "15 s", "20 s", "25 s", "30 s"));
+  // 772 pixels for 33 s.
+  EXPECT_THAT(timeline_svg(plan, made), HasSubstr("<text x=\"229.0\"")) << "5 s";
+}
+
+// The lane is 90 pixels high; its floor is where the tick of 0 is.
+TEST(TimelineSvg, DrawsTheLimitAtUsableMemory) {
+  const Plan plan = pipelined(4);
+  const auto floor_of = [](const std::vector<Label>& found) {
+    for (const Label& label : found) {
+      if (label.style == "scale" && label.words == "0") return label.y - 4;
+    }
+    return -1.0;
+  };
+  // 50 GiB in use of 80: the limit is at the top of the lane.
+  std::string svg = timeline_svg(plan, by_hand(80_GiB));
+  std::vector<Label> found = labels(svg);
+  const double floor = floor_of(found);
+  EXPECT_DOUBLE_EQ(limit_of(svg), floor - 90);
+  EXPECT_THAT(words_of(found, "over"), ElementsAre("usable 80.0 GiB"));
+  // No tick at 80 GiB under the limit's label.
+  EXPECT_THAT(words_of(found, "scale"), ElementsAre("0", "20 GiB", "40 GiB", "60 GiB"));
+  EXPECT_THAT(words_of(found, "key"), IsSupersetOf({"allocated, peak 40.0 GiB",
+                                                    "runtime context and communicators 10.0 GiB"}));
+  EXPECT_THAT(svg, Not(HasSubstr("reserved, peak"))) << "an arena reserves what it allocates";
+  // Context below, then 10 GiB resident and 30 more in the first second.
+  EXPECT_THAT(svg, HasSubstr(fmt::format("H112.0V{:.1f}H135.4V{:.1f}H884.0V{:.1f}Z",
+                                         floor - 90.0 * 50 / 80, floor - 90.0 * 20 / 80, floor)));
+  // 50 GiB in use of 40: the lane ends at 50, the limit is at four fifths of it.
+  svg = timeline_svg(plan, by_hand(40_GiB));
+  found = labels(svg);
+  EXPECT_DOUBLE_EQ(limit_of(svg), floor_of(found) - 72);
+  EXPECT_THAT(words_of(found, "over"), ElementsAre("usable 40.0 GiB"));
+  EXPECT_THAT(words_of(found, "scale"), ElementsAre("0", "20 GiB"));
+}
+
+TEST(TimelineSvg, LetsNoLabelsMeet) {
+  Plan interleaved = pipelined(8);
+  interleaved.layout.vpp = 2;
+  interleaved.job.global_batch_size = 32;
+  Plan sharded = pipelined(1);
+  sharded.engine = *find_engine("fsdp2");
+  sharded.layout = {};
+  sharded.layout.dp_shard = 8;
+  sharded.layout.zero_stage = 3;
+  for (const Plan& plan :
+       {pipelined(1), pipelined(2), pipelined(4), pipelined(20), interleaved, sharded}) {
+    const std::string svg = picture(plan);
+    EXPECT_LT(svg.size(), 300'000U);
+    const std::vector<Label> found = labels(svg);
+    EXPECT_EQ(found.size(), count(svg, "<text "));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const Label& a = found[i];
+      EXPECT_GE(a.left, 0) << a.words;
+      EXPECT_LE(a.right, 1000) << a.words;
+      for (std::size_t k = i + 1; k < found.size(); ++k) {
+        const Label& b = found[k];
+        const bool beside = a.right <= b.left || b.right <= a.left;
+        EXPECT_TRUE(beside || std::abs(a.y - b.y) >= std::min(a.size, b.size))
+            << a.words << " and " << b.words;
+      }
+    }
+  }
+}
+
+TEST(TimelineSvg, TellsThatStagesAreLeftOut) {
+  EXPECT_THAT(picture(pipelined(20)), HasSubstr("The first 16 of 20 stages are drawn."));
+  EXPECT_THAT(picture(pipelined(16)), Not(HasSubstr("stages are drawn")));
 }
 
 TEST(TimelineSvg, IsTheSameTwice) { EXPECT_EQ(picture(pipelined(2)), picture(pipelined(2))); }
