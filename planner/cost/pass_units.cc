@@ -121,7 +121,11 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
   if (rules.offloads) unit.host = (Bytes(layer.saved) / time.cluster->host_link).value();
   if (rules.sharded) {
     unit.gather = {prices.gather(dense + frozen, 0).value(), prices.gather(0, routed).value()};
-    unit.gathers = unit.gather[0] + unit.gather[1] > 0;
+    const bool inner = unit.gather[0] + unit.gather[1] > 0;
+    if (prices.placement().optimizer == Placement::shard_both) {
+      unit.gather_outer = prices.gather_outer(dense, routed).value();
+    }
+    unit.gathers = inner || unit.gather_outer > 0;
     unit.gather_again = rules.to_groups ? prices.gather_again(dense, 0).value() + unit.gather[1]
                                         : prices.gather_again(dense + frozen, routed).value();
     if (rules.to_groups) {
@@ -131,14 +135,12 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
     }
     const bool casts =
         time.engine->main_weights == MainWeights::parameter && time.weight_bytes < kMainBytes;
-    if (unit.gathers) {
+    // Copies are around collectives of the inner axis.
+    if (inner) {
       unit.copy_out = seconds_of(context, time.gather_copy_bytes * unit.elements);
       if (casts) {
         unit.cast = seconds_of(context, shard * (kMainBytes + time.weight_bytes), MoveKind::cast);
       }
-    }
-    if (prices.placement().optimizer == Placement::shard_both) {
-      unit.gather_outer = prices.gather_outer(dense, routed).value();
     }
   }
   if (reduces_by_unit(context)) {
