@@ -87,7 +87,7 @@ TEST(Fp32Sums, AreRefusedWhereThereIsNothingToSumOrTheEngineCannot) {
   Plan plan = summed(megatron_ddp(), 1, 1);
   EXPECT_EQ(breach(plan), "");
   plan.layout.fp32_gradients = true;
-  EXPECT_EQ(breach(plan), "gradients travel in fp32 already (use --fp32-gradients=false)");
+  EXPECT_EQ(breach(plan), "gradients are sent in fp32 already (use --fp32-gradients=false)");
   plan = summed(megatron_ddp(), 0, 1);
   EXPECT_EQ(breach(plan), "ZeRO stage 0 reduces without scattering (use --zero-stage 1 or more)");
   plan = summed(megatron_ddp(), 1, 1);
