@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
+#include "planner/search/search.h"
 #include "planner/spec/cluster_reader.h"
 
 namespace shardwise {
@@ -35,6 +38,36 @@ TEST(CheapestFix, NamesALegalLayoutWhoseUpperBoundFits) {
           << sequence << " x " << micro_batch << ": " << to_string(*fix);
     }
   }
+}
+
+TEST(CheapestFix, FindsTheFastestSingleChangeThatFits) {
+  const ModelSpec model = *load_model("llama-3.1-8b");
+  const ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
+  const EngineProfile& engine = *find_engine("megatron_ddp");
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.zero_stage = 1;
+  layout.micro_batch_size = 2;
+  JobSpec job;
+  job.global_batch_size = 32;
+  job.sequence_length = 8192;
+  const Bytes usable = usable_memory(cluster, job, Bytes(0));
+  const Evaluation now = evaluate(model, cluster, job, engine, layout);
+  ASSERT_GT(now.upper, usable) << "the layout was meant not to fit";
+
+  const std::optional<Fix> fix = cheapest_fix(model, cluster, job, engine, layout, usable);
+  ASSERT_TRUE(fix.has_value());
+  EXPECT_LE(fix->cost.upper, usable);
+  std::size_t fitting = 0;
+  for (const LayoutChange& each : single_changes(model, cluster, job, engine, layout)) {
+    EXPECT_TRUE(check_layout(model, cluster, job, engine, each.layout).empty()) << each.text;
+    EXPECT_EQ(each.layout.world(), 8) << each.text;
+    const Evaluation cost = evaluate(model, cluster, job, engine, each.layout);
+    if (cost.upper > usable) continue;
+    ++fitting;
+    EXPECT_GE(cost.step_time, fix->cost.step_time) << each.text;
+  }
+  EXPECT_GT(fitting, 1U) << "there was no choice";
 }
 
 }  // namespace

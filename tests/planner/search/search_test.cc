@@ -6,10 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
-#include "planner/search/cheapest_fix.h"
 #include "planner/search/relief.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/cluster_reader.h"
@@ -356,37 +354,6 @@ TEST(WhyNot, TellsIllegalTooLargeSlowerAndBestApart) {
 
   const WhyNot best = ask({{"tp", std::to_string(winner.layout.tp)}});
   EXPECT_EQ(best.answer, WhyNot::Answer::best);
-}
-
-TEST(CheapestFix, FindsTheFastestSingleChangeThatFits) {
-  const Job job("llama-3.1-8b", 8, "megatron_ddp");
-  const EngineProfile& engine = *find_engine("megatron_ddp");
-  Layout layout;
-  layout.dp_shard = 8;
-  layout.zero_stage = 1;
-  layout.micro_batch_size = 2;
-  JobSpec long_job = job.job;
-  long_job.sequence_length = 8192;
-  const Bytes usable = usable_memory(job.cluster, long_job, Bytes(0));
-  const Evaluation now = evaluate(job.model, job.cluster, long_job, engine, layout);
-  ASSERT_GT(now.upper, usable) << "the layout was meant not to fit";
-
-  const std::optional<Fix> fix =
-      cheapest_fix(job.model, job.cluster, long_job, engine, layout, usable);
-  ASSERT_TRUE(fix.has_value());
-  EXPECT_LE(fix->cost.upper, usable);
-  std::size_t fitting = 0;
-  for (const LayoutChange& each :
-       single_changes(job.model, job.cluster, long_job, engine, layout)) {
-    EXPECT_TRUE(check_layout(job.model, job.cluster, long_job, engine, each.layout).empty())
-        << each.text;
-    EXPECT_EQ(each.layout.world(), 8) << each.text;
-    const Evaluation cost = evaluate(job.model, job.cluster, long_job, engine, each.layout);
-    if (cost.upper > usable) continue;
-    ++fitting;
-    EXPECT_GE(cost.step_time, fix->cost.step_time) << each.text;
-  }
-  EXPECT_GT(fitting, 1U) << "there was no choice";
 }
 
 TEST(CheapestRelief, NamesAChangeAfterWhichALayoutFits) {
