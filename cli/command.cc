@@ -14,6 +14,7 @@
 #include "cli/unknown_words.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
+#include "planner/spec/unknown_words.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::cli {

@@ -9,6 +9,7 @@
 #include "cli/fit_gpu.h"
 #include "cli/output_flags.h"
 #include "cli/verbs.h"
+#include "planner/spec/command_line.h"
 
 namespace shardwise::cli {
 namespace {
@@ -67,6 +68,9 @@ void add_fit(CLI::App& app, Run& run) {
                    "Where the measurements come from; for a GPU KIND=TEXT, of gemm, attention, "
                    "memory_bound, operators and sustained");
   verb->add_option("-o,--output", flags->output, "File to write");
+  show_first(*verb,
+             {"--gpu", "--gemm", "--attention", "--memory-bound", "--sustained", "--residuals",
+              "--collectives", "--cluster", "--tier", "--check", "--source", "--output"});
   verb->footer(
       "Examples\n"
       "  shardwise fit --residuals\n"

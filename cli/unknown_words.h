@@ -17,7 +17,4 @@ std::vector<std::string> unknown_words(const CLI::App& app);
 /// Why no verb was found in a command line that CLI11 accepted.
 std::string missing_verb(const CLI::App& app);
 
-/// "shardwise plan" when that verb was read before the mistake, else "shardwise".
-std::string spoken_name(const CLI::App& app);
-
 }  // namespace shardwise::cli

@@ -14,6 +14,7 @@
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/unknown_words.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::exec {
@@ -62,13 +63,6 @@ std::string misspelt_verb(const CLI::App& app, int argc, const char* const* argv
   return fmt::format("unknown verb {} (did you mean {}?)", shown(first), *near);
 }
 
-/// "shardwise-run train" when that verb was read before the mistake, else "shardwise-run".
-std::string spoken_name(const CLI::App& app) {
-  std::string name = app.get_name();
-  for (const CLI::App* verb : app.get_subcommands()) name += " " + verb->get_name();
-  return name;
-}
-
 }  // namespace
 
 int run_command(int argc, const char* const* argv) {
@@ -101,6 +95,9 @@ int run_command(int argc, const char* const* argv) {
     if (speaks) fmt::print("{}", text.str());
     return kDone;
   } catch (const CLI::ParseError& mistake) {
+    // A word that nobody took says more than the flag that is missing for want of it.
+    const std::vector<std::string> unknown = unknown_words(app);
+    if (!unknown.empty()) return wrong(fmt::format("{}", fmt::join(unknown, "\nshardwise-run: ")));
     return wrong(
         fmt::format("{} (see {} --help)", plain_mistake(mistake.what()), spoken_name(app)));
   }

@@ -69,5 +69,45 @@ TEST(Verbs, AreNamedWhereTheyAreMissingOrMisspelt) {
   EXPECT_THAT(said({"no-plan.json"}), HasSubstr("no-plan.json: no such file\n"));
 }
 
+TEST(Verbs, SuggestTheFlagThatWasMeant) {
+  const auto said = [](const std::vector<std::string>& words) {
+    const Outcome wrong = run(words);
+    EXPECT_EQ(wrong.exit_code, 2);
+    EXPECT_THAT(wrong.out, IsEmpty());
+    return wrong.err;
+  };
+  const auto meant = [](const char* typed, const char* flag) {
+    return std::string("shardwise-run: unknown flag ") + typed + " (did you mean " + flag + "?)\n";
+  };
+  EXPECT_EQ(said({"train", "plan.json", "--lr", "1e-3"}), meant("--lr", "--learning-rate"));
+  EXPECT_EQ(said({"plan.json", "--stpes=3"}), meant("--stpes", "--steps"));
+  EXPECT_EQ(said({"plan.json", "--load", "x"}), meant("--load", "--resume or --init-from"));
+  EXPECT_EQ(said({"--save-interval", "3"}), meant("--save-interval", "--checkpoint-every"));
+  // Not "--output is missing".
+  EXPECT_EQ(said({"calibrate", "--outpt", "x"}), meant("--outpt", "--output"));
+  EXPECT_EQ(said({"calibrate", "--data", "x"}),
+            "shardwise-run: unknown flag --data (a flag of train)\n");
+  EXPECT_EQ(said({"plan.json", "--zzz"}),
+            "shardwise-run: unknown flag --zzz (see shardwise-run train --help)\n");
+  EXPECT_EQ(said({"plan.json", "--lr", "1", "--step", "2"}),
+            meant("--lr", "--learning-rate") + meant("--step", "--steps"));
+}
+
+TEST(Verbs, HelpShowsTwelveFlagsAtMostAndHelpAllTheRest) {
+  const auto flags_in = [](const std::string& help) {
+    int flags = 0;
+    for (std::size_t at = 0; (at = help.find("\n  -", at)) != std::string::npos; ++at) ++flags;
+    return flags;
+  };
+  for (const char* verb : {"train", "calibrate"}) {
+    const std::string help = run({verb, "--help"}).out;
+    EXPECT_LE(flags_in(help), 12) << verb;
+    EXPECT_THAT(help, HasSubstr("Examples\n  shardwise-run "));
+  }
+  const std::string all = run({"train", "--help-all"}).out;
+  EXPECT_THAT(run({"train", "--help"}).out,
+              HasSubstr("All " + std::to_string(flags_in(all)) + " flags: "));
+}
+
 }  // namespace
 }  // namespace shardwise::exec::test
