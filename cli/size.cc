@@ -8,6 +8,7 @@
 #include "cli/job_flags.h"
 #include "cli/model_text.h"
 #include "cli/progress.h"
+#include "cli/screen_flags.h"
 #include "cli/size_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -32,8 +33,8 @@ struct SizeFlags {
   double restart_minutes = 10;
   double mtbf_hours = 50677;
   std::int64_t most_gpus = 16384;
-  std::int64_t top = 12;
-  bool json = false;
+  std::int64_t top = 0;  // 0: as many as the first screen has room for
+  ScreenFlags screen;
 };
 
 ExitCode refuse(const Diagnostics& problems) {
@@ -115,9 +116,11 @@ ExitCode run_size(const SizeFlags& flags) {
        "docs/models.md, Counts"});
   for (const Assumption& each : subject->assumptions) sizing.assumptions.push_back(each);
 
-  fmt::print("{}", flags.json ? to_json(sizing, goal, reported_parameters(subject->model))
-                              : sizing_text(sizing, goal, static_cast<std::size_t>(flags.top),
-                                            wants_colour()));
+  SizingScreen screen;
+  if (flags.top > 0) screen.top = static_cast<std::size_t>(flags.top);
+  screen.whole = flags.screen.whole;
+  fmt::print("{}", flags.screen.json ? to_json(sizing, goal, reported_parameters(subject->model))
+                                     : sizing_text(sizing, goal, screen, wants_colour()));
   return sizing.offers.empty() ? ExitCode::nothing_fits : ExitCode::done;
 }
 
@@ -146,9 +149,10 @@ void add_size(CLI::App& app, Run& run) {
              "Mean time between failures of a GPU, if its cluster states none [50677]")
       ->type_name("H");
   add_integer(*verb, "--top", flags->top, 1, 10'000, "Offers to print [12]");
-  verb->add_flag("--json", flags->json, "Print as JSON for a program");
-  show_first(*verb, {"--model", "--tokens", "--days", "--cluster", "--engine", "--sequence-length",
-                     "--global-batch-size", "--precision", "--max-gpus", "--top", "--json"});
+  add_screen_flags(*verb, flags->screen);
+  show_first(*verb,
+             {"--model", "--tokens", "--days", "--cluster", "--engine", "--sequence-length",
+              "--global-batch-size", "--precision", "--max-gpus", "--top", "--long", "--json"});
   verb->footer(
       "Examples\n"
       "  shardwise size --model llama-3.1-8b --tokens 1e12 --days 30\n"

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -20,6 +22,10 @@ constexpr std::size_t kWidth = 80;
 // column; and the layout at its narrowest.
 constexpr std::size_t kNumbersWidth = 6 + 5 + 8 + 7 + 7 + 2 * 6;
 constexpr std::size_t kLeastLayout = 10;
+// Lines of the first screen.
+constexpr std::size_t kOfferLines = 12;
+constexpr std::size_t kLateLines = 4;
+constexpr std::size_t kRefusals = 4;
 
 /// "tp8 pp4 ZeRO-1 full": what differs from one GPU.
 std::string layout_words(const Layout& layout) {
@@ -56,7 +62,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bool colour) {
+struct OfferTable {
+  std::string text;
+  std::size_t rows = 0;
+};
+
+/// The first `top` offers, as far as they take `most_lines` lines.
+OfferTable table_of(const std::vector<SizingOffer>& offers, std::size_t top, std::size_t most_lines,
+                    bool colour) {
   Table table({{"cluster", Align::left},
                {"GPUs"},
                {"days"},
@@ -68,11 +81,16 @@ std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bo
   for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
     longest = std::max(longest, display_width(offers[i].cluster));
   }
+  std::size_t rows = 0;
+  std::size_t lines = 0;
   const std::size_t left = kWidth - std::min(kWidth - kLeastLayout, longest + kNumbersWidth);
   for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
     const SizingOffer& offer = offers[i];
     const Tone tone = offer.headroom >= 0 ? Tone::plain : Tone::warning;
     const std::vector<std::string> layout = lines_of(wrap(layout_words(offer.report.layout), left));
+    lines += std::max<std::size_t>(1, layout.size());
+    if (lines > most_lines) break;
+    ++rows;
     table.row(
         {offer.cluster,
          format_count(offer.gpus),
@@ -85,13 +103,45 @@ std::string table_of(const std::vector<SizingOffer>& offers, std::size_t top, bo
       table.row({"", "", "", "", "", "", layout[l]});
     }
   }
-  return table.text(colour);
+  return {table.text(colour), rows};
+}
+
+/// Why the other clusters have no offer, and what was assumed. The first screen has a few refusals
+/// when there is no offer, and counts the rest.
+std::string rest_text(const Sizing& sizing, bool whole, bool colour) {
+  Table table({{"cluster", Align::left}, {"why", Align::left}});
+  std::size_t refused = 0;
+  std::size_t shown = 0;
+  for (const SizingRefusal& refusal : sizing.refusals) {
+    const auto late = std::ranges::find(sizing.late, refusal.cluster, &SizingOffer::cluster);
+    if (late != sizing.late.end()) continue;  // printed above, with more about it
+    ++refused;
+    if (!whole && (!sizing.offers.empty() || shown == kRefusals)) continue;
+    ++shown;
+    table.row({refusal.cluster, refusal.reason});
+  }
+  std::string text = shown > 0 ? "\nNot in time\n" + table.text(colour) : "";
+  if (whole) {
+    text += "\nAssumed\n";
+    for (const Assumption& assumption : sizing.assumptions) {
+      text += "  " + wrap(assumption.text, kWidth - 2, 2) + "\n";
+    }
+    return text;
+  }
+  text += fmt::format("\n--long: {} assumptions", sizing.assumptions.size());
+  if (const std::size_t rest = refused - shown; rest > 0) {
+    text += fmt::format(", {}{} cluster{} not in time", rest, shown > 0 ? " more" : "",
+                        rest == 1 ? "" : "s");
+  }
+  return text + "\n";
 }
 
 }  // namespace
 
-std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_t top,
+std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const SizingScreen& screen,
                         bool colour) {
+  constexpr std::size_t kAll = std::numeric_limits<std::size_t>::max();
+  const std::size_t top = screen.top.value_or(kOfferLines);
   std::string text;
   const std::string tokens = format_scaled(static_cast<double>(goal.tokens));
   if (sizing.offers.empty()) {
@@ -119,9 +169,11 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_
               "\n";
     }
     text += "\n";
-    text += table_of(sizing.offers, top, colour);
-    if (sizing.offers.size() > top) {
-      text += fmt::format("{} more (--top)\n", sizing.offers.size() - top);
+    const OfferTable table =
+        table_of(sizing.offers, top, screen.whole || screen.top ? kAll : kOfferLines, colour);
+    text += table.text;
+    if (sizing.offers.size() > table.rows) {
+      text += fmt::format("{} more (--top)\n", sizing.offers.size() - table.rows);
     }
     text +=
         "\n* estimated from its architecture, not from measurements of this machine\n"
@@ -129,22 +181,14 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_
         "free: usable memory left above the upper bound of the prediction\n";
   }
   if (!sizing.late.empty()) {
-    text += "\nToo late, at their fastest\n" + table_of(sizing.late, top, colour);
+    const OfferTable table = table_of(sizing.late, top, screen.whole ? kAll : kLateLines, colour);
+    text += "\nToo late, at their fastest\n" + table.text;
+    if (sizing.late.size() > table.rows) {
+      text += fmt::format("{} more ({})\n", sizing.late.size() - table.rows,
+                          screen.whole ? "--top" : "--long");
+    }
   }
-  Table refused({{"cluster", Align::left}, {"why", Align::left}});
-  bool any = false;
-  for (const SizingRefusal& refusal : sizing.refusals) {
-    const auto late = std::ranges::find(sizing.late, refusal.cluster, &SizingOffer::cluster);
-    if (late != sizing.late.end()) continue;  // said above, with more about it
-    refused.row({refusal.cluster, refusal.reason});
-    any = true;
-  }
-  if (any) text += "\nNot in time\n" + refused.text(colour);
-  text += "\nAssumed\n";
-  for (const Assumption& assumption : sizing.assumptions) {
-    text += "  " + wrap(assumption.text, kWidth - 2, 2) + "\n";
-  }
-  return text;
+  return text + rest_text(sizing, screen.whole, colour);
 }
 
 }  // namespace shardwise::cli

@@ -1,14 +1,22 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "planner/search/sizing.h"
 
 namespace shardwise::cli {
 
-/// What to buy as people read it in 90 columns: the answer in one line, the offers cheapest first,
-/// then what is too late and what does not fit. At most `top` offers.
-std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, std::size_t top, bool colour);
+/// How much of a sizing is printed.
+struct SizingScreen {
+  std::optional<std::size_t> top;  // offers; without it as many as the first screen has room for
+  bool whole = false;              // every table, not the first screen
+};
+
+/// What to buy as people read it in 80 columns: the answer in one line, the offers cheapest first,
+/// then what is too late and what does not fit. At most 40 lines unless `screen` asks for more.
+std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const SizingScreen& screen,
+                        bool colour);
 
 }  // namespace shardwise::cli

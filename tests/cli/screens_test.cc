@@ -58,6 +58,15 @@ TEST(FirstScreen, FitsATerminal) {
   expect_screen({"score", "examples/public.jsonl"});
 }
 
+TEST(FirstScreen, OfSizeFitsATerminal) {
+  // Most offers, long names with layouts of several lines, and no offer.
+  expect_screen({"size", "--model", "gpt2", "--tokens", "1e11", "--days", "30"});
+  expect_screen({"size", "--model", "llama-3.1-405b", "--tokens", "1e12", "--days", "60",
+                 "--sequence-length", "131072", "--cluster", "azure-nd-mi300x-v5", "--cluster",
+                 "gcp-a3-ultra"});
+  expect_screen({"size", "--model", "gpt2", "--tokens", "1e15", "--days", "1", "--max-gpus", "8"});
+}
+
 TEST(FirstScreen, OfCompareFitsATerminal) {
   const std::string folder = testing::TempDir();
   const std::string a = folder + "first_screen_a.json";

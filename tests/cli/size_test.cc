@@ -42,6 +42,17 @@ TEST(Size, FitsEightyColumnsWithLongNamesAndManyAxes) {
   while (std::getline(lines, line)) EXPECT_LE(display_width(line), 80U) << line;
 }
 
+TEST(Size, PrintsAssumptionsAndRefusalsWhenAskedTo) {
+  const Outcome brief = shardwise(tiny_purchase({"--cluster", "dgx-1-v100"}));
+  EXPECT_THAT(brief.out, testing::Not(HasSubstr("\nAssumed\n")));
+  EXPECT_THAT(brief.out, HasSubstr("\n--long: "));
+  const Outcome whole = shardwise(tiny_purchase({"--cluster", "dgx-1-v100", "--long"}));
+  EXPECT_THAT(whole.out, HasSubstr("\nAssumed\n  a failure stops training"));
+  const std::string offers = brief.out.substr(0, brief.out.find("\n--long: "));
+  EXPECT_THAT(brief.out, HasSubstr(" assumptions, 1 cluster not in time\n"));
+  EXPECT_THAT(whole.out, StartsWith(offers + "\nNot in time\ncluster "));
+}
+
 TEST(Size, OffersInJsonAreInTimeAndAscendInCost) {
   const Outcome outcome = shardwise(tiny_purchase({"--json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
