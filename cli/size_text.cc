@@ -128,7 +128,13 @@ std::string rest_text(const Sizing& sizing, bool whole, bool colour) {
     }
     return text;
   }
-  text += fmt::format("\n--long: {} assumptions", sizing.assumptions.size());
+  text += "\n";
+  for (const Assumption& each : sizing.assumptions) {  // what the model is said to be
+    if (each.id.starts_with("sizing.model") || each.id.starts_with("model.")) {
+      text += wrap(each.text, kWidth) + "\n";
+    }
+  }
+  text += fmt::format("--long: {} assumptions", sizing.assumptions.size());
   if (const std::size_t rest = refused - shown; rest > 0) {
     text += fmt::format(", {}{} cluster{} not in time", rest, shown > 0 ? " more" : "",
                         rest == 1 ? "" : "s");

@@ -83,6 +83,9 @@ TEST(ModelText, AbsentKeysArePrinted) {
         << verb << outcome.err;
     EXPECT_THAT(outcome.out, HasSubstr("num_key_value_heads derived")) << verb;
   }
+  const Outcome sized = shardwise(
+      {"size", "--model", path, "--cluster", "dgx-h100", "--tokens", "1e9", "--days", "30"});
+  EXPECT_THAT(sized.out, HasSubstr("\nkeys that the configuration of absent_keys")) << sized.err;
   std::filesystem::remove(path);
 }
 

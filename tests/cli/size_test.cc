@@ -48,7 +48,8 @@ TEST(Size, PrintsAssumptionsAndRefusalsWhenAskedTo) {
   EXPECT_THAT(brief.out, HasSubstr("\n--long: "));
   const Outcome whole = shardwise(tiny_purchase({"--cluster", "dgx-1-v100", "--long"}));
   EXPECT_THAT(whole.out, HasSubstr("\nAssumed\n  a failure stops training"));
-  const std::string offers = brief.out.substr(0, brief.out.find("\n--long: "));
+  const std::string offers =
+      brief.out.substr(0, brief.out.find("\ngpt2: 124 M parameters\n--long: "));
   EXPECT_THAT(brief.out, HasSubstr(" assumptions, 1 cluster not in time\n"));
   EXPECT_THAT(whole.out, StartsWith(offers + "\nNot in time\ncluster "));
 }
