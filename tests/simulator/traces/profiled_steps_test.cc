@@ -142,7 +142,7 @@ TEST(ReadTrace, RefusesAnotherSchema) {
   const std::string text = R"({"otherData": {"schema": "shardwise.trace/9"}, "traceEvents": []})";
   const Result<TracedRun> run = read_trace(source_of(text), "t.json");
   ASSERT_FALSE(run.ok());
-  EXPECT_THAT(run.problems().front().message, HasSubstr("shardwise.trace/9 is no trace"));
+  EXPECT_THAT(run.problems().front().message, HasSubstr("shardwise.trace/9 is not a trace"));
 }
 
 }  // namespace

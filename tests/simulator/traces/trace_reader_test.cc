@@ -90,7 +90,7 @@ TEST(TraceReader, RefusesTimesThatAreNone) {
     const Diagnostic problem = problem_of(fmt::format("[{{\"ph\": \"X\", \"ts\": {}}}]", time));
     EXPECT_EQ(problem.message, "ts of an event is not a time") << time;
   }
-  EXPECT_EQ(problem_of(R"([{"dur": -1}])").message, "dur of an event is no time");
+  EXPECT_EQ(problem_of(R"([{"dur": -1}])").message, "dur of an event is not a time");
 }
 
 TEST(TraceReader, RefusesWhatIsNoTrace) {
