@@ -65,8 +65,8 @@ void add_fit(CLI::App& app, Run& run) {
   add_gpu_flags(*verb, flags->gpu);
   add_collective_flags(*verb, flags->collectives);
   verb->add_option("--source", flags->sources,
-                   "Where the measurements come from; for a GPU KIND=TEXT, of gemm, attention, "
-                   "memory_bound, operators and sustained");
+                   "Source of the measurements; for a GPU KIND=TEXT, with KIND gemm, attention, "
+                   "memory_bound, operators or sustained");
   verb->add_option("-o,--output", flags->output, "File to write");
   show_first(*verb,
              {"--gpu", "--gemm", "--attention", "--memory-bound", "--sustained", "--residuals",

@@ -76,17 +76,18 @@ void add_collective_flags(CLI::App& verb, CollectiveFitFlags& flags) {
   verb.add_option("--collectives", flags.files,
                   "CSV files of timed collectives: op, gpus, bytes, "
                   "time_us or busbw_GBps");
-  verb.add_option("--cluster", flags.cluster, "Catalogue name or file: the machine they ran on");
+  verb.add_option("--cluster", flags.cluster, "Catalogue name or file of the machine measured");
   verb.add_option("--tier", flags.tier, "Link tier to fit");
-  verb.add_option("--only", flags.only, "COLUMN=VALUE: take these rows only");
-  verb.add_option("--fix", flags.fixed, "Coefficients that stay as the cluster has them");
+  verb.add_option("--only", flags.only, "COLUMN=VALUE: use only these rows");
+  verb.add_option("--fix", flags.fixed, "Coefficients to keep at the cluster's values");
   verb.add_option("--name", flags.name, "Name of the curve");
-  verb.add_flag("--check", flags.check, "Only print the errors of the present coefficients");
+  verb.add_flag("--check", flags.check,
+                "Print the errors of the present coefficients, without a fit");
 }
 
 ExitCode fit_collective_files(const CollectiveFitFlags& flags) {
   if (flags.cluster.empty()) {
-    return refuse({wrong_flag("--cluster", "missing", "the machine that was measured")});
+    return refuse({wrong_flag("--cluster", "missing", "name the machine that was measured")});
   }
   Result<ClusterSpec> cluster = find_cluster(flags.cluster);
   if (!cluster) return refuse(cluster.problems());
@@ -103,7 +104,7 @@ ExitCode fit_collective_files(const CollectiveFitFlags& flags) {
     measurements.insert(measurements.end(), read->begin(), read->end());
   }
   if (measurements.empty()) {
-    return refuse({wrong_flag("--only", "no row is left", "")});
+    return refuse({wrong_flag("--only", "no row matches", "")});
   }
   std::set<std::string> fixed;
   for (const std::string& key : flags.fixed) {

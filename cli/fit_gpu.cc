@@ -265,19 +265,19 @@ void add_gpu_flags(CLI::App& verb, GpuFitFlags& flags) {
   verb.add_option("--memory-bound", flags.memory_bound,
                   "CSV: m, k, latency (ms) of a cast to 8 bits");
   add_number(verb, "--cache-mib", flags.cache_mib, 1, 1e6,
-             "Last-level cache; smaller moves are left out")
+             "Last-level cache; smaller transfers are skipped")
       ->type_name("MIB");
   verb.add_option("--operators", flags.operators, "CSV: system, op, shape, tflops, of long runs");
-  verb.add_option("--system", flags.system, "Which rows of --operators");
+  verb.add_option("--system", flags.system, "System whose rows of --operators are used");
   verb.add_option("--sustained", flags.sustained,
-                  "DTYPE=TFLOPS: best rate that a GEMM holds in a long run");
+                  "DTYPE=TFLOPS: best sustained GEMM rate in a long run");
   add_number(verb, "--held-ratio", flags.held_ratio, 0.1, 10,
-             "--operators ran on another GPU of the same chip: the best rate that this one "
-             "holds in long runs over that one's; sets the speed of long runs only")
+             "--operators ran on another GPU of the same chip: sustained rate of this GPU over "
+             "that GPU's; sets the speed of long runs only")
       ->type_name("X");
   verb.add_flag("--sustained-estimated", flags.sustained_estimated,
                 "The rates of --sustained were not measured on this GPU");
-  verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves there are");
+  verb.add_flag("--residuals", flags.residuals, "Print the errors of the curves in the catalogue");
 }
 
 ExitCode fit_gpu_files(const GpuFitFlags& flags) {

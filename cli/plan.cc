@@ -116,27 +116,31 @@ ExitCode run_plan(const PlanFlags& flags) {
 
 void add_plan(CLI::App& app, Run& run) {
   CLI::App* verb =
-      app.add_subcommand("plan", "All layouts of a cluster, ranked; writes the best as plan.json");
+      app.add_subcommand("plan", "Rank all layouts of a cluster; write the best as plan.json");
   auto flags = std::make_shared<PlanFlags>();
   add_job_flags(*verb, flags->job);
   verb->get_option("--engine")
-      ->description("One, several with a comma between, or all (the fastest that runs today)");
-  verb->get_option("--gpus")->description("How many (one node); several with a comma between");
+      ->description("One, several with a comma between, or all [the fastest that runs today]");
+  verb->get_option("--gpus")->description(
+      "Number of GPUs [one node]; several with a comma between");
   const auto option = [&](const char* name, auto& value, const char* type, const char* text) {
     verb->add_option(name, value, text)->type_name(type)->group("Search");
   };
   option("-o,--output", flags->output, "FILE", "Write the best layout as plan.json");
   option("--rank-by", flags->rank_by, "WHAT",
-         "step_time, memory, cost or tokens_per_dollar (step_time)");
+         "step_time, memory, cost or tokens_per_dollar [step_time]");
   option("--lock", flags->locks, "FIELD=VALUE", "Only layouts with this value; repeatable");
-  option("--open", flags->opened, "FIELD", "Every value of a field; repeatable");
+  option("--open", flags->opened, "FIELD", "Search every value of this field; repeatable");
   option("--space", flags->space, "usual|full", "usual, or full: every value of every field");
-  option("--max-memory", flags->max_memory, "SIZE", "Of a GPU, for example 70GiB");
-  option("--why-not", flags->why_not, "FIELD=VALUE,…", "Why the best layout has other values");
-  add_integer(*verb, "--top", flags->top, 1, 10'000, "Layouts in the table (10)")->group("Search");
-  add_integer(*verb, "--threads", flags->threads, 1, 1024, "Threads (all cores)")->group("Search");
-  verb->add_flag("--pareto", flags->pareto, "The front of memory and time")->group("Search");
-  verb->add_flag("--explain", flags->explain, "What the rules dropped, and every formula")
+  option("--max-memory", flags->max_memory, "SIZE",
+         "Memory a plan may use on each GPU, for example 70GiB");
+  option("--why-not", flags->why_not, "FIELD=VALUE,…",
+         "Explain why the best layout has other values");
+  add_integer(*verb, "--top", flags->top, 1, 10'000, "Layouts in the table [10]")->group("Search");
+  add_integer(*verb, "--threads", flags->threads, 1, 1024, "Threads [all cores]")->group("Search");
+  verb->add_flag("--pareto", flags->pareto, "Print the Pareto front of memory and time")
+      ->group("Search");
+  verb->add_flag("--explain", flags->explain, "Print what the rules dropped, and every formula")
       ->group("Search");
   add_screen_flags(*verb, flags->screen);
   show_first(*verb, {"--model", "--cluster", "--gpus", "--engine", "--sequence-length",
@@ -151,7 +155,7 @@ void add_plan(CLI::App& app, Run& run) {
       "      --why-not tp=4,pp=2\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 nothing fits   2 bad input or use   3 the world broke");
+      "  0 done   1 nothing fits   2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_plan(*flags); }; });
 }
 

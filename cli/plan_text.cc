@@ -262,7 +262,7 @@ std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::Plan
   const Bytes upper = nothing.nearest.front().candidate.cost.upper;
   const std::string line =
       nothing.at_risk
-          ? fmt::format("Nothing fits for sure: up to {} of {} in the best layout at risk",
+          ? fmt::format("Nothing fits safely: the best layout at risk may need {} of {}",
                         format_bytes(upper), format_bytes(answer.usable))
           : fmt::format("Nothing fits: the smallest layout takes {} of {}, {} too much",
                         format_bytes(upper), format_bytes(answer.usable),
@@ -287,20 +287,20 @@ std::string rules_text(const sim::PlanAnswer& answer, bool colour) {
       }
     }
   }
-  Table table({{"dropped"}, {"because it breaks", Align::left}});
+  Table table({{"dropped"}, {"by the rule", Align::left}});
   for (const RuleCount& each : sums) {
     if (each.layouts == 0) continue;
     table.row({format_scaled(static_cast<double>(each.layouts)),
                shown(each.rule->text, kWidth) + (each.rule->redundant ? " *" : "")});
   }
   return "\n" + paint("Rules", Tone::strong, colour) + "\n" + table.text(colour, 2) +
-         "  * would run, but is the same as another layout or left out of this space\n\n" +
-         wrap(fmt::format("Held at one value (--open FIELD searches the others): {}",
+         "  * would run, but equals another layout or is outside this space\n\n" +
+         wrap(fmt::format("Fixed at one value (--open FIELD searches the others): {}",
                           fmt::join(answer.held, ", ")),
               kWidth, 2) +
          "\n" +
          wrap(
-             "Not a layout's to choose, so asked of the job: precision, attention, loss, kernels, "
+             "Properties of the job, not of a layout: precision, attention, loss, kernels, "
              "tp_overlap, expert_dispatch, expert_overlap, cuda_graphs, the optimizer and its "
              "dtypes, batch and sequence length",
              kWidth, 2) +
@@ -311,7 +311,7 @@ std::string why_not_text(const WhyNot& answer, bool colour) {
   std::string text;
   switch (answer.answer) {
     case WhyNot::Answer::illegal: {
-      text = paint("Illegal", Tone::bad, colour) + ", put into the best layout:\n";
+      text = paint("Illegal", Tone::bad, colour) + " as a change of the best layout:\n";
       for (const Diagnostic& each : answer.reasons) {
         text += "  " + each.path + ": " + each.message +
                 (each.hint.empty() ? "" : " (" + each.hint + ")") + "\n";

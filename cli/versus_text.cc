@@ -60,7 +60,7 @@ std::string sides_text(const Versus& found, const Plan& first, const Plan& secon
              change(a.allocated, b.allocated)});
   table.row({"peak reserved", format_bytes(a.reserved), format_bytes(b.reserved),
              change(a.reserved, b.reserved)});
-  table.row({"of it fragments", format_bytes(a.fragmented()), format_bytes(b.fragmented()), ""});
+  table.row({"fragments of it", format_bytes(a.fragmented()), format_bytes(b.fragmented()), ""});
   table.row({fmt::format("fits {}", format_bytes(a.verdict.usable)), fit_text(a.verdict),
              fit_text(b.verdict), ""});
   return table.text(colour);

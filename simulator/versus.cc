@@ -82,16 +82,16 @@ void take_everything(Plan& plan, const Plan& other) { plan = other; }
 
 constexpr std::string_view kKernels = "kernels";
 constexpr Mechanism kMechanisms[] = {
-    {kKernels, "fused or eager, and the host's time to issue them", take_kernels},
-    {"states", "where main weights live, gradients cast for the optimizer", take_states},
-    {"gradient dtype", "of the buffer and of its reduction", take_gradient_dtype},
-    {"padding", "of shards and vocabulary", take_padding},
-    {"copies in", "gradients copied to be reduced, or made in place", take_reductions},
-    {"copies out", "gathered weights copied to be used, or used in place", take_no_copies_out},
-    {"prefetch", "how far ahead weights are gathered, and which are kept", take_prefetch, false},
+    {kKernels, "fused or eager, and the host time to issue them", take_kernels},
+    {"states", "main weights' placement, gradients cast for the optimizer", take_states},
+    {"gradient dtype", "type of the gradient buffer and of its reduction", take_gradient_dtype},
+    {"padding", "padding of shards and vocabulary", take_padding},
+    {"copies in", "gradients copied before the reduction, or written in place", take_reductions},
+    {"copies out", "gathered weights copied before use, or used in place", take_no_copies_out},
+    {"prefetch", "distance of prefetched gathers, and weights kept gathered", take_prefetch, false},
     {"communicators", "one for gathers and reductions, or two", take_communicators},
     {"allocator", "caching, or a planned arena", take_allocator},
-    {"host", "its waits and the modules it runs", take_host},
+    {"host", "host synchronization and the modules it runs", take_host},
     {"the rest", "other differences of the profiles", take_everything, false},
 };
 
@@ -157,7 +157,7 @@ Versus versus(const Plan& first, const Plan& second, const SimulationOptions& op
   Plan twice = second;
   twice.layout.double_buffer = true;
   made.beyond.push_back({"double buffer",
-                         "two persistent unit buffers, as user buffers imply",
+                         "two persistent unit buffers, as user buffers need",
                          figures(twice, registered),
                          {}});
   return made;

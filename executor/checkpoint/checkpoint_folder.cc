@@ -101,7 +101,7 @@ fs::path begin_checkpoint(const fs::path& folder, std::int64_t step) {
   const fs::path made = folder / partial_name(step);
   std::error_code error;
   fs::create_directory(made, error);
-  if (error) fail(made, "cannot be made", error);
+  if (error) fail(made, "cannot be created", error);
   return made;
 }
 

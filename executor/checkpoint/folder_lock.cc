@@ -92,12 +92,12 @@ Result<FileDescriptor> open_lock(const fs::path& path) {
   constexpr int kMode = 0666;
   struct stat status = {};
   if (::lstat(name.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    return wrong(name, "no regular file", "shardwise-run keeps its lock there; remove it");
+    return wrong(name, "not a regular file", "shardwise-run keeps its lock there; remove it");
   }
   FileDescriptor file(::open(name.c_str(), kFlags, kMode));  // NOLINT(*vararg*)
   if (file.is_open()) return file;
   return wrong(name, fmt::format("cannot be opened: {}", std::strerror(errno)),
-               "name a folder that can be made or written to");
+               "name a folder that can be created or written to");
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ Result<FolderLock> FolderLock::take(const fs::path& folder, milliseconds ending_
     const bool waits = ending || holder.is_stale();
     if (!waits || Clock::now() - begin > (ending ? ending_job : kName)) {
       return wrong(folder.string(),
-                   ending ? fmt::format("is in use by processes that {} left", holder.text())
+                   ending ? fmt::format("is in use by processes that {} left behind", holder.text())
                           : fmt::format("is in use by {}", holder.text()),
                    "wait until that run has ended, or name another folder");
     }

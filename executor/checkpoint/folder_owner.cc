@@ -62,8 +62,7 @@ std::string steps_text(const std::vector<std::int64_t>& steps) {
 std::string text_of(const std::vector<NamedCheckpoint>& checkpoints) {
   std::map<std::string, std::vector<std::int64_t>> steps;
   for (const NamedCheckpoint& each : checkpoints) {
-    steps[each.run ? "run " + short_run_id(*each.run) : "a run that cannot be told"].push_back(
-        each.step);
+    steps[each.run ? "run " + short_run_id(*each.run) : "an unknown run"].push_back(each.step);
   }
   std::vector<std::string> runs;
   for (const auto& [run, its] : steps) {

@@ -131,7 +131,7 @@ SavedFile read_file(ObjectReader reader) {
   SavedFile file;
   file.name = reader.string("name");
   if (std::filesystem::path(file.name).filename() != file.name || file.name.size() < 3) {
-    reader.fail("name", "is no file beside the manifest");
+    reader.fail("name", "is not a file beside the manifest");
   }
   file.bytes = reader.integer("bytes", 0, kMost);
   file.crc32 = static_cast<std::uint32_t>(reader.integer("crc32", 0, UINT32_MAX));

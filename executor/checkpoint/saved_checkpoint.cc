@@ -86,7 +86,8 @@ Diagnostics SavedCheckpoint::find_pieces() {
       pieces_[slice.tensor].push_back(piece);
     }
     for (const auto& extra : stored) {
-      problems.push_back(wrong(file.name(), extra.first, "is extra, the manifest has none such"));
+      problems.push_back(
+          wrong(file.name(), extra.first, "is extra, the manifest does not list it"));
     }
   }
   return problems;
@@ -138,7 +139,7 @@ Diagnostics SavedCheckpoint::differences(const std::vector<SavedTensor>& tensors
   Diagnostics problems;
   const auto fail = [&](const std::string& tensor, std::string message) {
     problems.push_back({file, 0, 0, json_pointer("/tensors", tensor), std::move(message),
-                        "a checkpoint goes on under plans of its own model"});
+                        "resume with a plan of the same model"});
   };
   for (const SavedTensor& wanted : tensors) {
     const auto found = saved.find(wanted.name);
@@ -150,7 +151,7 @@ Diagnostics SavedCheckpoint::differences(const std::vector<SavedTensor>& tensors
     }
     if (found != saved.end()) saved.erase(found);
   }
-  for (const auto& extra : saved) fail(extra.first, "is extra, the plan's model has none such");
+  for (const auto& extra : saved) fail(extra.first, "is extra, the plan's model does not have it");
   return problems;
 }
 

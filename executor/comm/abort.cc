@@ -7,7 +7,7 @@ namespace shardwise::exec {
 
 std::string reason_of(const std::exception& broken) {
   const bool memory = dynamic_cast<const std::bad_alloc*>(&broken) != nullptr;
-  return memory ? "no memory is left" : broken.what();
+  return memory ? "out of memory" : broken.what();
 }
 
 void AbortSignal::raise(const Failure& failure) {

@@ -20,7 +20,7 @@ class Aborted : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What an exception says, in words also where it is of the language: "no memory is left".
+/// What an exception says, in words also where it is of the language: "out of memory".
 std::string reason_of(const std::exception& broken);
 
 /// What ended a run.

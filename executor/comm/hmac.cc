@@ -50,7 +50,7 @@ std::string_view as_key(const Digest& digest) {
 Digest draw_digest() {
   Digest drawn{};
   if (::getrandom(drawn.data(), drawn.size(), 0) != static_cast<ssize_t>(drawn.size())) {
-    throw IoError("the system gives no random bytes");
+    throw IoError("the system has no random bytes");
   }
   return drawn;
 }

@@ -36,7 +36,7 @@ void ProcessGroup::give_up(const char* what, const std::vector<std::size_t>& mis
   for (const std::size_t each : missing) who.push_back(ranks_[each]);
   patience_.abort->raise_hung(fmt::format("rank {} waited {} s in {} for rank {}", patience_.rank,
                                           patience_.seconds, what, rank_list(who)));
-  throw Aborted("another rank did not come");
+  throw Aborted("another rank did not arrive");
 }
 
 /// Pieces from where they are to everybody, this rank's own being in its place.

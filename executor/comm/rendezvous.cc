@@ -102,13 +102,13 @@ class Host {
       listening_ = listen_at(at, at.key(size), i, addresses);
     }
     if (listening_.empty() && at.this_host_only) {
-      throw IoError(fmt::format("the {} local sockets of the job are taken", at.ports));
+      throw IoError(fmt::format("the {} local sockets of the job are in use", at.ports));
     }
     if (listening_.empty() && addresses.empty()) {
-      throw IoError(fmt::format("{} is no address of this host, where rank 0 runs", at.host));
+      throw IoError(fmt::format("{} is not an address of this host, where rank 0 runs", at.host));
     }
     if (listening_.empty()) {
-      throw IoError(fmt::format("ports {} to {} of this host are taken", at.first_port,
+      throw IoError(fmt::format("ports {} to {} of this host are in use", at.first_port,
                                 at.first_port + at.ports - 1));
     }
     hub.listen_on(addresses);
@@ -160,9 +160,9 @@ class Host {
     const auto rank = static_cast<std::size_t>(guest.hello.from);
     const Member member = parse_member(guest.said);
     if (lines_[rank].is_open()) {
-      throw IoError(fmt::format("two processes say that they are rank {}: {} on {} and {} on {}",
-                                rank, members_[rank].process, members_[rank].host.data(),
-                                member.process, member.host.data()));
+      throw IoError(fmt::format("two processes claim rank {}: {} on {} and {} on {}", rank,
+                                members_[rank].process, members_[rank].host.data(), member.process,
+                                member.host.data()));
     }
     if (!send_all(guest.line, bytes_of(members_.front()), in_seconds(kAnswer))) return;
     lines_[rank] = std::move(guest.line);
@@ -247,8 +247,8 @@ class Search {
   }
   void tell_of_other_secret(Deadline soon) {
     if (!other_secret_ || told_ || !at_.note || Deadline::clock::now() < soon) return;
-    at_.note(fmt::format("rank {} looks for rank 0 on {} until {} s are over{}", hello_.from,
-                         where(), patience_s_, kOther));
+    at_.note(fmt::format("rank {} looks for rank 0 on {} for up to {} s{}", hello_.from, where(),
+                         patience_s_, kOther));
     told_ = true;
   }
   void ask(int place) {
@@ -299,13 +299,13 @@ Met visit(const Rendezvous& at, int rank, int size, SocketHub& hub, double patie
     told =
         receive_all(found.line, std::as_writable_bytes(std::span(&count, 1)), until + kHostFirst);
   }
-  if (told && count == 0) throw Aborted("rank 0 has said why");
+  if (told && count == 0) throw Aborted("rank 0 reports why");
   if (!told || !receive_all(found.line, said, until) || !receive_all(found.line, session, until)) {
     // All that have found rank 0 see that; one of them says so.
-    if (rank != speaker) throw Aborted(fmt::format("rank {} says why", speaker));
+    if (rank != speaker) throw Aborted(fmt::format("rank {} reports why", speaker));
     throw IoError(is_gone(found.line)
                       ? gone_text(0, found.host)
-                      : fmt::format("rank 0 on {} said nothing for {} s", at.host, patience_s));
+                      : fmt::format("rank 0 on {} did not answer for {} s", at.host, patience_s));
   }
   Met met{{}, hub_key(at, session)};
   for (std::size_t begin = 0; begin < said.size(); begin += kMemberBytes) {

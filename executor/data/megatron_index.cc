@@ -93,7 +93,7 @@ Result<MegatronIndex> read_megatron_index(std::span<const std::byte> bytes,
   const std::string_view begin(reinterpret_cast<const char*>(bytes.data()),
                                std::min(bytes.size(), kMagic.size()));
   if (begin != kMagic) {
-    return problem("does not begin with MMIDIDX, so it is no index of Megatron-LM");
+    return problem("does not begin with MMIDIDX, so it is not an index of Megatron-LM");
   }
   if (size < kHeader) return problem(fmt::format("{} bytes, its header has {}", size, kHeader));
   const Numbers numbers(bytes);
@@ -116,7 +116,7 @@ Result<MegatronIndex> read_megatron_index(std::span<const std::byte> bytes,
   if (!sane || (size != expected && size != expected + index.sequences)) {
     return problem(fmt::format("{} bytes do not hold {} sequences and {} boundaries of documents",
                                size, index.sequences, boundaries),
-                   "the file was cut");
+                   "the file is truncated");
   }
   index.documents = boundaries - 1;
   if (const auto wrong = wrong_documents(numbers, index, boundaries)) return problem(*wrong);

@@ -55,7 +55,7 @@ Result<TokenStream> whole(MappedFile file, TokenType type, const std::string& pa
   const std::int64_t tokens = bytes / bytes_of(type);
   if (bytes % bytes_of(type) != 0) {
     return problem(path, fmt::format("{} bytes are no whole number of uint16 tokens", bytes),
-                   "the file was cut, or --data-format is another");
+                   "the file is truncated, or --data-format is another");
   }
   return TokenStream(std::move(file), 0, type, tokens);
 }
@@ -77,12 +77,13 @@ Result<TokenStream> open_llmc(MappedFile file, const std::string& path) {
     }
     const std::int64_t there = (bytes - kLlmcHeader) / bytes_of(kind.type);
     if (tokens < 0 || kLlmcHeader + tokens * bytes_of(kind.type) != bytes) {
-      return problem(path, fmt::format("its header says {} tokens, the file has {}", tokens, there),
-                     "the file was cut, or joined with another");
+      return problem(path,
+                     fmt::format("its header states {} tokens, the file has {}", tokens, there),
+                     "the file is truncated, or joined with another");
     }
     return TokenStream(std::move(file), kLlmcHeader, kind.type, tokens);
   }
-  return problem(path, fmt::format("{} is no magic number of llm.c's token files", magic),
+  return problem(path, fmt::format("{} is not a magic number of llm.c's token files", magic),
                  "20240520 (uint16) and 20240801 (uint32) are");
 }
 
@@ -98,7 +99,7 @@ Result<TokenStream> open_megatron(const std::string& path) {
   if (std::ssize(file->bytes()) != expected) {
     return problem(stem + ".bin",
                    fmt::format("{} bytes, its index has {}", std::ssize(file->bytes()), expected),
-                   "the file was cut, or the index is another file's");
+                   "the file is truncated, or the index is another file's");
   }
   return TokenStream(*std::move(file), 0, index->type, index->tokens);
 }

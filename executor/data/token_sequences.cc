@@ -31,8 +31,8 @@ Diagnostic outside(const std::string& source, const TokenAt& found, std::int64_t
           0,
           0,
           "--data",
-          fmt::format("token {} at position {} is none of the model's {}", found.token,
-                      found.position, vocab_size),
+          fmt::format("token {} at position {} is outside the model's vocabulary of {}",
+                      found.token, found.position, vocab_size),
           "tokens are numbers below the plan's vocab_size"};
 }
 

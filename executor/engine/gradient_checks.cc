@@ -26,12 +26,12 @@ void GradientChecks::check(std::int64_t step, std::size_t bucket, const ConstNum
         fmt::format("this rank's gradients of bucket {} in step {} {}", bucket, step, what));
   };
   if (rules_.nan && !std::isfinite(norm)) {
-    fail(std::isnan(norm) ? "have what is not a number" : "are infinite");
+    fail(std::isnan(norm) ? "contain NaN" : "are infinite");
   }
   if (!rules_.large || !std::isfinite(norm)) return;
   if (samples_ >= kSamples && norm > kThreshold * largest_) {
-    fail(fmt::format("have the norm {:.4g}, more than {:.0f} times the largest before, {:.4g}",
-                     norm, kThreshold, largest_));
+    fail(fmt::format("have norm {:.4g}, more than {:.0f} times the largest before, {:.4g}", norm,
+                     kThreshold, largest_));
   }
   if (samples_ < kSamples) ++samples_;
   largest_ = std::max(largest_, norm);

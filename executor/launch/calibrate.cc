@@ -31,8 +31,7 @@ namespace shardwise::exec {
 namespace {
 
 constexpr const char* kFooter =
-    "Measure with as many ranks as the runs to be predicted will have: they share\n"
-    "the processors.\n"
+    "Measure with as many ranks as the runs to predict: ranks share the processors.\n"
     "\n"
     "Examples\n"
     "  shardwise-run calibrate --ranks 4 -o laptop.json\n"
@@ -84,7 +83,7 @@ Measurements measure_rank(World& world, int threads, const Machine& machine) {
 void print_residuals(const FittedMachine& fitted) {
   Table table({{"curve", Align::left},
                {"points"},
-               {"at best, a rank"},
+               {"best rate per rank"},
                {"median error"},
                {"95th percentile"}});
   for (const Residual& each : fitted.residuals) {
@@ -108,7 +107,7 @@ void finish(const CalibrateOptions& options, const Machine& machine, const Ranks
       options.name.empty() ? std::filesystem::path(options.output).stem().string() : options.name;
   const FittedMachine fitted = fit_machine(name, machine, ranks, measured);
   print_residuals(fitted);
-  fmt::print("an operation that waits for another stream takes {}\n",
+  fmt::print("latency of an operation that waits for another stream: {}\n",
              format_seconds(measured.operation));
   write_fitted(options, fitted);
   fmt::print("{}: {}\n", options.output, fitted.cluster.label);
@@ -120,8 +119,7 @@ void introduce(const Machine& machine, const RanksOnMachine& ranks) {
              ranks.communicator, ranks.threads);
   if (machine.load > 0.3 * machine.cores) {
     fmt::print(
-        "{:.1f} processes ran over the last minute: what is measured includes what they still "
-        "take\n",
+        "{:.1f} processes ran on average over the last minute; they slow what is measured now\n",
         machine.load);
   }
   std::fflush(stdout);
@@ -135,7 +133,7 @@ Diagnostics problems_of(const CalibrateOptions& options, const Launcher& launche
   };
   if (launcher.ranks > 1 && options.ranks > 0) {
     wrong("--ranks", fmt::format("{} started {} processes", name_of(launcher.kind), launcher.ranks),
-          "threads are for a process that is alone");
+          "leave --ranks out; it starts threads in a single process");
   }
   const std::int64_t needed = kRankBytes * ranks;
   if (needed > machine.memory.value()) {
@@ -191,12 +189,12 @@ void add_calibrate(CLI::App& app, Verb& verb) {
   auto options = std::make_shared<CalibrateOptions>();
   added->footer(kFooter);
   added->add_option("-o,--output", options->output, "Cluster file to write")->required();
-  added->add_option("--name", options->name, "Name of the cluster (that of the file)");
+  added->add_option("--name", options->name, "Name of the cluster [name of the file]");
   add_integer(*added, "--ranks", options->ranks, 1, 1024,
-              "Ranks that compute at once, threads (1)");
-  add_integer(*added, "--threads", options->threads, 1, 1024, "Threads that compute, a rank (1)");
+              "Ranks that compute at once, as threads [1]");
+  add_integer(*added, "--threads", options->threads, 1, 1024, "Compute threads per rank [1]");
   add_number(*added, "--timeout", options->timeout_s, 0.001, 1e6,
-             "Seconds that a rank waits for another (600)")
+             "Longest wait of a rank for another, in seconds [600]")
       ->type_name("SECONDS");
   added->callback([&verb, options] { verb = [options] { return calibrate(*options); }; });
 }

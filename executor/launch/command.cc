@@ -35,7 +35,7 @@ void find_unwritable(const char* flag, const std::string& path, Diagnostics& pro
   if (place.kind != OutputPlace::Kind::regular) return;
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
-    wrong(fmt::format("{} is no folder", folder.string()), "make it first");
+    wrong(fmt::format("{} is not a folder", folder.string()), "create it first");
   } else if (access(folder.c_str(), W_OK) != 0) {
     wrong(fmt::format("{} cannot be written to", folder.string()), "");
   }

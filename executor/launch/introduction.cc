@@ -54,11 +54,10 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
     fmt::print("\n");
   }
   if (world.size() > kMostShown) fmt::print("… {} ranks\n", world.size());
-  fmt::print("memory of a rank {}, of which {} at once\n", format_bytes(Bytes(arena.bytes())),
+  fmt::print("memory per rank {}, peak in use {}\n", format_bytes(Bytes(arena.bytes())),
              format_bytes(Bytes(arena.layout(1).live_bytes)));
   if (kernels_of(plan.job, plan.engine) != Kernels::planned) {
-    fmt::print(
-        "kernels are ours, the plan prices another's: plan with --kernels planned to compare\n");
+    fmt::print("note: the run uses our kernels; plan with --kernels planned to compare\n");
   }
   std::fflush(stdout);
 }

@@ -33,7 +33,7 @@ std::string read_secret_file(LauncherVariables& from, const std::string& path) {
   struct stat about {};
   if (!file.is_open() || ::fstat(file.number(), &about) != 0)
     return refuse(std::strerror(errno), "");
-  if (!S_ISREG(about.st_mode)) return refuse("is no regular file", "");
+  if (!S_ISREG(about.st_mode)) return refuse("is not a regular file", "");
   if (about.st_uid != ::geteuid() && about.st_uid != 0) {
     return refuse("belongs to another user", "a file of this user's");
   }
@@ -75,7 +75,7 @@ Diagnostics find_secret(LauncherVariables& from, Launcher& launcher) {
   Rendezvous& at = *launcher.rendezvous;
   at.secret = secret;
   if (secret.empty() && !at.this_host_only && !from.is_set(kInsecure)) {
-    from.refuse(kSecret, fmt::format("is not set, and ranks meet on {} over a network", at.host),
+    from.refuse(kSecret, fmt::format("is not set, and ranks connect to {} over a network", at.host),
                 fmt::format("set it on all ranks, or {}, to {}; or set {}=1 where anything that "
                             "reaches this network may join the job",
                             kSecretFile, kMake, kInsecure));

@@ -98,11 +98,11 @@ Launcher of_slurm(LauncherVariables& from) {
 void refuse_unknown(LauncherVariables& from) {
   const std::string hint = "start with Open MPI's mpirun, torchrun or srun, or unset it";
   if (from.is_set("PMI_SIZE") && from.text("PMI_SIZE") != "1") {
-    from.refuse("PMI_SIZE", "processes of this MPI's launcher cannot find one another here", hint);
+    from.refuse("PMI_SIZE", "processes of this MPI's launcher cannot find each other here", hint);
   }
   for (const char* const name : {"PMIX_RANK", "LOCAL_RANK"}) {
     if (!from.is_set(name)) continue;
-    from.refuse(name, "is set, and no variable says how many ranks there are", hint);
+    from.refuse(name, "is set, but no variable gives the number of ranks", hint);
   }
 }
 

@@ -57,7 +57,7 @@ std::optional<std::int64_t> LauncherVariables::required_number(const char* name,
 
 void LauncherVariables::expect(const char* name, std::int64_t value, const std::string& as) {
   if (!is_set(name) || whole_number(text(name)) == value) return;
-  refuse(name, fmt::format("{} contradicts {}, which says {}", shown(text(name)), as, value),
+  refuse(name, fmt::format("{} contradicts {}, which gives {}", shown(text(name)), as, value),
          fmt::format("unset {}, or set it to {}", name, value));
 }
 

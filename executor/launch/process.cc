@@ -37,7 +37,7 @@ Diagnostics problems_of_host(const Launcher& launcher) {
   const std::string problem = unresolved(host);
   if (!problem.empty()) return wrong(" does not resolve: " + problem);
   if (launcher.rank != 0 || std::ranges::any_of(addresses_of(host), is_own_address)) return {};
-  return wrong(" is no address of this host, where rank 0 runs");
+  return wrong(" is not an address of this host, where rank 0 runs");
 }
 
 /// The launcher with the job's secret, or what is wrong with its network.
@@ -73,7 +73,7 @@ std::unique_ptr<ProcessJob> join(const Launcher& launcher, double timeout_s) {
 #ifdef SHARDWISE_WITH_MPI
   auto job = std::make_unique<MpiJob>();
   if (job->size() == launcher.ranks) return job;
-  if (launcher.rank != 0) throw Aborted("rank 0 says why");
+  if (launcher.rank != 0) throw Aborted("rank 0 reports why");
   throw IoError(fmt::format("MPI joined {} of the {} processes that {} started", job->size(),
                             launcher.ranks, name_of(launcher.kind)));
 #else

@@ -79,7 +79,7 @@ void Progress::step(const StepResult& result, double held_s) {
   fmt::print("step {:>{}}/{}  loss {:.6f}  gradient norm {:.4f}  {} tokens/s  {}{}\n", done, width,
              steps_, result.loss, result.gradient_norm,
              format_count(static_cast<std::int64_t>(rate)), format_seconds(Seconds(result.seconds)),
-             done < steps_ ? fmt::format("  {} left", format_seconds(Seconds(left))) : "");
+             done < steps_ ? fmt::format("  {} remaining", format_seconds(Seconds(left))) : "");
   std::fflush(stdout);
   if (!metrics_) return;
   // Every digit: a loss that is read back is the one that was computed.

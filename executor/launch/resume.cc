@@ -37,7 +37,7 @@ std::vector<SavedTensor> tensors_of(const Plan& plan) {
 Diagnostics made(const std::string& folder) {
   const auto wrong = [](const std::string& message) {
     return Diagnostics{
-        wrong_use("--checkpoint-dir", message, "name a folder that can be made or written to")};
+        wrong_use("--checkpoint-dir", message, "name a folder that can be created or written to")};
   };
   try {
     make_folder(folder);
@@ -94,7 +94,7 @@ Result<std::vector<Candidate>> candidates_of(const fs::path& folder, bool may_be
 Result<std::vector<Candidate>> candidates_of(const RunOptions& options) {
   if (is_latest(options)) {
     if (options.checkpoint_dir.empty()) {
-      return wrong_use("--resume", options.resume + " of which folder", "add --checkpoint-dir");
+      return wrong_use("--resume", options.resume + " needs a folder", "add --checkpoint-dir");
     }
     return candidates_of(options.checkpoint_dir, options.resume == "auto");
   }
@@ -125,7 +125,7 @@ Diagnostics misuse_of(const SavedCheckpoint& saved, const Plan& plan, const RunO
     problems.push_back(wrong_use(
         "--steps",
         fmt::format("{}, the checkpoint has trained {}", options.train.steps, manifest.step),
-        "--steps counts those before the checkpoint too"));
+        "--steps includes the steps before the checkpoint"));
   }
   return problems;
 }
@@ -233,7 +233,7 @@ Result<std::optional<Resumed>> find_resumed(const Plan& plan, RunOptions& option
                    fmt::format("{} has no {}checkpoint",
                                is_latest(options) ? options.checkpoint_dir : options.resume,
                                nothing ? "complete " : "good "),
-                   "a run without --resume begins anew");
+                   "a run without --resume starts from scratch");
 }
 
 Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const RunOptions& options) {
@@ -242,7 +242,7 @@ Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const Ru
   if (was.digest.empty() || options.resume_on_other_data) return problems;
   const auto differs = [&](const char* flag, std::string message) {
     problems.push_back(wrong_use(flag, std::move(message),
-                                 "read what the run before read, or add --resume-on-other-data"));
+                                 "use the data of that run, or add --resume-on-other-data"));
   };
   if (was.digest != data.digest) {
     const bool encoded = was.tokenizer != data.tokenizer;
@@ -252,7 +252,7 @@ Diagnostics other_data(const Manifest& saved, const DataIdentity& data, const Ru
     differs(encoded ? "--tokenizer" : "--data",
             encoded
                 ? fmt::format("SHA-256 {}, the checkpoint's run had {}", words(data), words(was))
-                : fmt::format("{} has {} tokens and others than the {} of {}", data.source,
+                : fmt::format("{} has {} tokens that differ from the {} of {}", data.source,
                               data.tokens, was.tokens, was.source));
   }
   const auto number = [&](const char* path, std::int64_t is, std::int64_t before) {
@@ -279,8 +279,8 @@ Diagnostics RunFolder::lock(const RunOptions& options, const Together& together)
   if (together.rank() != 0) keep(FolderLock::join(folder, together.rank()));
   if (together.rank() == 0 && !lock_->unlocked().empty()) {
     fmt::print(stderr,
-               "shardwise-run: {} is on a file system without locks ({}): nothing keeps a second "
-               "run out\n",
+               "shardwise-run: {} is on a file system without locks ({}): nothing stops a second "
+               "run from writing there\n",
                folder.string(), lock_->unlocked());
   }
   return together.gather(problems);

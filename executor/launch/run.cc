@@ -56,8 +56,8 @@ Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
   const std::int64_t world = plan.layout.world();
   const bool torchrun = launcher.kind == Launcher::Kind::torchrun;
   if (launcher.ranks > 1 && options.ranks > 0) {
-    return {
-        wrong_use("--ranks", started_text(launcher), "threads are for a process that is alone")};
+    return {wrong_use("--ranks", started_text(launcher),
+                      "leave --ranks out; it starts threads in a single process")};
   }
   // A process that torchrun started alone may be one of several whose WORLD_SIZE is wrong.
   if (launcher.ranks != world && (launcher.ranks > 1 || (torchrun && options.ranks == 0))) {

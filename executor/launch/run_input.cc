@@ -42,7 +42,7 @@ Result<TokenStream> encoded(const std::string& path, const RunOptions& options) 
     return wrong_use("--tokenizer",
                      fmt::format("is for text, {} has {} tokens", path,
                                  kDataFormats[static_cast<std::size_t>(format)]),
-                     "leave it out, or say --data-format text");
+                     "leave it out, or add --data-format text");
   }
   const Result<Tokenizer> tokenizer = Tokenizer::read(options.tokenizer);
   if (!tokenizer) return tokenizer.problems();
@@ -66,7 +66,7 @@ struct Data {
 Result<Data> read_data(const Plan& plan, const RunOptions& options) {
   const std::string path = options.data.empty() ? catalogue_text() : options.data;
   if (path.empty()) {
-    return wrong_use("--data", "names no text, and there is no catalogue that has one",
+    return wrong_use("--data", "is missing, and no catalogue has a text",
                      "name a text, or set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
   }
   Result<TokenStream> stream =
@@ -96,8 +96,8 @@ void make_folder(const std::string& folder, Diagnostics& problems) {
   std::filesystem::create_directories(folder, error);
   const bool writable = !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
   if (!writable) {
-    problems.push_back(wrong_use(
-        "--save-weights", fmt::format("{} is no folder that can be written to", folder), ""));
+    problems.push_back(
+        wrong_use("--save-weights", fmt::format("{} is not a writable folder", folder), ""));
   }
 }
 

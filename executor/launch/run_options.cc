@@ -34,19 +34,19 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr Bytes kLargestShard = 1024_GiB * 1024;
 
 void add_files(CLI::App& app, RunOptions& options) {
-  app.add_option("plan", options.plan, "The plan to run, a plan.json")->required();
-  app.add_option("--data", options.data, "Text, or file of tokens, to train on (a short text)");
+  app.add_option("plan", options.plan, "plan.json to run")->required();
+  app.add_option("--data", options.data, "Text or token file to train on [a short text]");
   const std::vector<std::string> formats(kDataFormats.begin(), kDataFormats.end());
   app.add_option("--data-format", options.data_format,
-                 "detect, text (a token a byte), nanogpt, llmc or megatron (detect)")
+                 "detect, text (one token per byte), nanogpt, llmc or megatron [detect]")
       ->check(CLI::IsMember(formats).description(""))
       ->type_name("NAME");
   app.add_option("--tokenizer", options.tokenizer,
-                 "A tokenizer.json that encodes the text (a token a byte)");
+                 "tokenizer.json that encodes the text [one token per byte]");
   app.add_option("--init-from", options.init_from,
-                 "Begin with the weights of this folder, Hugging Face's safetensors");
+                 "Load initial weights from this folder of Hugging Face safetensors");
   app.add_option("--save-weights", options.save_weights,
-                 "Write config.json and safetensors here after the last step");
+                 "Write config.json and safetensors to this folder after the last step");
   const auto dtype = [&options](std::string_view typed) {
     if (typed == "fp32" || typed == "bf16") {
       options.weights_dtype = typed == "fp32" ? StoredType::f32 : StoredType::bf16;
@@ -54,66 +54,70 @@ void add_files(CLI::App& app, RunOptions& options) {
     }
     return fmt::format("{} is not fp32 or bf16", shown(typed));
   };
-  add_checked(app, "--save-weights-dtype",
-              "Numbers of those weights: fp32, as the optimizer has them, or bf16 (fp32)", dtype)
+  add_checked(app, "--save-weights-dtype", "Type of the saved weights, fp32 or bf16 [fp32]", dtype)
       ->type_name("TYPE");
   add_size(app, "--max-shard-size", options.max_shard_size, 1_B, 1_B, kLargestShard,
-           "Size of a file of weights, 200MB or 2GiB for example (5GB)");
-  app.add_option("--report", options.report, "Write what was measured here, a report.json");
-  app.add_option("--trace", options.trace, "Write the step of median length here, for Perfetto");
-  app.add_option("--metrics", options.metrics, "Write a line of JSON a step here");
+           "Largest file of saved weights, for example 200MB or 2GiB [5GB]");
+  app.add_option("--report", options.report, "Write the measured report.json to this file");
+  app.add_option("--trace", options.trace,
+                 "Write a trace of the median step to this file, for Perfetto");
+  app.add_option("--metrics", options.metrics, "Write one line of JSON per step to this file");
 }
 
 void add_checkpoints(CLI::App& app, RunOptions& options) {
-  CLI::Option* const folder = app.add_option("--checkpoint-dir", options.checkpoint_dir,
-                                             "Write a checkpoint here after the last step");
+  CLI::Option* const folder =
+      app.add_option("--checkpoint-dir", options.checkpoint_dir,
+                     "Write a checkpoint to this folder after the last step");
   add_integer(app, "--checkpoint-every", options.checkpoint_every, 0, kMostSteps,
-              "And whenever so many steps are done")
+              "Also write a checkpoint every N steps")
       ->needs(folder);
-  add_integer(app, "--keep", options.keep, 0, kMostSteps, "Checkpoints to keep; 0 keeps all (2)")
+  add_integer(app, "--keep", options.keep, 0, kMostSteps, "Checkpoints to keep; 0 keeps all [2]")
       ->needs(folder);
   app.add_option("--resume", options.resume,
-                 "Resume from a checkpoint: its folder, or the latest good one of "
-                 "--checkpoint-dir (latest; auto: begin anew where there is none yet)");
+                 "Resume from a checkpoint: its folder; latest: the newest intact one of "
+                 "--checkpoint-dir; auto: the same, or start from scratch without one");
   app.add_flag("--replace-checkpoints", options.replace_checkpoints,
-               "Remove checkpoints of other runs from --checkpoint-dir, and later ones than "
+               "Remove checkpoints of other runs from --checkpoint-dir, and those later than "
                "the resumed one")
       ->needs(folder);
   app.add_flag("--resume-on-other-data", options.resume_on_other_data,
-               "Even with other tokens, sequences, batches or another seed than before");
+               "Resume even if tokens, sequence length, batch size or seed differ");
 }
 
 void add_numbers(CLI::App& app, RunOptions& options) {
   TrainOptions& train = options.train;
   OptimizerRules& rules = train.optimizer;
   add_integer(app, "--ranks", options.ranks, 1, 1024,
-              "Ranks, threads of this process (the plan's)");
+              "Ranks as threads of this process [from the plan]");
   add_integer(app, "--steps", train.steps, 1, kMostSteps,
-              "Steps to train, those before a checkpoint included (20)");
-  add_integer(app, "--threads", train.threads, 1, 1024, "Threads that compute, a rank (1)");
+              "Steps to train, including the steps before a checkpoint [20]");
+  add_integer(app, "--threads", train.threads, 1, 1024, "Compute threads per rank [1]");
   add_integer(app, "--seed", train.seed, 0, std::numeric_limits<std::uint64_t>::max(),
-              "Decides weights and the order of the data (1234)");
+              "Seed of the initial weights and of the data order [1234]");
   add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
-             "Seconds that a rank waits, or an operation takes (600)")
+             "Longest wait of a rank, and longest operation, in seconds [600]")
       ->type_name("SECONDS");
   const auto rate = [&app](const char* flag, double& value, const char* text) {
     add_number(app, flag, value, 0, 1e3, text)->type_name("X");
   };
-  rate("--learning-rate", rules.peak_learning_rate, "After the warm-up (0.0003)");
-  rate("--min-learning-rate", rules.least_learning_rate, "Of the cosine's end (0.00003)");
+  rate("--learning-rate", rules.peak_learning_rate, "Learning rate after the warm-up [0.0003]");
+  rate("--min-learning-rate", rules.least_learning_rate,
+       "Learning rate at the end of the cosine decay [0.00003]");
   add_integer(app, "--warmup-steps", rules.warmup_steps, 0, kMostSteps,
-              "Steps of rising learning rate (0)");
+              "Steps of linear warm-up [0]");
   add_integer(app, "--decay-steps", rules.decay_steps, 0, kMostSteps,
-              "Steps until the cosine's end, 0 for no decay");
-  rate("--weight-decay", rules.weight_decay, "Of matrices (0.1)");
+              "Step at which the cosine decay ends; 0: no decay [0]");
+  rate("--weight-decay", rules.weight_decay, "Weight decay of matrices [0.1]");
   app.add_flag("--check-for-nan-in-grad", train.checks.nan,
-               "Look for what is not a number in each rank's gradients before they are summed");
+               "Check each rank's gradients for NaN and infinity before the reduction");
   app.add_flag("--check-for-large-grads", train.checks.large,
-               "Look there for norms of more than 10 times the largest of the first 100");
+               "Check each rank's gradients for norms above 10 times the largest of the first 100");
   // Tokens have at most 32 bits, with a sign or without.
   add_integer(app, "--ignored-token", train.ignored_token, std::numeric_limits<std::int32_t>::min(),
-              std::numeric_limits<std::uint32_t>::max(), "A target that does not count (none)");
-  rate("--clip-norm", rules.clip_norm, "Longest gradient, 0 for any (1)");
+              std::numeric_limits<std::uint32_t>::max(),
+              "Target token that does not count in the loss [none]");
+  rate("--clip-norm", rules.clip_norm,
+       "Largest gradient norm; longer gradients are clipped; 0: no clipping [1]");
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ void make_folder(const std::filesystem::path& folder) {
     std::error_code error;
     if (std::filesystem::is_directory(made, error)) continue;
     if (std::filesystem::create_directory(made, error)) sync_folder(above);
-    if (error) throw IoError(fmt::format("{}: cannot be made: {}", made.string(), error.message()));
+    if (error)
+      throw IoError(fmt::format("{}: cannot be created: {}", made.string(), error.message()));
   }
 }
 

@@ -37,7 +37,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path,
     return wrong(name, fmt::format("cannot be read: {}", std::strerror(errno)));
   }
   const std::int64_t size = status.st_size;
-  constexpr const char* kTruncated = "the file is truncated, or no safetensors file";
+  constexpr const char* kTruncated = "the file is truncated, or not a safetensors file";
   if (size < kSafetensorsLengthBytes) {
     return wrong(name, fmt::format("{} bytes are no header", size), kTruncated);
   }
@@ -49,7 +49,7 @@ Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path,
   }
   if (length > kLongestSafetensorsHeader) {
     return wrong(name, fmt::format("a header of {} bytes", length),
-                 "at most 100000000: this is no safetensors file");
+                 "at most 100000000: this is not a safetensors file");
   }
   const std::int64_t data_begin = kSafetensorsLengthBytes + static_cast<std::int64_t>(length);
   if (data_begin > size) {

@@ -74,7 +74,7 @@ class HeaderReader {
       at = tensor.end();
       if (at > data_bytes) {
         fail(tensor.spec.name,
-             fmt::format("ends at byte {} of the data, of which the file has {}", at, data_bytes),
+             fmt::format("ends at byte {} of the data, the file has {}", at, data_bytes),
              "the file is truncated");
         return;
       }

@@ -34,7 +34,7 @@ Result<WeightMap> read_index(const fs::path& path) {
     for (const JsonMember& member : map->members) {
       const std::string file = names.string(member.key);
       if (names.ok() && (file.empty() || fs::path(file).filename() != file || file == "..")) {
-        names.fail(member.key, fmt::format("{} is no file beside the index", file));
+        names.fail(member.key, fmt::format("{} is not a file beside the index", file));
       }
       files[member.key] = file;
     }

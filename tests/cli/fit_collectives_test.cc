@@ -78,7 +78,7 @@ TEST(FitCollectives, RefusesUnknownTiersCoefficientsAndEmptySelections) {
             "command line: --fix: speed is not a coefficient\n"
             "1 problem, nothing was run\n");
   EXPECT_EQ(with({"--tier", "nvlink", "--only", "gpu=a100"}),
-            "command line: --only: no row is left\n"
+            "command line: --only: no row matches\n"
             "1 problem, nothing was run\n");
   EXPECT_EQ(with({"--tier", "nvlink", "--only", "gpu"}),
             "command line: --only: gpu has no =\n"

@@ -184,7 +184,7 @@ TEST(Plan, FitsAHundredAndTenColumnsWhenEveryColumnVaries) {
       {"--model", "mixtral-8x7b", "--gpus", "32", "--engine", "all", "--pareto", "--explain"});
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("Pareto front"));
-  EXPECT_THAT(outcome.out, HasSubstr("because it breaks"));
+  EXPECT_THAT(outcome.out, HasSubstr("by the rule"));
   EXPECT_LE(widest_line(outcome.out.substr(0, outcome.out.find("\nFits"))), 110U);
 }
 
@@ -195,7 +195,7 @@ TEST(Plan, ExplainsWhatEachRuleDroppedAndEveryNumberOfTheBest) {
   const std::string without = plan(small).out;
   const std::string out = plan(explained).out;
   for (const char* words :
-       {"because it breaks", "\nWhy\n", "steady_forward_backward.weights", "docs/memory.md, States",
+       {"by the rule", "\nWhy\n", "steady_forward_backward.weights", "docs/memory.md, States",
         "time.forward", "micro-batches x (GEMM + attention", "time.gemm.longest",
         "GEMM shapes interpolated", "\nAssumptions\n"}) {
     EXPECT_THAT(out, HasSubstr(words));
@@ -326,7 +326,7 @@ TEST(Plan, SaysWhatNoLayoutVaried) {
   EXPECT_THAT(held({"--open", "recompute_interval"}),
               Not(testing::Contains("recompute_interval 1")));
   EXPECT_THAT(plan({"--model", "gpt2-xl", "--explain"}).out,
-              HasSubstr("Held at one value (--open FIELD searches the others): "));
+              HasSubstr("Fixed at one value (--open FIELD searches the others): "));
 }
 
 TEST(Plan, AnswersWhyNot) {

@@ -14,7 +14,7 @@ TEST(CalibrateCommand, RefusesAFolderThatIsNotThereBeforeItMeasures) {
   const Outcome refused = run_program(built("shardwise-run"),
                                       {"calibrate", "-o", scratch.path("no-folder/machine.json")});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("no-folder is no folder\n    make it first"));
+  EXPECT_THAT(refused.err, HasSubstr("no-folder is not a folder\n    create it first"));
   EXPECT_EQ(refused.out, "");
 }
 

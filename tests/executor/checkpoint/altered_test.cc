@@ -83,7 +83,7 @@ TEST_F(AlteredCheckpoint, IsRefusedWhereverABitIsFlipped) {
 TEST_F(AlteredCheckpoint, IsRefusedWhenAFileIsTruncatedOrMissing) {
   const std::string good = bytes("rank-00001.safetensors");
   put("rank-00001.safetensors", good.substr(0, good.size() - 1));
-  EXPECT_THAT(problems(), HasSubstr("of which the file has"));
+  EXPECT_THAT(problems(), HasSubstr("of the data, the file has"));
   EXPECT_THAT(problems(), HasSubstr("/second_moment"));
   std::filesystem::remove(scratch_.path(file("rank-00001.safetensors")));
   EXPECT_THAT(problems(),
@@ -114,7 +114,7 @@ TEST_F(AlteredCheckpoint, NamesTensorsThatAreMissingExtraOrOfAnotherShape) {
   writer.finish();
   const std::string said = problems();
   EXPECT_THAT(said, HasSubstr("/" + missing + ": is missing, the manifest has it here"));
-  EXPECT_THAT(said, HasSubstr("/weights/other: is extra, the manifest has none such"));
+  EXPECT_THAT(said, HasSubstr("/weights/other: is extra, the manifest does not list it"));
   EXPECT_THAT(said, HasSubstr("/" + specs[1].name + ": is not what the manifest has"));
 }
 

@@ -121,7 +121,7 @@ TEST(FolderLock, IsTakenAsLongAsAnyRankOfTheJobIsThere) {
   EXPECT_THAT(problem_of(FolderLock::join(scratch.folder(), 1)), HasSubstr("is in use by rank 1"));
   first.reset();
   EXPECT_THAT(problem_of(FolderLock::take(scratch.folder(), milliseconds(0))),
-              HasSubstr("is in use by processes that another shardwise-run left"));
+              HasSubstr("is in use by processes that another shardwise-run left behind"));
   second.reset();
   EXPECT_FALSE(FolderLock::take(scratch.folder(), milliseconds(0)));
 }
@@ -145,11 +145,11 @@ TEST(FolderLock, DoesNotFollowALinkNorWaitForAPipe) {
   const std::string elsewhere = scratch.write_bytes("elsewhere", "text");
   std::filesystem::create_symlink(elsewhere, scratch.path(kLockName));
   EXPECT_THAT(problem_of(FolderLock::take(scratch.folder())), HasSubstr("lock: --checkpoint-dir: "
-                                                                        "no regular file"));
+                                                                        "not a regular file"));
   EXPECT_EQ(bytes_of_file(elsewhere), "text");
   std::filesystem::remove(scratch.path(kLockName));
   ASSERT_EQ(::mkfifo(scratch.path(kLockName).c_str(), 0600), 0);
-  EXPECT_THAT(problem_of(FolderLock::take(scratch.folder())), HasSubstr("no regular file"));
+  EXPECT_THAT(problem_of(FolderLock::take(scratch.folder())), HasSubstr("not a regular file"));
 }
 
 }  // namespace

@@ -70,7 +70,7 @@ TEST(Manifest, RefusesSlicesThatDoNotCoverEveryTensorOnce) {
   EXPECT_THAT(said(unknown), HasSubstr("/tensors/c: is in a file, and no tensor"));
   Manifest outside = small();
   outside.files[0].name = "../rank-00000.safetensors";
-  EXPECT_THAT(said(outside), HasSubstr("/files/0/name: is no file beside the manifest"));
+  EXPECT_THAT(said(outside), HasSubstr("/files/0/name: is not a file beside the manifest"));
 }
 
 }  // namespace

@@ -125,13 +125,13 @@ TEST(Rendezvous, NamesThePortsWhereAllAreTaken) {
   const FileDescriptor taken = taken_port();
   const std::string port = std::to_string(port_of(taken));
   EXPECT_EQ(why_not(at_port(port_of(taken), 1, "taken"), 0, kPatience),
-            "ports " + port + " to " + port + " of this host are taken");
+            "ports " + port + " to " + port + " of this host are in use");
 }
 
 // 192.0.2.0/24 is for documents: no host has its addresses. Source: RFC 5737.
 TEST(Rendezvous, ListensOnTheAddressesOfItsHostAlone) {
   EXPECT_EQ(why_not({"192.0.2.77", 1, 16, "elsewhere", kSecret}, 0, kPatience),
-            "192.0.2.77 is no address of this host, where rank 0 runs");
+            "192.0.2.77 is not an address of this host, where rank 0 runs");
   int port = 0;
   { port = port_of(taken_port()); }
   Job job(at_port(port, 1, "interface"));
@@ -173,7 +173,7 @@ TEST(Rendezvous, IsNotForProcessesThatHaveAnotherSecretOrJobOrNumberOfRanks) {
   // While there is time to do something about it.
   const std::string ports = std::to_string(port) + " to " + std::to_string(port);
   EXPECT_THAT(notes, testing::ElementsAre("rank 1 looks for rank 0 on 127.0.0.1, ports " + ports +
-                                          ", until 1 s are over; a process there is of another job "
+                                          ", for up to 1 s; a process there is of another job "
                                           "or has another secret"));
   for (const std::string& each : others) {
     EXPECT_EQ(each, "rank 1 found no rank 0 on 127.0.0.1, ports " + std::to_string(port) + " to " +
@@ -280,7 +280,7 @@ TEST(Rendezvous, NamesRankZeroThatIsGoneWhoeverHasCome) {
     between.serve(2);
   }
   EXPECT_THAT(two, testing::StartsWith("rank 0 is gone: its process "));
-  EXPECT_EQ(three, "silent: rank 2 says why");
+  EXPECT_EQ(three, "silent: rank 2 reports why");
 }
 
 TEST(Rendezvous, IsNotForStrangers) {

@@ -90,13 +90,13 @@ TEST(OpenTokens, ReadsWhatLlmCWrites) {
 TEST(OpenTokens, RefusesFilesOfLlmCThatTheirHeaderContradicts) {
   const Scratch scratch;
   EXPECT_THAT(refusal(scratch.write_bytes("a.bin", llmc(20240520, 1, 6, kFive))),
-              HasSubstr("a.bin: --data: its header says 6 tokens, the file has 5"));
+              HasSubstr("a.bin: --data: its header states 6 tokens, the file has 5"));
   EXPECT_THAT(refusal(scratch.write_bytes("b.bin", llmc(20240520, 1, -1, kFive))),
-              HasSubstr("its header says -1 tokens, the file has 5"));
+              HasSubstr("its header states -1 tokens, the file has 5"));
   EXPECT_THAT(refusal(scratch.write_bytes("c.bin", llmc(20240520, 2, 5, kFive)), DataFormat::llmc),
               HasSubstr("version 2 of llm.c's token files, 1 is read"));
   EXPECT_THAT(refusal(scratch.write_bytes("d.bin", llmc(20240522, 1, 5, kFive)), DataFormat::llmc),
-              HasSubstr("20240522 is no magic number of llm.c's token files"));
+              HasSubstr("20240522 is not a magic number of llm.c's token files"));
   EXPECT_THAT(refusal(scratch.write_bytes("e.bin", kFive), DataFormat::llmc),
               HasSubstr("10 bytes are less than llm.c's header of 1024"));
 }
@@ -142,7 +142,7 @@ TEST(OpenTokens, RefusesMegatronFilesThatAreNoPair) {
     return refusal(scratch.path("c.bin"));
   };
   EXPECT_THAT(refused({}, kFive.substr(2)),
-              HasSubstr("c.bin: --data: 8 bytes, its index has 10\n    the file was cut"));
+              HasSubstr("c.bin: --data: 8 bytes, its index has 10\n    the file is truncated"));
   Index other;
   other.magic[0] = 'X';
   EXPECT_THAT(refused(other, kFive), HasSubstr("c.idx: --data: does not begin with MMIDIDX"));

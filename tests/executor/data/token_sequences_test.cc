@@ -77,8 +77,10 @@ TEST(TokenSequences, NameATokenThatTheModelDoesNotHaveAndWhereItIs) {
   const TokenStream stream(std::vector<std::uint32_t>{1, 2, 96, 4, 97});
   const auto refused = TokenSequences::cut(stream, 2, 96, 1, "tokens.bin");
   ASSERT_FALSE(refused);
-  EXPECT_THAT(to_string(refused.problems()),
-              HasSubstr("tokens.bin: --data: token 96 at position 2 is none of the model's 96"));
+  EXPECT_THAT(
+      to_string(refused.problems()),
+      HasSubstr(
+          "tokens.bin: --data: token 96 at position 2 is outside the model's vocabulary of 96"));
   EXPECT_TRUE(TokenSequences::cut(stream, 2, 98, 1, "tokens.bin"));
 }
 

@@ -29,7 +29,7 @@ TEST(GradientChecks, NameTheStepAndTheBucketOfWhatIsNotANumber) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   EXPECT_THAT(wrong_with(checks, {1, 2}), IsEmpty());
   EXPECT_EQ(wrong_with(checks, {1, kNan}),
-            "this rank's gradients of bucket 3 in step 7 have what is not a number");
+            "this rank's gradients of bucket 3 in step 7 contain NaN");
   EXPECT_THAT(wrong_with(checks, {kInfinity, 1}), HasSubstr("are infinite"));
   GradientChecks none{{}};
   EXPECT_THAT(wrong_with(none, {kNan}), IsEmpty());
@@ -40,7 +40,7 @@ TEST(GradientChecks, FindNormsOfMoreThanTenTimesTheLargestOfAHundred) {
   for (int i = 0; i < 100; ++i) EXPECT_THAT(wrong_with(checks, {i == 50 ? 5.0F : 3.0F}), IsEmpty());
   EXPECT_THAT(wrong_with(checks, {30, 40}), IsEmpty());  // 50: ten times, not more
   EXPECT_THAT(wrong_with(checks, {3000, 4000}),
-              HasSubstr("the norm 5000, more than 10 times the largest before, 50"));
+              HasSubstr("have norm 5000, more than 10 times the largest before, 50"));
 }
 
 }  // namespace

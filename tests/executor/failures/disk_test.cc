@@ -134,7 +134,7 @@ TEST_F(Disk, WithoutTheFolderOfAReportIsAProblemBeforeTheRun) {
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err,
-              HasSubstr("command line: --report: " + scratch_.path("none") + " is no folder\n"));
+              HasSubstr("command line: --report: " + scratch_.path("none") + " is not a folder\n"));
 }
 
 TEST_F(Disk, ThatIsFullLeavesTheReportThatWasThere) {

@@ -47,8 +47,9 @@ class FindSecret : public testing::Test {
 
 // (D1): without one, whatever reaches the port would be a rank.
 TEST_F(FindSecret, IsNeededWhereRanksMeetOverANetwork) {
-  EXPECT_THAT(found({}), HasSubstr("environment: SHARDWISE_SECRET: is not set, and ranks meet on "
-                                   "node7 over a network\n    set it on all ranks"));
+  EXPECT_THAT(found({}),
+              HasSubstr("environment: SHARDWISE_SECRET: is not set, and ranks connect to "
+                        "node7 over a network\n    set it on all ranks"));
   EXPECT_EQ(found({{"SHARDWISE_SECRET", kGood}}), "believed");
   EXPECT_EQ(secret(), kGood);
 }
@@ -93,7 +94,7 @@ TEST_F(FindSecret, RefusesFilesThatHoldNone) {
               HasSubstr("its secret is not 16 to 4096 bytes long"));
   const std::string pipe = scratch_.path("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_THAT(found({{"SHARDWISE_SECRET_FILE", pipe}}), HasSubstr("is no regular file"));
+  EXPECT_THAT(found({{"SHARDWISE_SECRET_FILE", pipe}}), HasSubstr("is not a regular file"));
 }
 
 TEST_F(FindSecret, EndsARunThatHasNone) {
@@ -102,9 +103,11 @@ TEST_F(FindSecret, EndsARunThatHasNone) {
               shardwise::test::built("shardwise-run"),
               scratch_.write(tiny_plan("shardwise", 0, 2, 1)), "--data", "README.md"});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("MASTER_ADDR: 192.0.2.77 is no address of this host, where "
-                                     "rank 0 runs"));
-  EXPECT_THAT(refused.err, HasSubstr("SHARDWISE_SECRET: is not set, and ranks meet on 192.0.2.77"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("MASTER_ADDR: 192.0.2.77 is not an address of this host, where "
+                        "rank 0 runs"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("SHARDWISE_SECRET: is not set, and ranks connect to 192.0.2.77"));
 }
 
 }  // namespace

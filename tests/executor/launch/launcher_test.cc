@@ -216,9 +216,10 @@ TEST(FindLauncher, WantsRankAndWorldSizeToAgreeWithTheLauncherBesideThem) {
       {"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"WORLD_SIZE", "4"}};
   EXPECT_EQ(found(mpi).rank, 1);
   mpi["WORLD_SIZE"] = "2";
-  EXPECT_EQ(refused(mpi),
-            "environment: WORLD_SIZE: 2 contradicts mpirun, which says 4\n    unset WORLD_SIZE, or "
-            "set it to 4\n");
+  EXPECT_EQ(
+      refused(mpi),
+      "environment: WORLD_SIZE: 2 contradicts mpirun, which gives 4\n    unset WORLD_SIZE, or "
+      "set it to 4\n");
   mpi["WORLD_SIZE"] = "4";
   mpi["RANK"] = "zero";
   EXPECT_NE(refused(mpi), "believed");

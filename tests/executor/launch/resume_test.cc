@@ -86,7 +86,7 @@ TEST_F(Resume, RefusesOtherDataUnlessItIsMeant) {
   const Outcome refused = resumed(plan_, {"--data", other});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--data: " + other + " has "));
-  EXPECT_THAT(refused.err, HasSubstr("of docs/memory.md\n    read what the run before read, or add "
+  EXPECT_THAT(refused.err, HasSubstr("of docs/memory.md\n    use the data of that run, or add "
                                      "--resume-on-other-data"));
   EXPECT_EQ(resumed(plan_, {"--data", other, "--resume-on-other-data"}).exit_code, 0);
   Plan longer = plan_;
@@ -131,7 +131,7 @@ TEST_F(Resume, RefusesFlagsThatDoNotGoWithTheCheckpoint) {
   const Outcome other = run(wider, {"--steps", "3", "--resume", folder()});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("/tensors/model.layers.1."));
-  EXPECT_THAT(other.err, HasSubstr("is extra, the plan's model has none such"));
+  EXPECT_THAT(other.err, HasSubstr("is extra, the plan's model does not have it"));
 }
 
 TEST_F(Resume, RefusesAnAlteredCheckpointAndNamesTheTensor) {

@@ -213,7 +213,8 @@ TEST(SaveWeights, RefusesAFolderThatCannotBeMade) {
   const Outcome refused = run(scratch, plan_for("llama", "shardwise", 0, 1),
                               "tests/golden/weights/llama", file + "/saved", {});
   EXPECT_EQ(refused.exit_code, 2);
-  EXPECT_THAT(refused.err, HasSubstr("--save-weights: " + file + "/saved is no folder"));
+  EXPECT_THAT(refused.err,
+              HasSubstr("--save-weights: " + file + "/saved is not a writable folder"));
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ TEST(SafetensorsFile, RefusesWhatDoesNotFitAndNamesTheTensor) {
       {length_bytes(3) + "{}", "a header of 3 bytes in a file of 10"},
       {file_of("[]", ""), "object"},
       {file_of("{\"w\"", ""), "JSON"},
-      {one(good, "abc"), "/w: ends at byte 4 of the data, of which the file has 3"},
+      {one(good, "abc"), "/w: ends at byte 4 of the data, the file has 3"},
       {one(good, "abcde"), "1 bytes belong to no tensor"},
       {one(R"("dtype":"F33","shape":[1],"data_offsets":[0,4])"), "/w/dtype"},
       {one(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])"),
