@@ -40,7 +40,7 @@ std::string in_other_verbs(const CLI::App& app, std::string_view typed) {
     all.insert(all.end(), names.begin(), names.end());
   }
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   const Words meant = meant_flags(typed, all);
   if (meant.size() != 1) return "";
   const std::string flag = meant.front().substr(0, meant.front().find_first_of(" ="));
