@@ -38,29 +38,29 @@ OverlapTax overlap_tax(const GpuSpec& gpu, bool across_nodes, Kernels kernels);
 struct TimeRules {
   const EngineProfile* engine = nullptr;
   const ClusterSpec* cluster = nullptr;
-  double weight_bytes = 2;       // an element of a weight on its way between ranks
-  double reduce_bytes = 4;       // a gradient element on its way, when the engine fixes it; 0 = as
-                                 // the gradient buffer of the layout
-  double gather_copy_bytes = 0;  // memory traffic per gathered element, around the collective
-  double reduce_copy_bytes = 0;  // and per reduced element
-  bool fp32_accumulation = false;   // a reduce-scatter is an all-to-all and a sum in fp32
-  bool per_token_loss = false;      // gradients are scaled by the tokens of the batch
-  DType precision = DType::bf16;    // of weights and activations
-  double optimizer_bytes = 0;       // memory traffic of the optimizer per element of a shard
-  double shared_norm_bytes = 0;     // of the norm per element that no other rank squares
-  double weight_cast_bytes = 0;     // memory traffic per element of the weights whole, once a step
-  bool clears_buffer = false;       // a gradient buffer that stays is set to zero each step
-  double optimizer_kernels = 0;     // per tensor
-  OverlapTax overlap_tax_intra;     // within a node
-  OverlapTax overlap_tax_inter;     // and across nodes
-  double slowest_gpu_excess = 0;    // of compute, over the mean GPU's
-  bool expert_overlap = false;      // expert exchange runs beside another micro-batch's compute
-  Seconds issue;                    // host time per kernel
-  bool waits_for_messages = false;  // the host, for those of 1F1B without chunks
-  bool waits_for_norm = false;      // of the gradients, before it issues the optimizer
+  double weight_bytes = 2;        // an element of a weight on its way between ranks
+  double reduce_bytes = 4;        // a gradient element on its way, when the engine fixes it; 0 = as
+                                  // the gradient buffer of the layout
+  double gather_copy_bytes = 0;   // memory traffic per gathered element, around the collective
+  double reduce_copy_bytes = 0;   // and per reduced element
+  double optimizer_bytes = 0;     // memory traffic of the optimizer per element of a shard
+  double shared_norm_bytes = 0;   // of the norm per element that no other rank squares
+  double weight_cast_bytes = 0;   // memory traffic per element of the weights whole, once a step
+  double optimizer_kernels = 0;   // per tensor
+  double slowest_gpu_excess = 0;  // of compute, over the mean GPU's
   double host_optimizer_elements_per_s = 0;  // a GPU's share of its host, for offloaded states
   double input_bytes_per_sequence = 0;
-  bool links_shared = true;  // a step takes as long as its bytes need on each link
+  Seconds issue;                    // host time per kernel
+  OverlapTax overlap_tax_intra;     // within a node
+  OverlapTax overlap_tax_inter;     // and across nodes
+  DType precision = DType::bf16;    // of weights and activations
+  bool fp32_accumulation = false;   // a reduce-scatter is an all-to-all and a sum in fp32
+  bool per_token_loss = false;      // gradients are scaled by the tokens of the batch
+  bool clears_buffer = false;       // a gradient buffer that stays is set to zero each step
+  bool expert_overlap = false;      // expert exchange runs beside another micro-batch's compute
+  bool waits_for_messages = false;  // the host, for those of 1F1B without chunks
+  bool waits_for_norm = false;      // of the gradients, before it issues the optimizer
+  bool links_shared = true;         // a step takes as long as its bytes need on each link
 };
 
 TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const ClusterSpec& cluster);
