@@ -36,11 +36,13 @@ class AwakeTime {
 
 /// The time awake of this process, which all of its waits are measured with.
 struct AwakeClock {
+  // NOLINTBEGIN(readability-identifier-naming): names that std::chrono asks a clock for
   using duration = AwakeTime::Duration;
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<AwakeClock>;
   static constexpr bool is_steady = true;
+  // NOLINTEND(readability-identifier-naming)
 
   static time_point now();
   /// Time awake since a moment of the steady clock.

@@ -35,7 +35,7 @@ struct Hello {
 };
 
 constexpr std::size_t kMagicBytes = 16;
-constexpr std::size_t kHelloBytes = kMagicBytes + 5 * 4 + 8 + sizeof(Digest);
+constexpr std::size_t kHelloBytes = kMagicBytes + 5 * sizeof(std::int32_t) + 8 + sizeof(Digest);
 constexpr std::size_t kChallengeBytes = kMagicBytes + 2 * sizeof(Digest);
 constexpr std::size_t kProofBytes = sizeof(Digest);
 

@@ -23,6 +23,7 @@ struct Rendezvous {
   bool this_host_only = false;
   /// Is told once when a rank has only met processes with another secret for 5 s, or half of its
   /// patience: it may wait in vain.
+  // NOLINTNEXTLINE(readability-redundant-member-init): may be left out of a list of values
   std::function<void(const std::string&)> note = {};
 
   /// What both ends of a connection prove that they know: of one secret, job and number of ranks.

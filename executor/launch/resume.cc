@@ -149,7 +149,7 @@ Opened open_together(const fs::path& path, std::int64_t step, const Plan& plan,
     own = {{path.string(), 0, 0, "", broken.what(), ""}};
   }
   opened.damage = together.gather(own);
-  if (!opened.damage.empty()) return opened;
+  if (!opened.damage.empty() || !opened.saved) return opened;
   opened.misuse = together.gather(misuse_of(*opened.saved, plan, options));
   if (!opened.misuse.empty()) return opened;
   try {
@@ -221,7 +221,7 @@ Result<std::optional<Resumed>> find_resumed(const Plan& plan, RunOptions& option
     const std::int64_t step = std::stoll(together.from_first(std::to_string(next.step)));
     Opened opened = open_together(path, step, plan, options, together);
     if (!opened.misuse.empty()) return opened.misuse;
-    if (opened.damage.empty()) {
+    if (opened.damage.empty() && opened.saved) {
       if (!options.seed_given) options.train.seed = opened.saved->manifest().seed;
       return std::optional(
           Resumed{*std::move(opened.saved), step < 0 ? fs::path() : path.parent_path()});
