@@ -59,6 +59,10 @@ StreamRunner::StreamRunner(const std::vector<const StageProgram*>& programs, int
 
 StreamRunner::~StreamRunner() { close(); }
 
+std::span<const OpSpan> StreamRunner::spans() const {
+  return std::span(spans_).first(programs_[program_]->operations.size());
+}
+
 void StreamRunner::close() {
   watched_.reset();
   {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -50,7 +51,7 @@ class StreamRunner {
   /// ranks. \throws Aborted when the run has failed, here or elsewhere
   void run(std::size_t program, const OpKernels& kernels);
   /// When each operation of the program that ran last did.
-  const std::vector<OpSpan>& spans() const { return spans_; }
+  std::span<const OpSpan> spans() const;
 
  private:
   /// Over when its number is that of the run.

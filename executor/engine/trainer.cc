@@ -169,7 +169,8 @@ StepResult Trainer::step(const TokenSequences& data) {
   result.gradient_norm = step.gradient_norm;
   result.learning_rate = learning_rate(options_.optimizer, step.step);
   result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
-  StepSpans spans = {number, step.step, result.seconds, runner_->spans()};
+  const std::span<const OpSpan> ran = runner_->spans();
+  StepSpans spans = {number, step.step, result.seconds, {ran.begin(), ran.end()}};
   if (first) {
     first_ = std::move(spans);
   } else {

@@ -1,5 +1,7 @@
 #include "tests/executor/engine/stand_in.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
 #include "executor/comm/thread_world.h"
@@ -180,6 +182,9 @@ Curve train(const Plan& plan, std::int64_t steps, TrainOptions options) {
           if (world.rank() != 0) continue;
           curve.losses.push_back(result.loss);
           curve.norms.push_back(result.gradient_norm);
+        }
+        for (const StepSpans* ran : {&trainer.first_step(), &trainer.median_step()}) {
+          EXPECT_EQ(ran->spans.size(), trainer.program(ran->program).operations.size());
         }
       },
       std::chrono::seconds(60));

@@ -10,6 +10,7 @@
 #include "executor/data/random.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
+#include "tests/support/sanitized.h"
 
 namespace shardwise::exec::test {
 namespace {
@@ -101,9 +102,7 @@ TEST(ShardwiseRun, ComparesRanksWithThePlanAndFindsItsHostBeforeItMeetsOthers) {
 
 // (D15): these once hung for twice the timeout, aborted, or did not end.
 TEST(ShardwiseRun, EndsAtOnceWhereThreadsHaveNoRoom) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "sanitizers need address space themselves";
-#endif
+  if (shardwise::test::kSanitized) GTEST_SKIP() << "sanitizers need address space themselves";
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 3, 4, 1));
   for (const auto& [limit, threads] :

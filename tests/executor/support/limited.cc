@@ -9,17 +9,13 @@
 #include <utility>
 
 #include "planner/spec/error.h"
+#include "tests/support/sanitized.h"
 
 namespace shardwise::exec::test {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool kSanitized = false;
-#endif
+using shardwise::test::kSanitized;
+
 constexpr unsigned kSeconds = 60;
 
 /// Address space of this process. Source: proc(5), /proc/[pid]/statm.
