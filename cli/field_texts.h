@@ -26,7 +26,7 @@ inline constexpr const char* kPipelineGroup = "Pipeline";
 inline constexpr const char* kShardingGroup = "Sharding and overlap";
 inline constexpr const char* kRecomputeGroup = "Recompute and offload";
 
-inline constexpr std::array<FieldText, 30> kJobTexts = {{
+inline constexpr std::array<FieldText, 33> kJobTexts = {{
     {kJobGroup, "sequence_length", "N", "Tokens of a sequence [4096]"},
     {kJobGroup, "global_batch_size", "N", "Sequences of a step [about 4 Mi tokens]"},
     {kJobGroup, "tokens_total", "N", "Tokens of the whole training"},
@@ -72,6 +72,12 @@ inline constexpr std::array<FieldText, 30> kJobTexts = {{
      "mla_up_proj, shared_experts, core_attn; commas between"},
     {kRecomputeGroup, "recompute_stops_early", "",
      "Stop recompute after the last tensor needed, as PyTorch 2.1 does [true]"},
+    {kRecomputeGroup, "saved_linear_inputs", "TYPE",
+     "Save inputs of linear layers for backward as fp8 or e5m6 [as_computed]"},
+    {kRecomputeGroup, "saved_activation_inputs", "TYPE",
+     "Save inputs of activation functions (SwiGLU) as fp8 or e5m6 [as_computed]"},
+    {kRecomputeGroup, "saved_attention_outputs", "TYPE",
+     "Save outputs of attention as fp8 or e5m6 [as_computed]"},
 }};
 
 inline constexpr std::array<FieldText, 27> kLayoutTexts = {{

@@ -145,8 +145,8 @@ void expand_modules(Subject& subject, Diagnostics& problems) {
   subject.job.recompute_operations = std::move(expanded);
 }
 
-/// Operations that are named for recompute and save nothing, with what would.
-void note_idle_recompute(Subject& subject, const Layout& layout) {
+/// What is asked for to save memory and saves none, with what would.
+void note_idle(Subject& subject, const Layout& layout) {
   for (const IdleRecompute& each :
        idle_recompute(subject.model, subject.job, subject.engine, layout)) {
     subject.assumptions.push_back(
@@ -154,6 +154,11 @@ void note_idle_recompute(Subject& subject, const Layout& layout) {
          fmt::format("{} runs again as asked, and saves no memory{}", each.operation,
                      each.partner.empty() ? "" : "; with " + each.partner + " it does"),
          "docs/memory.md, Activations"});
+  }
+  for (const std::string& field :
+       idle_saved_formats(subject.model, subject.job, subject.engine, layout)) {
+    subject.assumptions.push_back(
+        {"saved.idle", flag_of(field) + " saves no memory here", "docs/memory.md, Activations"});
   }
 }
 
@@ -354,7 +359,7 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhen
   }
   Diagnostics illegal = check_layout(subject.model, subject.cluster, subject.job, engine, layout);
   if (!illegal.empty()) return illegal;
-  note_idle_recompute(subject, layout);
+  note_idle(subject, layout);
   return layout;
 }
 

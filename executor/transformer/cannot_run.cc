@@ -67,6 +67,15 @@ std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job) 
   if (job.dropout > 0) lines.emplace_back("/job/dropout: there is none, 0 is executable");
   if (job.frozen_base)
     lines.emplace_back("/job/frozen_base: there are no adapters, false is executable");
+  const std::pair<const char*, SavedFormat> saved[] = {
+      {"saved_linear_inputs", job.saved_linear_inputs},
+      {"saved_activation_inputs", job.saved_activation_inputs},
+      {"saved_attention_outputs", job.saved_attention_outputs}};
+  for (const auto& [field, format] : saved) {
+    if (format == SavedFormat::as_computed) continue;
+    lines.push_back(
+        fmt::format("/job/{}: {}, but as_computed is executable", field, name_of(format)));
+  }
   for (const std::string& name : job.recompute_operations) {
     if (std::ranges::find(kRecomputable, name) != kRecomputable.end()) continue;
     lines.push_back(fmt::format("/job/recompute_operations: {} is not recomputed alone, {} are",

@@ -43,6 +43,7 @@ LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
     if (routes && !p.trainable && p.shape.size() == 1) result.counted_experts += elements;
     if (!p.trainable || job.frozen_base) {
       result.frozen += elements;
+      if (p.tp == TpSplit::vocab) result.frozen_vocabulary += elements;
       continue;
     }
     (p.routed_expert ? result.routed : result.dense) += elements;
@@ -55,10 +56,6 @@ LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
     add_group(result, result.in_order.back());
   }
   return result;
-}
-
-bool is_block(LayerRole role) {
-  return role == LayerRole::block || role == LayerRole::encoder_block || role == LayerRole::mtp;
 }
 
 /// Whether the job or the layout asks for this operation, or what it is joined to, to be
@@ -103,6 +100,7 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
   rules.whole_layer_again = layout.recompute == Recompute::full && is_block(layer.role);
   const Kernels kernels = kernels_of(job, engine);
   rules.again = recomputed_operations(operations, job, layout);
+  rules.saved = saved_tensors(operations, job, bytes, rules.again, rules.input);
   rules.interiors_only = job.recompute_operations.empty();
   // PyTorch's selective checkpointing runs the block again at the first tensor that is missing.
   const bool some = std::ranges::find(rules.again, true) != rules.again.end();
@@ -129,7 +127,7 @@ std::int64_t routed_bytes(const std::vector<OperationMemory>& operations, const 
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const OperationMemory& m = operations[i];
     if (!m.operation->routed_expert) continue;
-    if (kept.tensor[i + 1]) sum += m.output;
+    if (kept.tensor[i + 1]) sum += rules.saved.bytes[i + 1];
     if (kept.copies[i]) sum += m.copies;
   }
   return sum;
@@ -246,6 +244,13 @@ std::vector<LayerMemory> layer_memories(const ModelSpec& model, const JobSpec& j
   return memories;
 }
 
+SavedTensors layer_saves(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                         const EngineProfile& engine, const Layout& layout) {
+  const std::vector<OperationMemory> operations =
+      operation_memories(model, layer, job, engine, layout);
+  return pass_rules(model, layer, job, engine, layout, operations).saved;
+}
+
 std::vector<KeptActivation> kept_activations(const ModelSpec& model, const LayerSpec& layer,
                                              const JobSpec& job, const EngineProfile& engine,
                                              const Layout& layout) {
@@ -259,7 +264,7 @@ std::vector<KeptActivation> kept_activations(const ModelSpec& model, const Layer
     const auto t = static_cast<std::size_t>(number);
     if (!kept.tensor[t] || counted[t]) return 0;
     counted[t] = true;
-    return number == 0 ? rules.input : operations[t - 1].output;
+    return rules.saved.bytes[t];
   };
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const OperationMemory& m = operations[i];

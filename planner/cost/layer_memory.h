@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/saved_tensors.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
@@ -33,12 +34,13 @@ LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& en
 
 /// Elements of the parameters that one rank holds of one layer, after tp, ep and etp.
 struct LayerParameters {
-  std::int64_t dense = 0;          // trained; data parallel over dp x cp
-  std::int64_t routed = 0;         // trained routed experts; data parallel over edp
-  std::int64_t frozen = 0;         // not trained: weights without gradients or optimizer state
-  std::int64_t vocabulary = 0;     // part of dense: tables over the vocabulary
-  std::int64_t narrow_dense = 0;   // part of dense: matrices multiplied in 8 bits
-  std::int64_t narrow_routed = 0;  // part of routed
+  std::int64_t dense = 0;              // trained; data parallel over dp x cp
+  std::int64_t routed = 0;             // trained routed experts; data parallel over edp
+  std::int64_t frozen = 0;             // not trained: weights without gradients or optimizer state
+  std::int64_t vocabulary = 0;         // part of dense: tables over the vocabulary
+  std::int64_t frozen_vocabulary = 0;  // part of frozen
+  std::int64_t narrow_dense = 0;       // part of dense: matrices multiplied in 8 bits
+  std::int64_t narrow_routed = 0;      // part of routed
   std::int64_t replicated = 0;  // part of dense: whole on every tp rank; under sequence parallelism
                                 // their gradients differ and are summed over tp
   std::int64_t head_norms = 0;  // part of replicated: norms of single heads, whose gradients differ
@@ -110,6 +112,10 @@ LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const J
 /// Same for every kind of `model`, in the order of model.kinds.
 std::vector<LayerMemory> layer_memories(const ModelSpec& model, const JobSpec& job,
                                         const EngineProfile& engine, const Layout& layout);
+
+/// How the layer's tensors wait for backward, nothing recomputed but single operations.
+SavedTensors layer_saves(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                         const EngineProfile& engine, const Layout& layout);
 
 /// Bytes that one operation keeps from forward to backward, for reports.
 struct KeptActivation {

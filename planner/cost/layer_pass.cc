@@ -29,6 +29,15 @@ class Walk {
  private:
   const OperationMemory& operation(int i) const { return operations_[static_cast<std::size_t>(i)]; }
   std::int64_t bytes(int tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
+  /// Bytes of a tensor while it waits for backward.
+  std::int64_t waiting(int tensor) const {
+    return rules_.whole_layer_again ? bytes(tensor)
+                                    : rules_.saved.bytes[static_cast<std::size_t>(tensor)];
+  }
+  /// What operation i's backward reads of saved tensors, widened again.
+  std::int64_t widened(int i) const {
+    return rules_.whole_layer_again ? 0 : rules_.saved.widened[static_cast<std::size_t>(i)];
+  }
   bool kept(int tensor) const { return kept_.tensor[static_cast<std::size_t>(tensor)]; }
   bool wanted(int tensor) const { return kept_.wanted[static_cast<std::size_t>(tensor)]; }
   bool keeps_copies(int i) const { return kept_.copies[static_cast<std::size_t>(i)]; }
@@ -88,7 +97,7 @@ void Walk::release(int i, PassMemory& now) const {
     // With its gradient in its place, a tensor stays until that was read.
     if ((holds_gradient(t) ? producer(t) : needed_until(t)) != i) continue;
     if (kept(t)) {
-      (is_loss(t) ? now.loss : now.kept) -= bytes(t);
+      (is_loss(t) ? now.loss : now.kept) -= waiting(t);
     } else if (rules_.again_at_once && wanted(t)) {
       now.recomputed -= bytes(t);
     }
@@ -110,7 +119,7 @@ bool Walk::writes_stream(int i) const {
 
 bool Walk::holds_gradient(int tensor) const {
   return rules_.stream > 0 && tensor > 0 && wanted(tensor) && !writes_stream(tensor - 1) &&
-         needed_until(tensor) > producer(tensor);
+         waiting(tensor) == bytes(tensor) && needed_until(tensor) > producer(tensor);
 }
 
 std::int64_t Walk::incoming(int i) const {
@@ -156,8 +165,8 @@ void Walk::forward(LayerMemory& memory) const {
     at.residual = rules_.stream;
     at.temporary = temporary - (m.loss ? m.forward_extra : 0);
     note(memory.forward, at);
-    if (kept(i + 1)) {
-      (m.loss ? now.loss : now.kept) += m.output;
+    if (kept(i + 1)) (m.loss ? now.loss : now.kept) += waiting(i + 1);
+    if (kept(i + 1) && waiting(i + 1) == m.output) {
       handed = 0;
       loss_handed = 0;
     } else {
@@ -181,7 +190,7 @@ void Walk::backward(LayerMemory& memory) const {
       now.recomputed += copies(i);
     }
     if (kept(i + 1)) {
-      (operation(i).loss ? now.loss : now.kept) += bytes(i + 1);
+      (operation(i).loss ? now.loss : now.kept) += waiting(i + 1);
     } else if (rules_.again_at_once && wanted(i + 1)) {
       now.recomputed += bytes(i + 1);
     }
@@ -210,7 +219,7 @@ void Walk::backward(LayerMemory& memory) const {
     at.handed = m.loss ? 0 : given;
     at.made = logits_gradient ? 0 : made;
     at.residual = residual;
-    at.temporary = m.loss ? 0 : m.backward_extra;
+    at.temporary = m.loss ? 0 : m.backward_extra + widened(i);
     at.peak = at.kept + at.recomputed + at.loss + at.gradients + at.handed + at.made + at.residual +
               at.temporary;
     note(memory.backward, at);

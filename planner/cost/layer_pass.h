@@ -5,6 +5,7 @@
 
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/operation_memory.h"
+#include "planner/cost/saved_tensors.h"
 
 namespace shardwise {
 
@@ -28,6 +29,7 @@ struct PassRules {
   // the gradient of a kept tensor takes the place of the tensor. 0 = neither.
   std::int64_t stream = 0;
   std::vector<bool> again;  // operation is recomputed, by index
+  SavedTensors saved;
 };
 
 /// Which tensors and copies stay from forward to backward.

@@ -6,7 +6,9 @@
 #include <string_view>
 
 #include "planner/cost/expert_load.h"
+#include "planner/cost/layer_memory.h"
 #include "planner/cost/layer_pricer.h"
+#include "planner/cost/saved_tensors.h"
 #include "planner/cost/tensor_region.h"
 #include "planner/cost/traffic.h"
 
@@ -45,6 +47,7 @@ class LayerWalk {
     const std::size_t needed = recompute_end();
     for (std::size_t i = 0; i < layer_.operations.size();) i = operation(i, i < needed);
     region_.close();
+    narrow_what_is_saved();
     accumulate_gradients();
     pricer_.note_late();
     time_.traffic = pricer_.traffic();
@@ -103,9 +106,8 @@ class LayerWalk {
 
   /// How often `op` runs again before backward, as a mean over the layers of this kind.
   double recomputed_share(const OperationSpec& op) const {
-    const bool block = layer_.role == LayerRole::block || layer_.role == LayerRole::encoder_block ||
-                       layer_.role == LayerRole::mtp;
-    if (layout_.recompute == Recompute::full && block) return 1.0 / layout_.recompute_interval;
+    if (layout_.recompute == Recompute::full && is_block(layer_.role))
+      return 1.0 / layout_.recompute_interval;
     const bool core = layout_.recompute == Recompute::selective && op.kind == OpKind::attention &&
                       job_.attention == AttentionKernel::materialised;
     const bool named =
@@ -289,6 +291,22 @@ class LayerWalk {
 
     if (embedding && op.tp == TpSplit::vocab) region_.embed(op.width);
     if (op.kind == OpKind::loss && cut) region_.reduce_loss();
+  }
+
+  /// What is saved in fewer bits is cast, and cast back where backward reads it.
+  void narrow_what_is_saved() {
+    if (!saves_narrow(job_)) return;
+    const bool again = layout_.recompute == Recompute::full && is_block(layer_.role);
+    const double share = again ? 1 - 1.0 / layout_.recompute_interval : 1;
+    if (share == 0) return;
+    const SavedTensors saved = layer_saves(model_, layer_, job_, engine_, layout_);
+    const auto bytes = [&](std::int64_t all) { return share * static_cast<double>(all); };
+    time_.forward.memory_bound +=
+        pricer_.moved(Pass::forward, bytes(saved.narrowing), saved.narrowing_kernels);
+    time_.backward.memory_bound +=
+        pricer_.moved(Pass::backward, bytes(saved.widening), saved.widening_kernels);
+    time_.forward.kernels += saved.narrowing_kernels;
+    time_.backward.kernels += saved.widening_kernels;
   }
 
   /// Gradients of weights join those of earlier micro-batches in a buffer that stays: in the

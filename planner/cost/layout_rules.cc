@@ -19,7 +19,7 @@ LayoutQuestion layout_question(const ModelSpec& model, const ClusterSpec& cluste
   q.fused_attention = job.attention == AttentionKernel::flash && job.precision != DType::fp32;
   for (const int kind : model.layers) {
     const LayerRole role = model.kinds[static_cast<std::size_t>(kind)].role;
-    q.blocks += role == LayerRole::block || role == LayerRole::encoder_block;
+    q.blocks += is_main_block(role);
   }
   for (const LayerSpec& kind : model.kinds) {
     for (const ParameterSpec& p : kind.parameters) {

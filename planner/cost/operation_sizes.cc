@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "planner/cost/expert_load.h"
+#include "planner/cost/saved_tensors.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
 
@@ -40,6 +41,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.frozen = job.frozen_base;
   s.precision = job.precision;
   s.recipe = job.fp8_recipe;
+  s.saved_inputs = job.saved_linear_inputs;
   s.narrow = job.precision == DType::fp8 || job.precision == DType::fp4;
   s.keeps_narrow = s.kernels == Kernels::transformer_engine;
   s.gathers_narrow = job.fp8_parameter_gather;
@@ -151,7 +153,8 @@ void size_gemm(OperationMemory& m, const OperationSizes& s) {
       m.backward_extra = (m.loss ? 0 : whole_input) + s.spread * k * s.bytes;
     } else {
       m.keeps_read[0] = false;
-      m.copies = whole_input;
+      m.copies = saved_bytes(s.tokens * k, s.saved_inputs, s.bytes);
+      if (m.copies < whole_input && !s.is_narrow(op)) m.backward_extra += whole_input;
     }
   }
   const std::int64_t gathered_gradient = row && s.sequence_parallel ? s.tokens * n * s.bytes : 0;

@@ -38,6 +38,7 @@ struct OperationSizes {
   bool keeps_narrow = false;    // what a product keeps of its input is the 8-bit copy
   bool gathers_narrow = false;  // its matrix arrives in 8 bits
   DType precision = DType::bf16;
+  SavedFormat saved_inputs = SavedFormat::as_computed;  // of linear layers
   Fp8Recipe recipe = Fp8Recipe::tensorwise;
   bool fuses_weight_gradient = false;  // wgrad accumulates into the gradient buffer directly
 

@@ -67,9 +67,11 @@ void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t co
 }
 
 /// The token table of another stage, which a tied head or MTP needs here too.
-void add_copied_table(StageParts& parts, std::int64_t elements) {
-  if (elements == 0) return;
-  parts.copied = elements;
+void add_copied_table(StageParts& parts, std::int64_t trained, std::int64_t frozen) {
+  parts.frozen += frozen;
+  parts.root.frozen += frozen;
+  if (trained == 0) return;
+  parts.copied = trained;
   parts.dense += parts.copied;
   parts.root.dense += parts.copied;
   parts.tensors += 1;
@@ -314,7 +316,7 @@ StageParts layer_parts(const LayerMemory& layer, std::int64_t copied) {
   StageParts parts;
   add_run(parts, layer, 1);
   add_parameters(parts, layer, 1);
-  add_copied_table(parts, copied);
+  add_copied_table(parts, copied, 0);
   return parts;
 }
 
@@ -333,7 +335,8 @@ StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_k
   if (layers.copies_embedding) {
     for (std::size_t kind = 0; kind < model.kinds.size(); ++kind) {
       if (model.kinds[kind].role != LayerRole::embedding) continue;
-      add_copied_table(parts, by_kind[kind].parameters.vocabulary);
+      const LayerParameters& table = by_kind[kind].parameters;
+      add_copied_table(parts, table.vocabulary, table.frozen_vocabulary);
       break;
     }
   }

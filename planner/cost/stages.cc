@@ -12,10 +12,6 @@ bool is_v_shaped(PipelineSchedule schedule) {
          schedule == PipelineSchedule::dualpipe_v;
 }
 
-bool is_block(LayerRole role) {
-  return role == LayerRole::block || role == LayerRole::encoder_block;
-}
-
 /// Spreads `blocks` over `chunks`; the remainder goes to the middle, away from embedding and head.
 std::vector<std::int64_t> spread(std::int64_t blocks, std::int64_t chunks) {
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(chunks),
@@ -103,7 +99,7 @@ std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& lay
   }
   std::int64_t blocks = 0;
   for (const int kind : model.layers) {
-    blocks += is_block(model.kinds[static_cast<std::size_t>(kind)].role) ? 1 : 0;
+    blocks += is_main_block(model.kinds[static_cast<std::size_t>(kind)].role) ? 1 : 0;
   }
   const std::vector<std::int64_t> sizes = chunk_sizes(blocks, layout);
   const auto chunks = static_cast<std::int64_t>(sizes.size());

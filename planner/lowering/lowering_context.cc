@@ -17,8 +17,6 @@ bool halves_batch(const Layout& layout) {
   return layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
 }
 
-bool is_block(LayerRole role) { return role != LayerRole::embedding && role != LayerRole::head; }
-
 /// The layers of chunk `number` out of what its stage holds, whose first is `next` of the model.
 ModelChunk chunk_of(const LoweringContext& c, const StageLayers& stage, std::int32_t number,
                     std::int32_t next) {

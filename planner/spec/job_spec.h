@@ -41,6 +41,13 @@ enum class Fp8Recipe : std::uint8_t {
   block,                  // 32 elements (MXFP8) or a tile
 };
 
+/// In what a tensor waits for backward.
+enum class SavedFormat : std::uint8_t {
+  as_computed,
+  fp8,   // 8 bits, and a scale for 128 elements
+  e5m6,  // 12 bits, and a scale for 128 elements
+};
+
 /// What runs beside tensor-parallel communication.
 enum class TpOverlap : std::uint8_t {
   by_engine,  // what the engine usually does
@@ -88,8 +95,12 @@ struct JobSpec {
   std::vector<std::string>
       recompute_operations;           // op names recomputed besides the layout's Recompute
   bool recompute_stops_early = true;  // PyTorch since 2.1: once all that backward needs is there
-  double held_back = 0.0;             // share of HBM a plan may not use
-  double expert_imbalance = 1.0;      // tokens of the busiest expert rank over the mean, >= 1
+  // What is saved for backward, in fewer bits than it was computed in.
+  SavedFormat saved_linear_inputs = SavedFormat::as_computed;
+  SavedFormat saved_activation_inputs = SavedFormat::as_computed;  // of SwiGLU, GELU and the like
+  SavedFormat saved_attention_outputs = SavedFormat::as_computed;
+  double held_back = 0.0;            // share of HBM a plan may not use
+  double expert_imbalance = 1.0;     // tokens of the busiest expert rank over the mean, >= 1
   double expert_skew = 0.0;          // popularity of the i-th expert falls as i^-skew; 0 = balanced
   std::int64_t tokens_total = 0;     // training tokens, for sizing; 0 = not stated
   double bytes_per_token_input = 4;  // read from storage

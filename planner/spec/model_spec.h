@@ -77,6 +77,14 @@ struct OperationSpec {
 /// Which part of a transformer a layer is: decides where a pipeline may put it.
 enum class LayerRole : std::uint8_t { embedding, encoder_block, block, head, mtp };
 
+/// Blocks of the model's own depth, which pipelines cut: those for further tokens (mtp) go with the
+/// head.
+constexpr bool is_main_block(LayerRole role) {
+  return role == LayerRole::block || role == LayerRole::encoder_block;
+}
+/// And those too: what full recompute runs again.
+constexpr bool is_block(LayerRole role) { return is_main_block(role) || role == LayerRole::mtp; }
+
 /// One kind of layer; equal layers share it.
 struct LayerSpec {
   std::string name;  // "block", "dense_block", "embedding", "head" …; unique in the model

@@ -52,6 +52,9 @@ template <>
 inline constexpr std::array<std::string_view, 5> kNamesOf<Fp8Recipe> = {
     "delayed", "tensorwise", "rowwise", "rowwise_wide_gradient", "block"};
 template <>
+inline constexpr std::array<std::string_view, 3> kNamesOf<SavedFormat> = {"as_computed", "fp8",
+                                                                          "e5m6"};
+template <>
 inline constexpr std::array<std::string_view, 2> kNamesOf<ExpertDispatch> = {"all_to_all",
                                                                              "deduplicated"};
 template <>

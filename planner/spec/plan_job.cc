@@ -31,13 +31,16 @@ void list_fields(Io& io, J& job) {
   io.boolean("frozen_base", job.frozen_base);
   io.texts("recompute_operations", job.recompute_operations);
   io.boolean("recompute_stops_early", job.recompute_stops_early);
+  io.choice("saved_linear_inputs", job.saved_linear_inputs);
+  io.choice("saved_activation_inputs", job.saved_activation_inputs);
+  io.choice("saved_attention_outputs", job.saved_attention_outputs);
   io.number("held_back", job.held_back, 0, 1);
   io.number("expert_imbalance", job.expert_imbalance, 1, 1e6);
   io.number("expert_skew", job.expert_skew, 0, 10);
   io.integer("tokens_total", job.tokens_total, 0, 1'000'000'000'000'000'000);
   io.number("bytes_per_token_input", job.bytes_per_token_input, 0, 1e9);
 }
-static_assert(field_count<JobSpec>() == 30, "list the new field above");
+static_assert(field_count<JobSpec>() == 33, "list the new field above");
 
 }  // namespace
 

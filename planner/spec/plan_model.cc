@@ -131,7 +131,7 @@ void check(FieldReader& io, ModelSpec& model) {
       return;
     }
     const LayerSpec& spec = model.kinds[static_cast<std::size_t>(kind)];
-    blocks += spec.role == LayerRole::block || spec.role == LayerRole::encoder_block;
+    blocks += is_main_block(spec.role);
     elements += static_cast<double>(spec.parameter_count());
   }
   if (static_cast<std::int64_t>(model.layers.size()) > kMostLayers) {

@@ -29,6 +29,10 @@ struct Sample {
   std::string text;
 };
 
+constexpr SavedFormat JobSpec::*kSaved[] = {&JobSpec::saved_linear_inputs,
+                                            &JobSpec::saved_activation_inputs,
+                                            &JobSpec::saved_attention_outputs};
+
 class Sampler {
  public:
   Sampler() : cluster_(*find_cluster("dgx-h100")) {
@@ -74,6 +78,10 @@ class Sampler {
         {Fp8Recipe::delayed, Fp8Recipe::tensorwise, Fp8Recipe::rowwise, Fp8Recipe::block});
     s.job.fp8_parameter_gather = coin();
     s.job.dropout = coin() ? 0.1 : 0;
+    for (SavedFormat JobSpec::*field : kSaved) {
+      s.job.*field =
+          one_of<SavedFormat>({SavedFormat::as_computed, SavedFormat::fp8, SavedFormat::e5m6});
+    }
     Layout& l = s.layout;
     const std::vector<std::int32_t> degrees = {1, 1, 1, 2, 4, 8};
     l.tp = one_of(degrees);
@@ -215,6 +223,25 @@ TEST(MemoryInvariants, AHigherZeroStageNeverHoldsMoreStates) {
     }
   }
   EXPECT_GT(compared, kSamples / 4);
+}
+
+TEST(MemoryInvariants, LessIsSavedInFewerBits) {
+  Sampler sampler;
+  std::int64_t less = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    Sample s = sampler.next();
+    for (SavedFormat JobSpec::*field : kSaved) {
+      s.job.*field = SavedFormat::as_computed;
+      const std::int64_t wide = saved(s);
+      s.job.*field = SavedFormat::e5m6;
+      const std::int64_t narrow = saved(s);
+      s.job.*field = SavedFormat::fp8;
+      ASSERT_LE(narrow, wide) << s.text;
+      ASSERT_LE(saved(s), narrow) << s.text;
+      less += saved(s) < wide ? 1 : 0;
+    }
+  }
+  EXPECT_GT(less, kSamples);
 }
 
 TEST(MemoryInvariants, RecomputeKeepsLessTheMoreItRecomputes) {

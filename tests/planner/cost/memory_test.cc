@@ -57,6 +57,28 @@ TEST(StageMemory, HoldsTheBlocksOfBothDirectionsUnderDualPipe) {
   EXPECT_EQ(once[0], 16 * std::int64_t{218'112'000});
 }
 
+// A head that shares the token table of the first stage has a copy of it, which is trained or not
+// like the table: as many weights as a head of its own.
+TEST(StageMemory, HoldsACopyOfATiedTableOnTheLastStageWhetherTrainedOrFrozen) {
+  const ModelSpec own = test::llama(4, 256, 512, 4, 4, 1024);
+  ModelSpec tied = own;
+  tied.tie_word_embeddings = true;
+  for (LayerSpec& kind : tied.kinds) {
+    if (kind.role == LayerRole::head) kind.parameters.pop_back();
+  }
+  for (const bool frozen : {false, true}) {
+    JobSpec job;
+    job.frozen_base = frozen;
+    for (const char* engine : {"shardwise", "megatron_ddp"}) {
+      const auto weights_of_last = [&](const ModelSpec& model) {
+        return layout_memory(model, job, *find_engine(engine), {}, {.pp = 2})
+            .stages.back()[MemoryPhase::steady_optimizer_step][weights];
+      };
+      EXPECT_EQ(weights_of_last(tied), weights_of_last(own)) << engine << frozen;
+    }
+  }
+}
+
 TEST(StageMemory, PeaksInForwardAndBackwardRatherThanAfterInit) {
   const StageMemory memory =
       stage_of("fsdp2", {.dp_shard = 8, .micro_batch_size = 2, .zero_stage = 3});

@@ -156,6 +156,9 @@ TEST(JobFields, SurviveJson) {
   job.frozen_base = true;
   job.recompute_operations = {"mlp.activation", "attention_norm"};
   job.recompute_stops_early = false;
+  job.saved_linear_inputs = SavedFormat::fp8;
+  job.saved_activation_inputs = SavedFormat::e5m6;
+  job.saved_attention_outputs = SavedFormat::fp8;
   job.held_back = 0.07;
   job.expert_imbalance = 1.25;
   job.expert_skew = 0.5;
