@@ -80,6 +80,7 @@ ExitCode run_estimate(const EstimateFlags& flags) {
   if (!subject) return refuse(subject.problems());
   const Result<Layout> layout = read_layout(flags.layout, *subject);
   if (!layout) return refuse(layout.problems());
+  note_curves(subject->model, subject->cluster, subject->job, subject->assumptions);
 
   StepReport report = estimate(subject->model, subject->cluster, subject->job, subject->engine,
                                *layout, flags.explain ? Detail::explained : Detail::numbers);

@@ -16,6 +16,7 @@
 #include "planner/model/hf_config.h"
 #include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/curve_sources.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
@@ -189,6 +190,13 @@ std::vector<std::string> given(const std::map<std::string, std::string>& texts) 
 }
 
 }  // namespace
+
+void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                 std::vector<Assumption>& assumptions) {
+  std::optional<Assumption> note =
+      curves_assumption(cluster, {job.precision, model.num_experts > 0});
+  if (note) assumptions.push_back(*std::move(note));
+}
 
 std::vector<std::string> given_flags(const JobFlags& flags) {
   std::vector<std::string> all = given(flags.texts);

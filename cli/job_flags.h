@@ -55,6 +55,10 @@ struct Subject {
 /// Loads and checks everything the flags name. All problems are reported, not the first.
 Result<Subject> read_subject(const JobFlags& flags);
 
+/// Adds what a first screen says of times whose curves were not measured: curves_assumption().
+void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                 std::vector<Assumption>& assumptions);
+
 /// The engines in "fsdp2,megatron_ddp", all of them for "all", the usual one for "".
 Result<std::vector<const EngineProfile*>> read_engines(const std::string& names);
 

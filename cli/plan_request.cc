@@ -160,6 +160,8 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
     q.job.global_batch_size = default_batch(q.job);
     q.assumptions.push_back(batch_assumption(q.job));
   }
+  note_curves(q.model, *std::ranges::max_element(q.clusters, {}, &ClusterSpec::gpus), q.job,
+              q.assumptions);
   q.opened = flags.opened;
   if (flags.top > 0) q.top = static_cast<std::size_t>(flags.top);
   q.front = flags.pareto || flags.screen.json;

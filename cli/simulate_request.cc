@@ -39,7 +39,9 @@ Result<SimulatedPlan> read_simulated(const SimulateFlags& flags) {
     if (!fixed.empty()) return fixed;
     Result<Plan> plan = read_plan(flags.plan, check_plan);
     if (!plan) return plan.problems();
-    return SimulatedPlan{*std::move(plan), {}};
+    SimulatedPlan read{*std::move(plan), {}};
+    note_curves(read.plan.model, read.plan.cluster, read.plan.job, read.assumptions);
+    return read;
   }
   if (flags.job.model.empty() || flags.job.cluster.empty()) {
     return wrong_flag("PLAN", "nothing to simulate", "give a plan.json, or --model and --cluster");
@@ -50,6 +52,7 @@ Result<SimulatedPlan> read_simulated(const SimulateFlags& flags) {
       flags.growth > 0 ? BatchWhenOpen::one_microbatch : BatchWhenOpen::usual;
   const Result<Layout> layout = read_layout(flags.layout, *subject, batch);
   if (!layout) return layout.problems();
+  note_curves(subject->model, subject->cluster, subject->job, subject->assumptions);
   return SimulatedPlan{{subject->model, subject->cluster, subject->job, subject->engine, *layout},
                        subject->assumptions};
 }

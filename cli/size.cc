@@ -99,6 +99,7 @@ ExitCode run_size(const SizeFlags& flags) {
   goal.restart = Seconds(flags.restart_minutes * 60);
   goal.default_mtbf_hours = flags.mtbf_hours;
   goal.precision = job.precision;
+  goal.experts = subject->model.num_experts > 0;
   goal.work = model_flops(subject->model, job).causal *
               (flags.tokens / static_cast<double>(job.sequence_length));
 

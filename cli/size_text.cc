@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <limits>
 #include <sstream>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planner/spec/curve_sources.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
 #include "planner/spec/table.h"
@@ -23,8 +25,8 @@ constexpr std::size_t kWidth = 80;
 constexpr std::size_t kNumbersWidth = 6 + 5 + 8 + 7 + 7 + 2 * 6;
 constexpr std::size_t kLeastLayout = 10;
 // Lines of the first screen.
-constexpr std::size_t kOfferLines = 12;
-constexpr std::size_t kLateLines = 4;
+constexpr std::size_t kOfferLines = 14;  // with the notes on curves
+constexpr std::size_t kLateLines = 3;
 constexpr std::size_t kRefusals = 4;
 
 /// "tp8 pp4 ZeRO-1 full": what differs from one GPU.
@@ -62,12 +64,55 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Numbered notes on the curves behind the offers of a table.
+class Notes {
+ public:
+  /// The mark of an offer: "¹", empty where all of its curves were measured.
+  std::string mark(const SizingOffer& offer) {
+    std::string text = stand_ins_text(offer.borrowed);
+    if (text.empty()) return "";
+    auto note = std::ranges::find(texts_, text);
+    if (note == texts_.end()) note = texts_.insert(note, std::move(text));
+    return superscript(static_cast<std::size_t>(note - texts_.begin()) + 1);
+  }
+  std::string text() const {
+    std::string all;
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      all +=
+          wrap(fmt::format("{} not measured: {}", superscript(i + 1), texts_[i]), kWidth, 2) + "\n";
+    }
+    return all;
+  }
+  std::size_t lines() const { return lines_of(text()).size(); }
+
+ private:
+  static std::string superscript(std::size_t number) {
+    constexpr std::array<const char*, 10> kDigits = {"⁰", "¹", "²", "³", "⁴",
+                                                     "⁵", "⁶", "⁷", "⁸", "⁹"};
+    std::string text;
+    for (const char c : std::to_string(number)) text += kDigits[static_cast<std::size_t>(c - '0')];
+    return text;
+  }
+  std::vector<std::string> texts_;
+};
+
+/// The first of each cluster's offers: its cheapest.
+std::vector<SizingOffer> first_of_each_cluster(const std::vector<SizingOffer>& offers) {
+  std::vector<SizingOffer> first;
+  for (const SizingOffer& offer : offers) {
+    const bool seen = std::ranges::find(first, offer.cluster, &SizingOffer::cluster) != first.end();
+    if (!seen) first.push_back(offer);
+  }
+  return first;
+}
+
 struct OfferTable {
   std::string text;
   std::size_t rows = 0;
+  Notes notes;
 };
 
-/// The first `top` offers, as far as they take `most_lines` lines.
+/// The first `top` offers, as far as they take `most_lines` lines with their notes.
 OfferTable table_of(const std::vector<SizingOffer>& offers, std::size_t top, std::size_t most_lines,
                     bool colour) {
   Table table({{"cluster", Align::left},
@@ -83,27 +128,31 @@ OfferTable table_of(const std::vector<SizingOffer>& offers, std::size_t top, std
   }
   std::size_t rows = 0;
   std::size_t lines = 0;
+  Notes notes;
   const std::size_t left = kWidth - std::min(kWidth - kLeastLayout, longest + kNumbersWidth);
   for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
     const SizingOffer& offer = offers[i];
     const Tone tone = offer.headroom >= 0 ? Tone::plain : Tone::warning;
     const std::vector<std::string> layout = lines_of(wrap(layout_words(offer.report.layout), left));
     lines += std::max<std::size_t>(1, layout.size());
-    if (lines > most_lines) break;
+    Notes more = notes;
+    const std::string mark = more.mark(offer);
+    if (rows > 0 && lines + more.lines() > most_lines) break;
+    notes = std::move(more);
     ++rows;
     table.row(
         {offer.cluster,
          format_count(offer.gpus),
          fmt::format("{:.1f}", offer.wall.value() / 86400),
          short_dollars(offer),
-         format_percent(offer.report.mfu) + (offer.on_defaults ? "*" : " "),
+         format_percent(offer.report.mfu) + (mark.empty() ? " " : mark),
          {offer.headroom >= 0 ? fmt::format("{:.0f} %", 100 * offer.headroom) : "at risk", tone},
          layout.empty() ? "" : layout.front()});
     for (std::size_t l = 1; l < layout.size(); ++l) {
       table.row({"", "", "", "", "", "", layout[l]});
     }
   }
-  return {table.text(colour), rows};
+  return {table.text(colour), rows, std::move(notes)};
 }
 
 /// Why the other clusters have no offer, and what was assumed. The first screen has a few refusals
@@ -156,18 +205,18 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const Sizi
         Tone::bad, colour);
   } else {
     const SizingOffer& best = sizing.offers.front();
-    const bool choice = best.on_defaults != sizing.offers.back().on_defaults;
-    text += paint(
-        wrap(fmt::format("{}: {} GPUs of {}, {} tokens in {} for {}, goodput {}",
-                         choice ? "Cheapest of the measured machines" : "Cheapest",
-                         format_count(best.gpus), best.cluster, tokens, format_seconds(best.wall),
-                         dollars(best), format_percent(best.goodput.share)),
-             kWidth) +
-            "\n",
-        Tone::good, colour);
-    const auto unmeasured = std::ranges::find(sizing.offers, true, &SizingOffer::on_defaults);
+    const bool choice = best.measured != sizing.offers.back().measured;
+    text += paint(wrap(fmt::format("{}: {} GPUs of {} with {}, {} tokens in {} for {}, goodput {}",
+                                   choice ? "Cheapest of the measured machines" : "Cheapest",
+                                   format_count(best.gpus), best.cluster, best.report.engine,
+                                   tokens, format_seconds(best.wall), dollars(best),
+                                   format_percent(best.goodput.share)),
+                       kWidth) +
+                      "\n",
+                  Tone::good, colour);
+    const auto unmeasured = std::ranges::find(sizing.offers, false, &SizingOffer::measured);
     if (choice && unmeasured->dollars > 0 && unmeasured->dollars < best.dollars) {
-      text += wrap(fmt::format("Cheaper only on defaults of its architecture (*): {} GPUs of {}, "
+      text += wrap(fmt::format("Cheaper, but its GEMMs or links are not measured: {} GPUs of {}, "
                                "{} in {}",
                                format_count(unmeasured->gpus), unmeasured->cluster,
                                dollars(*unmeasured), format_seconds(unmeasured->wall)),
@@ -175,20 +224,24 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const Sizi
               "\n";
     }
     text += "\n";
-    const OfferTable table =
-        table_of(sizing.offers, top, screen.whole || screen.top ? kAll : kOfferLines, colour);
-    text += table.text;
+    const bool brief = !screen.whole && !screen.top;
+    std::vector<SizingOffer> shown = sizing.offers;
+    if (brief && shown.size() > kOfferLines) shown = first_of_each_cluster(shown);
+    const bool all_counts = shown.size() == sizing.offers.size();
+    const OfferTable table = table_of(shown, top, brief ? kOfferLines : kAll, colour);
+    std::string rest = fmt::format("all: engine {} (--engine)", best.report.engine);
+    if (!all_counts) rest += "; cheapest count of each cluster";
     if (sizing.offers.size() > table.rows) {
-      text += fmt::format("{} more (--top)\n", sizing.offers.size() - table.rows);
+      rest += fmt::format("; {} more (--top)", sizing.offers.size() - table.rows);
     }
-    text +=
-        "\n* estimated from its architecture, not from measurements of this machine\n"
-        "goodput: share of time spent training, after failures and checkpoints\n"
-        "free: usable memory left above the upper bound of the prediction\n";
+    text += table.text + wrap(rest, kWidth, 2);
+    text += "\n\n" + table.notes.text() +
+            "goodput: share of time spent training, after failures and checkpoints\n"
+            "free: usable memory left above the upper bound of the prediction\n";
   }
   if (!sizing.late.empty()) {
     const OfferTable table = table_of(sizing.late, top, screen.whole ? kAll : kLateLines, colour);
-    text += "\nToo late, at their fastest\n" + table.text;
+    text += "\nToo late, at their fastest\n" + table.text + table.notes.text();
     if (sizing.late.size() > table.rows) {
       text += fmt::format("{} more ({})\n", sizing.late.size() - table.rows,
                           screen.whole ? "--top" : "--long");

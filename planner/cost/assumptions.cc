@@ -6,6 +6,7 @@
 #include "planner/cost/explain.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/timing.h"
+#include "planner/spec/curve_sources.h"
 #include "planner/spec/format.h"
 
 namespace shardwise {
@@ -13,13 +14,6 @@ namespace {
 
 constexpr const char* kStep = "docs/time.md, Step time";
 constexpr const char* kCompute = "docs/time.md, Compute";
-
-void assume_fit(StepReport& report, const char* id, const std::string& what, const FitRecord& fit,
-                const char* documented) {
-  if (fit.measured) return;
-  report.assumptions.push_back(
-      {id, fmt::format("{} is not measured: {}", what, fit.method), documented});
-}
 
 /// A curve that was measured in short bursts, where nobody has measured a long run.
 void assume_sustained(StepReport& report, const GpuSpec& gpu, const GemmCurve& curve) {
@@ -69,35 +63,17 @@ void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSp
 void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
                      const JobSpec& job, const EngineProfile& engine) {
   const GpuSpec& gpu = cluster.gpu;
-  bool gemm = false;
   for (const GemmCurve& curve : gpu.gemm) {
-    if (curve.dtype != job.precision) continue;
-    gemm = true;
-    assume_fit(report, "gemm.curve.default", "GEMM time on " + gpu.name, curve.fit, kCompute);
-    assume_sustained(report, gpu, curve);
+    if (curve.dtype == job.precision) assume_sustained(report, gpu, curve);
   }
-  if (!gemm) {
+  for (const BorrowedCurve& curve :
+       borrowed_curves(cluster, {job.precision, model.num_experts > 0})) {
+    const bool links = curve.id == "collectives";
     report.assumptions.push_back(
-        {"gemm.curve.other",
-         fmt::format("{} has no GEMM curve for {}; the nearest dtype's is used", gpu.name,
-                     name_of(job.precision)),
-         kCompute});
-  }
-  if (model.num_experts > 0) {
-    assume_fit(report, "grouped_gemm.curve.default", "time of experts' GEMMs on " + gpu.name,
-               gpu.grouped_gemm.fit, kCompute);
-  }
-  assume_fit(report, "attention.forward.curve.default", "attention time on " + gpu.name,
-             gpu.attention_forward.fit, kCompute);
-  assume_fit(report, "attention.backward.curve.default", "attention gradient time on " + gpu.name,
-             gpu.attention_backward.fit, kCompute);
-  assume_fit(report, "memory_bound.curve.default", "memory-bound time on " + gpu.name,
-             gpu.memory_bound.fit, kCompute);
-  for (const LinkTier& tier : cluster.tiers) {
-    if (tier.domain_size > 1) {
-      assume_fit(report, "collectives.curve.default", "collective time over " + tier.name,
-                 tier.collectives.fit, "docs/time.md, Collectives");
-    }
+        {fmt::format("{}.curve.{}", curve.id, name_of(curve.stand_in)),
+         links ? fmt::format("{} are not measured: {}", curve.words, curve.method)
+               : fmt::format("{} on {} are not measured: {}", curve.words, gpu.name, curve.method),
+         links ? "docs/time.md, Collectives" : kCompute});
   }
   assume_machines(report, cluster, job, engine);
 }

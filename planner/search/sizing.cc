@@ -30,16 +30,10 @@ bool can_be_in_time(const ClusterSpec& cluster, std::int64_t gpus, const SizingG
   return goal.work.value() <= peak * goal.deadline.value();
 }
 
-bool rests_on_defaults(const StepReport& report) {
-  return std::ranges::any_of(report.assumptions, [](const Assumption& each) {
-    return each.id.ends_with(".curve.default") && !each.id.starts_with("memory_bound");
-  });
-}
-
 /// Measured machines first, each kind cheapest first; where no price is known, by GPU-hours after
 /// all that have one.
 bool better(const SizingOffer& a, const SizingOffer& b) {
-  if (a.on_defaults != b.on_defaults) return b.on_defaults;
+  if (a.measured != b.measured) return a.measured;
   if ((a.dollars > 0) != (b.dollars > 0)) return a.dollars > 0;
   if (a.dollars != b.dollars) return a.dollars < b.dollars;
   if (a.gpu_hours != b.gpu_hours) return a.gpu_hours < b.gpu_hours;
@@ -113,7 +107,8 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
   offer.gpu = cluster.gpu.name;
   offer.gpus = cluster.gpus;
   offer.report = report;
-  offer.on_defaults = rests_on_defaults(report);
+  offer.borrowed = borrowed_curves(cluster, {goal.precision, goal.experts});
+  offer.measured = counts_as_measured(offer.borrowed);
   const double gpus = static_cast<double>(cluster.gpus);
   // A checkpoint that takes no time at all would be taken all the time.
   const Seconds checkpoint(std::max(report.checkpoint_write.value(), 1.0));

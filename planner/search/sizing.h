@@ -8,6 +8,7 @@
 
 #include "planner/search/goodput.h"
 #include "planner/spec/cluster_spec.h"
+#include "planner/spec/curve_sources.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
@@ -23,6 +24,7 @@ struct SizingGoal {
   Seconds deadline;
   Flops work;  // of the whole training by the model's formula; 0 = unknown, nothing is skipped
   DType precision = DType::bf16;
+  bool experts = false;               // of the model: grouped GEMMs count too
   std::int64_t most_gpus = 65536;     // larger clusters are not tried
   Seconds restart = Seconds(600);     // from a failure to the first step after it
   double default_mtbf_hours = 50677;  // of one GPU, where a cluster's file states none
@@ -40,9 +42,9 @@ struct SizingOffer {
   double dollars = 0;   // 0 = no price known
   double headroom = 0;  // share of usable memory that the upper bound leaves free; may be negative
   bool in_time = false;
-  /// Nobody published how fast this GPU multiplies or its links gather: the step time rests on the
-  /// defaults of its architecture.
-  bool on_defaults = false;
+  /// The curves behind its step that were not measured, and what stands in for each.
+  std::vector<BorrowedCurve> borrowed;
+  bool measured = false;  // GEMMs and links were, on this chip: counts_as_measured()
 };
 
 /// Why a cluster has no offer in time.
@@ -52,8 +54,8 @@ struct SizingRefusal {
 };
 
 struct Sizing {
-  /// In time. Machines with measured curves first, then those on defaults; each cheapest first,
-  /// those without a price last.
+  /// In time. Machines that count as measured first; each group cheapest first, those without a
+  /// price last.
   std::vector<SizingOffer> offers;
   std::vector<SizingOffer> late;  // the fastest of each cluster that has none in time
   std::vector<SizingRefusal> refusals;

@@ -1,10 +1,25 @@
 #include "planner/search/sizing_json.h"
 
 #include "planner/spec/json_writer.h"
+#include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 
 namespace shardwise {
 namespace {
+
+void write_borrowed(JsonWriter& json, std::string_view key,
+                    const std::vector<BorrowedCurve>& borrowed) {
+  json.begin_array(key);
+  for (const BorrowedCurve& each : borrowed) {
+    json.begin_object();
+    json.member("curve", each.words);
+    json.member("stand_in", name_of(each.stand_in));
+    json.member("method", each.method);
+    json.member("decides", each.decides);
+    json.end_object();
+  }
+  json.end_array();
+}
 
 void write_offers(JsonWriter& json, std::string_view key, const std::vector<SizingOffer>& offers) {
   json.begin_array(key);
@@ -34,7 +49,8 @@ void write_offers(JsonWriter& json, std::string_view key, const std::vector<Sizi
     json.member("spent_on_checkpoints", offer.goodput.saving);
     json.member("memory_headroom", offer.headroom);
     json.member("in_time", offer.in_time);
-    json.member("on_defaults", offer.on_defaults);
+    json.member("on_defaults", !offer.measured);
+    write_borrowed(json, "not_measured", offer.borrowed);
     json.end_object();
   }
   json.end_array();

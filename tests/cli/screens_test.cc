@@ -128,5 +128,23 @@ TEST(FirstScreen, OfTrialsLeadsWithTheirMedianAndTail) {
               ContainsRegex("^step [^\n]*p50[^\n]*\ngoodput "));
 }
 
+// Curves that nobody measured on a GPU are said on the first screen and in JSON, by every verb
+// that predicts a time; a GPU with measured curves has no such line.
+TEST(FirstScreen, SaysWhichCurvesWereNotMeasured) {
+  const char* said = "not measured on mi308x: GEMMs, attention, attention gradients,";
+  for (const char* verb : {"estimate", "plan", "simulate"}) {
+    SCOPED_TRACE(verb);
+    std::vector<std::string> ask = {
+        verb, "--model", "gpt2", "--cluster", "mi308x", "--gpus", "2", "--global-batch-size", "16"};
+    const Outcome screen = shardwise(ask);
+    EXPECT_THAT(screen.out, HasSubstr(std::string("assumed: ") + said)) << screen.err;
+    ask.emplace_back("--json");
+    EXPECT_THAT(shardwise(ask).out, HasSubstr(said));
+    ask.pop_back();
+    ask[4] = "dgx-h100";
+    EXPECT_THAT(shardwise(ask).out, testing::Not(HasSubstr("not measured")));
+  }
+}
+
 }  // namespace
 }  // namespace shardwise::cli

@@ -72,6 +72,34 @@ TEST(Size, OffersInJsonAreInTimeAndAscendInCost) {
   }
 }
 
+// H100's attention gradients are those of the H200, the same chip: that hides no H100 behind a
+// dearer B200, and the note says what is borrowed, and from which GPU.
+TEST(Size, NamesTheCurveThatIsBorrowedAndTheEngine) {
+  const std::vector<std::string> ask = {
+      "size",      "--model",  "llama-3.1-8b", "--tokens", "1e11",      "--days", "30",
+      "--cluster", "dgx-b200", "--cluster",    "dgx-h100", "--cluster", "mi325x"};
+  const Outcome brief = shardwise(ask);
+  EXPECT_EQ(brief.exit_code, 0) << brief.err;
+  EXPECT_THAT(brief.out, testing::ContainsRegex("Cheapest of the measured machines: .* dgx-h100"));
+  EXPECT_THAT(
+      brief.out,
+      HasSubstr("¹ not measured: attention gradients (curve of h200, the same GH100 chip)"));
+  EXPECT_THAT(brief.out, HasSubstr("all: engine megatron_ddp (--engine)"));
+  std::vector<std::string> program = ask;
+  program.emplace_back("--json");
+  const Result<JsonValue> json = parse_json(shardwise(program).out, "size");
+  ASSERT_TRUE(json.ok());
+  bool defaults = false;  // those come last
+  for (const JsonValue& offer : json->find("offers")->elements) {
+    EXPECT_EQ(offer.find("engine")->string, "megatron_ddp");
+    const bool amd = offer.find("cluster")->string == "mi325x";
+    EXPECT_EQ(offer.find("on_defaults")->boolean, amd);
+    EXPECT_FALSE(defaults && !amd);
+    defaults = amd;
+  }
+  EXPECT_TRUE(defaults);
+}
+
 TEST(Size, ExitsWithOneWhenNothingIsInTime) {
   const Outcome outcome = shardwise({"size", "--model", "llama-3.1-405b", "--tokens", "15e12",
                                      "--days", "1", "--cluster", "dgx-h100", "--max-gpus", "64"});

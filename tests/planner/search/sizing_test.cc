@@ -160,21 +160,28 @@ TEST(SizePurchase, StatesTheFailureRateItAssumed) {
   }));
 }
 
-// A machine that somebody measured goes before a cheaper one on defaults of its architecture.
+// A machine whose GEMMs and links were measured goes before a cheaper one on defaults of its
+// architecture. Smaller curves on defaults, and GEMMs of the same chip, hold nothing back.
 TEST(SizePurchase, PutsMeasuredMachinesFirst) {
-  const BestStep best = [](const ClusterSpec& c) -> std::optional<StepReport> {
-    std::optional<StepReport> report = half_of_peak(1)(c);
-    report->assumptions.push_back({"memory_bound.curve.default", "", ""});  // of every machine
-    if (c.name == "guessed") report->assumptions.push_back({"gemm.curve.default", "", ""});
-    return report;
+  const auto with_gemm = [](const char* name, double dollars, FitRecord fit) {
+    ClusterSpec c = cluster(name, dollars, 1);
+    c.gpu.gemm.emplace_back();
+    c.gpu.gemm.front().fit = std::move(fit);
+    return c;
   };
-  const Sizing sizing =
-      size_purchase({cluster("guessed", 1, 1), cluster("measured", 4, 1)}, goal(10), best);
-  ASSERT_EQ(sizing.offers.size(), 6U);
-  for (std::size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(sizing.offers[i].cluster, i < 3 ? "measured" : "guessed");
-    EXPECT_EQ(sizing.offers[i].on_defaults, i >= 3);
+  const ClusterSpec measured = with_gemm("measured", 4, {true, "data", "fit", 9, 0, 0});
+  const ClusterSpec sister =
+      with_gemm("sister", 5, {false, "", "the curve of measured-gpu (the same GH100 chip)"});
+  const ClusterSpec guessed =
+      with_gemm("guessed", 1, {false, "", "default of the architecture (hopper)"});
+  const Sizing sizing = size_purchase({guessed, sister, measured}, goal(10), half_of_peak(1));
+  ASSERT_EQ(sizing.offers.size(), 9U);
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(sizing.offers[i].measured, i < 6);
+    EXPECT_EQ(sizing.offers[i].cluster == "guessed", i >= 6);
+    EXPECT_FALSE(sizing.offers[i].borrowed.empty());  // attention, of all three
   }
+  EXPECT_EQ(sizing.offers.front().cluster, "measured");
   EXPECT_GT(sizing.offers.front().dollars, sizing.offers.back().dollars);
 }
 
