@@ -9,6 +9,7 @@
 
 #include "executor/engine/program_binder.h"
 #include "executor/transformer/layer.h"
+#include "executor/weights/consistent_model.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/names.h"
 
@@ -78,6 +79,9 @@ Diagnostics cannot_execute(const Plan& plan) {
   check_job(plan.job, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();
+  if (problems.empty()) {
+    if (auto other = inconsistent(plan.model)) problems.push_back(*std::move(other));
+  }
   if (problems.empty()) problems = too_many_operations(plan);
   if (!problems.empty()) return problems;
   const StepProgram program = lower(plan);

@@ -1,6 +1,7 @@
 #include "executor/weights/config_json.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "planner/spec/check.h"
 #include "planner/spec/json_writer.h"
@@ -42,20 +43,27 @@ bool has_parameter(const ModelSpec& model, std::string_view end) {
 
 /// Which blocks see a window of the sequence only.
 struct Windows {
-  std::int64_t tokens = 0;  // 0: none does
-  std::int64_t first = 0;   // the first that does; all after it do
+  std::int64_t tokens = 0;   // 0: none does
+  std::int64_t first = 0;    // the first that does
+  std::vector<bool> slides;  // of each block
+  bool all_after_first() const {
+    return std::all_of(slides.begin() + first, slides.end(), [](bool each) { return each; });
+  }
 };
 Windows windows_of(const ModelSpec& model) {
   Windows windows;
-  std::int64_t block = 0;
   for (const int kind : model.layers) {
     const LayerSpec& layer = model.kinds[static_cast<std::size_t>(kind)];
     if (layer.role != LayerRole::block) continue;
-    for (const OperationSpec& op : layer.operations) {
-      if (op.kind != OpKind::attention || op.window == 0) continue;
-      if (windows.tokens == 0) windows = {op.window, block};
+    const auto window = std::ranges::find_if(layer.operations, [](const OperationSpec& op) {
+      return op.kind == OpKind::attention && op.window > 0;
+    });
+    const bool slides = window != layer.operations.end();
+    if (slides && windows.tokens == 0) {
+      windows.tokens = window->window;
+      windows.first = std::ssize(windows.slides);
     }
-    ++block;
+    windows.slides.push_back(slides);
   }
   return windows;
 }
@@ -99,6 +107,12 @@ void write_windows(JsonWriter& json, const ModelSpec& model) {
   if (windows.tokens == 0) return;
   json.member("sliding_window", windows.tokens);
   json.member("max_window_layers", windows.first);
+  if (windows.all_after_first()) return;
+  json.begin_array("layer_types");
+  for (const bool slides : windows.slides) {
+    json.element(slides ? "sliding_attention" : "full_attention");
+  }
+  json.end_array();
 }
 
 void write_llama(JsonWriter& json, const ModelSpec& model) {

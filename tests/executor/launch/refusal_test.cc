@@ -10,6 +10,7 @@
 #include "executor/data/random.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
+#include "tests/support/models.h"
 #include "tests/support/sanitized.h"
 
 namespace shardwise::exec::test {
@@ -133,7 +134,8 @@ TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
 TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
   const Scratch scratch;
   Plan plan = tiny_plan("shardwise", 0, 1, 1);
-  plan.model.vocab_size = 96;
+  plan.model = shardwise::test::llama(2, 32, 88, 4, 2, 96);
+  plan.model.model_type = "llama";
   const Outcome refused = run({scratch.write(plan)});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err,
