@@ -39,9 +39,32 @@ std::optional<int> descriptor_of(const std::string& path) {
   return std::nullopt;
 }
 
+using Inode = std::pair<dev_t, ino_t>;
+
+std::optional<Inode> inode_of(const fs::path& path) {
+  struct stat facts = {};
+  if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
+  return Inode{facts.st_dev, facts.st_ino};
+}
+
+/// A name that is free, however it is spelt: the innermost folder around it that is there, and the
+/// way from that folder on.
+std::string free_name(const fs::path& path) {
+  fs::path folder = fs::absolute(path);
+  if (!folder.has_filename()) folder = folder.parent_path();  // "new/" is "new"
+  fs::path rest = folder.filename();
+  for (folder = folder.parent_path();; folder = folder.parent_path()) {
+    const std::optional<Inode> inode = inode_of(folder);
+    const fs::path way = rest.lexically_normal();
+    if (inode) return fmt::format("{}:{}/{}", inode->first, inode->second, way.string());
+    if (folder == folder.parent_path()) return way.string();
+    rest = folder.filename() / rest;
+  }
+}
+
 /// What tells whether two names are one file.
 struct Identity {
-  std::optional<std::pair<dev_t, ino_t>> inode;
+  std::optional<Inode> inode;
   std::string name;  // of a descriptor, or of a file that is not there yet
   bool is(const Identity& other) const {
     const bool one_inode = inode && other.inode && *inode == *other.inode;
@@ -58,8 +81,7 @@ Identity identity_of(const OutputPlace& place) {
   if (status == 0) {
     if (!S_ISCHR(facts.st_mode)) identity.inode = {facts.st_dev, facts.st_ino};
   } else if (!open) {
-    std::error_code ignored;
-    identity.name = fs::weakly_canonical(place.path, ignored).string();
+    identity.name = free_name(place.path);
   }
   return identity;
 }
@@ -82,6 +104,19 @@ Diagnostic clash(const NamedFile& file, const std::string& other) {
 }
 
 }  // namespace
+
+bool is_inside(const std::string& path, const std::string& folder) {
+  const OutputPlace place = find_output(path);
+  if (place.kind == OutputPlace::Kind::descriptor) return false;
+  const Identity around = identity_of(find_output(folder));
+  // Folders above one that is not there yet are compared by the name it will have.
+  fs::path at = fs::weakly_canonical(fs::absolute(place.path));
+  if (!at.has_filename()) at = at.parent_path();
+  for (; at != at.parent_path(); at = at.parent_path()) {
+    if (identity_of(find_output(at.string())).is(around)) return true;
+  }
+  return false;
+}
 
 OutputPlace find_output(const std::string& path) {
   fs::path at(path);

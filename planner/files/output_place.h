@@ -37,6 +37,10 @@ struct NamedFile {
 Diagnostics check_outputs(const std::vector<NamedFile>& outputs,
                           const std::vector<NamedFile>& inputs);
 
+/// Whether an output is a folder, or would be in it: by any name, through links, and where the
+/// folder or those between are not there yet.
+bool is_inside(const std::string& path, const std::string& folder);
+
 /// Leaves standard output to the file whose path is "-" when one of the outputs is that: from now
 /// on what the program prints goes to standard error.
 void reserve_standard_output(const std::vector<NamedFile>& outputs);

@@ -124,11 +124,10 @@ TEST_F(Resume, RefusesFlagsThatDoNotGoWithTheCheckpoint) {
   EXPECT_THAT(wrong.err, HasSubstr("--seed: 5, the checkpoint has 1234\n    leave --seed out, or "
                                    "add --resume-on-other-data"));
   EXPECT_THAT(wrong.err, HasSubstr("--steps: 2, the checkpoint has trained 2"));
-  Plan wider = tiny_plan("shardwise", 3, 2, 1);
-  wider.model.name = "wider";
-  std::erase_if(wider.model.layers, [&](int kind) { return kind == wider.model.layers[1]; });
-  wider.model.layers.insert(wider.model.layers.begin() + 1, plan_.model.layers[1]);
-  const Outcome other = run(wider, {"--steps", "3", "--resume", folder()});
+  Plan shorter = plan_;
+  shorter.model = shardwise::test::llama(1, 32, 88, 4, 2, 256);
+  shorter.model.model_type = "llama";
+  const Outcome other = run(shorter, {"--steps", "3", "--resume", folder()});
   EXPECT_EQ(other.exit_code, 2);
   EXPECT_THAT(other.err, HasSubstr("/tensors/model.layers.1."));
   EXPECT_THAT(other.err, HasSubstr("is extra, the plan's model does not have it"));

@@ -73,8 +73,49 @@ TEST(CheckOutputs, FindsTwoOutputsThatAreOneFile) {
                 testing::ElementsAre("--trace: " + second + " is the same file as --output"))
         << name;
   }
+  // A relative name and one that starts with "./" were two files where neither was there yet.
+  fs::create_directory_symlink("d", scratch.path("e"));
+  const fs::path before = fs::current_path();
+  fs::current_path(scratch.folder());
+  fs::create_symlink("../new", "d/up");
+  const std::string whole = scratch.path("new");
+  for (const auto& [first, second] : {std::pair<std::string, std::string>{"new", "./new"},
+                                      {"./new", "new"},
+                                      {"new", whole},
+                                      {"link", "./new"},
+                                      {"d/up", "new"},
+                                      {"e/../new", "./new"},
+                                      {"d/new", "e/new"},
+                                      {"./d/new", "e/new"},
+                                      {"folder/new", "./folder/new"},
+                                      {"folder/", "./folder"},
+                                      {"folder/./new", scratch.path("folder/new")}}) {
+    EXPECT_THAT(said({{"--output", first}, {"--trace", second}}, {}), testing::SizeIs(1))
+        << first << " " << second;
+  }
+  EXPECT_THAT(said({{"--output", "new"}, {"--trace", "d/new"}, {"--svg", "./newer"}}, {}),
+              testing::IsEmpty());
+  fs::current_path(before);
   EXPECT_THAT(said({{"--output", "-"}, {"--trace", "/dev/stdout"}}, {}), testing::SizeIs(1));
   EXPECT_THAT(said({{"--output", "/dev/null"}, {"--trace", "/dev/null"}}, {}), testing::IsEmpty());
+}
+
+TEST(IsInside, LooksThroughNamesLinksAndFoldersThatAreNotThereYet) {
+  const Scratch scratch;
+  fs::create_directory(scratch.path("d"));
+  fs::create_directory_symlink("d", scratch.path("e"));
+  fs::create_symlink("d/file", scratch.path("link"));
+  for (const char* const name : {"d/x", "d", "d/", "./d/a/b", "e/x", "link", "d/../d/x"}) {
+    EXPECT_TRUE(is_inside(scratch.path(name), scratch.path("d"))) << name;
+    EXPECT_TRUE(is_inside(scratch.path(name), scratch.path("e/"))) << name;
+  }
+  EXPECT_TRUE(is_inside(scratch.path("new/a/b"), scratch.path("./new/")));
+  EXPECT_TRUE(is_inside(scratch.path("new/a/b"), scratch.path("new/a")));
+  for (const char* const name : {"dd", "x", "d/../x", "new"}) {
+    EXPECT_FALSE(is_inside(scratch.path(name), scratch.path("d"))) << name;
+  }
+  EXPECT_FALSE(is_inside("-", scratch.path("d")));
+  EXPECT_FALSE(is_inside("/dev/null", scratch.path("d")));
 }
 
 }  // namespace
