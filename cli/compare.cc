@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/report_fields.h"
 #include "planner/spec/report_json.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
@@ -132,6 +134,15 @@ std::vector<sim::ComparedTime> differing(std::vector<sim::ComparedTime> rows, bo
   return rows;
 }
 
+/// Parts of a step by the words of every other table; a report has them by their keys.
+std::vector<sim::ComparedTime> labelled(std::vector<sim::ComparedTime> parts) {
+  for (sim::ComparedTime& row : parts) {
+    const auto part = std::ranges::find(kTimeParts, row.name, &TimePart::key);
+    if (part != kTimeParts.end()) row.name = part->label;
+  }
+  return parts;
+}
+
 std::string comparison_text(const Side& a, const Side& b, const sim::Comparison& found,
                             std::size_t top, bool whole, bool colour) {
   const bool reports = !a.traced && !b.traced;
@@ -144,8 +155,8 @@ std::string comparison_text(const Side& a, const Side& b, const sim::Comparison&
   }
   text += "\n";
   if (reports) {
-    text += compared_text("part of the step", differing(found.parts, whole), "A", "B", top, false,
-                          colour);
+    text += compared_text("part of the step", labelled(differing(found.parts, whole)), "A", "B",
+                          top, false, colour);
     text += compared_text("exposed communication", differing(found.axes, whole), "A", "B", top,
                           false, colour);
   }

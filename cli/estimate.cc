@@ -99,14 +99,16 @@ ExitCode run_estimate(const EstimateFlags& flags) {
     fmt::print("{}", report_json(report, reported_parameters(subject->model)));
   } else {
     const bool colour = wants_colour();
-    fmt::print("{}{}{}", verdict_text(report, colour),
-               layout_text(report, colour, parameters_words(subject->model)),
-               assumed_text(subject->assumptions, colour));
+    fmt::print(
+        "{}{}{}{}", verdict_text(report, colour),
+        flags.screen.whole || flags.explain ? "" : short_rates_text(report, "estimated", colour),
+        layout_text(report, colour, parameters_words(subject->model)),
+        assumed_text(subject->assumptions, colour));
     if (flags.screen.whole || flags.explain) {
       fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
-                 rates_text(report, colour));
+                 rates_text(report, "estimated", colour));
     } else {
-      fmt::print("{}{}{}", costs_text(report, colour), short_rates_text(report, colour),
+      fmt::print("{}{}", costs_text(report, colour),
                  more_text(report, "memory by phase, every part of the time", colour));
     }
     if (flags.explain) fmt::print("{}", explanation_text(report, colour));
@@ -133,7 +135,7 @@ void add_estimate(CLI::App& app, Run& run) {
   verb->footer(
       "Examples\n"
       "  shardwise estimate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"
-      "      --zero-stage 3 --micro-batch-size 2 --sequence-length 8192\n"
+      "      --zero-stage 3 --tp 2 --sequence-length 8192\n"
       "  shardwise estimate --model llama-3.1-70b --cluster dgx-h100 --gpus 64 \\\n"
       "      --tp 8 --pp 4\n"
       "\n"

@@ -65,12 +65,12 @@ void add_fit(CLI::App& app, Run& run) {
   add_gpu_flags(*verb, flags->gpu);
   add_collective_flags(*verb, flags->collectives);
   verb->add_option("--source", flags->sources,
-                   "Source of the measurements; for a GPU KIND=TEXT, with KIND gemm, attention, "
-                   "memory_bound, operators or sustained");
-  verb->add_option("-o,--output", flags->output, "File to write");
-  show_first(*verb,
-             {"--gpu", "--gemm", "--attention", "--memory-bound", "--sustained", "--residuals",
-              "--collectives", "--cluster", "--tier", "--check", "--source", "--output"});
+                   "Who measured. With --gpu KIND=SOURCE: gemm, attention, memory_bound, "
+                   "operators or sustained")
+      ->type_name("SOURCE");
+  verb->add_option("-o,--output", flags->output, "File to write")->type_name("FILE");
+  show_first(*verb, {"--gpu", "--gemm", "--attention", "--sustained", "--residuals",
+                     "--collectives", "--cluster", "--tier", "--check", "--source", "--output"});
   verb->footer(
       "Examples\n"
       "  shardwise fit --residuals\n"

@@ -73,16 +73,15 @@ void write_curve(const std::string& path, const CollectiveCurve& curve) {
 }  // namespace
 
 void add_collective_flags(CLI::App& verb, CollectiveFitFlags& flags) {
-  verb.add_option("--collectives", flags.files,
-                  "CSV files of timed collectives: op, gpus, bytes, "
-                  "time_us or busbw_GBps");
-  verb.add_option("--cluster", flags.cluster, "Catalogue name or file of the machine measured");
-  verb.add_option("--tier", flags.tier, "Link tier to fit");
-  verb.add_option("--only", flags.only, "COLUMN=VALUE: use only these rows");
-  verb.add_option("--fix", flags.fixed, "Coefficients to keep at the cluster's values");
-  verb.add_option("--name", flags.name, "Name of the curve");
-  verb.add_flag("--check", flags.check,
-                "Print the errors of the present coefficients, without a fit");
+  verb.add_option("--collectives", flags.files, "CSV: op, gpus, bytes, time_us or busbw_GBps")
+      ->type_name("FILE");
+  verb.add_option("--cluster", flags.cluster, "The machine measured")->type_name("NAME|FILE");
+  verb.add_option("--tier", flags.tier, "Link tier to fit")->type_name("NAME");
+  verb.add_option("--only", flags.only, "Use only these rows")->type_name("COLUMN=VALUE");
+  verb.add_option("--fix", flags.fixed, "Coefficients to keep at the cluster's values")
+      ->type_name("NAME");
+  verb.add_option("--name", flags.name, "Name of the curve")->type_name("NAME");
+  verb.add_flag("--check", flags.check, "Print the errors of the present coefficients");
 }
 
 ExitCode fit_collective_files(const CollectiveFitFlags& flags) {

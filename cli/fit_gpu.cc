@@ -259,18 +259,22 @@ std::string text_of(const GpuSpec& gpu) {
 }  // namespace
 
 void add_gpu_flags(CLI::App& verb, GpuFitFlags& flags) {
-  verb.add_option("--gpu", flags.gpu, "Catalogue name or file of the GPU whose curves are fitted");
-  verb.add_option("--gemm", flags.gemm, "CSV: dtype, m, n, k, latency_ms");
-  verb.add_option("--attention", flags.attention, "CSV files of fused attention");
+  verb.add_option("--gpu", flags.gpu, "Fit the curves of this GPU")->type_name("NAME|FILE");
+  verb.add_option("--gemm", flags.gemm, "CSV: dtype, m, n, k, latency_ms")->type_name("FILE");
+  verb.add_option("--attention", flags.attention, "CSV files of fused attention")
+      ->type_name("FILE");
   verb.add_option("--memory-bound", flags.memory_bound,
-                  "CSV: m, k, latency (ms) of a cast to 8 bits");
+                  "CSV: m, k, latency (ms) of a cast to 8 bits")
+      ->type_name("FILE");
   add_number(verb, "--cache-mib", flags.cache_mib, 1, 1e6,
              "Last-level cache; smaller transfers are skipped")
       ->type_name("MIB");
-  verb.add_option("--operators", flags.operators, "CSV: system, op, shape, tflops, of long runs");
-  verb.add_option("--system", flags.system, "System whose rows of --operators are used");
-  verb.add_option("--sustained", flags.sustained,
-                  "DTYPE=TFLOPS: best sustained GEMM rate in a long run");
+  verb.add_option("--operators", flags.operators, "CSV: system, op, shape, tflops, of long runs")
+      ->type_name("FILE");
+  verb.add_option("--system", flags.system, "System whose rows of --operators are used")
+      ->type_name("NAME");
+  verb.add_option("--sustained", flags.sustained, "Best sustained GEMM rate in a long run")
+      ->type_name("DTYPE=TFLOPS");
   add_number(verb, "--held-ratio", flags.held_ratio, 0.1, 10,
              "--operators ran on another GPU of the same chip: sustained rate of this GPU over "
              "that GPU's; sets the speed of long runs only")

@@ -16,7 +16,8 @@ constexpr double kLeastHours = 0.001;
 
 void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise) {
   CLI::Option* trials = add_integer(verb, "--trials", noise.trials, 1, 100'000,
-                                    "Simulate this many steps of every rank with noise [0]")
+                                    "Simulate this many steps of every rank, with --jitter and "
+                                    "other noise [0]")
                             ->excludes(verb.get_option("--import"));
   add_integer(verb, "--seed", noise.seed, 0, std::int64_t{1} << 60, "Seed of the noise [1]")
       ->needs(trials);
@@ -46,6 +47,11 @@ void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise) {
              "Time from a failure to the next step [10]")
       ->type_name("MINUTES")
       ->needs(failures);
+}
+
+bool disturbs_steps(const sim::NoiseRules& noise) {
+  return noise.jitter > 0 || noise.slow_nodes > 0 || noise.failed.links > 0 ||
+         noise.failed.switches > 0;
 }
 
 Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {

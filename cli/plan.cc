@@ -27,7 +27,9 @@ namespace shardwise::cli {
 namespace {
 
 constexpr std::size_t kWidth = 80;
-constexpr std::size_t kFirstRows = 5;  // layouts of the first screen
+// Layouts of the first screen.
+constexpr std::size_t kFirstRows = 5;
+constexpr std::size_t kFrontRows = 15;
 
 ExitCode refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
@@ -35,37 +37,40 @@ ExitCode refuse(const Diagnostics& problems) {
 }
 
 void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
-                  const StepReport& report, bool colour) {
+                  const StepReport& estimated, bool colour) {
+  // One step for the screen: that of the table's first row. Its parts are the estimate's.
+  const StepReport report = with_step(estimated, answer.best.front().step());
+  const std::string_view origin = answer.best.front().simulated ? "simulated" : "estimated";
   const ClusterSpec& cluster = *answer.best.front().cluster;
   std::vector<std::string> engines;
   for (const EngineProfile* engine : q.engines) engines.push_back(engine->name);
   if (q.takes_engine) engines = {answer.best.front().engine};
-  const std::string heading = fmt::format(
-      "{} on {} GPU{} of {}, {}, batch {} x {} tokens", q.model.name, format_count(cluster.gpus),
-      cluster.gpus == 1 ? "" : "s", cluster.name, fmt::join(engines, ", "),
-      format_count(q.job.global_batch_size), format_count(q.job.sequence_length));
-  fmt::print("{}\n{}\n", paint(wrap(heading, kWidth), Tone::quiet, colour),
-             paint(parameters_words(q.model), Tone::quiet, colour));
+  const std::string heading =
+      fmt::format("{}, {}, {} GPU{} of {}, {}, batch {} x {} tokens", q.model.name,
+                  parameters_words(q.model), format_count(cluster.gpus),
+                  cluster.gpus == 1 ? "" : "s", cluster.name, fmt::join(engines, ", "),
+                  format_count(q.job.global_batch_size), format_count(q.job.sequence_length));
+  fmt::print("{}\n", paint(wrap(heading, kWidth), Tone::quiet, colour));
   const bool whole = flags.screen.whole || flags.explain;
   std::vector<sim::PlanRow> rows = answer.best;
   if (!whole && flags.top == 0 && rows.size() > kFirstRows) rows.resize(kFirstRows);
   fmt::print("{}", layouts_text(rows, engines.size() > 1, colour));
-  fmt::print("{}\n{}", ranking_text(answer, rows.size(), colour),
-             counts_text(answer.counts(), colour));
+  fmt::print("{}{}", ranking_text(answer, rows, colour), counts_text(answer.counts(), colour));
   fmt::print("{}", assumed_text(q.assumptions, colour));
-  fmt::print("{}", engines_text(q, answer, colour));
+  const bool only_front = flags.pareto && !whole;  // for want of room, with the verdict
+  if (!only_front) fmt::print("{}", engines_text(q, answer, colour));
   if (flags.pareto) {
-    fmt::print("\n{}\n{}",
-               paint("Pareto front of memory and the step-time model", Tone::strong, colour),
-               layouts_text(answer.front, engines.size() > 1, colour));
+    fmt::print("{}", front_text(answer, engines.size() > 1,
+                                only_front ? kFrontRows : answer.front.size(), colour));
   }
   if (flags.explain) fmt::print("{}", rules_text(answer, colour));
   fmt::print("\n{}", verdict_text(report, colour));
   if (whole) {
-    fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
-               rates_text(report, colour));
+    fmt::print("{}{}{}", memory_text(report, colour), time_text(estimated, colour),
+               rates_text(report, origin, colour));
   } else {
-    fmt::print("{}{}{}", costs_text(report, colour), short_rates_text(report, colour),
+    fmt::print("{}{}{}", short_rates_text(report, origin, colour),
+               only_front ? "" : costs_text(estimated, colour),
                more_text(report, "memory by phase, every part of the time", colour));
   }
   if (flags.explain) fmt::print("{}", explanation_text(report, colour));
@@ -94,9 +99,10 @@ ExitCode run_plan(const PlanFlags& flags) {
   }
 
   if (!flags.why_not.empty()) {
-    const Result<WhyNot> why = sim::why_not(q, answer, *read_values(flags.why_not, "--why-not"));
+    const auto asked = *read_values(flags.why_not, "--why-not");
+    const Result<WhyNot> why = sim::why_not(q, answer, asked);
     if (!why) return refuse(why.problems());
-    fmt::print("{}", flags.screen.json ? why_not_json(*why) : why_not_text(*why, colour));
+    fmt::print("{}", flags.screen.json ? why_not_json(*why) : why_not_text(*why, asked, colour));
     return ExitCode::done;
   }
   const Plan plan = sim::plan_of(q, answer.best.front());

@@ -6,6 +6,7 @@
 
 #include "cli/plan_text.h"
 #include "planner/spec/format.h"
+#include "planner/spec/names.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -15,37 +16,52 @@ using sim::PlanRow;
 
 constexpr std::size_t kWidth = 80;
 
-/// What an engine is that gives the best layout.
-const char* best_word(Objective objective) {
+/// " by memory"; nothing for the usual objective.
+const char* by_words(Objective objective) {
   switch (objective) {
     case Objective::step_time:
-      return "fastest";
+      return "";
     case Objective::memory:
-      return "leanest";
+      return " by memory";
     case Objective::cost:
     case Objective::tokens_per_dollar:
-      return "cheapest";
+      return " by cost";
   }
-  return "best";
+  return "";
+}
+
+/// What columns and settings of these rows need a word for.
+std::string column_notes(const std::vector<PlanRow>& rows) {
+  const auto any = [&](auto layout_has) {
+    return std::ranges::any_of(rows, layout_has,
+                               [](const PlanRow& row) { return row.candidate.layout; });
+  };
+  std::string text;
+  if (any([](const Layout& l) { return l.dp_replicate > 1; })) text += "; dp: shard x replicate";
+  if (any([](const Layout& l) { return l.outer_shards_optimizer; })) {
+    text += "; HFSDP: optimizer states sharded over both";
+  }
+  return text;
 }
 
 }  // namespace
 
-std::string ranking_text(const sim::PlanAnswer& answer, std::size_t shown_rows, bool colour) {
+std::string ranking_text(const sim::PlanAnswer& answer, const std::vector<PlanRow>& rows,
+                         bool colour) {
   std::string text;
-  if (shown_rows < answer.best.size()) {
-    text = fmt::format("{} more with --long; ", answer.best.size() - shown_rows);
+  if (rows.size() < answer.best.size()) {
+    text = fmt::format("{} more with --long; ", answer.best.size() - rows.size());
   }
-  text += answer.best.front().simulated ? "step: simulated; model: of the step-time model"
-                                        : "step: of the step-time model";
+  text += answer.best.front().simulated ? "step: simulated time; model: closed-form estimate"
+                                        : "step: closed-form estimate";
   if (!answer.unsimulated.empty()) text += " (" + answer.unsimulated + ")";
   if (std::ranges::any_of(answer.best, &PlanRow::tied)) {
     const sim::TieBand& band = answer.band;
-    text += fmt::format("; =: a tie, within the median error between runs, {} ({} pairs of {}runs)",
+    text += fmt::format("; =: tie, within {}, the median error of {} pairs of {}runs",
                         format_percent(band.share), format_count(band.pairs),
                         band.engine.empty() ? "" : band.engine + " ");
   }
-  return paint(wrap(text, kWidth, 2), Tone::quiet, colour) + "\n";
+  return paint(wrap(text + column_notes(rows), kWidth, 2), Tone::quiet, colour) + "\n";
 }
 
 std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
@@ -79,9 +95,9 @@ std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswe
   }
   const std::string title =
       question.takes_engine
-          ? fmt::format("Took {}, the {} of {} engines (--engine NAME); the others' best", leads,
-                        best_word(question.objective), answer.engines.size())
-          : "The best of each other engine";
+          ? fmt::format("Best engine{}: {} (of {} searched). Best layout of each other engine:",
+                        by_words(question.objective), leads, answer.engines.size())
+          : "Best layout of each other engine:";
   std::string text = "\n" + paint(title, Tone::strong, colour) + "\n" + table.text(colour, 2);
   for (const sim::EngineAnswer* each : others) {
     if (each->refused.empty()) continue;

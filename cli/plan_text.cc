@@ -102,8 +102,8 @@ std::vector<LayoutColumn> layout_columns(bool simulated) {
                      }});
   columns.push_back(
       {{"ZeRO"}, [](const PlanRow& r) { return std::to_string(r.candidate.layout.zero_stage); }});
-  columns.push_back(
-      {{"besides", Align::left}, [](const PlanRow& r) { return besides(r.candidate.layout); }});
+  columns.push_back({{"settings", Align::left},
+                     [](const PlanRow& r) { return other_settings(r.candidate.layout); }});
   return columns;
 }
 
@@ -168,7 +168,7 @@ std::string differing(const Layout& from, const Layout& to) {
 
 }  // namespace
 
-std::string besides(const Layout& layout) {
+std::string other_settings(const Layout& layout) {
   const Layout usual;
   std::vector<std::string> words;
   const auto say = [&](bool differs, std::string text) {
@@ -208,8 +208,10 @@ std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines,
     const std::string& value = *values.begin();
     if (each.always || says || engine) {
       columns.push_back(std::move(each));
+    } else if (each.column.heading == "engine" || each.column.heading == "GPUs") {
+      continue;  // the heading of the answer has them
     } else if (value != "1" && value != "-" && !value.empty() && rows.size() > 1) {
-      in_all.push_back(each.column.heading == "besides"
+      in_all.push_back(each.column.heading == "settings"
                            ? value
                            : fmt::format("{} {}", each.column.heading, value));
     }
@@ -236,6 +238,23 @@ std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines,
   return text;
 }
 
+std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std::size_t most,
+                       bool colour) {
+  const std::vector<PlanRow>& front = answer.front;
+  std::vector<PlanRow> rows = front;
+  std::string count;
+  if (front.size() > most && most > 1) {
+    rows.clear();
+    for (std::size_t i = 0; i < most; ++i) {
+      rows.push_back(front[i * (front.size() - 1) / (most - 1)]);
+    }
+    count = fmt::format(", {} of {} (--long)", most, front.size());
+  }
+  const std::string title = "Pareto front of memory and the closed-form estimate of time" + count;
+  return "\n" + paint(title, Tone::strong, colour) + "\n" +
+         layouts_text(rows, several_engines, colour);
+}
+
 std::string counts_text(const std::vector<SearchCounts>& counts, bool colour) {
   SearchCounts all = counts.front();
   for (std::size_t e = 1; e < counts.size(); ++e) {
@@ -250,9 +269,9 @@ std::string counts_text(const std::vector<SearchCounts>& counts, bool colour) {
   const std::string bounded =
       all.too_slow > 0 ? fmt::format("{} too slow, ", format_count(all.too_slow)) : "";
   const std::string text = fmt::format(
-      "{} layouts, {} legal: {} do not fit, {} at risk, {}{} ranked", scaled(all.space.enumerated),
-      format_count(all.space.legal), format_count(all.does_not_fit), format_count(all.at_risk),
-      bounded, format_count(all.ranked));
+      "{} combinations, {} valid: {} too large, {} at risk, {}{} ranked",
+      scaled(all.space.enumerated), format_count(all.space.legal), format_count(all.does_not_fit),
+      format_count(all.at_risk), bounded, format_count(all.ranked));
   return paint(wrap(text, kWidth), Tone::quiet, colour) + "\n";
 }
 
@@ -307,23 +326,26 @@ std::string rules_text(const sim::PlanAnswer& answer, bool colour) {
          "\n";
 }
 
-std::string why_not_text(const WhyNot& answer, bool colour) {
+std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool colour) {
+  std::vector<std::string> words;
+  for (const auto& [field, value] : values) words.push_back(fmt::format("{} {}", field, value));
+  const std::string asked = fmt::format("{}", fmt::join(words, ", "));
   std::string text;
   switch (answer.answer) {
     case WhyNot::Answer::illegal: {
-      text = paint("Illegal", Tone::bad, colour) + " as a change of the best layout:\n";
+      text = paint("Not valid", Tone::bad, colour) + " as a change of the best layout:\n";
       for (const Diagnostic& each : answer.reasons) {
         text += "  " + each.path + ": " + each.message +
                 (each.hint.empty() ? "" : " (" + each.hint + ")") + "\n";
       }
       if (answer.reasons.empty()) {
-        text += "  no legal layout of this space has these values (--space full has more)\n";
+        text += "  no valid layout of this space has these values (--space full has more)\n";
       }
       return text;
     }
     case WhyNot::Answer::does_not_fit: {
       const Verdict& v = answer.other.verdict;
-      text = paint(fmt::format("Does not fit: of {} layouts, the smallest is {} over",
+      text = paint(fmt::format("With {} none of {} layouts fits; the smallest is {} over", asked,
                                format_count(answer.layouts), format_bytes(v.upper - v.usable)),
                    Tone::bad, colour) +
              "\n";
@@ -342,9 +364,9 @@ std::string why_not_text(const WhyNot& answer, bool colour) {
     }
     case WhyNot::Answer::slower: {
       const Seconds more = answer.other.step_time - answer.winner.step_time;
-      text = paint(fmt::format("Slower by {} a step ({}): the best of {} layouts that fit",
-                               format_seconds(more), format_percent(more / answer.winner.step_time),
-                               format_count(answer.ranked)),
+      text = paint(fmt::format("With {} the best of {} layouts that fit is {} ({}) slower", asked,
+                               format_count(answer.ranked), format_seconds(more),
+                               format_percent(more / answer.winner.step_time)),
                    Tone::warning, colour) +
              "\n";
       text +=

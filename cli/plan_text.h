@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/plan_request.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/report.h"
 #include "simulator/planning/plan_answer.h"
@@ -13,14 +14,16 @@ namespace shardwise::cli {
 /// when there is no choice of engines.
 std::string layouts_text(const std::vector<sim::PlanRow>& rows, bool several_engines, bool colour);
 
-/// By what the rows rank, and which tie with the best. \param shown_rows  of the table above
-std::string ranking_text(const sim::PlanAnswer& answer, std::size_t shown_rows, bool colour);
+/// By what the rows rank, which tie with the best, and what columns mean. \param rows  of the table
+/// above
+std::string ranking_text(const sim::PlanAnswer& answer, const std::vector<sim::PlanRow>& rows,
+                         bool colour);
 
-/// "Took megatron_fsdp, the fastest of 7 engines", and what the others give. Empty for one engine.
+/// "Best engine: megatron_fsdp (of 7 searched)", and the best of the others. Empty for one engine.
 std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
                          bool colour);
 
-/// "111 M layouts, 9,446 legal: 3,290 do not fit, 0 at risk, 6,156 ranked".
+/// "111 M combinations, 9,446 valid: 3,290 do not fit, 0 at risk, 6,156 ranked".
 std::string counts_text(const std::vector<SearchCounts>& counts, bool colour);
 
 /// How far from fitting the nearest layout is, and what would help. \pre answer.best is empty
@@ -30,11 +33,15 @@ std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::Plan
 /// What each rule dropped, and which fields no layout varied.
 std::string rules_text(const sim::PlanAnswer& answer, bool colour);
 
-/// Why the winner won over the layouts that were asked about.
-std::string why_not_text(const WhyNot& answer, bool colour);
+/// Why the winner won over the layouts with these values.
+std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool colour);
 
 /// What a layout has that most do not: "order tp-pp-…, ulysses, offloads optimizer".
-std::string besides(const Layout& layout);
+std::string other_settings(const Layout& layout);
+
+/// The Pareto front, evenly thinned to `most` rows, both ends among them.
+std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std::size_t most,
+                       bool colour);
 
 /// The same for a program, schema "shardwise.why_not/1".
 std::string why_not_json(const WhyNot& answer);

@@ -6,6 +6,7 @@
 #include <array>
 #include <vector>
 
+#include "cli/summary_text.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
 #include "planner/spec/report_fields.h"
@@ -85,6 +86,7 @@ std::string verdict_text(const StepReport& report, bool colour) {
       break;
   }
   std::string text = paint(line, tone, colour) + "\n";
+  if (v.fit == Fit::does_not_fit) text += "With enough memory: " + step + "\n";
   if (!v.cheapest_fix.empty()) text += wrap("Cheapest change: " + v.cheapest_fix, kWidth, 2) + "\n";
   return text;
 }
@@ -118,7 +120,10 @@ std::string layout_text(const StepReport& report, bool colour, const std::string
   if (l.recompute != Recompute::none) {
     parts.push_back(fmt::format("{} recompute", name_of(l.recompute)));
   }
-  parts.push_back(fmt::format("micro-batch {} x {}", l.micro_batch_size, report.num_microbatches));
+  parts.push_back(fmt::format("{} micro-batch{} of {} sequence{}",
+                              format_count(report.num_microbatches),
+                              report.num_microbatches == 1 ? "" : "es", l.micro_batch_size,
+                              l.micro_batch_size == 1 ? "" : "s"));
   parts.push_back(fmt::format("batch {} x {} tokens", format_count(report.global_batch_size),
                               format_count(report.sequence_length)));
   std::string text;
@@ -175,8 +180,7 @@ std::string memory_text(const StepReport& report, bool colour) {
 }
 
 std::string time_text(const StepReport& report, bool colour) {
-  std::string text = heading(
-      report.stages.size() > 1 ? "Time of a step on the slowest stage" : "Time of a step", colour);
+  std::string text = heading(time_heading(report), colour);
   Table table({{"", Align::left}, {""}, {""}});
   for (const TimePart& part : kTimeParts) {
     const Seconds time = report.time.*part.field;
@@ -185,7 +189,7 @@ std::string time_text(const StepReport& report, bool colour) {
         {std::string(part.label), format_seconds(time), format_percent(time / report.step_time)});
   }
   table.rule();
-  table.row({"step", Cell(format_seconds(report.step_time), Tone::strong), ""});
+  table.row({"step", Cell(format_seconds(report.step_time), Tone::strong), format_percent(1)});
   text += table.text(colour, 2);
   if (report.by_axis.empty()) return text;
 
@@ -207,8 +211,9 @@ std::string time_text(const StepReport& report, bool colour) {
   return text + paint("  " + wrap(note, kWidth - 2, 2), Tone::quiet, colour) + "\n";
 }
 
-std::string rates_text(const StepReport& report, bool colour) {
+std::string rates_text(const StepReport& report, std::string_view origin, bool colour) {
   Table table({{"", Align::left}, {"", Align::left}});
+  table.row({"step", fmt::format("{}, {}", format_seconds(report.step_time), origin)});
   table.row({"tokens", fmt::format("{}/s, {}/s a GPU", format_scaled(report.tokens_per_s),
                                    format_scaled(report.tokens_per_s_per_gpu))});
   table.row(

@@ -17,8 +17,8 @@ std::string layout_text(const StepReport& report, bool colour, const std::string
 std::string memory_text(const StepReport& report, bool colour);
 /// Where the step's time goes, with shares; communication by axis.
 std::string time_text(const StepReport& report, bool colour);
-/// Tokens, utilisation, cost, checkpoint.
-std::string rates_text(const StepReport& report, bool colour);
+/// The step and where it comes from, tokens, utilisation, cost, checkpoint.
+std::string rates_text(const StepReport& report, std::string_view origin, bool colour);
 /// Formulas with their values and sources, GEMM shapes measured and not, assumptions.
 std::string explanation_text(const StepReport& report, bool colour);
 /// What the numbers take for granted, each with its source; nothing where there is nothing.

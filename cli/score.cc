@@ -106,7 +106,7 @@ void add_score(CLI::App& app, Run& run) {
       ->excludes(verb->get_option("--explain"));
   verb->add_flag("--rows", flags->rows, "Print every row, and the rows left out");
   add_screen_flags(*verb, flags->screen);
-  verb->footer("Example\n  shardwise score measurements.jsonl --rows");
+  verb->footer("Example\n  shardwise score examples/public.jsonl");
   verb->callback([&run, flags] { run = [flags] { return run_score(*flags); }; });
 }
 

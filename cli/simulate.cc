@@ -236,7 +236,8 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
   const bool whole = flags.screen.whole || flags.explain;
-  fmt::print("{}{}{}{}{}{}", simulated_text(made.report, colour),
+  const bool noisy = flags.noise.trials > 0 && disturbs_steps(flags.noise);
+  fmt::print("{}{}{}{}{}{}", simulated_text(made.report, noisy, colour),
              fits ? "" : verdict_text(made.report, colour),
              timeline_misfit_text(made.report, colour),
              layout_text(made.report, colour, parameters_words(read->plan.model)),
@@ -244,11 +245,13 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   if (whole) {
     fmt::print("{}{}{}{}{}{}", time_text(made.report, colour),
                closed_form_text(made.report, colour), streams_text(made.report, colour),
-               peak_text(made.report, true, colour), rates_text(made.report, colour),
+               peak_text(made.report, true, colour),
+               rates_text(rates_of(made.report), rates_origin(made.report), colour),
                flags.explain ? assumptions_text(made.report, colour) : "");
   } else {
     fmt::print("{}{}{}{}", time_costs_text(made.report, colour),
-               peak_text(made.report, false, colour), short_rates_text(made.report, colour),
+               peak_text(made.report, false, colour),
+               short_rates_text(rates_of(made.report), rates_origin(made.report), colour),
                more_text(made.report, "streams, links, every part and buffer", colour));
   }
   return answer;
@@ -330,7 +333,7 @@ void add_simulate(CLI::App& app, Run& run) {
       "Examples\n"
       "  shardwise simulate plan.json -o report.json --trace trace.json\n"
       "  shardwise simulate --model llama-3.1-8b --cluster dgx-h100 --engine fsdp2 \\\n"
-      "      --zero-stage 3 --micro-batch-size 2 --sequence-length 8192\n"
+      "      --zero-stage 3 --tp 2 --sequence-length 8192\n"
       "  shardwise simulate plan.json --import rank0.pt.trace.json.gz\n"
       "\n"
       "Exit codes\n"

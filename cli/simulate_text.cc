@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/summary_text.h"
 #include "planner/spec/format.h"
 #include "planner/spec/table.h"
 #include "simulator/stage_summary.h"
@@ -140,36 +141,53 @@ std::string noise_text(const StepReport& report) {
 }
 
 /// "step 704 ms (p50), 731 ms (p95) in 200 trials with noise; 562 ms without".
-std::string step_text(const StepReport& report, bool colour) {
+std::string step_text(const StepReport& report, bool noisy, bool colour) {
   const NoiseSpread& noise = timeline_of(report).noise;
   const std::string step = format_seconds(report.step_time);
   if (noise.trials == 0) return paint("step " + step, Tone::strong, colour);
-  const std::string trials = fmt::format("{} {} with noise", format_count(noise.trials),
-                                         noise.trials == 1 ? "trial" : "trials");
+  const std::string count =
+      fmt::format("{} trial{}", format_count(noise.trials), noise.trials == 1 ? "" : "s");
+  if (!noisy) {
+    return paint("step " + step, Tone::strong, colour) +
+           fmt::format(" in {}, all alike: no noise, set --jitter or --slow-nodes", count);
+  }
+  const std::string trials = count + " with noise";
   if (noise.stopped == noise.trials) {
     return paint("no trial can run its step", Tone::bad, colour) +
-           fmt::format(" ({}); {} without noise", trials, step);
+           fmt::format(" ({}); {} undisturbed", trials, step);
   }
   return paint(fmt::format("step {} (p50), {} (p95)", format_seconds(noise.p50),
                            format_seconds(noise.p95)),
                Tone::strong, colour) +
-         fmt::format(" in {}; {} without", trials, step);
+         fmt::format(" in {}; {} undisturbed", trials, step);
 }
 
 }  // namespace
 
-std::string simulated_text(const StepReport& report, bool colour) {
+std::string simulated_text(const StepReport& report, bool noisy, bool colour) {
   const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
-  std::string text = step_text(report, colour) + "\n" + noise_text(report);
-  text += fmt::format("computing {}, communication {} hidden, critical path {}\n",
-                      format_percent(stage.computing / report.step_time),
-                      format_percent(timeline_of(report).overlap),
-                      format_seconds(timeline_of(report).critical_path));
+  std::string text = step_text(report, noisy, colour) + "\n" + noise_text(report);
+  text +=
+      fmt::format("{}computing {}, communication {} hidden, critical path {}\n",
+                  noisy ? "undisturbed: " : "", format_percent(stage.computing / report.step_time),
+                  format_percent(timeline_of(report).overlap),
+                  format_seconds(timeline_of(report).critical_path));
   if (!report.closed_form) return text;
   const Seconds estimated = report.closed_form->step_time;
-  return text +
-         fmt::format("`shardwise estimate` says {}; the simulated step differs by {:+.1f} %\n",
-                     format_seconds(estimated), 100 * (report.step_time / estimated - 1));
+  return text + fmt::format("`shardwise estimate` says {}; the {} step differs by {:+.1f} %\n",
+                            format_seconds(estimated), noisy ? "undisturbed" : "simulated",
+                            100 * (report.step_time / estimated - 1));
+}
+
+StepReport rates_of(const StepReport& report) {
+  return with_step(report, timeline_of(report).noise.p50);
+}
+
+std::string rates_origin(const StepReport& report) {
+  if (timeline_of(report).noise.p50 > Seconds(0)) {
+    return fmt::format("p50 of {} trials", format_count(timeline_of(report).noise.trials));
+  }
+  return std::string(origin_words(report));
 }
 
 std::string timeline_text(const sim::Simulation& simulation, bool whole, bool colour) {
@@ -262,9 +280,12 @@ std::string peak_text(const StepReport& report, bool whole, bool colour) {
     reserved = kept;
   }
   if (fullest == nullptr || most == Bytes(0)) return "";
-  const std::string text =
-      fmt::format("\npeak {} allocated, {} reserved, on stage {} at {}\n", format_bytes(most),
-                  format_bytes(reserved), fullest->stage, format_seconds(fullest->peak_at));
+  const Bytes outside = sim::outside_allocator(report, static_cast<std::size_t>(fullest->stage));
+  const std::string text = fmt::format(
+      "\npeak on stage {} at {}, simulated: {} allocated, {} reserved,\n"
+      "  {} with communicators and context (`shardwise estimate` says {})\n",
+      fullest->stage, format_seconds(fullest->peak_at), format_bytes(most), format_bytes(reserved),
+      format_bytes(reserved + outside), format_bytes(report.verdict.point));
   if (!whole) return text;
   // Layers of one category together.
   std::array<Bytes, kMemoryCategories> bytes{};

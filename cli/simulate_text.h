@@ -7,8 +7,12 @@
 namespace shardwise::cli {
 
 /// How long a step takes, first p50 and p95 of the trials with noise where there are trials; how
-/// much of it computes, and what `shardwise estimate` says.
-std::string simulated_text(const StepReport& report, bool colour);
+/// much of it computes, and what `shardwise estimate` says. Trials are `noisy` where something is
+/// set that disturbs a step.
+std::string simulated_text(const StepReport& report, bool noisy, bool colour);
+/// The step whose rates are printed, the median trial's where there are trials; and its name.
+StepReport rates_of(const StepReport& report);
+std::string rates_origin(const StepReport& report);
 /// The step drawn in 80 columns: for each stage a line of its compute stream, and for the slowest
 /// stage one of every other stream, the first few of either unless `whole`. A column is a share of
 /// the step; its letter is what ran longest in it.

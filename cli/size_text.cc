@@ -169,7 +169,7 @@ std::string rest_text(const Sizing& sizing, bool whole, bool colour) {
     ++shown;
     table.row({refusal.cluster, refusal.reason});
   }
-  std::string text = shown > 0 ? "\nNot in time\n" + table.text(colour) : "";
+  std::string text = shown > 0 ? "\nMiss the deadline\n" + table.text(colour) : "";
   if (whole) {
     text += "\nAssumed\n";
     for (const Assumption& assumption : sizing.assumptions) {
@@ -185,8 +185,8 @@ std::string rest_text(const Sizing& sizing, bool whole, bool colour) {
   }
   text += fmt::format("--long: {} assumptions", sizing.assumptions.size());
   if (const std::size_t rest = refused - shown; rest > 0) {
-    text += fmt::format(", {}{} cluster{} not in time", rest, shown > 0 ? " more" : "",
-                        rest == 1 ? "" : "s");
+    text += fmt::format(", {}{} cluster{} the deadline", rest, shown > 0 ? " more" : "",
+                        rest == 1 ? " misses" : "s miss");
   }
   return text + "\n";
 }

@@ -38,11 +38,14 @@ std::vector<Cost> three_largest(std::vector<Cost> costs) {
   return costs;
 }
 
-/// A heading, and a line a row: names as wide as the widest of both tables.
-std::string rows_text(std::string_view heading, const std::vector<std::vector<Cell>>& rows,
-                      bool colour) {
+/// A heading, a line for each row, and the `total` they add up to. Names are as wide as the widest
+/// of both tables.
+std::string rows_text(std::string_view heading, std::vector<std::vector<Cell>> rows,
+                      std::vector<Cell> total, bool colour) {
   Table table({{"", Align::left}, {""}, {""}});
-  for (std::vector<Cell> row : rows) {
+  for (Cell& cell : total) cell.tone = Tone::strong;
+  rows.push_back(std::move(total));
+  for (std::vector<Cell>& row : rows) {
     row.front().text.resize(std::max(row.front().text.size(), kNameWidth), ' ');
     table.row(std::move(row));
   }
@@ -70,10 +73,33 @@ std::string memory_costs_text(const StepReport& report, bool colour) {
           ? fmt::format("Memory of the fullest GPU at its peak, stage {} of {}", worst,
                         report.stages.size())
           : "Memory of a GPU at its peak";
-  return rows_text(heading, rows, colour);
+  return rows_text(heading, std::move(rows),
+                   {"total", format_bytes(peak.total()), format_percent(1)}, colour);
 }
 
 }  // namespace
+
+std::string_view origin_words(const StepReport& report) {
+  if (!report.timeline) return "closed-form estimate";
+  return report.timeline->noise.trials > 0 ? "undisturbed, simulated" : "simulated";
+}
+
+StepReport with_step(StepReport report, Seconds step) {
+  if (report.step_time <= Seconds(0) || step <= Seconds(0)) return report;
+  const double slower = step / report.step_time;
+  report.step_time = step;
+  for (double* rate : {&report.tokens_per_s, &report.tokens_per_s_per_gpu, &report.mfu,
+                       &report.mfu_non_causal, &report.hfu}) {
+    *rate /= slower;
+  }
+  for (double* cost : {&report.dollars_per_1e9_tokens, &report.joules_per_token}) *cost *= slower;
+  return report;
+}
+
+std::string time_heading(const StepReport& report) {
+  return fmt::format("Time of a step{}, {}",
+                     report.stages.size() > 1 ? " on the slowest stage" : "", origin_words(report));
+}
 
 std::string time_costs_text(const StepReport& report, bool colour) {
   std::vector<std::vector<Cell>> rows;
@@ -87,23 +113,22 @@ std::string time_costs_text(const StepReport& report, bool colour) {
     costs.push_back({std::string(part.label), (report.time.*part.field).value()});
   }
   for (const Cost& cost : three_largest(std::move(costs))) row(cost.name, Seconds(cost.amount));
-  return rows_text(
-      report.stages.size() > 1 ? "Time of a step on the slowest stage" : "Time of a step", rows,
-      colour);
+  return rows_text(time_heading(report), std::move(rows),
+                   {"step", format_seconds(report.step_time), format_percent(1)}, colour);
 }
 
 std::string costs_text(const StepReport& report, bool colour) {
   return time_costs_text(report, colour) + memory_costs_text(report, colour);
 }
 
-std::string short_rates_text(const StepReport& report, bool colour) {
+std::string short_rates_text(const StepReport& report, std::string_view origin, bool colour) {
   std::string text =
-      fmt::format("{} tokens/s, {} a GPU; MFU {}", format_scaled(report.tokens_per_s),
+      fmt::format("{}: {} tokens/s, {} a GPU; MFU {}", origin, format_scaled(report.tokens_per_s),
                   format_scaled(report.tokens_per_s_per_gpu), format_percent(report.mfu));
   if (report.dollars_per_1e9_tokens > 0) {
     text += fmt::format("; {} per 1e9 tokens", format_dollars(report.dollars_per_1e9_tokens));
   }
-  return "\n" + paint(wrap(text, kWidth), Tone::plain, colour) + "\n";
+  return paint(wrap(text, kWidth, 2), Tone::plain, colour) + "\n";
 }
 
 std::string more_text(const StepReport& report, std::string_view more, bool colour) {

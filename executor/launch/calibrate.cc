@@ -188,8 +188,11 @@ void add_calibrate(CLI::App& app, Verb& verb) {
       app.add_subcommand("calibrate", "Measure this machine and write it as a cluster file");
   auto options = std::make_shared<CalibrateOptions>();
   added->footer(kFooter);
-  added->add_option("-o,--output", options->output, "Cluster file to write")->required();
-  added->add_option("--name", options->name, "Name of the cluster [name of the file]");
+  added->add_option("-o,--output", options->output, "Cluster file to write")
+      ->type_name("FILE")
+      ->required();
+  added->add_option("--name", options->name, "Name of the cluster [name of the file]")
+      ->type_name("NAME");
   add_integer(*added, "--ranks", options->ranks, 1, 1024,
               "Ranks that compute at once, as threads [1]");
   add_integer(*added, "--threads", options->threads, 1, 1024, "Compute threads per rank [1]");

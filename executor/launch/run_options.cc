@@ -34,19 +34,22 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 constexpr Bytes kLargestShard = 1024_GiB * 1024;
 
 void add_files(CLI::App& app, RunOptions& options) {
-  app.add_option("plan", options.plan, "plan.json to run")->required();
-  app.add_option("--data", options.data, "Text or token file to train on [a short text]");
+  app.add_option("plan", options.plan, "plan.json to run")->type_name("PLAN")->required();
+  app.add_option("--data", options.data, "Text or token file to train on [a short text]")
+      ->type_name("FILE");
   const std::vector<std::string> formats(kDataFormats.begin(), kDataFormats.end());
   app.add_option("--data-format", options.data_format,
                  "detect, text (one token per byte), nanogpt, llmc or megatron [detect]")
       ->check(CLI::IsMember(formats).description(""))
       ->type_name("NAME");
   app.add_option("--tokenizer", options.tokenizer,
-                 "tokenizer.json that encodes the text [one token per byte]");
-  app.add_option("--init-from", options.init_from,
-                 "Load initial weights from this folder of Hugging Face safetensors");
+                 "tokenizer.json that encodes the text [one token per byte]")
+      ->type_name("FILE");
+  app.add_option("--init-from", options.init_from, "Load weights from Hugging Face safetensors")
+      ->type_name("DIR");
   app.add_option("--save-weights", options.save_weights,
-                 "Write config.json and safetensors to this folder after the last step");
+                 "Write Hugging Face weights after the last step")
+      ->type_name("DIR");
   const auto dtype = [&options](std::string_view typed) {
     if (typed == "fp32" || typed == "bf16") {
       options.weights_dtype = typed == "fp32" ? StoredType::f32 : StoredType::bf16;
@@ -58,24 +61,25 @@ void add_files(CLI::App& app, RunOptions& options) {
       ->type_name("TYPE");
   add_size(app, "--max-shard-size", options.max_shard_size, 1_B, 1_B, kLargestShard,
            "Largest file of saved weights, for example 200MB or 2GiB [5GB]");
-  app.add_option("--report", options.report, "Write the measured report.json to this file");
+  app.add_option("--report", options.report, "Write the measured report.json")->type_name("FILE");
   app.add_option("--trace", options.trace,
-                 "Write a trace of the median step to this file, for Perfetto");
-  app.add_option("--metrics", options.metrics, "Write one line of JSON per step to this file");
+                 "Write a trace of the median step to this file, for Perfetto")
+      ->type_name("FILE");
+  app.add_option("--metrics", options.metrics, "Write a line of JSON per step")->type_name("FILE");
 }
 
 void add_checkpoints(CLI::App& app, RunOptions& options) {
   CLI::Option* const folder =
-      app.add_option("--checkpoint-dir", options.checkpoint_dir,
-                     "Write a checkpoint to this folder after the last step");
+      app.add_option("--checkpoint-dir", options.checkpoint_dir, "Write checkpoints to this folder")
+          ->type_name("DIR");
   add_integer(app, "--checkpoint-every", options.checkpoint_every, 0, kMostSteps,
-              "Also write a checkpoint every N steps")
+              "And one every N steps, not only after the last")
       ->needs(folder);
   add_integer(app, "--keep", options.keep, 0, kMostSteps, "Checkpoints to keep; 0 keeps all [2]")
       ->needs(folder);
   app.add_option("--resume", options.resume,
-                 "Resume from a checkpoint: its folder; latest: the newest intact one of "
-                 "--checkpoint-dir; auto: the same, or start from scratch without one");
+                 "A checkpoint's folder; latest of --checkpoint-dir; auto: latest, or start anew")
+      ->type_name("DIR|WORD");
   app.add_flag("--replace-checkpoints", options.replace_checkpoints,
                "Remove checkpoints of other runs from --checkpoint-dir, and those later than "
                "the resumed one")
@@ -87,15 +91,14 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
 void add_numbers(CLI::App& app, RunOptions& options) {
   TrainOptions& train = options.train;
   OptimizerRules& rules = train.optimizer;
-  add_integer(app, "--ranks", options.ranks, 1, 1024,
-              "Ranks as threads of this process [from the plan]");
+  add_integer(app, "--ranks", options.ranks, 1, 1024, "Ranks, as threads [from the plan]");
   add_integer(app, "--steps", train.steps, 1, kMostSteps,
-              "Steps to train, including the steps before a checkpoint [20]");
+              "Steps to train, those before a checkpoint too [20]");
   add_integer(app, "--threads", train.threads, 1, 1024, "Compute threads per rank [1]");
   add_integer(app, "--seed", train.seed, 0, std::numeric_limits<std::uint64_t>::max(),
               "Seed of the initial weights and of the data order [1234]");
   add_number(app, "--timeout", options.timeout_s, 0.001, 1e6,
-             "Longest wait of a rank, and longest operation, in seconds [600]")
+             "Longest wait or operation of a rank [600]")
       ->type_name("SECONDS");
   const auto rate = [&app](const char* flag, double& value, const char* text) {
     add_number(app, flag, value, 0, 1e3, text)->type_name("X");
@@ -131,9 +134,9 @@ void add_train(CLI::App& app, Verb& verb) {
   add_files(*added, *options);
   add_checkpoints(*added, *options);
   add_numbers(*added, *options);
-  show_first(*added, {"--data", "--ranks", "--steps", "--learning-rate", "--init-from",
-                      "--save-weights", "--report", "--metrics", "--checkpoint-dir",
-                      "--checkpoint-every", "--resume", "--timeout"});
+  show_first(*added,
+             {"--data", "--ranks", "--steps", "--init-from", "--save-weights", "--report",
+              "--metrics", "--checkpoint-dir", "--checkpoint-every", "--resume", "--timeout"});
   added->callback([&verb, options, added] {
     options->seed_given = added->count("--seed") > 0;
     verb = [options] { return run(*options); };

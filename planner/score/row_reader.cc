@@ -13,7 +13,7 @@ constexpr std::int64_t kLargestSize = 100'000'000;
 constexpr std::int64_t kLargestDegree = 1'000'000;
 constexpr double kSmallest = 1e-9;
 constexpr double kLargest = 1e15;
-constexpr std::size_t kMostProblems = 100;
+constexpr std::size_t kMostProblems = 10'000;
 
 std::optional<std::int64_t> integer(ObjectReader& object, std::string_view key, std::int64_t low,
                                     std::int64_t high) {

@@ -13,15 +13,18 @@
 namespace shardwise {
 namespace {
 
-/// "tp 4 -> 8, dp_shard 16 -> 8"
-std::string difference(const Layout& from, const Layout& to) {
+/// "--tp=8 --dp-shard=8": the flags that make `to` of `from`.
+std::string flags_between(const Layout& from, const Layout& to) {
   std::vector<std::string> words;
   for (const std::string& key : layout_keys()) {
     const std::string before = field_text(from, key);
     const std::string after = field_text(to, key);
-    if (before != after) words.push_back(fmt::format("{} {} -> {}", key, before, after));
+    if (before == after) continue;
+    std::string flag = key;
+    std::ranges::replace(flag, '_', '-');
+    words.push_back(fmt::format("--{}={}", flag, after));
   }
-  return fmt::format("{}", fmt::join(words, ", "));
+  return fmt::format("{}", fmt::join(words, " "));
 }
 
 /// Gathers the changes of one layout.
@@ -39,7 +42,8 @@ class Changes {
           return other.layout == changed;
         });
     if (known || std::ranges::any_of(layout_rules(), broken)) return;
-    found_.push_back({difference(layout_, changed), changed});
+    const bool rounds = layout_.fp32_gradients && !changed.fp32_gradients;
+    found_.push_back({flags_between(layout_, changed), rounds, changed});
   }
 
   template <class T>
@@ -142,8 +146,9 @@ std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& clust
 }
 
 std::string to_string(const Fix& fix) {
-  return fmt::format("{}: {}, {} a step", fix.change.text, format_bytes(fix.cost.point),
-                     format_seconds(fix.cost.step_time));
+  return fmt::format("{}: {}, {} a step{}", fix.change.text, format_bytes(fix.cost.point),
+                     format_seconds(fix.cost.step_time),
+                     fix.change.rounds_gradients ? "; 16-bit gradients change the results" : "");
 }
 
 }  // namespace shardwise

@@ -15,7 +15,8 @@ namespace shardwise {
 
 /// A layout with one choice changed, and what follows from it on the same GPUs.
 struct LayoutChange {
-  std::string text;  // "recompute none -> full", "tp 4 -> 8, dp_shard 16 -> 8"
+  std::string text;               // flags to type: "--recompute=full", "--tp=8 --dp-shard=8"
+  bool rounds_gradients = false;  // kept and reduced in 16 bits: results are other numbers
   Layout layout;
 };
 
@@ -37,7 +38,7 @@ std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& clust
                                 const JobSpec& job, const EngineProfile& engine,
                                 const Layout& layout, Bytes usable);
 
-/// "recompute none -> full: 61.2 GiB, 1.32 s a step".
+/// "--recompute=full: 61.2 GiB, 1.32 s a step".
 std::string to_string(const Fix& fix);
 
 }  // namespace shardwise

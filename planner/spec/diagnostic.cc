@@ -16,6 +16,7 @@ namespace {
 // Messages quote what the user's file says, which may be anything and of any length.
 constexpr std::size_t kLongestMessage = 400;
 constexpr std::size_t kLongestHint = 10'000;
+constexpr std::size_t kMostPrinted = 16;
 
 /// A hint may have several lines; nothing else in it may steer the terminal.
 std::string shown_lines(std::string_view text) {
@@ -55,7 +56,9 @@ std::string to_string(const Diagnostics& diagnostics) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const Diagnostic* a, const Diagnostic* b) { return place(*a) < place(*b); });
   std::string text;
-  for (const Diagnostic* diagnostic : sorted) text += to_string(*diagnostic) + "\n";
+  const std::size_t printed = std::min(sorted.size(), kMostPrinted);
+  for (std::size_t i = 0; i < printed; ++i) text += to_string(*sorted[i]) + "\n";
+  if (printed < sorted.size()) text += fmt::format("… {} more\n", sorted.size() - printed);
   text += fmt::format("{} problem{}, nothing was run\n", diagnostics.size(),
                       diagnostics.size() == 1 ? "" : "s");
   return text;

@@ -14,6 +14,7 @@ namespace shardwise::cli {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string written(const char* name) { return testing::TempDir() + "compare_test_" + name; }
 
@@ -111,6 +112,20 @@ TEST(Compare, NamesEveryFileThatIsMissing) {
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("no_a.json"));
   EXPECT_THAT(outcome.err, HasSubstr("no_b.json"));
+}
+
+// The JSON has the keys of a report; people read the words of every other table.
+TEST(Compare, CallsPartsOfAStepByTheirLabels) {
+  const std::string a = written("labels_a.json");
+  const std::string b = written("labels_b.json");
+  ASSERT_EQ(shardwise(tiny_step({"-o", a})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"--sequence-length", "1024", "-o", b})).exit_code, 0);
+  const Outcome outcome = shardwise({"compare", a, b, "--long"});
+  EXPECT_THAT(outcome.out, HasSubstr("lost to data parallelism"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("dp_exposed")));
+  EXPECT_THAT(shardwise({"compare", a, b, "--json"}).out, HasSubstr("\"dp_exposed\""));
+  std::filesystem::remove(a);
+  std::filesystem::remove(b);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "planner/spec/report_json.h"
@@ -12,10 +13,12 @@
 namespace shardwise::cli {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
+using testing::StartsWith;
 
 std::vector<std::string> llama_on_a_node(std::initializer_list<std::string> more) {
   std::vector<std::string> arguments = {
@@ -193,6 +196,24 @@ TEST(Estimate, AnchorsToAMeasuredRun) {
   measured->model = "gpt2";
   EXPECT_THAT(anchored(*measured).err, HasSubstr("but the estimate is of llama-3.1-8b"));
   EXPECT_EQ(shardwise(llama_on_a_node({"--anchor", "no/such.json"})).exit_code, 2);
+}
+
+// It was "cp 1 -> 2", which nobody can type.
+TEST(Estimate, NamesTheCheapestChangeByFlagsThatDoWhatItSays) {
+  const Outcome misfit = shardwise(llama_on_a_node({}));
+  EXPECT_EQ(misfit.exit_code, 1);
+  EXPECT_THAT(misfit.out, ContainsRegex("\nWith enough memory: [^ ]+ s a step\n"));
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(
+      misfit.out, found, std::regex("Cheapest change: (--[^:]+): ([0-9.]+ GiB), ([^ ]+ s) ")))
+      << misfit.out;
+  std::vector<std::string> arguments = llama_on_a_node({});
+  std::istringstream flags(found[1]);
+  for (std::string flag; flags >> flag;) arguments.push_back(flag);
+  const Outcome fits = shardwise(arguments);
+  EXPECT_EQ(fits.exit_code, 0) << fits.out << fits.err;
+  EXPECT_THAT(fits.out, StartsWith("Fits: " + found[2].str()));
+  EXPECT_THAT(fits.out, HasSubstr(found[3].str() + " a step\n"));
 }
 
 TEST(Estimate, HelpHasAnExample) {

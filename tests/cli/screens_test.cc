@@ -86,13 +86,15 @@ TEST(FirstScreen, NamesTheThreeLargestCosts) {
   const std::string text = shardwise(with("estimate", kPipeline)).out;
   const auto json = nlohmann::json::parse(shardwise(with("estimate", kPipeline, {"--json"})).out);
   EXPECT_THAT(text, StartsWith("Fits: "));
-  EXPECT_THAT(text, ContainsRegex("Time of a step on the slowest stage\n"
+  EXPECT_THAT(text, ContainsRegex("Time of a step on the slowest stage, closed-form estimate\n"
                                   "  forward and backward .*\n"
                                   "  pipeline bubble .*\n"
                                   "  .*\n"
                                   "  .*\n"
-                                  "  [0-9]+ smaller parts .*\n"));
-  EXPECT_THAT(text, ContainsRegex("Memory of the fullest GPU at its peak, stage [0-9]+ of 16\n"));
+                                  "  [0-9]+ smaller parts .*\n"
+                                  "  step  .* 100.0 %\n"));
+  EXPECT_THAT(text, ContainsRegex("Memory of the fullest GPU at its peak, stage [0-9]+ of 16\n"
+                                  "(  .*\n)+  total  .* 100.0 %\n"));
   double largest = 0;
   std::string name;
   for (const auto& [part, seconds] : json["time"].items()) {
@@ -123,9 +125,13 @@ TEST(FirstScreen, OfTrialsLeadsWithTheirMedianAndTail) {
   const Outcome outcome = shardwise(tiny_step({"--trials", "5", "--jitter", "0.1"}));
   EXPECT_THAT(outcome.out,
               ContainsRegex("^step [^\n]* \\(p50\\), [^\n]* \\(p95\\) in 5 trials with "
-                            "noise; [^\n]* without\n"));
+                            "noise; [^\n]* undisturbed\nundisturbed: computing "));
+  EXPECT_THAT(outcome.out, ContainsRegex("\nTime of a step, undisturbed, simulated\n"));
+  EXPECT_THAT(outcome.out, ContainsRegex("\np50 of 5 trials: "));
+  // Without a flag that disturbs a step there is no noise to speak of.
   EXPECT_THAT(shardwise(tiny_step({"--trials", "2", "--mtbf-hours-per-gpu", "1000"})).out,
-              ContainsRegex("^step [^\n]*p50[^\n]*\ngoodput "));
+              ContainsRegex("^step [^\n]* in 2 trials, all alike: no noise, set --jitter or "
+                            "--slow-nodes\ngoodput "));
 }
 
 // Curves that nobody measured on a GPU are said on the first screen and in JSON, by every verb

@@ -50,8 +50,8 @@ TEST(Size, PrintsAssumptionsAndRefusalsWhenAskedTo) {
   EXPECT_THAT(whole.out, HasSubstr("\nAssumed\n  a failure stops training"));
   const std::string offers =
       brief.out.substr(0, brief.out.find("\ngpt2: 124 M parameters\n--long: "));
-  EXPECT_THAT(brief.out, HasSubstr(" assumptions, 1 cluster not in time\n"));
-  EXPECT_THAT(whole.out, StartsWith(offers + "\nNot in time\ncluster "));
+  EXPECT_THAT(brief.out, HasSubstr(" assumptions, 1 cluster misses the deadline\n"));
+  EXPECT_THAT(whole.out, StartsWith(offers + "\nMiss the deadline\ncluster "));
 }
 
 TEST(Size, OffersInJsonAreInTimeAndAscendInCost) {

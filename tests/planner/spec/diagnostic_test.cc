@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace shardwise {
 namespace {
 
@@ -24,6 +26,13 @@ TEST(DiagnosticText, CountsTheProblems) {
   EXPECT_EQ(to_string(Diagnostics{problem}), "a.json: odd\n1 problem, nothing was run\n");
   EXPECT_EQ(to_string(Diagnostics{problem, problem}),
             "a.json: odd\na.json: odd\n2 problems, nothing was run\n");
+}
+
+// A Markdown file given for measurements filled three screens.
+TEST(DiagnosticText, PrintsAFewAndCountsTheRest) {
+  const std::string text = to_string(Diagnostics(18, {"a.json", 0, 0, "", "odd", ""}));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 18);
+  EXPECT_TRUE(text.ends_with("a.json: odd\n… 2 more\n18 problems, nothing was run\n")) << text;
 }
 
 TEST(DiagnosticText, GoesFromTopToBottomOfEachFile) {
