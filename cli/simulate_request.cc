@@ -87,9 +87,17 @@ Diagnostics check_files(const SimulateFlags& flags) {
   std::vector<NamedFile> inputs = files_of(flags.job);
   inputs.push_back({"PLAN", flags.plan});
   inputs.push_back({"--import", flags.import});
-  return prepare_outputs(
-      {{"--output", flags.output}, {"--trace", flags.trace}, {"--svg", flags.svg}}, inputs,
-      flags.screen.json);
+  const std::vector<NamedFile> outputs = {
+      {"--output", flags.output}, {"--trace", flags.trace}, {"--svg", flags.svg}};
+  for (const NamedFile& output : outputs) {
+    if (output.path.empty() || flags.chakra.empty()) continue;
+    const std::string name = std::filesystem::path(output.path).filename();
+    const bool of_chakra = name == "comm_groups.json" || name.ends_with(".et");
+    if (!of_chakra || !is_inside(output.path, flags.chakra)) continue;
+    return wrong_flag(output.flag, output.path + " is a name of the files of --chakra",
+                      "give another file");
+  }
+  return prepare_outputs(outputs, inputs, flags.screen.json);
 }
 
 }  // namespace

@@ -100,7 +100,9 @@ fs::path begin_checkpoint(const fs::path& folder, std::int64_t step) {
   }
   const fs::path made = folder / partial_name(step);
   std::error_code error;
-  fs::create_directory(made, error);
+  const bool is_new = fs::create_directory(made, error);
+  // Nobody else's folder, and no link to one.
+  if (!is_new && !error) error = std::make_error_code(std::errc::file_exists);
   if (error) fail(made, "cannot be created", error);
   return made;
 }

@@ -134,6 +134,13 @@ FolderContents contents_of(const fs::path& folder) {
 }
 
 Diagnostics claim_folder(const fs::path& folder, const Claim& claim) {
+  const fs::path owner = folder / kOwnerName;
+  std::error_code ignored;
+  if (fs::is_symlink(fs::symlink_status(owner, ignored))) {
+    return {{owner.string(), 0, 0, "--checkpoint-dir",
+             "a symbolic link, which is not followed here",
+             "shardwise-run keeps the name of the folder's run there; remove it"}};
+  }
   const FolderContents contents = contents_of(folder);
   const std::vector<NamedCheckpoint> others = strangers(contents, claim);
   std::vector<std::int64_t> later;

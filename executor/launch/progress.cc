@@ -8,6 +8,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
@@ -62,6 +63,8 @@ Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::st
     const bool printed = place.descriptor == STDOUT_FILENO;
     const int own = ::dup(printed ? standard_output() : place.descriptor);
     metrics_.reset(own < 0 ? nullptr : ::fdopen(own, "w"));
+  } else if (place.kind == OutputPlace::Kind::stream) {
+    metrics_.reset(::fdopen(open_stream(metrics, place.path), "w"));
   } else {
     metrics_.reset(std::fopen(metrics.c_str(), goes_on ? "a" : "w"));
   }

@@ -121,7 +121,9 @@ Diagnostics misuse_of(const SavedCheckpoint& saved, const Plan& plan, const RunO
         "--seed", fmt::format("{}, the checkpoint has {}", options.train.seed, manifest.seed),
         "leave --seed out, or add --resume-on-other-data"));
   }
-  if (options.train.steps <= manifest.step) {
+  // A job that is started again may have been killed after its last checkpoint.
+  const bool finished = is_latest(options) && options.train.steps == manifest.step;
+  if (options.train.steps <= manifest.step && !finished) {
     problems.push_back(wrong_use(
         "--steps",
         fmt::format("{}, the checkpoint has trained {}", options.train.steps, manifest.step),
@@ -223,8 +225,9 @@ Result<std::optional<Resumed>> find_resumed(const Plan& plan, RunOptions& option
     if (!opened.misuse.empty()) return opened.misuse;
     if (opened.damage.empty() && opened.saved) {
       if (!options.seed_given) options.train.seed = opened.saved->manifest().seed;
+      const bool finished = opened.saved->manifest().step == options.train.steps;
       return std::optional(
-          Resumed{*std::move(opened.saved), step < 0 ? fs::path() : path.parent_path()});
+          Resumed{*std::move(opened.saved), step < 0 ? fs::path() : path.parent_path(), finished});
     }
     if (step < 0) return opened.damage;
     if (together.rank() == 0) tell_skipped(path, summary(opened.damage));
@@ -318,6 +321,11 @@ Diagnostics RunFolder::claim(const RunOptions& options, const std::optional<Resu
 }
 
 void introduce_resumed(const Manifest& saved, const RunOptions& options) {
+  if (saved.step == options.train.steps) {
+    fmt::print("run {} has trained all {} steps: nothing remains to train\n",
+               short_run_id(saved.run), saved.step);
+    return;
+  }
   fmt::print(
       "resuming after step {} of run {}, written by {} ZeRO-{}, dp_shard {}, dp_replicate "
       "{}\n",

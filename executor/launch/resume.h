@@ -22,6 +22,8 @@ struct Resumed {
   SavedCheckpoint saved;
   /// Whose latest good checkpoint it is; empty where the user named the checkpoint itself.
   std::filesystem::path latest_of;
+  /// Every step that --steps asks for is trained.
+  bool finished = false;
 };
 
 /// The folder of a run's checkpoints, as long as this lives: nobody else writes there. Every
@@ -48,6 +50,7 @@ class RunFolder {
 /// The checkpoint that --resume names, open, of the plan's model, and every checksum compared;
 /// nothing when the run begins anew. Takes over its seed. The latest of a folder is the latest good
 /// one of the folder's run; rank 0 says on standard error what it skips and why.
+/// Latest and auto may find a run that has finished: a job that ended after its last checkpoint.
 /// \returns what is wrong with it, or with flags that do not go with it
 Result<std::optional<Resumed>> find_resumed(const Plan& plan, RunOptions& options,
                                             const Together& together);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -92,6 +93,21 @@ Diagnostics problems_of_outputs(const RunOptions& options) {
                                                    {"--init-from", options.init_from},
                                                    {"--resume", options.resume}});
   problems.insert(problems.end(), shared.begin(), shared.end());
+  for (const NamedFile& file : files) {
+    const bool both = !file.path.empty() && !options.checkpoint_dir.empty();
+    if (!both || !is_inside(file.path, options.checkpoint_dir)) continue;
+    problems.push_back(wrong_use(
+        file.flag, fmt::format("{} is in the folder of --checkpoint-dir", file.path),
+        "name a place outside: the checkpoints of the run are written and removed there"));
+  }
+  for (const auto& [flag, path] : outputs) {
+    const bool both = !path.empty() && !options.save_weights.empty();
+    const std::filesystem::path name = std::filesystem::path(path).filename();
+    if (!both || !is_file_of_weights(name) || !is_inside(path, options.save_weights)) continue;
+    problems.push_back(wrong_use(flag,
+                                 fmt::format("{} is a name of the files of --save-weights", path),
+                                 "give another file"));
+  }
   if (problems.empty()) reserve_standard_output(files);
   return problems;
 }
@@ -162,6 +178,17 @@ struct Start {
   std::int64_t growth() const { return (resident_memory() - resident).value() / ranks; }
 };
 
+/// Of a run whose steps an earlier process has trained all: what cannot be known any more.
+void tell_unmeasured(const RunOptions& options) {
+  for (const auto& [flag, path] :
+       {std::pair("--report", options.report), std::pair("--trace", options.trace)}) {
+    if (path.empty()) continue;
+    fmt::print(stderr,
+               "shardwise-run: {} {} is not written: no step was run, so none was measured\n", flag,
+               path);
+  }
+}
+
 /// A rank's whole run; rank 0 tells how it goes.
 RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
                  AbortSignal& abort) {
@@ -178,6 +205,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
   introduce(run.plan, arena, world, world.rank() == 0);
   if (run.resumed && world.rank() == 0) {
     introduce_resumed(run.resumed->saved.manifest(), run.options);
+    if (run.resumed->finished) tell_unmeasured(run.options);
   }
   train_steps(run, trainer, world, arena, abort);
   if (!run.options.save_weights.empty()) {
@@ -185,6 +213,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
         trainer.state(), arena, run.plan.model, trainer.everyone(),
         {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
+  if (run.resumed && run.resumed->finished) return {};
   return {world.rank(), record_of(trainer, trainer.first_step()),
           record_of(trainer, trainer.median_step()), arena.bytes(), start.growth()};
 }
@@ -217,7 +246,7 @@ int run_threads(const Run& run) {
     std::_Exit(kWorldBroke);
   });
   run_ranks(static_cast<int>(ranks), abort, rank_main, patience_of(options));
-  write_records(plan, options, records);
+  if (!run.resumed || !run.resumed->finished) write_records(plan, options, records);
   return kDone;
 }
 
@@ -277,7 +306,8 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   reserve_gemm_buffers(options.train.threads);
   Arena arena;
   const std::vector<RankRecord> records = {train(run, start, world, arena, abort)};
-  if (world.rank() == 0) write_records(run.plan, options, records);
+  const bool finished = run.resumed && run.resumed->finished;
+  if (world.rank() == 0 && !finished) write_records(run.plan, options, records);
   return kDone;
 }
 

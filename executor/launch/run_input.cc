@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "executor/tokenizer/tokenizer.h"
+#include "executor/weights/save_weights.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/regular_file.h"
 #include "planner/spec/sha256.h"
@@ -90,6 +91,20 @@ Result<Data> read_data(const Plan& plan, const RunOptions& options) {
   return Data{*std::move(sequences), std::move(identity)};
 }
 
+/// Links in the folder of --save-weights, as a cache of models has them: what they lead to is not
+/// this run's.
+void refuse_links(const std::string& folder, Diagnostics& problems) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (!entry.is_symlink(ignored) || !is_file_of_weights(entry.path().filename().string()))
+      continue;
+    problems.push_back(wrong_use(
+        "--save-weights",
+        fmt::format("{} is a symbolic link, which is not followed here", entry.path().string()),
+        "remove it, or name another folder"));
+  }
+}
+
 /// A folder that cannot be made is known before the training that would be lost.
 void make_folder(const std::string& folder, Diagnostics& problems) {
   std::error_code error;
@@ -99,6 +114,7 @@ void make_folder(const std::string& folder, Diagnostics& problems) {
     problems.push_back(
         wrong_use("--save-weights", fmt::format("{} is not a writable folder", folder), ""));
   }
+  refuse_links(folder, problems);
 }
 
 }  // namespace

@@ -58,6 +58,12 @@ void write_numbers(SafetensorsSetWriter& writer, StoredType type, std::span<floa
 
 }  // namespace
 
+bool is_file_of_weights(const std::string& name) {
+  return name == "config.json" ||
+         (name.starts_with("model") &&
+          (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")));
+}
+
 void save_weights(const RankState& state, const Arena& arena, const ModelSpec& model,
                   Communicator& everyone, const SaveRules& rules) {
   const StateUnits& units = state.units();

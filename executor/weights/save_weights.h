@@ -17,6 +17,9 @@ struct SaveRules {
   std::int64_t most_bytes = 5'000'000'000;  // of a file; a larger tensor has one of its own
 };
 
+/// Whether a file that save_weights() writes has this name.
+bool is_file_of_weights(const std::string& name);
+
 /// Writes a folder that transformers reads: config.json, and the weights as safetensors. They are
 /// those that the optimizer updates; rows that an engine adds to the vocabulary are left out.
 /// Tensors stand in the order of the model.

@@ -65,8 +65,13 @@ void sync_folder(const std::string& folder) {
   throw IoError(fmt::format("{}: cannot be synchronised: {}", name, std::strerror(error)));
 }
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), place_(find_output(path).path) {
+AtomicFile::AtomicFile(const std::string& path, Links links)
+    : path_(path), place_(links == Links::followed ? find_output(path).path : path) {
   struct stat there = {};
+  if (links == Links::refused && ::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) {
+    throw IoError(
+        fmt::format("{}: cannot be written: a symbolic link, which is not followed here", path));
+  }
   const bool replaces = ::stat(place_.c_str(), &there) == 0;
   if (replaces && S_ISDIR(there.st_mode)) fail(EISDIR);
   // Renaming asks the folder alone; a file that is protected from writing stays.

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "planner/spec/regular_file.h"
+
 namespace shardwise {
 
 /// What files ask of the system. Tests have one of them fail.
@@ -21,14 +23,16 @@ FileCalls& file_calls();
 /// A regular file that appears whole and lasts, or not at all. It is written under a name of its
 /// own beside its place, which no other process has: NAME.RANDOM.part. What was at its place stays
 /// there until then; the new file has its mode, and its owner where the system lets it. A link
-/// stays a link, and the file it leads to is written.
+/// stays a link, and the file it leads to is written, unless links are refused.
 ///
 /// All functions throw IoError with the path and the reason. A write, synchronisation or closing
 /// that failed is not tried again: after it, nobody knows what the disk has.
 class AtomicFile {
  public:
-  /// \param path  of no device, pipe or folder (OutputPlace)
-  explicit AtomicFile(const std::string& path);
+  /// \param path   of no device, pipe or folder (OutputPlace)
+  /// \param links  refused in a folder that is the program's own: what a link there leads to is
+  ///               somebody else's
+  explicit AtomicFile(const std::string& path, Links links = Links::followed);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   AtomicFile(const AtomicFile&) = delete;

@@ -72,8 +72,23 @@ void end_by(int ending) {
   std::raise(ending);  // once the handler has returned
 }
 
-/// Opens a pipe or a device. A pipe that nobody reads yet is waited for a moment: a shell starts
-/// the reader beside this program.
+void write_stream(const std::string& path, const std::string& text) {
+  const OutputPlace place = find_output(path);
+  const auto bytes = std::as_bytes(std::span(text));
+  if (place.kind == OutputPlace::Kind::descriptor) {
+    std::fflush(stdout);  // what was printed comes first
+    const int file = place.descriptor == STDOUT_FILENO ? standard_output() : place.descriptor;
+    if (const int error = write_bytes(file, bytes); error != 0) fail(path, std::strerror(error));
+    return;
+  }
+  const int file = open_stream(path, place.path);
+  int error = write_bytes(file, bytes);
+  if (::close(file) != 0 && error == 0) error = errno;
+  if (error != 0) fail(path, std::strerror(error));
+}
+
+}  // namespace
+
 int open_stream(const std::string& path, const std::string& place) {
   constexpr int kTries = 60;
   constexpr int kPause_ms = 50;
@@ -92,23 +107,6 @@ int open_stream(const std::string& path, const std::string& place) {
     ::poll(nullptr, 0, kPause_ms);
   }
 }
-
-void write_stream(const std::string& path, const std::string& text) {
-  const OutputPlace place = find_output(path);
-  const auto bytes = std::as_bytes(std::span(text));
-  if (place.kind == OutputPlace::Kind::descriptor) {
-    std::fflush(stdout);  // what was printed comes first
-    const int file = place.descriptor == STDOUT_FILENO ? standard_output() : place.descriptor;
-    if (const int error = write_bytes(file, bytes); error != 0) fail(path, std::strerror(error));
-    return;
-  }
-  const int file = open_stream(path, place.path);
-  int error = write_bytes(file, bytes);
-  if (::close(file) != 0 && error == 0) error = errno;
-  if (error != 0) fail(path, std::strerror(error));
-}
-
-}  // namespace
 
 AtomicFileSet::AtomicFileSet() {
   for (const int ending : kEnding) {

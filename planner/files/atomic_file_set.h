@@ -41,6 +41,12 @@ class AtomicFileSet {
   std::vector<std::string> made_;  // folders, from the top
 };
 
+/// Opens a pipe or a device for writing. A pipe that nobody reads yet is waited for a moment: a
+/// shell starts the reader beside this program.
+/// \param path  as the user has it, \param place  where it leads (OutputPlace)
+/// \throws IoError  with the path and the reason, such as that no program reads the pipe
+int open_stream(const std::string& path, const std::string& place);
+
 /// Writes one file: the whole text or nothing. \throws IoError  with the path and the reason
 void write_file(const std::string& path, const std::string& text);
 

@@ -91,6 +91,20 @@ TEST(Outputs, AreNoModelClusterOrTable) {
   EXPECT_THAT(fitted.err, HasSubstr("is the same file as the input --gemm"));
 }
 
+// The trace was taken for the groups of the other one's folder.
+TEST(Outputs, AreNoFilesOfAFolderThatTheCommandWrites) {
+  const Scratch scratch;
+  const std::string plan = plan_in(scratch);
+  for (const char* const name : {"/comm_groups.json", "/./step.0.et"}) {
+    const std::string trace = scratch.path("c") + name;
+    const Outcome refused =
+        shardwise({"simulate", plan, "--chakra", scratch.path("c"), "--trace", trace});
+    EXPECT_EQ(refused.exit_code, 2);
+    EXPECT_THAT(refused.err,
+                HasSubstr("--trace: " + trace + " is a name of the files of --chakra"));
+  }
+}
+
 TEST(Outputs, ToStandardOutputAreAllOfIt) {
   const Outcome plan = shardwise(with(kPlan, {"-o", "-"}));
   EXPECT_EQ(plan.exit_code, 0);

@@ -154,6 +154,103 @@ TEST_F(Folder, IsBegunOrResumedByTheSameCommand) {
   EXPECT_EQ(run_of(2), run_of(1));
 }
 
+// A job that is killed between its last checkpoint and its end is started again: it could once
+// never end with 0, and its weights never came.
+TEST_F(Folder, OfAFinishedRunGivesItsWeightsWhenTheJobIsStartedAgain) {
+  const std::vector<std::string> all = {"--steps", "2", "--resume", "auto"};
+  ASSERT_EQ(run(all).exit_code, 0);
+  const std::string metrics = bytes_of_file(scratch_.path("metrics.jsonl"));
+  for (const Started started : {Started::threads, Started::sockets}) {
+    const std::string weights = scratch_.path("weights");
+    std::vector<std::string> more = all;
+    more.insert(more.end(), {"--save-weights", weights, "--report", scratch_.path("report.json"),
+                             "--trace", scratch_.path("trace.json")});
+    const Outcome again = run(more, started);
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_THAT(again.out,
+                ContainsRegex("run [0-9a-f]{8} has trained all 2 steps: nothing remains to train"));
+    EXPECT_THAT(again.err, HasSubstr("--report " + scratch_.path("report.json") +
+                                     " is not written: no step was run, so none was measured\n"));
+    EXPECT_THAT(again.err, HasSubstr("--trace " + scratch_.path("trace.json")));
+    EXPECT_FALSE(fs::exists(scratch_.path("report.json")));
+    EXPECT_EQ(bytes_of_file(scratch_.path("metrics.jsonl")), metrics);
+    EXPECT_TRUE(fs::exists(weights + "/config.json"));
+    EXPECT_TRUE(fs::exists(weights + "/model.safetensors"));
+    fs::remove_all(weights);
+  }
+  const Outcome fewer = run({"--steps", "1", "--resume", "auto"});
+  EXPECT_EQ(fewer.exit_code, 2);
+  EXPECT_THAT(fewer.err, HasSubstr("--steps: 1, the checkpoint has trained 2"));
+}
+
+// The target of a link called run.json was overwritten.
+TEST_F(Folder, FollowsNoLinkWhereItWrites) {
+  const std::string precious = scratch_.write_bytes("precious", "precious");
+  fs::create_directory(folder());
+  for (const char* const name : {"run.json", "lock"}) {
+    const fs::path link = fs::path(folder()) / name;
+    fs::remove(link);
+    fs::create_symlink(precious, link);
+    const Outcome refused = run({"--steps", "2"});
+    EXPECT_EQ(refused.exit_code, 2) << name;
+    EXPECT_THAT(refused.err, HasSubstr(link.string() + ": --checkpoint-dir: "));
+    EXPECT_THAT(refused.out, Not(HasSubstr("step 1/")));
+    EXPECT_EQ(bytes_of_file(precious), "precious") << name;
+    fs::remove(link);
+  }
+  fs::create_directory(scratch_.path("elsewhere"));
+  for (const char* const name : {"step-00000002", "step-00000002.partial"}) {
+    fs::create_directory_symlink(scratch_.path("elsewhere"), fs::path(folder()) / name);
+  }
+  const Outcome done = run({"--steps", "2", "--replace-checkpoints"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(fs::is_empty(scratch_.path("elsewhere")));
+  EXPECT_FALSE(fs::is_symlink(at(2)));
+  const std::string weights = scratch_.path("weights");
+  fs::create_directory(weights);
+  for (const char* const name :
+       {"config.json", "model.safetensors", "model-00001-of-00002.safetensors",
+        "model.safetensors.index.json"}) {
+    const fs::path link = fs::path(weights) / name;
+    fs::create_symlink(precious, link);
+    const Outcome refused = run({"--steps", "3", "--resume", "latest", "--save-weights", weights});
+    EXPECT_EQ(refused.exit_code, 2) << name;
+    EXPECT_THAT(refused.err, HasSubstr("--save-weights: " + link.string() + " is a symbolic link"));
+    fs::remove(link);
+  }
+  EXPECT_EQ(bytes_of_file(precious), "precious");
+}
+
+// run.json and the lock of a run were replaced by its report.
+TEST_F(Folder, TakesNoOutputsOfTheUsers) {
+  fs::create_directory_symlink(folder(), scratch_.path("alias"));
+  const std::pair<const char*, std::string> outputs[] = {
+      {"--report", folder() + "/run.json"},
+      {"--trace", folder() + "/step-00000002/manifest.json"},
+      {"--report", folder() + "/lock"},
+      {"--save-weights", folder()},
+      {"--report", scratch_.path("alias/report.json")}};
+  for (const bool exists : {false, true}) {
+    for (const auto& [flag, path] : outputs) {
+      if (exists) fs::create_directories(fs::path(folder()) / "step-00000002");
+      const Outcome refused = run({"--steps", "2", flag, path});
+      EXPECT_EQ(refused.exit_code, 2) << flag;
+      EXPECT_THAT(refused.err, HasSubstr(path + " is in the folder of --checkpoint-dir\n"))
+          << exists;
+    }
+  }
+  const Outcome metrics = run_program(shardwise::test::built("shardwise-run"),
+                                      {scratch_.write(plan_), "--checkpoint-dir", folder(),
+                                       "--metrics", folder() + "/metrics.jsonl"});
+  EXPECT_EQ(metrics.exit_code, 2);
+  EXPECT_THAT(metrics.err, HasSubstr("metrics.jsonl is in the folder of --checkpoint-dir\n"));
+  const std::string weights = scratch_.path("weights");
+  const Outcome config =
+      run({"--steps", "2", "--save-weights", weights, "--trace", weights + "/./config.json"});
+  EXPECT_EQ(config.exit_code, 2);
+  EXPECT_THAT(config.err, HasSubstr("config.json is a name of the files of --save-weights"));
+}
+
 TEST_F(Folder, KeepsLaterCheckpointsThatAnExplicitOneWouldLeaveBehind) {
   begin();
   const Outcome refused = run({"--steps", "3", "--resume", at(1)});

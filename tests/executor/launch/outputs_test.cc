@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -68,6 +69,22 @@ TEST(RunOutputs, LeaveLinksAsTheyAre) {
   EXPECT_EQ(run({plan, "--steps", "1", "--report", scratch.path("l")}).exit_code, 0);
   EXPECT_TRUE(fs::is_symlink(scratch.path("l")));
   EXPECT_TRUE(nlohmann::json::accept(bytes_of_file(target)));
+}
+
+// --metrics once waited for a reader without end, and was taken for a collective that hung.
+TEST(RunOutputs, IntoPipesNeedAReader) {
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 1, 2, 1));
+  const std::string pipe = scratch.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const Outcome alone = run({plan, "--steps", "1", "--metrics", pipe, "--timeout", "60"});
+  EXPECT_EQ(alone.exit_code, 3);
+  EXPECT_THAT(alone.err, HasSubstr(pipe + ": cannot be written: no program reads this pipe"));
+  const Outcome read = run_program(
+      "bash", {"-c", "cat \"$3\" & \"$1\" \"$2\" --steps 1 --metrics \"$3\" > /dev/null; wait",
+               "run", built("shardwise-run"), plan, pipe});
+  EXPECT_EQ(read.exit_code, 0) << read.err;
+  EXPECT_THAT(read.out, HasSubstr("{\"step\":0,\"loss\":"));
 }
 
 }  // namespace
