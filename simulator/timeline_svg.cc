@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/lowering/price.h"
@@ -14,7 +15,9 @@
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_blocks.h"
+#include "simulator/timeline_heading.h"
 #include "simulator/timeline_ticks.h"
+#include "simulator/timeline_windows.h"
 
 namespace shardwise::sim {
 namespace {
@@ -26,6 +29,8 @@ constexpr double kEnd = kLeft + kWidth;
 constexpr double kRight = 116;       // behind the lanes: shares, and the scale of memory
 constexpr double kIdle = kEnd + 54;  // where its column of numbers ends
 constexpr double kBubble = kEnd + 106;
+constexpr double kImbalance = kEnd + 176;
+constexpr double kRightOfImbalance = 186;
 constexpr double kTop = 108;
 constexpr double kComputeLane = 30;
 constexpr double kOtherLane = 14;
@@ -33,47 +38,17 @@ constexpr double kBetweenLanes = 3;
 constexpr double kBetweenStages = 12;
 constexpr double kMemory = 90;
 constexpr double kLine = 18;         // from one line of text to the next
-constexpr double kLabelHeight = 13;  // labels of one scale closer than this would touch
+constexpr double kLabelHeight = 12;  // labels of one scale closer than this would touch
+constexpr double kSameLabel = 6;     // a mark this close to the limit says the same
 constexpr double kTooSmall = 0.4;    // gaps and blocks narrower than this are not drawn apart
 constexpr double kDigit = 7;         // width of one of the numbers that blocks carry
 constexpr double kLeastHidden =
     0.01;  // of the step: idle time in gaps too short to draw, to be told
+constexpr double kLeastImbalance = 0.0005;  // of the step: what is printed as 0.0 % gets no column
 constexpr std::size_t kMostStages = 16;
 constexpr std::size_t kMostDetailedStages = 4;
+constexpr double kCutMargin = 26;    // from where a window is cut to the next label of time
 constexpr double kLeastBusy = 0.01;  // of the step: streams that do less get no lane
-
-// The second half holds for a reader whose system is set to dark.
-constexpr std::string_view kStyle =
-    "<style>text{font-family:Inter,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px;"
-    "fill:#1f2933}.title{font-size:17px;font-weight:600}.lane,.small,.value{text-anchor:end}"
-    ".lane{font-size:13px}.small,.number,.scale,.head{font-size:11px}.number,.tick{"
-    "text-anchor:middle}.number{fill:#fff}.on-pale{fill:#1f2933}.head{text-anchor:end}"
-    ".sub,.small,.tick,.scale,.head,.note{fill:#52606d}.axis{stroke:#9aa5b1;fill:none}"
-    ".grid{stroke:#e4e7eb;fill:none}.page{fill:#fff}.bed{fill:#f4f5f7}"
-    ".hatch{stroke:#cbd2d9;stroke-width:2}.allocated{fill:#aebfd6}.reserved{fill:#dde3ec}"
-    ".outside{fill:#8593a5}.limit{stroke:#c62828;stroke-width:1.5;stroke-dasharray:6 4;fill:none}"
-    ".over{fill:#c62828;font-size:11px}\n"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.number{fill:#fff}.on-pale{fill:#1f2933}"
-    ".sub,.small,.tick,.scale,.head,.note{fill:#a3adb8}.axis{stroke:#6e7681}.grid{stroke:#272e37}"
-    ".page{fill:#0d1117}.bed{fill:#1c222b}.hatch{stroke:#3b4450}.allocated{fill:#5b7aa3}"
-    ".reserved{fill:#34404f}.outside{fill:#7d8896}.limit{stroke:#ff7b72}.over{fill:#ff7b72}}"
-    "</style>\n"
-    "<defs><pattern id=\"idle\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-    "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" class=\"bed\"/>"
-    "<path d=\"M0 0V6\" class=\"hatch\"/></pattern></defs>\n";
-
-std::string escaped(std::string_view words) {
-  std::string made;
-  for (const char c : words) {
-    if (c == '&')
-      made += "&amp;";
-    else if (c == '<')
-      made += "&lt;";
-    else
-      made += c;
-  }
-  return made;
-}
 
 class Picture {
  public:
@@ -81,13 +56,22 @@ class Picture {
       : plan_(plan),
         simulation_(simulation),
         layers_(layer_passes(plan)),
-        length_(simulation.timeline.length()) {}
+        length_(simulation.timeline.length()),
+        windows_(drawn_windows(plan, simulation, kLeft, kWidth)) {
+    for (const TimeWindow& window : windows_) drawn_ += window.to - window.from;
+    const Seconds most = slowest_computing();
+    for (const StageTimeline& stage : simulation.report.timeline->stages) {
+      if ((most - stage.computing) / simulation.report.step_time >= kLeastImbalance)
+        unequal_ = true;
+    }
+  }
 
   std::string draw() {
     const std::size_t stages = simulation_.program.stages.size();
     const std::size_t drawn = std::min(stages, kMostStages);
     text(kIdle, kTop - 8, "idle", "class=\"head\"");
     text(kBubble, kTop - 8, "bubble", "class=\"head\"");
+    if (unequal_) text(kImbalance, kTop - 8, "imbalance", "class=\"head\"");
     for (std::size_t s = 0; s < drawn; ++s) stage(s, drawn <= kMostDetailedStages);
     if (drawn > kMostDetailedStages) y_ += kBetweenStages;
     memory();
@@ -99,8 +83,11 @@ class Picture {
  private:
   std::back_insert_iterator<std::string> out() { return std::back_inserter(body_); }
   /// Seconds too short to be drawn.
-  double least_gap() const { return kTooSmall * length_ / kWidth; }
-  double x(double seconds) const { return kLeft + kWidth * seconds / length_; }
+  double least_gap() const { return kTooSmall * drawn_ / kWidth; }
+  Seconds slowest_computing() const {
+    const auto& stages = simulation_.report.timeline->stages;
+    return std::ranges::max_element(stages, {}, &StageTimeline::computing)->computing;
+  }
 
   void text(double at_x, double at_y, std::string_view words, std::string_view style) {
     fmt::format_to(out(), "<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", at_x, at_y, style,
@@ -108,14 +95,28 @@ class Picture {
   }
 
   void lane(const std::vector<Block>& blocks, double height, bool numbers) {
+    for (const TimeWindow& window : windows_) {
+      bed(window, height, numbers ? "fill=\"url(#idle)\"" : "class=\"bed\"");
+      fill(window, blocks, height, numbers);
+    }
+  }
+
+  void bed(const TimeWindow& window, double height, std::string_view style) {
     fmt::format_to(out(),
                    "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" {}/>\n",
-                   kLeft, y_, kWidth, height, numbers ? "fill=\"url(#idle)\"" : "class=\"bed\"");
+                   window.left, y_, window.right - window.left, height, style);
+  }
+
+  /// The blocks of a lane, as far as they are in `window`.
+  void fill(const TimeWindow& window, const std::vector<Block>& blocks, double height,
+            bool numbers) {
     for (const Block& block : blocks) {
-      const double from = x(block.from);
-      const double width = x(block.to) - from;
+      if (block.to <= window.from || block.from >= window.to) continue;
+      const double from = window.x(std::max(block.from, window.from));
+      const double width = window.x(std::min(block.to, window.to)) - from;
       if (width < kTooSmall / 2) continue;
       used_[static_cast<std::size_t>(block.paint)] = true;
+      paler_ = paler_ || block.chunk > 0;
       const std::string colour = colour_of(block);
       // A seam parts a block from the next of its colour.
       const double seam = numbers && width > 3 ? 0.6 : 0;
@@ -134,13 +135,17 @@ class Picture {
     }
   }
 
-  /// As the report has them, of the step.
+  /// As the report has them, of the step. What a stage waits because another computes longer is no
+  /// bubble of the schedule.
   void shares(std::size_t s, const StageRunTimes& run, double at_y) {
     const StepReport& report = simulation_.report;
-    const Seconds bubble = step_parts(run, layers_).time.bubble;
-    text(kIdle, at_y, format_percent(report.timeline->stages[s].idle / report.step_time),
-         "class=\"value\"");
+    const StageTimeline& stage = report.timeline->stages[s];
+    const Seconds imbalance = slowest_computing() - stage.computing;
+    const Seconds bubble = std::max(Seconds(0), step_parts(run, layers_).time.bubble - imbalance);
+    text(kIdle, at_y, format_percent(stage.idle / report.step_time), "class=\"value\"");
     text(kBubble, at_y, format_percent(bubble / report.step_time), "class=\"value\"");
+    if (!unequal_) return;
+    text(kImbalance, at_y, format_percent(imbalance / report.step_time), "class=\"value\"");
   }
 
   void stage(std::size_t s, bool detailed) {
@@ -195,31 +200,44 @@ class Picture {
     if (simulation_.memory.size() > 1) {
       text(kLeft - 8, y_ + 29, fmt::format("stage {}", fullest), "class=\"small\"");
     }
-    fmt::format_to(out(),
-                   "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" "
-                   "class=\"bed\"/>\n",
-                   kLeft, y_, kWidth, kMemory);
+    for (const TimeWindow& window : windows_) bed(window, kMemory, "class=\"bed\"");
     const auto area = [&](std::int64_t MemoryMoment::*field, std::string_view name) {
-      std::string path = fmt::format("M{:.1f} {:.1f}", kLeft, floor);
-      double drawn = -1;
-      for (const MemoryMoment& moment : course.moments) {
-        // The highest of what falls on one pixel would be lost by drawing only every n-th.
-        if (x(moment.at) - drawn < kTooSmall && moment.allocated != course.peak_allocated) continue;
-        drawn = x(moment.at);
-        path += fmt::format("H{:.1f}V{:.1f}", drawn,
-                            floor - height(static_cast<double>(moment.*field + outside)));
+      for (const TimeWindow& window : windows_) {
+        std::string path = fmt::format("M{:.1f} {:.1f}", window.left, floor);
+        const MemoryMoment* before = nullptr;
+        const auto rise = [&](const MemoryMoment& moment) {
+          return fmt::format("V{:.1f}",
+                             floor - height(static_cast<double>(moment.*field + outside)));
+        };
+        double drawn = -1;
+        for (const MemoryMoment& moment : course.moments) {
+          if (moment.at > window.to) break;
+          if (moment.at < window.from) {
+            before = &moment;
+            continue;
+          }
+          if (before != nullptr) path += rise(*std::exchange(before, nullptr));
+          // The highest of what falls on one pixel would be lost by drawing only every n-th.
+          const double at = window.x(moment.at);
+          if (at - drawn < kTooSmall && moment.allocated != course.peak_allocated) continue;
+          drawn = at;
+          path += fmt::format("H{:.1f}", at) + rise(moment);
+        }
+        if (before != nullptr) path += rise(*before);
+        fmt::format_to(out(), "<path d=\"{}H{:.1f}V{:.1f}Z\" class=\"{}\"/>\n", path, window.right,
+                       floor, name);
       }
-      fmt::format_to(out(), "<path d=\"{}H{:.1f}V{:.1f}Z\" class=\"{}\"/>\n", path, kEnd, floor,
-                     name);
     };
     if (course.peak_reserved > course.peak_allocated) area(&MemoryMoment::reserved, "reserved");
     area(&MemoryMoment::allocated, "allocated");
     if (outside > 0) {
       const double high = height(static_cast<double>(outside));
-      fmt::format_to(out(),
-                     "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
-                     "class=\"outside\"/>\n",
-                     kLeft, floor - high, kWidth, high);
+      for (const TimeWindow& window : windows_) {
+        fmt::format_to(out(),
+                       "<rect x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" "
+                       "class=\"outside\"/>\n",
+                       window.left, floor - high, window.right - window.left, high);
+      }
     }
     const double line = floor - height(static_cast<double>(limit));
     if (limit > 0) {
@@ -231,8 +249,12 @@ class Picture {
     for (const Tick& tick : memory_ticks(Bytes(top))) {
       const double at = floor - height(tick.value);
       fmt::format_to(out(), "<path d=\"M{:.1f} {:.2f}h5\" class=\"axis\"/>\n", kEnd, at);
-      if (limit > 0 && std::abs(at - line) < kLabelHeight) continue;
-      text(kEnd + 8, at + 4, tick.label, "class=\"scale\"");
+      double label = at;
+      if (limit > 0 && std::abs(at - line) < kLabelHeight) {
+        if (std::abs(at - line) < kSameLabel) continue;
+        label = at < line ? line - kLabelHeight : line + kLabelHeight;
+      }
+      text(kEnd + 8, label + 4, tick.label, "class=\"scale\"");
     }
     y_ = floor;
   }
@@ -253,13 +275,32 @@ class Picture {
 
   void axis() {
     y_ += 6;
-    fmt::format_to(out(), "<path d=\"M{:.1f} {:.1f}H{:.1f}\" class=\"axis\"/>\n", kLeft, y_, kEnd);
     text(kLeft - 8, y_ + 18, "time", "class=\"small\"");
-    for (const Tick& tick : time_ticks(Seconds(length_))) {
-      const double at = x(tick.value);
-      fmt::format_to(out(), "<path d=\"M{:.1f} {:.1f}v5\" class=\"axis\"/>\n", at, y_);
-      text(at, y_ + 18, tick.label, "class=\"tick\"");
-      fmt::format_to(std::back_inserter(grid_), "M{:.1f} {:.1f}V{:.1f}", at, kTop - 4, y_);
+    for (const TimeWindow& window : windows_) {
+      fmt::format_to(out(), "<path d=\"M{:.1f} {:.1f}H{:.1f}\" class=\"axis\"/>\n", window.left, y_,
+                     window.right);
+      const bool whole = windows_.size() == 1;
+      const std::vector<Tick> ticks =
+          whole ? time_ticks(Seconds(length_))
+                : time_ticks_between(Seconds(window.from), Seconds(window.to), Seconds(drawn_),
+                                     Seconds(length_));
+      const auto mark = [&](double at, std::string_view label) {
+        fmt::format_to(out(), "<path d=\"M{:.1f} {:.1f}v5\" class=\"axis\"/>\n", at, y_);
+        text(at, y_ + 18, label, "class=\"tick\"");
+        fmt::format_to(std::back_inserter(grid_), "M{:.1f} {:.1f}V{:.1f}", at, kTop - 4, y_);
+      };
+      bool marked = false;
+      for (const Tick& tick : ticks) {
+        const double at = window.x(tick.value);
+        const bool at_cut = (window.from > 0 && at - window.left < kCutMargin) ||
+                            (!whole && window.right - at < kCutMargin);
+        if (at_cut) continue;  // labels of two windows would touch
+        mark(at, tick.label);
+        marked = true;
+      }
+      if (marked) continue;
+      const double middle = (window.from + window.to) / 2;
+      mark(window.x(middle), format_seconds(Seconds(middle)));
     }
     y_ += 24;
   }
@@ -291,10 +332,22 @@ class Picture {
     entry(at, "idle", "fill=\"url(#idle)\"");
     y_ += 4;
     if (numbered_) note("Numbers are micro-batches.");
-    if (plan_.layout.vpp > 1) note("Paler blocks are later chunks of the model.");
+    if (paler_) {
+      note(plan_.layout.schedule == PipelineSchedule::dualpipe
+               ? "Paler blocks are micro-batches that go the other way, from the last stage."
+               : "Paler blocks are later chunks of the model.");
+    }
     note(
         "Idle is the share of the step in which the compute stream runs nothing. "
         "Bubble is the share idle by schedule.");
+    if (unequal_) note("Imbalance is the share by which the slowest stage computes longer.");
+    if (windows_.size() > 1) {
+      const auto seconds = [](const TimeWindow& w) {
+        return format_seconds(Seconds(w.to - w.from));
+      };
+      note(fmt::format("Drawn are the first {}, {} of the middle and the last {} of the step.",
+                       seconds(windows_.front()), seconds(windows_[1]), seconds(windows_.back())));
+    }
     if (hidden_ > kLeastHidden) note("Some idle gaps are too short to be drawn.");
     const std::size_t stages = simulation_.program.stages.size();
     if (stages > kMostStages) {
@@ -304,35 +357,19 @@ class Picture {
   }
 
   std::string whole() const {
-    const StepReport& report = simulation_.report;
-    const Layout& l = plan_.layout;
-    const std::string title = fmt::format("{} on {} GPUs of {}", escaped(plan_.model.name),
-                                          l.world(), escaped(plan_.cluster.name));
-    std::string made = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-        "viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n<title>A simulated step of {2}</title>\n",
-        kEnd + kRight, y_, title);
-    made += kStyle;
-    made += "<rect width=\"100%\" height=\"100%\" class=\"page\"/>\n";
-    made += fmt::format("<path d=\"{}\" class=\"grid\"/>\n", grid_);
-    made += fmt::format("<text x=\"24\" y=\"34\" class=\"title\">{}</text>\n", title);
-    made += fmt::format(
-        "<text x=\"24\" y=\"55\" class=\"sub\">{}, ZeRO-{}: tp {}, cp {}, pp {}{}, dp_shard {}, "
-        "dp_replicate {}</text>\n",
-        escaped(plan_.engine.name), int{l.zero_stage}, l.tp, l.cp, l.pp,
-        l.vpp > 1 ? fmt::format(" x {} chunks", l.vpp) : "", l.dp_shard, l.dp_replicate);
-    made += fmt::format(
-        "<text x=\"24\" y=\"73\" class=\"sub\">{} sequences of {} tokens · a step takes {}, MFU "
-        "{}</text>\n",
-        format_count(plan_.job.global_batch_size), format_count(plan_.job.sequence_length),
-        format_seconds(report.step_time), format_percent(report.mfu));
-    return made + body_ + "</svg>\n";
+    const double width = kEnd + (unequal_ ? kRightOfImbalance : kRight);
+    return timeline_heading(plan_, simulation_.report, width, y_) +
+           fmt::format("<path d=\"{}\" class=\"grid\"/>\n", grid_) + body_ + "</svg>\n";
   }
 
   const Plan& plan_;
   const Simulation& simulation_;
   std::vector<LayerTime> layers_;
   double length_;
+  std::vector<TimeWindow> windows_;
+  double drawn_ = 0;      // seconds, of all windows
+  bool unequal_ = false;  // stages compute for different times
+  bool paler_ = false;
   double y_ = kTop;
   std::array<bool, kPaints.size()> used_{};
   bool numbered_ = false;

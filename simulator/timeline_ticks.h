@@ -17,6 +17,10 @@ struct Tick {
 /// of ten. Only 0 where `length` is not above 0.
 std::vector<Tick> time_ticks(Seconds length);
 
+/// Marks of an axis of `length` of which only `drawn` in all is drawn, from `from` to `to` here.
+/// \pre 0 < drawn <= length
+std::vector<Tick> time_ticks_between(Seconds from, Seconds to, Seconds drawn, Seconds length);
+
 /// The same for memory, in KiB, MiB or GiB: 2 to 5 steps.
 std::vector<Tick> memory_ticks(Bytes most);
 

@@ -17,6 +17,7 @@
 #include "planner/spec/format.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_ticks.h"
+#include "simulator/timeline_windows.h"
 #include "tests/simulator/hand_made.h"
 
 namespace shardwise::sim {
@@ -161,14 +162,20 @@ TEST(TimelineSvg, HasTheReportsSharesBesideEachStage) {
     const Simulation made = simulate(plan);
     const std::vector<StageTimeline>& stages = made.report.timeline->stages;
     const std::vector<std::string> shares = words_of(labels(timeline_svg(plan, made)), "value");
-    ASSERT_EQ(shares.size(), 2 * stages.size());
+    // Stages of one pipeline differ by the head: the others wait for the last.
+    const std::size_t columns = pp > 1 ? 3 : 2;
+    ASSERT_EQ(shares.size(), columns * stages.size());
     std::size_t slowest = 0;
     for (std::size_t s = 0; s < stages.size(); ++s) {
-      EXPECT_EQ(shares[2 * s], format_percent(stages[s].idle / made.report.step_time));
+      EXPECT_EQ(shares[columns * s], format_percent(stages[s].idle / made.report.step_time));
       if (stages[s].computing > stages[slowest].computing) slowest = s;
     }
-    EXPECT_EQ(shares[2 * slowest + 1],
+    EXPECT_EQ(shares[columns * slowest + 1],
               format_percent(made.report.time.bubble / made.report.step_time));
+    for (std::size_t s = 0; columns == 3 && s < stages.size(); ++s) {
+      const Seconds more = stages[slowest].computing - stages[s].computing;
+      EXPECT_EQ(shares[columns * s + 2], format_percent(more / made.report.step_time));
+    }
   }
 }
 
@@ -267,16 +274,19 @@ TEST(TimelineSvg, LetsNoLabelsMeet) {
   sharded.layout = {};
   sharded.layout.dp_shard = 8;
   sharded.layout.zero_stage = 3;
+  Plan cut = pipelined(4);
+  cut.job.global_batch_size = 512;
   for (const Plan& plan :
-       {pipelined(1), pipelined(2), pipelined(4), pipelined(20), interleaved, sharded}) {
+       {pipelined(1), pipelined(2), pipelined(4), pipelined(20), interleaved, sharded, cut}) {
     const std::string svg = picture(plan);
+    const double width = std::strtod(svg.c_str() + svg.find("width=\"") + 7, nullptr);
     EXPECT_LT(svg.size(), 300'000U);
     const std::vector<Label> found = labels(svg);
     EXPECT_EQ(found.size(), count(svg, "<text "));
     for (std::size_t i = 0; i < found.size(); ++i) {
       const Label& a = found[i];
       EXPECT_GE(a.left, 0) << a.words;
-      EXPECT_LE(a.right, 1000) << a.words;
+      EXPECT_LE(a.right, width) << a.words;
       for (std::size_t k = i + 1; k < found.size(); ++k) {
         const Label& b = found[k];
         const bool beside = a.right <= b.left || b.right <= a.left;
@@ -285,6 +295,52 @@ TEST(TimelineSvg, LetsNoLabelsMeet) {
       }
     }
   }
+}
+
+// 512 micro-batches on one scale were a smear.
+TEST(TimelineSvg, DrawsWindowsOfALongStep) {
+  Plan plan = pipelined(4);
+  plan.job.global_batch_size = 512;
+  const Simulation made = simulate(plan);
+  const std::string svg = timeline_svg(plan, made);
+  EXPECT_TRUE(std::regex_search(svg, std::regex("Drawn are the first [^<]*, [^<]* of the middle")));
+  EXPECT_GT(count(svg, ">0<"), 4U) << "numbers of the first micro-batch";
+  EXPECT_EQ(count(picture(pipelined(4)), "Drawn are the first"), 0U);
+
+  const std::vector<TimeWindow> windows = drawn_windows(plan, made, 100, 800);
+  ASSERT_EQ(windows.size(), 3U);
+  EXPECT_EQ(windows.front().from, 0);
+  EXPECT_EQ(windows.front().left, 100);
+  EXPECT_DOUBLE_EQ(windows.back().to, made.timeline.length());
+  EXPECT_DOUBLE_EQ(windows.back().right, 900);
+  const auto scale = [](const TimeWindow& w) { return (w.right - w.left) / (w.to - w.from); };
+  for (std::size_t i = 1; i < windows.size(); ++i) {
+    EXPECT_LT(windows[i - 1].to, windows[i].from);
+    EXPECT_LT(windows[i - 1].right, windows[i].left);
+    EXPECT_NEAR(scale(windows[i]) / scale(windows[0]), 1, 1e-9);
+  }
+  // A pair of passes is wide enough to be told from the next.
+  EXPECT_GE(scale(windows[0]) * made.timeline.length() / 512, 8);
+}
+
+TEST(TimelineSvg, NamesScheduleExpertsAndPalerBlocks) {
+  Plan plan = pipelined(4);
+  EXPECT_THAT(picture(plan), HasSubstr("pp 4 by one_f_one_b, dp_shard"));
+  plan.engine = *find_engine("shardwise");
+  plan.layout.schedule = PipelineSchedule::dualpipe;
+  const std::string svg = picture(plan);
+  EXPECT_THAT(svg, HasSubstr("pp 4 by dualpipe"));
+  EXPECT_THAT(svg, HasSubstr("Paler blocks are micro-batches that go the other way"));
+}
+
+// The limit's label at 79.2 GiB took the place of 100 GiB's.
+TEST(TimelineSvg, KeepsTheMarksBesideTheLimit) {
+  const Plan plan = pipelined(4);
+  // 50 GiB are in use; 22 are 3.6 pixels above the mark of 20, 24 are 7.2.
+  EXPECT_THAT(words_of(labels(timeline_svg(plan, by_hand(22_GiB))), "scale"),
+              ElementsAre("0", "40 GiB"));
+  EXPECT_THAT(words_of(labels(timeline_svg(plan, by_hand(24_GiB))), "scale"),
+              ElementsAre("0", "20 GiB", "40 GiB"));
 }
 
 TEST(TimelineSvg, TellsThatStagesAreLeftOut) {
