@@ -12,6 +12,7 @@
 
 #include "cli/completion.h"
 #include "cli/unknown_words.h"
+#include "planner/spec/catalogue.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
 #include "planner/spec/unknown_words.h"
@@ -78,7 +79,12 @@ ExitCode run_command(int argc, const char* const* argv) {
   try {
     const std::vector<const char*> words = with_help_as_flag(argc, argv);
     app.parse(static_cast<int>(words.size()), words.data());
-    if (run) return run();
+    if (run) {
+      const Diagnostics problems = check_catalogue();
+      if (problems.empty()) return run();
+      fmt::print(stderr, "{}", to_string(problems));
+      return ExitCode::bad_input;
+    }
     return refuse({missing_verb(app)});
   } catch (const CLI::Success& asked) {  // --help, --version
     std::ostringstream text;

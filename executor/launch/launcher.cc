@@ -23,6 +23,30 @@ constexpr std::array kTorchrun = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_P
 constexpr std::array kOpenMpi = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"};
 constexpr std::array kSlurm = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"};
 
+/// Variables by which other launchers number their processes; processes of theirs cannot find one
+/// another here. Sources: the manuals of MPICH, Intel MPI, MVAPICH2, Flux (flux-environment(7)),
+/// HPE PALS (palsd(8)), IBM Spectrum MPI and jsrun, Cray ALPS (aprun(1)), IBM Platform MPI and POE,
+/// Horovod, torchrun.
+struct OtherLauncher {
+  const char* rank;
+  const char* ranks;  // nullptr: it gives none
+};
+constexpr OtherLauncher kOthers[] = {{"PMI_RANK", "PMI_SIZE"},
+                                     {"PMI_ID", nullptr},
+                                     {"PMIX_RANK", nullptr},
+                                     {"MPI_RANK", "MPI_SIZE"},
+                                     {"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
+                                     {"MPI_RANKID", "MPI_NRANKS"},
+                                     {"MPIRUN_RANK", "MPIRUN_NPROCS"},
+                                     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                     {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+                                     {"PALS_RANKID", nullptr},
+                                     {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                                     {"ALPS_APP_PE", nullptr},
+                                     {"MP_CHILD", "MP_PROCS"},
+                                     {"HOROVOD_RANK", "HOROVOD_SIZE"},
+                                     {"LOCAL_RANK", "LOCAL_WORLD_SIZE"}};
+
 template <std::size_t kCount>
 bool all_set(const LauncherVariables& from, const std::array<const char*, kCount>& names) {
   return std::ranges::all_of(names, [&](const char* name) { return from.is_set(name); });
@@ -94,16 +118,35 @@ Launcher of_slurm(LauncherVariables& from) {
   return found;
 }
 
-/// Variables of launchers that are unknown here and would start every process alone.
+/// Variables of launchers that are unknown here and would start every process alone. A job of one
+/// process is alone.
 void refuse_unknown(LauncherVariables& from) {
   const std::string hint = "start with Open MPI's mpirun, torchrun or srun, or unset it";
-  if (from.is_set("PMI_SIZE") && from.text("PMI_SIZE") != "1") {
-    from.refuse("PMI_SIZE", "processes of this MPI's launcher cannot find each other here", hint);
+  for (const OtherLauncher& other : kOthers) {
+    const bool counted = other.ranks != nullptr && from.is_set(other.ranks);
+    const bool numbered = from.is_set(other.rank);
+    if (!counted && !numbered) continue;
+    if (!counted) {
+      from.refuse(other.rank, "is set, but no variable gives the number of ranks", hint);
+    } else if (from.text(other.ranks) != "1") {
+      from.refuse(other.ranks, "processes of this launcher cannot find each other here", hint);
+    } else if (numbered && from.text(other.rank) != "0") {
+      from.refuse(other.rank, fmt::format("{}, but {} is 1", from.text(other.rank), other.ranks),
+                  hint);
+    }
   }
-  for (const char* const name : {"PMIX_RANK", "LOCAL_RANK"}) {
-    if (!from.is_set(name)) continue;
-    from.refuse(name, "is set, but no variable gives the number of ranks", hint);
-  }
+}
+
+/// SLURM_PROCID without a step: 0 in a batch script, which is one process whatever SLURM_NTASKS
+/// says, as srun has started none of its tasks yet.
+void check_batch_script(LauncherVariables& from) {
+  const bool step = from.is_set("SLURM_STEP_NUM_TASKS") || from.is_set("SLURM_STEP_ID");
+  if (step || !from.is_set("SLURM_PROCID") || from.text("SLURM_PROCID") == "0") return;
+  from.refuse("SLURM_PROCID",
+              from.text("SLURM_PROCID") +
+                  " is a task of srun, and SLURM_STEP_ID and "
+                  "SLURM_STEP_NUM_TASKS are not set",
+              "hand on all variables of srun, or unset SLURM_PROCID to run alone");
 }
 
 Launcher find(LauncherVariables& from) {
@@ -121,6 +164,7 @@ Launcher find(LauncherVariables& from) {
     name_missing(from, kTorchrun, "torchrun");
   } else {
     refuse_unknown(from);
+    check_batch_script(from);
   }
   if (!from.problems().empty() || found.kind == Launcher::Kind::alone) return found;
   from.expect("RANK", found.rank, name_of(found.kind));

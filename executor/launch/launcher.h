@@ -30,9 +30,11 @@ struct Launcher {
 /// the process is alone. mpirun comes before srun, as it may have srun start its own processes.
 ///
 /// A process never takes itself for alone because of a broken variable: a value that cannot be
-/// used, a set of which a part is missing, and the variables of an MPI that this program does not
-/// know are problems. Where mpirun's or srun's set is whole, RANK and WORLD_SIZE may be set beside
-/// it, as batch scripts do, and have to agree with it.
+/// used, a set of which a part is missing, and the rank or the number of ranks of another launcher
+/// (kOthers in launcher.cc) are problems; a job of one process is none. In Slurm's batch script
+/// SLURM_PROCID is 0 and there is no step: the process is alone, whatever SLURM_NTASKS says. Where
+/// mpirun's or srun's set is whole, RANK and WORLD_SIZE may be set beside it, as batch scripts do,
+/// and have to agree with it.
 ///
 /// Processes are of one host where MASTER_ADDR is localhost or a loopback address, where
 /// LOCAL_WORLD_SIZE is WORLD_SIZE, and where SLURM_STEP_NUM_NODES is 1.

@@ -11,6 +11,7 @@
 
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
+#include "planner/spec/catalogue.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
 #include "planner/spec/nearest.h"
@@ -101,6 +102,8 @@ int run_command(int argc, const char* const* argv) {
     return wrong(
         fmt::format("{} (see {} --help)", plain_mistake(mistake.what()), spoken_name(app)));
   }
+  const Diagnostics problems = check_catalogue();
+  if (!problems.empty()) return speaks ? refuse(problems) : kBadInput;
   return verb();
 }
 

@@ -1,8 +1,10 @@
 #include "planner/spec/catalogue.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <optional>
 #include <system_error>
@@ -17,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".json";
+/// Folders of a catalogue, any of which it may have.
+constexpr std::array kKinds = {"models", "gpus", "clusters", "collectives", "engines", "data"};
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;
@@ -101,6 +105,20 @@ std::vector<fs::path> catalogue_folders() {
   folders.emplace_back(SHARDWISE_INSTALLED_CONFIGS);
   folders.emplace_back(SHARDWISE_SOURCE_CONFIGS);
   return folders;
+}
+
+Diagnostics check_catalogue() {
+  const char* const chosen = std::getenv("SHARDWISE_CONFIGS");
+  if (chosen == nullptr || *chosen == '\0') return {};
+  const fs::path folder(chosen);
+  const auto has = [&](const char* kind) { return is_folder(folder / kind); };
+  if (std::ranges::any_of(kKinds, has)) return {};
+  const std::string said = shown(chosen, 200);
+  return {{"environment", 0, 0, "SHARDWISE_CONFIGS",
+           is_folder(folder)
+               ? fmt::format("{} has none of the folders {}", said, fmt::join(kKinds, ", "))
+               : said + " is not a folder",
+           "name the folder configs/ of Shardwise, or unset it"}};
 }
 
 std::vector<std::string> catalogue_names(std::string_view kind) {

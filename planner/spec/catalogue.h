@@ -21,6 +21,9 @@ struct CatalogueFile {
 /// $SHARDWISE_CONFIGS when set, the installed catalogue, the one of the source tree.
 std::vector<std::filesystem::path> catalogue_folders();
 
+/// What is wrong with $SHARDWISE_CONFIGS: it names no folder, or one that is no catalogue.
+Diagnostics check_catalogue();
+
 /// Finds what `--model`, `--gpu` and `--cluster` take: a path (it has a '/' or ends in ".json"), a
 /// folder with a config.json, or the name of a catalogue entry of `kind` ("models"), which is
 /// configs/KIND/NAME.json. A catalogue entry goes before a folder of the same name.

@@ -185,6 +185,54 @@ TEST(FindLauncher, RefusesLaunchersThatItDoesNotKnow) {
   EXPECT_EQ(refused({{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}}), "believed");
 }
 
+// Each of these once trained the whole job alone, with exit code 0.
+TEST(FindLauncher, RefusesAnyRankThatItsOwnLaunchersDidNotGive) {
+  struct Set {
+    const char* rank;
+    const char* ranks;
+  };
+  const Set all[] = {{"PMI_RANK", "PMI_SIZE"},
+                     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                     {"FLUX_TASK_RANK", "FLUX_JOB_SIZE"},
+                     {"MPI_RANK", "MPI_SIZE"},
+                     {"MPI_RANKID", "MPI_NRANKS"},
+                     {"MPIRUN_RANK", "MPIRUN_NPROCS"},
+                     {"JSM_NAMESPACE_RANK", "JSM_NAMESPACE_SIZE"},
+                     {"HOROVOD_RANK", "HOROVOD_SIZE"},
+                     {"LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+                     {"PMIX_RANK", nullptr},
+                     {"PALS_RANKID", nullptr},
+                     {"ALPS_APP_PE", nullptr}};
+  for (const Set& each : all) {
+    const auto names = [](const Environment& environment, const char* name) {
+      const std::string said = refused(environment);
+      EXPECT_EQ(said.rfind(std::string("environment: ") + name + ": ", 0), 0U) << said;
+    };
+    names({{each.rank, "0"}}, each.rank);
+    names({{each.rank, "1"}}, each.rank);
+    if (each.ranks == nullptr) continue;
+    names({{each.ranks, "2"}}, each.ranks);
+    names({{each.ranks, ""}}, each.ranks);
+    names({{each.rank, "1"}, {each.ranks, "2"}}, each.ranks);
+    names({{each.rank, "1"}, {each.ranks, "1"}}, each.rank);
+    EXPECT_EQ(found({{each.rank, "0"}, {each.ranks, "1"}}).kind, Launcher::Kind::alone);
+  }
+}
+
+// A batch script is one process before srun starts tasks; a task's number needs its step.
+TEST(FindLauncher, KnowsABatchScriptOfSlurmFromATask) {
+  Environment batch = {{"SLURM_JOB_ID", "3"}, {"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}};
+  EXPECT_EQ(found(batch).kind, Launcher::Kind::alone);
+  for (const char* const tasks : {"1", "2"}) {
+    batch["SLURM_NTASKS"] = tasks;
+    EXPECT_EQ(found(batch).kind, Launcher::Kind::alone) << tasks;
+  }
+  for (const char* const rank : {"1", "", "x"}) {
+    batch["SLURM_PROCID"] = rank;
+    EXPECT_EQ(refused(batch).rfind("environment: SLURM_PROCID: ", 0), 0U) << rank;
+  }
+}
+
 // Then they meet at a local socket, and no network is listened to.
 TEST(FindLauncher, KnowsWhereAllRanksAreOfOneHost) {
   Environment environment = torchrun();

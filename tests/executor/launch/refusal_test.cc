@@ -87,6 +87,23 @@ TEST(ShardwiseRun, NeverTrainsAloneBecauseOfABrokenVariable) {
   EXPECT_THAT(calibrated.err, HasSubstr("environment: RANK: x is not a whole number"));
 }
 
+// Each process once trained the whole job alone, with exit code 0; a catalogue that is not there
+// was passed over.
+TEST(ShardwiseRun, EndsWhereTheEnvironmentNamesWhatIsNotThere) {
+  const std::pair<std::vector<std::string>, const char*> all[] = {
+      {{"SLURM_PROCID=1", "SLURM_NTASKS=2", "SLURM_JOB_ID=3"}, "SLURM_PROCID"},
+      {{"MV2_COMM_WORLD_RANK=0", "MV2_COMM_WORLD_SIZE=2"}, "MV2_COMM_WORLD_SIZE"},
+      {{"PALS_RANKID=0"}, "PALS_RANKID"},
+      {{"LOCAL_WORLD_SIZE=2"}, "LOCAL_WORLD_SIZE"},
+      {{"SHARDWISE_CONFIGS=/nope"}, "SHARDWISE_CONFIGS"}};
+  for (const auto& [variables, name] : all) {
+    const Outcome ended = run_in(variables);
+    EXPECT_EQ(ended.exit_code, 2) << name;
+    EXPECT_THAT(ended.out, IsEmpty());
+    EXPECT_THAT(ended.err, HasSubstr(std::string("environment: ") + name + ": "));
+  }
+}
+
 // (D16): these once were found only when all had met, or never.
 TEST(ShardwiseRun, ComparesRanksWithThePlanAndFindsItsHostBeforeItMeetsOthers) {
   const Outcome ranks =

@@ -50,6 +50,24 @@ TEST_F(Catalogue, FindsAnEntryByName) {
   EXPECT_TRUE(found->from_catalogue);
 }
 
+// It was passed over, and another catalogue answered.
+TEST_F(Catalogue, OfTheEnvironmentIsAFolderWithOneOfItsKinds) {
+  EXPECT_EQ(to_string(check_catalogue()), to_string(Diagnostics{}));
+  ::setenv("SHARDWISE_CONFIGS", "", 1);
+  EXPECT_EQ(to_string(check_catalogue()), to_string(Diagnostics{}));
+  for (const auto& [path, said] :
+       {std::pair{at("nope"), at("nope") + " is not a folder"},
+        {at("mine/config.json"), at("mine/config.json") + " is not a folder"},
+        {at("empty"), at("empty") + " has none of the folders models, gpus, clusters, "
+                                    "collectives, engines, data"}}) {
+    ::setenv("SHARDWISE_CONFIGS", path.c_str(), 1);
+    ASSERT_EQ(check_catalogue().size(), 1U) << path;
+    EXPECT_EQ(to_string(check_catalogue().front()),
+              "environment: SHARDWISE_CONFIGS: " + said +
+                  "\n    name the folder configs/ of Shardwise, or unset it");
+  }
+}
+
 TEST_F(Catalogue, FallsBackToTheOneOfTheSourceTree) {
   const auto found = find_in_catalogue("models", "gpt2");
   ASSERT_TRUE(found.ok());
