@@ -37,7 +37,8 @@ void choose_recompute(RowPrediction& p) {
     for (RowVariant& variant : p.variants) variant.layout.recompute = kind;
     const StepReport report = report_of(p, p.variants.front(), false);
     if (report.verdict.fit != Fit::does_not_fit || kind == Recompute::full) {
-      p.notes.assume(fmt::format("recompute {}: the least that fits", name_of(kind)));
+      p.notes.assume(fmt::format("recompute {}, the first of none, selective and full that fits",
+                                 name_of(kind)));
       return;
     }
   }

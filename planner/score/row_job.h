@@ -22,7 +22,7 @@ struct RowVariant {
 
 struct RowJob {
   std::vector<RowVariant> variants;  // shares sum to 1
-  bool recompute_stated = true;      // false: the least that fits is what was run
+  bool recompute_stated = true;      // false: the first of none, selective and full that fits
 };
 
 /// What was trained, and the choices of `layout` that depend on it: recompute, offload, overlap,
