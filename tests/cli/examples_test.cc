@@ -49,9 +49,9 @@ std::vector<std::string> questions_of_readme() {
   std::vector<std::string> commands;
   std::ifstream readme("README.md");
   for (std::string line; std::getline(readme, line);) {
-    const std::size_t from = line.find("| `shardwise ");
+    const std::size_t from = line.find("? | `shardwise ");
     if (!line.starts_with("| ") || from == std::string::npos) continue;
-    commands.push_back(line.substr(from + 3, line.rfind('`') - from - 3));
+    commands.push_back(line.substr(from + 5, line.rfind('`') - from - 5));
   }
   return commands;
 }
