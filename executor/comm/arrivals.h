@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,9 @@ class Arrivals {
   /// \param before  kept with the connection. \param seconds  that it has to send the message
   void add(FileDescriptor line, int key, std::size_t bytes, double seconds,
            std::vector<std::byte> before = {});
+  /// Whether connections were not taken, or closed again, as the process had no file descriptor
+  /// left for them.
+  bool ran_out() const { return ran_out_; }
   /// Whether a connection with this key has still to send its message.
   bool has(int key) const;
   /// Waits for at most 100 ms, or until then. \param listening  takes one connection of each, with
@@ -40,7 +44,11 @@ class Arrivals {
     void hear();
   };
 
+  bool drop_one();
+  std::optional<FileDescriptor> accept_from(const FileDescriptor& listening);
+
   std::vector<Pending> pending_;
+  bool ran_out_ = false;
 };
 
 }  // namespace shardwise::exec

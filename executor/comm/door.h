@@ -11,7 +11,8 @@
 namespace shardwise::exec {
 
 /// The accepting end of a process: admits connections whose other end proves the job's key.
-/// Strangers keep nobody waiting, and at most 256 of them are listened to.
+/// Strangers keep nobody waiting. At most 256 of them are listened to, and no more than a quarter
+/// of the files that the process may have open.
 class Door {
  public:
   struct Rules {
@@ -33,6 +34,8 @@ class Door {
   std::vector<Guest> admit(std::span<const FileDescriptor> listening, Deadline until);
   /// Connections that began as a process of a job does and did not prove the key.
   int turned_away() const { return turned_away_; }
+  /// Whether the process had no file descriptor left for some.
+  bool ran_out() const { return arrivals_.ran_out(); }
 
  private:
   void challenge(Arrivals::Arrival arrival);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,6 +25,10 @@ constexpr double kChallenge = 10;  // and for a process that listens to challeng
 constexpr double kSoon = 5;        // seconds to find rank 0 among processes of other jobs
 constexpr std::chrono::milliseconds kAgain{50};
 constexpr std::chrono::seconds kHostFirst{2};  // who waits for all knows whom
+/// Names of local sockets that rank 0 tries, of which the others usually ask the first sixteen. A
+/// process of another user may have taken those: without a secret their names can be foreseen.
+constexpr int kLocalPlaces = 4096;
+constexpr int kAllPlacesEvery = 20;  // searches
 
 std::string gone_text(std::size_t rank, const Member& member) {
   return fmt::format("rank {} is gone: its process {} on {} ended", rank, member.process,
@@ -33,14 +38,6 @@ std::string gone_text(std::size_t rank, const Member& member) {
 bool is_gone(const FileDescriptor& line) {
   std::byte next{};
   return ::recv(line.number(), &next, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-}
-
-/// The name of a local socket, which only those foresee that know the key.
-std::string local_name(const Digest& key, int place) {
-  const Digest name = hmac_sha256(as_key(key), fmt::format("shardwise place {}", place));
-  std::string text = "shardwise-";
-  for (std::size_t i = 0; i < 16; ++i) text += fmt::format("{:02x}", name[i]);
-  return text;
 }
 
 Digest hub_key(const Rendezvous& at, const Digest& session) {
@@ -75,7 +72,7 @@ std::vector<FileDescriptor> listen_at(const Rendezvous& at, const Digest& key, i
                                       const std::vector<std::string>& addresses) {
   std::vector<FileDescriptor> listening;
   if (at.this_host_only) {
-    auto socket = listen_local(local_name(key, place));
+    auto socket = listen_local(local_place(at, key, place));
     if (socket) listening.push_back(*std::move(socket));
     return listening;
   }
@@ -98,11 +95,14 @@ class Host {
         members_(lines_.size()) {
     const std::vector<std::string> addresses =
         at.this_host_only ? std::vector<std::string>() : host_addresses(at);
-    for (int i = 0; i < at.ports && listening_.empty(); ++i) {
+    const int places = at.this_host_only ? kLocalPlaces : at.ports;
+    for (int i = 0; i < places && listening_.empty(); ++i) {
       listening_ = listen_at(at, at.key(size), i, addresses);
     }
     if (listening_.empty() && at.this_host_only) {
-      throw IoError(fmt::format("the {} local sockets of the job are in use", at.ports));
+      throw IoError(fmt::format(
+          "the {} local sockets of the job are in use{}", kLocalPlaces,
+          at.secret.empty() ? "; with SHARDWISE_SECRET nobody foresees their names" : ""));
     }
     if (listening_.empty() && addresses.empty()) {
       throw IoError(fmt::format("{} is not an address of this host, where rank 0 runs", at.host));
@@ -121,6 +121,7 @@ class Host {
       while (!missing().empty()) {
         find_gone();
         for (Door::Guest& each : door_.admit(listening_, until)) take(std::move(each));
+        tell_of_no_descriptor(at);
         if (Deadline::clock::now() > until) throw IoError(waited_text());
       }
     } catch (const IoError&) {
@@ -141,12 +142,19 @@ class Host {
     return found;
   }
 
+  void tell_of_no_descriptor(const Rendezvous& at) {
+    if (!door_.ran_out() || told_ || !at.note) return;
+    at.note(kNoDescriptor);
+    told_ = true;
+  }
+
   std::string waited_text() const {
     std::string text =
         fmt::format("rank 0 waited {} s for rank {}", patience_s_, rank_list(missing()));
     if (door_.turned_away() > 0) {
       text += fmt::format("; {} connections did not prove the job's secret", door_.turned_away());
     }
+    if (door_.ran_out()) text += fmt::format("; {}", kNoDescriptor);
     return text;
   }
 
@@ -194,8 +202,12 @@ class Host {
     }
   }
 
+  static constexpr const char* kNoDescriptor =
+      "rank 0 had no file descriptor left for connections (see ulimit -n)";
+
   double patience_s_;
   Door door_;
+  bool told_ = false;
   std::vector<FileDescriptor> lines_;
   std::vector<Member> members_;
   std::vector<FileDescriptor> listening_;
@@ -222,7 +234,8 @@ class Search {
     const Deadline soon = in_seconds(std::min(kSoon, patience_s_ / 2));
     while (Deadline::clock::now() < until) {
       tell_of_other_secret(soon);
-      for (int place = 0; place < at_.ports; ++place) {
+      const bool all = at_.this_host_only && ++searches_ % kAllPlacesEvery == 0;
+      for (int place = 0; place < (all ? kLocalPlaces : at_.ports); ++place) {
         if (!answers_.has(place)) ask(place);
       }
       const Deadline again = std::min(until, Deadline::clock::now() + kAgain);
@@ -253,7 +266,7 @@ class Search {
   }
   void ask(int place) {
     auto line = at_.this_host_only
-                    ? connect_local(local_name(key_, place))
+                    ? connect_local(local_place(at_, key_, place))
                     : connect_tcp(at_.host, at_.first_port + place, in_seconds(kAnswer));
     if (!line || (asks_for_user(at_) && !is_of_this_user(*line))) return;
     hello_.nonce = draw_digest();
@@ -284,6 +297,7 @@ class Search {
   Arrivals answers_;
   bool other_secret_ = false;
   bool told_ = false;
+  int searches_ = 0;
 };
 
 Met visit(const Rendezvous& at, int rank, int size, SocketHub& hub, double patience_s) {
@@ -323,6 +337,15 @@ Met visit(const Rendezvous& at, int rank, int size, SocketHub& hub, double patie
 
 Digest Rendezvous::key(int size) const {
   return hmac_sha256(secret, fmt::format("shardwise job/2 {} ranks {}", size, job));
+}
+
+std::string local_place(const Rendezvous& at, const Digest& key, int place) {
+  // Processes of several users may be of one job where they have a secret.
+  const std::string user = at.secret.empty() ? fmt::format(" of user {}", ::geteuid()) : "";
+  const Digest name = hmac_sha256(as_key(key), fmt::format("shardwise place {}{}", place, user));
+  std::string text = "shardwise-";
+  for (std::size_t i = 0; i < 16; ++i) text += fmt::format("{:02x}", name[i]);
+  return text;
 }
 
 bool names_this_host(const std::string& host) { return host == "localhost" || is_loopback(host); }

@@ -30,6 +30,11 @@ struct Rendezvous {
   Digest key(int size) const;
 };
 
+/// The name of the local socket at which rank 0 of one host listens, if the names of all places
+/// before it are taken. Only those foresee it that know the secret, or that there is none.
+/// \param key  Rendezvous::key()
+std::string local_place(const Rendezvous& at, const Digest& key, int place);
+
 /// Whether a host can only be this one: localhost or a loopback address.
 bool names_this_host(const std::string& host);
 

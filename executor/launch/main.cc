@@ -15,9 +15,18 @@ bool address_space_is_limited() {
   return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
+/// As many open files as the system allows: each rank is a connection or more.
+void raise_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  raise_open_files();
   const int code = shardwise::run_program("shardwise-run", [&] {
     try {
       return shardwise::exec::run_command(argc, argv);

@@ -111,6 +111,22 @@ TEST(Rendezvous, IsAtALocalSocketWhereRanksAreOfOneHost) {
   }
 }
 
+// Any user could once block every job without a secret: its sixteen names follow from defaults.
+TEST(Rendezvous, IsBehindTheNamesThatAnotherProcessHasTaken) {
+  const Rendezvous at = {"localhost", 1, 2, "squatted " + std::to_string(::getpid()), "", true};
+  std::vector<FileDescriptor> squatters;
+  for (int place = 0; place < 60; ++place) {
+    auto name = listen_local(local_place(at, at.key(kRanks), place));
+    ASSERT_TRUE(name);
+    squatters.push_back(*std::move(name));
+  }
+  Job job(at);
+  std::vector<std::jthread> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) ranks.push_back(job.start(rank));
+  ranks.clear();
+  job.expect_all_know_all();
+}
+
 std::string why_not(const Rendezvous& at, int rank, double patience_s) {
   try {
     SocketHub hub;

@@ -57,7 +57,8 @@ class Hostile : public testing::Test {
     at_ = {address_, 0, 1, "", kSecret, false};
   }
 
-  RunningProgram start(int rank, int ranks, const std::string& timeout_s) {
+  RunningProgram start(int rank, int ranks, const std::string& timeout_s,
+                       const std::string& limit = "ulimit -c 0") {
     if (at_.first_port == 0) at_.first_port = port_of(*listen_tcp(address_, 0));
     at_.job = "torchrun hostile  " + std::to_string(at_.first_port);
     const std::string name = "rank" + std::to_string(rank);
@@ -65,9 +66,10 @@ class Hostile : public testing::Test {
         "env",
         {"RANK=" + std::to_string(rank), "WORLD_SIZE=" + std::to_string(ranks),
          "MASTER_ADDR=" + address_, "MASTER_PORT=" + std::to_string(at_.first_port - 1),
-         "TORCHELASTIC_RUN_ID=hostile", std::string("SHARDWISE_SECRET=") + kSecret,
-         built("shardwise-run"), scratch_.write(tiny_plan("shardwise", 3, ranks, 1)), "--data",
-         "docs/memory.md", "--steps", "2", "--timeout", timeout_s},
+         "TORCHELASTIC_RUN_ID=hostile", std::string("SHARDWISE_SECRET=") + kSecret, "bash", "-c",
+         limit + " && exec \"$@\"", "run", built("shardwise-run"),
+         scratch_.write(tiny_plan("shardwise", 3, ranks, 1)), "--data", "docs/memory.md", "--steps",
+         "2", "--timeout", timeout_s},
         scratch_.path(name + ".out"), scratch_.path(name + ".err"));
   }
   std::string said_by(int rank) const {
@@ -219,6 +221,18 @@ TEST_F(Hostile, StrangerTakesNoRank) {
   std::vector<std::byte> answer(1);
   EXPECT_FALSE(receive_all(stranger, answer, soon()));
   RunningProgram other = start(1, 2, "60");
+  EXPECT_TRUE(run.wait(kLong));
+  EXPECT_TRUE(other.wait(kLong));
+  EXPECT_EQ(run.exit_code(), 0) << said_by(0);
+  EXPECT_EQ(other.exit_code(), 0) << said_by(1);
+}
+
+// Connections that say nothing once took every file descriptor, ten seconds each.
+TEST_F(Hostile, StrangersLeaveFileDescriptorsToTheJob) {
+  RunningProgram run = start(0, 2, "25", "ulimit -n 96");
+  std::vector<FileDescriptor> strangers;
+  while (strangers.size() < 400) strangers.push_back(connected(at_.first_port));
+  RunningProgram other = start(1, 2, "25", "ulimit -n 96");
   EXPECT_TRUE(run.wait(kLong));
   EXPECT_TRUE(other.wait(kLong));
   EXPECT_EQ(run.exit_code(), 0) << said_by(0);
