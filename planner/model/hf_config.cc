@@ -118,6 +118,14 @@ Result<JsonValue> read_regular_json(const std::filesystem::path& path) {
   return parse_json(*text, path.string());
 }
 
+/// "google/gemma-3-27b-it": owner and name, and no file's name.
+bool is_repository(const std::string& name) {
+  const std::filesystem::path path(name);
+  return std::ranges::count(name, '/') == 1 && !name.starts_with('.') && !name.starts_with('/') &&
+         !name.ends_with('/') && path.extension() != ".json" &&
+         !std::filesystem::exists(path.parent_path());
+}
+
 }  // namespace
 
 std::vector<std::string> known_model_types() {
@@ -160,6 +168,7 @@ Result<ReadModel> load_model_and_keys(const std::string& name_or_path) {
   if (!found) return found.problems();
   if (!found->exists) {
     if (const auto entry = entry_published_as(name_or_path)) return load_model_and_keys(*entry);
+    if (is_repository(name_or_path)) return unknown_name("models", name_or_path);
   }
   // What the user names may be a pipe; what belongs in a folder may not.
   const bool named = found->path == std::filesystem::path(name_or_path);

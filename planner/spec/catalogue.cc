@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "planner/spec/near_models.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
@@ -80,23 +81,32 @@ std::vector<std::string> nearest_names(std::string_view word, std::vector<std::s
   return near;
 }
 
-Result<CatalogueFile> unknown_name(std::string_view kind, const std::string& name) {
+}  // namespace
+
+Diagnostic unknown_name(std::string_view kind, const std::string& name) {
   const std::vector<std::string> known = catalogue_names(kind);
   if (known.empty()) {
     return problem(kind,
                    fmt::format("\"{}\" is not a file, and there is no catalogue", shown(name)),
                    "set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
   }
-  const std::vector<std::string> near = nearest_names(name, known);
+  const bool model = kind == "models";
+  const std::vector<std::string> near =
+      model ? near_models(name, known) : nearest_names(name, known);
   std::string hint;
-  if (!near.empty()) hint = fmt::format("did you mean {}?\n    ", fmt::join(near, ", "));
+  if (model && near.size() == 1 && names_model(name, near.front())) {
+    hint =
+        fmt::format("did you mean {}? its variants have the same architecture\n    ", near.front());
+  } else if (model && near.empty() && name.find_first_of("0123456789") != std::string::npos) {
+    hint = "nothing of its architecture is there: give its config.json\n    ";
+  } else if (!near.empty()) {
+    hint = fmt::format("did you mean {}?\n    ", fmt::join(near, ", "));
+  }
   hint +=
       fmt::format("shardwise list {} shows all {}; or give the path of a file", kind, known.size());
   return problem(kind, fmt::format("\"{}\" is not in the catalogue of {}", shown(name), kind),
                  std::move(hint));
 }
-
-}  // namespace
 
 std::vector<fs::path> catalogue_folders() {
   std::vector<fs::path> folders;

@@ -30,6 +30,9 @@ Diagnostics check_catalogue();
 /// \returns the file, or a problem with the nearest names
 Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string& name_or_path);
 
+/// A name that is neither a file nor an entry of `kind`, with the nearest entries.
+Diagnostic unknown_name(std::string_view kind, const std::string& name);
+
 /// Names of all entries of `kind`, sorted.
 std::vector<std::string> catalogue_names(std::string_view kind);
 
