@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 
 #include "cli/field_texts.h"
@@ -17,6 +18,7 @@
 #include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/curve_sources.h"
+#include "planner/spec/format.h"
 #include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
@@ -26,6 +28,9 @@
 
 namespace shardwise::cli {
 namespace {
+
+// A second flag for the field recompute_operations.
+constexpr const char* kModules = "recompute_modules";
 
 std::string flag_of(std::string_view field) {
   std::string flag = "--" + std::string(field);
@@ -37,9 +42,12 @@ template <std::size_t kCount>
 void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
                 std::map<std::string, std::string>& texts) {
   for (const FieldText& d : fields) {
-    std::string names = flag_of(d.field);
-    if (d.field == std::string_view("recompute_operations")) names += ",--recompute-modules";
-    CLI::Option* option = verb.add_option(names, texts[d.field], d.text)->group(d.group);
+    CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(d.group);
+    if (d.field == std::string_view("recompute_operations")) {
+      verb.add_option(flag_of(kModules), texts[kModules], "The same by Megatron-Core's modules")
+          ->group(d.group)
+          ->type_name("MODULE,…");
+    }
     if (*d.value == '\0') {
       // A switch: bare it is true, --flag=false turns it off.
       option->expected(0, 1)->default_str("true")->type_name("");
@@ -116,6 +124,29 @@ std::optional<std::int64_t> read_gpus(const std::string& text, Diagnostics& prob
 constexpr const char* kUsualEngine = "megatron_ddp";
 
 std::vector<std::string> engine_list() { return engine_names(); }
+
+/// Moves what --recompute-modules names to the field recompute_operations. \returns whether that is
+/// the flag which was typed
+bool names_modules(std::map<std::string, std::string>& texts) {
+  const auto found = texts.find(kModules);
+  if (found == texts.end()) return false;
+  const std::string modules = found->second;
+  texts.erase(found);
+  if (modules.empty()) return false;
+  std::string& operations = texts["recompute_operations"];
+  const bool alone = operations.empty();
+  operations += (alone ? "" : ",") + modules;
+  return alone;
+}
+
+/// Names the flag that was typed, and what it takes.
+void name_modules_flag(Diagnostics& problems) {
+  for (Diagnostic& each : problems) {
+    if (each.path != "--recompute-operations") continue;
+    each.path = flag_of(kModules);
+    each.hint = fmt::format("modules are {}", fmt::join(recompute_modules(), ", "));
+  }
+}
 
 /// Replaces names of Megatron-Core's modules by the operations of the model that they run again.
 void expand_modules(Subject& subject, Diagnostics& problems) {
@@ -239,7 +270,9 @@ void add_layout_flags(CLI::App& verb, LayoutFlags& flags) {
 Result<Subject> read_subject(const JobFlags& flags) {
   Diagnostics problems;
   Subject subject;
-  subject.job = read_job(flags.texts, problems);
+  std::map<std::string, std::string> texts = flags.texts;
+  const bool by_module = names_modules(texts);
+  subject.job = read_job(texts, problems);
   const EngineProfile* engine =
       find_engine_or_say(flags.engine.empty() ? std::string(kUsualEngine) : flags.engine, problems);
   if (engine != nullptr) subject.engine = *engine;
@@ -250,6 +283,7 @@ Result<Subject> read_subject(const JobFlags& flags) {
     subject.model = std::move(model->model);
     expand_modules(subject, problems);
     append(problems, check_operations(subject.model, subject.job));
+    if (by_module) name_modules_flag(problems);
   } else {
     append(problems, model.problems());
   }
@@ -326,14 +360,23 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhen
   if (!given("etp") && subject.model.num_experts > 0) layout.etp = layout.tp;
   const double inner = static_cast<double>(layout.tp) * layout.cp * layout.pp * layout.dp_replicate;
   if (!subject.gpus_given) {
-    // As many GPUs as the degrees need, in whole nodes when the data-parallel degree is open.
-    const double asked = inner * (given("dp_shard") ? layout.dp_shard : 1);
-    const auto node = static_cast<double>(subject.cluster.gpus_per_node);
-    const double gpus = given("dp_shard") ? asked : std::max(asked, node);
+    // As many GPUs as the degrees multiply to; the fewest whole nodes that they divide when the
+    // data-parallel degree is open.
+    const std::int64_t node = subject.cluster.gpus_per_node;
+    const auto asked = static_cast<std::int64_t>(
+        std::min(inner * (given("dp_shard") ? layout.dp_shard : 1), 1e15));
     Result<ClusterSpec> sized =
-        with_gpus(subject.cluster, static_cast<std::int64_t>(std::min(gpus, 1e15)));
+        with_gpus(subject.cluster, given("dp_shard") ? asked : std::lcm(asked, node));
     if (!sized) return sized.problems();
     subject.cluster = *std::move(sized);
+    if (subject.cluster.gpus != node) {
+      subject.assumptions.push_back(
+          {"gpus",
+           fmt::format("{} GPUs, {} (--gpus)", format_count(subject.cluster.gpus),
+                       given("dp_shard") ? "the product of the degrees"
+                                         : "the fewest whole nodes that the degrees divide"),
+           "docs/search.md"});
+    }
   }
   if (!given("dp_shard")) {
     const double share = static_cast<double>(subject.cluster.gpus) / inner;
@@ -345,8 +388,8 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhen
   if (!counts) {
     // check_layout says which degree is wrong.
   } else if (job.global_batch_size == 0 && batch == BatchWhenOpen::usual) {
-    job.global_batch_size = default_batch(job, layout);
-    subject.assumptions.push_back(batch_assumption(job));
+    job.global_batch_size = default_batch(subject.cluster, job, layout);
+    subject.assumptions.push_back(batch_assumption(subject.cluster, job));
   } else {
     job.global_batch_size = job.batch_for(layout.dp(), layout.micro_batch_size);
   }

@@ -11,6 +11,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/engines/engines.h"
+#include "planner/engines/executed.h"
 #include "planner/model/hf_config.h"
 #include "planner/model/parameter_counts.h"
 #include "planner/spec/catalogue.h"
@@ -25,6 +26,8 @@
 namespace shardwise::cli {
 namespace {
 
+constexpr std::size_t kWidth = 80;
+
 struct ListFlags {
   std::string kind;
   bool json = false;
@@ -34,7 +37,8 @@ struct ListFlags {
 struct Listing {
   Table table;
   JsonWriter json;
-  Table more;  // behind the table, for people
+  Table more;        // behind the table, for people
+  std::string note;  // the same
 };
 
 void list_models(Listing& to) {
@@ -152,9 +156,26 @@ Table schedules_table() {
   return table;
 }
 
+/// What `shardwise run` executes of a layout.
+std::string executed_text() {
+  std::vector<std::string> fields;
+  for (const ExecutedField& field : executed_fields()) {
+    fields.push_back(fmt::format("{} {}", field.key, field.value));
+  }
+  return wrap(fmt::format("shardwise run trains on CPUs, with {}; plan, simulate and size search "
+                          "such layouts on clusters of CPUs (plan --open FIELD lifts it)",
+                          fmt::join(fields, ", ")),
+              kWidth) +
+         "\n";
+}
+
 void list_engines(Listing& to) {
   to.more = schedules_table();
-  to.table = Table({{"engine", Align::left}, {"ZeRO stages", Align::left}, {"", Align::left}});
+  to.table = Table({{"engine", Align::left},
+                    {"ZeRO stages", Align::left},
+                    {"planned", Align::left},
+                    {"shardwise run", Align::left}});
+  to.note = executed_text();
   for (const std::string& name : engine_names()) {
     const EngineProfile& engine = *find_engine(name);
     std::vector<std::string> has;
@@ -162,8 +183,10 @@ void list_engines(Listing& to) {
     if (engine.context_parallel) has.emplace_back("cp");
     if (engine.pipeline) has.emplace_back("pp");
     if (engine.expert_parallel) has.emplace_back("ep");
+    const bool executed = std::ranges::find(executed_engines(), name) != executed_engines().end();
     to.table.row({name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
-                  has.empty() ? "data parallel only" : fmt::format("{}", fmt::join(has, " "))});
+                  has.empty() ? "data parallel only" : fmt::format("{}", fmt::join(has, " ")),
+                  executed ? "data parallel only" : ""});
     to.json.begin_object();
     to.json.member("name", name);
     to.json.begin_array("zero_stages");
@@ -172,6 +195,14 @@ void list_engines(Listing& to) {
     to.json.begin_array("parallel");
     for (const std::string& each : has) to.json.element(std::string_view(each));
     to.json.end_array();
+    to.json.member("executed", executed);
+    if (executed) {
+      to.json.begin_object("executed_only_with");
+      for (const ExecutedField& field : executed_fields()) {
+        to.json.member(field.key, field.value);
+      }
+      to.json.end_object();
+    }
     to.json.begin_array("schedules");
     if (engine.pipeline) {
       for (const PipelineSchedule each : engine.schedules) to.json.element(name_of(each));
@@ -182,7 +213,7 @@ void list_engines(Listing& to) {
 }
 
 ExitCode run_list(const ListFlags& flags) {
-  Listing listing{Table({}), {}, Table({})};
+  Listing listing{Table({}), {}, Table({}), {}};
   listing.json.begin_object();
   listing.json.member("schema", "shardwise.list/1");
   listing.json.member("kind", flags.kind);
@@ -199,7 +230,9 @@ ExitCode run_list(const ListFlags& flags) {
     return ExitCode::done;
   }
   fmt::print("{}", listing.table.text(wants_colour()));
-  if (flags.kind == "engines") fmt::print("\n{}", listing.more.text(wants_colour()));
+  if (flags.kind == "engines") {
+    fmt::print("\n{}\n{}", listing.note, listing.more.text(wants_colour()));
+  }
   return ExitCode::done;
 }
 

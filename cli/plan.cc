@@ -36,6 +36,15 @@ ExitCode refuse(const Diagnostics& problems) {
   return ExitCode::bad_input;
 }
 
+/// Where only layouts of our executor are searched, another layout may run elsewhere.
+Diagnostics with_executed_hint(const sim::PlanQuestion& q, Diagnostics problems) {
+  if (!q.executed || problems.empty()) return problems;
+  std::string& hint = problems.back().hint;
+  if (!hint.empty()) hint += "\n    ";
+  hint += "on CPUs only layouts that shardwise run executes are searched; --open tp searches more";
+  return problems;
+}
+
 void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
                   const StepReport& estimated, bool colour) {
   // One step for the screen: that of the table's first row. Its parts are the estimate's.
@@ -90,7 +99,7 @@ ExitCode run_plan(const PlanFlags& flags) {
   const Result<sim::PlanAnswer> found =
       sim::answer(q, [&](const std::string& what) { progress.say(what); });
   progress.clear();
-  if (!found) return refuse(found.problems());
+  if (!found) return refuse(with_executed_hint(q, found.problems()));
   const sim::PlanAnswer& answer = *found;
   if (answer.best.empty()) {
     fmt::print("{}", flags.screen.json ? plan_json(q, answer, nullptr)

@@ -1,12 +1,14 @@
 #include "cli/plan_request.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
 #include "planner/engines/engines.h"
+#include "planner/engines/executed.h"
 #include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
@@ -50,6 +52,21 @@ std::size_t choose(const std::string& text, const std::string& flag,
                            near ? fmt::format("did you mean {}?", *near)
                                 : fmt::format("use {}", fmt::join(names, ", "))));
   return 0;
+}
+
+/// Says which layouts are left out where our executor trains, and which flag searches them too.
+void note_executed(sim::PlanQuestion& q) {
+  std::vector<std::string> held;
+  for (const ExecutedField& field : executed_fields_besides(q.locks, q.opened)) {
+    held.push_back(fmt::format("{} {}", field.key, field.value));
+  }
+  if (held.empty()) return;
+  q.assumptions.push_back(
+      {"layouts.executed",
+       fmt::format(
+           "only layouts that shardwise run executes: {} (--open FIELD searches the others)",
+           fmt::join(held, ", ")),
+       "docs/executor.md"});
 }
 
 }  // namespace
@@ -157,12 +174,14 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
                  "put price_per_gpu_hour_usd into a cluster file of your own");
   }
   if (q.job.global_batch_size == 0) {
-    q.job.global_batch_size = default_batch(q.job);
-    q.assumptions.push_back(batch_assumption(q.job));
+    q.job.global_batch_size = default_batch(cluster, q.job);
+    q.assumptions.push_back(batch_assumption(cluster, q.job));
   }
   note_curves(q.model, *std::ranges::max_element(q.clusters, {}, &ClusterSpec::gpus), q.job,
               q.assumptions);
   q.opened = flags.opened;
+  q.executed = executor_trains_on(cluster);
+  if (q.executed) note_executed(q);
   if (flags.top > 0) q.top = static_cast<std::size_t>(flags.top);
   q.front = flags.pareto || flags.screen.json;
   q.threads = flags.threads;

@@ -89,8 +89,8 @@ ExitCode run_size(const SizeFlags& flags) {
   JobSpec& job = subject->job;
   Assumption batch;
   if (job.global_batch_size == 0) {
-    job.global_batch_size = default_batch(job);
-    batch = batch_assumption(job);
+    job.global_batch_size = default_batch(subject->cluster, job);
+    batch = batch_assumption(subject->cluster, job);
   }
   SizingGoal goal;
   goal.tokens = static_cast<std::int64_t>(flags.tokens);

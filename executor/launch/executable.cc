@@ -4,24 +4,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
+#include <span>
 #include <string_view>
 
 #include "executor/engine/program_binder.h"
 #include "executor/transformer/layer.h"
 #include "executor/weights/consistent_model.h"
+#include "planner/engines/executed.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
 
 namespace shardwise::exec {
 namespace {
 
-constexpr std::array<std::string_view, 5> kEngines = {"shardwise", "megatron_ddp", "megatron_fsdp",
-                                                      "fsdp2", "fsdp1"};
-
 class Refusals {
  public:
-  void unless(bool fine, const char* path, const std::string& value, const std::string& hint) {
+  void unless(bool fine, const std::string& path, const std::string& value,
+              const std::string& hint) {
     if (!fine) {
       made_.push_back({"", 0, 0, path, fmt::format("{} cannot be executed", value), hint});
     }
@@ -44,19 +44,11 @@ class Refusals {
 };
 
 void check_layout_of(const Layout& layout, Refusals& refused) {
-  const auto degree = [&](const char* path, std::int32_t value) {
-    refused.unless(value == 1, path, std::to_string(value),
-                   "data parallelism is: dp_shard and dp_replicate");
-  };
-  degree("/layout/tp", layout.tp);
-  degree("/layout/cp", layout.cp);
-  degree("/layout/pp", layout.pp);
-  degree("/layout/vpp", layout.vpp);
-  degree("/layout/ep", layout.ep);
-  refused.unless(!layout.offload_optimizer, "/layout/offload_optimizer", "true", "false is");
-  refused.unless(!layout.offload_activations, "/layout/offload_activations", "true", "false is");
-  refused.unless(layout.recompute_interval == 1, "/layout/recompute_interval",
-                 std::to_string(layout.recompute_interval), "1 is");
+  for (const ExecutedField& field : executed_fields()) {
+    const std::string value = field_text(layout, std::string(field.key));
+    refused.unless(value == field.value, fmt::format("/layout/{}", field.key), value,
+                   std::string(field.hint));
+  }
 }
 
 void check_job(const JobSpec& job, Refusals& refused) {
@@ -73,8 +65,9 @@ void check_job(const JobSpec& job, Refusals& refused) {
 
 Diagnostics cannot_execute(const Plan& plan) {
   Refusals refused;
-  refused.unless(std::ranges::find(kEngines, plan.engine.name) != kEngines.end(), "/engine/name",
-                 plan.engine.name, fmt::format("{} are", fmt::join(kEngines, ", ")));
+  const std::span<const std::string_view> engines = executed_engines();
+  refused.unless(std::ranges::find(engines, plan.engine.name) != engines.end(), "/engine/name",
+                 plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
   check_job(plan.job, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);

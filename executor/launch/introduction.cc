@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/estimate.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/spec/format.h"
 #include "planner/spec/mesh.h"
@@ -37,13 +38,24 @@ std::vector<std::string> host_names(World& world) {
 
 }  // namespace
 
-void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) {
-  const std::vector<std::string> hosts = host_names(world);
-  if (!speaks) return;
+void announce(const Plan& plan, std::int64_t steps) {
   const Layout& layout = plan.layout;
   fmt::print("{}, {} parameters, {} ZeRO-{}, dp_shard {}, dp_replicate {}\n", plan.model.name,
              format_count(plan.model.parameter_count()), plan.engine.name, layout.zero_stage,
              layout.dp_shard, layout.dp_replicate);
+  const std::int64_t batch = plan.job.batch_for(layout.dp(), layout.micro_batch_size);
+  const Seconds step = evaluate(plan.model, plan.cluster, plan.job, plan.engine, layout).step_time;
+  fmt::print("{} tokens a step, predicted {} a step on {}; {} for {} step{}\n",
+             format_count(batch * plan.job.sequence_length), format_seconds(step),
+             plan.cluster.name, format_seconds(step * static_cast<double>(steps)),
+             format_count(steps), steps == 1 ? "" : "s");
+  std::fflush(stdout);
+}
+
+void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) {
+  const std::vector<std::string> hosts = host_names(world);
+  if (!speaks) return;
+  const Layout& layout = plan.layout;
   for (int rank = 0; rank < world.size() && rank < kMostShown; ++rank) {
     fmt::print("rank {} on {}, shards with {}", rank, hosts[static_cast<std::size_t>(rank)],
                fmt::join(group_ranks(layout, GroupKind::dp_shard_cp, rank), " "));

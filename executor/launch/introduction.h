@@ -1,13 +1,19 @@
 #pragma once
 
+#include <cstdint>
+
 #include "executor/comm/communicator.h"
 #include "executor/engine/arena.h"
 #include "planner/spec/plan.h"
 
 namespace shardwise::exec {
 
-/// Prints what runs where: model, engine, each rank's host and data-parallel groups, and the memory
-/// of a rank. All ranks call together; the one that speaks prints.
+/// Prints what is about to run, before memory is touched: model, engine, layout, and how long
+/// `steps` more steps are predicted to take. One process calls.
+void announce(const Plan& plan, std::int64_t steps);
+
+/// Prints what runs where: each rank's host and data-parallel groups, and the memory of a rank. All
+/// ranks call together; the one that speaks prints.
 void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks);
 
 }  // namespace shardwise::exec

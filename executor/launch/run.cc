@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -136,6 +137,11 @@ struct Run {
   const RunFolder& folder;
 };
 
+std::int64_t steps_to_go(const Run& run) {
+  const std::int64_t done = run.resumed ? run.resumed->saved.manifest().step : 0;
+  return std::max<std::int64_t>(0, run.options.train.steps - done);
+}
+
 /// Steps to the last, with checkpoints between them.
 void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& arena,
                  AbortSignal& abort) {
@@ -234,6 +240,7 @@ int run_threads(const Run& run) {
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
   AbortSignal abort;
+  announce(plan, steps_to_go(run));
   reserve_gemm_buffers(std::int64_t{options.train.threads} * plan.layout.world());
   const std::vector<int> processors = own_processors();
   const auto rank_main = [&](World& world) {
@@ -303,6 +310,7 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   if (!prepared) return world.rank() == 0 ? refuse(prepared.problems()) : kBadInput;
   const Run run = {prepared->plan, options, prepared->input, prepared->resumed, prepared->folder};
   const Start start = {resident_memory(), 1};
+  if (world.rank() == 0) announce(run.plan, steps_to_go(run));
   reserve_gemm_buffers(options.train.threads);
   Arena arena;
   const std::vector<RankRecord> records = {train(run, start, world, arena, abort)};

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "planner/engines/executed.h"
+
 namespace shardwise {
 namespace {
 
@@ -31,7 +33,7 @@ std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster) {
   std::vector<const EngineProfile*> engines;
   for (const EngineProfile& engine : all_engines()) {
     const bool ours = engine.name == "shardwise";
-    const bool runs = cluster.gpu.vendor == "cpu" ? ours : !ours;
+    const bool runs = executor_trains_on(cluster) ? ours : !ours;
     if (runs && engine.name != "megatron_deepspeed") engines.push_back(&engine);
   }
   return engines;

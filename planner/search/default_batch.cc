@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <bit>
 
+#include "planner/engines/executed.h"
 #include "planner/spec/format.h"
 
 namespace shardwise {
 namespace {
 
 constexpr std::int64_t kTokens = std::int64_t{1} << 22;
+constexpr std::int64_t kCpuTokens = std::int64_t{1} << 14;
 
 /// Pipelines that want at least twice as many micro-batches as stages; DualPipe an even number.
 bool fills_twice(PipelineSchedule schedule) {
@@ -20,14 +22,18 @@ bool fills_twice(PipelineSchedule schedule) {
 
 }  // namespace
 
-std::int64_t default_batch(const JobSpec& job) {
+std::int64_t default_batch(const ClusterSpec& cluster, const JobSpec& job) {
+  if (executor_trains_on(cluster)) {
+    const std::int64_t wanted = std::max<std::int64_t>(1, kCpuTokens / job.sequence_length);
+    return ceil_div(wanted, cluster.gpus) * cluster.gpus;
+  }
   const auto sequences = static_cast<std::uint64_t>(kTokens / job.sequence_length);
   return sequences == 0 ? 1 : static_cast<std::int64_t>(std::bit_floor(sequences));
 }
 
-std::int64_t default_batch(const JobSpec& job, const Layout& layout) {
+std::int64_t default_batch(const ClusterSpec& cluster, const JobSpec& job, const Layout& layout) {
   const std::int64_t once = layout.dp() * layout.micro_batch_size;
-  std::int64_t microbatches = (default_batch(job) + once - 1) / once;
+  std::int64_t microbatches = (default_batch(cluster, job) + once - 1) / once;
   if (layout.vpp > 1) microbatches = (microbatches + layout.pp - 1) / layout.pp * layout.pp;
   if (layout.pp > 1 && fills_twice(layout.schedule)) {
     microbatches = std::max<std::int64_t>(microbatches + microbatches % 2, 2 * layout.pp);
@@ -35,13 +41,17 @@ std::int64_t default_batch(const JobSpec& job, const Layout& layout) {
   return microbatches * once;
 }
 
-Assumption batch_assumption(const JobSpec& job) {
+Assumption batch_assumption(const ClusterSpec& cluster, const JobSpec& job) {
   const double tokens =
       static_cast<double>(job.global_batch_size) * static_cast<double>(job.sequence_length);
   return {"global_batch_size",
-          fmt::format("batch of {} sequences, {:.3g} Mi tokens a step (--global-batch-size)",
-                      format_count(job.global_batch_size), tokens / 0x1p20),
-          "Touvron et al., Llama 2 (arXiv:2307.09288), section 2.2: 4 M tokens"};
+          fmt::format("batch of {} sequence{}, {:.3g} {} tokens a step (--global-batch-size)",
+                      format_count(job.global_batch_size), job.global_batch_size == 1 ? "" : "s",
+                      tokens >= 0x1p20 ? tokens / 0x1p20 : tokens / 0x1p10,
+                      tokens >= 0x1p20 ? "Mi" : "Ki"),
+          executor_trains_on(cluster)
+              ? "a step of seconds on CPUs: planner/search/default_batch.h"
+              : "Touvron et al., Llama 2 (arXiv:2307.09288), section 2.2: 4 M tokens"};
 }
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "planner/engines/executed.h"
 #include "planner/search/evaluator.h"
 #include "planner/spec/check.h"
 
@@ -203,6 +204,10 @@ Diagnostics shape(EngineSpace& each, const SearchRequest& request) {
   for (const auto& [key, value] : request.locks) {
     const std::string problem = lock(each.space, key, value);
     if (!problem.empty()) problems.push_back({"command line", 0, 0, "--lock", problem, ""});
+  }
+  if (!request.executed) return problems;
+  for (const ExecutedField& field : executed_fields_besides(request.locks, request.opened)) {
+    lock(each.space, std::string(field.key), std::string(field.value));
   }
   return problems;
 }

@@ -34,6 +34,9 @@ struct SearchRequest {
   Breadth breadth = Breadth::usual;
   std::vector<std::string> opened;                         // fields with every value they have
   std::vector<std::pair<std::string, std::string>> locks;  // field, value
+  /// Only layouts that our executor runs: each of executed_fields() has its one value, unless it is
+  /// locked or opened here.
+  bool executed = false;
   Objective objective = Objective::step_time;
   std::size_t top = 10;
   bool front = true;             // false: no Pareto front, so fewer layouts are timed

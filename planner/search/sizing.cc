@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "planner/cost/estimate.h"
+#include "planner/engines/executed.h"
 #include "planner/search/search.h"
 #include "planner/spec/check.h"
 #include "planner/spec/format.h"
@@ -131,6 +132,7 @@ BestStep best_step(const ModelSpec& model, const JobSpec& job, const EngineProfi
     request.cluster = &cluster;
     request.job = &job;
     request.engines = {&engine};
+    request.executed = executor_trains_on(cluster);
     request.top = 1;
     request.front = false;
     const Result<SearchResult> found = search(request);

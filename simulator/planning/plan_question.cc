@@ -15,6 +15,7 @@ SearchRequest PlanQuestion::request(std::size_t cluster) const {
   request.breadth = breadth;
   request.opened = opened;
   request.locks = locks;
+  request.executed = executed;
   request.objective = objective;
   // The best to simulate, also where fewer are listed.
   request.top = simulate ? std::max(top, kSimulated) : top;

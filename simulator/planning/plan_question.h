@@ -23,6 +23,7 @@ struct PlanQuestion {
   Bytes max_memory;
   std::vector<std::pair<std::string, std::string>> locks;
   std::vector<std::string> opened;
+  bool executed = false;  // only layouts that our executor runs
   std::size_t top = 10;
   bool front = true;     // with the Pareto front of memory and step time
   bool simulate = true;  // the best are ranked by their simulated steps

@@ -15,6 +15,7 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
+using testing::StartsWith;
 using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
@@ -221,6 +222,35 @@ TEST(Estimate, HelpHasAnExample) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("Examples\n  shardwise estimate --model llama-3.1-8b"));
   EXPECT_THAT(shardwise({"estimate", "--help-all"}).out, HasSubstr("--dp-shard"));
+}
+
+// Without --gpus, degrees that a node does not hold and degrees that do not divide it are treated
+// alike: the fewest whole nodes that they divide, said on the screen.
+TEST(Estimate, SaysHowManyGpusTheDegreesTake) {
+  const auto said = [](std::vector<std::string> degrees) {
+    std::vector<std::string> ask = {"estimate", "--model", "llama-3.1-8b", "--cluster", "dgx-h100"};
+    ask.insert(ask.end(), degrees.begin(), degrees.end());
+    return shardwise(ask).out;
+  };
+  const char* nodes = "GPUs, the fewest whole nodes that the degrees divide (--gpus)\n";
+  EXPECT_THAT(said({"--pp", "16"}), HasSubstr(std::string("assumed: 16 ") + nodes));
+  EXPECT_THAT(said({"--pp", "3"}), HasSubstr(std::string("assumed: 24 ") + nodes));
+  EXPECT_THAT(said({"--dp-shard", "4"}),
+              HasSubstr("assumed: 4 GPUs, the product of the degrees (--gpus)\n"));
+  EXPECT_THAT(said({"--tp", "4"}), testing::Not(HasSubstr("--gpus")));
+  EXPECT_THAT(said({"--pp", "3", "--gpus", "24"}), testing::Not(HasSubstr("--gpus")));
+}
+
+TEST(Estimate, NamesTheFlagThatWasTypedForModules) {
+  const auto refused = [](const char* flag, const char* value) {
+    return shardwise({"estimate", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", flag, value})
+        .err;
+  };
+  EXPECT_THAT(refused("--recompute-modules", "4"),
+              StartsWith("command line: --recompute-modules: llama-3.1-8b has no operation '4'\n"
+                         "    modules are core_attn, "));
+  EXPECT_THAT(refused("--recompute-operations", "4"),
+              StartsWith("command line: --recompute-operations: llama-3.1-8b has no operation"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <string>
 
 #include "planner/spec/plan.h"
@@ -370,6 +371,42 @@ TEST(Plan, RanksSeveralCountsOfGpusTogether) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, HasSubstr("GPUs"));
   EXPECT_THAT(outcome.out, Not(HasSubstr("nan")));
+}
+
+// On CPUs plan ranks what shardwise run executes, says so, and says which flag lifts it.
+TEST(Plan, RanksWhatRunsOnCpusAndSaysHowToSeeMore) {
+  std::vector<std::string> ask = {"plan",
+                                  "--model",
+                                  "qwen3-tiny",
+                                  "--cluster",
+                                  "laptop",
+                                  "--gpus",
+                                  "4",
+                                  "--sequence-length",
+                                  "32",
+                                  "--json",
+                                  "--global-batch-size",
+                                  "8"};
+  const auto degrees = [](const Outcome& outcome) {
+    std::set<std::int64_t> tp;
+    const auto json = nlohmann::json::parse(outcome.out);
+    for (const auto& row : json["best"]) tp.insert(row["layout"]["tp"].get<std::int64_t>());
+    return tp;
+  };
+  const Outcome held = shardwise(ask);
+  EXPECT_THAT(degrees(held), testing::ElementsAre(1)) << held.err;
+  EXPECT_THAT(held.out, HasSubstr("only layouts that shardwise run executes: tp 1, cp 1, pp 1"));
+  EXPECT_THAT(held.out, HasSubstr("(--open FIELD searches the others)"));
+  ask.insert(ask.end(), {"--open", "tp"});
+  EXPECT_THAT(degrees(shardwise(ask)), testing::Contains(testing::Gt(1)));
+  ask.resize(ask.size() - 2);
+  ask.insert(ask.end(), {"--lock", "tp=2"});
+  EXPECT_THAT(degrees(shardwise(ask)), testing::ElementsAre(2));
+  ask.resize(ask.size() - 3);
+  ask.emplace_back("2");  // sequences, of four data-parallel ranks
+  const Outcome refused = shardwise(ask);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("--open tp searches more"));
 }
 
 }  // namespace

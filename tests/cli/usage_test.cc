@@ -147,6 +147,35 @@ TEST(List, NamesEveryKindOfTheCatalogue) {
   }
 }
 
+TEST(Command, SaysWhichModelAVariantIsOfAndNamesNoOtherArchitecture) {
+  const auto refused = [](const char* model) {
+    const Outcome outcome = shardwise({"estimate", "--model", model, "--cluster", "dgx-h100"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  for (const char* const model : {"google/gemma-3-27b-it", "gemma-3-27b-it"}) {
+    EXPECT_THAT(refused(model),
+                HasSubstr("did you mean gemma-3-27b? its variants have the same architecture\n"));
+  }
+  for (const char* const model : {"llama4", "llama-4-scout", "meta-llama/Llama-4-Scout"}) {
+    EXPECT_THAT(refused(model), testing::Not(HasSubstr("did you mean")));
+    EXPECT_THAT(refused(model), HasSubstr("give its config.json\n"));
+  }
+  EXPECT_THAT(refused("no/such/file.json"), HasSubstr("no/such/file.json: no such file"));
+}
+
+TEST(List, SaysWhatShardwiseRunExecutes) {
+  const Outcome text = shardwise({"list", "engines"});
+  EXPECT_THAT(text.out, testing::ContainsRegex("\nshardwise +0 1 2 3 +tp cp pp ep +data parallel"));
+  EXPECT_THAT(text.out, HasSubstr("\nshardwise run trains on CPUs, with tp 1, cp 1, pp 1, "));
+  const auto json = nlohmann::json::parse(shardwise({"list", "engines", "--json"}).out);
+  for (const auto& engine : json["entries"]) {
+    EXPECT_EQ(engine["executed"].get<bool>(), engine.contains("executed_only_with"));
+    if (engine["name"] != "shardwise") continue;
+    EXPECT_EQ(engine["executed_only_with"]["tp"], "1");
+  }
+}
+
 TEST(List, SaysWhichEnginesRunASchedule) {
   const Outcome text = shardwise({"list", "engines"});
   EXPECT_THAT(text.out, testing::ContainsRegex("\none_f_one_b +--vpp +every engine with pp\n"));

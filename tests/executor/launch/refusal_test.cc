@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +9,11 @@
 #include <string>
 
 #include "executor/data/random.h"
+#include "executor/launch/executable.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
+#include "planner/search/search.h"
+#include "planner/spec/cluster_reader.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 #include "tests/support/models.h"
@@ -218,6 +224,67 @@ TEST(ShardwiseRun, RefusesTokenizersThatAreNotThereOrNotForTheData) {
   const Outcome too_many = run({plan, "--tokenizer", tokenizer});
   EXPECT_EQ(too_many.exit_code, 2);
   EXPECT_THAT(too_many.err, HasSubstr("is outside the model's vocabulary of 256"));
+}
+
+// What plan ranks on CPUs, shardwise run executes: the search holds the fields that the executor
+// refuses. Without that it would rank layouts that are refused.
+TEST(CannotExecute, NothingThatASearchOfExecutedLayoutsRanks) {
+  for (const char* const name : {"qwen3-tiny", "gpt2-tiny"}) {
+    const ModelSpec model = *load_model(name);
+    for (const Breadth breadth : {Breadth::usual, Breadth::full}) {
+      for (const std::int64_t ranks : {1, 4, 6}) {
+        SCOPED_TRACE(fmt::format("{} on {}", name, ranks));
+        const ClusterSpec cluster = *with_gpus(*find_cluster("laptop"), ranks);
+        JobSpec job;
+        job.precision = DType::fp32;
+        job.sequence_length = 32;
+        job.global_batch_size = 12;
+        SearchRequest request;
+        request.model = &model;
+        request.cluster = &cluster;
+        request.job = &job;
+        request.engines = engines_of_today(cluster);
+        request.breadth = breadth;
+        request.top = 200;
+        const auto refused = [&] {
+          const SearchResult found = *search(request);
+          EXPECT_FALSE(found.best.empty());
+          std::size_t count = 0;
+          for (const std::vector<Candidate>* list : {&found.best, &found.front}) {
+            for (const Candidate& each : *list) {
+              const Plan plan{model, cluster, job,
+                              *request.engines[static_cast<std::size_t>(each.engine)], each.layout};
+              if (!cannot_execute(plan).empty()) ++count;
+            }
+          }
+          return count;
+        };
+        request.executed = true;
+        EXPECT_EQ(refused(), 0U);
+        request.executed = false;
+        if (ranks > 1) {
+          EXPECT_GT(refused(), 0U);
+        }
+      }
+    }
+  }
+}
+
+// On a cluster of CPUs the best plan trains as it is, with no flag about layouts; what is about to
+// run, and how long a step is predicted to take, is printed before the first step.
+TEST(ShardwiseRun, TrainsThePlanThatPlanWritesForCpus) {
+  const Scratch scratch;
+  const std::string plan = scratch.path("plan.json");
+  const Outcome planned = run_program(
+      built("shardwise"), {"plan", "--model", "qwen3-tiny", "--cluster", "laptop", "--gpus", "4",
+                           "--sequence-length", "32", "--global-batch-size", "4", "-o", plan});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  EXPECT_THAT(planned.out, HasSubstr("assumed: only layouts that shardwise run executes: tp 1,"));
+  const Outcome done = run_program(built("shardwise"), {"run", plan, "--steps", "1"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, testing::ContainsRegex("^qwen3-tiny, .*\n128 tokens a step, predicted "
+                                               ".* a step on laptop; .* for 1 step\nrank 0 on"));
+  EXPECT_THAT(done.out, HasSubstr("\nstep 1/1  loss "));
 }
 
 }  // namespace

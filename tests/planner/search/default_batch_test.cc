@@ -13,7 +13,7 @@ namespace {
 std::int64_t usual(std::int64_t sequence_length) {
   JobSpec job;
   job.sequence_length = sequence_length;
-  return default_batch(job);
+  return default_batch(*find_cluster("dgx-h100"), job);
 }
 
 TEST(DefaultBatch, IsThePowerOfTwoOfAboutFourMebitokens) {
@@ -22,6 +22,26 @@ TEST(DefaultBatch, IsThePowerOfTwoOfAboutFourMebitokens) {
   EXPECT_EQ(usual(6000), 512);  // 699 sequences make 4 Mi
   EXPECT_EQ(usual(1), 4'194'304);
   EXPECT_EQ(usual(10'000'000), 1);
+}
+
+// CPUs: about 16 Ki tokens, the next multiple of the ranks, so that every rank has a sequence.
+TEST(DefaultBatch, IsSmallOnCpus) {
+  ClusterSpec cpus = *find_cluster("laptop");
+  JobSpec job;
+  const std::int64_t ranks[] = {1, 3, 4, 8};
+  const std::int64_t of_4096[] = {4, 6, 4, 8};
+  const std::int64_t of_128[] = {128, 129, 128, 128};
+  for (std::size_t i = 0; i < 4; ++i) {
+    cpus.gpus = ranks[i];
+    job.sequence_length = 4096;
+    EXPECT_EQ(default_batch(cpus, job), of_4096[i]);
+    job.sequence_length = 128;
+    EXPECT_EQ(default_batch(cpus, job), of_128[i]);
+  }
+  job.global_batch_size = 6;
+  job.sequence_length = 4096;
+  EXPECT_EQ(batch_assumption(cpus, job).text,
+            "batch of 6 sequences, 24 Ki tokens a step (--global-batch-size)");
 }
 
 // A layout that divides the batch changes nothing; one that does not takes the next larger batch
@@ -46,7 +66,7 @@ TEST(DefaultBatch, IsTheNextThatALayoutDivides) {
           layout.zero_stage = 1;
           const ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), layout.world());
           JobSpec job;
-          job.global_batch_size = default_batch(job, layout);
+          job.global_batch_size = default_batch(cluster, job, layout);
           const Diagnostics problems = check_layout(model, cluster, job, engine, layout);
           EXPECT_TRUE(problems.empty()) << to_string(problems);
           EXPECT_GE(job.global_batch_size, 1024);

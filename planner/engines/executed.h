@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "planner/spec/cluster_spec.h"
+
+namespace shardwise {
+
+/// A field of a layout of which our executor runs one value only.
+struct ExecutedField {
+  std::string_view key;
+  std::string_view value;
+  std::string_view hint;  // what runs instead of another value
+};
+
+/// What `shardwise run` executes of a layout: every combination of data parallelism. The one list
+/// for the executor's refusals, for searches where it trains and for `shardwise list engines`.
+std::span<const ExecutedField> executed_fields();
+
+/// Engines whose rules of gathers and reductions the executor follows.
+std::span<const std::string_view> executed_engines();
+
+/// Whether our executor is what trains on these machines: they are CPUs.
+bool executor_trains_on(const ClusterSpec& cluster);
+
+/// The executed fields that a search holds at their value: all but those that `locks` and `opened`
+/// name.
+std::vector<ExecutedField> executed_fields_besides(
+    const std::vector<std::pair<std::string, std::string>>& locks,
+    const std::vector<std::string>& opened);
+
+}  // namespace shardwise
