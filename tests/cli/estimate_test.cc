@@ -15,7 +15,6 @@ namespace {
 
 using testing::ContainsRegex;
 using testing::HasSubstr;
-using testing::StartsWith;
 using testing::IsEmpty;
 using testing::MatchesRegex;
 using testing::Not;
