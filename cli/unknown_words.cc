@@ -9,7 +9,6 @@
 
 #include "planner/spec/meant_flag.h"
 #include "planner/spec/nearest.h"
-#include "planner/spec/plan_fields.h"
 #include "planner/spec/unknown_words.h"
 #include "planner/spec/utf8.h"
 
@@ -58,22 +57,7 @@ constexpr VerbName kVerbNames[] = {
 /// `plan` searches every layout; a flag of a layout becomes a lock of it.
 std::string as_lock(const KnownFlags& flags, std::string_view typed, std::string_view value) {
   if (std::ranges::find(flags.names, "--lock") == flags.names.end()) return "";
-  Words fields;
-  for (const std::string& key : layout_keys()) {
-    std::string field = "--" + key;
-    std::ranges::replace(field, '_', '-');
-    fields.push_back(std::move(field));
-  }
-  Words locks;
-  for (const std::string& meant : meant_flags(typed, fields)) {
-    const std::size_t end = std::min(meant.find(' '), meant.size());
-    std::string field = meant.substr(2, end - 2);
-    std::ranges::replace(field, '-', '_');
-    const std::string_view given =
-        end < meant.size() ? std::string_view(meant).substr(end + 1) : value;
-    locks.push_back(fmt::format("--lock {}={}", field, given.empty() ? "VALUE" : given));
-  }
-  return fmt::format("{}", fmt::join(locks, " or "));
+  return meant_lock(typed, value);
 }
 
 }  // namespace

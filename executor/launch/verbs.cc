@@ -14,6 +14,7 @@
 #include "planner/spec/catalogue.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
+#include "planner/spec/meant_flag.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/unknown_words.h"
 #include "planner/spec/utf8.h"
@@ -64,6 +65,17 @@ std::string misspelt_verb(const CLI::App& app, int argc, const char* const* argv
   return fmt::format("unknown verb {} (did you mean {}?)", shown(first), *near);
 }
 
+/// What the plan decides is a flag of the program that writes it: "--gbs 8" is
+/// `shardwise plan --global-batch-size`.
+std::string flag_of_plan(const KnownFlags&, std::string_view typed, std::string_view value) {
+  static const std::vector<std::string> kJob = {
+      "--model",     "--cluster", "--gpus",      "--engine",    "--sequence-length",
+      "--precision", "--dropout", "--optimizer", "--attention", "--global-batch-size"};
+  const std::vector<std::string> job = meant_flags(typed, kJob);
+  const std::string meant = job.empty() ? meant_lock(typed, value) : job.front();
+  return meant.empty() ? "" : "shardwise plan " + meant;
+}
+
 }  // namespace
 
 int run_command(int argc, const char* const* argv) {
@@ -97,7 +109,7 @@ int run_command(int argc, const char* const* argv) {
     return kDone;
   } catch (const CLI::ParseError& mistake) {
     // A word that nobody took says more than the flag that is missing for want of it.
-    const std::vector<std::string> unknown = unknown_words(app);
+    const std::vector<std::string> unknown = unknown_words(app, flag_of_plan);
     if (!unknown.empty()) return wrong(fmt::format("{}", fmt::join(unknown, "\nshardwise-run: ")));
     return wrong(
         fmt::format("{} (see {} --help)", plain_mistake(mistake.what()), spoken_name(app)));

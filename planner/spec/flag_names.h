@@ -10,6 +10,50 @@ struct FlagName {
   std::string_view ours;  // several with " or " between: those the program has are named
 };
 
+/// The ways of an axis by its own name and by those that people spell out. With any of the endings
+/// below, as "--dp-size" and "--tensor_model_parallel_world_size", it is a flag of that axis.
+inline constexpr FlagName kAxisNames[] = {
+    {"tp", "--tp"},
+    {"tensor", "--tp"},
+    {"tensor-model", "--tp"},
+    {"mp", "--tp"},
+    {"pp", "--pp"},
+    {"pipeline", "--pp"},
+    {"pipeline-model", "--pp"},
+    {"vpp", "--vpp"},
+    {"vp", "--vpp"},
+    {"virtual-pipeline", "--vpp"},
+    {"virtual-pipeline-model", "--vpp"},
+    {"cp", "--cp"},
+    {"context", "--cp"},
+    {"ulysses-sequence", "--cp"},
+    {"ep", "--ep"},
+    {"expert", "--ep"},
+    {"expert-model", "--ep"},
+    {"moe-expert", "--ep"},
+    {"etp", "--etp"},
+    {"expert-tensor", "--etp"},
+    {"dp", "--dp-shard or --dp-replicate"},
+    {"data", "--dp-shard or --dp-replicate"},
+    {"dp-shard", "--dp-shard"},
+    {"data-parallel-shard", "--dp-shard"},
+    {"fsdp", "--dp-shard"},
+    {"dp-replicate", "--dp-replicate"},
+    {"data-parallel-replicate", "--dp-replicate"},
+    {"hsdp", "--dp-replicate"},
+};
+inline constexpr std::string_view kAxisEndings[] = {"-size",
+                                                    "-degree",
+                                                    "-world-size",
+                                                    "-ranks",
+                                                    "-ways",
+                                                    "-parallel",
+                                                    "-parallel-size",
+                                                    "-parallel-degree",
+                                                    "-parallel-world-size",
+                                                    "-parallelism",
+                                                    "-group-size"};
+
 /// Names that people bring from Megatron-LM (`--seq-length`), torchtitan (`seq_len`), DeepSpeed
 /// (`train_batch_size`), Hugging Face (`per_device_train_batch_size`), torchrun and short forms.
 /// Hyphens for underscores, without the section before a dot.
@@ -22,6 +66,7 @@ inline constexpr FlagName kFlagNames[] = {
     {"sequence", "--sequence-length"},
     {"sequence-len", "--sequence-length"},
     {"max-seq-len", "--sequence-length"},
+    {"max-seqlen", "--sequence-length"},
     {"max-seq-length", "--sequence-length"},
     {"max-length", "--sequence-length"},
     {"model-max-length", "--sequence-length"},
@@ -45,7 +90,9 @@ inline constexpr FlagName kFlagNames[] = {
     {"grad-accum", "--global-batch-size"},
     {"num-microbatches", "--global-batch-size"},
     {"num-micro-batches", "--global-batch-size"},
+    {"global-train-batch-size", "--global-batch-size"},
     {"mbs", "--micro-batch-size"},
+    {"per-gpu-train-batch-size", "--micro-batch-size"},
     {"micro-batch", "--micro-batch-size"},
     {"microbatch", "--micro-batch-size"},
     {"microbatch-size", "--micro-batch-size"},
@@ -151,6 +198,8 @@ inline constexpr FlagName kFlagNames[] = {
     {"use-megatron-fsdp", "--engine megatron_fsdp"},
     {"use-custom-fsdp", "--engine megatron_fsdp"},
     {"deepspeed", "--engine deepspeed"},
+    {"deepspeed-config", "--engine deepspeed"},
+    {"ds-config", "--engine deepspeed"},
     {"megatron", "--engine megatron_ddp"},
     {"fsdp-reshard-after-forward", "--reshard-after-forward"},
     {"zero-hpz-partition-size", "--reshard-after-forward"},
@@ -249,7 +298,11 @@ inline constexpr FlagName kFlagNames[] = {
     {"deadline", "--days"},
 
     // What is printed and written.
-    {"out", "--output"},
+    {"out", "--output or --report"},
+    {"out-file", "--output or --report"},
+    {"output-file", "--output or --report"},
+    {"output-path", "--output or --report"},
+    {"save-to", "--output or --report"},
     {"save-plan", "--output"},
     {"verbose", "--long or --explain"},
     {"details", "--long or --explain"},

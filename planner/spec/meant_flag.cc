@@ -47,6 +47,16 @@ const FlagName* other_name(std::string_view bare) {
   return found == std::end(kFlagNames) ? nullptr : found;
 }
 
+/// The flag of the axis that "dp-size" and "tensor-model-parallel-world-size" name; empty for none.
+std::string_view axis_flag(std::string_view bare) {
+  for (const FlagName& axis : kAxisNames) {
+    if (!bare.starts_with(axis.theirs)) continue;
+    const std::string_view ending = bare.substr(axis.theirs.size());
+    if (std::ranges::find(kAxisEndings, ending) != std::end(kAxisEndings)) return axis.ours;
+  }
+  return "";
+}
+
 /// "no-overlap-grad-reduce" turns a switch off, "use-cuda-graphs" turns it on.
 Names by_switch(std::string_view bare, const Names& switches) {
   for (const std::string_view off : {"no-", "disable-", "without-"}) {
@@ -96,8 +106,16 @@ Names by_slip(std::string_view bare, const Names& known) {
   for (const FlagName& name : kFlagNames) {
     if (!known_parts(name.ours, known).empty()) others.emplace_back(name.theirs);
   }
+  for (const FlagName& axis : kAxisNames) {
+    if (known_parts(axis.ours, known).empty()) continue;
+    for (const std::string_view ending : kAxisEndings) {
+      others.push_back(std::string(axis.theirs) + std::string(ending));
+    }
+  }
   const std::optional<std::string> near = nearest(bare, others);
-  return near ? known_parts(other_name(*near)->ours, known) : Names{};
+  if (!near) return {};
+  const FlagName* name = other_name(*near);
+  return known_parts(name != nullptr ? name->ours : axis_flag(*near), known);
 }
 
 /// Flags that have every word: "--length" is near --sequence-length.
@@ -136,6 +154,9 @@ std::vector<std::string> meant_flags(std::string_view typed, const Names& known,
   if (has(known, "--" + bare)) return {"--" + bare};
   // A name of something that this program has no flag for is no slip of another.
   if (const FlagName* name = other_name(bare)) return known_parts(name->ours, known);
+  if (const std::string_view axis = axis_flag(bare); !axis.empty()) {
+    return known_parts(axis, known);
+  }
   Names found = by_switch(bare, switches);
   if (found.empty()) found = by_beginning(bare, known);
   if (found.empty()) found = by_slip(bare, known);

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "planner/spec/meant_flag.h"
+#include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -84,6 +85,25 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& verb, const Words&
 }
 
 }  // namespace
+
+std::string meant_lock(std::string_view typed, std::string_view value) {
+  Words fields;
+  for (const std::string& key : layout_keys()) {
+    std::string field = "--" + key;
+    std::ranges::replace(field, '_', '-');
+    fields.push_back(std::move(field));
+  }
+  Words locks;
+  for (const std::string& meant : meant_flags(typed, fields)) {
+    const std::size_t end = std::min(meant.find(' '), meant.size());
+    std::string field = meant.substr(2, end - 2);
+    std::ranges::replace(field, '-', '_');
+    const std::string_view given =
+        end < meant.size() ? std::string_view(meant).substr(end + 1) : value;
+    locks.push_back(fmt::format("--lock {}={}", field, given.empty() ? "VALUE" : given));
+  }
+  return fmt::format("{}", fmt::join(locks, " or "));
+}
 
 KnownFlags flags_of(const CLI::App& verb) {
   KnownFlags flags;

@@ -11,6 +11,10 @@ class App;
 
 namespace shardwise {
 
+/// A flag of a layout as `plan` takes it: "--lock tp=4" for "--tp-size 4". Empty where no field of
+/// a layout was meant.
+std::string meant_lock(std::string_view typed, std::string_view value);
+
 /// The flags of a verb, with their dashes.
 struct KnownFlags {
   std::vector<std::string> names;

@@ -107,6 +107,31 @@ TEST(Command, SuggestsOnlyFlagsThatSomeProgramHas) {
   }
 }
 
+// By verb, what people type for a flag of another program, and what is suggested.
+TEST(Command, SuggestsAFlagForTheNamesOfOtherPrograms) {
+  const struct {
+    const char* verb;
+    const char* typed;
+    const char* meant;
+  } names[] = {{"estimate", "--dp-size", "did you mean --dp-shard or --dp-replicate?"},
+               {"plan", "--dp-size", "did you mean --lock dp_shard=4 or --lock dp_replicate=4?"},
+               {"simulate", "--tensor_model_parallel_world_size", "did you mean --tp?"},
+               {"estimate", "--context_parallel_degree", "did you mean --cp?"},
+               {"plan", "--expert-model-parallel-size", "did you mean --lock ep=4?"},
+               {"plan", "--pipeline_parallel_degree", "did you mean --lock pp=4?"},
+               {"size", "--per_device_train_batch_size", "have --micro-batch-size)"},
+               {"size", "--train_batch_size", "did you mean --global-batch-size?"},
+               {"size", "--max-seqlen", "did you mean --sequence-length?"},
+               {"estimate", "--output-file", "have --output)"},
+               {"plan", "--output-file", "did you mean --output?"},
+               {"simulate", "--ds-config", "did you mean --engine deepspeed?"}};
+  for (const auto& name : names) {
+    const Outcome outcome = shardwise({name.verb, "--model", "gpt2", name.typed, "4"});
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr(name.meant)) << name.verb << ' ' << name.typed;
+  }
+}
+
 // A script whose variable is not set.
 TEST(Command, RefusesAnEmptyValueOfAnyFlag) {
   for (const char* flag : {"--output", "--trace", "--svg", "--chakra", "--import", "--versus",

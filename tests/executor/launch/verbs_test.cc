@@ -83,6 +83,14 @@ TEST(Verbs, SuggestTheFlagThatWasMeant) {
   EXPECT_EQ(said({"plan.json", "--stpes=3"}), meant("--stpes", "--steps"));
   EXPECT_EQ(said({"plan.json", "--load", "x"}), meant("--load", "--resume or --init-from"));
   EXPECT_EQ(said({"--save-interval", "3"}), meant("--save-interval", "--checkpoint-every"));
+  // What the plan decides, its program's flag.
+  EXPECT_EQ(said({"plan.json", "--gbs", "4"}),
+            meant("--gbs", "shardwise plan --global-batch-size"));
+  EXPECT_EQ(said({"plan.json", "--batch-size", "4"}),
+            meant("--batch-size", "shardwise plan --global-batch-size"));
+  EXPECT_EQ(said({"plan.json", "--tp-size", "4"}),
+            meant("--tp-size", "shardwise plan --lock tp=4"));
+  EXPECT_EQ(said({"plan.json", "--output-file", "x"}), meant("--output-file", "--report"));
   // Not "--output is missing".
   EXPECT_EQ(said({"calibrate", "--outpt", "x"}), meant("--outpt", "--output"));
   EXPECT_EQ(said({"calibrate", "--data", "x"}),

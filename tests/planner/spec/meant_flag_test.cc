@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -82,6 +83,25 @@ TEST(MeantFlags, KnowsTheNamesOfOtherPrograms) {
   for (const auto& [typed, flag] : names) EXPECT_THAT(meant(typed), ElementsAre(flag)) << typed;
   for (const char* both : {"--batch", "--batch-size", "--bs"}) {
     EXPECT_THAT(meant(both), ElementsAre("--global-batch-size", "--micro-batch-size")) << both;
+  }
+}
+
+// Every axis by every name with every ending that Megatron, DeepSpeed, torchtitan and others give
+// it; never another axis.
+TEST(MeantFlags, KnowEveryAxisByEveryEnding) {
+  for (const FlagName& axis : kAxisNames) {
+    for (const std::string_view ending : kAxisEndings) {
+      for (const char between : {'-', '_'}) {
+        std::string typed = "--" + std::string(axis.theirs) + std::string(ending);
+        std::replace(typed.begin() + 2, typed.end(), '-', between);
+        std::string found;
+        for (const std::string& each : meant(typed)) found += (found.empty() ? "" : " or ") + each;
+        EXPECT_EQ(found, axis.ours) << typed;
+      }
+    }
+  }
+  for (const char* typed : {"--dp-size", "--dp_size=4", "--dp-siz", "--dp-degre"}) {
+    EXPECT_THAT(meant(typed), ElementsAre("--dp-shard", "--dp-replicate")) << typed;
   }
 }
 
