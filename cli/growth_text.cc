@@ -36,10 +36,10 @@ std::string growth_text(const std::vector<GrowthPoint>& points, bool colour) {
   Table table({{"GPUs"},
                {"full shard"},
                {"MFU"},
-               {"exposed"},
+               {"lost to dp"},
                {"hybrid"},
                {"MFU"},
-               {"exposed"},
+               {"lost to dp"},
                {"hybrid takes"}});
   for (const GrowthPoint& point : points) {
     table.row(

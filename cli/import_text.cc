@@ -131,7 +131,7 @@ std::string stage_text(const sim::ComparedTime& row) {
 }
 
 std::string kernels_text(const sim::ProfiledSteps& steps, std::size_t top, bool colour) {
-  Table table({{"kernel", Align::left}, {"taken for", Align::left}, {"count"}, {"all steps"}});
+  Table table({{"kernel", Align::left}, {"counted as", Align::left}, {"count"}, {"all steps"}});
   for (std::size_t i = 0; i < std::min(top, steps.kernels.size()); ++i) {
     const sim::KernelTime& kernel = steps.kernels[i];
     table.row({short_name(kernel.name), std::string(name_of(kernel.kind)),

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "cli/model_text.h"
 #include "cli/output_flags.h"
@@ -28,7 +31,9 @@ namespace {
 
 constexpr std::size_t kWidth = 80;
 // Layouts of the first screen.
+constexpr std::ptrdiff_t kScreenLines = 40;
 constexpr std::size_t kFirstRows = 5;
+constexpr std::size_t kFewestRows = 2;
 constexpr std::size_t kFrontRows = 15;
 
 ExitCode refuse(const Diagnostics& problems) {
@@ -45,8 +50,10 @@ Diagnostics with_executed_hint(const sim::PlanQuestion& q, Diagnostics problems)
   return problems;
 }
 
-void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
-                  const StepReport& estimated, bool colour) {
+/// \param first_rows  layouts of the table, where neither --top nor --long says how many
+std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
+                        const sim::PlanAnswer& answer, const StepReport& estimated,
+                        std::size_t first_rows, bool colour) {
   // One step for the screen: that of the table's first row. Its parts are the estimate's.
   const StepReport report = with_step(estimated, answer.best.front().step());
   const std::string_view origin = answer.best.front().simulated ? "simulated" : "estimated";
@@ -59,31 +66,45 @@ void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim:
                   parameters_words(q.model), format_count(cluster.gpus),
                   cluster.gpus == 1 ? "" : "s", cluster.name, fmt::join(engines, ", "),
                   format_count(q.job.global_batch_size), format_count(q.job.sequence_length));
-  fmt::print("{}\n", paint(wrap(heading, kWidth), Tone::quiet, colour));
+  std::string text = paint(wrap(heading, kWidth), Tone::quiet, colour) + "\n";
   const bool whole = flags.screen.whole || flags.explain;
   std::vector<sim::PlanRow> rows = answer.best;
-  if (!whole && flags.top == 0 && rows.size() > kFirstRows) rows.resize(kFirstRows);
-  fmt::print("{}", layouts_text(rows, engines.size() > 1, colour));
-  fmt::print("{}{}", ranking_text(answer, rows, colour), counts_text(answer.counts(), colour));
-  fmt::print("{}", assumed_text(q.assumptions, colour));
+  if (!whole && flags.top == 0 && rows.size() > first_rows) rows.resize(first_rows);
+  text += fmt::format("{}", layouts_text(rows, engines.size() > 1, colour));
+  text +=
+      fmt::format("{}{}", ranking_text(answer, rows, colour), counts_text(answer.counts(), colour));
+  text += fmt::format("{}", assumed_text(q.assumptions, colour));
   const bool only_front = flags.pareto && !whole;  // for want of room, with the verdict
-  if (!only_front) fmt::print("{}", engines_text(q, answer, colour));
+  if (!only_front) text += fmt::format("{}", engines_text(q, answer, whole, colour));
   if (flags.pareto) {
-    fmt::print("{}", front_text(answer, engines.size() > 1,
-                                only_front ? kFrontRows : answer.front.size(), colour));
+    text += fmt::format("{}", front_text(answer, engines.size() > 1,
+                                         only_front ? kFrontRows : answer.front.size(), colour));
   }
-  if (flags.explain) fmt::print("{}", rules_text(answer, colour));
-  fmt::print("\n{}", verdict_text(report, colour));
+  if (flags.explain) text += fmt::format("{}", rules_text(answer, colour));
+  text += fmt::format("\n{}", verdict_text(report, colour));
   if (whole) {
-    fmt::print("{}{}{}", memory_text(report, colour), time_text(estimated, colour),
-               rates_text(report, origin, colour));
+    text += fmt::format("{}{}{}", memory_text(report, colour), time_text(estimated, colour),
+                        rates_text(report, origin, colour));
   } else {
-    fmt::print("{}{}{}", short_rates_text(report, origin, colour),
-               only_front ? "" : costs_text(estimated, colour),
-               more_text(report, "memory by phase, every part of the time", colour));
+    text += fmt::format("{}{}{}", short_rates_text(report, origin, colour),
+                        only_front ? "" : costs_text(estimated, colour),
+                        more_text(report, "memory by phase, every part of the time", colour));
   }
-  if (flags.explain) fmt::print("{}", explanation_text(report, colour));
-  if (!flags.output.empty()) fmt::print("\nwrote {}\n", flags.output);
+  if (flags.explain) text += fmt::format("{}", explanation_text(report, colour));
+  if (!flags.output.empty()) text += fmt::format("\nwrote {}\n", flags.output);
+  return text;
+}
+
+/// Fewer layouts where the rest of the first screen is long.
+void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim::PlanAnswer& answer,
+                  const StepReport& estimated, bool colour) {
+  std::string text;
+  for (std::size_t rows = kFirstRows; rows >= kFewestRows; --rows) {
+    text = answer_text(q, flags, answer, estimated, rows, colour);
+    const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
+    if (fits || flags.screen.whole || flags.explain || flags.top > 0) break;
+  }
+  fmt::print("{}", text);
 }
 
 ExitCode run_plan(const PlanFlags& flags) {

@@ -65,7 +65,7 @@ std::string ranking_text(const sim::PlanAnswer& answer, const std::vector<PlanRo
 }
 
 std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
-                         bool colour) {
+                         bool whole, bool colour) {
   if (answer.engines.size() < 2 || answer.best.empty()) return "";
   const std::string& leads = answer.best.front().engine;
   std::vector<const sim::EngineAnswer*> others;
@@ -99,8 +99,11 @@ std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswe
                         by_words(question.objective), leads, answer.engines.size())
           : "Best layout of each other engine:";
   std::string text = "\n" + paint(title, Tone::strong, colour) + "\n" + table.text(colour, 2);
+  std::erase_if(others, [](const sim::EngineAnswer* each) { return each->refused.empty(); });
+  if (!whole && others.size() > 1) {
+    return text + fmt::format("  {} refuse the question (--long has why)\n", others.size());
+  }
   for (const sim::EngineAnswer* each : others) {
-    if (each->refused.empty()) continue;
     const Diagnostic& why = each->refused.front();
     text += "  " +
             wrap(fmt::format("{} refuses: {}: {}", each->engine->name, why.path, why.message),

@@ -20,8 +20,9 @@ std::string ranking_text(const sim::PlanAnswer& answer, const std::vector<sim::P
                          bool colour);
 
 /// "Best engine: megatron_fsdp (of 7 searched)", and the best of the others. Empty for one engine.
+/// Why engines refuse the question is printed for one, for several when `whole`.
 std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
-                         bool colour);
+                         bool whole, bool colour);
 
 /// "111 M combinations, 9,446 valid: 3,290 do not fit, 0 at risk, 6,156 ranked".
 std::string counts_text(const std::vector<SearchCounts>& counts, bool colour);

@@ -54,6 +54,9 @@ TEST(FirstScreen, FitsATerminal) {
   expect_screen(with("simulate", kPipeline));
   expect_screen(with("simulate", kPipeline, {"--trials", "2", "--jitter", "0.1"}));
   expect_screen({"plan", "--model", "llama-3.1-70b", "--cluster", "dgx-h100", "--gpus", "64"});
+  // Experts, and an assumption about their GEMMs: fewer layouts fit beside them.
+  expect_screen({"plan", "--model", "mixtral-8x7b", "--cluster", "dgx-h100", "--gpus", "16",
+                 "--lock", "pp=2"});
   expect_screen({"score", "tests/golden/measurements_made_up.jsonl"});
   expect_screen({"score", "examples/public.jsonl"});
 }
