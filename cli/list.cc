@@ -21,6 +21,7 @@
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
+#include "planner/spec/schedule_facts.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -116,18 +117,10 @@ void list_collectives(Listing& to) {
 
 /// Model chunks that a stage holds under a schedule.
 std::string chunks_text(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::one_f_one_b:
-    case PipelineSchedule::looped_bfs:
-      return "--vpp";
-    case PipelineSchedule::zb_v:
-    case PipelineSchedule::dualpipe_v:
-      return "2";
-    case PipelineSchedule::dualpipe:
-      return "1 of each copy";
-    default:
-      return "1";
-  }
+  const ScheduleFacts facts = facts_of(schedule);
+  if (facts.takes_vpp) return "--vpp";
+  if (facts.copies_model) return "1 of each copy";
+  return facts.v_shaped ? "2" : "1";
 }
 
 /// By schedule, the engines that run it.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/spec/layout.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 
@@ -65,9 +66,7 @@ HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t nu
 /// chunk is held until then, where other passes let go of a layer with its backward operation.
 /// DualPipe puts off at its beginning and end alone, with a pass less in flight.
 constexpr bool puts_weights_off(const Layout& layout) {
-  return layout.pp > 1 &&
-         (layout.schedule == PipelineSchedule::zb_h1 ||
-          layout.schedule == PipelineSchedule::zb_h2 || layout.schedule == PipelineSchedule::zb_v);
+  return layout.pp > 1 && facts_of(layout).puts_weights_off;
 }
 
 /// Bytes of them. \pre `saved` has every chunk of the stage

@@ -9,6 +9,7 @@
 
 #include "planner/cost/stages.h"
 #include "planner/spec/layout.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 

@@ -10,6 +10,7 @@
 #include "planner/cost/pass_streams.h"
 #include "planner/cost/pipeline_sweep.h"
 #include "planner/cost/state_bytes.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -118,7 +119,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     passes = {issued.run, issued.run.length, {}};
   }
   const bool reduces = buckets && !streams_beside;  // beside passes as long as their chunks
-  const bool copies = layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
+  const bool copies = copies_model(layout);
   if (gathers == Updated::here && !reduces) {
     const Seconds all = copies ? copies_summed(pipeline, context, passes, nullptr) : passes.end;
     return {passes.end, {}, all - passes.end};

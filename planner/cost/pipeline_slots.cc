@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "planner/cost/slot_order.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -116,10 +117,8 @@ PipelineSlots one_stage(const Layout& layout, std::int64_t num_microbatches) {
 }  // namespace
 
 std::int64_t microbatches_a_period(const Layout& layout) {
-  if (layout.schedule == PipelineSchedule::dualpipe) return 2;  // one from each end
-  const bool interleaved =
-      layout.schedule == PipelineSchedule::one_f_one_b && layout.vpp > 1;  // rounds of pp
-  return interleaved ? layout.pp : 1;
+  if (facts_of(layout).copies_model) return 2;    // one from each end
+  return is_interleaved(layout) ? layout.pp : 1;  // rounds of pp
 }
 
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,

@@ -7,6 +7,7 @@
 
 #include "planner/cost/schedule.h"
 #include "planner/spec/layout.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 
@@ -48,14 +49,6 @@ struct PipelineSlots {
   };
   std::vector<Loop> loops;  // in order, none within another
 };
-
-/// Whether receives are posted ahead of the pass that ends before they are needed. With one chunk a
-/// stage, GPipe and 1F1B post a receive when the pass before it has ended. docs/simulator.md,
-/// "Schedules", has the sources.
-inline bool posts_receives_ahead(const Layout& layout) {
-  return layout.vpp > 1 || (layout.schedule != PipelineSchedule::one_f_one_b &&
-                            layout.schedule != PipelineSchedule::gpipe);
-}
 
 /// After how many micro-batches all stages of a schedule do the same again.
 std::int64_t microbatches_a_period(const Layout& layout);

@@ -5,6 +5,7 @@
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/unit_elements.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -65,7 +66,7 @@ void cut_edges(PipelineTimes& pipeline) {
 }  // namespace
 
 Seconds hidden_exchange(const LayerTime& layer, const TimeRules& rules, const Layout& layout) {
-  const bool by_schedule = layout.pp > 1 && is_dualpipe(layout.schedule);
+  const bool by_schedule = layout.pp > 1 && facts_of(layout).pairs_passes;
   if (!rules.expert_overlap && !by_schedule) return Seconds(0);
   const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;
   const Seconds compute = layer.forward.compute() + layer.backward.compute();

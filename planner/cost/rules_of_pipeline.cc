@@ -4,6 +4,7 @@
 
 #include "planner/cost/layout_rule_parts.h"
 #include "planner/spec/names.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -14,21 +15,8 @@ using L = Layout;
 constexpr std::uint32_t kReadsChunks = kReadsPp | kReadsVpp | kReadsSchedule;
 constexpr std::uint32_t kReadsBatch = kReadsDpTotal | kReadsMicroBatch;
 
-bool v_shaped(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe ||
-         schedule == PipelineSchedule::dualpipe_v;
-}
-
-/// Whether a stage goes round over vpp chunks.
-bool loops(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::one_f_one_b || schedule == PipelineSchedule::looped_bfs;
-}
-
-/// Model chunks of a stage.
-std::int64_t chunks(const L& l) {
-  if (l.schedule == PipelineSchedule::dualpipe) return 1;  // the other is a copy
-  return v_shaped(l.schedule) ? 2 : l.vpp;
-}
+/// Chunks of the model on a stage, of one copy of it.
+std::int64_t chunks(const L& l) { return chunks_of_stage(l) / (facts_of(l).copies_model ? 2 : 1); }
 
 bool fixes_stages(const L& l) { return l.first_stage_layers > 0 || l.last_stage_layers > 0; }
 
@@ -40,19 +28,7 @@ std::int64_t stages_left(const L& l) {
   return l.pp - (l.first_stage_layers > 0 ? 1 : 0) - (l.last_stage_layers > 0 ? 1 : 0);
 }
 
-/// Fewest micro-batches for which the bubble and the memory of the schedule are what they say.
-std::int64_t fewest_microbatches(const L& l) {
-  switch (l.schedule) {
-    case PipelineSchedule::zb_h2:
-      return 2 * std::int64_t{l.pp} - 1;
-    case PipelineSchedule::zb_v:
-    case PipelineSchedule::dualpipe:
-    case PipelineSchedule::dualpipe_v:
-      return 2 * std::int64_t{l.pp};
-    default:
-      return 1;
-  }
-}
+std::int64_t fewest_microbatches(const L& l) { return facts_of(l).fewest_microbatches(l.pp); }
 
 std::string counted_microbatches(const Q& q, const L& l) {
   const std::int64_t count = microbatches(q, l);
@@ -111,9 +87,9 @@ const LayoutRule kRules[] = {
      }},
     {"vpp_interleaves", "several model chunks a stage need 1F1B or looped BFS",
      kReadsVpp | kReadsSchedule, false,
-     [](const Q&, const L& l) { return l.vpp > 1 && !loops(l.schedule); },
+     [](const Q&, const L& l) { return l.vpp > 1 && !facts_of(l).takes_vpp; },
      [](const Q&, const L& l) {
-       const bool own = chunks(l) > 1 && v_shaped(l.schedule);
+       const bool own = chunks(l) > 1 && facts_of(l).v_shaped;
        return RuleBreach{"--vpp",
                          fmt::format("{} chunks a stage, but the schedule is {}{}", l.vpp,
                                      name_of(l.schedule), own ? ", which has two of its own" : ""),
@@ -154,10 +130,7 @@ const LayoutRule kRules[] = {
      }},
     {"interleaved_rounds", "interleaving needs a multiple of pp micro-batches",
      kReadsChunks | kReadsBatch, false,
-     [](const Q& q, const L& l) {
-       return l.vpp > 1 && l.schedule == PipelineSchedule::one_f_one_b &&
-              microbatches(q, l) % l.pp != 0;
-     },
+     [](const Q& q, const L& l) { return is_interleaved(l) && microbatches(q, l) % l.pp != 0; },
      [](const Q& q, const L& l) {
        return RuleBreach{"--vpp",
                          fmt::format("interleaving needs a multiple of pp {}, the batch has {}",
@@ -168,8 +141,7 @@ const LayoutRule kRules[] = {
     {"dualpipe_pairs", "DualPipe enters at both ends: stages and micro-batches are even",
      kReadsPp | kReadsSchedule | kReadsBatch, false,
      [](const Q& q, const L& l) {
-       return l.pp > 1 && l.schedule == PipelineSchedule::dualpipe &&
-              (l.pp % 2 != 0 || microbatches(q, l) % 2 != 0);
+       return copies_model(l) && (l.pp % 2 != 0 || microbatches(q, l) % 2 != 0);
      },
      [](const Q& q, const L& l) {
        return RuleBreach{

@@ -1,6 +1,7 @@
 #include "planner/cost/schedule.h"
 
 #include "planner/cost/stages.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {

@@ -14,6 +14,7 @@
 #include "planner/cost/message_turns.h"
 #include "planner/cost/stages.h"
 #include "planner/spec/check.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {

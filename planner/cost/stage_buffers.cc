@@ -6,6 +6,7 @@
 #include "planner/cost/held_passes.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/spec/placement.h"
+#include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -267,9 +268,8 @@ Amount unreduced_at(const StageBuffers& buffers, const StageParts& parts,
   Amount waiting = buffers.unreduced;
   if (layout.pp == 1 || waiting.count == 0) return waiting;
   const bool loops = layout.schedule == PipelineSchedule::looped_bfs;
-  const bool one_turn = layout.schedule == PipelineSchedule::one_f_one_b && layout.vpp > 1 &&
-                        context.num_microbatches <= layout.pp;
-  if ((loops || layout.schedule == PipelineSchedule::gpipe) && !backward) waiting.count = 0;
+  const bool one_turn = is_interleaved(layout) && context.num_microbatches <= layout.pp;
+  if (facts_of(layout).forward_first && !backward) waiting.count = 0;
   if (loops && backward) {
     waiting.count =
         std::min(waiting.count, parts.chunk_trained[static_cast<std::size_t>(moment.chunk)]);

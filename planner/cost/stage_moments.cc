@@ -8,6 +8,7 @@
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_buffers.h"
+#include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {

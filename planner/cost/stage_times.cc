@@ -9,6 +9,7 @@
 #include "planner/cost/unit_elements.h"
 #include "planner/spec/check.h"
 #include "planner/spec/mesh.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -138,7 +139,7 @@ StageTimes stage_sums(const Layout& layout, const TimeRules& rules,
       stage.elements.dense += table_elements(memories);
       stage.tensors += 1;
     }
-    if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) halve(stage);
+    if (copies_model(layout)) halve(stage);
     const Seconds both = stage.stream() - stage.hidden_experts;
     take_larger(all.most_dense, stage.elements, &Unit::dense, &Unit::routed);
     take_larger(all.most_routed, stage.elements, &Unit::routed, &Unit::dense);

@@ -3,14 +3,10 @@
 #include <algorithm>
 
 #include "planner/spec/check.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
-
-bool is_v_shaped(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_v || schedule == PipelineSchedule::dualpipe ||
-         schedule == PipelineSchedule::dualpipe_v;
-}
 
 /// Spreads `blocks` over `chunks`; the remainder goes to the middle, away from embedding and head.
 std::vector<std::int64_t> spread(std::int64_t blocks, std::int64_t chunks) {
@@ -83,20 +79,14 @@ std::int32_t StageLayers::layers_of(std::int32_t kind) const {
   return sum;
 }
 
-std::int32_t chunks_of_stage(const Layout& layout) {
-  return is_v_shaped(layout.schedule) ? 2 : layout.vpp;
-}
-
 std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk) {
   const std::int32_t stage = chunk % layout.pp;
-  const bool returning = is_v_shaped(layout.schedule) && chunk >= layout.pp;
+  const bool returning = facts_of(layout).v_shaped && chunk >= layout.pp;
   return returning ? layout.pp - 1 - stage : stage;
 }
 
 std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout) {
-  if (layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe) {
-    return both_copies(model, layout);
-  }
+  if (copies_model(layout)) return both_copies(model, layout);
   std::int64_t blocks = 0;
   for (const int kind : model.layers) {
     blocks += is_main_block(model.kinds[static_cast<std::size_t>(kind)].role) ? 1 : 0;

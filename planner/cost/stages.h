@@ -5,6 +5,7 @@
 
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 
@@ -42,8 +43,6 @@ struct StageLayers {
 /// pp == vpp == 1
 std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout);
 
-/// Model chunks of one stage: vpp, or two under the V-shaped schedules.
-std::int32_t chunks_of_stage(const Layout& layout);
 /// The stage that holds the model's chunk `chunk`. \pre 0 <= chunk < pp x chunks_of_stage
 std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk);
 

@@ -7,6 +7,7 @@
 #include "planner/cost/stage_times.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_prices.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -69,11 +70,9 @@ class DataWire {
 double messages_sent(const Layout& layout, std::int32_t stage, double num_microbatches) {
   if (layout.pp == 1) return 0;
   const bool end = stage == 0 || stage + 1 == layout.pp;
-  if (layout.schedule == PipelineSchedule::dualpipe) return (end ? 1 : 2) * num_microbatches;
-  const bool folded =
-      layout.schedule == PipelineSchedule::zb_v || layout.schedule == PipelineSchedule::dualpipe_v;
-  const double chunks = folded ? 2 : layout.vpp;
-  return num_microbatches * (2 * chunks - (end ? folded ? 2 : 1 : 0));
+  if (copies_model(layout)) return (end ? 1 : 2) * num_microbatches;
+  const bool folded = facts_of(layout).v_shaped;
+  return num_microbatches * (2 * chunks_of_stage(layout) - (end ? folded ? 2 : 1 : 0));
 }
 
 /// How often as busy as by one rank a shared link of a tier is: by all its ranks where they are of
@@ -108,7 +107,7 @@ Seconds wire_time(const StageTimes& stages, const LeafContext& context) {
   const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
   const auto m = static_cast<double>(context.num_microbatches);
   // Each of DualPipe's two copies meets half of the micro-batches.
-  const bool copies = layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
+  const bool copies = copies_model(layout);
   const double met = copies ? m / 2 : m;
   const StreamRules rules = stream_rules(context);
   std::vector<double> of_kind(pipeline.layers.size());

@@ -1,4 +1,5 @@
 #include "planner/engines/engines.h"
+#include "planner/spec/names.h"
 
 namespace shardwise {
 
@@ -9,10 +10,7 @@ EngineProfile shardwise_engine() {
   e.zero_stages = {0, 1, 2, 3};
   e.hybrid = true;
   e.outer_shards_optimizer = true;
-  e.schedules = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
-                 PipelineSchedule::looped_bfs,  PipelineSchedule::zb_h1,
-                 PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
-                 PipelineSchedule::dualpipe,    PipelineSchedule::dualpipe_v};
+  e.schedules = values_of<PipelineSchedule>();
   e.main_weights = MainWeights::separate;
   e.gather = GatherBuffer::double_buffer;
   e.gradient_buffer = GradientBuffer::unit_queue;

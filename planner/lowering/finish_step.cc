@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/cost/optimizer_time.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -66,7 +67,7 @@ class StepEnd {
       experts += p.counted_experts * run.layers;
     }
     const double each = context_.gradient_bytes();
-    if (context_.layout().schedule == PipelineSchedule::dualpipe && layout.pp > 1) {
+    if (copies_model(layout)) {
       sum(FinalizePart::kCopies, Stream::outer_reduce, GroupKind::pp,
           each * held(context_.placement.optimizer));
     }

@@ -8,14 +8,10 @@
 #include "planner/cost/stage_times.h"
 #include "planner/lowering/layer_items.h"
 #include "planner/spec/check.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
-
-/// Whether half of the micro-batches run on copies of the layers, on other stages.
-bool halves_batch(const Layout& layout) {
-  return layout.pp > 1 && layout.schedule == PipelineSchedule::dualpipe;
-}
 
 /// The layers of chunk `number` out of what its stage holds, whose first is `next` of the model.
 ModelChunk chunk_of(const LoweringContext& c, const StageLayers& stage, std::int32_t number,
@@ -49,7 +45,7 @@ void number_layers(LoweringContext& c) {
   std::int32_t next = 0;
   for (std::int32_t number = 0; number < c.chunks; ++number) {
     const auto stage = static_cast<std::size_t>(stage_of_chunk(layout, number));
-    if (halves_batch(layout) && number == layout.pp) next = 0;  // the other copy of the model
+    if (copies_model(layout) && number == layout.pp) next = 0;  // the other copy of the model
     ModelChunk chunk = chunk_of(c, c.stages[stage], number, next);
     next += static_cast<std::int32_t>(chunk.layers.size());
     c.stage_chunks[stage].push_back(std::move(chunk));
@@ -90,11 +86,11 @@ LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool
 }
 
 bool LoweringContext::first_microbatch(std::int16_t chunk, std::int32_t microbatch) const {
-  return microbatch == (halves_batch(layout()) && chunk == 1 ? num_microbatches / 2 : 0);
+  return microbatch == (copies_model(layout()) && chunk == 1 ? num_microbatches / 2 : 0);
 }
 
 bool LoweringContext::last_microbatch(std::int16_t chunk, std::int32_t microbatch) const {
-  const bool first_half = halves_batch(layout()) && chunk == 0;
+  const bool first_half = copies_model(layout()) && chunk == 0;
   return microbatch + 1 == (first_half ? num_microbatches / 2 : num_microbatches);
 }
 

@@ -7,6 +7,7 @@
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/spec/check.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 
@@ -32,9 +33,7 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
       builder_(builder),
       buffers_(builder, buffer_bytes(context, stage)) {
   if (context.layout().pp == 1) return;
-  const PipelineSchedule schedule = context.layout().schedule;
-  ahead_ = context.layout().vpp > 1 ||
-           (schedule != PipelineSchedule::one_f_one_b && schedule != PipelineSchedule::gpipe);
+  ahead_ = posts_receives_ahead(context.layout());
   CollectiveWork hop;
   hop.kind = CollectiveKind::send_recv;
   hop.group = GroupKind::pp;

@@ -1,5 +1,7 @@
 #include "planner/score/row_layout.h"
 
+#include "planner/spec/schedule_facts.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -126,8 +128,7 @@ bool place_schedule(const Row& row, Layout& layout, Notes& notes) {
     notes.refuse(fmt::format("pipeline schedule {} is not modelled", schedule));
     return false;
   }
-  const bool v_shaped = layout.schedule == PipelineSchedule::zb_v || is_dualpipe(layout.schedule);
-  if (v_shaped) layout.vpp = 1;  // their two chunks a stage are in the schedule
+  if (facts_of(layout).v_shaped) layout.vpp = 1;  // their two chunks a stage are in the schedule
   return true;
 }
 

@@ -7,18 +7,13 @@
 
 #include "planner/engines/executed.h"
 #include "planner/spec/format.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
 
 constexpr std::int64_t kTokens = std::int64_t{1} << 22;
 constexpr std::int64_t kCpuTokens = std::int64_t{1} << 14;
-
-/// Pipelines that want at least twice as many micro-batches as stages; DualPipe an even number.
-bool fills_twice(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_h2 || schedule == PipelineSchedule::zb_v ||
-         schedule == PipelineSchedule::dualpipe || schedule == PipelineSchedule::dualpipe_v;
-}
 
 }  // namespace
 
@@ -35,8 +30,9 @@ std::int64_t default_batch(const ClusterSpec& cluster, const JobSpec& job, const
   const std::int64_t once = layout.dp() * layout.micro_batch_size;
   std::int64_t microbatches = (default_batch(cluster, job) + once - 1) / once;
   if (layout.vpp > 1) microbatches = (microbatches + layout.pp - 1) / layout.pp * layout.pp;
-  if (layout.pp > 1 && fills_twice(layout.schedule)) {
-    microbatches = std::max<std::int64_t>(microbatches + microbatches % 2, 2 * layout.pp);
+  const std::int64_t each = facts_of(layout).microbatches_a_stage;
+  if (layout.pp > 1 && each > 0) {  // an even number, for schedules with two ends
+    microbatches = std::max<std::int64_t>(microbatches + microbatches % 2, each * layout.pp);
   }
   return microbatches * once;
 }

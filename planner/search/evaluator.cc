@@ -7,6 +7,7 @@
 #include "planner/cost/held_passes.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/search/time_floor.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -223,7 +224,7 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   std::optional<StateTimes>& states = states_[timed.states].times[leaf.number];
   if (!states) states = state_times(timed.stages, context);
   // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
-  const bool carries = layout.offload_activations && layout.schedule != PipelineSchedule::dualpipe;
+  const bool carries = layout.offload_activations && !copies_model(layout);
   const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
   const Seconds updated = states->optimizer.update + states->optimizer.finalize;
   if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) return kTooSlow;

@@ -117,10 +117,7 @@ SearchSpace full_space(const LayoutQuestion& q) {
   s.overlap_grad_reduce = {true};
   s.overlap_param_gather = {true};
   s.recompute = {Recompute::none, Recompute::selective, Recompute::full};
-  s.schedule = {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe,
-                PipelineSchedule::looped_bfs,  PipelineSchedule::zb_h1,
-                PipelineSchedule::zb_h2,       PipelineSchedule::zb_v,
-                PipelineSchedule::dualpipe,    PipelineSchedule::dualpipe_v};
+  s.schedule = values_of<PipelineSchedule>();
   s.cp_kind = {ContextParallelKind::ring, ContextParallelKind::all_gather,
                ContextParallelKind::ulysses};
   s.order = all_orders();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/cost/pipeline_times.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {
@@ -13,11 +14,6 @@ struct Passes {
   Seconds forward;
   Seconds backward;
 };
-
-bool splits_backward(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::zb_h1 || schedule == PipelineSchedule::zb_h2 ||
-         schedule == PipelineSchedule::zb_v;
-}
 
 /// \param of  what one layer takes
 template <class Of>
@@ -41,7 +37,7 @@ Seconds floor_of(std::span<const LayerTime> times, std::span<const StageLayers> 
     }
     floor = std::max(floor, before + all * m);
     before += first.forward;
-    if (!splits_backward(layout.schedule)) before += first.backward;
+    if (!facts_of(layout.schedule).puts_weights_off) before += first.backward;
   }
   return floor;
 }
@@ -50,7 +46,7 @@ Seconds floor_of(std::span<const LayerTime> times, std::span<const StageLayers> 
 
 Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                    const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
-  if (rules.expert_overlap || is_dualpipe(layout.schedule)) return Seconds(0);
+  if (rules.expert_overlap || facts_of(layout).pairs_passes) return Seconds(0);
   return floor_of(times, stages, layout, num_microbatches, [](const LayerTime& layer) {
     return Passes{layer.forward.compute(), layer.backward.compute() + layer.recompute.compute()};
   });
@@ -58,7 +54,7 @@ Seconds time_floor(std::span<const LayerTime> times, std::span<const StageLayers
 
 Seconds stream_floor(std::span<const LayerTime> times, std::span<const StageLayers> stages,
                      const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
-  if (is_dualpipe(layout.schedule)) return Seconds(0);
+  if (facts_of(layout).pairs_passes) return Seconds(0);
   return floor_of(times, stages, layout, num_microbatches, [&](const LayerTime& layer) {
     const Seconds hidden = hidden_exchange(layer, rules, layout);
     const Seconds experts = layer.forward.ep + layer.backward.ep + layer.recompute.ep;

@@ -27,11 +27,6 @@ enum class PipelineSchedule : std::uint8_t {
   dualpipe_v,  // the same on half as many ranks, each with two stages: no copies
 };
 
-/// Whether one micro-batch's communication runs beside another's compute, in both directions.
-constexpr bool is_dualpipe(PipelineSchedule schedule) {
-  return schedule == PipelineSchedule::dualpipe || schedule == PipelineSchedule::dualpipe_v;
-}
-
 /// How attention is spread over context-parallel ranks.
 enum class ContextParallelKind : std::uint8_t { ring, all_gather, ulysses };
 

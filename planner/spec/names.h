@@ -125,6 +125,14 @@ requires(kNamesOf<E>.size() > 0) constexpr std::optional<E> from_name(std::strin
   return std::nullopt;
 }
 
+/// All values of an enumeration in their order.
+template <class E>
+requires(kNamesOf<E>.size() > 0) std::vector<E> values_of() {
+  std::vector<E> values;
+  for (std::size_t i = 0; i < kNamesOf<E>.size(); ++i) values.push_back(static_cast<E>(i));
+  return values;
+}
+
 /// All names of an enumeration, for ObjectReader::choice.
 template <class E>
 requires(kNamesOf<E>.size() > 0) std::vector<std::string_view> names_of() {

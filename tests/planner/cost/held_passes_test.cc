@@ -9,6 +9,7 @@
 #include "planner/cost/schedule.h"
 #include "planner/cost/stages.h"
 #include "planner/spec/names.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise::test {
 namespace {

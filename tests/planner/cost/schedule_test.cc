@@ -9,6 +9,7 @@
 
 #include "planner/cost/held_passes.h"
 #include "planner/cost/stages.h"
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise::test {
 namespace {
