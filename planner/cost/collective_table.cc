@@ -1,9 +1,29 @@
 #include "planner/cost/collective_table.h"
 
+#include <algorithm>
 #include <cmath>
+
+#include "planner/cost/collective_candidates.h"
 
 namespace shardwise {
 namespace {
+
+/// What each way to do a collective takes for so many bytes.
+struct Point {
+  std::array<double, Candidates{}.all.size()> seconds{};
+  std::size_t best = 0;
+};
+
+Point point_at(const Links& links, CollectiveKind kind, double bytes) {
+  const Candidates found = candidates(links, kind, bytes);
+  const double bound = bound_seconds(links, kind, bytes);
+  Point point;
+  for (std::size_t i = 0; i < found.count; ++i) {
+    point.seconds[i] = std::max(bound, found.all[i].seconds());
+    if (point.seconds[i] < point.seconds[point.best]) point.best = i;
+  }
+  return point;
+}
 
 DataParallelTables::Group group_prices(CollectiveTables& tables, const GroupShape& shape) {
   return {tables.price(CollectiveKind::all_gather, shape),
@@ -18,12 +38,17 @@ CollectiveTable::CollectiveTable(const ClusterSpec& cluster, CollectiveKind kind
                                  const GroupShape& group) {
   if (group.ranks <= 1) return;
   a_byte_ = tier_traffic(cluster, kind, 1, group);
-  for (std::size_t i = 0; i < kPoints; ++i) {
-    const Bytes bytes(static_cast<std::int64_t>(start_of(i)));
-    seconds_[i] = collective_time(cluster, kind, bytes, group).value();
-  }
+  const Links links = links_of(cluster, group);
+  Point from = point_at(links, kind, start_of(0));
   for (std::size_t i = 0; i + 1 < kPoints; ++i) {
-    slope_[i] = (seconds_[i + 1] - seconds_[i]) / (start_of(i + 1) - start_of(i));
+    const Point to = point_at(links, kind, start_of(i + 1));
+    const double length = start_of(i + 1) - start_of(i);
+    const auto line_of = [&](std::size_t candidate) -> Line {
+      const double begin = from.seconds[candidate];
+      return {begin, (to.seconds[candidate] - begin) / length};
+    };
+    lines_[i] = {line_of(from.best), line_of(to.best)};
+    from = to;
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -11,10 +12,12 @@
 namespace shardwise {
 
 /// collective_time of one kind and group over bytes, read off a table: exact at 2^k and 1.5 x 2^k
-/// bytes from 256 B to 16 TiB, linear between and beyond. A line between two points of
-/// collective_time is not below collective_bound, which is proportional to bytes.
+/// bytes from 256 B to 16 TiB. Between two points, the faster of two ways to do it, the best at
+/// either point, each on a line between what it takes at both: exact for rings, whose time is
+/// linear in bytes, wherever NCCL changes from one to another. No line is below collective_bound,
+/// which is proportional to bytes.
 ///
-/// Made once per (kind, group shape); a plain value of half a KiB, read in a few nanoseconds.
+/// Made once per (kind, group shape); a plain value of 2.3 KiB, read in a few nanoseconds.
 class CollectiveTable {
  public:
   /// A group of one rank: every collective takes no time.
@@ -29,7 +32,10 @@ class CollectiveTable {
     const std::uint64_t bits = std::bit_cast<std::uint64_t>(clamped);
     const std::uint64_t interval = (bits >> 51U) - (std::bit_cast<std::uint64_t>(kSmallest) >> 51U);
     const std::size_t i = interval < kPoints - 2 ? interval : kPoints - 2;
-    return Seconds(seconds_[i] + (clamped - start_of(i)) * slope_[i]);
+    const double offset = clamped - start_of(i);
+    const auto& [one, other] = lines_[i];
+    return Seconds(
+        std::min(one.seconds + offset * one.slope, other.seconds + offset * other.slope));
   }
   /// How long one link of a tier is busy with what one rank sends over it.
   Seconds on_wire(std::size_t tier, double bytes) const {
@@ -44,8 +50,11 @@ class CollectiveTable {
     return std::bit_cast<double>(((std::bit_cast<std::uint64_t>(kSmallest) >> 51U) + i) << 51U);
   }
 
-  std::array<double, kPoints> seconds_{};
-  std::array<double, kPoints> slope_{};  // seconds a byte
+  struct Line {
+    double seconds = 0;  // at the interval's begin
+    double slope = 0;    // seconds a byte
+  };
+  std::array<std::array<Line, 2>, kPoints - 1> lines_{};  // of the best at either end
   TierTraffic a_byte_;
 };
 
