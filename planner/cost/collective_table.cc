@@ -88,6 +88,9 @@ CollectivePrice CollectiveTables::price(CollectiveKind kind, const GroupShape& g
 DataParallelTables data_parallel_tables(CollectiveTables& tables, const DataParallelShapes& shapes,
                                         const DataParallelNeeds& needs) {
   DataParallelTables prices;
+  const auto several = [](const GroupShape& shape) { return shape.ranks > 1; };
+  prices.any = several(shapes.dense) || several(shapes.dense_outer) ||
+               (needs.experts && several(shapes.routed));
   prices.dense = group_prices(tables, shapes.dense);
   prices.dense_outer = group_prices(tables, shapes.dense_outer);
   if (needs.experts) {

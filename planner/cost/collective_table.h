@@ -111,6 +111,9 @@ struct DataParallelTables {
   CollectivePrice tp_all_reduce;     // of gradients of parameters that tp replicates
   CollectivePrice tied_all_reduce;   // of the tied embedding, first and last stage
   CollectivePrice world_all_reduce;  // of the gradient norm
+  /// Whether several ranks hold the same parameters, dense ones or, where the experts' groups fold
+  /// over tp, routed ones: without that nothing is gathered or reduced.
+  bool any = false;
 };
 
 /// The first and the last rank of a group, as a group of two. \pre group.ranks >= 2

@@ -37,17 +37,14 @@ bool reduces_by_unit(const LeafContext& context) {
 }
 
 bool sums_in_compute(const LeafContext& context) {
-  const Layout& layout = *context.layout;
-  return UnitPrices(context).sums_in_compute() && layout.dp() * layout.cp > 1 &&
-         !reduces_by_unit(context);
+  return UnitPrices(context).sums_in_compute() && context.groups->any && !reduces_by_unit(context);
 }
 
 bool streams_beside_passes(const LeafContext& context) {
   const Layout& layout = *context.layout;
-  const bool alone = layout.dp() * layout.cp == 1;
   const bool every = reduces_each(context) && layout.overlap_grad_reduce;
-  return layout.offload_activations || (!alone && (reduces_by_unit(context) || every)) ||
-         sums_in_compute(context);
+  return layout.offload_activations ||
+         (context.groups->any && (reduces_by_unit(context) || every)) || sums_in_compute(context);
 }
 
 StreamRules stream_rules(const LeafContext& context) {

@@ -1,7 +1,6 @@
 #include "planner/cost/pipeline_data.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -30,7 +29,7 @@ enum class Updated : std::uint8_t { here, beside, before };
 Updated updated(const LeafContext& context) {
   const Layout& layout = *context.layout;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  if (layout.dp() * layout.cp == 1 || placement.parameters != Placement::replicate ||
+  if (!context.groups->any || placement.parameters != Placement::replicate ||
       placement.optimizer == Placement::replicate) {
     return Updated::here;
   }
@@ -39,23 +38,12 @@ Updated updated(const LeafContext& context) {
   return overlaps ? Updated::beside : Updated::before;
 }
 
-/// Seconds in which a rank sums the gradients of DualPipe's two copies of `stage`: what it holds of
-/// both, with the rank that holds the others.
+/// Seconds in which a rank sums the gradients of DualPipe's two copies of `stage`, with the rank
+/// that holds the others.
 double sum_of_copies(const PipelineTimes& pipeline, const LeafContext& context, std::size_t stage) {
-  const Layout& layout = *context.layout;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
-  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
-  double elements = 0;
-  for (std::size_t place = stage * chunks; place < (stage + 1) * chunks; ++place) {
-    for (const PacedRun& run : pipeline.runs_of(place)) {
-      const LayerPace& layer = pipeline.layers[static_cast<std::size_t>(run.kind)];
-      elements += static_cast<double>(layer.dense * run.layers) / static_cast<double>(ranks.dense);
-      elements +=
-          static_cast<double>(layer.routed * run.layers) / static_cast<double>(ranks.routed);
-    }
-  }
-  return context.groups->tied_all_reduce(gradient_bytes(*context.rules, layout) * elements).value();
+  const double bytes = gradient_bytes(*context.rules, *context.layout) *
+                       elements_of_copies(pipeline, context, stage);
+  return context.groups->tied_all_reduce(bytes).value();
 }
 
 /// When all copies are summed: a stage and its mirror image begin once both have reduced.
@@ -85,6 +73,50 @@ bool only_offloads(const LeafContext& context) {
   return context.layout->offload_activations && !reduces_by_unit(context);
 }
 
+double elements_of_copies(const PipelineTimes& pipeline, const LeafContext& context,
+                          std::size_t stage) {
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
+  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
+  double elements = 0;
+  for (std::size_t place = stage * chunks; place < (stage + 1) * chunks; ++place) {
+    for (const PacedRun& run : pipeline.runs_of(place)) {
+      const LayerPace& layer = pipeline.layers[static_cast<std::size_t>(run.kind)];
+      elements += static_cast<double>(layer.dense * run.layers) / static_cast<double>(ranks.dense);
+      elements +=
+          static_cast<double>(layer.routed * run.layers) / static_cast<double>(ranks.routed);
+    }
+  }
+  return elements;
+}
+
+namespace {
+
+bool alike(const PipelineTimes& pipeline, std::size_t a, std::size_t b) {
+  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
+  for (std::size_t c = 0; c < chunks; ++c) {
+    const auto same = [](const PacedRun& x, const PacedRun& y) {
+      return x.kind == y.kind && x.layers == y.layers;
+    };
+    if (!std::ranges::equal(pipeline.runs_of(a * chunks + c), pipeline.runs_of(b * chunks + c),
+                            same)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Whether a stage has the layers of those before and after it, and so ends between them: what is
+/// looked for is the latest.
+bool between_alike(const PipelineTimes& pipeline, std::size_t stage) {
+  const auto stages = static_cast<std::size_t>(pipeline.slots->stages);
+  return stage > 1 && stage + 1 < stages && 2 * stage != stages &&
+         alike(pipeline, stage, stage - 1) && alike(pipeline, stage, stage + 1);
+}
+
+}  // namespace
+
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
                                const StageKernels& kernels, SlotEnds& ends) {
   PassStreams streams(stages, context, pass_losses(kernels.slowest, context));
@@ -99,7 +131,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
   const bool streams_beside = streams_beside_passes(context) || issued.late;
   const Updated gathers = updated(context);
   const PassLosses first = pass_losses(kernels.first, context);
-  const bool buckets = layout.dp() * layout.cp > 1 && !reduces_by_unit(context);
+  const bool buckets = context.groups->any && !reduces_by_unit(context);
   SlotEnds slot_ends;
   StreamedPasses passes;
   const auto stage_count = static_cast<std::size_t>(pipeline.slots->stages);
@@ -125,16 +157,13 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     return {passes.end, {}, all - passes.end};
   }
   BucketStreams beside(stages, context, passes.run, first);
-  // Stages in the middle are alike, and end before the second and after the last one begins.
   const std::size_t last = stage_count - 1;
-  const std::array<std::size_t, 4> ends = {0, 1, (last + 1) / 2, last};
   double late = 0;
   double slowed = 0;
   double reduced = 0;
   double after = 0;
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    const std::size_t s = ends[i];
-    if (s > last || (i > 0 && s <= ends[i - 1])) continue;
+  for (std::size_t s = 0; s <= last; ++s) {
+    if (between_alike(pipeline, s)) continue;
     if (reduces) reduced = std::max(reduced, beside.reduced(s));
     if (gathers == Updated::before) after = std::max(after, beside.gathers(s));
     if (gathers != Updated::beside) continue;

@@ -30,6 +30,11 @@ bool only_offloads(const LeafContext& context);
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
                                const StageKernels& kernels, SlotEnds& ends);
 
+/// Trained elements whose gradients a rank of `stage` holds, of both copies of the model. \pre
+/// copies_model(layout)
+double elements_of_copies(const PipelineTimes& pipeline, const LeafContext& context,
+                          std::size_t stage);
+
 /// Parameters and gradients that move layer by layer hold passes up (PassStreams). Otherwise
 /// buckets of updated parameters are waited for by the first pass of each chunk, and buckets of
 /// gradients reduced beside the last ones: what is left when the last pass of a stage has ended is

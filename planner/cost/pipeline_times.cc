@@ -6,6 +6,7 @@
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/spec/schedule_facts.h"
+#include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
@@ -110,10 +111,15 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
       ChunkTime sum;
       for (; next < stage.runs.size() && stage.runs[next].chunk == chunk; ++next) {
         const StageRun& run = stage.runs[next];
-        const ChunkTime& each = all.layers[static_cast<std::size_t>(run.kind)].time;
+        const LayerPace& pace = all.layers[static_cast<std::size_t>(run.kind)];
+        const ChunkTime& each = pace.time;
+        // `each` has the mean of layers of which recompute takes every n-th.
+        const std::int64_t interval = pace.memory->recompute_interval;
+        const auto more =
+            static_cast<double>(interval * ceil_div(run.layers, interval) - run.layers);
         add_run(all, run, stage.copies_embedding && next + 1 == stage.runs.size());
         sum.forward += each.forward * run.layers;
-        sum.backward += each.backward * run.layers;
+        sum.backward += each.backward * run.layers + pace.recompute * more;
         sum.weight_gradient += each.weight_gradient * run.layers;
       }
       all.chunk_time.push_back(sum);

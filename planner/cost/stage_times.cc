@@ -10,6 +10,7 @@
 #include "planner/spec/check.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/schedule_facts.h"
+#include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
@@ -37,12 +38,23 @@ void take_larger(Unit& largest, const Unit& unit, std::int64_t Unit::*kind,
   if (std::pair(unit.*kind, unit.*other) > std::pair(largest.*kind, largest.*other)) largest = unit;
 }
 
+/// Layers of a share that run again: in each run every n-th from the first, runs as even as can be.
+std::int64_t layers_again(const StageMix::Share& share, std::int64_t interval) {
+  const std::int64_t each = share.layers / share.runs;
+  const std::int64_t longer = share.layers % share.runs;
+  return (share.runs - longer) * ceil_div(each, interval) + longer * ceil_div(each + 1, interval);
+}
+
 void add_layers(StageTime& stage, const LayerTime& time, const LayerMemory& memory,
-                const TimeRules& rules, std::int32_t layers, Seconds hidden) {
+                const TimeRules& rules, const StageMix::Share& share, Seconds hidden) {
+  const std::int32_t layers = share.layers;
   const double n = layers;
   stage.forward += n * time.forward;
   stage.backward += n * time.backward;
-  stage.recompute += n * time.recompute;
+  // `time` has a layer's mean.
+  const auto again = static_cast<double>(memory.recompute_interval *
+                                         layers_again(share, memory.recompute_interval));
+  stage.recompute += again * time.recompute;
   stage.weight_gradient += n * time.weight_gradient;
   stage.hidden_experts += n * hidden;
   const Unit elements{memory.parameters.dense, memory.parameters.routed};
@@ -101,6 +113,7 @@ std::vector<StageMix> stage_mixes(std::span<const StageLayers> stages) {
         mix.shares.push_back({run.kind, run.layers});
       } else {
         same->layers += run.layers;
+        ++same->runs;
       }
     }
     mix.first = static_cast<std::int32_t>(i);
@@ -132,7 +145,7 @@ StageTimes stage_sums(const Layout& layout, const TimeRules& rules,
     StageTime stage;
     for (const StageMix::Share& share : mix.shares) {
       const auto kind = static_cast<std::size_t>(share.kind);
-      add_layers(stage, times[kind], memories[kind], rules, share.layers,
+      add_layers(stage, times[kind], memories[kind], rules, share,
                  hidden_exchange(times[kind], rules, layout));
     }
     if (mix.copies_embedding) {

@@ -52,6 +52,7 @@ struct StageMix {
   struct Share {
     std::int32_t kind = 0;  // index into ModelSpec::kinds
     std::int32_t layers = 0;
+    std::int32_t runs = 1;  // of layers that follow one another: one a chunk
     friend bool operator==(const Share&, const Share&) = default;
   };
   std::vector<Share> shares;  // in forward order of their first layer

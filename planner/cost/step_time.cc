@@ -33,8 +33,9 @@ Seconds slowed_by_messages(const StageTimes& stages, const LeafContext& context,
 
 /// The axis that waits where a link is crowded: of those that run beside compute, the one that can
 /// wait longest.
-Seconds TimeParts::*crowded_part(const Layout& layout) {
-  if (layout.dp() > 1) return &TimeParts::dp_exposed;
+Seconds TimeParts::*crowded_part(const LeafContext& context) {
+  const Layout& layout = *context.layout;
+  if (context.groups->any) return &TimeParts::dp_exposed;
   if (layout.pp > 1) return &TimeParts::pp_exposed;
   return layout.ep > 1 ? &TimeParts::ep_exposed : &TimeParts::cp_exposed;
 }
@@ -171,7 +172,7 @@ TimeParts step_time(const StageTimes& stages, const LeafContext& context, const 
   if (context.rules->links_shared) {
     // Transfers of several axes that each seem hidden meet on a link.
     const Seconds more = wire_time(stages, context) - parts.total();
-    if (more > Seconds(0)) parts.*crowded_part(layout) += more;
+    if (more > Seconds(0)) parts.*crowded_part(context) += more;
   }
   if (step.input > Seconds(0)) {
     parts.input_exposed = std::max(Seconds(0), step.input - parts.total());

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "planner/cost/pass_units.h"
+#include "planner/cost/pipeline_data.h"
 #include "planner/cost/stage_times.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_prices.h"
@@ -27,7 +28,7 @@ class DataWire {
   LayerWire of(const LayerPace& layer) const {
     const Layout& layout = *context_.layout;
     LayerWire wire;
-    if (layout.dp() * layout.cp == 1 && layout.ep * layout.etp == layout.tp) return wire;
+    if (!context_.groups->any) return wire;
     const UnitElements unit =
         unit_elements(*layer.memory, layer.copied, *context_.rules->engine, layout);
     const bool by_unit = reduces_by_unit(context_);
@@ -119,14 +120,28 @@ Seconds wire_time(const StageTimes& stages, const LeafContext& context) {
       const LayerWire wire = data.of(layer);
       of_kind[kind] = (layer.traffic.seconds[tier] + wire.microbatch) * met + wire.step;
     }
+    const OnWire read{tier};
+    const DataParallelTables& groups = *context.groups;
+    const double gradient = gradient_bytes(*context.rules, layout);
+    // A tied table's gradients are summed by the first stage and the one that holds its copy.
+    const double tied =
+        read(groups.tied_all_reduce, gradient * static_cast<double>(stages.tied_elements)).value();
     double most = 0;
     for (std::int32_t stage = 0; stage < layout.pp; ++stage) {
       double busy = stages.hop_traffic.seconds[tier] * messages_sent(layout, stage, m);
       for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
         for (const PacedRun& run :
              pipeline.runs_of(static_cast<std::size_t>(stage) * chunks + chunk)) {
-          busy += of_kind[static_cast<std::size_t>(run.kind)] * run.layers;
+          const auto kind = static_cast<std::size_t>(run.kind);
+          busy += of_kind[kind] * run.layers;
+          if (pipeline.layers[kind].copied > 0) busy += tied;
         }
+      }
+      if (stage == 0) busy += tied;
+      if (copies) {
+        const double summed =
+            elements_of_copies(pipeline, context, static_cast<std::size_t>(stage));
+        busy += read(groups.tied_all_reduce, gradient * summed).value();
       }
       most = std::max(most, busy);
     }

@@ -149,6 +149,52 @@ TEST(SimulatedLayouts, AreNearTheClosedFormWithSumsInFp32OfExpertsOfOneRank) {
   EXPECT_NEAR(simulated(plan) / unslowed(plan), 1, 0.005);
 }
 
+// Groups of experts fold over tp where etp is smaller: their gradients are summed over several
+// ranks even where dense parameters have no copy.
+TEST(SimulatedLayouts, AreNearTheClosedFormWhereExpertsAloneAreDataParallel) {
+  for (const auto& [engine, zero_stage] :
+       {std::pair("fsdp2", 3), std::pair("deepspeed", 1), std::pair("deepspeed", 2),
+        std::pair("internevo", 3), std::pair("megatron_fsdp", 1), std::pair("megatron_fsdp", 3),
+        std::pair("shardwise", 2), std::pair("megatron_ddp", 1)}) {
+    Plan plan = asked("gpt-oss-20b", "dgx-h200", 8, engine);
+    plan.job.sequence_length = 1024;
+    plan.job.global_batch_size = 4;
+    plan.layout.tp = 8;
+    plan.layout.sequence_parallel = true;
+    plan.layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+    plan.layout.reduce_every_microbatch = plan.engine.reduce_every_microbatch;
+    plan.layout.fp32_gradients = plan.engine.fp32_gradients_default;
+    EXPECT_NEAR(simulated(plan) / unslowed(plan), 1, 0.005) << engine << " ZeRO-" << zero_stage;
+  }
+}
+
+// Stages in the middle that have a layer more end later than those at the ends.
+TEST(SimulatedLayouts, AreNearTheClosedFormWhereStagesInTheMiddleDiffer) {
+  Plan plan = asked("deepseek-v2-lite", "aws-p4de", 128, "megatron_ddp");
+  plan.job.global_batch_size = 8;
+  plan.layout.tp = 2;
+  plan.layout.cp = 2;
+  plan.layout.pp = 8;
+  plan.layout.etp = 2;
+  plan.layout.dp_shard = 4;
+  plan.layout.sequence_parallel = true;
+  EXPECT_NEAR(simulated(plan) / unslowed(plan), 1, 0.005);
+}
+
+// Recompute takes the first of every three layers of a stage: two of four.
+TEST(SimulatedLayouts, AreNearTheClosedFormWhereSomeLayersRunAgain) {
+  Plan plan = asked("llama-7b", "aws-p4de", 32, "megatron_ddp");
+  plan.job.global_batch_size = 128;
+  plan.layout.pp = 8;
+  plan.layout.dp_shard = 4;
+  plan.layout.micro_batch_size = 4;
+  plan.layout.recompute = Recompute::full;
+  for (const int interval : {1, 2, 3, 4, 32}) {
+    plan.layout.recompute_interval = interval;
+    EXPECT_NEAR(simulated(plan) / unslowed(plan), 1, 0.005) << interval;
+  }
+}
+
 // (D5) The only micro-batch is the last one: it reduces, whatever the flag says.
 TEST(SimulatedLayouts, AreNearTheClosedFormInPipelinesOfOneMicrobatchThatReduceOnce) {
   Plan plan = asked("mistral-7b-v0.1", "oci-a100", 32, "shardwise");

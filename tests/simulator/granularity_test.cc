@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "planner/spec/schedule_facts.h"
 #include "tests/simulator/drawn_layouts.h"
 
 // Kernel by kernel a step takes as long as layer by layer, where nothing is shared.
@@ -24,8 +25,7 @@ double share(const Plan& plan) {
 /// Whether all weight gradients follow their input gradients, which shelter of communication there
 /// is depends on.
 bool splits(const Layout& layout) {
-  return layout.schedule == PipelineSchedule::zb_h1 || layout.schedule == PipelineSchedule::zb_h2 ||
-         layout.schedule == PipelineSchedule::zb_v || is_dualpipe(layout.schedule);
+  return facts_of(layout).puts_weights_off || facts_of(layout).pairs_passes;
 }
 
 /// Layouts of every engine, dense and with experts, on one stage and in pipelines.

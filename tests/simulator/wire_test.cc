@@ -34,7 +34,9 @@ double expect_carried(const Plan& plan) {
   StepDetail detail;
   const Seconds step = closed_form_time(plan, {}, &detail).total();
   EXPECT_GE(step, detail.wire) << named;
-  // Both count the same bytes; padding of buckets and the reductions that end a step are left out.
+  EXPECT_GE(step, link.busy * 0.998) << named;
+  // Both count the same bytes; padding of buckets and small reductions that end a step, norms and
+  // counts, are left out.
   EXPECT_LE(detail.wire, link.busy * (1 + 1e-9)) << named;
   if (plan.layout.pp == 1) {
     EXPECT_GE(detail.wire, link.busy * 0.998) << named;
@@ -67,6 +69,19 @@ TEST(Wire, CarriesRingAttentionBesideGathersOfFsdp2) {
   plan.layout.dp_shard = 4;
   plan.job.sequence_length = 16384;
   plan.job.global_batch_size = 4;
+  expect_carried(plan);
+}
+
+// The gradients of a tied table, of 3 GB, meet those of its copy on the last stage.
+TEST(Wire, CarriesTheSumOfATiedTable) {
+  Plan plan = plan_of("gemma-7b", "dgx-b200", "shardwise");
+  plan.cluster = *with_gpus(*find_cluster("dgx-b200"), 18);
+  plan.layout.tp = 2;
+  plan.layout.sequence_parallel = true;
+  plan.layout.pp = 3;
+  plan.layout.dp_shard = 3;
+  plan.job.sequence_length = 2048;
+  plan.job.global_batch_size = 48;
   expect_carried(plan);
 }
 
