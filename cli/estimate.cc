@@ -6,7 +6,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "cli/idle_flags.h"
 #include "cli/job_flags.h"
 #include "cli/model_text.h"
 #include "cli/report_text.h"
@@ -84,6 +86,8 @@ ExitCode run_estimate(const EstimateFlags& flags) {
 
   StepReport report = estimate(subject->model, subject->cluster, subject->job, subject->engine,
                                *layout, flags.explain ? Detail::explained : Detail::numbers);
+  const std::vector<Assumption> idle = idle_flags_assumption(flags.job, flags.layout, report);
+  subject->assumptions.insert(subject->assumptions.end(), idle.begin(), idle.end());
   if (report.verdict.fit != Fit::fits) {
     const std::optional<Fix> fix = cheapest_fix(subject->model, subject->cluster, subject->job,
                                                 subject->engine, *layout, report.verdict.usable);

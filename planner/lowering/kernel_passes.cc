@@ -26,7 +26,7 @@ KernelPasses::Step KernelPasses::step_of(const LayerItem& item, std::int32_t num
   step.part = number;
   if (item.moves) {
     step.stream = stream_of(item.collective.group);
-    step.cost = builder_.collective_cost(item.collective);
+    step.cost = builder_.collective_cost(item.collective, item.launches);
     return step;
   }
   OpCost cost;

@@ -4,12 +4,37 @@
 
 namespace shardwise {
 
+namespace {
+
+/// Makes the host issue as many kernels for the items of a pass as for the pass: what it takes to
+/// issue collectives beyond one kernel each is shared by them, and otherwise by the kernels.
+void settle_launches(std::vector<LayerItem>& items, Pass pass, double all) {
+  double counted = 0;
+  double collectives = 0;
+  for (const LayerItem& item : items) {
+    if (item.pass == pass)
+      (item.moves ? collectives : counted) += item.moves ? 1 : item.kernel.launches;
+  }
+  const bool by_collectives = collectives > 0 && all >= counted + collectives;
+  const double rest = all - (by_collectives ? counted : collectives);
+  const double parts = by_collectives ? collectives : counted;
+  if (rest <= 0 || parts <= 0) return;
+  for (LayerItem& item : items) {
+    if (item.pass != pass || item.moves != by_collectives) continue;
+    (item.moves ? item.launches : item.kernel.launches) *= rest / parts;
+  }
+}
+
+}  // namespace
+
 std::vector<std::vector<LayerItem>> layer_items(const Plan& plan) {
   std::vector<std::vector<LayerItem>> all;
   for (const LayerSpec& layer : plan.model.kinds) {
     std::vector<LayerItem> items;
-    layer_time(plan.model, layer, plan.job, plan.engine, plan.cluster, plan.layout, nullptr,
-               &items);
+    const LayerTime time = layer_time(plan.model, layer, plan.job, plan.engine, plan.cluster,
+                                      plan.layout, nullptr, &items);
+    settle_launches(items, Pass::forward, time.forward.kernels);
+    settle_launches(items, Pass::backward, time.backward.kernels);
     all.push_back(std::move(items));
   }
   return all;

@@ -19,15 +19,17 @@ std::int32_t StageBuilder::layer_cost(const LayerWork& work, double launches) {
   return cost(std::move(whole));
 }
 
-std::int32_t StageBuilder::collective_cost(const CollectiveWork& work) {
+std::int32_t StageBuilder::collective_cost(const CollectiveWork& work, double launches) {
   for (std::size_t i = 0; i < program_.costs.size(); ++i) {
     const OpCost& each = program_.costs[i];
-    if (!each.collectives.empty() && each.collectives.front() == work) {
+    if (!each.collectives.empty() && each.collectives.front() == work &&
+        each.launches == launches) {
       return static_cast<std::int32_t>(i);
     }
   }
   OpCost one;
   one.collectives.push_back(work);
+  one.launches = launches;
   return cost(std::move(one));
 }
 

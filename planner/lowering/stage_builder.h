@@ -23,7 +23,7 @@ class StageBuilder {
   /// Operations of equal cost share it: ask once, keep the number.
   std::int32_t cost(OpCost cost);
   std::int32_t layer_cost(const LayerWork& work, double launches);
-  std::int32_t collective_cost(const CollectiveWork& work);
+  std::int32_t collective_cost(const CollectiveWork& work, double launches = 1);
   /// Kernels that only move bytes. \returns that of nothing, -1, for no bytes
   std::int32_t traffic_cost(double bytes, double launches = 1, MoveKind move = MoveKind::copy);
 

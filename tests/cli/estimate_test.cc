@@ -216,6 +216,26 @@ TEST(Estimate, NamesTheCheapestChangeByFlagsThatDoWhatItSays) {
   EXPECT_THAT(fits.out, HasSubstr(found[3].str() + " a step\n"));
 }
 
+// Whoever types a flag believes that it does something.
+TEST(Estimate, NamesFlagsWithoutEffect) {
+  const auto said = [](std::initializer_list<std::string> more) {
+    const Outcome outcome = shardwise(llama_on_a_node(more));
+    const std::size_t at = outcome.out.find("no effect here: ");
+    if (at == std::string::npos) return std::string();
+    return outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  EXPECT_EQ(said({"--recompute", "selective"}), "no effect here: --recompute selective");
+  EXPECT_EQ(said({"--expert-skew", "1"}), "no effect here: --expert-skew 1");
+  EXPECT_EQ(said({"--recompute-interval", "2"}), "no effect here: --recompute-interval 2");
+  EXPECT_EQ(said({"--cp-kind", "ulysses", "--fp8-recipe", "delayed"}),
+            "no effect here: --fp8-recipe delayed, --cp-kind ulysses");
+  EXPECT_EQ(said({"--recompute", "full", "--recompute-interval", "2"}), "");
+  // A default that is spelt out is none.
+  EXPECT_EQ(said({"--recompute", "none", "--tp", "1"}), "");
+  const Outcome json = shardwise(llama_on_a_node({"--recompute", "selective", "--json"}));
+  EXPECT_THAT(json.out, HasSubstr("\"id\": \"no_effect\""));
+}
+
 TEST(Estimate, HelpHasAnExample) {
   const Outcome outcome = shardwise({"estimate", "--help"});
   EXPECT_EQ(outcome.exit_code, 0);

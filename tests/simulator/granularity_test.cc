@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "planner/model/hf_config.h"
 #include "planner/spec/schedule_facts.h"
 #include "tests/simulator/drawn_layouts.h"
 
@@ -13,10 +14,10 @@ namespace shardwise::sim {
 namespace {
 
 /// Kernel by kernel over layer by layer.
-double share(const Plan& plan) {
+double share(const Plan& plan, bool host = false) {
   SimulationOptions options;
   options.contention = false;
-  options.host = false;
+  options.host = host;
   const double layers = simulated_length(plan, options).value();
   options.granularity = Granularity::kernel;
   return simulated_length(plan, options).value() / layers;
@@ -57,6 +58,28 @@ TEST(Granularity, DoesNotChangeAStepWhoseTransfersStopCompute) {
   RecordProperty("within_a_thousandth", near);
   EXPECT_GT(drawn, 250);
   EXPECT_GT(near, drawn * 9 / 10);
+}
+
+// The host issues as many kernels for a layer's parts as for the layer.
+TEST(Granularity, HardlyChangesWhatTheHostTakes) {
+  Plan plan;
+  plan.model = *load_model("llama-2-70b");
+  plan.cluster = *with_gpus(*find_cluster("gb300-nvl72"), 1024);
+  plan.engine = *find_engine("megatron_fsdp");
+  plan.layout.tp = 8;
+  plan.layout.sequence_parallel = true;
+  plan.layout.pp = 4;
+  plan.layout.dp_shard = 32;
+  plan.layout.zero_stage = 0;
+  plan.job.global_batch_size = 128;
+  EXPECT_NEAR(share(plan, true), 1, 0.02);
+  plan.job.tp_overlap = TpOverlap::none;
+  EXPECT_NEAR(share(plan, true), 1, 0.02);
+  plan.layout = {.tp = 2, .cp = 2, .dp_replicate = 4, .sequence_parallel = true};
+  plan.model = *load_model("llama-3.2-1b");
+  plan.cluster = *with_gpus(*find_cluster("oci-h200"), 16);
+  plan.job.global_batch_size = 8;
+  EXPECT_NEAR(share(plan, true), 1, 0.05);
 }
 
 // What runs beside compute stops it, layer by layer, for as long as it slows it; kernel by kernel

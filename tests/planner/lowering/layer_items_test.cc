@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "planner/lowering/layer_items.h"
 #include "planner/lowering/price.h"
 #include "tests/planner/lowering/lowered.h"
 
@@ -50,8 +51,27 @@ void expect_pass(const Sums& sums, const PassTime& time, const std::string& what
   expect_equal(sums.ep, time.ep, what + " ep");
 }
 
+/// The host issues as many kernels for the items of a layer as for the layer.
+void expect_launches(const Plan& plan, const std::string& what) {
+  const std::vector<std::vector<LayerItem>> all = layer_items(plan);
+  const std::vector<LayerTime> times =
+      layer_times(plan.model, plan.job, plan.engine, plan.cluster, plan.layout);
+  for (std::size_t kind = 0; kind < all.size(); ++kind) {
+    for (const Pass pass : {Pass::forward, Pass::backward}) {
+      double launches = 0;
+      for (const LayerItem& item : all[kind]) {
+        if (item.pass == pass) launches += item.moves ? item.launches : item.kernel.launches;
+      }
+      const PassTime& time = pass == Pass::forward ? times[kind].forward : times[kind].backward;
+      EXPECT_NEAR(launches, time.kernels, 1e-9 * time.kernels)
+          << what << ", " << plan.model.kinds[kind].name;
+    }
+  }
+}
+
 /// Prices what a layer notes and compares it with what the closed form sums, class by class.
 void expect_same(const Plan& plan, const std::string& what) {
+  expect_launches(plan, what);
   for (const LayerSpec& layer : plan.model.kinds) {
     std::vector<LayerItem> items;
     const LayerTime time = layer_time(plan.model, layer, plan.job, plan.engine, plan.cluster,

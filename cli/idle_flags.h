@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/job_flags.h"
+#include "planner/spec/report.h"
+
+namespace shardwise::cli {
+
+/// The flags of a question without which the answer would be the same, memory and time to the last
+/// digit, though they set something else than is taken without them: "--recompute". An engineer
+/// who typed one believes that it does something.
+std::vector<std::string> idle_flags(const JobFlags& job, const LayoutFlags& layout,
+                                    const StepReport& answer);
+
+/// The same as an assumption that screens print: "no effect here: --recompute selective".
+/// \returns none where every flag has an effect
+std::vector<Assumption> idle_flags_assumption(const JobFlags& job, const LayoutFlags& layout,
+                                              const StepReport& answer);
+
+}  // namespace shardwise::cli
