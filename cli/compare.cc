@@ -34,8 +34,9 @@ constexpr std::int64_t kLongRows = 20;
 struct CompareFlags {
   std::string first;
   std::string second;
-  std::int64_t top = 0;   // as the screen has room for
-  double tolerance = -1;  // none
+  std::int64_t top = 0;          // as the screen has room for
+  double tolerance = -1;         // of the step time; none
+  double memory_tolerance = -1;  // of the peak memory; none
   ScreenFlags screen;
 };
 
@@ -117,6 +118,17 @@ std::string differences_text(const StepReport& a, const StepReport& b) {
   return wrap(fmt::format("B has {}", fmt::join(found, ", ")), kWidth) + "\n";
 }
 
+/// Where the two steps do not train the same: a difference is then of the work, too.
+std::string other_work_text(const StepReport& a, const StepReport& b) {
+  std::vector<std::string> found;
+  if (a.model != b.model) found.emplace_back("models");
+  if (a.global_batch_size != b.global_batch_size) found.emplace_back("batch sizes");
+  if (a.sequence_length != b.sequence_length) found.emplace_back("sequence lengths");
+  if (found.empty()) return "";
+  return fmt::format("A and B have different {}: their steps do different work\n",
+                     fmt::join(found, " and "));
+}
+
 /// "101.5 % more time than A".
 std::string longer_text(double relative) {
   const std::string share = format_percent(std::abs(relative));
@@ -147,7 +159,9 @@ std::string comparison_text(const Side& a, const Side& b, const sim::Comparison&
                             std::size_t top, bool whole, bool colour) {
   const bool reports = !a.traced && !b.traced;
   std::string text = side_text("A", a) + side_text("B", b);
-  if (reports) text += differences_text(a.report, b.report);
+  if (reports) {
+    text += other_work_text(a.report, b.report) + differences_text(a.report, b.report);
+  }
   text += "B takes " + longer_text(found.relative());
   if (reports) {
     text += fmt::format("; peak memory {} against {}", format_bytes(found.second_peak),
@@ -182,6 +196,10 @@ ExitCode run_compare(const CompareFlags& flags) {
     problems.insert(problems.end(), each->problems().begin(), each->problems().end());
   }
   if (problems.empty()) problems = unlike(*first, *second);
+  if (problems.empty() && flags.memory_tolerance >= 0 && (first->traced || second->traced)) {
+    problems.push_back({"command line", 0, 0, "--memory-tolerance", "a trace has no peak memory",
+                        "compare two reports, or leave it out"});
+  }
   if (!problems.empty()) {
     fmt::print(stderr, "{}", to_string(problems));
     return ExitCode::bad_input;
@@ -199,8 +217,13 @@ ExitCode run_compare(const CompareFlags& flags) {
                        ? comparison_json(found)
                        : comparison_text(*first, *second, found, static_cast<std::size_t>(top),
                                          flags.screen.whole, wants_colour()));
-  const bool apart = flags.tolerance >= 0 && std::abs(found.relative()) > flags.tolerance;
-  return apart ? ExitCode::nothing_fits : ExitCode::done;
+  const auto apart = [](double relative, double tolerance) {
+    return tolerance >= 0 && std::abs(relative) > tolerance;
+  };
+  return apart(found.relative(), flags.tolerance) ||
+                 apart(found.relative_peak(), flags.memory_tolerance)
+             ? ExitCode::nothing_fits
+             : ExitCode::done;
 }
 
 }  // namespace
@@ -213,7 +236,11 @@ void add_compare(CLI::App& app, Run& run) {
   verb->add_option("B", flags->second, "The second")->required()->type_name("FILE");
   add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of each table [6; 20 with --long]");
   add_number(*verb, "--tolerance", flags->tolerance, 0, 1e6,
-             "Exit with 1 if step times differ by more than this share")
+             "Exit with 1 if the step times differ by more than this share of A's; nothing else "
+             "is compared with it")
+      ->type_name("SHARE");
+  add_number(*verb, "--memory-tolerance", flags->memory_tolerance, 0, 1e6,
+             "The same of the peak memory of two reports")
       ->type_name("SHARE");
   add_screen_flags(*verb, flags->screen);
   verb->footer(
@@ -223,7 +250,7 @@ void add_compare(CLI::App& app, Run& run) {
       "  shardwise compare report.json trace.json\n"
       "\n"
       "Exit codes\n"
-      "  0 done   1 the difference exceeds the tolerance\n"
+      "  0 done   1 a difference exceeds its tolerance\n"
       "  2 bad input or use   3 environment failure");
   verb->callback([&run, flags] { run = [flags] { return run_compare(*flags); }; });
 }

@@ -35,6 +35,12 @@ struct Comparison {
 
   /// (second - first) / first of the step time.
   double relative() const { return second_step / first_step - 1; }
+  /// The same of the peak memory; 0 where neither has any.
+  double relative_peak() const {
+    const auto first = static_cast<double>(first_peak.value());
+    const auto second = static_cast<double>(second_peak.value());
+    return first == second ? 0 : second / first - 1;
+  }
 };
 
 /// Operations are joined on name and stage, and those that are left on their name alone, in the

@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "executor/launch/command.h"
+#include "executor/launch/process_limits.h"
 #include "executor/storage/bad_input.h"
 #include "planner/files/program.h"
 
@@ -15,18 +16,10 @@ bool address_space_is_limited() {
   return ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
 }
 
-/// As many open files as the system allows: each rank is a connection or more.
-void raise_open_files() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  raise_open_files();
+  shardwise::exec::raise_limits();
   const int code = shardwise::run_program("shardwise-run", [&] {
     try {
       return shardwise::exec::run_command(argc, argv);

@@ -11,6 +11,7 @@
 
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
+#include "executor/launch/process_limits.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
@@ -116,6 +117,11 @@ int run_command(int argc, const char* const* argv) {
   }
   const Diagnostics problems = check_catalogue();
   if (!problems.empty()) return speaks ? refuse(problems) : kBadInput;
+  const std::string narrow = narrow_limit();
+  if (!narrow.empty()) {
+    if (speaks) say({Failure::Kind::broken, narrow});
+    return kWorldBroke;
+  }
   return verb();
 }
 

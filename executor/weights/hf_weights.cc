@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "executor/kernels/element.h"
+#include "executor/storage/bad_input.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/check.h"
 
@@ -163,6 +164,11 @@ WeightSource HfWeights::source() const {
     std::vector<std::byte> bytes(values.size() * static_cast<std::size_t>(bytes_of(type)));
     files->read(*place, first * bytes_of(type), bytes);
     to_floats(type, bytes, values);
+    const auto bad = std::ranges::find_if(values, [](float each) { return !std::isfinite(each); });
+    if (bad == values.end()) return;
+    throw BadInput(fmt::format(
+        "{}: --init-from: {} is {} at element {}: weights are finite numbers",
+        files->files()[place->file].name(), tensor.name, *bad, first + (bad - values.begin())));
   };
 }
 

@@ -204,7 +204,7 @@ void ConfigFile::reject_missing() {
     const auto slip_of = [&](const JsonMember& member) {
       return !asked_.contains(member.key) &&
              std::ranges::any_of(missing.keys, [&](const std::string& key) {
-               return edit_distance(member.key, key) == 1;
+               return is_one_slip(member.key, key);
              });
     };
     if (std::ranges::any_of(root_.members, slip_of)) continue;  // reject_slips says it

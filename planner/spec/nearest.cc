@@ -24,6 +24,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return above[b.size()];
 }
 
+bool is_one_slip(std::string_view a, std::string_view b) {
+  const auto [shorter, longer] = std::minmax({a.size(), b.size()});
+  return longer - shorter <= 1 && edit_distance(a, b) == 1;
+}
+
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& known) {
   const std::size_t most = std::max<std::size_t>(1, std::min<std::size_t>(word.size() / 3, 3));
   std::size_t best = most + 1;

@@ -269,7 +269,7 @@ void ObjectReader::reject_slips() {
   for (const auto& [key, value] : value_->members) {
     if (asked(key)) continue;
     for (const std::string& known : known_) {
-      if (edit_distance(key, known) != 1 || value_->find(known) != nullptr) continue;
+      if (!is_one_slip(key, known) || value_->find(known) != nullptr) continue;
       if (problems_->size() >= kMostProblems) return;
       fail(key, fmt::format("unknown, and {} is absent", known),
            fmt::format("did you mean {}? if not, take the key out", known));

@@ -39,7 +39,9 @@ Result<std::string> read_file(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(status)) {
     return Diagnostic{name, 0, 0, "", "a folder, not a file", ""};
   }
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);  // NOLINT(*vararg*)
+  // A pipe is waited for. Files of the kernel that have no end say that there is nothing more yet.
+  const int waits = std::filesystem::is_regular_file(status) ? O_NONBLOCK : 0;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waits);  // NOLINT(*vararg*)
   if (file < 0) throw IoError(fmt::format("{}: {}", name, std::strerror(errno)));
   return read_open_file(file, name);
 }

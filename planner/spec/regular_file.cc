@@ -86,6 +86,9 @@ Result<std::string> read_open_file(int opened, const std::string& name) {
                         "a description of a model, machine or plan has a few kB"};
     }
   }
+  if (std::ferror(file.get()) != 0 && errno == EAGAIN) {
+    return Diagnostic{name, 0, 0, "", "has no end: the kernel adds to it", "name a file"};
+  }
   if (std::ferror(file.get()) != 0) fail();
   return text;
 }

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -15,6 +17,11 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
+
+std::string read(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
 
 std::string written(const char* name) { return testing::TempDir() + "compare_test_" + name; }
 
@@ -105,6 +112,30 @@ TEST(Compare, ExitsWithOneBeyondItsTolerance) {
   EXPECT_EQ(shardwise({"compare", one, longer, "--tolerance", "0.01"}).exit_code, 1);
   std::filesystem::remove(one);
   std::filesystem::remove(longer);
+}
+
+// A step of ten times the memory, and one of another model, passed for the same.
+TEST(Compare, HasATimeAndAMemoryToleranceAndSaysWhereTheWorkDiffers) {
+  const std::string one = written("small.json");
+  const std::string two = written("large.json");
+  ASSERT_EQ(shardwise(tiny_step({"-o", one})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", two, "--sequence-length", "8192"})).exit_code, 0);
+  const Outcome time = shardwise({"compare", one, two, "--tolerance", "100"});
+  EXPECT_EQ(time.exit_code, 0);
+  EXPECT_THAT(time.out, HasSubstr("\nA and B have different sequence lengths: their steps do "
+                                  "different work\n"));
+  EXPECT_EQ(shardwise({"compare", one, two, "--tolerance", "100", "--memory-tolerance", "0.01"})
+                .exit_code,
+            1);
+  EXPECT_EQ(shardwise({"compare", one, one, "--memory-tolerance", "0"}).exit_code, 0);
+  EXPECT_THAT(shardwise({"compare", one, one}).out, Not(HasSubstr("different")));
+  const std::string text = read(one);
+  const std::size_t at = text.find("\"model\": \"");
+  ASSERT_NE(at, std::string::npos);
+  const std::string other = written("other_model.json");
+  std::ofstream(other) << std::string(text).insert(at + 10, "another-");
+  EXPECT_THAT(shardwise({"compare", one, other}).out, HasSubstr("A and B have different models:"));
+  for (const std::string& file : {one, two, other}) std::filesystem::remove(file);
 }
 
 TEST(Compare, NamesEveryFileThatIsMissing) {

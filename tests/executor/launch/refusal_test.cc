@@ -143,6 +143,24 @@ TEST(ShardwiseRun, EndsAtOnceWhereThreadsHaveNoRoom) {
   }
 }
 
+// Threads have the stack of ulimit -s: a small one once ended the run by a signal, without a word.
+TEST(ShardwiseRun, SaysHowMuchStackItNeedsOrTakesIt) {
+  if (shardwise::test::kSanitized) GTEST_SKIP() << "sanitizers need more stack themselves";
+  const Scratch scratch;
+  const std::string plan = scratch.write(tiny_plan("shardwise", 3, 2, 1));
+  for (const auto& [limit, code] :
+       {std::pair("ulimit -s 256", 3), std::pair("ulimit -Ss 256", 0)}) {
+    const Outcome ended =
+        run_program("bash", {"-c", limit + std::string(" && exec \"$@\""), "run",
+                             built("shardwise-run"), plan, "--data", "README.md", "--steps", "1"});
+    EXPECT_EQ(ended.exit_code, code) << ended.err;
+    if (code == 0) continue;
+    EXPECT_EQ(ended.err,
+              "shardwise-run: the stack is limited to 256 KiB, and 1024 are needed (see "
+              "ulimit -s)\n");
+  }
+}
+
 TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
   const Outcome no_plan = run({"no-plan.json", "--data", "README.md"});
   EXPECT_EQ(no_plan.exit_code, 2);

@@ -38,6 +38,28 @@ Outcome run(const Scratch& scratch, const Plan& plan, const std::string& from,
   return run_program(built("shardwise-run"), more);
 }
 
+// A loss that is no number was once blamed on the learning rate.
+TEST(StoredWeightsThatAreNoNumbers, AreRefusedByTheirTensor) {
+  const Scratch scratch;
+  const std::string folder = scratch.path("weights");
+  std::filesystem::copy("tests/golden/weights/llama", folder);
+  const std::string name = "weights/model-00002-of-00004.safetensors";
+  std::string bytes = bytes_of_file(scratch.path(name));
+  bytes.replace(bytes.size() - 4, 4, "\xff\xff\xff\xff");
+  scratch.write_bytes(name, bytes);
+  for (const Started started : {Started::threads, Started::sockets}) {
+    const auto [program, arguments] =
+        command_of(started, 2,
+                   {scratch.write(plan_for("llama", "shardwise", 3, 2)), "--init-from", folder,
+                    "--data", scratch.write_bytes("text", std::string(3000, ' ')), "--steps", "1"});
+    const Outcome refused = run_program(program, arguments);
+    EXPECT_EQ(refused.exit_code, 2) << refused.err;
+    EXPECT_THAT(refused.err,
+                testing::ContainsRegex("model-00002-of-00004.safetensors: --init-from: [a-z0-9._]+ "
+                                       "is -?nan at element [0-9]+: weights are finite numbers"));
+  }
+}
+
 // Without steps that change them, weights leave as they came, however they were spread meanwhile.
 TEST(SavedWeights, AreThoseThatWereReadForEveryModelStageEngineAndNumberOfRanks) {
   struct Case {

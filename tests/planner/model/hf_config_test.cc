@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 
 #include "planner/model/parameter_counts.h"
@@ -201,6 +202,19 @@ TEST(KnownModelTypes, CoverThePublishedFamilies) {
   }
   const Result<ModelSpec> unknown = load_model("tests/invalid/model/unknown_type.json");
   EXPECT_THAT(unknown.problems(), ElementsAre(Field(&Diagnostic::hint, HasSubstr("by hand"))));
+}
+
+// Every known key was compared with all of an unknown one.
+TEST(ReadModel, TakesNoLongerForAKeyWithoutEnd) {
+  const std::string text =
+      R"({"model_type": "llama", ")" + std::string(10'000'000, 'k') + R"(": 1, "hidden_siz": 64})";
+  const std::clock_t begin = std::clock();
+  const Result<JsonValue> json = parse_json(text, "long.json");
+  ASSERT_TRUE(json);
+  const Result<ModelSpec> model = read_model(*json, "long.json", "long");
+  ASSERT_FALSE(model);
+  EXPECT_THAT(to_string(model.problems()), testing::HasSubstr("did you mean hidden_size?"));
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 4);
 }
 
 }  // namespace

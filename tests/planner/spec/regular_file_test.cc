@@ -9,6 +9,7 @@
 
 #include <filesystem>
 
+#include "planner/spec/reader.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {
@@ -49,6 +50,16 @@ TEST(RegularFile, IsOpenedAndNothingElseIsWaitedFor) {
   ASSERT_EQ(::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   EXPECT_EQ(said(socket), socket + ": a socket, not a regular file");
   ::close(listener);
+}
+
+// The kernel's log is a regular file by its type, and reading it once waited for its next line.
+TEST(RegularFile, HasAnEnd) {
+  const std::string log = "/proc/kmsg";
+  if (::access(log.c_str(), R_OK) != 0) GTEST_SKIP() << "only root reads the kernel's log";
+  for (const Result<std::string>& text : {read_file(log), read_regular_file(log)}) {
+    if (text) continue;  // a container may show it empty
+    EXPECT_EQ(text.problems().front().message, "has no end: the kernel adds to it");
+  }
 }
 
 TEST(RegularFile, MayBeALinkWhereLinksAreFollowed) {
