@@ -112,6 +112,10 @@ std::vector<fs::path> catalogue_folders() {
   std::vector<fs::path> folders;
   const char* chosen = std::getenv("SHARDWISE_CONFIGS");
   if (chosen != nullptr && *chosen != '\0') folders.emplace_back(chosen);
+  std::error_code unknown;
+  const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
+  fs::path beside = (program.parent_path() / SHARDWISE_CONFIGS_BESIDE_PROGRAM).lexically_normal();
+  if (!unknown && is_folder(beside)) folders.push_back(std::move(beside));
   folders.emplace_back(SHARDWISE_INSTALLED_CONFIGS);
   folders.emplace_back(SHARDWISE_SOURCE_CONFIGS);
   return folders;
