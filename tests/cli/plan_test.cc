@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <string>
 
@@ -330,27 +329,6 @@ TEST(Plan, SaysWhatNoLayoutVaried) {
               Not(testing::Contains("recompute_interval 1")));
   EXPECT_THAT(plan({"--model", "gpt2-xl", "--explain"}).out,
               HasSubstr("Fixed at one value (--open FIELD searches the others): "));
-}
-
-// The table said 50.7 %, the footer 50.8 %: one was simulated, the other not.
-TEST(Plan, PrintsOneMfu) {
-  const std::string text = plan({"--model", "llama-3.1-8b", "--gpus", "16"}).out;
-  const auto at = [&text](const std::regex& pattern) {
-    std::smatch found;
-    return std::regex_search(text, found, pattern) ? found[1].str() : "none";
-  };
-  EXPECT_EQ(at(std::regex("\n1 +[^ ]+ [mu]?s +[^ ]+ [mu]?s +([0-9.]+ %)")),
-            at(std::regex("\nsimulated: .*; MFU ([0-9.]+ %)")))
-      << text;
-  EXPECT_THAT(text, HasSubstr(", closed-form estimate\n"));
-}
-
-// Ninety lines were.
-TEST(Plan, PrintsAFrontOfAScreen) {
-  const std::vector<std::string> job = {"--model", "llama-3.1-8b", "--gpus", "32", "--pareto"};
-  const std::string text = plan(job).out;
-  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40) << text;
-  EXPECT_THAT(text, testing::ContainsRegex("Pareto front [^\n]*, 15 of [0-9]+ \\(--long\\)"));
 }
 
 TEST(Plan, AnswersWhyNot) {

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -59,6 +60,30 @@ TEST(FirstScreen, FitsATerminal) {
                  "--lock", "pp=2"});
   expect_screen({"score", "tests/golden/measurements_made_up.jsonl"});
   expect_screen({"score", "examples/public.jsonl"});
+}
+
+// The table said 50.7 %, the footer 50.8 %: one was simulated, the other not.
+TEST(FirstScreen, OfPlanHasOneMfu) {
+  const std::string text = shardwise({"plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100",
+                                      "--gpus", "16", "--engine", "megatron_ddp"})
+                               .out;
+  const auto at = [&text](const std::regex& pattern) {
+    std::smatch found;
+    return std::regex_search(text, found, pattern) ? found[1].str() : "none";
+  };
+  EXPECT_EQ(at(std::regex("\n1 +[^ ]+ [mu]?s +[^ ]+ [mu]?s +([0-9.]+ %)")),
+            at(std::regex("\nsimulated: .*; MFU ([0-9.]+ %)")))
+      << text;
+  EXPECT_THAT(text, HasSubstr(", closed-form estimate\n"));
+}
+
+// Ninety lines were.
+TEST(FirstScreen, OfPlanHasAFrontThatFits) {
+  const std::string text = shardwise({"plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100",
+                                      "--gpus", "32", "--engine", "megatron_ddp", "--pareto"})
+                               .out;
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 40) << text;
+  EXPECT_THAT(text, ContainsRegex("Pareto front [^\n]*, 15 of [0-9]+ \\(--long\\)"));
 }
 
 TEST(FirstScreen, OfSizeFitsATerminal) {
