@@ -10,6 +10,7 @@
 
 #include "cli/field_texts.h"
 #include "cli/model_text.h"
+#include "cli/module_names.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
 #include "planner/cost/recompute_modules.h"
@@ -29,9 +30,6 @@
 namespace shardwise::cli {
 namespace {
 
-// A second flag for the field recompute_operations.
-constexpr const char* kModules = "recompute_modules";
-
 std::string flag_of(std::string_view field) {
   std::string flag = "--" + std::string(field);
   std::replace(flag.begin(), flag.end(), '_', '-');
@@ -44,7 +42,8 @@ void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
   for (const FieldText& d : fields) {
     CLI::Option* option = verb.add_option(flag_of(d.field), texts[d.field], d.text)->group(d.group);
     if (d.field == std::string_view("recompute_operations")) {
-      verb.add_option(flag_of(kModules), texts[kModules], "The same by Megatron-Core's modules")
+      verb.add_option(flag_of(kModulesField), texts[kModulesField],
+                      "The same by Megatron-Core's modules")
           ->group(d.group)
           ->type_name("MODULE,…");
     }
@@ -124,58 +123,6 @@ std::optional<std::int64_t> read_gpus(const std::string& text, Diagnostics& prob
 constexpr const char* kUsualEngine = "megatron_ddp";
 
 std::vector<std::string> engine_list() { return engine_names(); }
-
-/// Moves what --recompute-modules names to the field recompute_operations. \returns whether that is
-/// the flag which was typed
-bool names_modules(std::map<std::string, std::string>& texts) {
-  const auto found = texts.find(kModules);
-  if (found == texts.end()) return false;
-  const std::string modules = found->second;
-  texts.erase(found);
-  if (modules.empty()) return false;
-  std::string& operations = texts["recompute_operations"];
-  const bool alone = operations.empty();
-  operations += (alone ? "" : ",") + modules;
-  return alone;
-}
-
-/// Names the flag that was typed, and what it takes.
-void name_modules_flag(Diagnostics& problems) {
-  for (Diagnostic& each : problems) {
-    if (each.path != "--recompute-operations") continue;
-    each.path = flag_of(kModules);
-    each.hint = fmt::format("modules are {}", fmt::join(recompute_modules(), ", "));
-  }
-}
-
-/// Replaces names of Megatron-Core's modules by the operations of the model that they run again.
-void expand_modules(Subject& subject, Diagnostics& problems) {
-  std::vector<std::string> expanded;
-  const auto add = [&](const std::string& name) {
-    if (std::ranges::find(expanded, name) == expanded.end()) expanded.push_back(name);
-  };
-  for (const std::string& name : subject.job.recompute_operations) {
-    if (name == "core_attn") {
-      subject.recompute_core_attention = true;
-      continue;
-    }
-    if (std::ranges::find(recompute_modules(), name) == recompute_modules().end()) {
-      add(name);
-      continue;
-    }
-    const std::vector<std::string> operations = operations_of_module(subject.model, name);
-    for (const std::string& operation : operations) add(operation);
-    if (!operations.empty()) continue;
-    std::vector<std::string> present = recompute_modules();
-    std::erase_if(present, [&](const std::string& module) {
-      return module != "core_attn" && operations_of_module(subject.model, module).empty();
-    });
-    problems.push_back(wrong("--recompute-modules",
-                             fmt::format("{} has no {}", subject.model.name, name),
-                             fmt::format("it has {}", fmt::join(present, ", "))));
-  }
-  subject.job.recompute_operations = std::move(expanded);
-}
 
 /// What is asked for to save memory and saves none, with what would.
 void note_idle(Subject& subject, const Layout& layout) {
