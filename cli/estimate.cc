@@ -86,6 +86,10 @@ ExitCode run_estimate(const EstimateFlags& flags) {
 
   StepReport report = estimate(subject->model, subject->cluster, subject->job, subject->engine,
                                *layout, flags.explain ? Detail::explained : Detail::numbers);
+  for (const Assumption& each : report.assumptions) {
+    if (each.id == "links.busy") subject->assumptions.push_back(each);
+  }
+  std::erase_if(report.assumptions, [](const Assumption& a) { return a.id == "links.busy"; });
   const std::vector<Assumption> idle = idle_flags_assumption(flags.job, flags.layout, report);
   subject->assumptions.insert(subject->assumptions.end(), idle.begin(), idle.end());
   if (report.verdict.fit != Fit::fits) {

@@ -94,8 +94,9 @@ std::string verdict_text(const StepReport& report, bool colour) {
 std::string assumed_text(const std::vector<Assumption>& assumptions, bool colour) {
   std::string text;
   for (const Assumption& each : assumptions) {
-    // What was asked for in vain is no assumption.
-    const bool idle = each.id == "no_effect" || each.id.ends_with(".idle");
+    // What was asked for in vain, or is not counted, is no assumption.
+    const bool idle =
+        each.id == "no_effect" || each.id == "links.busy" || each.id.ends_with(".idle");
     text += paint(wrap((idle ? "" : "assumed: ") + each.text, kWidth),
                   idle ? Tone::warning : Tone::quiet, colour) +
             "\n";

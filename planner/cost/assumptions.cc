@@ -80,6 +80,16 @@ void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSp
 
 void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
                 const JobSpec& job, const Layout& layout, const StepDetail& detail) {
+  constexpr double kBusy = 0.5;  // share of a step from which transfers often meet on a link
+  const double busy = detail.wire / report.step_time;
+  if (busy > kBusy) {
+    report.assumptions.push_back(
+        {"links.busy",
+         fmt::format("the busiest link carries bytes in {:.0f} % of the step; transfers that meet "
+                     "on it wait, which only `shardwise simulate` counts",
+                     100 * busy),
+         "docs/time.md, Links"});
+  }
   if (model.num_experts > 1 && layout.ep > 1) {
     report.assumptions.push_back(
         {"experts.load",
