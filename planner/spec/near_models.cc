@@ -22,7 +22,6 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 struct Generation {
   std::string family;
   std::string version;
-  friend bool operator==(const Generation&, const Generation&) = default;
 };
 
 Generation generation_of(std::string_view name) {
