@@ -78,6 +78,62 @@ TEST(Estimate, JsonIsAReportWithTheLedgerByPhaseAndCategory) {
   EXPECT_DOUBLE_EQ(report->step_time.value(), report->time.total().value());
 }
 
+// (D14) Copies to the host have an axis of their own, what is lost to pipeline messages is part of
+// them, and the fullest GPU is that of the stage with the largest peak.
+TEST(Estimate, PutsEachLossAndPeakInItsPlace) {
+  const auto report_of = [](const std::vector<std::string>& words) {
+    const Outcome outcome = shardwise(words);
+    Result<StepReport> report = report_from_text(outcome.out, "stdout");
+    EXPECT_TRUE(report.ok()) << outcome.err;
+    return report ? *std::move(report) : StepReport{};
+  };
+  const auto exposed = [](const StepReport& report, std::string_view axis) {
+    const auto at = std::ranges::find(report.by_axis, axis, &AxisTime::axis);
+    return at == report.by_axis.end() ? Seconds(0) : at->exposed;
+  };
+  std::vector<std::string> words = {"estimate",
+                                    "--model",
+                                    "t5-base",
+                                    "--cluster",
+                                    "dgx-a100",
+                                    "--gpus",
+                                    "16",
+                                    "--engine",
+                                    "internevo",
+                                    "--pp",
+                                    "8",
+                                    "--dp-shard",
+                                    "2",
+                                    "--zero-stage",
+                                    "1",
+                                    "--json",
+                                    "--global-batch-size",
+                                    "4"};
+  const StepReport plain = report_of(words);
+  words.emplace_back("--offload-activations");
+  const StepReport offloaded = report_of(words);
+  EXPECT_NEAR(exposed(offloaded, "dp").value(), exposed(plain, "dp").value(), 1e-4);
+  EXPECT_GT(exposed(offloaded, "offload").value(), 0.01);
+  for (const AxisTime& axis : offloaded.by_axis) {
+    EXPECT_TRUE(axis.axis != "pp" || axis.exposed <= axis.total);
+  }
+  const StepReport stages = report_of({"estimate",   "--model",
+                                       "gemma-2-2b", "--cluster",
+                                       "laptop",     "--gpus",
+                                       "64",         "--engine",
+                                       "deepspeed",  "--tp",
+                                       "2",          "--pp",
+                                       "8",          "--dp-shard",
+                                       "4",          "--zero-stage",
+                                       "1",          "--global-batch-size",
+                                       "16",         "--sequence-length",
+                                       "8192",       "--json"});
+  Bytes most;
+  for (const StageMemory& stage : stages.stages) most = std::max(most, stage.peak_total());
+  EXPECT_EQ(stages.verdict.point, most);
+  EXPECT_EQ(stages.stages[static_cast<std::size_t>(stages.verdict.worst_stage)].peak_total(), most);
+}
+
 TEST(Estimate, DerivesWhatIsNotGiven) {
   const auto layout = [](std::vector<std::string> more) {
     std::vector<std::string> arguments = {"estimate",  "--model",  "llama-3.1-70b",
