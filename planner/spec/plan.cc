@@ -4,6 +4,7 @@
 
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/cluster_writer.h"
+#include "planner/spec/model_lists.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/problems_in_file.h"
 #include "planner/spec/sha256.h"
@@ -62,6 +63,8 @@ Result<Plan> plan_from_json(const JsonValue& root, const std::string& file) {
   read_part(reader, "model", plan.model);
   reader.reject_unknown();
   if (!problems.empty()) return problems;
+  Diagnostics broken = check_model_lists(plan.model);
+  if (!broken.empty()) return problems_in_file(std::move(broken), root, file);
   return plan;
 }
 

@@ -91,6 +91,21 @@ TEST(Outputs, AreNoModelClusterOrTable) {
   EXPECT_THAT(fitted.err, HasSubstr("is the same file as the input --gemm"));
 }
 
+// A plan whose sizes and lists disagree gave an answer of neither.
+TEST(Plans, AreRefusedWhereTheirModelContradictsItself) {
+  const Scratch scratch;
+  std::string text = bytes_of_file(plan_in(scratch));
+  const std::size_t at = text.find("\"vocab_size\": ");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at + 14, "9");
+  const std::string path = scratch.write_bytes("edited.json", text);
+  const Outcome refused = shardwise({"simulate", path});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, testing::ContainsRegex("edited.json:[0-9]+:[0-9]+: "
+                                                  "/model/kinds/0/parameters/0/shape/0: [0-9]+ "
+                                                  "contradicts vocab_size, which is 9"));
+}
+
 // The trace was taken for the groups of the other one's folder.
 TEST(Outputs, AreNoFilesOfAFolderThatTheCommandWrites) {
   const Scratch scratch;

@@ -101,19 +101,21 @@ INSTANTIATE_TEST_SUITE_P(Models, AlteredPlan,
 TEST(AlteredPlan, EndsTheProgramAsBadInputThatNamesTheKey) {
   using Edit = std::function<void(ModelSpec&)>;
   const std::pair<Edit, const char*> edits[] = {
-      {[](ModelSpec& m) { m.vocab_size = 65536; }, "/model/kinds/0/parameters/0/shape/0: is 256"},
+      {[](ModelSpec& m) { m.vocab_size = 65536; },
+       "/model/kinds/0/parameters/0/shape/0: 256 contradicts vocab_size, which is 65536"},
       {[](ModelSpec& m) { m.kinds[0].parameters.clear(); }, "/model/kinds/0/parameters: is 0"},
       {[](ModelSpec& m) { m.kinds[1].parameters.erase(m.kinds[1].parameters.begin() + 5); },
-       "/model/kinds/1/parameters/5/name: is "},
+       "/model/kinds/1/parameters"},
       {[](ModelSpec& m) { m.kinds[1].operations.erase(m.kinds[1].operations.begin() + 5); },
        "/model/kinds/1/operations/5/name: is "},
+      {[](ModelSpec& m) { m.kinds[1].parameters[0].shape[0] *= 2; },
+       "/model/kinds/1/parameters/0/shape/0: is 64, and the model that this family and these "
+       "sizes give has 32"},
       {[](ModelSpec& m) {
          m.kinds[1].parameters[0].shape[0] *= 2;
          m.kinds[1].parameters[5].shape[0] /= 2;
        },
-       "/model/kinds/1/parameters/0/shape/0: is 64, and the model that this family and these "
-       "sizes give has 32"},
-  };
+       "/model/kinds/1/parameters"}};
   const Scratch scratch;
   for (const auto& [edit, said] : edits) {
     Plan plan = tiny_plan("shardwise", 3, 2, 1);
