@@ -47,14 +47,7 @@ std::vector<const char*> with_help_as_flag(int argc, const char* const* argv) {
 
 }  // namespace
 
-ExitCode run_command(int argc, const char* const* argv) {
-  CLI::App app("Does it fit, how long does a step take, and why", "shardwise");
-  app.set_version_flag("--version", std::string("shardwise ") + SHARDWISE_VERSION);
-  app.set_help_flag("-h,--help", "Print this help");
-  app.footer(kExamples);
-  app.formatter(help_formatter());  // before the verbs, which take it over
-
-  Run run;
+void add_verbs(CLI::App& app, Run& run) {
   add_estimate(app, run);
   add_plan(app, run);
   add_simulate(app, run);
@@ -65,6 +58,17 @@ ExitCode run_command(int argc, const char* const* argv) {
   add_size(app, run);
   add_list(app, run);
   add_documents(app, run);
+}
+
+ExitCode run_command(int argc, const char* const* argv) {
+  CLI::App app("Does it fit, how long does a step take, and why", "shardwise");
+  app.set_version_flag("--version", std::string("shardwise ") + SHARDWISE_VERSION);
+  app.set_help_flag("-h,--help", "Print this help");
+  app.footer(kExamples);
+  app.formatter(help_formatter());  // before the verbs, which take it over
+
+  Run run;
+  add_verbs(app, run);
   refuse_empty_values(app);
 
   if (argc > 2 && argv[1] == std::string_view(kCompleteVerb)) {

@@ -200,10 +200,7 @@ ExitCode run_compare(const CompareFlags& flags) {
     problems.push_back({"command line", 0, 0, "--memory-tolerance", "a trace has no peak memory",
                         "compare two reports, or leave it out"});
   }
-  if (!problems.empty()) {
-    fmt::print(stderr, "{}", to_string(problems));
-    return ExitCode::bad_input;
-  }
+  if (!problems.empty()) return refuse(problems);
   sim::Comparison found = first->profiled()
                               ? sim::compare_profiled(first->run.profiled, second->run.profiled)
                               : sim::compare(first->report, second->report);

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <sstream>
 #include <string_view>
 
 #include "planner/engines/engines.h"
@@ -70,10 +71,18 @@ Words values_of(const std::string& flag, const std::string& type) {
   return alternatives_in(type);
 }
 
-Words positionals_of(const std::string& verb) {
-  if (verb == "list") return {"models", "clusters", "gpus", "collectives", "engines"};
-  if (verb == "completion") return {"bash", "zsh", "fish"};
-  return {};
+/// What the check of a positional accepts: CLI::IsMember shows it as "KIND:{models,clusters}".
+Words positionals_of(const CLI::App& verb) {
+  Words words;
+  for (const CLI::Option* option : verb.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string type = option->get_type_name();
+    const std::size_t open = type.find('{');
+    if (open == std::string::npos) continue;
+    std::istringstream members(type.substr(open + 1, type.find('}') - open - 1));
+    for (std::string word; std::getline(members, word, ',');) words.push_back(word);
+  }
+  return words;
 }
 
 const CLI::Option* flag_named(const CLI::App& verb, const std::string& name) {
@@ -179,7 +188,7 @@ std::vector<Candidate> candidates(const CLI::App& app, const std::vector<std::st
                                            type.substr(0, type.find(':'))));
   }
   if (typed.starts_with('-')) return flags_beginning_with(typed, verb);
-  return beginning_with(typed, positionals_of(words.front()));
+  return beginning_with(typed, positionals_of(verb));
 }
 
 std::string completion_script(const std::string& shell) {

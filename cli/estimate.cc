@@ -36,11 +36,6 @@ struct EstimateFlags {
   ScreenFlags screen;
 };
 
-ExitCode refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return ExitCode::bad_input;
-}
-
 /// Carries the difference between a measured run of the same model and engine and its prediction
 /// over to `report`. \returns what is wrong with the anchor
 Diagnostics apply_anchor(const std::string& file, const Subject& subject, StepReport& report) {

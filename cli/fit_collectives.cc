@@ -17,11 +17,6 @@
 namespace shardwise::cli {
 namespace {
 
-ExitCode refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return ExitCode::bad_input;
-}
-
 Diagnostic wrong_flag(std::string flag, std::string message, std::string hint = {}) {
   return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
 }

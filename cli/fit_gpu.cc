@@ -230,11 +230,6 @@ void print_residuals(const std::vector<GpuSpec>& gpus) {
   fmt::print("{}", table.text(wants_colour()));
 }
 
-ExitCode refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return ExitCode::bad_input;
-}
-
 ExitCode list_residuals(const std::string& gpu) {
   std::vector<std::string> names = catalogue_names("gpus");
   if (!gpu.empty()) names = {gpu};

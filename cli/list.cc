@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -205,17 +206,24 @@ void list_engines(Listing& to) {
   }
 }
 
+/// What can be listed.
+struct Kind {
+  std::string_view name;
+  void (*list)(Listing&);
+};
+constexpr Kind kKinds[] = {{"models", list_models},
+                           {"clusters", list_clusters},
+                           {"gpus", list_gpus},
+                           {"collectives", list_collectives},
+                           {"engines", list_engines}};
+
 ExitCode run_list(const ListFlags& flags) {
   Listing listing{Table({}), {}, Table({}), {}};
   listing.json.begin_object();
   listing.json.member("schema", "shardwise.list/1");
   listing.json.member("kind", flags.kind);
   listing.json.begin_array("entries");
-  if (flags.kind == "models") list_models(listing);
-  if (flags.kind == "clusters") list_clusters(listing);
-  if (flags.kind == "gpus") list_gpus(listing);
-  if (flags.kind == "collectives") list_collectives(listing);
-  if (flags.kind == "engines") list_engines(listing);
+  std::ranges::find(kKinds, flags.kind, &Kind::name)->list(listing);
   listing.json.end_array();
   listing.json.end_object();
   if (flags.json) {
@@ -223,9 +231,8 @@ ExitCode run_list(const ListFlags& flags) {
     return ExitCode::done;
   }
   fmt::print("{}", listing.table.text(wants_colour()));
-  if (flags.kind == "engines") {
-    fmt::print("\n{}\n{}", listing.note, listing.more.text(wants_colour()));
-  }
+  const std::string more = listing.more.text(wants_colour());
+  if (!more.empty()) fmt::print("\n{}\n{}", listing.note, more);
   return ExitCode::done;
 }
 
@@ -235,10 +242,12 @@ void add_list(CLI::App& app, Run& run) {
   CLI::App* verb =
       app.add_subcommand("list", "List the catalogue: models, clusters, GPUs, links, engines");
   auto flags = std::make_shared<ListFlags>();
-  verb->add_option("kind", flags->kind, "models, clusters, gpus, collectives or engines")
+  std::vector<std::string> kinds;
+  for (const Kind& each : kKinds) kinds.emplace_back(each.name);
+  verb->add_option("kind", flags->kind, fmt::format("{}", fmt::join(kinds, ", ")))
       ->required()
       ->type_name("KIND")
-      ->check(CLI::IsMember({"models", "clusters", "gpus", "collectives", "engines"}));
+      ->check(CLI::IsMember(kinds));
   verb->add_flag("--json", flags->json, "Print as JSON for a program");
   verb->footer("Example\n  shardwise list models");
   verb->callback([&run, flags] { run = [flags] { return run_list(*flags); }; });

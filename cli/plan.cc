@@ -36,11 +36,6 @@ constexpr std::size_t kFirstRows = 5;
 constexpr std::size_t kFewestRows = 2;
 constexpr std::size_t kFrontRows = 15;
 
-ExitCode refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return ExitCode::bad_input;
-}
-
 /// Where only layouts of our executor are searched, another layout may run elsewhere.
 Diagnostics with_executed_hint(const sim::PlanQuestion& q, Diagnostics problems) {
   if (!q.executed || problems.empty()) return problems;

@@ -66,10 +66,7 @@ ScoreReport scored(const std::vector<Row>& rows, bool simulate) {
 
 ExitCode run_score(const ScoreFlags& flags) {
   const Result<std::vector<Row>> rows = read_files(flags);
-  if (!rows) {
-    fmt::print(stderr, "{}", to_string(rows.problems()));
-    return ExitCode::bad_input;
-  }
+  if (!rows) return refuse(rows.problems());
   const auto missing = [&](std::string_view flag, const std::string& value) {
     fmt::print(stderr, "shardwise score: {} {}: no row has this name\n", flag, value);
     return ExitCode::bad_input;

@@ -45,11 +45,6 @@
 namespace shardwise::cli {
 namespace {
 
-ExitCode refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return ExitCode::bad_input;
-}
-
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
   other.job.engine = flags.versus;

@@ -37,11 +37,6 @@ struct SizeFlags {
   ScreenFlags screen;
 };
 
-ExitCode refuse(const Diagnostics& problems) {
-  fmt::print(stderr, "{}", to_string(problems));
-  return ExitCode::bad_input;
-}
-
 /// The clusters asked for, else all of the catalogue that train on accelerators.
 Result<std::vector<ClusterSpec>> read_clusters(const std::vector<std::string>& asked) {
   const std::vector<std::string> names = asked.empty() ? catalogue_names("clusters") : asked;

@@ -1,7 +1,9 @@
 #include "cli/terminal.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
@@ -13,6 +15,11 @@ bool wants_colour() {
   if (forbidden != nullptr && *forbidden != '\0') return false;
   const char* terminal = std::getenv("TERM");
   return terminal != nullptr && std::string_view(terminal) != "dumb";
+}
+
+ExitCode refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return ExitCode::bad_input;
 }
 
 }  // namespace shardwise::cli

@@ -30,7 +30,8 @@ using Run = std::function<ExitCode()>;
 ///     verb->footer("Example\n  shardwise estimate --model gpt2 --cluster laptop");
 ///     verb->callback([&run, flags] { run = [flags] { return estimate(*flags); }; });
 ///
-/// To add a verb: declare it here, call it in command.cc, name its file in CMakeLists.txt.
+/// To add a verb: declare it here, call it in add_verbs (command.cc), name its file in
+/// CMakeLists.txt.
 void add_compare(CLI::App& app, Run& run);
 void add_documents(CLI::App& app, Run& run);  // completion and man
 void add_estimate(CLI::App& app, Run& run);
@@ -41,5 +42,8 @@ void add_run(CLI::App& app, Run& run);
 void add_score(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_size(CLI::App& app, Run& run);
+
+/// All of them, in the order of the help. The one list of verbs: tests walk it too.
+void add_verbs(CLI::App& app, Run& run);
 
 }  // namespace shardwise::cli

@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "tests/cli/command.h"
+#include "tests/cli/names_of_verbs.h"
 #include "tests/support/flags.h"
 
 namespace shardwise::cli {
@@ -41,7 +42,9 @@ const std::map<std::string, std::vector<std::string>>& verbs() {
       {"score", {"rows.jsonl"}},
       {"fit", {"--gpu", "h100-sxm"}},
       {"size", {"--model", "gpt2", "--tokens", "1e12", "--days", "30", "--cluster", "laptop"}},
-      {"list", {"engines"}}};
+      {"list", {"engines"}},
+      {"completion", {"bash"}},
+      {"man", {}}};
   return kVerbs;
 }
 
@@ -95,11 +98,6 @@ TEST_P(EveryVerb, LeavesNoFlagToTheConversionsOfTheLibrary) {
   }
 }
 
-std::vector<std::string> names_of_verbs() {
-  std::vector<std::string> names;
-  for (const auto& [name, needs] : verbs()) names.push_back(name);
-  return names;
-}
 INSTANTIATE_TEST_SUITE_P(Verbs, EveryVerb, testing::ValuesIn(names_of_verbs()),
                          [](const auto& each) { return each.param; });
 

@@ -15,6 +15,7 @@
 #include "planner/spec/flag_names.h"
 #include "planner/spec/table.h"
 #include "tests/cli/command.h"
+#include "tests/cli/names_of_verbs.h"
 
 namespace shardwise::cli {
 namespace {
@@ -37,9 +38,6 @@ TEST(Command, HelpHasExamplesAndExitCodes) {
   EXPECT_THAT(outcome.out, HasSubstr("2 bad input or use"));
 }
 
-const std::vector<std::string> kVerbs = {"estimate", "plan", "simulate", "compare",
-                                         "score",    "fit",  "size",     "list"};
-
 /// Lines that begin with a flag.
 int flags_in(const std::string& help) {
   int flags = 0;
@@ -49,7 +47,7 @@ int flags_in(const std::string& help) {
 }
 
 TEST(Command, HelpOfEveryVerbFitsATerminal) {
-  for (const std::string& verb : kVerbs) {
+  for (const std::string& verb : names_of_verbs()) {
     for (const char* help : {"--help", "--help-all"}) {
       const Outcome outcome = shardwise({verb, help});
       if (outcome.exit_code == 2 && help == std::string("--help-all")) continue;  // has few flags
@@ -86,7 +84,7 @@ TEST(Command, TakesHelpAsAVerb) {
 // A suggestion that no verb takes would send people in circles.
 TEST(Command, SuggestsOnlyFlagsThatSomeProgramHas) {
   std::string all;
-  for (const std::string& verb : kVerbs) {
+  for (const std::string& verb : names_of_verbs()) {
     all += shardwise({verb, "--help"}).out + shardwise({verb, "--help-all"}).out;
   }
   // Of shardwise-run.

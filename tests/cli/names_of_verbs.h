@@ -1,0 +1,23 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/verbs.h"
+
+namespace shardwise::cli {
+
+/// The verbs in the order of the help, but for `run`, all of whose words go to shardwise-run.
+inline std::vector<std::string> names_of_verbs() {
+  CLI::App app;
+  Run run;
+  add_verbs(app, run);
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (!verb->get_prefix_command()) names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+}  // namespace shardwise::cli
