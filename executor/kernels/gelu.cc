@@ -1,15 +1,14 @@
 #include "executor/kernels/gelu.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "executor/kernels/runs.h"
 #include "executor/kernels/wide.h"
 
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kElementsATask = 16'384;
 constexpr float kCubic = 0.044715F;
 constexpr float kSlope = 0.797884561F;  // sqrt(2 / pi)
 
@@ -66,15 +65,6 @@ SHARDWISE_VECTOR_CLONES void backward_run(std::int64_t n, const float* x, const 
 SHARDWISE_VECTOR_CLONES void backward_run(std::int64_t n, const Bf16* x, const Bf16* d_y,
                                           Bf16* d_x) {
   tanh_slopes(n, x, d_y, d_x);
-}
-
-/// Calls f(first, count) for runs of elements.
-template <class F>
-void for_runs(std::int64_t count, Workers& workers, F f) {
-  workers.run((count + kElementsATask - 1) / kElementsATask, [&](std::int64_t task) {
-    const std::int64_t first = task * kElementsATask;
-    f(first, std::min(kElementsATask, count - first));
-  });
 }
 
 }  // namespace

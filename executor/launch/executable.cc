@@ -32,9 +32,10 @@ class Refusals {
     const std::string path = line.substr(0, colon);
     if (std::ranges::find(made_, path, &Diagnostic::path) != made_.end()) return;
     // Lines of jobs say themselves what is.
-    const char* const hint = path.starts_with("/model")
-                                 ? "GPT-2, Llama, Mistral, Qwen2 and Qwen3, dense, are executable"
-                                 : "";
+    const std::string hint =
+        path.starts_with("/model")
+            ? fmt::format("dense models of {} are executable", fmt::join(kExecutableFamilies, ", "))
+            : "";
     made_.push_back({"", 0, 0, path, line.substr(colon + 2), hint});
   }
   Diagnostics take() { return std::move(made_); }

@@ -107,6 +107,10 @@ std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
 /// tables: [sequence, head_dim / 2] cosines, then as many sines, fp32
 void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables);
 
+/// Families whose formulas were held against transformers' (tests/executor/transformer).
+inline constexpr std::string_view kExecutableFamilies[] = {"gpt2", "llama", "mistral", "qwen2",
+                                                           "qwen3"};
+
 /// What of the model and of how the job computes has no kernels here, one line each, with its name
 /// in config.json or plan.json; empty when it runs. Says nothing of how the layout spreads it.
 std::vector<std::string> cannot_run(const ModelSpec& model, const JobSpec& job);

@@ -11,6 +11,7 @@
 
 #include "executor/kernels/attention.h"
 #include "executor/kernels/cross_entropy.h"
+#include "executor/kernels/gelu.h"
 #include "executor/kernels/gemm.h"
 #include "executor/transformer/layer.h"
 #include "planner/model/hf_config.h"
@@ -53,6 +54,22 @@ BENCHMARK(gemm_rate)
     ->Args({2, 1024, 3072, 768})
     ->Args({2, 1024, 768, 3072})
     ->UseRealTime();
+
+/// GPT-2 124M's activation at 1024 tokens, forward and backward in turn. Bytes that are read and
+/// written: x and y, then x, d_y and d_x.
+void gelu_rate(benchmark::State& state) {
+  Workers workers(static_cast<int>(state.range(0)));
+  const auto kind = static_cast<Gelu>(state.range(1));
+  constexpr std::int64_t kCount = 1024 * 3072;
+  const std::vector<float> x = ramp(kCount);
+  std::vector<float> y(x.size());
+  for ([[maybe_unused]] const auto _ : state) {
+    gelu_forward(kind, kCount, x.data(), y.data(), workers);
+    gelu_backward(kind, kCount, x.data(), y.data(), y.data(), workers);
+  }
+  state.SetBytesProcessed(state.iterations() * kCount * 5 * std::int64_t{sizeof(float)});
+}
+BENCHMARK(gelu_rate)->ArgNames({"threads", "tanh"})->ArgsProduct({{1, 2}, {0, 1}})->UseRealTime();
 
 /// GPT-2 124M's attention at 1024 tokens, and one with grouped heads of 128.
 AttentionShape attention_shape(const benchmark::State& state) {
