@@ -22,7 +22,7 @@ struct Family {
   TransformerConfig (*read)(ConfigFile& file);
 };
 
-constexpr std::array<Family, 25> kFamilies = {{
+constexpr auto kFamilies = std::to_array<Family>({
     {"RefinedWeb", read_falcon},       // falcon-40b before transformers had the family
     {"RefinedWebModel", read_falcon},  // falcon-7b before transformers had the family
     {"bert", read_bert},
@@ -48,7 +48,7 @@ constexpr std::array<Family, 25> kFamilies = {{
     {"qwen3_moe", read_qwen3_moe},
     {"t5", read_t5},
     {"transformer", read_transformer},
-}};
+});
 
 /// Gemma 3 with images keeps its text model one level down.
 constexpr std::string_view kGemma3 = "gemma3";

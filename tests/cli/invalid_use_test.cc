@@ -1,5 +1,6 @@
 // Every command line under tests/invalid/command/ (x.args, one argument a line) must end with exit
-// code 2, nothing on standard output, and exactly the text of x.txt on standard error.
+// code 2, nothing on standard output, and exactly the text of x.txt on standard error, once its
+// <lists> are filled in (tests/support/placeholders.h).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +11,7 @@
 #include <iterator>
 
 #include "tests/cli/command.h"
+#include "tests/support/placeholders.h"
 
 namespace shardwise::cli {
 namespace {
@@ -39,7 +41,7 @@ TEST_P(InvalidUse, ExitsWithTwoAndTheExactMessage) {
   const Outcome outcome = shardwise(arguments);
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.out, testing::IsEmpty());
-  EXPECT_EQ(outcome.err, expected);
+  EXPECT_EQ(outcome.err, test::filled(expected));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lines, InvalidUse, testing::ValuesIn(command_lines()),
