@@ -63,7 +63,7 @@ std::vector<PipelinePass> zb_h2_order(const PipelinePlace& place);
 /// Two chunks a stage, placed as a V. Source: Qi et al., "Pipeline Parallelism with Controllable
 /// Memory" (arXiv:2405.15362), section 3; the order of
 /// pytorch/pytorch:torch/distributed/pipelining/schedules.py, ScheduleZBVZeroBubble.
-/// \pre at least 2 pp - 1 micro-batches
+/// \pre at least 2 pp micro-batches
 std::vector<PipelinePass> zb_v_order(const PipelinePlace& place);
 
 /// DualPipe folded at its middle, so that a stage holds chunk `stage` of one direction and chunk

@@ -10,6 +10,7 @@
 #include "planner/cost/stages.h"
 #include "planner/spec/names.h"
 #include "planner/spec/schedule_facts.h"
+#include "tests/support/pipeline_ways.h"
 
 namespace shardwise::test {
 namespace {
@@ -33,29 +34,22 @@ Fullest fullest_of(const std::vector<PipelinePass>& order, const std::vector<std
   return fullest;
 }
 
-struct Case {
-  std::int32_t vpp = 1;
-  std::int32_t fewest = 1;  // micro-batches, times pp
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  bool even = false;  // stages and micro-batches
-};
-constexpr Case kCases[] = {
-    {1, 1, PipelineSchedule::one_f_one_b}, {1, 1, PipelineSchedule::gpipe},
-    {1, 1, PipelineSchedule::zb_h1},       {1, 2, PipelineSchedule::zb_h2},
-    {1, 2, PipelineSchedule::zb_v},        {1, 2, PipelineSchedule::dualpipe, true},
-    {1, 2, PipelineSchedule::dualpipe_v},  {2, 1, PipelineSchedule::one_f_one_b},
-    {3, 1, PipelineSchedule::one_f_one_b}, {7, 1, PipelineSchedule::one_f_one_b},
-    {2, 1, PipelineSchedule::looped_bfs},  {5, 1, PipelineSchedule::looped_bfs}};
+const std::vector<Way> kWays = all_ways({2, 3, 5, 7});
+
+/// Fewest micro-batches a stage.
+std::int32_t fewest_rounds(const Way& way) {
+  return std::max(1, facts_of(way.schedule).microbatches_a_stage);
+}
 
 // The rule knows nothing of the order of passes; the order, nothing of the rule. Chunks weigh what
 // chance says, so that which of them are held shows.
 TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
   std::mt19937 random(22);
-  for (const Case& c : kCases) {
+  for (const Way& way : kWays) {
     for (const std::int32_t pp : {2, 3, 4, 6, 8}) {
-      if (c.even && pp % 2 == 1) continue;
-      for (std::int32_t rounds = c.fewest; rounds < c.fewest + 4; ++rounds) {
-        const Layout layout = {.pp = pp, .vpp = c.vpp, .schedule = c.schedule};
+      if (facts_of(way.schedule).copies_model && pp % 2 == 1) continue;
+      for (std::int32_t rounds = fewest_rounds(way); rounds < fewest_rounds(way) + 4; ++rounds) {
+        const Layout layout = {.pp = pp, .vpp = way.vpp, .schedule = way.schedule};
         const std::int32_t m = rounds * pp;
         std::vector<std::int64_t> saved(static_cast<std::size_t>(chunks_of_stage(layout)));
         for (std::int32_t stage = 0; stage < pp; ++stage) {
@@ -64,7 +58,7 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
           for (const auto& [pass, most] : fullest_of(pass_order(layout, stage, m), saved)) {
             const HeldPasses held = held_passes(layout, stage, m, pass.first, pass.second, kept);
             EXPECT_EQ(bytes_of(held, kept), most)
-                << name_of(c.schedule) << " vpp " << c.vpp << " pp " << pp << " m " << m
+                << name_of(way.schedule) << " vpp " << way.vpp << " pp " << pp << " m " << m
                 << " stage " << stage << " chunk " << pass.first << " backward " << pass.second;
           }
         }
@@ -76,11 +70,11 @@ TEST(HeldPasses, AreTheFullestOfTheSchedulesPasses) {
 // Chunks that keep alike are asked for together, whatever each keeps.
 TEST(HeldChoices, HaveTheFullestOfChunksThatKeepAlike) {
   std::mt19937 random(23);
-  for (const Case& c : kCases) {
+  for (const Way& way : kWays) {
     for (const std::int32_t pp : {2, 4, 8}) {
-      const Layout layout = {.pp = pp, .vpp = c.vpp, .schedule = c.schedule};
+      const Layout layout = {.pp = pp, .vpp = way.vpp, .schedule = way.schedule};
       const auto chunks = static_cast<std::size_t>(chunks_of_stage(layout));
-      for (std::int32_t rounds = c.fewest; rounds < c.fewest + 4; ++rounds) {
+      for (std::int32_t rounds = fewest_rounds(way); rounds < fewest_rounds(way) + 4; ++rounds) {
         const std::int32_t m = rounds * pp;
         for (std::int32_t stage = 0; stage < pp; ++stage) {
           // Each chunk is like a drawn one before it, or the first of its kind.
@@ -104,7 +98,7 @@ TEST(HeldChoices, HaveTheFullestOfChunksThatKeepAlike) {
             }
             for (const auto& [pass, most] : expected) {
               EXPECT_EQ(choices.most(pass.first, pass.second, saved), most)
-                  << name_of(c.schedule) << " vpp " << c.vpp << " pp " << pp << " m " << m
+                  << name_of(way.schedule) << " vpp " << way.vpp << " pp " << pp << " m " << m
                   << " stage " << stage << " chunk " << pass.first << " backward " << pass.second;
             }
           }

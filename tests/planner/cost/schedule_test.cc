@@ -9,7 +9,9 @@
 
 #include "planner/cost/held_passes.h"
 #include "planner/cost/stages.h"
+#include "planner/spec/names.h"
 #include "planner/spec/schedule_facts.h"
+#include "tests/support/pipeline_ways.h"
 
 namespace shardwise::test {
 namespace {
@@ -94,7 +96,7 @@ struct Timeline {
 
 /// Two copies of the model do not hand each other anything.
 bool ends_between(const Layout& layout, std::int32_t a, std::int32_t b) {
-  return layout.schedule == PipelineSchedule::dualpipe && a / layout.pp != b / layout.pp;
+  return copies_model(layout) && a / layout.pp != b / layout.pp;
 }
 
 Timeline run(const Layout& layout, std::int32_t microbatches, const Pace& pace = {}) {
@@ -162,23 +164,11 @@ Timeline run(const Layout& layout, std::int32_t microbatches, const Pace& pace =
   return result;
 }
 
-struct Case {
-  PipelineSchedule schedule;
-  std::int32_t vpp;
-};
-const std::vector<Case> kCases = {
-    {PipelineSchedule::gpipe, 1},       {PipelineSchedule::one_f_one_b, 1},
-    {PipelineSchedule::one_f_one_b, 2}, {PipelineSchedule::one_f_one_b, 3},
-    {PipelineSchedule::looped_bfs, 2},  {PipelineSchedule::looped_bfs, 3},
-    {PipelineSchedule::zb_h1, 1},       {PipelineSchedule::zb_h2, 1},
-    {PipelineSchedule::zb_v, 1},        {PipelineSchedule::dualpipe_v, 1},
-    {PipelineSchedule::dualpipe, 1}};
-
 TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
-  for (const Case& c : kCases) {
+  for (const Way& way : all_ways({2, 3})) {
     for (const std::int32_t pp : {2, 4, 6, 8}) {
       for (const std::int32_t m : {2 * pp, 3 * pp, 4 * pp}) {
-        const Layout layout = pipeline(c.schedule, pp, c.vpp);
+        const Layout layout = pipeline(way.schedule, pp, way.vpp);
         for (std::int32_t s = 0; s < pp; ++s) {
           std::map<std::tuple<int, std::int16_t, std::int32_t>, int> seen;
           std::int64_t held = 0;
@@ -192,7 +182,7 @@ TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
           for (std::int32_t chunk = 0; chunk < chunks_of_stage(layout); ++chunk) {
             for (std::int32_t i = 0; i < m; ++i) {
               // Each copy runs the half of the micro-batches that enters at its end.
-              if (c.schedule == PipelineSchedule::dualpipe && (i < m / 2) != (chunk == 0)) {
+              if (copies_model(layout) && (i < m / 2) != (chunk == 0)) {
                 EXPECT_EQ((seen[{0, chunk, i}]), 0);
                 continue;
               }
@@ -205,7 +195,7 @@ TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
           EXPECT_EQ(held, 0);
           const InFlight flight = micro_batches_in_flight(layout, s, m);
           EXPECT_EQ(most, flight.held)
-              << static_cast<int>(c.schedule) << " pp " << pp << " m " << m << " stage " << s;
+              << name_of(way.schedule) << " pp " << pp << " m " << m << " stage " << s;
         }
       }
     }

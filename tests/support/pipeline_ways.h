@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "planner/spec/names.h"
+#include "planner/spec/schedule_facts.h"
+
+namespace shardwise::test {
+
+/// A way through a pipeline.
+struct Way {
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+  std::int32_t vpp = 1;
+};
+
+/// Every schedule that there is over one chunk a stage, and over `chunks` where it takes them.
+/// Looped BFS over one chunk is left out, as it is GPipe.
+inline std::vector<Way> all_ways(std::initializer_list<std::int32_t> chunks) {
+  std::vector<Way> ways;
+  for (const PipelineSchedule schedule : values_of<PipelineSchedule>()) {
+    const ScheduleFacts facts = facts_of(schedule);
+    if (!(facts.takes_vpp && facts.forward_first)) ways.push_back({schedule, 1});
+    if (!facts.takes_vpp) continue;
+    for (const std::int32_t vpp : chunks) ways.push_back({schedule, vpp});
+  }
+  return ways;
+}
+
+}  // namespace shardwise::test
