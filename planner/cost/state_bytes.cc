@@ -99,17 +99,6 @@ void add_narrow(StageStates& s, const StageParts& parts, const StageContext& con
 
 }  // namespace
 
-std::int64_t model_state_bytes(std::int64_t elements, const StateWidths& widths,
-                               const StatePlacement& placement, std::int64_t dp_shard,
-                               std::int64_t dp_replicate) {
-  const auto share = [&](Placement p) {
-    return ceil_div(elements, shards(p, dp_shard, dp_replicate));
-  };
-  return share(placement.parameters) * widths.parameter +
-         share(placement.gradients) * widths.gradient +
-         share(placement.optimizer) * widths.optimizer;
-}
-
 ShardRanks shard_ranks(const Layout& layout, Placement placement) {
   if (placement == Placement::replicate) return {1, 1};
   const bool both = placement == Placement::shard_both;

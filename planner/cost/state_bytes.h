@@ -8,18 +8,6 @@
 
 namespace shardwise {
 
-/// Bytes an element of each kind of state takes.
-struct StateWidths {
-  std::int64_t parameter = 2;
-  std::int64_t gradient = 2;
-  std::int64_t optimizer = 12;  // main weights and moments
-};
-/// The law alone: bytes that the largest shard of `elements` takes, no padding, no buffers.
-/// Source: Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 3 and figure 1.
-std::int64_t model_state_bytes(std::int64_t elements, const StateWidths& widths,
-                               const StatePlacement& placement, std::int64_t dp_shard,
-                               std::int64_t dp_replicate);
-
 /// Ranks that share dense and routed states: each divides its elements where a placement shards.
 struct ShardRanks {
   std::int64_t dense = 1;
@@ -35,6 +23,8 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
                      Placement placement);
 
 /// The states of one stage on one rank, in elements of so many bytes.
+/// Source: Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 3 and figure 1, and what the
+/// engine adds to it (docs/memory.md).
 struct StageStates {
   Amount weights;         // in compute dtype, of trained elements
   Amount narrow_weights;  // of those kept in 8 bits

@@ -38,18 +38,4 @@ constexpr StatePlacement placement_of(int zero_stage, bool outer_shards_optimize
   }
 }
 
-/// Ranks that share one copy of a state: the divisor of its bytes.
-constexpr std::int64_t shards(Placement placement, std::int64_t dp_shard,
-                              std::int64_t dp_replicate) {
-  switch (placement) {
-    case Placement::replicate:
-      return 1;
-    case Placement::shard_inner:
-      return dp_shard;
-    case Placement::shard_both:
-      return dp_shard * dp_replicate;
-  }
-  return 1;
-}
-
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "planner/spec/cluster_reader.h"
+#include "tests/support/even_group.h"
 
 namespace shardwise {
 namespace {
@@ -128,13 +129,14 @@ TEST(CollectiveTime, OfSmallBuffersGrowsWithRanks) {
         CollectiveKind::all_to_all, CollectiveKind::broadcast}) {
     Seconds before;
     for (const std::int32_t ranks : {2, 4, 8}) {
-      const Seconds time = collective_time(cluster, kind, 1_KiB, even_group(cluster, {ranks}));
+      const Seconds time =
+          collective_time(cluster, kind, 1_KiB, test::even_group(cluster, {ranks}));
       EXPECT_GT(time, before) << name_of(kind) << " " << ranks;
       before = time;
     }
     for (const std::int32_t nodes : {2, 4, 16, 128, 2048}) {
       const Seconds time =
-          collective_time(cluster, kind, 1_KiB, even_group(cluster, {8, 8 * nodes}));
+          collective_time(cluster, kind, 1_KiB, test::even_group(cluster, {8, 8 * nodes}));
       EXPECT_GT(time, before) << name_of(kind) << " " << nodes << " nodes";
       before = time;
     }
@@ -198,13 +200,14 @@ TEST(CollectiveTime, OfAGroupOnSlowerLinksIsNotBelowTheSameInsideOneDomain) {
 TEST(CollectiveTime, IsNothingForOneRankOrNoBytes) {
   const ClusterSpec cluster = dgx_h100();
   EXPECT_EQ(collective_time(cluster, CollectiveKind::all_reduce, 1_GiB, GroupShape{}), Seconds(0));
-  EXPECT_EQ(collective_time(cluster, CollectiveKind::all_reduce, 0_B, even_group(cluster, {8})),
-            Seconds(0));
+  EXPECT_EQ(
+      collective_time(cluster, CollectiveKind::all_reduce, 0_B, test::even_group(cluster, {8})),
+      Seconds(0));
 }
 
 TEST(CollectiveBound, CountsTheBytesEveryLinkMustCarry) {
   const ClusterSpec cluster = one_tier(100_GBps, 1_us);
-  const GroupShape group = even_group(cluster, {4});
+  const GroupShape group = test::even_group(cluster, {4});
   const auto bound = [&](CollectiveKind kind) {
     return collective_bound(cluster, kind, 4_GB, group).value();
   };
@@ -220,32 +223,33 @@ TEST(CollectiveBound, OfAnAllReduceInTheSwitchIsTheBufferOnceEachWay) {
   ClusterSpec cluster = one_tier(100_GBps, 1_us);
   cluster.tiers[0].in_network = InNetwork::nvls;
   EXPECT_DOUBLE_EQ(
-      collective_bound(cluster, CollectiveKind::all_reduce, 4_GB, even_group(cluster, {8})).value(),
+      collective_bound(cluster, CollectiveKind::all_reduce, 4_GB, test::even_group(cluster, {8}))
+          .value(),
       0.04);
 }
 
 // Two nodes: each half of the buffer crosses once each way, by the 8 ports of a node together.
 TEST(CollectiveBound, BetweenNodesIsByAllTheirPorts) {
   const ClusterSpec cluster = dgx_h100();
-  EXPECT_DOUBLE_EQ(
-      collective_bound(cluster, CollectiveKind::all_reduce, 400_GB, even_group(cluster, {8, 16}))
-          .value(),
-      1.0);
+  EXPECT_DOUBLE_EQ(collective_bound(cluster, CollectiveKind::all_reduce, 400_GB,
+                                    test::even_group(cluster, {8, 16}))
+                       .value(),
+                   1.0);
   // One rank a node has its own port only, while 7 other groups use the others.
-  EXPECT_DOUBLE_EQ(
-      collective_bound(cluster, CollectiveKind::all_reduce, 50_GB, even_group(cluster, {1, 2}))
-          .value(),
-      1.0);
+  EXPECT_DOUBLE_EQ(collective_bound(cluster, CollectiveKind::all_reduce, 50_GB,
+                                    test::even_group(cluster, {1, 2}))
+                       .value(),
+                   1.0);
 }
 
 TEST(CollectiveBound, SharesLinksAmongBusyGpus) {
   ClusterSpec cluster = dgx_h100();
   cluster.tiers[1].gpus_per_link = 4;  // 2 ports a node
-  EXPECT_DOUBLE_EQ(
-      collective_bound(cluster, CollectiveKind::all_gather, 100_GB, even_group(cluster, {1, 2}))
-          .value(),
-      4.0);
-  GroupShape alone = even_group(cluster, {1, 2});
+  EXPECT_DOUBLE_EQ(collective_bound(cluster, CollectiveKind::all_gather, 100_GB,
+                                    test::even_group(cluster, {1, 2}))
+                       .value(),
+                   4.0);
+  GroupShape alone = test::even_group(cluster, {1, 2});
   alone.concurrent[1] = 1;
   EXPECT_DOUBLE_EQ(collective_bound(cluster, CollectiveKind::all_gather, 100_GB, alone).value(),
                    1.0);
@@ -257,7 +261,7 @@ TEST(CollectiveBound, OfAPairInAMeshIsByOneOfItsLinks) {
   cluster.tiers[0].wiring = Wiring::mesh;
   const auto bound = [&](std::int32_t ranks) {
     return collective_bound(cluster, CollectiveKind::all_gather, 448_GB,
-                            even_group(cluster, {ranks}))
+                            test::even_group(cluster, {ranks}))
         .value();
   };
   EXPECT_DOUBLE_EQ(bound(2), 0.5 * 7);
@@ -266,7 +270,7 @@ TEST(CollectiveBound, OfAPairInAMeshIsByOneOfItsLinks) {
 
 TEST(CollectiveBound, GrowsWithOversubscription) {
   ClusterSpec cluster = dgx_h100();
-  const GroupShape group = even_group(cluster, {8, 64});
+  const GroupShape group = test::even_group(cluster, {8, 64});
   const Seconds full = collective_bound(cluster, CollectiveKind::all_to_all, 1_GB, group);
   cluster.tiers[1].oversubscription = 7;
   EXPECT_DOUBLE_EQ(collective_bound(cluster, CollectiveKind::all_to_all, 1_GB, group) / full, 7.0);
@@ -282,13 +286,14 @@ TEST(CollectiveTime, OfAStraddlingGroupIsByThePortsOfItsSmallerPart) {
   const Bytes bytes = 6_GB;
   EXPECT_NEAR(collective_bound(cluster, CollectiveKind::all_gather, bytes, group).value(),
               6e9 * 4 / 6 / 100e9, 1e-9);
-  EXPECT_GT(collective_time(cluster, CollectiveKind::all_gather, bytes, group),
-            collective_time(cluster, CollectiveKind::all_gather, bytes, even_group(cluster, {6})));
+  EXPECT_GT(
+      collective_time(cluster, CollectiveKind::all_gather, bytes, group),
+      collective_time(cluster, CollectiveKind::all_gather, bytes, test::even_group(cluster, {6})));
 }
 
 TEST(CollectiveExplanation, ShowsEveryWayTheChosenOneAndItsSources) {
   const ClusterSpec cluster = dgx_h100();
-  const GroupShape group = even_group(cluster, {8, 16});
+  const GroupShape group = test::even_group(cluster, {8, 16});
   const CollectiveExplanation why =
       explain_collective(cluster, CollectiveKind::all_reduce, 1_GiB, group);
   EXPECT_EQ(why.time, collective_time(cluster, CollectiveKind::all_reduce, 1_GiB, group));
@@ -304,8 +309,8 @@ TEST(CollectiveExplanation, ShowsEveryWayTheChosenOneAndItsSources) {
 
 TEST(CollectiveExplanation, SaysWhenNothingWasMeasured) {
   const ClusterSpec cluster = one_tier(100_GBps, 1_us);
-  const CollectiveExplanation why =
-      explain_collective(cluster, CollectiveKind::all_gather, 1_MiB, even_group(cluster, {8}));
+  const CollectiveExplanation why = explain_collective(cluster, CollectiveKind::all_gather, 1_MiB,
+                                                       test::even_group(cluster, {8}));
   EXPECT_EQ(why.sources.back(), "link: default, not measured: constants of NCCL's tuning model");
 }
 
@@ -313,7 +318,8 @@ double published_busbw(const std::string& name, CollectiveKind kind, Bytes bytes
                        std::initializer_list<std::int32_t> spans) {
   const Result<ClusterSpec> cluster = find_cluster(name);
   EXPECT_TRUE(cluster.ok()) << name;
-  return explain_collective(*cluster, kind, bytes, even_group(*cluster, spans)).busbw_gb_per_s;
+  return explain_collective(*cluster, kind, bytes, test::even_group(*cluster, spans))
+      .busbw_gb_per_s;
 }
 
 // stas00/ml-engineering@744d01e18b79:network/README.md lines 923 to 976: 8 H200, all-reduce by NVLS

@@ -1,0 +1,70 @@
+#include "planner/cost/traffic.h"
+
+#include <gtest/gtest.h>
+
+#include "planner/cost/wire_time.h"
+#include "tests/planner/cost/time_fixture.h"
+
+namespace shardwise {
+namespace {
+
+using test::Priced;
+
+// AdamW in fp32, bytes an element by hand: the gradient is read for the norm (4), read and written
+// for clipping (8); gradient, weight and two moments are read (16), weight and moments written
+// (12). A separate compute copy in bf16 is written (2). Ours clips in the update and counts its
+// norm apart.
+TEST(OptimizerTraffic, IsFortyBytesAnElementOfAdamW) {
+  const JobSpec job;
+  EXPECT_EQ(optimizer_traffic(job, Kernels::eager), 4 + 8 + 16 + 12);
+  EXPECT_EQ(optimizer_traffic(job, Kernels::planned), 16 + 12);
+  EXPECT_EQ(shared_norm_traffic(Kernels::planned), 4);
+  const ClusterSpec cluster = *find_cluster("dgx-h100");
+  EXPECT_EQ(time_rules(job, megatron_ddp(), cluster).optimizer_bytes, 40 + 2);
+  EXPECT_EQ(time_rules(job, fsdp2(), cluster).optimizer_bytes, 40);
+}
+
+// FSDP2 in bf16, bytes an element by hand: a gathered weight is read from the collective's output
+// (2) and written to its parameter (2); a gradient is read in bf16 (2) and written in the dtype of
+// the reduction, fp32 (4). Megatron's buffers are the collectives' own.
+TEST(CopyTraffic, IsOneReadAndOneWriteAnElement) {
+  const JobSpec job;
+  const ClusterSpec cluster = *find_cluster("dgx-h100");
+  const TimeRules copied = time_rules(job, fsdp2(), cluster);
+  EXPECT_EQ(copied.gather_copy_bytes, 2 + 2);
+  EXPECT_EQ(copied.reduce_copy_bytes, 2 + 4);
+  const TimeRules in_place = time_rules(job, megatron_ddp(), cluster);
+  EXPECT_EQ(in_place.gather_copy_bytes, 0);
+  EXPECT_EQ(in_place.reduce_copy_bytes, 0);
+}
+
+/// Messages that the busiest stage sends, when nothing else is on the links.
+double messages_of(PipelineSchedule schedule, std::int32_t pp, std::int64_t num_microbatches) {
+  Priced p;
+  p.engine = shardwise_engine();
+  p.layout.pp = pp;
+  p.layout.schedule = schedule;
+  p.size(num_microbatches);
+  const StageTimes stages = p.stages();
+  const TimeRules rules = time_rules(p.job, p.engine, p.cluster);
+  CollectiveTables tables(p.cluster);
+  const DataParallelTables groups = data_parallel_tables(tables, p.cluster, p.layout, {});
+  const LeafContext context = {&rules, &p.layout, &groups, num_microbatches};
+  return wire_time(stages, context).value() / stages.hop_traffic.seconds[0];
+}
+
+// By hand, 8 micro-batches. 1F1B on two stages: the first sends 8 activations, the last 8
+// gradients; a stage between two others sends both. Of DualPipe's two copies each takes 4
+// micro-batches: on two stages a rank sends 4 activations of the one and 4 gradients of the other;
+// one between others sends both of both. Of a V on two stages, a rank sends an activation and a
+// gradient of each.
+TEST(WireTime, CountsTheMessagesOfAStage) {
+  EXPECT_NEAR(messages_of(PipelineSchedule::one_f_one_b, 2, 8), 8, 1e-9);
+  EXPECT_NEAR(messages_of(PipelineSchedule::one_f_one_b, 4, 8), 16, 1e-9);
+  EXPECT_NEAR(messages_of(PipelineSchedule::dualpipe, 2, 8), 4 + 4, 1e-9);
+  EXPECT_NEAR(messages_of(PipelineSchedule::dualpipe, 4, 8), 2 * (4 + 4), 1e-9);
+  EXPECT_NEAR(messages_of(PipelineSchedule::zb_v, 2, 8), 8 + 8, 1e-9);
+}
+
+}  // namespace
+}  // namespace shardwise
