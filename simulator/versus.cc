@@ -59,7 +59,6 @@ void take_no_copies_out(Plan& plan, const Plan& other) {
 
 void take_prefetch(Plan& plan, const Plan& other) {
   plan.engine.gather = other.engine.gather;
-  plan.engine.gathers_ahead = other.engine.gathers_ahead;
   plan.engine.gather_queue_elements = other.engine.gather_queue_elements;
   plan.engine.keeps_root_gathered = other.engine.keeps_root_gathered;
   plan.layout.double_buffer = other.layout.double_buffer;
@@ -76,6 +75,7 @@ void take_allocator(Plan& plan, const Plan& other) {
 void take_host(Plan& plan, const Plan& other) {
   plan.engine.name = other.engine.name;
   plan.engine.label = other.engine.label;
+  plan.engine.variant_of = other.engine.variant_of;
 }
 
 void take_everything(Plan& plan, const Plan& other) { plan = other; }

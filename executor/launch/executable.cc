@@ -67,8 +67,8 @@ void check_job(const JobSpec& job, Refusals& refused) {
 Diagnostics cannot_execute(const Plan& plan) {
   Refusals refused;
   const std::span<const std::string_view> engines = executed_engines();
-  refused.unless(std::ranges::find(engines, plan.engine.name) != engines.end(), "/engine/name",
-                 plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
+  refused.unless(std::ranges::find(engines, plan.engine.known_as()) != engines.end(),
+                 "/engine/name", plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
   check_job(plan.job, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);

@@ -94,7 +94,7 @@ const RuntimeMemory* allocator_part(std::string_view engine) {
 RuntimeMemory runtime_memory(const EngineProfile& engine, const GpuSpec& gpu) {
   if (engine.runtime != RuntimeMemory{}) return engine.runtime;
   RuntimeMemory result;
-  if (const RuntimeMemory* slack = allocator_part(engine.name)) result = *slack;
+  if (const RuntimeMemory* slack = allocator_part(engine.known_as())) result = *slack;
   const RuntimeMemory& machine = machine_part(gpu.architecture);
   result.context = machine.context;
   result.framework_workspace = machine.framework_workspace;

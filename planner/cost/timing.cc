@@ -136,7 +136,7 @@ const TimingFacts& timing_facts() {
 
 bool has_megatron_modules(const EngineProfile& engine) {
   const std::vector<std::string>& engines = timing_facts().megatron_engines;
-  return std::ranges::find(engines, engine.name) != engines.end();
+  return std::ranges::find(engines, engine.known_as()) != engines.end();
 }
 
 const TimingFacts::Issue& issue_facts(const EngineProfile& engine, Kernels kernels) {

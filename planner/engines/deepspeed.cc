@@ -19,10 +19,9 @@ EngineProfile deepspeed() {
   e.fp32_gradients_default = false;
   e.casts_gradients_for_optimizer = true;  // the fp32 partition that the optimizer steps on
   e.reduce_dtype = DType::fp16;
-  e.bucket_elements = 500'000'000;         // reduce_bucket_size, allgather_bucket_size
-  e.reduce_buffer_elements = 500'000'000;  // contiguous_gradients: one buffer of that size
-  e.overlaps_updated_gather = false;       // step() ends with all_gather_dp_groups
-  e.gathers_ahead = 1;
+  e.bucket_elements = 500'000'000;          // reduce_bucket_size, allgather_bucket_size
+  e.reduce_buffer_elements = 500'000'000;   // contiguous_gradients: one buffer of that size
+  e.overlaps_updated_gather = false;        // step() ends with all_gather_dp_groups
   e.gather_queue_elements = 1'000'000'000;  // stage3_max_live_parameters
   e.sources = {
       "deepspeedai/DeepSpeed@edaa7221:deepspeed/runtime/zero/config.py",

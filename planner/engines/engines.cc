@@ -1,6 +1,7 @@
 #include "planner/engines/engines.h"
 
 #include <array>
+#include <utility>
 
 #include "planner/engines/executed.h"
 
@@ -15,6 +16,13 @@ const std::vector<EngineProfile>& all_engines() {
 }
 
 }  // namespace
+
+EngineProfile variant(EngineProfile base, std::string name, std::string label) {
+  base.variant_of = base.known_as();
+  base.name = std::move(name);
+  base.label = std::move(label);
+  return base;
+}
 
 std::vector<std::string> engine_names() {
   std::vector<std::string> names;
@@ -32,9 +40,9 @@ const EngineProfile* find_engine(std::string_view name) {
 std::vector<const EngineProfile*> engines_of_today(const ClusterSpec& cluster) {
   std::vector<const EngineProfile*> engines;
   for (const EngineProfile& engine : all_engines()) {
-    const bool ours = engine.name == "shardwise";
+    const bool ours = engine.known_as() == "shardwise";
     const bool runs = executor_trains_on(cluster) ? ours : !ours;
-    if (runs && engine.name != "megatron_deepspeed") engines.push_back(&engine);
+    if (runs && engine.known_as() != "megatron_deepspeed") engines.push_back(&engine);
   }
   return engines;
 }

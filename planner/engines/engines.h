@@ -29,6 +29,10 @@ EngineProfile internevo();
 /// Our executor: a planned arena.
 EngineProfile shardwise_engine();
 
+/// An engine that differs from `base` in policies alone, which the caller then states. Host waits,
+/// modules and allocator (configs/engines) are those of the base until it has rows of its own.
+EngineProfile variant(EngineProfile base, std::string name, std::string label);
+
 /// Names of all profiles, in the order people read them.
 std::vector<std::string> engine_names();
 /// The profile of that name, or nullptr.

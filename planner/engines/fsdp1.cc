@@ -19,7 +19,6 @@ EngineProfile fsdp1() {
   e.kernels = Kernels::eager;
   e.reduce_dtype = DType::bf16;  // MixedPrecision(reduce_dtype) as its users set it
   e.keeps_root_gathered = true;  // the root is not freed after forward
-  e.gathers_ahead = 1;           // limit_all_gathers: at most two in flight
   e.all_gather_shares_communicator = true;
   e.sources = {
       "pytorch/pytorch:torch/distributed/fsdp/_runtime_utils.py",

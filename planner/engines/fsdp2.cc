@@ -17,7 +17,6 @@ EngineProfile fsdp2() {
   e.padding = ShardPadding::row;
   e.kernels = Kernels::eager;
   e.reduce_dtype = DType::fp32;
-  e.gathers_ahead = 1;
   e.reshards_to_groups = true;
   e.all_gather_shares_communicator = true;
   e.sources = {

@@ -21,7 +21,6 @@ EngineProfile megatron_ddp() {
   e.bucket_elements_per_rank = 1'000'000;
   e.pad_multiple = 128;
   e.vocabulary_multiple = 128;
-  e.gathers_ahead = 1;
   e.all_gather_shares_communicator = true;
   e.sources = {
       "NVIDIA/Megatron-LM@d98e8a64:megatron/core/distributed/distributed_data_parallel.py:121-172",

@@ -21,7 +21,6 @@ EngineProfile megatron_fsdp() {
   e.reduce_dtype = DType::bf16;
   e.bucket_elements = 40'000'000;  // of parameters outside the units
   e.vocabulary_multiple = 128;
-  e.gathers_ahead = 3;
   // The code takes max() where its comment says cap: capacities never below these.
   e.gather_queue_elements = 500'000'000;
   e.reduce_queue_elements = 1'000'000'000;

@@ -18,7 +18,6 @@ EngineProfile shardwise_engine() {
   e.fp32_accumulation = true;
   e.kernels = Kernels::planned;
   e.reduce_dtype = DType::fp32;
-  e.gathers_ahead = 1;
   e.reduce_queue_elements = 1;  // one unit is reduced while the next is computed
   e.allocator = AllocatorKind::arena;
   e.lazy_moments = false;  // everything is placed before the first step

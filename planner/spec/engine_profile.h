@@ -70,6 +70,7 @@ struct RuntimeMemory {
 struct EngineProfile {
   std::string name;              // "megatron_ddp"
   std::string label;             // "Megatron-Core DDP (distributed optimizer)"
+  std::string variant_of;        // the engine of which this is a variant, empty for others
   std::vector<int> zero_stages;  // stages it can run
   bool hybrid = false;           // dp_replicate > 1 with sharding (HSDP, optimizer instances)
   bool outer_shards_optimizer = false;                                        // HFSDP
@@ -103,7 +104,6 @@ struct EngineProfile {
   bool flattens_gradients = false;  // copied whole into a flat tensor before they are reduced
   bool offloads_gradients = false;  // with the optimizer (DeepSpeed's ZeRO-Offload)
   std::int64_t optimizer_scratch_bytes = 0;  // temporaries of a step, an element it updates
-  int gathers_ahead = 1;                     // units prefetched beyond the current one
   bool overlaps_updated_gather = true;  // ZeRO-1/2: beside the next forward pass, where the layout
                                         // says so; if not, the optimizer step ends with it
   std::int64_t gather_queue_elements = 0;  // element_queue: prefetch until this many
@@ -114,6 +114,10 @@ struct EngineProfile {
   bool lazy_moments = true;                    // moments appear in the first optimizer step
   bool all_gather_shares_communicator = true;  // AG and RS serialise
   std::vector<std::string> sources;
+
+  /// The name under which configs/engines and the executor have what is no policy: a variant has it
+  /// as the engine that it varies.
+  const std::string& known_as() const { return variant_of.empty() ? name : variant_of; }
   friend bool operator==(const EngineProfile&, const EngineProfile&) = default;
 };
 

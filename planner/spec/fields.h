@@ -68,6 +68,8 @@ class FieldReader {
     value = static_cast<std::int32_t>(reader_.switch_or_count_or(key, value, high));
   }
   void text(std::string_view key, std::string& value) { value = reader_.string_or(key, value); }
+  /// A whole number that earlier versions wrote and that nothing ever read: accepted, not written.
+  void retired(std::string_view key) { reader_.integer_or(key, 0, 0, INT32_MAX); }
 
   template <class E>
   void choice(std::string_view key, E& value) {
@@ -193,6 +195,7 @@ class FieldWriter {
     }
   }
   void text(std::string_view key, const std::string& value) { json_.member(key, value); }
+  void retired(std::string_view) {}
   template <class E>
   void choice(std::string_view key, const E& value) {
     json_.member(key, name_of(value));

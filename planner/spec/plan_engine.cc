@@ -28,6 +28,7 @@ void list_engine(Io& io, E& e) {
   io.require({"name", "zero_stages"});
   io.text("name", e.name);
   io.text("label", e.label);
+  io.text("variant_of", e.variant_of);
   io.integers("zero_stages", e.zero_stages, 0, 3);
   io.boolean("hybrid", e.hybrid);
   io.boolean("outer_shards_optimizer", e.outer_shards_optimizer);
@@ -58,7 +59,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("flattens_gradients", e.flattens_gradients);
   io.boolean("offloads_gradients", e.offloads_gradients);
   io.integer("optimizer_scratch_bytes", e.optimizer_scratch_bytes, 0, 64);
-  io.integer("gathers_ahead", e.gathers_ahead, 0, 1 << 20);
+  io.retired("gathers_ahead");
   io.boolean("overlaps_updated_gather", e.overlaps_updated_gather);
   io.integer("gather_queue_elements", e.gather_queue_elements, 0, kMostElements);
   io.integer("reduce_queue_elements", e.reduce_queue_elements, 0, kMostElements);

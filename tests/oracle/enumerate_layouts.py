@@ -113,7 +113,7 @@ def layouts(question, fp32, reduces):
                     shards = dp_shard * cp > 1 or (outer and replicas > 1)
                     if (zero == 0 and replicas > 1  # replicas without shards are ranks like others
                             or outer and (replicas == 1 or zero != 3)
-                            or zero > 0 and not shards and zero != LEAST_ZERO.get(question[3], 0)
+                            or zero > 0 and not shards and zero != LEAST_ZERO[question[3]]
                             or not reshard and zero < 3
                             or not reduce and (zero < 2 or microbatches == 1)
                             # reductions as the engine does them; FSDP2 in a pipeline may change
@@ -131,7 +131,7 @@ def layouts(question, fp32, reduces):
 
 
 GATHERS_ONCE = ("fsdp2", "fsdp2_in_megatron")  # in pipelines
-LEAST_ZERO = {"fsdp2": 3, "fsdp2_in_megatron": 3}  # engines that have no ZeRO-0
+LEAST_ZERO = {}  # of each engine; main() asks for it
 
 
 def text(value):
@@ -200,6 +200,8 @@ def main():
     options.add_argument("--questions", type=int, default=len(QUESTIONS))
     options.add_argument("--first", type=int, default=0)
     o = options.parse_args()
+    for engine in json.loads(run(o, "list", "engines", "--json").stdout)["entries"]:
+        LEAST_ZERO[engine["name"]] = min(engine["zero_stages"])
     bad = total = 0
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for question in QUESTIONS[o.first:o.first + o.questions]:
