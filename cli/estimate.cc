@@ -46,7 +46,7 @@ Diagnostics apply_anchor(const std::string& file, const Subject& subject, StepRe
   };
   if (measured->origin != "measured") {
     return wrong("/origin", "is a prediction, not a measurement",
-                 "give the report of a run (shardwise-run --report)");
+                 "give the report of a run (shardwise-run train --report)");
   }
   if (measured->model != report.model || measured->engine != report.engine) {
     return wrong("/model",

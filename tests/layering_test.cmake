@@ -32,7 +32,7 @@ expect(planner/cost/a.cc "\"simulator/links.h\"" "planner may not include simula
 expect(executor/a.cu "\"simulator/links.h\"" "executor may not include simulator")
 expect(planner/spec/a.h "\"planner/model/llama.h\"" "planner/spec may not include planner/model")
 expect(planner/cost/a.h "\"planner/engines/fsdp2.h\"" "planner/cost may not include planner/engines")
-expect(planner/export/a.h "\"planner/search/rank.h\"" "planner/export may not include planner/search")
+expect(planner/lowering/a.h "\"planner/search/rank.h\"" "planner/lowering may not include planner/search")
 expect(planner/cost/a.cc "\"ledger.h\"" "includes start at the repository root")
 expect(planner/search/a.cc "<chrono>" "planner is pure")
 expect(planner/cost/a.cc "<fstream>" "planner is pure")
