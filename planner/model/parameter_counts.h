@@ -17,8 +17,6 @@ struct ParameterCounts {
 
   /// Without the MTP layers: what model cards state ("671B").
   std::int64_t main_model() const { return total - mtp; }
-  /// Blocks and norms only: what scaling laws count (Kaplan et al., arXiv:2001.08361, section 2.1).
-  std::int64_t non_embedding() const { return main_model() - vocabulary - positions; }
 };
 
 ParameterCounts count_parameters(const ModelSpec& model);

@@ -18,14 +18,6 @@ auto by_time(const Candidate& c) {
 
 }  // namespace
 
-bool same_degrees(const Candidate& a, const Candidate& b) {
-  const auto degrees = [](const Candidate& c) {
-    const Layout& l = c.layout;
-    return std::tuple(c.engine, l.tp, l.cp, l.pp, l.ep, l.etp, l.dp_shard, l.dp_replicate);
-  };
-  return degrees(a) == degrees(b);
-}
-
 bool ranks_before(Objective objective, const Candidate& a, const Candidate& b) {
   return objective == Objective::memory ? by_memory(a) < by_memory(b) : by_time(a) < by_time(b);
 }

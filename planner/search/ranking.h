@@ -26,10 +26,6 @@ struct Candidate {
   std::int64_t index = 0;  // place in the enumeration: of two that cost the same, the earlier wins
 };
 
-/// Layouts that people compare first: same engine and degrees. They differ in micro-batch, stages,
-/// recompute, sharding or order.
-bool same_degrees(const Candidate& a, const Candidate& b);
-
 /// True when `a` ranks before `b`.
 bool ranks_before(Objective objective, const Candidate& a, const Candidate& b);
 

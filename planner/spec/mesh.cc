@@ -145,30 +145,6 @@ GroupShape shape_of(const ClusterSpec& cluster, std::int64_t world, const GroupR
   return shape;
 }
 
-GroupShape even_group(const ClusterSpec& cluster, std::initializer_list<std::int32_t> spans) {
-  SHARDWISE_CHECK(spans.size() > 0, "no spans");
-  SHARDWISE_CHECK(spans.size() <= cluster.tiers.size(), fmt::format("{} spans", spans.size()));
-  GroupShape shape;
-  shape.ranks = *(spans.end() - 1);
-  if (shape.ranks == 1) return shape;
-  std::size_t i = 0;
-  std::int32_t inner = 1;
-  for (const std::int32_t span : spans) {
-    shape.span[i] = shape.least[i] = span;
-    shape.domains[i] = narrow(ceil_div(shape.ranks, span));
-    const std::int64_t block = reach(cluster, i);
-    const std::int64_t together = i > 0 && block == cluster.tiers[i - 1].domain_size
-                                      ? inner
-                                      : std::min<std::int64_t>(span, block);
-    shape.concurrent[i] = narrow(std::max<std::int64_t>(1, block / together));
-    inner = span;
-    ++i;
-    if (span == shape.ranks) break;
-  }
-  shape.tiers = narrow(static_cast<std::int64_t>(i));
-  return shape;
-}
-
 std::vector<std::int64_t> group_ranks(const Layout& layout, GroupKind kind, std::int64_t rank) {
   SHARDWISE_CHECK(rank >= 0, fmt::format("rank {}", rank));
   SHARDWISE_CHECK(rank < layout.world(), fmt::format("rank {}", rank));

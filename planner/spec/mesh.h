@@ -64,11 +64,6 @@ enum class GroupKind : std::uint8_t {
 /// \pre 1 <= layout.world() <= kMostGpus, ep x etp divides tp x cp x dp
 GroupShape group_shape(const ClusterSpec& cluster, const Layout& layout, GroupKind kind);
 
-/// The shape of a group with `spans` ranks in each domain of the tiers, when all GPUs of the inner
-/// domains are busy with such groups. even_group(cluster, {8, 16}) is a group of 16 on 2 nodes.
-/// \pre spans grow, each at most the tier's domain_size
-GroupShape even_group(const ClusterSpec& cluster, std::initializer_list<std::int32_t> spans);
-
 /// Ranks of the group of `kind` that `rank` belongs to, in group order. \pre as group_shape
 std::vector<std::int64_t> group_ranks(const Layout& layout, GroupKind kind, std::int64_t rank);
 

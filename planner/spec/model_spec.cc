@@ -8,14 +8,4 @@ std::int64_t ModelSpec::parameter_count() const {
   return sum;
 }
 
-std::int64_t ModelSpec::active_parameter_count() const {
-  std::int64_t sum = 0;
-  for (const int kind : layers) {
-    for (const ParameterSpec& p : kinds[static_cast<std::size_t>(kind)].parameters) {
-      sum += p.routed_expert ? p.elements() / num_experts * num_experts_per_tok : p.elements();
-    }
-  }
-  return sum;
-}
-
 }  // namespace shardwise

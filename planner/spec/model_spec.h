@@ -154,8 +154,6 @@ struct ModelSpec {
 
   /// Elements of all tensors of the checkpoint.
   std::int64_t parameter_count() const;
-  /// Parameters a token meets: routed experts count num_experts_per_tok of num_experts.
-  std::int64_t active_parameter_count() const;
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 

@@ -3,13 +3,14 @@
 
 #include "planner/cost/collective.h"
 #include "planner/spec/cluster_reader.h"
+#include "tests/support/even_group.h"
 
 namespace shardwise {
 namespace {
 
 void time_of(benchmark::State& state, CollectiveKind kind) {
   const ClusterSpec cluster = *find_cluster("dgx-h100");
-  const GroupShape group = even_group(cluster, {8, 512});
+  const GroupShape group = test::even_group(cluster, {8, 512});
   std::int64_t bytes = 1;
   for ([[maybe_unused]] const auto _ : state) {
     bytes = bytes * 3 % 1'000'000'007;

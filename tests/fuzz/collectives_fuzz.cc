@@ -7,6 +7,7 @@
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/collective_reader.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/support/even_group.h"
 
 namespace shardwise {
 namespace {
@@ -37,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                                     CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
     for (const std::int32_t nodes : {1, 4}) {
       const GroupShape group =
-          nodes == 1 ? even_group(cluster, {8}) : even_group(cluster, {8, 8 * nodes});
+          nodes == 1 ? test::even_group(cluster, {8}) : test::even_group(cluster, {8, 8 * nodes});
       const double seconds = collective_time(cluster, kind, 64_MiB, group).value();
       SHARDWISE_CHECK(std::isfinite(seconds) && seconds > 0, std::to_string(seconds));
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planner/model/hf_config.h"
-#include "planner/model/tensor_parallel.h"
+#include "planner/model/parameter_counts.h"
 #include "planner/spec/catalogue.h"
 
 namespace shardwise {
@@ -238,45 +238,21 @@ TEST(Catalogue, SumsToItsParameterCount) {
       sum += times * model.kinds[static_cast<std::size_t>(index)].parameter_count();
     }
     EXPECT_EQ(sum, model.parameter_count());
-    EXPECT_LE(model.active_parameter_count(), model.parameter_count());
-    EXPECT_EQ(model.active_parameter_count() == model.parameter_count(), model.num_experts == 0);
+    const ParameterCounts counts = count_parameters(model);
+    EXPECT_LE(counts.active, counts.main_model());
+    EXPECT_EQ(counts.active == counts.main_model(), model.num_experts == 0);
   });
 }
 
-// What tp cuts is cut into equal parts, or said not to be.
-TEST(Catalogue, DividesByTpOrIsReported) {
+TEST(Catalogue, NamesADimensionOfWhatTpCutsAndOfNothingElse) {
   for_catalogue([](const ModelSpec& model) {
-    for (const std::int64_t tp : {1, 2, 3, 4, 8, 16}) {
-      const std::vector<TpMisfit> misfits = tensor_parallel_misfits(model, tp);
-      for (const LayerSpec& layer : model.kinds) {
-        for (const ParameterSpec& parameter : layer.parameters) {
-          EXPECT_EQ(parameter.tp == TpSplit::none, parameter.tp_dim == -1) << parameter.name;
-          if (parameter.tp_dim < 0) continue;
-          const bool divides =
-              parameter.shape.at(static_cast<std::size_t>(parameter.tp_dim)) % tp == 0;
-          const bool reported = std::any_of(misfits.begin(), misfits.end(), [&](const TpMisfit& m) {
-            return m.name == parameter.name;
-          });
-          EXPECT_NE(divides, reported) << parameter.name << " tp " << tp;
-        }
+    for (const LayerSpec& layer : model.kinds) {
+      for (const ParameterSpec& parameter : layer.parameters) {
+        EXPECT_EQ(parameter.tp == TpSplit::none, parameter.tp_dim == -1) << parameter.name;
+        EXPECT_LT(parameter.tp_dim, static_cast<int>(parameter.shape.size())) << parameter.name;
       }
     }
   });
-}
-
-TEST(TensorParallel, KeepsKeyValueHeadsWhole) {
-  const ModelSpec model = load("llama-3.1-8b");
-  EXPECT_THAT(tensor_parallel_misfits(model, 8), IsEmpty());
-  const std::vector<TpMisfit> misfits = tensor_parallel_misfits(model, 16);
-  EXPECT_THAT(misfits, ElementsAre(testing::AllOf(Field(&TpMisfit::name, "block.self_attn.core"),
-                                                  Field(&TpMisfit::what, "num_key_value_heads"),
-                                                  Field(&TpMisfit::extent, 8))));
-}
-
-TEST(TensorParallel, PadsTheVocabularyOnly) {
-  const std::vector<TpMisfit> misfits = tensor_parallel_misfits(load("gpt2"), 2);
-  EXPECT_THAT(misfits, ElementsAre(Field(&TpMisfit::name, "transformer.wte.weight")));
-  EXPECT_THAT(misfits, Each(Field(&TpMisfit::padded, true)));
 }
 
 }  // namespace

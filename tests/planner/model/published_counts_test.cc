@@ -37,7 +37,8 @@ std::int64_t counted(const ModelSpec& model, const std::string& convention) {
   const std::map<std::string, std::int64_t> by_convention = {
       {"total", counts.total},
       {"main_model", counts.main_model()},
-      {"non_embedding", counts.non_embedding()},
+      // Blocks and norms: what scaling laws count (Kaplan et al., arXiv:2001.08361, section 2.1).
+      {"non_embedding", counts.main_model() - counts.vocabulary - counts.positions},
       {"active", counts.active},
       {"active_without_embedding", counts.active - model.vocab_size * model.hidden_size},
   };

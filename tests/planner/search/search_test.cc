@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 #include <vector>
 
 #include "planner/engines/engines.h"
@@ -14,6 +15,16 @@
 
 namespace shardwise {
 namespace {
+
+/// Layouts that people compare first: same engine and degrees. They differ in micro-batch, stages,
+/// recompute, sharding or order.
+bool same_degrees(const Candidate& a, const Candidate& b) {
+  const auto degrees = [](const Candidate& c) {
+    const Layout& l = c.layout;
+    return std::tuple(c.engine, l.tp, l.cp, l.pp, l.ep, l.etp, l.dp_shard, l.dp_replicate);
+  };
+  return degrees(a) == degrees(b);
+}
 
 /// A job small enough that every layout can be asked for one at a time.
 struct Job {

@@ -1,5 +1,7 @@
 #include "planner/spec/mesh.h"
 
+#include "tests/support/even_group.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -293,9 +295,9 @@ TEST(EvenGroup, IsTheShapeOfSuchALayout) {
   Layout layout;
   layout.tp = 2;
   layout.dp_shard = 16;
-  EXPECT_EQ(even_group(cluster, {2}), group_shape(cluster, layout, GroupKind::tp));
-  EXPECT_EQ(even_group(cluster, {4, 16}), group_shape(cluster, layout, GroupKind::dp_shard));
-  EXPECT_EQ(even_group(cluster, {8, 32}), group_shape(cluster, layout, GroupKind::world));
+  EXPECT_EQ(test::even_group(cluster, {2}), group_shape(cluster, layout, GroupKind::tp));
+  EXPECT_EQ(test::even_group(cluster, {4, 16}), group_shape(cluster, layout, GroupKind::dp_shard));
+  EXPECT_EQ(test::even_group(cluster, {8, 32}), group_shape(cluster, layout, GroupKind::world));
 }
 
 // n neighbours of a group that shares weights share them between forward and backward: PyTorch
