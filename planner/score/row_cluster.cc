@@ -26,14 +26,14 @@ struct Family {
 };
 /// Names that contain others come first. The export variants A800 and H800 are A100 and H100 with
 /// slower NVLink, which `slower_nvlink` takes care of.
-constexpr std::array<Family, 22> kFamilies = {{
+constexpr auto kFamilies = std::to_array<Family>({
     {"gb300", "gb300"},   {"gb200", "gb200"}, {"b300", "b300"},       {"b200", "b200"},
     {"h200", "h200"},     {"h100", "h100"},   {"h800", "h100"},       {"a100", "a100"},
     {"a800", "a100"},     {"a10g", "a10g"},   {"l40s", "l40s"},       {"v100", "v100"},
     {"mi355", "mi355"},   {"mi325", "mi325"}, {"mi300x", "mi300x"},   {"mi250", "mi250"},
     {"4090", "rtx-4090"}, {"h20", "h20"},     {"a6000", "rtx-a6000"}, {"a40", "a40"},
     {"t4", "t4"},         {"cpu", "cpu"},
-}};
+});
 
 /// The memory that a wording such as "A100-40GB-SXM" names; 0 when it names none.
 double memory_named(std::string_view wording) {
