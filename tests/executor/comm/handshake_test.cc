@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -242,6 +244,40 @@ TEST_F(AtTheDoor, KeepsNobodyWaitingForStrangers) {
   say(lines.back(), std::span(garbage).first(kProofBytes + kSaid - 1));
   EXPECT_FALSE(admitted());
   EXPECT_TRUE(guests_.empty());
+}
+
+/// A connection whose other end the kernel says is user 65534's. Only root can make one.
+std::optional<FileDescriptor> connected_as_another_user(const std::string& name) {
+  constexpr auto kSame = static_cast<uid_t>(-1);
+  // The system call changes this thread alone; the library's function, the whole process.
+  if (::syscall(SYS_setresuid, kSame, uid_t{65534}, kSame) != 0) return std::nullopt;
+  std::optional<FileDescriptor> line = connect_local(name);
+  EXPECT_EQ(::syscall(SYS_setresuid, kSame, uid_t{0}, kSame), 0);
+  return line;
+}
+
+// Processes of one host meet at a local socket: another user's is not answered, though its Hello is
+// well-formed and it knows the key.
+TEST_F(AtTheDoor, OfOneHostIsClosedToAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can connect as another user";
+  const std::string name = "shardwise door test " + std::to_string(::getpid());
+  std::vector<FileDescriptor> listening;
+  listening.push_back(*listen_local(name));
+  Door door({Purpose::rendezvous, 0, 4, key_, 0, true});
+  const auto answered = [&](const FileDescriptor& line) {
+    say(line, bytes_of(hello()));
+    std::vector<std::byte> challenge(kChallengeBytes);
+    for (int trial = 0; trial < 5; ++trial) {
+      door.admit(listening, in_seconds(0));
+      if (receive_all(line, challenge, in_seconds(0.01))) return true;
+    }
+    return false;
+  };
+  const std::optional<FileDescriptor> other = connected_as_another_user(name);
+  if (!other) GTEST_SKIP() << "this root cannot become another user";
+  EXPECT_FALSE(answered(*other));
+  EXPECT_EQ(door.turned_away(), 0);
+  EXPECT_TRUE(answered(*connect_local(name)));
 }
 
 // Both ends at once, as processes are.
