@@ -6,6 +6,7 @@
 #include "planner/model/hf_config.h"
 #include "simulator/link_times.h"
 #include "tests/simulator/drawn_layouts.h"
+#include "tests/support/seed.h"
 
 namespace shardwise::sim {
 namespace {
@@ -87,11 +88,11 @@ TEST(Wire, CarriesTheSumOfATiedTable) {
 
 // Slow links, shared NICs and oversubscribed switches, so that many are nearly full.
 TEST(Wire, CarriesDrawnLayouts) {
-  std::uint32_t seed = 20261123;
   int drawn = 0;
   int full = 0;
   for (const char* cluster : {"dgx-b200", "aws-p4d", "gcp-a3-mega", "laptop"}) {
     for (const std::string& engine : engine_names()) {
+      std::uint32_t seed = test::seed_of(20261123, engine + " " + cluster);
       for (const bool experts : {false, true}) {
         Plan plan = experts ? mixture_example(engine, 16) : example(engine, 16);
         plan.cluster = *with_gpus(*find_cluster(cluster), 32);
