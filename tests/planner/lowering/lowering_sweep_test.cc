@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "planner/spec/schedule_facts.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/sampler.h"
 
@@ -32,9 +33,7 @@ TEST(Lower, MakesAProgramOfEverySchedule) {
     if (!engine.pipeline) continue;
     for (const PipelineSchedule schedule : engine.schedules) {
       for (const std::int32_t vpp : {1, 2}) {
-        const bool loops =
-            schedule == PipelineSchedule::one_f_one_b || schedule == PipelineSchedule::looped_bfs;
-        if (vpp > 1 && !loops) continue;
+        if (vpp > 1 && !facts_of(schedule).takes_vpp) continue;
         for (const int zero_stage : engine.zero_stages) {
           Layout layout;
           layout.pp = 4;

@@ -2,24 +2,15 @@
 
 #include <cstdint>
 #include <random>
+#include <vector>
 
 #include "planner/spec/plan.h"
 #include "tests/planner/lowering/sampler.h"
+#include "tests/support/pipeline_ways.h"
 
 namespace shardwise::test {
 
-/// A way through a pipeline.
-struct Way {
-  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
-  std::int32_t vpp = 1;
-};
-inline constexpr Way kWays[] = {
-    {PipelineSchedule::one_f_one_b, 1}, {PipelineSchedule::one_f_one_b, 2},
-    {PipelineSchedule::one_f_one_b, 3}, {PipelineSchedule::one_f_one_b, 4},
-    {PipelineSchedule::gpipe, 1},       {PipelineSchedule::looped_bfs, 2},
-    {PipelineSchedule::looped_bfs, 3},  {PipelineSchedule::zb_h1, 1},
-    {PipelineSchedule::zb_h2, 1},       {PipelineSchedule::zb_v, 1},
-    {PipelineSchedule::dualpipe, 1},    {PipelineSchedule::dualpipe_v, 1}};
+inline const std::vector<Way> kWays = all_ways({2, 3, 4});
 
 /// Layouts of an engine that go a way, as many of them with ends of their own size as without.
 template <class Visit>
