@@ -206,7 +206,7 @@ TEST(WireBytes, IncludePadding) {
   // Rows: table 32000, head 32000, q and o 512, k and v 256, gate and up 1408, down 512, norms 512.
   const std::int64_t rows =
       std::int64_t{512} * (2 * 32001 + 2 * 513 + 2 * 258 + 2 * 1410) + std::int64_t{1408} * 513;
-  EXPECT_EQ(bytes_of_step(plan).gather, 2 * (rows + 3 * 513));
+  EXPECT_EQ(bytes_of_step(plan).gather, 2 * (rows + std::int64_t{3} * 513));
 
   layout.zero_stage = 1;
   plan = small_plan(megatron_ddp(), layout, 1, 1);
