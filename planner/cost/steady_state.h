@@ -205,7 +205,8 @@ class Repetitions {
 
   /// At the mean pace of the front since `halfway`.
   void go_on(double halfway, std::int64_t left) {
-    const double pace = (steady_.front() - shifted_ - halfway) / (kMostRepetitions / 2);
+    const double pace =
+        2 * (steady_.front() - shifted_ - halfway) / static_cast<double>(kMostRepetitions);
     shift(pace * static_cast<double>(left));
     shifted_ -= pace * static_cast<double>(left);
   }
