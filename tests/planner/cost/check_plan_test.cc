@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/reader.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise {
 namespace {
@@ -24,10 +23,9 @@ class CheckPlan : public testing::Test {
   }
   /// Without the folder before the file's name.
   std::string problems() {
-    const std::string path = testing::TempDir() + "check_plan_test.json";
-    std::ofstream(path) << text_;
+    const test::Scratch scratch;
+    const std::string path = scratch.write_bytes("plan.json", text_);
     const Result<Plan> plan = read_plan(path, check_plan);
-    std::filesystem::remove(path);
     if (plan.ok()) return "";
     std::string said = to_string(plan.problems());
     for (std::size_t at = said.find(path); at != std::string::npos; at = said.find(path)) {
