@@ -5,12 +5,11 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/cli/command.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::cli {
 namespace {
@@ -31,18 +30,14 @@ bool installed(const std::string& program) {
 
 /// What `command` prints on either stream, with `text` in a file whose name stands for {}.
 std::string output_of(std::string command, const std::string& text) {
-  const std::string file = testing::TempDir() + "documents_test.input";
-  const std::string printed = file + ".printed";
-  std::ofstream(file) << text;
+  const test::Scratch scratch;
+  const std::string file = scratch.write_bytes("input", text);
+  const std::string printed = scratch.path("printed");
   for (std::size_t at = command.find("{}"); at != std::string::npos; at = command.find("{}")) {
     command.replace(at, 2, file);
   }
   EXPECT_EQ(std::system((command + " > " + printed + " 2>&1").c_str()), 0) << command;
-  std::ifstream stream(printed);
-  std::string out(std::istreambuf_iterator<char>(stream), {});
-  std::filesystem::remove(file);
-  std::filesystem::remove(printed);
-  return out;
+  return test::bytes_of_file(printed);
 }
 
 TEST(Completion, KnowsVerbsFlagsAndValues) {
