@@ -236,8 +236,9 @@ void add_compare(CLI::App& app, Run& run) {
              "Exit with 1 if the step times differ by more than this share of A's; nothing else "
              "is compared with it")
       ->type_name("SHARE");
-  add_number(*verb, "--memory-tolerance", flags->memory_tolerance, 0, 1e6,
-             "The same of the peak memory of two reports")
+  add_number(
+      *verb, "--memory-tolerance", flags->memory_tolerance, 0, 1e6,
+      "Exit with 1 if the peak memories of two reports differ by more than this share of A's")
       ->type_name("SHARE");
   add_screen_flags(*verb, flags->screen);
   verb->footer(

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -81,12 +83,7 @@ ExitCode run_estimate(const EstimateFlags& flags) {
 
   StepReport report = estimate(subject->model, subject->cluster, subject->job, subject->engine,
                                *layout, flags.explain ? Detail::explained : Detail::numbers);
-  for (const Assumption& each : report.assumptions) {
-    if (each.id == "links.busy") subject->assumptions.push_back(each);
-  }
-  std::erase_if(report.assumptions, [](const Assumption& a) { return a.id == "links.busy"; });
   const std::vector<Assumption> idle = idle_flags_assumption(flags.job, flags.layout, report);
-  subject->assumptions.insert(subject->assumptions.end(), idle.begin(), idle.end());
   if (report.verdict.fit != Fit::fits) {
     const std::optional<Fix> fix = cheapest_fix(subject->model, subject->cluster, subject->job,
                                                 subject->engine, *layout, report.verdict.usable);
@@ -96,8 +93,15 @@ ExitCode run_estimate(const EstimateFlags& flags) {
     const Diagnostics problems = apply_anchor(flags.anchor, *subject, report);
     if (!problems.empty()) return refuse(problems);
   }
+  // What was filled in for the user leads; what the model itself assumes is for --explain, but for
+  // busy links, which change the answer.
+  std::vector<Assumption> said = subject->assumptions;
+  std::ranges::copy_if(report.assumptions, std::back_inserter(said),
+                       [](const Assumption& a) { return a.id == "links.busy"; });
+  said.insert(said.end(), idle.begin(), idle.end());
   report.assumptions.insert(report.assumptions.end(), subject->assumptions.begin(),
                             subject->assumptions.end());
+  report.assumptions.insert(report.assumptions.end(), idle.begin(), idle.end());
   if (flags.screen.json) {
     fmt::print("{}", report_json(report, reported_parameters(subject->model)));
   } else {
@@ -105,8 +109,7 @@ ExitCode run_estimate(const EstimateFlags& flags) {
     fmt::print(
         "{}{}{}{}", verdict_text(report, colour),
         flags.screen.whole || flags.explain ? "" : short_rates_text(report, "estimated", colour),
-        layout_text(report, colour, parameters_words(subject->model)),
-        assumed_text(subject->assumptions, colour));
+        layout_text(report, colour, parameters_words(subject->model)), assumed_text(said, colour));
     if (flags.screen.whole || flags.explain) {
       fmt::print("{}{}{}", memory_text(report, colour), time_text(report, colour),
                  rates_text(report, "estimated", colour));

@@ -38,6 +38,14 @@ std::string numbers_of(StepReport report) {
   return report_json(report);
 }
 
+/// A flag as it is typed: a switch alone, or "=false" behind it.
+std::string as_typed(const std::string& field, const std::string& text) {
+  std::string flag = "--" + field;
+  std::ranges::replace(flag, '_', '-');
+  if (text == "true") return flag;
+  return flag + (text == "false" ? "=" : " ") + text;
+}
+
 bool asks_the_same(const Question& a, const Question& b) {
   return a.layout == b.layout && a.subject.job == b.subject.job &&
          a.subject.cluster.gpus == b.subject.cluster.gpus;
@@ -58,9 +66,7 @@ std::vector<std::string> idle_flags(const JobFlags& job, const LayoutFlags& layo
     const Subject& s = without->subject;
     const StepReport other = estimate(s.model, s.cluster, s.job, s.engine, without->layout);
     if (numbers_of(other) != numbers) return;
-    std::string flag = "--" + field;
-    std::ranges::replace(flag, '_', '-');
-    idle.push_back(text.empty() ? flag : flag + " " + text);
+    idle.push_back(as_typed(field, text));
   };
   for (const auto& [field, text] : job.texts) {
     // What a report has no number for: it serves other verbs.

@@ -9,8 +9,8 @@
 namespace shardwise::cli {
 
 /// The flags of a question without which the answer would be the same, memory and time to the last
-/// digit, though they set something else than is taken without them: "--recompute". An engineer
-/// who typed one believes that it does something.
+/// digit, though they set something else than is taken without them, as they are typed:
+/// "--recompute selective".
 std::vector<std::string> idle_flags(const JobFlags& job, const LayoutFlags& layout,
                                     const StepReport& answer);
 

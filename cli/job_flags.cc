@@ -134,11 +134,6 @@ void note_idle(Subject& subject, const Layout& layout) {
                      each.partner.empty() ? "" : "; with " + each.partner + " it does"),
          "docs/memory.md, Activations"});
   }
-  for (const std::string& field :
-       idle_saved_formats(subject.model, subject.job, subject.engine, layout)) {
-    subject.assumptions.push_back(
-        {"saved.idle", flag_of(field) + " saves no memory here", "docs/memory.md, Activations"});
-  }
 }
 
 const EngineProfile* find_engine_or_say(const std::string& name, Diagnostics& problems) {
@@ -312,8 +307,9 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhen
     const std::int64_t node = subject.cluster.gpus_per_node;
     const auto asked = static_cast<std::int64_t>(
         std::min(inner * (given("dp_shard") ? layout.dp_shard : 1), 1e15));
+    const bool whole_nodes = !given("dp_shard") && asked <= kMostGpus;
     Result<ClusterSpec> sized =
-        with_gpus(subject.cluster, given("dp_shard") ? asked : std::lcm(asked, node));
+        with_gpus(subject.cluster, whole_nodes ? std::lcm(asked, node) : asked);
     if (!sized) return sized.problems();
     subject.cluster = *std::move(sized);
     if (subject.cluster.gpus != node) {

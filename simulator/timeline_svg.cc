@@ -12,6 +12,7 @@
 
 #include "planner/lowering/price.h"
 #include "planner/spec/format.h"
+#include "planner/spec/schedule_facts.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_blocks.h"
@@ -333,7 +334,7 @@ class Picture {
     y_ += 4;
     if (numbered_) note("Numbers are micro-batches.");
     if (paler_) {
-      note(plan_.layout.schedule == PipelineSchedule::dualpipe
+      note(copies_model(plan_.layout)
                ? "Paler blocks are micro-batches that go the other way, from the last stage."
                : "Paler blocks are later chunks of the model.");
     }

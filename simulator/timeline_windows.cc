@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/spec/schedule_facts.h"
+
 namespace shardwise::sim {
 namespace {
 
@@ -13,17 +15,6 @@ constexpr double kPairsOfAStage =
 constexpr double kBetween = 14;       // pixels between windows
 constexpr double kMostOfStep = 0.75;  // windows that show more than this are not worth the cuts
 
-/// Chunks of the model on a stage.
-double chunks_of(const Layout& layout) {
-  switch (layout.schedule) {
-    case PipelineSchedule::zb_v:
-    case PipelineSchedule::dualpipe_v:
-      return 2;
-    default:
-      return std::max(1, static_cast<int>(layout.vpp));
-  }
-}
-
 }  // namespace
 
 std::vector<TimeWindow> drawn_windows(const Plan& plan, const Simulation& simulation, double left,
@@ -31,7 +22,7 @@ std::vector<TimeWindow> drawn_windows(const Plan& plan, const Simulation& simula
   const double length = simulation.timeline.length();
   const std::vector<TimeWindow> whole = {{0, length, left, left + width}};
   const double pairs =
-      static_cast<double>(simulation.program.num_microbatches) * chunks_of(plan.layout);
+      static_cast<double>(simulation.program.num_microbatches) * chunks_of_copy(plan.layout);
   if (width >= kLeastPair * pairs) return whole;
   const double pair = length / pairs;
   const double end = pair * std::max(kEndPairs, kPairsOfAStage * plan.layout.pp);

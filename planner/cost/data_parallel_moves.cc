@@ -20,13 +20,10 @@ void move_units(DataParallelMoves& moves, const StageTimes& stages, const LeafCo
   }
   // Copies into and out of the communication buffers are the compute stream's work.
   auto elements = static_cast<double>(stage.elements.dense + stage.elements.routed);
-  if (layout.dp_shard * layout.cp == 1) {  // then of units alone whose experts are shared
-    elements = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(stage.kinds); ++i) {
-      const UnitTime& unit = stage.units[i];
-      if (moves.units[i].gather <= Seconds(0)) continue;
-      elements += unit.count * static_cast<double>(unit.elements.dense + unit.elements.routed);
-    }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(stage.kinds); ++i) {
+    if (moves.units[i].gather > Seconds(0)) continue;  // of units on one rank nothing is copied
+    const UnitTime& unit = stage.units[i];
+    elements -= unit.count * static_cast<double>(unit.elements.dense + unit.elements.routed);
   }
   const auto copy = [&](double bytes) {
     if (bytes <= 0 || elements <= 0) return Seconds(0);

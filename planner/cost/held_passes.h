@@ -62,11 +62,11 @@ class SavedChunks {
 HeldPasses held_passes(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches,
                        std::int32_t chunk, bool backward, const SavedChunks& saved);
 
-/// Whether the stage is fullest while a pass runs whose weight gradients are put off: all of its
+/// Whether the stage is fullest while a pass runs whose weight gradients are deferred: all of its
 /// chunk is held until then, where other passes let go of a layer with its backward operation.
-/// DualPipe puts off at its beginning and end alone, with a pass less in flight.
-constexpr bool puts_weights_off(const Layout& layout) {
-  return layout.pp > 1 && facts_of(layout).puts_weights_off;
+/// DualPipe defers them at its beginning and end alone, with a pass less in flight.
+constexpr bool defers_weight_gradients(const Layout& layout) {
+  return layout.pp > 1 && facts_of(layout).splits_backward;
 }
 
 /// Bytes of them. \pre `saved` has every chunk of the stage

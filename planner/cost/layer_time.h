@@ -60,7 +60,7 @@ struct LayerItem {
   double again = 0;     // how often, on average, it runs again before backward
   KernelWork kernel;
   CollectiveWork collective;
-  double launches = 1;  // of a collective: kernels that the host issues in the time it takes it
+  double launches = 1;  // of a collective: kernels that take the host as long to issue
 };
 
 /// \param gemms  receives every matrix product when not null

@@ -15,14 +15,22 @@
 namespace shardwise {
 
 Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job) {
-  if (cluster.gpu.peak(job.precision).value() > 0) return {};
+  Diagnostics problems;
+  if (job.fp8_parameter_gather && job.precision != DType::fp8) {
+    problems.push_back({"command line", 0, 0, "--fp8-parameter-gather",
+                        fmt::format("needs precision fp8, not {}", name_of(job.precision)),
+                        "use --precision fp8"});
+  }
+  if (cluster.gpu.peak(job.precision).value() > 0) return problems;
   std::vector<std::string_view> has;
   for (const DType dtype : {DType::bf16, DType::fp16, DType::fp32, DType::fp8}) {
     if (cluster.gpu.peak(dtype).value() > 0) has.push_back(name_of(dtype));
   }
-  return {{"command line", 0, 0, "--precision",
-           fmt::format("{} has no arithmetic in {}", cluster.gpu.name, name_of(job.precision)),
-           fmt::format("use {}", fmt::join(has, " or "))}};
+  problems.push_back(
+      {"command line", 0, 0, "--precision",
+       fmt::format("{} has no arithmetic in {}", cluster.gpu.name, name_of(job.precision)),
+       fmt::format("use {}", fmt::join(has, " or "))});
+  return problems;
 }
 
 Diagnostics check_operations(const ModelSpec& model, const JobSpec& job) {

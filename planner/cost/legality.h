@@ -10,8 +10,8 @@
 
 namespace shardwise {
 
-/// What of the job the cluster's GPU cannot compute: a precision without a peak in its file. The
-/// hint names those it has.
+/// What of the job's number formats cannot be: a precision without a peak in the file of the
+/// cluster's GPU (the hint names those it has), weights gathered in fp8 that are computed wider.
 Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job);
 
 /// Operations that the job recomputes and the model has not.

@@ -67,32 +67,6 @@ Seconds copies_summed(const PipelineTimes& pipeline, const LeafContext& context,
   return Seconds(summed);
 }
 
-}  // namespace
-
-bool only_offloads(const LeafContext& context) {
-  return context.layout->offload_activations && !reduces_by_unit(context);
-}
-
-double elements_of_copies(const PipelineTimes& pipeline, const LeafContext& context,
-                          std::size_t stage) {
-  const Layout& layout = *context.layout;
-  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
-  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
-  double elements = 0;
-  for (std::size_t place = stage * chunks; place < (stage + 1) * chunks; ++place) {
-    for (const PacedRun& run : pipeline.runs_of(place)) {
-      const LayerPace& layer = pipeline.layers[static_cast<std::size_t>(run.kind)];
-      elements += static_cast<double>(layer.dense * run.layers) / static_cast<double>(ranks.dense);
-      elements +=
-          static_cast<double>(layer.routed * run.layers) / static_cast<double>(ranks.routed);
-    }
-  }
-  return elements;
-}
-
-namespace {
-
 bool alike(const PipelineTimes& pipeline, std::size_t a, std::size_t b) {
   const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
   for (std::size_t c = 0; c < chunks; ++c) {
@@ -116,6 +90,28 @@ bool between_alike(const PipelineTimes& pipeline, std::size_t stage) {
 }
 
 }  // namespace
+
+bool only_offloads(const LeafContext& context) {
+  return context.layout->offload_activations && !reduces_by_unit(context);
+}
+
+double elements_of_copies(const PipelineTimes& pipeline, const LeafContext& context,
+                          std::size_t stage) {
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
+  const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
+  double elements = 0;
+  for (std::size_t place = stage * chunks; place < (stage + 1) * chunks; ++place) {
+    for (const PacedRun& run : pipeline.runs_of(place)) {
+      const LayerPace& layer = pipeline.layers[static_cast<std::size_t>(run.kind)];
+      elements += static_cast<double>(layer.dense * run.layers) / static_cast<double>(ranks.dense);
+      elements +=
+          static_cast<double>(layer.routed * run.layers) / static_cast<double>(ranks.routed);
+    }
+  }
+  return elements;
+}
 
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
                                const StageKernels& kernels, SlotEnds& ends) {

@@ -88,24 +88,6 @@ std::vector<std::string> operations_of_module(const ModelSpec& model, std::strin
   return names;
 }
 
-std::vector<std::string> idle_saved_formats(const ModelSpec& model, const JobSpec& job,
-                                            const EngineProfile& engine, const Layout& layout) {
-  constexpr std::pair<const char*, SavedFormat JobSpec::*> kFields[] = {
-      {"saved_linear_inputs", &JobSpec::saved_linear_inputs},
-      {"saved_activation_inputs", &JobSpec::saved_activation_inputs},
-      {"saved_attention_outputs", &JobSpec::saved_attention_outputs}};
-  std::vector<std::string> idle;
-  for (const auto& [name, field] : kFields) {
-    if (job.*field == SavedFormat::as_computed) continue;
-    JobSpec wide = job;
-    wide.*field = SavedFormat::as_computed;
-    if (kept_bytes(model, wide, engine, layout) == kept_bytes(model, job, engine, layout)) {
-      idle.emplace_back(name);
-    }
-  }
-  return idle;
-}
-
 std::vector<IdleRecompute> idle_recompute(const ModelSpec& model, const JobSpec& job,
                                           const EngineProfile& engine, const Layout& layout) {
   std::vector<IdleRecompute> idle;

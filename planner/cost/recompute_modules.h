@@ -30,11 +30,6 @@ struct IdleRecompute {
   std::string partner;  // naming this too saves memory; empty when no single one does
 };
 
-/// Fields of `job` (saved_linear_inputs and its neighbours) that name a narrower format with which
-/// the layers of `model` keep no byte less: nothing of that kind is saved, or it is narrow already.
-std::vector<std::string> idle_saved_formats(const ModelSpec& model, const JobSpec& job,
-                                            const EngineProfile& engine, const Layout& layout);
-
 /// Operations of job.recompute_operations without which the layers of `model` keep no byte more.
 std::vector<IdleRecompute> idle_recompute(const ModelSpec& model, const JobSpec& job,
                                           const EngineProfile& engine, const Layout& layout);

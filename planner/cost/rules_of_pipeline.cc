@@ -15,8 +15,8 @@ using L = Layout;
 constexpr std::uint32_t kReadsChunks = kReadsPp | kReadsVpp | kReadsSchedule;
 constexpr std::uint32_t kReadsBatch = kReadsDpTotal | kReadsMicroBatch;
 
-/// Chunks of the model on a stage, of one copy of it.
-std::int64_t chunks(const L& l) { return chunks_of_stage(l) / (facts_of(l).copies_model ? 2 : 1); }
+// In 64 bits, as degrees are not checked yet.
+std::int64_t chunks(const L& l) { return chunks_of_copy(l); }
 
 bool fixes_stages(const L& l) { return l.first_stage_layers > 0 || l.last_stage_layers > 0; }
 

@@ -164,7 +164,7 @@ OtherLayers other_layers(const StageMoment& moment, bool backward, const StagePa
         1, planned ? offload_room(parts, context) - own : std::max(moment.saved_beside, other)};
     return saved;
   }
-  if (backward && puts_weights_off(*context.layout)) {
+  if (backward && defers_weight_gradients(*context.layout)) {
     const std::int64_t all = parts.chunk_saved[static_cast<std::size_t>(moment.chunk)];
     saved.later = {1, all - own - moment.saved_before};
   }

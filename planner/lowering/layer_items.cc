@@ -3,11 +3,11 @@
 #include <utility>
 
 namespace shardwise {
-
 namespace {
 
-/// Makes the host issue as many kernels for the items of a pass as for the pass: what it takes to
-/// issue collectives beyond one kernel each is shared by them, and otherwise by the kernels.
+/// Makes the items of a pass take as many launches as `all`, those of the pass. Issuing a
+/// collective may take the host as long as several kernels: where a pass takes more launches than
+/// it has items, its collectives share the difference, and without collectives its kernels do.
 void settle_launches(std::vector<LayerItem>& items, Pass pass, double all) {
   double counted = 0;
   double collectives = 0;

@@ -43,8 +43,9 @@ void precision_of(const Row& row, JobSpec& job, Notes& notes) {
     notes.assume(fmt::format("precision {}", name_of(job.precision)));
   }
   job.fp8_parameter_gather =
-      says_any(wording, "fp8_param_gather", "fp8 all-gather") ||
-      says_any(row.flag_text("float8"), "float8 all-gather", "fp8 all-gather");
+      job.precision == DType::fp8 &&
+      (says_any(wording, "fp8_param_gather", "fp8 all-gather") ||
+       says_any(row.flag_text("float8"), "float8 all-gather", "fp8 all-gather"));
   // Parameters, gradients and optimizer states all in 16 bits, no fp32 copy.
   if (says_any(wording, "pure bf16", "bf16-true", "pure fp16", "fp16-true")) {
     job.main_dtype = job.precision;

@@ -1,11 +1,11 @@
 #include "planner/score/row_layout.h"
 
-#include "planner/spec/schedule_facts.h"
-
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cmath>
+
+#include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
 namespace {

@@ -37,7 +37,7 @@ Seconds floor_of(std::span<const LayerTime> times, std::span<const StageLayers> 
     }
     floor = std::max(floor, before + all * m);
     before += first.forward;
-    if (!facts_of(layout.schedule).puts_weights_off) before += first.backward;
+    if (!facts_of(layout.schedule).splits_backward) before += first.backward;
   }
   return floor;
 }

@@ -41,7 +41,7 @@ enum class Fp8Recipe : std::uint8_t {
   block,                  // 32 elements (MXFP8) or a tile
 };
 
-/// In what a tensor waits for backward.
+/// Number format in which a tensor is saved for backward.
 enum class SavedFormat : std::uint8_t {
   as_computed,
   fp8,   // 8 bits, and a scale for 128 elements

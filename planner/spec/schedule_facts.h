@@ -18,8 +18,8 @@ struct ScheduleFacts {
   bool copies_model = false;
   // A forward and a backward pass run as a pair, communication of one beside compute of the other.
   bool pairs_passes = false;
-  // Weight gradients are computed apart from gradients of inputs, and put off to fill bubbles.
-  bool puts_weights_off = false;
+  // The backward pass is split: weight gradients are deferred to fill bubbles.
+  bool splits_backward = false;
   // All forward passes of a chunk come before its first backward pass.
   bool forward_first = false;
   // Receives are posted ahead of the pass that ends before they are needed, with one chunk too.
@@ -44,11 +44,11 @@ constexpr ScheduleFacts facts_of(PipelineSchedule schedule) {
     case PipelineSchedule::looped_bfs:
       return {.takes_vpp = true, .forward_first = true};
     case PipelineSchedule::zb_h1:
-      return {.puts_weights_off = true};
+      return {.splits_backward = true};
     case PipelineSchedule::zb_h2:
-      return {.puts_weights_off = true, .microbatches_a_stage = 2, .less_one = true};
+      return {.splits_backward = true, .microbatches_a_stage = 2, .less_one = true};
     case PipelineSchedule::zb_v:
-      return {.v_shaped = true, .puts_weights_off = true, .microbatches_a_stage = 2};
+      return {.v_shaped = true, .splits_backward = true, .microbatches_a_stage = 2};
     case PipelineSchedule::dualpipe:
       return {
           .v_shaped = true, .copies_model = true, .pairs_passes = true, .microbatches_a_stage = 2};
@@ -68,6 +68,11 @@ constexpr bool copies_model(const Layout& layout) {
 /// Chunks of the model on a stage, of both copies where there are two.
 constexpr std::int32_t chunks_of_stage(const Layout& layout) {
   return facts_of(layout).v_shaped ? 2 : layout.vpp;
+}
+
+/// Chunks of the model on a stage, of one copy of it.
+constexpr std::int32_t chunks_of_copy(const Layout& layout) {
+  return chunks_of_stage(layout) / (facts_of(layout).copies_model ? 2 : 1);
 }
 
 /// Whether receives are posted ahead of the pass that ends before they are needed.

@@ -272,13 +272,15 @@ TEST(Estimate, NamesTheCheapestChangeByFlagsThatDoWhatItSays) {
   EXPECT_THAT(fits.out, HasSubstr(found[3].str() + " a step\n"));
 }
 
-// Whoever types a flag believes that it does something.
+// A flag that changes nothing would otherwise pass for one that does.
 TEST(Estimate, NamesFlagsWithoutEffect) {
-  const auto said = [](std::initializer_list<std::string> more) {
-    const Outcome outcome = shardwise(llama_on_a_node(more));
+  const auto named = [](const Outcome& outcome) {
     const std::size_t at = outcome.out.find("no effect here: ");
     if (at == std::string::npos) return std::string();
     return outcome.out.substr(at, outcome.out.find('\n', at) - at);
+  };
+  const auto said = [&](std::initializer_list<std::string> more) {
+    return named(shardwise(llama_on_a_node(more)));
   };
   EXPECT_EQ(said({"--recompute", "selective"}), "no effect here: --recompute selective");
   EXPECT_EQ(said({"--expert-skew", "1"}), "no effect here: --expert-skew 1");
@@ -286,6 +288,22 @@ TEST(Estimate, NamesFlagsWithoutEffect) {
   EXPECT_EQ(said({"--cp-kind", "ulysses", "--fp8-recipe", "delayed"}),
             "no effect here: --fp8-recipe delayed, --cp-kind ulysses");
   EXPECT_EQ(said({"--recompute", "full", "--recompute-interval", "2"}), "");
+  EXPECT_EQ(said({"--expert-overlap", "--grouped-gemm=false"}),
+            "no effect here: --expert-overlap, --grouped-gemm=false");
+  // Transformer Engine saves inputs of 8-bit products in 8 bits whatever is asked.
+  const auto saved = [&](const char* engine, std::initializer_list<std::string> more) {
+    std::vector<std::string> ask = {"estimate", "--model",  "llama-3.1-8b", "--cluster",
+                                    "dgx-h100", "--engine", engine,         "--saved-linear-inputs",
+                                    "fp8"};
+    ask.insert(ask.end(), more.begin(), more.end());
+    return named(shardwise(ask));
+  };
+  const std::string none = "no effect here: --saved-linear-inputs fp8";
+  EXPECT_EQ(saved("megatron_ddp", {}), "");
+  EXPECT_EQ(saved("megatron_ddp", {"--precision", "fp8"}), none);
+  EXPECT_EQ(saved("fsdp2", {"--precision", "fp8"}), "");
+  EXPECT_EQ(saved("megatron_ddp", {"--recompute", "full", "--saved-activation-inputs", "fp8"}),
+            "no effect here: --saved-activation-inputs fp8, --saved-linear-inputs fp8");
   // A default that is spelt out is none.
   EXPECT_EQ(said({"--recompute", "none", "--tp", "1"}), "");
   const Outcome json = shardwise(llama_on_a_node({"--recompute", "selective", "--json"}));

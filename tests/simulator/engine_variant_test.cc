@@ -32,7 +32,7 @@ std::vector<Plan> jobs(const EngineProfile& engine) {
 TEST(EngineProfile, OfAVariantIsAnsweredAsItsBaseWhereItStatesNothingElse) {
   for (const std::string& name : engine_names()) {
     const EngineProfile& base = *find_engine(name);
-    EngineProfile other = variant(base, "another", "Another");
+    const EngineProfile other = variant(base, "another", "Another");
     EXPECT_EQ(other.variant_of, name);
     EXPECT_EQ(variant(other, "third", "Third").variant_of, name);
     EXPECT_EQ(runtime_memory(other, find_cluster("dgx-h100")->gpu),

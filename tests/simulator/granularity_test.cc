@@ -26,7 +26,7 @@ double share(const Plan& plan, bool host = false) {
 /// Whether all weight gradients follow their input gradients, which shelter of communication there
 /// is depends on.
 bool splits(const Layout& layout) {
-  return facts_of(layout).puts_weights_off || facts_of(layout).pairs_passes;
+  return facts_of(layout).splits_backward || facts_of(layout).pairs_passes;
 }
 
 /// Layouts of every engine, dense and with experts, on one stage and in pipelines.

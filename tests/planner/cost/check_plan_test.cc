@@ -83,5 +83,14 @@ TEST_F(CheckPlan, ChecksTheJobToo) {
             "2 problems, nothing was run\n");
 }
 
+// A bf16 job that gathered 8 bits took half the time for nothing.
+TEST_F(CheckPlan, RefusesToGatherInFp8WhatIsComputedWider) {
+  change("\"fp8_parameter_gather\": false", "\"fp8_parameter_gather\": true");
+  EXPECT_EQ(problems(),
+            "plan.json:43:29: /job/fp8_parameter_gather: needs precision fp8, not bf16\n"
+            "    use precision fp8\n"
+            "1 problem, nothing was run\n");
+}
+
 }  // namespace
 }  // namespace shardwise

@@ -96,22 +96,6 @@ TEST(SavedTensors, AreWidenedOneOperationAtATime) {
   EXPECT_GE(narrow.forward.peak - narrow.saved, wide.forward.peak - wide.saved);
 }
 
-// Transformer Engine saves inputs of 8-bit products in 8 bits whatever is asked.
-TEST(SavedTensors, AreSaidWhereNothingIsSaved) {
-  const ModelSpec model = test::llama_3_1_8b();
-  JobSpec job;
-  job.saved_linear_inputs = job.saved_activation_inputs = SavedFormat::fp8;
-  const auto idle = [&](const char* engine, const Layout& layout = {}) {
-    return idle_saved_formats(model, job, *find_engine(engine), layout);
-  };
-  EXPECT_EQ(idle("megatron_ddp"), std::vector<std::string>{});
-  EXPECT_EQ(idle("megatron_ddp", {.recompute = Recompute::full}),
-            (std::vector<std::string>{"saved_linear_inputs", "saved_activation_inputs"}));
-  job.precision = DType::fp8;
-  EXPECT_EQ(idle("megatron_ddp"), std::vector<std::string>{"saved_linear_inputs"});
-  EXPECT_EQ(idle("fsdp2"), std::vector<std::string>{});
-}
-
 // Bytes that casts move by themselves: written narrow once, read and written wide where read.
 TEST(SavedTensors, AreCastByKernelsOfTheirOwn) {
   JobSpec job;
