@@ -193,8 +193,8 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   if (takes_best(flags)) {
     Result<std::optional<SimulatedPlan>> best = best_plan(flags);
     if (!best) return refuse(best.problems());
-    if (!*best) return ExitCode::nothing_fits;
-    read = **std::move(best);
+    read = *std::move(best);
+    if (!read) return ExitCode::nothing_fits;
   } else {
     Result<SimulatedPlan> given = simulated_plan(flags);
     if (!given) return refuse(given.problems());

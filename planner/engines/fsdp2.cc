@@ -23,8 +23,8 @@ EngineProfile fsdp2() {
       "pytorch/pytorch:torch/distributed/pipelining/schedules.py (1F1B, GPipe, ZBV, DualPipeV)",
       "pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py",
       "pytorch/pytorch:torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
-      "pytorch/pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_init.py, "
-      "_get_post_forward_mesh_info; _fsdp_param.py, to_sharded_post_forward",
+      "pytorch/pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_init.py",
+      "pytorch/pytorch@v2.15.0:torch/distributed/fsdp/_fully_shard/_fsdp_param.py",
       "pytorch/torchtitan@b5bcd76c:docs/fsdp.md",
   };
   return e;

@@ -60,7 +60,7 @@ BENCHMARK(gemm_rate)
 void gelu_rate(benchmark::State& state) {
   Workers workers(static_cast<int>(state.range(0)));
   const auto kind = static_cast<Gelu>(state.range(1));
-  constexpr std::int64_t kCount = 1024 * 3072;
+  constexpr std::int64_t kCount = std::int64_t{1024} * 3072;
   const std::vector<float> x = ramp(kCount);
   std::vector<float> y(x.size());
   for ([[maybe_unused]] const auto _ : state) {

@@ -67,4 +67,8 @@ Outcome run_program(const std::string& program, const std::vector<std::string>& 
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out.text(), err.text()};
 }
 
+Outcome shardwise_run(const std::vector<std::string>& arguments) {
+  return run_program(built("shardwise-run"), arguments);
+}
+
 }  // namespace shardwise::test

@@ -18,4 +18,7 @@ std::string built(const std::string& name);
 /// Runs a program, a path or a name on PATH, in the repository root and without a terminal.
 Outcome run_program(const std::string& program, const std::vector<std::string>& arguments);
 
+/// Runs shardwise-run of this build.
+Outcome shardwise_run(const std::vector<std::string>& arguments);
+
 }  // namespace shardwise::test

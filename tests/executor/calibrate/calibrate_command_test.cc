@@ -29,7 +29,7 @@ TEST(CalibrateCommand, RefusesMoreRanksThanMemoryHolds) {
 }
 
 TEST(CalibrateCommand, SaysWhatIsMissing) {
-  const Outcome wrong = run_program(built("shardwise-run"), {"calibrate"});
+  const Outcome wrong = shardwise_run({"calibrate"});
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(
       wrong.err,

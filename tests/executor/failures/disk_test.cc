@@ -14,6 +14,7 @@ namespace {
 using shardwise::test::built;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -45,13 +46,12 @@ class Disk : public testing::Test {
     EXPECT_THAT(complete_steps(folder), ElementsAre(2));
     EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(folder) / partial_name(4)));
     std::filesystem::remove_all(scratch_.path("other"));  // of the run before
-    ASSERT_EQ(run_program(built("shardwise-run"), arguments(scratch_.path("other"), 6)).exit_code,
-              0);
+    ASSERT_EQ(shardwise_run(arguments(scratch_.path("other"), 6)).exit_code, 0);
     const std::vector<std::string> whole = losses_of(metrics());
     std::filesystem::remove(metrics());
     std::vector<std::string> rest = arguments(scratch_.path("other"), 6);
     rest.insert(rest.end(), {"--resume", folder, "--replace-checkpoints"});
-    const Outcome done = run_program(built("shardwise-run"), rest);
+    const Outcome done = shardwise_run(rest);
     ASSERT_EQ(done.exit_code, 0) << done.err;
     EXPECT_EQ(losses_of(metrics()), std::vector<std::string>(whole.begin() + 2, whole.end()));
   }
@@ -62,7 +62,7 @@ class Disk : public testing::Test {
 // A limit of the size of files stands in for a full disk where nobody may mount one.
 TEST_F(Disk, IsFullAndTheCheckpointBeforeStays) {
   const std::string folder = scratch_.path("checkpoints");
-  ASSERT_EQ(run_program(built("shardwise-run"), arguments(folder, 2)).exit_code, 0);
+  ASSERT_EQ(shardwise_run(arguments(folder, 2)).exit_code, 0);
   std::string command = "ulimit -f 100; exec " + built("shardwise-run");
   for (const std::string& each : arguments(folder, 6)) command += " " + each;
   const Outcome full = run_program("bash", {"-c", command + " --resume latest"});
@@ -78,7 +78,7 @@ TEST_F(Disk, OfASmallSizeIsFullAndTheCheckpointBeforeStays) {
   if (mount("none", folder.c_str(), "tmpfs", 0, "size=700k") != 0) {
     GTEST_SKIP() << "nobody may mount here";
   }
-  const Outcome full = run_program(built("shardwise-run"), arguments(folder, 6));
+  const Outcome full = shardwise_run(arguments(folder, 6));
   EXPECT_EQ(full.exit_code, 3);
   EXPECT_THAT(full.err, HasSubstr("cannot be written: No space left on device\n"));
   expect_intact(folder);
@@ -121,16 +121,15 @@ TEST_F(Disk, ThatCannotBeWrittenIsOneProblemOfAllProcesses) {
 
 TEST_F(Disk, ThatCannotBeWrittenIsAProblemBeforeTheRun) {
   const std::string file = scratch_.write_bytes("file", "");
-  const Outcome refused = run_program(built("shardwise-run"), arguments(file, 2));
+  const Outcome refused = shardwise_run(arguments(file, 2));
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err, HasSubstr("command line: --checkpoint-dir: " + file));
 }
 
 TEST_F(Disk, WithoutTheFolderOfAReportIsAProblemBeforeTheRun) {
-  const Outcome refused =
-      run_program(built("shardwise-run"), {scratch_.write(tiny_plan("shardwise", 0, 1, 1)),
-                                           "--report", scratch_.path("none/report.json")});
+  const Outcome refused = shardwise_run({scratch_.write(tiny_plan("shardwise", 0, 1, 1)),
+                                         "--report", scratch_.path("none/report.json")});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(refused.out, "");
   EXPECT_THAT(refused.err,

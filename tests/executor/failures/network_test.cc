@@ -19,6 +19,7 @@ using shardwise::test::built;
 using shardwise::test::bytes_of_file;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using std::chrono::milliseconds;
 using testing::AllOf;
 using testing::ContainsRegex;
@@ -78,7 +79,7 @@ TEST_F(TwoHosts, GiveTheLossesOfThreads) {
   ASSERT_EQ(there.exit_code, 0) << there.err;
   std::vector<std::string> here = arguments(6, "here.jsonl");
   here.erase(here.begin());
-  ASSERT_EQ(run_program(built("shardwise-run"), here).exit_code, 0);
+  ASSERT_EQ(shardwise_run(here).exit_code, 0);
   const std::vector<std::string> losses = losses_of(scratch_.path("there.jsonl"));
   EXPECT_EQ(losses.size(), 6);
   EXPECT_EQ(losses, losses_of(scratch_.path("here.jsonl")));

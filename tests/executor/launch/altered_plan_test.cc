@@ -16,9 +16,8 @@
 namespace shardwise::exec::test {
 namespace {
 
-using shardwise::test::built;
 using shardwise::test::Outcome;
-using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -61,7 +60,8 @@ void alter(JsonValue& value, const std::string& path,
 
 /// What the program asks before it runs a plan.
 Diagnostics problems_of(const Plan& plan) {
-  Diagnostics problems = check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  const Diagnostics problems =
+      check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   return problems.empty() ? cannot_execute(plan) : problems;
 }
 
@@ -121,7 +121,7 @@ TEST(AlteredPlan, EndsTheProgramAsBadInputThatNamesTheKey) {
     Plan plan = tiny_plan("shardwise", 3, 2, 1);
     edit(plan.model);
     const std::string path = scratch.write(plan);
-    const Outcome ended = run_program(built("shardwise-run"), {path, "--steps", "1"});
+    const Outcome ended = shardwise_run({path, "--steps", "1"});
     EXPECT_EQ(ended.exit_code, 2) << said;
     EXPECT_THAT(ended.err, StartsWith(path + ":")) << said;
     EXPECT_THAT(ended.err, HasSubstr(said));

@@ -18,6 +18,7 @@ namespace {
 using shardwise::test::built;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using enum MemoryCategory;
 using enum MemoryPhase;
 
@@ -36,8 +37,8 @@ Held run(const char* engine, int zero_stage, DType precision) {
   plan.layout.fp32_gradients = plan.engine.fp32_gradients_default;
   const Scratch scratch;
   const std::string path = scratch.path("report.json");
-  const Outcome done = run_program(built("shardwise-run"), {scratch.write(plan), "--data", kText,
-                                                            "--steps", "3", "--report", path});
+  const Outcome done =
+      shardwise_run({scratch.write(plan), "--data", kText, "--steps", "3", "--report", path});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   const Result<StepReport> report = read_report(path);
   EXPECT_TRUE(report) << to_string(report.problems());

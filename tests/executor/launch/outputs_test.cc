@@ -18,11 +18,8 @@ using shardwise::test::built;
 using shardwise::test::bytes_of_file;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::HasSubstr;
-
-Outcome run(const std::vector<std::string>& arguments) {
-  return run_program(built("shardwise-run"), arguments);
-}
 
 TEST(RunOutputs, AreNoInputs) {
   const Scratch scratch;
@@ -40,7 +37,7 @@ TEST(RunOutputs, AreNoInputs) {
   for (const auto& [more, message] : lines) {
     std::vector<std::string> words = {plan, "--steps", "1"};
     words.insert(words.end(), more.begin(), more.end());
-    const Outcome outcome = run(words);
+    const Outcome outcome = shardwise_run(words);
     EXPECT_EQ(outcome.exit_code, 2) << message;
     EXPECT_THAT(outcome.err, HasSubstr(message));
   }
@@ -51,11 +48,11 @@ TEST(RunOutputs, AreNoInputs) {
 TEST(RunOutputs, ToStandardOutputAreAllOfIt) {
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 1, 2, 1));
-  const Outcome report = run({plan, "--steps", "1", "--report", "-"});
+  const Outcome report = shardwise_run({plan, "--steps", "1", "--report", "-"});
   EXPECT_EQ(report.exit_code, 0) << report.err;
   EXPECT_TRUE(nlohmann::json::accept(report.out)) << report.out.substr(0, 200);
   EXPECT_THAT(report.err, HasSubstr("step 1/1"));
-  const Outcome metrics = run({plan, "--steps", "1", "--metrics", "-"});
+  const Outcome metrics = shardwise_run({plan, "--steps", "1", "--metrics", "-"});
   EXPECT_EQ(metrics.exit_code, 0) << metrics.err;
   EXPECT_THAT(metrics.out, testing::MatchesRegex("\\{\"schema\".*\\}\n\\{\"step\":0.*\\}\n"));
   EXPECT_FALSE(fs::exists("-"));
@@ -66,7 +63,7 @@ TEST(RunOutputs, LeaveLinksAsTheyAre) {
   const std::string plan = scratch.write(tiny_plan("shardwise", 1, 2, 1));
   const std::string target = scratch.write_bytes("t", "old");
   fs::create_symlink("t", scratch.path("l"));
-  EXPECT_EQ(run({plan, "--steps", "1", "--report", scratch.path("l")}).exit_code, 0);
+  EXPECT_EQ(shardwise_run({plan, "--steps", "1", "--report", scratch.path("l")}).exit_code, 0);
   EXPECT_TRUE(fs::is_symlink(scratch.path("l")));
   EXPECT_TRUE(nlohmann::json::accept(bytes_of_file(target)));
 }
@@ -77,7 +74,7 @@ TEST(RunOutputs, IntoPipesNeedAReader) {
   const std::string plan = scratch.write(tiny_plan("shardwise", 1, 2, 1));
   const std::string pipe = scratch.path("pipe");
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  const Outcome alone = run({plan, "--steps", "1", "--metrics", pipe, "--timeout", "60"});
+  const Outcome alone = shardwise_run({plan, "--steps", "1", "--metrics", pipe, "--timeout", "60"});
   EXPECT_EQ(alone.exit_code, 3);
   EXPECT_THAT(alone.err, HasSubstr(pipe + ": cannot be written: no program reads this pipe"));
   const Outcome read = run_program(

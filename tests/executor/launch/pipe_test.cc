@@ -13,9 +13,8 @@
 namespace shardwise::exec::test {
 namespace {
 
-using shardwise::test::built;
 using shardwise::test::Outcome;
-using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -31,7 +30,7 @@ class Pipe : public testing::Test {
     if (there) fs::rename(path, aside);
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
     arguments.insert(arguments.begin(), scratch_.write(plan_));
-    const Outcome refused = run_program(built("shardwise-run"), arguments);
+    const Outcome refused = shardwise_run(arguments);
     EXPECT_EQ(refused.exit_code, 2);
     EXPECT_THAT(refused.out, IsEmpty());
     EXPECT_THAT(refused.err, HasSubstr(path + ": "));
@@ -53,7 +52,7 @@ TEST_F(Pipe, InACheckpointIsRefusedAndSkippedByTheLatest) {
   };
   std::vector<std::string> begin = with({"--steps", "2", "--checkpoint-every", "1"});
   begin.insert(begin.begin(), scratch_.write(plan_));
-  ASSERT_EQ(run_program(built("shardwise-run"), begin).exit_code, 0);
+  ASSERT_EQ(shardwise_run(begin).exit_code, 0);
   const std::string last = folder + "/step-00000002";
   for (const char* name : {"/manifest.json", "/rank-00001.safetensors"}) {
     expect_refused(last + name, with({"--steps", "3", "--resume", last}));
@@ -64,7 +63,7 @@ TEST_F(Pipe, InACheckpointIsRefusedAndSkippedByTheLatest) {
   ASSERT_EQ(::mkfifo((folder + "/run.json").c_str(), 0600), 0);
   std::vector<std::string> latest = with({"--steps", "2", "--resume", "latest"});
   latest.insert(latest.begin(), scratch_.write(plan_));
-  const Outcome rest = run_program(built("shardwise-run"), latest);
+  const Outcome rest = shardwise_run(latest);
   EXPECT_EQ(rest.exit_code, 0) << rest.err;
   EXPECT_THAT(rest.err, HasSubstr("skipping " + last + ": " + last +
                                   "/rank-00000.safetensors: a "

@@ -25,12 +25,9 @@ namespace {
 using shardwise::test::built;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-Outcome run(const std::vector<std::string>& arguments) {
-  return run_program(built("shardwise-run"), arguments);
-}
 
 TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
   const Scratch scratch;
@@ -38,7 +35,7 @@ TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
   plan.job.precision = DType::fp16;
   plan.job.optimizer = Optimizer::sgd;
   plan.job.dropout = 0.1;
-  const Outcome refused = run({scratch.write(plan), "--data", "README.md"});
+  const Outcome refused = shardwise_run({scratch.write(plan), "--data", "README.md"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.out, IsEmpty());
   EXPECT_THAT(refused.err, HasSubstr("/engine/name: deepspeed cannot be executed\n    shardwise, "
@@ -51,7 +48,7 @@ TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
 TEST(ShardwiseRun, RefusesOtherNumbersOfRanksThanThePlans) {
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 0, 2, 1));
-  const Outcome refused = run({plan, "--data", "README.md", "--ranks", "3"});
+  const Outcome refused = shardwise_run({plan, "--data", "README.md", "--ranks", "3"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--ranks: the plan is for 2 ranks"));
 }
@@ -162,12 +159,12 @@ TEST(ShardwiseRun, SaysHowMuchStackItNeedsOrTakesIt) {
 }
 
 TEST(ShardwiseRun, RefusesFilesThatAreNotThere) {
-  const Outcome no_plan = run({"no-plan.json", "--data", "README.md"});
+  const Outcome no_plan = shardwise_run({"no-plan.json", "--data", "README.md"});
   EXPECT_EQ(no_plan.exit_code, 2);
   EXPECT_THAT(no_plan.err, HasSubstr("no-plan.json: no such file"));
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 0, 2, 1));
-  const Outcome no_text = run({plan, "--data", "no-text"});
+  const Outcome no_text = shardwise_run({plan, "--data", "no-text"});
   EXPECT_EQ(no_text.exit_code, 2);
   EXPECT_THAT(no_text.err, HasSubstr("no-text: --data: no such file"));
 }
@@ -177,7 +174,7 @@ TEST(ShardwiseRun, RefusesTokensThatTheModelDoesNotHave) {
   Plan plan = tiny_plan("shardwise", 0, 1, 1);
   plan.model = shardwise::test::llama(2, 32, 88, 4, 2, 96);
   plan.model.model_type = "llama";
-  const Outcome refused = run({scratch.write(plan)});
+  const Outcome refused = shardwise_run({scratch.write(plan)});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err,
               HasSubstr("founding-documents.txt: --data: token 104 at position 1 is outside the "
@@ -217,7 +214,7 @@ TEST(ShardwiseRun, EndsAsBadInputWhereAStepMeetsATokenThatTheModelDoesNotHave) {
 }
 
 TEST(ShardwiseRun, RefusesFormatsThatThereAreNot) {
-  const Outcome refused = run({"plan.json", "--data-format", "parquet"});
+  const Outcome refused = shardwise_run({"plan.json", "--data-format", "parquet"});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--data-format: parquet is not one of detect, text, nanogpt, "
                                      "llmc, megatron"));
@@ -226,20 +223,20 @@ TEST(ShardwiseRun, RefusesFormatsThatThereAreNot) {
 TEST(ShardwiseRun, RefusesTokenizersThatAreNotThereOrNotForTheData) {
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 0, 1, 1));
-  const Outcome missing = run({plan, "--tokenizer", "no-tokenizer.json"});
+  const Outcome missing = shardwise_run({plan, "--tokenizer", "no-tokenizer.json"});
   EXPECT_EQ(missing.exit_code, 2);
   EXPECT_THAT(missing.err, HasSubstr("no-tokenizer.json: no such file"));
   const std::string tokens = scratch.write_bytes("train.bin", std::string(200, 'x'));
   const std::string tokenizer = "tests/golden/tokenizers/gpt2.json";
-  const Outcome encoded = run({plan, "--data", tokens, "--tokenizer", tokenizer});
+  const Outcome encoded = shardwise_run({plan, "--data", tokens, "--tokenizer", tokenizer});
   EXPECT_EQ(encoded.exit_code, 2);
   EXPECT_THAT(encoded.err,
               HasSubstr("--tokenizer: is for text, " + tokens + " has nanogpt tokens"));
   const std::string bytes = scratch.write_bytes("latin1.txt", "caf\xE9");
-  const Outcome latin = run({plan, "--data", bytes, "--tokenizer", tokenizer});
+  const Outcome latin = shardwise_run({plan, "--data", bytes, "--tokenizer", tokenizer});
   EXPECT_EQ(latin.exit_code, 2);
   EXPECT_THAT(latin.err, HasSubstr("latin1.txt: --data: byte 3 is not UTF-8"));
-  const Outcome too_many = run({plan, "--tokenizer", tokenizer});
+  const Outcome too_many = shardwise_run({plan, "--tokenizer", tokenizer});
   EXPECT_EQ(too_many.exit_code, 2);
   EXPECT_THAT(too_many.err, HasSubstr("is outside the model's vocabulary of 256"));
 }

@@ -11,10 +11,9 @@
 namespace shardwise::exec::test {
 namespace {
 
-using shardwise::test::built;
 using shardwise::test::bytes_of_file;
 using shardwise::test::Outcome;
-using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -29,7 +28,7 @@ class Resume : public testing::Test {
     }
     arguments.insert(arguments.begin(),
                      {scratch_.write(plan), "--learning-rate", "0.01", "--metrics", metrics()});
-    return run_program(built("shardwise-run"), arguments);
+    return shardwise_run(arguments);
   }
   std::string metrics() const { return scratch_.path("metrics.jsonl"); }
   std::string folder() const { return scratch_.path("checkpoints"); }

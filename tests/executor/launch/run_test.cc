@@ -17,6 +17,7 @@ namespace {
 using shardwise::test::built;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::HasSubstr;
 
 constexpr const char* kText = "docs/memory.md";
@@ -29,7 +30,7 @@ std::vector<std::string> train(const Plan& plan, std::vector<std::string> argume
   arguments.insert(arguments.begin(),
                    {scratch.write(plan), "--data", kText, "--steps", std::to_string(kSteps),
                     "--metrics", metrics, "--learning-rate", "0.01"});
-  const Outcome done = run_program(built("shardwise-run"), arguments);
+  const Outcome done = shardwise_run(arguments);
   EXPECT_EQ(done.exit_code, 0) << done.err;
   return losses_of(metrics);
 }
@@ -174,8 +175,8 @@ TEST(ShardwiseRun, MeasuresTheOperationsOfTheProgram) {
   const Plan plan = tiny_plan("fsdp2", 3, 2, 2);
   const Scratch scratch;
   const std::string path = scratch.path("report.json");
-  const Outcome done = run_program(built("shardwise-run"), {scratch.write(plan), "--data", kText,
-                                                            "--steps", "3", "--report", path});
+  const Outcome done =
+      shardwise_run({scratch.write(plan), "--data", kText, "--steps", "3", "--report", path});
   ASSERT_EQ(done.exit_code, 0) << done.err;
   const Result<StepReport> report = read_report(path);
   ASSERT_TRUE(report && report->timeline);

@@ -12,14 +12,13 @@ namespace {
 using shardwise::test::built;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Outcome run(const std::vector<std::string>& words) {
-  return run_program(built("shardwise-run"), words);
-}
+Outcome run(const std::vector<std::string>& words) { return shardwise_run(words); }
 
 TEST(Verbs, AreListedAndHaveAHelpEach) {
   const Outcome all = run({"--help"});

@@ -18,6 +18,7 @@ using shardwise::test::built;
 using shardwise::test::bytes_of_file;
 using shardwise::test::Outcome;
 using shardwise::test::run_program;
+using shardwise::test::shardwise_run;
 using testing::HasSubstr;
 
 Plan plan_for(const std::string& model, const std::string& engine, int zero_stage, int dp_shard) {
@@ -35,7 +36,7 @@ Outcome run(const Scratch& scratch, const Plan& plan, const std::string& from,
   for (int i = 0; i < 3000; ++i) text += static_cast<char>((i * i / 5 + i) % 96);
   more.insert(more.begin(), {scratch.write(plan), "--data", scratch.write_bytes("text", text),
                              "--init-from", from, "--save-weights", to});
-  return run_program(built("shardwise-run"), more);
+  return shardwise_run(more);
 }
 
 // A loss that is no number was once blamed on the learning rate.

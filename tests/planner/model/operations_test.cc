@@ -14,10 +14,7 @@
 namespace shardwise {
 namespace {
 
-using testing::Each;
 using testing::ElementsAre;
-using testing::Field;
-using testing::IsEmpty;
 
 ModelSpec load(const std::string& name) {
   Result<ModelSpec> model = load_model("configs/models/" + name + ".json");

@@ -2,6 +2,7 @@
 // first release and is never written anew. A key may join the format; one that goes, or a value
 // that is read as another, needs version 2, unless no version ever read it.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -33,7 +34,7 @@ void expect_kept(const nlohmann::json& old, const nlohmann::json& now, const std
     for (const auto& [key, value] : old.items()) {
       if (key == kNeverRead) continue;
       ASSERT_TRUE(now.contains(key)) << path << "/" << key;
-      expect_kept(value, now.at(key), path + "/" + key);
+      expect_kept(value, now.at(key), fmt::format("{}/{}", path, key));
     }
   } else if (old.is_array()) {
     ASSERT_EQ(old.size(), now.size()) << path;

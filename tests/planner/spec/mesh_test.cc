@@ -21,7 +21,7 @@ constexpr GroupKind kAllKinds[] = {
     GroupKind::pp,  GroupKind::dp_shard,  GroupKind::dp_replicate, GroupKind::dp_shard_cp,
     GroupKind::edp, GroupKind::edp_shard, GroupKind::world};
 
-ClusterSpec tiers_of(std::vector<std::int64_t> domains, int gpus_per_link = 1) {
+ClusterSpec tiers_of(const std::vector<std::int64_t>& domains, int gpus_per_link = 1) {
   ClusterSpec cluster;
   for (const std::int64_t domain : domains) {
     LinkTier tier;
@@ -90,9 +90,9 @@ std::vector<Coordinates> count_up(const Layout& layout) {
 
 /// What all ranks of one group have in common.
 std::vector<std::int64_t> group_of(const Layout& layout, GroupKind kind, const Coordinates& at) {
-  const auto without = [&](std::set<Axis> free) {
+  const auto without = [&](const std::set<Axis>& free) {
     std::vector<std::int64_t> rest;
-    for (const auto& [axis, value] : at.dense) rest.push_back(free.count(axis) > 0 ? 0 : value);
+    for (const auto& [axis, value] : at.dense) rest.push_back(free.contains(axis) ? 0 : value);
     return rest;
   };
   const std::int64_t stage = at.dense.at(Axis::pp);
@@ -188,7 +188,7 @@ Layout random_layout(std::mt19937& random) {
   do {
     layout.ep = pick() * pick();
     layout.etp = pick();
-  } while (stage % (layout.ep * layout.etp) != 0);
+  } while (stage % (std::int64_t{layout.ep} * layout.etp) != 0);
   std::shuffle(layout.order.begin(), layout.order.end(), random);
   return layout;
 }
