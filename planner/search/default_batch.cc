@@ -15,6 +15,13 @@ namespace {
 constexpr std::int64_t kTokens = std::int64_t{1} << 22;
 constexpr std::int64_t kCpuTokens = std::int64_t{1} << 14;
 
+/// 24 Ki, 4 Mi, 7.45 Gi.
+std::string in_binary_units(double count) {
+  if (count >= 0x1p30) return fmt::format("{:.4g} Gi", count / 0x1p30);
+  return count >= 0x1p20 ? fmt::format("{:.4g} Mi", count / 0x1p20)
+                         : fmt::format("{:.4g} Ki", count / 0x1p10);
+}
+
 }  // namespace
 
 std::int64_t default_batch(const ClusterSpec& cluster, const JobSpec& job) {
@@ -41,10 +48,9 @@ Assumption batch_assumption(const ClusterSpec& cluster, const JobSpec& job) {
   const double tokens =
       static_cast<double>(job.global_batch_size) * static_cast<double>(job.sequence_length);
   return {"global_batch_size",
-          fmt::format("batch of {} sequence{}, {:.3g} {} tokens a step (--global-batch-size)",
+          fmt::format("batch of {} sequence{}, {} tokens a step (--global-batch-size)",
                       format_count(job.global_batch_size), job.global_batch_size == 1 ? "" : "s",
-                      tokens >= 0x1p20 ? tokens / 0x1p20 : tokens / 0x1p10,
-                      tokens >= 0x1p20 ? "Mi" : "Ki"),
+                      in_binary_units(tokens)),
           executor_trains_on(cluster)
               ? "a step of seconds on CPUs: planner/search/default_batch.h"
               : "Touvron et al., Llama 2 (arXiv:2307.09288), section 2.2: 4 M tokens"};

@@ -42,6 +42,9 @@ TEST(DefaultBatch, IsSmallOnCpus) {
   job.sequence_length = 4096;
   EXPECT_EQ(batch_assumption(cpus, job).text,
             "batch of 6 sequences, 24 Ki tokens a step (--global-batch-size)");
+  job.sequence_length = 1'000'000'000;
+  EXPECT_EQ(batch_assumption(cpus, job).text,
+            "batch of 6 sequences, 5.588 Gi tokens a step (--global-batch-size)");
 }
 
 // A layout that divides the batch changes nothing; one that does not takes the next larger batch
