@@ -26,14 +26,15 @@ const ModelSpec& model_of(const RankParts& parts) { return parts.context->plan->
 }  // namespace
 
 bool has_kernel(const StageProgram& program, const ProgramOp& op) {
+  const OpCost& cost = program.costs[static_cast<std::size_t>(op.cost)];
   const auto moves_by = [&](std::initializer_list<CollectiveKind> kinds) {
-    const auto& work = program.costs[static_cast<std::size_t>(op.cost)].collectives;
-    return std::ranges::find(kinds, work.front().kind) != kinds.end();
+    return std::ranges::find(kinds, cost.collectives.front().kind) != kinds.end();
   };
   switch (op.role) {
     case OpRole::forward:
     case OpRole::backward:
     case OpRole::recompute:
+      return !cost.layers.empty();
     case OpRole::cast:
     case OpRole::gather:
     case OpRole::gather_outer:
@@ -90,6 +91,8 @@ ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std:
 }
 
 void ProgramBinder::bind(OpId op) {
+  SHARDWISE_CHECK(has_kernel(program_, program_.operations[op]),
+                  name_of(program_, program_.operations[op]));
   switch (program_.operations[op].role) {
     case OpRole::forward:
     case OpRole::recompute:
@@ -139,8 +142,7 @@ void ProgramBinder::bind(OpId op) {
       kernels_[op] = [] {};
       return;
     default:
-      SHARDWISE_CHECK(has_kernel(program_, program_.operations[op]),
-                      name_of(program_, program_.operations[op]));
+      return;  // has_kernel() has no other
   }
 }
 

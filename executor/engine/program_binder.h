@@ -44,7 +44,8 @@ struct RankParts {
   StepState step;
 };
 
-/// Whether there is a kernel for an operation of a program.
+/// Whether there is a kernel for an operation of a program: a pass of a whole layer, or what data
+/// parallelism moves and computes. Not for a single kernel of a layer (Granularity::kernel).
 bool has_kernel(const StageProgram& program, const ProgramOp& op);
 
 /// Gives each operation of one program its kernel. What an operation reads and writes follows from

@@ -1,0 +1,67 @@
+// What the executor runs of a program is said before anything is bound.
+#include <gtest/gtest.h>
+
+#include "executor/engine/program_binder.h"
+#include "planner/lowering/lower.h"
+#include "tests/executor/engine/stand_in.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+bool runs_a_layer(OpRole role) {
+  return role == OpRole::forward || role == OpRole::backward || role == OpRole::recompute;
+}
+
+/// Operations of the first stage for which there is a kernel, of a pass and of others.
+struct Counted {
+  int passes = 0;
+  int passes_that_run = 0;
+  int others = 0;
+  int others_that_run = 0;
+};
+Counted count(const Plan& plan, Granularity granularity) {
+  const StageProgram stage = lower(plan, granularity).stages.front();
+  Counted counted;
+  for (const ProgramOp& op : stage.operations) {
+    const bool pass = runs_a_layer(op.role);
+    const int runs = has_kernel(stage, op) ? 1 : 0;
+    (pass ? counted.passes : counted.others) += 1;
+    (pass ? counted.passes_that_run : counted.others_that_run) += runs;
+  }
+  return counted;
+}
+
+// A layer's single kernels were bound as if each were the whole pass.
+TEST(HasKernel, IsForPassesOfWholeLayersOnly) {
+  Layout layout;
+  layout.zero_stage = 3;
+  layout.dp_shard = 2;
+  layout.recompute = Recompute::full;
+  const Plan plan = laptop_plan("fsdp2", layout, 2, false);
+  const Counted layers = count(plan, Granularity::layer);
+  EXPECT_GT(layers.passes, 0);
+  EXPECT_EQ(layers.passes_that_run, layers.passes);
+  EXPECT_EQ(layers.others_that_run, layers.others);
+  const Counted kernels = count(plan, Granularity::kernel);
+  EXPECT_GT(kernels.passes, layers.passes);
+  EXPECT_EQ(kernels.passes_that_run, 0);
+  EXPECT_EQ(kernels.others_that_run, kernels.others);
+}
+
+// Messages between pipeline stages have none yet.
+TEST(HasKernel, IsNotForMessages) {
+  Layout layout;
+  layout.pp = 2;
+  const Plan plan = laptop_plan("shardwise", layout, 2, false);
+  const StageProgram stage = lower(plan).stages.front();
+  int messages = 0;
+  for (const ProgramOp& op : stage.operations) {
+    if (op.message < 0) continue;
+    ++messages;
+    EXPECT_FALSE(has_kernel(stage, op)) << name_of(stage, op);
+  }
+  EXPECT_EQ(messages, 4);
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test
