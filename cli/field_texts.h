@@ -26,7 +26,7 @@ inline constexpr const char* kPipelineGroup = "Pipeline";
 inline constexpr const char* kShardingGroup = "Sharding and overlap";
 inline constexpr const char* kRecomputeGroup = "Recompute and offload";
 
-inline constexpr std::array<FieldText, 33> kJobTexts = {{
+inline constexpr std::array<FieldText, 34> kJobTexts = {{
     {kJobGroup, "sequence_length", "N", "Tokens of a sequence [4096]"},
     {kJobGroup, "global_batch_size", "N", "Sequences of a step [about 4 Mi tokens]"},
     {kJobGroup, "tokens_total", "N", "Tokens of the whole training"},
@@ -42,6 +42,8 @@ inline constexpr std::array<FieldText, 33> kJobTexts = {{
     {kKernelGroup, "fp8_parameter_gather", "", "Keep and gather weights in fp8 (--precision fp8)"},
     {kKernelGroup, "attention", "KIND", "flash, flash1, cudnn or materialised [flash]"},
     {kKernelGroup, "loss", "KIND", "fused, fused_fp32, materialised or chunked [fused]"},
+    {kKernelGroup, "loss_chunk_rows", "N",
+     "Tokens of a chunk of our chunked loss, 0 for few [2048; 0 on CPUs]"},
     {kKernelGroup, "kernels", "KIND",
      "eager, compiled, transformer_engine or planned (our own) [the engine's]"},
     {kKernelGroup, "tp_overlap", "KIND",

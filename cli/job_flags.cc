@@ -15,6 +15,7 @@
 #include "planner/cost/legality.h"
 #include "planner/cost/recompute_modules.h"
 #include "planner/engines/engines.h"
+#include "planner/engines/executed.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
@@ -241,9 +242,13 @@ Result<Subject> read_subject(const JobFlags& flags) {
     } else {
       append(problems, sized.problems());
     }
-    const auto given = flags.texts.find("precision");
-    if (given == flags.texts.end() || given->second.empty()) {
-      subject.job.precision = usual_precision(subject.cluster.gpu);
+    const auto open = [&](const char* field) {
+      const auto at = flags.texts.find(field);
+      return at == flags.texts.end() || at->second.empty();
+    };
+    if (open("precision")) subject.job.precision = usual_precision(subject.cluster.gpu);
+    if (open("loss_chunk_rows")) {
+      subject.job.loss_chunk_rows = usual_loss_chunk_rows(subject.cluster);
     }
     append(problems, check_precision(subject.cluster, subject.job));
   } else {

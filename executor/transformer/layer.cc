@@ -49,7 +49,8 @@ LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout&
   shape.recompute = layout.recompute == Recompute::full && !whole;
   if (!shape.recompute) shape.again = recomputed(job);
   if (job.loss == LossKernel::chunked) {
-    shape.loss_chunk = loss_chunk_rows(shape.tokens(), model.vocab_size, model.hidden_size);
+    shape.loss_chunk =
+        loss_chunk_rows(job.loss_chunk_rows, shape.tokens(), model.vocab_size, model.hidden_size);
   }
   shape.storage = job.precision;
   return shape;

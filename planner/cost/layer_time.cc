@@ -137,10 +137,8 @@ class LayerWalk {
                         : op.tp == TpSplit::none ? static_cast<double>(s_.spread)
                                                  : static_cast<double>(s_.tokens);
     const bool by_chunks = in_backward(op) && job_.loss == LossKernel::chunked;
-    const double pieces = by_chunks
-                              ? static_cast<double>(ceil_div(
-                                    s_.tokens, loss_chunk_rows(s_.tokens, op.width, s_.hidden)))
-                              : 1;
+    const double pieces =
+        by_chunks ? static_cast<double>(ceil_div(s_.tokens, s_.loss_rows(op))) : 1;
     const Product p = pricer_.product(name, dtype, groups, rows, width, k, weight_gradient(),
                                       !job_.frozen_base, pieces);
     PassTime& forward = forward_of(op);

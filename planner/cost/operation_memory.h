@@ -41,9 +41,11 @@ struct OperationMemory {
 /// Rows of a table over the vocabulary, all tensor-parallel ranks together.
 std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t multiple, std::int64_t tp);
 
-/// Tokens whose logits exist at once when our executor computes the loss by chunks: as many chunks
-/// as the vocabulary is wider than the hidden state, a power of two of tokens each, 256 at least.
-std::int64_t loss_chunk_rows(std::int64_t tokens, std::int64_t vocabulary, std::int64_t hidden);
+/// Tokens whose logits exist at once when the loss is computed by chunks: `asked` where our kernels
+/// are told (JobSpec::loss_chunk_rows), otherwise as many chunks as the vocabulary is wider than
+/// the hidden state, a power of two of tokens each, 256 at least. No more than `tokens`.
+std::int64_t loss_chunk_rows(std::int64_t asked, std::int64_t tokens, std::int64_t vocabulary,
+                             std::int64_t hidden);
 
 /// The kernels a job runs with on an engine: the job's, or the engine's own.
 Kernels kernels_of(const JobSpec& job, const EngineProfile& engine);

@@ -37,6 +37,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.local_experts = ceil_div(model.num_experts, layout.ep);
   s.vocabulary_multiple = engine.vocabulary_multiple;
   s.sequence_parallel = layout.sequence_parallel && layout.tp > 1;
+  s.chunk_rows = job.loss_chunk_rows;
   s.dropout = job.dropout > 0;
   s.frozen = job.frozen_base;
   s.precision = job.precision;
@@ -274,7 +275,9 @@ void size_embedding(OperationMemory& m, const OperationSizes& s) {
   m.backward_extra = (by_vocabulary ? s.cut(op.k, op) : op.k) * op.width * s.bytes;
 }
 
-std::int64_t loss_chunk_rows(std::int64_t tokens, std::int64_t vocabulary, std::int64_t hidden) {
+std::int64_t loss_chunk_rows(std::int64_t asked, std::int64_t tokens, std::int64_t vocabulary,
+                             std::int64_t hidden) {
+  if (asked > 0) return std::min(asked, tokens);
   // Fewer rows multiply no faster than the head's matrix and its gradient are read and written.
   constexpr std::int64_t kLeastRows = 256;
   const std::int64_t chunks = ceil_div(vocabulary, hidden);
@@ -283,13 +286,16 @@ std::int64_t loss_chunk_rows(std::int64_t tokens, std::int64_t vocabulary, std::
   return std::min(tokens, std::max(rows, kLeastRows));
 }
 
+std::int64_t OperationSizes::loss_rows(const OperationSpec& op) const {
+  return loss_chunk_rows(kernels == Kernels::planned ? chunk_rows : 0, tokens, op.width, hidden);
+}
+
 void size_loss(OperationMemory& m, const OperationSizes& s) {
   const OperationSpec& op = *m.operation;
   const std::int64_t logits = s.tokens * s.cut(op.width, op);
   m.loss = true;
   if (s.by_rows()) {
-    const std::int64_t rows =
-        s.loss == LossKernel::chunked ? loss_chunk_rows(s.tokens, op.width, s.hidden) : s.tokens;
+    const std::int64_t rows = s.loss == LossKernel::chunked ? s.loss_rows(op) : s.tokens;
     // Logits of some rows, and the loss of every row.
     m.backward_extra = rows * s.cut(op.width, op) * s.bytes + s.tokens * kFp32Bytes;
     return;

@@ -30,6 +30,7 @@ struct OperationSizes {
   std::int64_t experts_per_token = 0;
   std::int64_t local_experts = 0;
   std::int64_t vocabulary_multiple = 1;
+  std::int64_t chunk_rows = 0;  // of our chunked loss, JobSpec::loss_chunk_rows
   bool megatron = false;
   bool sequence_parallel = false;
   bool dropout = false;
@@ -52,6 +53,8 @@ struct OperationSizes {
     return kernels == Kernels::planned &&
            (loss == LossKernel::chunked || loss == LossKernel::fused);
   }
+  /// Tokens whose logits exist at once, `op` being the head's product or the loss.
+  std::int64_t loss_rows(const OperationSpec& op) const;
   /// Bytes of a copy of so many elements that a narrow product reads, with its scales.
   std::int64_t narrow_bytes(std::int64_t elements) const;
   /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.

@@ -82,6 +82,9 @@ struct JobSpec {
   bool calculate_per_token_loss = false;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::fused;
+  /// Tokens whose logits exist at once in our kernels' chunked loss; 0 = as many chunks as the
+  /// vocabulary is wider than the hidden state.
+  std::int64_t loss_chunk_rows = 0;
   Kernels kernels = Kernels::by_engine;
   bool deterministic = false;  // bitwise repeatable kernels, with the workspaces they need
   bool attention_mask_in_batch = false;  // a batch carries its [batch, 1, seq, seq] mask

@@ -19,6 +19,7 @@ void list_fields(Io& io, J& job) {
   io.boolean("calculate_per_token_loss", job.calculate_per_token_loss);
   io.choice("attention", job.attention);
   io.choice("loss", job.loss);
+  io.integer("loss_chunk_rows", job.loss_chunk_rows, 0, kMaxSequence);
   io.choice("kernels", job.kernels);
   io.choice("tp_overlap", job.tp_overlap);
   io.choice("expert_dispatch", job.expert_dispatch);
@@ -40,7 +41,7 @@ void list_fields(Io& io, J& job) {
   io.integer("tokens_total", job.tokens_total, 0, 1'000'000'000'000'000'000);
   io.number("bytes_per_token_input", job.bytes_per_token_input, 0, 1e9);
 }
-static_assert(field_count<JobSpec>() == 33, "list the new field above");
+static_assert(field_count<JobSpec>() == 34, "list the new field above");
 
 }  // namespace
 

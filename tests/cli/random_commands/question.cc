@@ -124,6 +124,7 @@ void draw_job(Dice& dice, std::int64_t ranks, std::int64_t micro_batch,
                             "reduce-scatter-with-fp32-accumulation", "calculate-per-token-loss"}) {
     if (dice.one_in(16)) job[field] = "true";
   }
+  if (dice.one_in(12)) job["loss-chunk-rows"] = dice.name({"0", "1", "300", "4096"});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ struct Setting {
   DType precision;
   Recompute recompute;
   LossKernel loss;
+  std::int64_t chunk_rows = 0;
 };
 
 class LayerMemoryOf : public testing::TestWithParam<Setting> {};
@@ -32,6 +33,7 @@ TEST_P(LayerMemoryOf, EveryKindIsThePlannersToTheByte) {
   job.sequence_length = 512;
   job.precision = setting.precision;
   job.loss = setting.loss;
+  job.loss_chunk_rows = setting.chunk_rows;
   Layout layout;
   layout.micro_batch_size = 2;
   layout.recompute = setting.recompute;
@@ -92,6 +94,7 @@ std::vector<Setting> settings() {
         for (const LossKernel loss : {LossKernel::chunked, LossKernel::fused}) {
           all.push_back({model, precision, recompute, loss});
         }
+        all.push_back({model, precision, recompute, LossKernel::chunked, 300});
       }
     }
   }
@@ -102,6 +105,7 @@ std::string label(const testing::TestParamInfo<Setting>& info) {
   const Setting& s = info.param;
   std::string text = fmt::format("{}_{}_{}_{}", s.model, name_of(s.precision), name_of(s.recompute),
                                  name_of(s.loss));
+  if (s.chunk_rows > 0) text += fmt::format("_{}", s.chunk_rows);
   std::ranges::replace_if(
       text, [](char c) { return c == '-' || c == '.'; }, '_');
   return text;

@@ -4,6 +4,7 @@
 
 #include "planner/cost/flops.h"
 #include "planner/cost/layer_time.h"
+#include "planner/engines/executed.h"
 #include "tests/planner/cost/time_fixture.h"
 
 namespace shardwise {
@@ -308,6 +309,37 @@ TEST(LayerTime, ChargesTheZeroesOfASharedTableOnce) {
   // Gradients in bf16 have half the bytes.
   p.layout.fp32_gradients = false;
   EXPECT_EQ(copied_backward(p, "head"), (table + 4.0 * 2 * 512) / 2);
+}
+
+// 8192 tokens by chunks of 512: 16 times the time of the head's three products on 512 tokens. By
+// the rule without a number, 128256 over 4096 is 32 chunks of 256.
+TEST(LayerTime, OfAChunkedLossIsThatOfItsChunks) {
+  Priced p;
+  p.engine = shardwise_engine();
+  p.job.sequence_length = 8192;
+  p.job.loss = LossKernel::chunked;
+  const GpuSpec& gpu = p.cluster.gpu;
+  for (const auto& [asked, rows] : {std::pair{512, 512}, {0, 256}, {2048, 2048}, {10000, 8192}}) {
+    p.job.loss_chunk_rows = asked;
+    const Seconds chunk = gemm_time(gpu, DType::bf16, rows, 128256, 4096, GemmOutput::written) +
+                          gemm_time(gpu, DType::bf16, rows, 4096, 128256, GemmOutput::written) +
+                          gemm_time(gpu, DType::bf16, 128256, 4096, rows, GemmOutput::fp32_sum);
+    const Seconds all = (8192.0 / rows) * chunk;
+    EXPECT_NEAR(p.layer("head").backward.gemm / all, 1, 1e-12) << asked;
+  }
+  // Other engines' kernels keep the rule.
+  p.engine = fsdp2();
+  p.job.loss_chunk_rows = 0;
+  const Seconds by_rule = p.layer("head").backward.gemm;
+  p.job.loss_chunk_rows = 2048;
+  EXPECT_EQ(p.layer("head").backward.gemm, by_rule);
+}
+
+// A GPU reads and writes the head's gradient for every chunk, 2.1 GB each for this head; a CPU's
+// caches hold few rows.
+TEST(LossChunks, AreLargerOnGpus) {
+  EXPECT_EQ(usual_loss_chunk_rows(*find_cluster("dgx-h100")), 2048);
+  EXPECT_EQ(usual_loss_chunk_rows(*find_cluster("laptop")), 0);
 }
 
 // Llama-3.1-8B at 8192 tokens: 51.5 GFLOP a token with half of the attention, 57.9 with all of it

@@ -144,6 +144,7 @@ TEST(JobFields, SurviveJson) {
   job.fused_gradient_accumulation = false;
   job.attention = AttentionKernel::materialised;
   job.loss = LossKernel::chunked;
+  job.loss_chunk_rows = 2048;
   job.kernels = Kernels::compiled;
   job.tp_overlap = TpOverlap::pipelined;
   job.expert_dispatch = ExpertDispatch::deduplicated;
