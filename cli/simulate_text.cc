@@ -106,14 +106,8 @@ std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
   return text;
 }
 
-/// Of a simulated report.
-const StepTimeline& timeline_of(const StepReport& report) {
-  static const StepTimeline kNone;
-  return report.timeline ? *report.timeline : kNone;
-}
-
 std::size_t slowest_stage(const StepReport& report) {
-  const std::vector<StageTimeline>& stages = timeline_of(report).stages;
+  const std::vector<StageTimeline>& stages = sim::timeline_of(report).stages;
   return static_cast<std::size_t>(
       std::max_element(stages.begin(), stages.end(),
                        [](const StageTimeline& a, const StageTimeline& b) {
@@ -126,7 +120,7 @@ std::string label(std::string_view text) { return fmt::format("{:<{}} ", text, k
 
 /// What trials with noise found besides their step times, a line each; nothing without trials.
 std::string noise_text(const StepReport& report) {
-  const NoiseSpread& noise = timeline_of(report).noise;
+  const NoiseSpread& noise = sim::timeline_of(report).noise;
   std::string text;
   if (noise.stopped > 0) {
     text += fmt::format(
@@ -142,7 +136,7 @@ std::string noise_text(const StepReport& report) {
 
 /// "step 704 ms (p50), 731 ms (p95) in 200 trials with noise; 562 ms without".
 std::string step_text(const StepReport& report, bool noisy, bool colour) {
-  const NoiseSpread& noise = timeline_of(report).noise;
+  const NoiseSpread& noise = sim::timeline_of(report).noise;
   const std::string step = format_seconds(report.step_time);
   if (noise.trials == 0) return paint("step " + step, Tone::strong, colour);
   const std::string count =
@@ -165,13 +159,13 @@ std::string step_text(const StepReport& report, bool noisy, bool colour) {
 }  // namespace
 
 std::string simulated_text(const StepReport& report, bool noisy, bool colour) {
-  const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
+  const StageTimeline& stage = sim::timeline_of(report).stages[slowest_stage(report)];
   std::string text = step_text(report, noisy, colour) + "\n" + noise_text(report);
   text +=
       fmt::format("{}computing {}, communication {} hidden, critical path {}\n",
                   noisy ? "undisturbed: " : "", format_percent(stage.computing / report.step_time),
-                  format_percent(timeline_of(report).overlap),
-                  format_seconds(timeline_of(report).critical_path));
+                  format_percent(sim::timeline_of(report).overlap),
+                  format_seconds(sim::timeline_of(report).critical_path));
   if (!report.closed_form) return text;
   const Seconds estimated = report.closed_form->step_time;
   return text + fmt::format("`shardwise estimate` says {}; the {} step differs by {:+.1f} %\n",
@@ -180,12 +174,12 @@ std::string simulated_text(const StepReport& report, bool noisy, bool colour) {
 }
 
 StepReport rates_of(const StepReport& report) {
-  return with_step(report, timeline_of(report).noise.p50);
+  return with_step(report, sim::timeline_of(report).noise.p50);
 }
 
 std::string rates_origin(const StepReport& report) {
-  if (timeline_of(report).noise.p50 > Seconds(0)) {
-    return fmt::format("p50 of {} trials", format_count(timeline_of(report).noise.trials));
+  if (sim::timeline_of(report).noise.p50 > Seconds(0)) {
+    return fmt::format("p50 of {} trials", format_count(sim::timeline_of(report).noise.trials));
   }
   return std::string(origin_words(report));
 }
@@ -222,7 +216,7 @@ std::string timeline_text(const sim::Simulation& simulation, bool whole, bool co
 }
 
 std::string streams_text(const StepReport& report, bool colour) {
-  const StageTimeline& stage = timeline_of(report).stages[slowest_stage(report)];
+  const StageTimeline& stage = sim::timeline_of(report).stages[slowest_stage(report)];
   Table table({{"stream", Align::left}, {"operations"}, {"busy"}, {"of step"}, {"exposed"}});
   for (const StreamTime& stream : stage.streams) {
     const bool computes = stream.stream == name_of(Stream::compute);
@@ -247,7 +241,7 @@ std::string timeline_misfit_text(const StepReport& report, bool colour) {
   if (v.fit == Fit::does_not_fit) return "";
   Bytes most;
   std::int32_t stage = 0;
-  for (const StageTimeline& each : timeline_of(report).stages) {
+  for (const StageTimeline& each : sim::timeline_of(report).stages) {
     const Bytes outside = sim::outside_allocator(report, static_cast<std::size_t>(each.stage));
     for (const MemorySample& sample : each.memory) {
       if (sample.allocated + outside <= most) continue;
@@ -267,7 +261,7 @@ std::string peak_text(const StepReport& report, bool whole, bool colour) {
   const StageTimeline* fullest = nullptr;
   Bytes most;
   Bytes reserved;
-  for (const StageTimeline& stage : timeline_of(report).stages) {
+  for (const StageTimeline& stage : sim::timeline_of(report).stages) {
     Bytes allocated;
     Bytes kept;
     for (const MemorySample& sample : stage.memory) {

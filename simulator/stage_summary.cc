@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "planner/recorded/stage_timeline.h"
+
 namespace shardwise::sim {
 namespace {
 
@@ -35,26 +37,6 @@ Seconds TimeParts::*part_of(Stream stream) {
       break;
   }
   return &TimeParts::bubble;
-}
-
-/// What a kernel of the compute stream is for.
-Seconds TimeParts::*part_of(OpRole role) {
-  switch (role) {
-    case OpRole::forward:
-      return &TimeParts::forward;
-    case OpRole::backward:
-    case OpRole::backward_input:
-    case OpRole::backward_weight:
-      return &TimeParts::backward;
-    case OpRole::recompute:
-      return &TimeParts::recompute;
-    case OpRole::finalize:
-    case OpRole::gradient_norm:
-    case OpRole::optimizer:
-      return &TimeParts::optimizer;
-    default:
-      return &TimeParts::dp_exposed;  // copies and casts around gathers and reductions
-  }
 }
 
 const PassTime& pass_of(const LayerTime& layer, LayerPart part) {
@@ -246,29 +228,13 @@ double active_start(const StageRunTimes& run, std::uint32_t index) {
   return run.met[meets.first_meeting + run.workload->group_at(*run.actor, meets)];
 }
 
-std::vector<double> exposed_times(const StageRunTimes& run) {
-  const WorkProgram& work = *run.work;
-  std::vector<double> exposed(work.operations.size(), 0.0);
-  for (std::size_t s = 1; s < kStreams; ++s) {
-    // Both lists ascend: one walk along the kernels for each stream.
-    std::uint32_t kernel = work.stream_begin[0];
-    for (std::uint32_t i = work.stream_begin[s]; i < work.stream_begin[s + 1]; ++i) {
-      const std::uint32_t op = work.operations[i].index;
-      const double from = active_start(run, op);
-      const double to = run.end[op];
-      while (kernel < work.stream_begin[1] && run.end[work.operations[kernel].index] <= from) {
-        ++kernel;
-      }
-      double hidden = 0;
-      for (std::uint32_t k = kernel; k < work.stream_begin[1]; ++k) {
-        const std::uint32_t beside = work.operations[k].index;
-        if (run.start[beside] >= to) break;
-        hidden += std::min(to, run.end[beside]) - std::max(from, run.start[beside]);
-      }
-      exposed[op] = std::max(0.0, to - from - hidden);
-    }
+RecordedStep recorded(const StageRunTimes& run) {
+  RecordedStep step{run.work->program, {}, run.length};
+  step.spans.reserve(run.start.size());
+  for (std::uint32_t op = 0; op < run.start.size(); ++op) {
+    step.spans.push_back({run.start[op], run.start[op], active_start(run, op), run.end[op]});
   }
-  return exposed;
+  return step;
 }
 
 StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/cost/layer_time.h"
+#include "planner/recorded/recorded_step.h"
 #include "planner/spec/report.h"
 #include "simulator/engine.h"
 #include "simulator/workload.h"
@@ -28,8 +29,8 @@ std::vector<double> meeting_times(const Workload& work, const Timeline& timeline
 /// When the bytes of an operation moved or its kernels ran: without waiting for its other end.
 double active_start(const StageRunTimes& run, std::uint32_t op);
 
-/// How much of each operation ran with nothing on the compute stream, in seconds.
-std::vector<double> exposed_times(const StageRunTimes& run);
+/// The rank's step as reports and traces read it. An operation is ready when it starts.
+RecordedStep recorded(const StageRunTimes& run);
 
 /// Communication of one axis inside whole layers.
 struct WithinLayers {

@@ -1,14 +1,13 @@
 #include "simulator/step_report.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "planner/cost/layer_time.h"
 #include "planner/lowering/price.h"
+#include "planner/recorded/stage_timeline.h"
 #include "simulator/critical_path.h"
 #include "simulator/link_times.h"
 
@@ -16,30 +15,6 @@ namespace shardwise::sim {
 namespace {
 
 constexpr std::size_t kMostSamples = 2000;
-
-/// Axis by which reports file a stream, or nullptr for one that communicates nothing.
-const char* axis_of(Stream stream) {
-  switch (stream) {
-    case Stream::copy:
-    case Stream::all_gather:
-    case Stream::reduce_scatter:
-    case Stream::outer_reduce:
-      return "dp";
-    case Stream::tensor_parallel:
-      return "tp";
-    case Stream::context_parallel:
-      return "cp";
-    case Stream::expert_parallel:
-      return "ep";
-    case Stream::send:
-    case Stream::receive:
-      return "pp";
-    case Stream::compute:
-    case Stream::host_copy:
-      break;
-  }
-  return nullptr;
-}
 
 /// Every n-th moment, and the one of the peak.
 std::vector<MemorySample> samples_of(const MemoryCourse& course) {
@@ -73,69 +48,29 @@ std::vector<LiveBuffers> live_of(const MemoryCourse& course, const StageProgram&
   return sorted;
 }
 
-/// One stage's rank; adds its operations by name to `operations`.
-StageTimeline stage_timeline(const Simulation& simulation, std::size_t s,
-                             std::span<const double> exposed,
-                             std::vector<OperationTime>& operations) {
-  const StageProgram& stage = simulation.program.stages[s];
-  const StageRunTimes run = run_times(simulation, s);
-  StageTimeline made;
-  made.stage = stage.stage;
-  std::array<StreamTime, kStreams> streams;
-  std::map<std::string, std::size_t> by_name;
-  for (std::uint32_t i = 0; i < stage.operations.size(); ++i) {
-    ProgramOp op = stage.operations[i];
-    const Seconds time(run.end[i] - active_start(run, i));
-    StreamTime& stream = streams[static_cast<std::size_t>(op.stream)];
-    ++stream.operations;
-    stream.busy += time;
-    stream.exposed += Seconds(exposed[i]);
-    op.microbatch = -1;
-    const auto [at, fresh] = by_name.try_emplace(name_of(stage, op), operations.size());
-    if (fresh) {
-      operations.push_back({at->first, stage.stage, std::string(name_of(op.stream)), 0, {}, {}});
-    }
-    OperationTime& entry = operations[at->second];
-    ++entry.count;
-    entry.time += time;
-    entry.exposed += Seconds(exposed[i]);
-  }
-  for (std::size_t i = 0; i < kStreams; ++i) {
-    if (streams[i].operations == 0) continue;
-    streams[i].stream = name_of(static_cast<Stream>(i));
-    made.streams.push_back(streams[i]);
-  }
-  made.computing = streams[0].busy;
-  made.idle = std::max(Seconds(0), Seconds(run.length) - made.computing);
-  const MemoryCourse& course = simulation.memory[s];
-  made.memory = samples_of(course);
-  made.peak_at = Seconds(course.peak_at);
-  made.at_peak = live_of(course, stage);
-  return made;
+void fill_memory(StageTimeline& stage, const MemoryCourse& course, const StageProgram& program) {
+  stage.memory = samples_of(course);
+  stage.peak_at = Seconds(course.peak_at);
+  stage.at_peak = live_of(course, program);
 }
 
 /// Communication on streams of its own and, at the granularity of layers, what runs within them.
-void fill_axes(StepReport& report, const StageTimeline& stage, const StepParts& parts) {
-  std::map<std::string_view, AxisTime> axes;
-  const auto add = [&axes](const char* name, Seconds total, Seconds exposed) {
-    if (total <= Seconds(0)) return;
+std::vector<AxisTime> all_axes(const StageTimeline& stage, const StepParts& parts) {
+  std::map<std::string, AxisTime> axes;
+  for (const AxisTime& axis : times_by_axis(stage)) axes[axis.axis] = axis;
+  const auto add = [&axes](const char* name, const WithinLayers& within) {
+    if (within.alone <= Seconds(0)) return;
     AxisTime& axis = axes[name];
     axis.axis = name;
-    axis.total += total;
-    axis.exposed += exposed;
+    axis.total += within.alone;
+    axis.exposed += within.exposed;
   };
-  add("tp", parts.tp.alone, parts.tp.exposed);
-  add("cp", parts.cp.alone, parts.cp.exposed);
-  add("ep", parts.ep.alone, parts.ep.exposed);
-  for (const StreamTime& stream : stage.streams) {
-    for (std::size_t i = 0; i < kStreams; ++i) {
-      const char* name = axis_of(static_cast<Stream>(i));
-      if (stream.stream != name_of(static_cast<Stream>(i)) || name == nullptr) continue;
-      add(name, stream.busy, stream.exposed);
-    }
-  }
-  report.by_axis.clear();
-  for (const auto& [name, axis] : axes) report.by_axis.push_back(axis);
+  add("tp", parts.tp);
+  add("cp", parts.cp);
+  add("ep", parts.ep);
+  std::vector<AxisTime> all;
+  for (const auto& [name, axis] : axes) all.push_back(axis);
+  return all;
 }
 
 /// Everything that is inverse to the step time.
@@ -181,6 +116,11 @@ StageRunTimes run_times(const Simulation& simulation, const Actor& actor) {
           simulation.met};
 }
 
+const StepTimeline& timeline_of(const StepReport& report) {
+  static const StepTimeline kNone;
+  return report.timeline ? *report.timeline : kNone;
+}
+
 Bytes outside_allocator(const StepReport& report, std::size_t stage) {
   const StageMemory& memory = report.stages[stage];
   const Ledger& ledger = memory[memory.peak_phase()];
@@ -190,21 +130,15 @@ Bytes outside_allocator(const StepReport& report, std::size_t stage) {
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation) {
   StepTimeline timeline;
   std::size_t slowest = 0;
-  Seconds communicated;
-  Seconds exposed_sum;
   std::vector<std::vector<LinkTime>> links = link_times(plan, simulation);
   for (std::size_t s = 0; s < simulation.program.stages.size(); ++s) {
-    const std::vector<double> exposed = exposed_times(run_times(simulation, s));
-    timeline.stages.push_back(stage_timeline(simulation, s, exposed, timeline.operations));
-    timeline.stages.back().links = std::move(links[s]);
+    StageTimeline stage = stage_timeline(recorded(run_times(simulation, s)), timeline.operations);
+    fill_memory(stage, simulation.memory[s], simulation.program.stages[s]);
+    stage.links = std::move(links[s]);
+    timeline.stages.push_back(std::move(stage));
     if (timeline.stages[s].computing > timeline.stages[slowest].computing) slowest = s;
-    for (const StreamTime& stream : timeline.stages[s].streams) {
-      if (stream.stream == name_of(Stream::compute)) continue;
-      communicated += stream.busy;
-      exposed_sum += stream.exposed;
-    }
   }
-  timeline.overlap = communicated > Seconds(0) ? 1 - exposed_sum / communicated : 0;
+  timeline.overlap = overlap_of(timeline.stages);
   timeline.critical_path = alone_on_path(simulation);
 
   report.plan_digest = simulation.program.plan_digest;
@@ -214,7 +148,7 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
   report.time = parts.time;
   report.time.input_exposed = input;
   rescale(report, Seconds(simulation.timeline.length()) + input);
-  fill_axes(report, timeline.stages[slowest], parts);
+  report.by_axis = all_axes(timeline.stages[slowest], parts);
   report.timeline = std::move(timeline);
 }
 

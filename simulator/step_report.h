@@ -11,6 +11,9 @@ namespace shardwise::sim {
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage);
 StageRunTimes run_times(const Simulation& simulation, const Actor& actor);
 
+/// Of a simulated report; an empty one of others.
+const StepTimeline& timeline_of(const StepReport& report);
+
 /// What a GPU of a stage holds outside the framework's allocator, at the peak of its ledger:
 /// runtime context and communicators. Added to what the allocator reserves it is what nvidia-smi
 /// shows.

@@ -61,7 +61,7 @@ class Picture {
         windows_(drawn_windows(plan, simulation, kLeft, kWidth)) {
     for (const TimeWindow& window : windows_) drawn_ += window.to - window.from;
     const Seconds most = slowest_computing();
-    for (const StageTimeline& stage : simulation.report.timeline->stages) {
+    for (const StageTimeline& stage : timeline_of(simulation.report).stages) {
       if ((most - stage.computing) / simulation.report.step_time >= kLeastImbalance)
         unequal_ = true;
     }
@@ -86,7 +86,7 @@ class Picture {
   /// Seconds too short to be drawn.
   double least_gap() const { return kTooSmall * drawn_ / kWidth; }
   Seconds slowest_computing() const {
-    const auto& stages = simulation_.report.timeline->stages;
+    const auto& stages = timeline_of(simulation_.report).stages;
     return std::ranges::max_element(stages, {}, &StageTimeline::computing)->computing;
   }
 
@@ -140,7 +140,7 @@ class Picture {
   /// bubble of the schedule.
   void shares(std::size_t s, const StageRunTimes& run, double at_y) {
     const StepReport& report = simulation_.report;
-    const StageTimeline& stage = report.timeline->stages[s];
+    const StageTimeline& stage = timeline_of(report).stages[s];
     const Seconds imbalance = slowest_computing() - stage.computing;
     const Seconds bubble = std::max(Seconds(0), step_parts(run, layers_).time.bubble - imbalance);
     text(kIdle, at_y, format_percent(stage.idle / report.step_time), "class=\"value\"");
@@ -157,7 +157,7 @@ class Picture {
     const std::vector<Block> computed = blocks_of(run, Stream::compute, least_gap());
     double busy = 0;
     for (const Block& block : computed) busy += block.to - block.from;
-    const Seconds computing = simulation_.report.timeline->stages[s].computing;
+    const Seconds computing = timeline_of(simulation_.report).stages[s].computing;
     hidden_ = std::max(hidden_, (busy - computing.value()) / length_);
     lane(computed, kComputeLane, true);
     shares(s, run, y_ + kComputeLane / 2 + 4);

@@ -20,7 +20,7 @@ constexpr double kMostOfStep = 0.75;  // windows that show more than this are no
 std::vector<TimeWindow> drawn_windows(const Plan& plan, const Simulation& simulation, double left,
                                       double width) {
   const double length = simulation.timeline.length();
-  const std::vector<TimeWindow> whole = {{0, length, left, left + width}};
+  std::vector<TimeWindow> whole = {{0, length, left, left + width}};
   const double pairs =
       static_cast<double>(simulation.program.num_microbatches) * chunks_of_copy(plan.layout);
   if (width >= kLeastPair * pairs) return whole;

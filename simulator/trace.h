@@ -1,19 +1,13 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <string_view>
 
+#include "planner/recorded/trace_writer.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::sim {
 
-/// Receives a trace piece by piece.
-using TextSink = std::function<void(std::string_view)>;
-
-/// The step as a Chrome trace that Perfetto and chrome://tracing open; docs/formats.md, "Traces".
-/// A process for each rank, a thread for each stream, a complete event for each operation, flow
-/// arrows for the waits between streams and for messages, counter tracks for memory (allocated,
+/// The step as a trace (planner/recorded/trace_writer.h), with counters for memory (allocated,
 /// reserved) and for how much of each link tier is asked for.
 /// \param most_ranks  ranks that are written, the first ones
 void write_trace(const Plan& plan, const Simulation& simulation, std::size_t most_ranks,

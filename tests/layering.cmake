@@ -10,6 +10,7 @@ set(cli_may planner simulator cli)
 # Inside the planner: score -> search -> lowering -> cost, engines, model -> spec.
 set(planner_spec_may spec)
 set(planner_files_may spec files)
+set(planner_recorded_may spec recorded)
 set(planner_model_may spec model)
 set(planner_cost_may spec cost)
 set(planner_engines_may spec engines)

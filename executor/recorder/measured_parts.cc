@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
+#include <vector>
+
+#include "planner/recorded/stage_timeline.h"
 
 namespace shardwise::exec {
 namespace {
@@ -13,21 +17,6 @@ std::vector<std::uint32_t> compute_operations(const StageProgram& program) {
     if (program.operations[op].stream == Stream::compute) found.push_back(op);
   }
   return found;
-}
-
-Seconds TimeParts::*part_of(OpRole role) {
-  switch (role) {
-    case OpRole::forward:
-      return &TimeParts::forward;
-    case OpRole::backward:
-      return &TimeParts::backward;
-    case OpRole::recompute:
-      return &TimeParts::recompute;
-    case OpRole::optimizer:
-      return &TimeParts::optimizer;
-    default:
-      return &TimeParts::dp_exposed;  // copies around gathers and reductions
-  }
 }
 
 /// Follows what held operations up.
@@ -85,28 +74,6 @@ class Gaps {
 };
 
 }  // namespace
-
-std::int64_t begin_of(const StepRecord& record) {
-  std::int64_t begin = INT64_MAX;
-  for (const OpSpan& span : record.spans) begin = std::min(begin, span.begin);
-  return begin;
-}
-
-std::vector<std::int64_t> exposed_ns(const StepRecord& record) {
-  const std::vector<std::uint32_t> compute = compute_operations(record.program);
-  std::vector<std::int64_t> exposed(record.spans.size(), 0);
-  for (std::size_t op = 0; op < exposed.size(); ++op) {
-    if (record.program.operations[op].stream == Stream::compute) continue;
-    const OpSpan& span = record.spans[op];
-    exposed[op] = span.end - span.met;
-    for (const std::uint32_t beside : compute) {
-      const OpSpan& other = record.spans[beside];
-      exposed[op] -= std::max<std::int64_t>(
-          0, std::min(span.end, other.end) - std::max(span.met, other.begin));
-    }
-  }
-  return exposed;
-}
 
 TimeParts measured_parts(const StepRecord& record) {
   TimeParts parts;

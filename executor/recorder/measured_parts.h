@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
 #include "executor/recorder/rank_record.h"
 #include "planner/spec/report.h"
 
@@ -14,12 +11,5 @@ namespace shardwise::exec {
 /// the squares of the gradient's norm were computed. Before the first operation and after the last
 /// it is input.
 TimeParts measured_parts(const StepRecord& record);
-
-/// How much of each operation, from when the last of its group had come, ran with nothing on the
-/// compute stream, in nanoseconds.
-std::vector<std::int64_t> exposed_ns(const StepRecord& record);
-
-/// When the first operation of a step began.
-std::int64_t begin_of(const StepRecord& record);
 
 }  // namespace shardwise::exec

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <string>
-#include <utility>
 
 #include "executor/recorder/measured_parts.h"
 #include "planner/cost/estimate.h"
+#include "planner/recorded/stage_timeline.h"
 
 namespace shardwise::exec {
 namespace {
@@ -62,57 +61,12 @@ void fill_memory(StageTimeline& stage, const StepRecord& record) {
   std::ranges::stable_sort(stage.at_peak, std::ranges::greater{}, &LiveBuffers::bytes);
 }
 
-StepTimeline timeline_of(const StepRecord& record) {
+StepTimeline measured_timeline(const StepRecord& record) {
   StepTimeline timeline;
-  StageTimeline stage;
-  std::array<StreamTime, kStreams> streams;
-  std::map<std::string, std::size_t> by_name;
-  const std::vector<std::int64_t> exposed = exposed_ns(record);
-  Seconds moved;
-  Seconds shown;
-  Seconds squares;
-  for (std::size_t i = 0; i < record.program.operations.size(); ++i) {
-    ProgramOp op = record.program.operations[i];
-    const OpSpan& span = record.spans[i];
-    Seconds time = seconds(span.end - span.met);
-    // The squares of the gradient's norm are the optimizer's, as in a prediction.
-    if (op.role == OpRole::optimizer) time += std::exchange(squares, Seconds(0));
-    squares += seconds(span.ready - span.begin);
-    StreamTime& stream = streams[static_cast<std::size_t>(op.stream)];
-    ++stream.operations;
-    stream.busy += time;
-    stream.exposed += seconds(exposed[i]);
-    if (op.stream != Stream::compute) {
-      moved += time;
-      shown += seconds(exposed[i]);
-    }
-    op.microbatch = -1;
-    const std::string name = name_of(record.program, op);
-    const auto [at, fresh] = by_name.try_emplace(name, timeline.operations.size());
-    if (fresh) {
-      OperationTime made;
-      made.name = name;
-      made.stage = record.program.stage;
-      made.stream = name_of(op.stream);
-      timeline.operations.push_back(made);
-    }
-    OperationTime& entry = timeline.operations[at->second];
-    ++entry.count;
-    entry.time += time;
-    entry.exposed += seconds(exposed[i]);
-  }
-  for (std::size_t s = 0; s < kStreams; ++s) {
-    if (streams[s].operations == 0) continue;
-    streams[s].stream = name_of(static_cast<Stream>(s));
-    stage.streams.push_back(streams[s]);
-  }
-  stage.stage = record.program.stage;
-  stage.computing = streams[0].busy;
-  stage.idle = Seconds(record.seconds) - stage.computing;
-  fill_memory(stage, record);
+  timeline.stages = {stage_timeline(recorded(record, begin_of(record)), timeline.operations)};
+  fill_memory(timeline.stages.front(), record);
   timeline.critical_path = critical_path(record);
-  timeline.overlap = moved > Seconds(0) ? 1 - shown / moved : 0;
-  timeline.stages.push_back(std::move(stage));
+  timeline.overlap = overlap_of(timeline.stages);
   return timeline;
 }
 
@@ -152,15 +106,8 @@ StepReport measured_report(const Plan& plan, const RankRecord& record) {
   report.verdict.upper = report.verdict.point;
   report.verdict.worst_phase = report.stages.front().peak_phase();
   report.stage_upper = {report.verdict.upper};
-  report.timeline = timeline_of(record.steady);
-  report.by_axis.clear();
-  AxisTime dp{"dp", Seconds(0), Seconds(0)};
-  for (const StreamTime& stream : report.timeline->stages.front().streams) {
-    if (stream.stream == name_of(Stream::compute)) continue;
-    dp.total += stream.busy;
-    dp.exposed += stream.exposed;
-  }
-  if (dp.total > Seconds(0)) report.by_axis.push_back(dp);
+  report.timeline = measured_timeline(record.steady);
+  report.by_axis = times_by_axis(report.timeline->stages.front());
   return report;
 }
 

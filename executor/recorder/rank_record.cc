@@ -21,6 +21,22 @@ std::int64_t begin_of_optimizer(const StepRecord& record) {
 
 }  // namespace
 
+std::int64_t begin_of(const StepRecord& record) {
+  std::int64_t begin = INT64_MAX;
+  for (const OpSpan& span : record.spans) begin = std::min(begin, span.begin);
+  return begin;
+}
+
+RecordedStep recorded(const StepRecord& record, std::int64_t zero) {
+  RecordedStep step{&record.program, {}, record.seconds};
+  step.spans.reserve(record.spans.size());
+  const auto at = [zero](std::int64_t moment) { return seconds(moment - zero).value(); };
+  for (const OpSpan& span : record.spans) {
+    step.spans.push_back({at(span.begin), at(span.ready), at(span.met), at(span.end)});
+  }
+  return step;
+}
+
 std::vector<MemoryChange> memory_changes(const StepRecord& record) {
   std::vector<MemoryChange> changes;
   for (std::size_t i = 0; i < record.items.size(); ++i) {

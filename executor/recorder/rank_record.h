@@ -5,6 +5,7 @@
 
 #include "executor/engine/arena.h"
 #include "executor/engine/stream_runner.h"
+#include "planner/recorded/recorded_step.h"
 #include "planner/spec/ledger.h"
 #include "planner/spec/step_program.h"
 #include "planner/spec/units.h"
@@ -32,6 +33,12 @@ struct RankRecord {
   std::int64_t arena_bytes = 0;
   std::int64_t growth_bytes = 0;  // of its process over the run, a rank of the process
 };
+
+/// When the first operation of a step began.
+std::int64_t begin_of(const StepRecord& record);
+
+/// The step as reports and traces read it, in seconds since `zero`, a moment of OpSpan.
+RecordedStep recorded(const StepRecord& record, std::int64_t zero);
 
 /// A moment at which the memory in use changed.
 struct MemoryChange {

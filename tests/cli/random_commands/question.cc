@@ -1,5 +1,7 @@
 #include "tests/cli/random_commands/question.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <initializer_list>
@@ -149,7 +151,7 @@ std::vector<std::string> Question::command(const std::string& verb,
                                            const std::vector<std::string>& more) const {
   std::vector<std::string> words{verb};
   for (const auto* part : {&subject, &job, &layout}) {
-    for (const auto& [flag, value] : *part) words.push_back("--" + flag + "=" + value);
+    for (const auto& [flag, value] : *part) words.push_back(fmt::format("--{}={}", flag, value));
   }
   words.insert(words.end(), more.begin(), more.end());
   return words;

@@ -2,8 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
+
+#include "executor/recorder/measured_trace.h"
+#include "planner/recorded/stage_timeline.h"
 
 namespace shardwise::exec {
 namespace {
@@ -71,9 +78,65 @@ TEST(MeasuredParts, CountsWhatFollowsTheLastKernel) {
   EXPECT_NEAR(ms(parts.total()), 9, 1e-9);
 }
 
-TEST(ExposedNs, BeginsWhenTheLastOfTheGroupHasCome) {
-  const std::vector<std::int64_t> expected = {4 * kMs, 2 * kMs, 0, 0, 1 * kMs, 0};
-  EXPECT_EQ(exposed_ns(record()), expected);
+TEST(RecordedStep, IsExposedFromWhenTheLastOfTheGroupHasCome) {
+  const StepRecord measured = record();
+  const std::vector<double> expected = {4, 2, 0, 0, 1, 0};
+  const std::vector<double> found = exposed_times(recorded(measured, 0));
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t op = 0; op < expected.size(); ++op) {
+    EXPECT_NEAR(found[op] * 1e3, expected[op], 1e-9) << op;
+  }
+}
+
+// Waiting is no work, and the squares are the optimizer's: 3 + 8 + 5 ms of kernels and 2 of
+// squares. The two gathers move 4 and 3 ms, the norm 1, of which one gather has 1 ms beside the
+// forward pass.
+TEST(RecordedStep, IsATimelineOfWhatRan) {
+  const StepRecord measured = record();
+  std::vector<OperationTime> operations;
+  const StageTimeline stage = stage_timeline(recorded(measured, 0), operations);
+  EXPECT_NEAR(ms(stage.computing), 18, 1e-9);
+  EXPECT_NEAR(ms(stage.idle), 12, 1e-9);
+  const std::vector<AxisTime> axes = times_by_axis(stage);
+  ASSERT_EQ(axes.size(), 1U);
+  EXPECT_EQ(axes.front().axis, "dp");
+  EXPECT_NEAR(ms(axes.front().total), 8, 1e-9);
+  EXPECT_NEAR(ms(axes.front().exposed), 7, 1e-9);
+  EXPECT_NEAR(overlap_of(std::span(&stage, 1)), 1.0 / 8, 1e-9);
+  const auto optimizer = std::ranges::find(operations, "optimizer", &OperationTime::name);
+  ASSERT_NE(optimizer, operations.end());
+  EXPECT_NEAR(ms(optimizer->time), 7, 1e-9);
+}
+
+// Two ranks on one clock: an event begins when its rank is ready, says how long it waited for the
+// other, and a wait on another stream is an arrow.
+TEST(MeasuredTrace, HasTheRanksOnOneClock) {
+  StepRecord measured = record();
+  measured.program.costs.resize(1);
+  std::vector<RankRecord> ranks(2);
+  for (int r = 0; r < 2; ++r) {
+    ranks[static_cast<std::size_t>(r)].rank = r;
+    ranks[static_cast<std::size_t>(r)].steady = measured;
+  }
+  for (OpSpan& span : ranks[1].steady.spans) {
+    for (std::int64_t* moment : {&span.begin, &span.ready, &span.met, &span.end}) *moment += kMs;
+  }
+  const nlohmann::json trace = nlohmann::json::parse(measured_trace(Plan{}, ranks));
+  EXPECT_EQ(trace.at("otherData").at("origin"), "measured");
+  std::map<int, std::vector<nlohmann::json>> events;
+  int arrows = 0;
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") events[event.at("pid").get<int>()].push_back(event);
+    if (event.at("ph") == "s") ++arrows;
+  }
+  ASSERT_EQ(events[0].size(), 6U);
+  ASSERT_EQ(events[1].size(), 6U);
+  EXPECT_DOUBLE_EQ(events[0][0].at("ts").get<double>(), 0);
+  EXPECT_DOUBLE_EQ(events[1][0].at("ts").get<double>(), 1000);
+  EXPECT_DOUBLE_EQ(events[0][0].at("dur").get<double>(), 7000);
+  EXPECT_DOUBLE_EQ(events[0][0].at("args").at("waited_us").get<double>(), 3000);
+  EXPECT_DOUBLE_EQ(events[0][4].at("ts").get<double>(), 22000);  // after the squares
+  EXPECT_EQ(arrows, 2 * 4);
 }
 
 TEST(MeasuredMemory, CountsWhatEndsBeforeWhatBeginsAtThatMoment) {

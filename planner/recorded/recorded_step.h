@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/spec/step_program.h"
+
+namespace shardwise {
+
+/// When one operation ran, in seconds on its step's clock: begin <= ready <= met <= end.
+struct RecordedSpan {
+  double begin = 0;  // its stream turned to it
+  double ready = 0;  // what its rank computes before it can communicate was done
+  double met = 0;    // the last of those that it communicates with was ready
+  double end = 0;
+};
+
+/// What one rank did in one step: the simulator fills it from its virtual clock, the executor from
+/// a real one.
+struct RecordedStep {
+  const StageProgram* program = nullptr;  // outlives the record
+  std::vector<RecordedSpan> spans;        // by operation of the program
+  double length = 0;                      // of the whole step, in seconds
+};
+
+}  // namespace shardwise
