@@ -275,7 +275,7 @@ std::string peak_text(const StepReport& report, bool whole, bool colour) {
   }
   if (fullest == nullptr || most == Bytes(0)) return "";
   const Bytes outside = sim::outside_allocator(report, static_cast<std::size_t>(fullest->stage));
-  const std::string text = fmt::format(
+  std::string text = fmt::format(
       "\npeak on stage {} at {}, simulated: {} allocated, {} reserved,\n"
       "  {} with communicators and context (`shardwise estimate` says {})\n",
       fullest->stage, format_seconds(fullest->peak_at), format_bytes(most), format_bytes(reserved),

@@ -12,15 +12,6 @@
 namespace shardwise::exec {
 namespace {
 
-/// The steady clock counts from the machine's start, whose number this is. Source: Linux,
-/// Documentation/admin-guide/sysctl/kernel.rst, random.
-std::string this_clock() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  std::getline(file, id);
-  return id;
-}
-
 bool one_clock(Communicator& everyone) {
   const std::vector<std::string> clocks = exchange_texts(everyone, this_clock());
   return std::ranges::all_of(
@@ -28,6 +19,15 @@ bool one_clock(Communicator& everyone) {
 }
 
 }  // namespace
+
+// The steady clock counts from the machine's start, whose number this is. Source: Linux,
+// Documentation/admin-guide/sysctl/kernel.rst, random.
+std::string this_clock() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
 
 void find_meetings(const StageProgram& program, const Layout& layout, Communicator& everyone,
                    std::span<OpSpan> spans) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "executor/comm/communicator.h"
 #include "executor/engine/stream_runner.h"
@@ -8,6 +9,10 @@
 #include "planner/spec/step_program.h"
 
 namespace shardwise::exec {
+
+/// Names the clock of this process's spans: that of the machine since it started. Empty where it is
+/// not known.
+std::string this_clock();
 
 /// Puts into `met` of each collective of a step when the last rank of its group had come: until
 /// then a rank waits, from then on bytes move. All ranks of `everyone` call together, each with its

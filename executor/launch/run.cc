@@ -15,6 +15,7 @@
 #include "executor/checkpoint/checkpointer.h"
 #include "executor/comm/thread_world.h"
 #include "executor/comm/watchdog.h"
+#include "executor/engine/meetings.h"
 #include "executor/launch/command.h"
 #include "executor/launch/executable.h"
 #include "executor/launch/introduction.h"
@@ -25,6 +26,7 @@
 #include "executor/launch/resume.h"
 #include "executor/launch/run_input.h"
 #include "executor/launch/together.h"
+#include "executor/recorder/gather_records.h"
 #include "executor/recorder/measured_report.h"
 #include "executor/recorder/measured_trace.h"
 #include "executor/weights/save_weights.h"
@@ -220,8 +222,12 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
         {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
   if (run.resumed && run.resumed->finished) return {};
-  return {world.rank(), record_of(trainer, trainer.first_step()),
-          record_of(trainer, trainer.median_step()), arena.bytes(), start.growth()};
+  return {world.rank(),
+          record_of(trainer, trainer.first_step()),
+          record_of(trainer, trainer.median_step()),
+          arena.bytes(),
+          start.growth(),
+          this_clock()};
 }
 
 void write_records(const Plan& plan, const RunOptions& options,
@@ -313,9 +319,10 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   if (world.rank() == 0) announce(run.plan, steps_to_go(run));
   reserve_gemm_buffers(options.train.threads);
   Arena arena;
-  const std::vector<RankRecord> records = {train(run, start, world, arena, abort)};
-  const bool finished = run.resumed && run.resumed->finished;
-  if (world.rank() == 0 && !finished) write_records(run.plan, options, records);
+  RankRecord own = train(run, start, world, arena, abort);
+  if (run.resumed && run.resumed->finished) return kDone;
+  const std::vector<RankRecord> records = gather_records(world, std::move(own));
+  if (world.rank() == 0) write_records(run.plan, options, records);
   return kDone;
 }
 

@@ -8,8 +8,8 @@
 
 namespace shardwise::exec {
 
-/// The step of median length of the ranks of this process as a Chrome trace, schema
-/// "shardwise.trace/1" (docs/formats.md, "Traces"), with the names that a simulated one has.
+/// The ranks' step of median length as a Chrome trace, schema "shardwise.trace/1" (docs/formats.md,
+/// "Traces"), with the names that a simulated one has. The ranks of each clock begin at 0.
 std::string measured_trace(const Plan& plan, const std::vector<RankRecord>& ranks);
 
 }  // namespace shardwise::exec

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "executor/engine/arena.h"
@@ -32,6 +33,7 @@ struct RankRecord {
   StepRecord steady;  // the step of median length among those kept, after the first
   std::int64_t arena_bytes = 0;
   std::int64_t growth_bytes = 0;  // of its process over the run, a rank of the process
+  std::string clock;              // this_clock(): moments of different clocks do not compare
 };
 
 /// When the first operation of a step began.

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
 #include "planner/lowering/lower.h"
@@ -10,6 +13,7 @@
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 #include "tests/support/models.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::exec::test {
 namespace {
@@ -167,6 +171,32 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
           << "ZeRO-" << zero_stage << ", " << name_of(precision) << ", " << name_of(phase)
           << (tied ? ", tied" : "");
     }
+  }
+}
+
+/// Ranks of which a trace has operations.
+std::set<int> traced_ranks(const std::string& path) {
+  std::set<int> ranks;
+  const nlohmann::json trace = nlohmann::json::parse(shardwise::test::bytes_of_file(path));
+  for (const nlohmann::json& event : trace.at("traceEvents")) {
+    if (event.at("ph") == "X") ranks.insert(event.at("pid").get<int>());
+  }
+  return ranks;
+}
+
+// A trace of processes was rank 0's alone.
+TEST(ShardwiseRun, TracesAllRanksHoweverTheyAreStarted) {
+  std::vector<Started> ways = ways_of_processes();
+  ways.push_back(Started::threads);
+  for (const Started started : ways) {
+    const Scratch scratch;
+    const std::string trace = scratch.path("trace.json");
+    const auto [program, words] = command_of(started, 3,
+                                             {scratch.write(tiny_plan("fsdp2", 3, 3, 1)), "--data",
+                                              kText, "--steps", "3", "--trace", trace});
+    const Outcome done = run_program(program, words);
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_EQ(traced_ranks(trace), (std::set<int>{0, 1, 2}));
   }
 }
 
