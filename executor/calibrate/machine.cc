@@ -67,14 +67,13 @@ int cores_of_all(World& world) {
     std::array<char, 64> host{};
     cpu_set_t may_run{};
   };
-  constexpr int kGroup = 104;  // number of the group
   Place own;
   gethostname(own.host.data(), own.host.size() - 1);
   sched_getaffinity(0, sizeof(own.may_run), &own.may_run);
   std::vector<Place> all(static_cast<std::size_t>(world.size()));
   std::vector<std::int64_t> ranks(all.size());
   std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  world.group(ranks, kGroup)
+  world.group(ranks, Channel::machine)
       ->exchange(std::as_bytes(std::span<const Place>(&own, 1)),
                  std::as_writable_bytes(std::span<Place>(all)));
   cpu_set_t any{};

@@ -12,7 +12,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kFirstGroup = 110;  // numbers of the groups that are timed
 constexpr CollectiveKind kKinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
                                      CollectiveKind::all_reduce, CollectiveKind::all_to_all};
 constexpr std::int64_t kElements[] = {4'096, 65'536, 262'144, 1'048'576, 4'194'304, 8'388'608};
@@ -102,7 +101,7 @@ void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measu
   for (const int size : sizes) {
     std::vector<std::int64_t> ranks;
     for (int i = 0; i < size; ++i) ranks.push_back(world.rank() / size * size + i);
-    const std::unique_ptr<Communicator> group = world.group(ranks, kFirstGroup + size);
+    const std::unique_ptr<Communicator> group = world.group(ranks, Channel::timed);
     for (const CollectiveKind kind : kKinds) {
       told(fmt::format("{} among {}", name_of(kind), size), done);
       done += 1 / static_cast<double>(sizes.size() * std::size(kKinds));

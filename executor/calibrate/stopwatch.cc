@@ -13,7 +13,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kGroup = 102;  // number of the group that starts runs
 constexpr int kRuns = 3;
 constexpr double kMostCalls = 1e6;
 
@@ -34,7 +33,7 @@ Stopwatch::Stopwatch(World& world, int threads, int cores, double least_s)
       least_s_(least_s) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, kGroup);
+  everyone_ = world.group(all, Channel::runs);
 }
 
 std::vector<double> Stopwatch::all_of(double mine) {

@@ -14,11 +14,7 @@
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
-namespace {
-
-constexpr int kCheckpoints = 102;  // number of the group, beside the streams' and the trainer's
-
-}  // namespace
+namespace {}  // namespace
 
 Checkpointer::Checkpointer(std::filesystem::path folder, std::int64_t keep, Manifest about,
                            World& world, AbortSignal& abort)
@@ -29,7 +25,7 @@ Checkpointer::Checkpointer(std::filesystem::path folder, std::int64_t keep, Mani
       abort_(abort) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, kCheckpoints);
+  everyone_ = world.group(all, Channel::checkpoints);
 }
 
 Checkpointer::~Checkpointer() = default;

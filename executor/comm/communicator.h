@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/comm/channel.h"
 #include "executor/comm/numbers.h"
 
 namespace shardwise::exec {
@@ -63,10 +64,9 @@ class World {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The group of `ranks`, in this order; this rank is one of them. Groups of the same ranks that
-  /// different streams use have different numbers, so that their calls do not meet.
+  /// The group of `ranks`, in this order; this rank is one of them.
   virtual std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
-                                              int number) = 0;
+                                              Channel channel) = 0;
 };
 
 /// What every rank of a group says, in their order. \throws IoError when a text is longer than

@@ -80,7 +80,7 @@ HelloBytes bytes_of(const Hello& hello) {
   writer.put(hello.from);
   writer.put(hello.to);
   writer.put(hello.size);
-  writer.put(hello.number);
+  writer.put(hello.channel);
   writer.put(hello.group);
   writer.put(hello.nonce);
   return bytes;
@@ -96,7 +96,7 @@ std::optional<Hello> parse_hello(std::span<const std::byte> bytes) {
   hello.from = reader.get<std::int32_t>();
   hello.to = reader.get<std::int32_t>();
   hello.size = reader.get<std::int32_t>();
-  hello.number = reader.get<std::int32_t>();
+  hello.channel = reader.get<std::int32_t>();
   hello.group = reader.get<std::uint64_t>();
   hello.nonce = reader.get<Digest>();
   return hello;

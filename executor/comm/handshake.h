@@ -26,11 +26,11 @@ enum class Purpose : std::uint8_t { rendezvous = 1, group = 2 };
 
 struct Hello {
   Purpose purpose = Purpose::rendezvous;
-  std::int32_t from = 0;    // the rank that connects
-  std::int32_t to = 0;      // the rank that it wants
-  std::int32_t size = 0;    // ranks of the job
-  std::int32_t number = 0;  // of the group
-  std::uint64_t group = 0;  // a hash of the group's ranks
+  std::int32_t from = 0;     // the rank that connects
+  std::int32_t to = 0;       // the rank that it wants
+  std::int32_t size = 0;     // ranks of the job
+  std::int32_t channel = 0;  // of the group
+  std::uint64_t group = 0;   // a hash of the group's ranks
   Digest nonce{};
 };
 

@@ -117,14 +117,15 @@ class MpiWorld : public World {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks, int number) override {
-    const auto [at, fresh] = comms_.try_emplace({ranks, number}, MPI_COMM_NULL);
-    if (fresh) at->second = make(ranks, number);
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
+                                      Channel channel) override {
+    const auto [at, fresh] = comms_.try_emplace({ranks, channel}, MPI_COMM_NULL);
+    if (fresh) at->second = make(ranks, channel);
     return std::make_unique<MpiGroup>(at->second, ranks, patience_);
   }
 
  private:
-  static MPI_Comm make(const std::vector<std::int64_t>& ranks, int number) {
+  static MPI_Comm make(const std::vector<std::int64_t>& ranks, Channel channel) {
     std::vector<int> members;
     for (const std::int64_t rank : ranks) members.push_back(static_cast<int>(rank));
     MPI_Group all = MPI_GROUP_NULL;
@@ -132,7 +133,7 @@ class MpiWorld : public World {
     MPI_Comm made = MPI_COMM_NULL;
     check(MPI_Comm_group(MPI_COMM_WORLD, &all), "group");
     check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "group");
-    check(MPI_Comm_create_group(MPI_COMM_WORLD, some, number, &made), "group");
+    check(MPI_Comm_create_group(MPI_COMM_WORLD, some, static_cast<int>(channel), &made), "group");
     check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "group");
     MPI_Group_free(&some);
     MPI_Group_free(&all);
@@ -142,7 +143,7 @@ class MpiWorld : public World {
   int rank_;
   int size_;
   Patience patience_;
-  std::map<std::pair<std::vector<std::int64_t>, int>, MPI_Comm> comms_;
+  std::map<std::pair<std::vector<std::int64_t>, Channel>, MPI_Comm> comms_;
 };
 
 }  // namespace

@@ -21,7 +21,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kControl = 105;                 // number of the group
 constexpr milliseconds kLauncherFirst{1000};  // it sees a process that ends, and says so
 constexpr milliseconds kReaction{2000};       // of who is told that the run has failed
 constexpr milliseconds kAnswer{1000};         // of who is asked what it does
@@ -43,7 +42,8 @@ ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_
   std::vector<std::int64_t> everyone(static_cast<std::size_t>(job.size()));
   std::iota(everyone.begin(), everyone.end(), std::int64_t{0});
   SocketHub& hub = job.hub();
-  for (FileDescriptor& line : hub.join(everyone, kControl, {&abort, patience_s, job.rank()})) {
+  for (FileDescriptor& line :
+       hub.join(everyone, Channel::watch, {&abort, patience_s, job.rank()})) {
     Other other;
     if (line.is_open()) other.process = process_at(line);
     other.line = ControlLine(std::move(line));

@@ -97,7 +97,7 @@ void SocketHub::serve(const Door::Rules& rules) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       for (Door::Guest& each : guests) {
-        const Key key = {each.hello.group, each.hello.number, each.hello.from};
+        const Key key = {each.hello.group, each.hello.channel, each.hello.from};
         came_.insert_or_assign(key, std::move(each.line));
       }
     }
@@ -156,13 +156,13 @@ FileDescriptor SocketHub::await(const Key& from, const Patience& patience) {
   }
 }
 
-std::vector<FileDescriptor> SocketHub::join(const std::vector<std::int64_t>& ranks, int number,
+std::vector<FileDescriptor> SocketHub::join(const std::vector<std::int64_t>& ranks, Channel channel,
                                             const Patience& patience) {
   Hello hello;
   hello.purpose = Purpose::group;
   hello.from = patience.rank;
   hello.size = static_cast<std::int32_t>(members_.size());
-  hello.number = number;
+  hello.channel = static_cast<std::int32_t>(channel);
   hello.group = hash_of(ranks);
   std::vector<FileDescriptor> lines(ranks.size());
   // Who connects need not wait for who joins, so all connect first.
@@ -172,7 +172,7 @@ std::vector<FileDescriptor> SocketHub::join(const std::vector<std::int64_t>& ran
   }
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     const auto rank = static_cast<std::int32_t>(ranks[i]);
-    if (rank > patience.rank) lines[i] = await({hello.group, number, rank}, patience);
+    if (rank > patience.rank) lines[i] = await({hello.group, hello.channel, rank}, patience);
   }
   return lines;
 }

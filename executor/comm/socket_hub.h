@@ -41,12 +41,12 @@ class SocketHub {
   void know(int rank, std::vector<Member> members, const Digest& key);
 
   /// A connection to every other rank of a group, in its order; none at this rank's place. All
-  /// ranks of the group call it, once for each number. \throws Aborted
-  std::vector<FileDescriptor> join(const std::vector<std::int64_t>& ranks, int number,
+  /// ranks of the group call it, once for each channel. \throws Aborted
+  std::vector<FileDescriptor> join(const std::vector<std::int64_t>& ranks, Channel channel,
                                    const Patience& patience);
 
  private:
-  using Key = std::tuple<std::uint64_t, std::int32_t, std::int32_t>;  // group, number, rank
+  using Key = std::tuple<std::uint64_t, std::int32_t, std::int32_t>;  // group, channel, rank
 
   void serve(const Door::Rules& rules);
   FileDescriptor reach(Hello hello, const Patience& patience) const;

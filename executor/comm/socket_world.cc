@@ -109,9 +109,10 @@ class SocketWorld : public World {
   int rank() const override { return patience_.rank; }
   int size() const override { return static_cast<int>(hub_.members().size()); }
 
-  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks, int number) override {
-    std::shared_ptr<Lines>& lines = lines_[{ranks, number}];
-    if (!lines) lines = std::make_shared<Lines>(hub_.join(ranks, number, patience_));
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
+                                      Channel channel) override {
+    std::shared_ptr<Lines>& lines = lines_[{ranks, channel}];
+    if (!lines) lines = std::make_shared<Lines>(hub_.join(ranks, channel, patience_));
     return std::make_unique<SocketGroup>(lines, raised_, ranks, patience_);
   }
 
@@ -119,7 +120,7 @@ class SocketWorld : public World {
   SocketHub& hub_;
   Patience patience_;
   AbortEvent raised_;
-  std::map<std::pair<std::vector<std::int64_t>, int>, std::shared_ptr<Lines>> lines_;
+  std::map<std::pair<std::vector<std::int64_t>, Channel>, std::shared_ptr<Lines>> lines_;
 };
 
 }  // namespace

@@ -191,10 +191,11 @@ class ThreadWorld : public World {
   ThreadWorld(ThreadRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return ranks_.size(); }
-  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks, int number) override {
+  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
+                                      Channel channel) override {
     const auto self = std::ranges::find(ranks, std::int64_t{rank_});
     SHARDWISE_CHECK(self != ranks.end(), "a rank joins groups that it is part of");
-    return std::make_unique<ThreadGroup>(ranks_.meeting(ranks, number),
+    return std::make_unique<ThreadGroup>(ranks_.meeting(ranks, channel),
                                          static_cast<int>(self - ranks.begin()));
   }
 
@@ -210,9 +211,10 @@ std::unique_ptr<World> ThreadRanks::world(int rank) {
   return std::make_unique<ThreadWorld>(*this, rank);
 }
 
-std::shared_ptr<Meeting> ThreadRanks::meeting(const std::vector<std::int64_t>& ranks, int number) {
+std::shared_ptr<Meeting> ThreadRanks::meeting(const std::vector<std::int64_t>& ranks,
+                                              Channel channel) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::shared_ptr<Meeting>& meeting = meetings_[{ranks, number}];
+  std::shared_ptr<Meeting>& meeting = meetings_[{ranks, channel}];
   if (!meeting) meeting = std::make_shared<Meeting>(ranks, abort_, patience_);
   return meeting;
 }

@@ -56,13 +56,13 @@ class ThreadRanks {
 
  private:
   friend class ThreadWorld;
-  std::shared_ptr<Meeting> meeting(const std::vector<std::int64_t>& ranks, int number);
+  std::shared_ptr<Meeting> meeting(const std::vector<std::int64_t>& ranks, Channel channel);
 
   int size_;
   AbortSignal& abort_;
   std::chrono::milliseconds patience_;
   std::mutex mutex_;
-  std::map<std::pair<std::vector<std::int64_t>, int>, std::shared_ptr<Meeting>>
+  std::map<std::pair<std::vector<std::int64_t>, Channel>, std::shared_ptr<Meeting>>
       meetings_;  // guarded by mutex_
 };
 

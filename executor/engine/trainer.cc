@@ -11,7 +11,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kControl = 100;  // number of the group that exchanges results, beside the streams'
 constexpr std::size_t kMostKept = 63;
 
 DataParallelPlace place_of(const Layout& layout, const World& world) {
@@ -79,7 +78,7 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   runner_ = std::make_unique<StreamRunner>(stages, world.rank(), abort);
   std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, kControl);
+  everyone_ = world.group(all, Channel::results);
 }
 
 Trainer::~Trainer() = default;

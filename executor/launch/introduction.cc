@@ -18,7 +18,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kHosts = 101;  // number of the group that exchanges names
 constexpr std::size_t kNameBytes = 64;
 constexpr int kMostShown = 16;
 
@@ -28,7 +27,7 @@ std::vector<std::string> host_names(World& world) {
   std::vector<char> all(kNameBytes * static_cast<std::size_t>(world.size()));
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  world.group(ranks, kHosts)
+  world.group(ranks, Channel::hosts)
       ->exchange(std::as_bytes(std::span<const char>(own)),
                  std::as_writable_bytes(std::span<char>(all)));
   std::vector<std::string> names;

@@ -8,8 +8,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kPreparing = 103;  // number of the group
-
 // A problem on its way: its parts, each ended by what none of them has.
 constexpr char kEnd = '\0';
 
@@ -44,7 +42,7 @@ Diagnostics unpacked(const std::string& text) {
 Together::Together(World& world) : rank_(world.rank()), ranks_(world.size()) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(ranks_));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, kPreparing);
+  everyone_ = world.group(all, Channel::preparation);
 }
 
 Diagnostics Together::gather(const Diagnostics& own) const {

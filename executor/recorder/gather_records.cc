@@ -12,8 +12,6 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr int kRecording = 104;  // number of the groups
-
 /// How much a rank recorded: of one program all ranks have the same.
 struct Counts {
   std::int64_t spans = 0;
@@ -76,7 +74,9 @@ RankRecord receive(Communicator& pair, const RankRecord& own) {
 }  // namespace
 
 std::vector<RankRecord> gather_records(World& world, RankRecord own) {
-  const auto pair_with = [&](std::int64_t rank) { return world.group({0, rank}, kRecording); };
+  const auto pair_with = [&](std::int64_t rank) {
+    return world.group({0, rank}, Channel::records);
+  };
   if (world.rank() != 0) {
     const std::unique_ptr<Communicator> pair = pair_with(world.rank());
     if (are_alike(*pair, own)) send(*pair, own);

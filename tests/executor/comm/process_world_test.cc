@@ -72,11 +72,13 @@ using Calls = std::function<std::vector<float>(World& world, Communicator& group
 void expect_same_as_threads(const Calls& calls) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
-  const std::vector<float> got = calls(*world, *world->group(everyone(*world), 0));
+  const std::vector<float> got =
+      calls(*world, *world->group(everyone(*world), channel_of(Stream::compute)));
   std::vector<std::vector<float>> threads(static_cast<std::size_t>(job().size()));
   AbortSignal other;
   run_ranks(job().size(), other, [&](World& each) {
-    threads[static_cast<std::size_t>(each.rank())] = calls(each, *each.group(everyone(each), 0));
+    threads[static_cast<std::size_t>(each.rank())] =
+        calls(each, *each.group(everyone(each), channel_of(Stream::compute)));
   });
   EXPECT_EQ(got, threads[static_cast<std::size_t>(job().rank())]);
 }
@@ -136,12 +138,13 @@ TEST(ProcessWorld, SendsEachPieceWhereThreadsDo) {
 }
 
 // Groups of some ranks, in an order of their own, on several streams at once.
-TEST(ProcessWorld, KeepsGroupsOfDifferentNumbersApart) {
+TEST(ProcessWorld, KeepsGroupsOfDifferentChannelsApart) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
   std::vector<std::unique_ptr<Communicator>> groups;
-  for (int number = 0; number < 4; ++number) {
-    groups.push_back(world->group(everyone(*world), number));
+  for (const Stream stream :
+       {Stream::compute, Stream::copy, Stream::all_gather, Stream::reduce_scatter}) {
+    groups.push_back(world->group(everyone(*world), channel_of(stream)));
   }
   std::vector<std::vector<float>> sums(groups.size());
   std::vector<std::jthread> streams;
@@ -165,8 +168,8 @@ TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
   if (world->rank() > 1) return;
-  const std::unique_ptr<Communicator> there = world->group({0, 1}, 0);
-  const std::unique_ptr<Communicator> back = world->group({0, 1}, 1);
+  const std::unique_ptr<Communicator> there = world->group({0, 1}, channel_of(Stream::compute));
+  const std::unique_ptr<Communicator> back = world->group({0, 1}, channel_of(Stream::all_gather));
   constexpr std::size_t kLong = 20'000'000;
   const int other = 1 - world->rank();
   const std::vector<std::byte> sent(kLong, static_cast<std::byte>(world->rank() + 1));
@@ -180,9 +183,9 @@ TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
 }
 
 /// Makes a group of all and has all ranks but the last exchange a byte in it.
-void wait_for_last(World& world, int number) {
+void wait_for_last(World& world, Channel channel) {
   try {
-    const std::unique_ptr<Communicator> group = world.group(everyone(world), number);
+    const std::unique_ptr<Communicator> group = world.group(everyone(world), channel);
     std::vector<std::byte> all(static_cast<std::size_t>(world.size()));
     if (world.rank() != world.size() - 1) group->exchange(std::vector<std::byte>(1), all);
   } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): the world's signal says why
@@ -193,7 +196,8 @@ void wait_for_last(World& world, int number) {
 TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   AbortSignal abort;
   const std::unique_ptr<World> patient = job().world(abort, kPatience);
-  const std::unique_ptr<Communicator> meeting = patient->group(everyone(*patient), 0);
+  const std::unique_ptr<Communicator> meeting =
+      patient->group(everyone(*patient), channel_of(Stream::compute));
   const int last = patient->size() - 1;
   std::string message;
   bool all_waited = false;
@@ -201,7 +205,7 @@ TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   for (int trial = 1; !all_waited && trial < 9; ++trial) {
     AbortSignal gave_up;
     const std::unique_ptr<World> world = job().world(gave_up, 0.1 * std::exp2(trial));
-    wait_for_last(*world, trial);
+    wait_for_last(*world, channel_of(static_cast<Stream>(trial)));
     // It has the connections until all have waited: to lose one is to learn of another failure.
     message = gave_up.message();
     const bool waited =

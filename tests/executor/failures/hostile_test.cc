@@ -122,7 +122,7 @@ class Hostile : public testing::Test {
     hello.purpose = Purpose::group;
     hello.from = 1;
     hello.size = 2;
-    hello.number = number;
+    hello.channel = number;
     hello.group = both_ranks();
     return enter(host_.port, hello, key, {});
   }
