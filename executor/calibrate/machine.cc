@@ -73,7 +73,7 @@ int cores_of_all(World& world) {
   std::vector<Place> all(static_cast<std::size_t>(world.size()));
   std::vector<std::int64_t> ranks(all.size());
   std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  world.group(ranks, Channel::machine)
+  world.group(ranks, Control::machine)
       ->exchange(std::as_bytes(std::span<const Place>(&own, 1)),
                  std::as_writable_bytes(std::span<Place>(all)));
   cpu_set_t any{};

@@ -101,7 +101,7 @@ void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measu
   for (const int size : sizes) {
     std::vector<std::int64_t> ranks;
     for (int i = 0; i < size; ++i) ranks.push_back(world.rank() / size * size + i);
-    const std::unique_ptr<Communicator> group = world.group(ranks, Channel::timed);
+    const std::unique_ptr<Communicator> group = world.group(ranks, Control::timed);
     for (const CollectiveKind kind : kKinds) {
       told(fmt::format("{} among {}", name_of(kind), size), done);
       done += 1 / static_cast<double>(sizes.size() * std::size(kKinds));

@@ -33,7 +33,7 @@ Stopwatch::Stopwatch(World& world, int threads, int cores, double least_s)
       least_s_(least_s) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Channel::runs);
+  everyone_ = world.group(all, Control::runs);
 }
 
 std::vector<double> Stopwatch::all_of(double mine) {

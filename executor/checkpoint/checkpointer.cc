@@ -25,7 +25,7 @@ Checkpointer::Checkpointer(std::filesystem::path folder, std::int64_t keep, Mani
       abort_(abort) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Channel::checkpoints);
+  everyone_ = world.group(all, Control::checkpoints);
 }
 
 Checkpointer::~Checkpointer() = default;

@@ -133,7 +133,7 @@ class MpiWorld : public World {
     MPI_Comm made = MPI_COMM_NULL;
     check(MPI_Comm_group(MPI_COMM_WORLD, &all), "group");
     check(MPI_Group_incl(all, static_cast<int>(members.size()), members.data(), &some), "group");
-    check(MPI_Comm_create_group(MPI_COMM_WORLD, some, static_cast<int>(channel), &made), "group");
+    check(MPI_Comm_create_group(MPI_COMM_WORLD, some, channel.number(), &made), "group");
     check(MPI_Comm_set_errhandler(made, MPI_ERRORS_RETURN), "group");
     MPI_Group_free(&some);
     MPI_Group_free(&all);

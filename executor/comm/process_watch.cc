@@ -43,7 +43,7 @@ ProcessWatch::ProcessWatch(ProcessJob& job, AbortSignal& abort, double patience_
   std::iota(everyone.begin(), everyone.end(), std::int64_t{0});
   SocketHub& hub = job.hub();
   for (FileDescriptor& line :
-       hub.join(everyone, Channel::watch, {&abort, patience_s, job.rank()})) {
+       hub.join(everyone, Control::watch, {&abort, patience_s, job.rank()})) {
     Other other;
     if (line.is_open()) other.process = process_at(line);
     other.line = ControlLine(std::move(line));

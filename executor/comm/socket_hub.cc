@@ -162,7 +162,7 @@ std::vector<FileDescriptor> SocketHub::join(const std::vector<std::int64_t>& ran
   hello.purpose = Purpose::group;
   hello.from = patience.rank;
   hello.size = static_cast<std::int32_t>(members_.size());
-  hello.channel = static_cast<std::int32_t>(channel);
+  hello.channel = channel.number();
   hello.group = hash_of(ranks);
   std::vector<FileDescriptor> lines(ranks.size());
   // Who connects need not wait for who joins, so all connect first.

@@ -12,7 +12,7 @@ std::shared_ptr<Communicator> ProgramBinder::group_of(const ProgramOp& op) {
   SHARDWISE_CHECK(work.size() == 1, name_of(program_, op));
   const std::vector<std::int64_t> ranks =
       group_ranks(parts_.context->layout(), work.front().group, parts_.world->rank());
-  return parts_.world->group(ranks, channel_of(op.stream));
+  return parts_.world->group(ranks, op.stream);
 }
 
 void ProgramBinder::bind_copy_in(OpId op) {

@@ -78,7 +78,7 @@ Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abor
   runner_ = std::make_unique<StreamRunner>(stages, world.rank(), abort);
   std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Channel::results);
+  everyone_ = world.group(all, Control::results);
 }
 
 Trainer::~Trainer() = default;

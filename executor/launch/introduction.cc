@@ -27,7 +27,7 @@ std::vector<std::string> host_names(World& world) {
   std::vector<char> all(kNameBytes * static_cast<std::size_t>(world.size()));
   std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
   std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  world.group(ranks, Channel::hosts)
+  world.group(ranks, Control::hosts)
       ->exchange(std::as_bytes(std::span<const char>(own)),
                  std::as_writable_bytes(std::span<char>(all)));
   std::vector<std::string> names;

@@ -42,7 +42,7 @@ Diagnostics unpacked(const std::string& text) {
 Together::Together(World& world) : rank_(world.rank()), ranks_(world.size()) {
   std::vector<std::int64_t> all(static_cast<std::size_t>(ranks_));
   std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Channel::preparation);
+  everyone_ = world.group(all, Control::preparation);
 }
 
 Diagnostics Together::gather(const Diagnostics& own) const {

@@ -75,7 +75,7 @@ RankRecord receive(Communicator& pair, const RankRecord& own) {
 
 std::vector<RankRecord> gather_records(World& world, RankRecord own) {
   const auto pair_with = [&](std::int64_t rank) {
-    return world.group({0, rank}, Channel::records);
+    return world.group({0, rank}, Control::records);
   };
   if (world.rank() != 0) {
     const std::unique_ptr<Communicator> pair = pair_with(world.rank());

@@ -72,13 +72,12 @@ using Calls = std::function<std::vector<float>(World& world, Communicator& group
 void expect_same_as_threads(const Calls& calls) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
-  const std::vector<float> got =
-      calls(*world, *world->group(everyone(*world), channel_of(Stream::compute)));
+  const std::vector<float> got = calls(*world, *world->group(everyone(*world), Stream::compute));
   std::vector<std::vector<float>> threads(static_cast<std::size_t>(job().size()));
   AbortSignal other;
   run_ranks(job().size(), other, [&](World& each) {
     threads[static_cast<std::size_t>(each.rank())] =
-        calls(each, *each.group(everyone(each), channel_of(Stream::compute)));
+        calls(each, *each.group(everyone(each), Stream::compute));
   });
   EXPECT_EQ(got, threads[static_cast<std::size_t>(job().rank())]);
 }
@@ -144,7 +143,7 @@ TEST(ProcessWorld, KeepsGroupsOfDifferentChannelsApart) {
   std::vector<std::unique_ptr<Communicator>> groups;
   for (const Stream stream :
        {Stream::compute, Stream::copy, Stream::all_gather, Stream::reduce_scatter}) {
-    groups.push_back(world->group(everyone(*world), channel_of(stream)));
+    groups.push_back(world->group(everyone(*world), stream));
   }
   std::vector<std::vector<float>> sums(groups.size());
   std::vector<std::jthread> streams;
@@ -168,8 +167,8 @@ TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
   if (world->rank() > 1) return;
-  const std::unique_ptr<Communicator> there = world->group({0, 1}, channel_of(Stream::compute));
-  const std::unique_ptr<Communicator> back = world->group({0, 1}, channel_of(Stream::all_gather));
+  const std::unique_ptr<Communicator> there = world->group({0, 1}, Stream::compute);
+  const std::unique_ptr<Communicator> back = world->group({0, 1}, Stream::all_gather);
   constexpr std::size_t kLong = 20'000'000;
   const int other = 1 - world->rank();
   const std::vector<std::byte> sent(kLong, static_cast<std::byte>(world->rank() + 1));
@@ -196,8 +195,7 @@ void wait_for_last(World& world, Channel channel) {
 TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   AbortSignal abort;
   const std::unique_ptr<World> patient = job().world(abort, kPatience);
-  const std::unique_ptr<Communicator> meeting =
-      patient->group(everyone(*patient), channel_of(Stream::compute));
+  const std::unique_ptr<Communicator> meeting = patient->group(everyone(*patient), Stream::compute);
   const int last = patient->size() - 1;
   std::string message;
   bool all_waited = false;
@@ -205,7 +203,7 @@ TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   for (int trial = 1; !all_waited && trial < 9; ++trial) {
     AbortSignal gave_up;
     const std::unique_ptr<World> world = job().world(gave_up, 0.1 * std::exp2(trial));
-    wait_for_last(*world, channel_of(static_cast<Stream>(trial)));
+    wait_for_last(*world, static_cast<Stream>(trial));
     // It has the connections until all have waited: to lose one is to learn of another failure.
     message = gave_up.message();
     const bool waited =

@@ -326,7 +326,7 @@ TEST(SocketHub, JoinsGroupsWhateverStrangersSayToIt) {
   for (int rank = 0; rank < kRanks; ++rank) {
     ranks.emplace_back([&, rank] {
       lines[static_cast<std::size_t>(rank)] =
-          job.hub(rank).join({0, 1, 2}, channel_of(Stream::send), {&abort, kPatience, rank});
+          job.hub(rank).join({0, 1, 2}, Stream::send, {&abort, kPatience, rank});
     });
   }
   ranks.clear();

@@ -35,7 +35,7 @@ TEST(RunRanks, NamesTheRankWhoseThreadCannotBeStarted) {
     std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
     std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
     std::vector<std::byte> all(ranks.size());
-    world.group(ranks, channel_of(Stream::compute))->exchange(std::vector<std::byte>(1), all);
+    world.group(ranks, Stream::compute)->exchange(std::vector<std::byte>(1), all);
   };
   EXPECT_THAT(error_within(kSomeThreads,
                            [&] {

@@ -35,8 +35,7 @@ TEST(FindMeetings, KnowsWhenTheLastOfTheGroupWasReady) {
     const auto rank = static_cast<std::size_t>(world.rank());
     const std::int64_t mine = ready[rank];
     spans[rank] = {{1, 1, 1, 5}, {5, mine, mine, 50}};
-    find_meetings(program(), layout, *world.group(all_ranks, channel_of(Stream::compute)),
-                  spans[rank]);
+    find_meetings(program(), layout, *world.group(all_ranks, Stream::compute), spans[rank]);
   });
   for (std::size_t rank = 0; rank < 4; ++rank) {
     std::int64_t last = 0;

@@ -43,7 +43,7 @@ TEST(ThreadWorld, GathersUnequalPieces) {
   for (const std::size_t count : {10U, 3U, 10'000U}) {
     AbortSignal abort;
     run_ranks(4, abort, [&](World& world) {
-      const auto group = world.group(everyone(world), channel_of(Stream::compute));
+      const auto group = world.group(everyone(world), Stream::compute);
       const std::int64_t shard = (static_cast<std::int64_t>(count) + 3) / 4;
       std::vector<float> all(count);
       const Piece own = piece_of(std::ssize(all), shard, group->rank());
@@ -58,7 +58,7 @@ TEST(ThreadWorld, SumsInTheOrderOfRanks) {
   constexpr std::size_t kCount = 9'001;
   AbortSignal abort;
   run_ranks(4, abort, [&](World& world) {
-    const auto group = world.group(everyone(world), channel_of(Stream::compute));
+    const auto group = world.group(everyone(world), Stream::compute);
     const std::vector<float> mine = values_of(world.rank(), kCount);
     std::vector<float> reduced = mine;
     group->all_reduce(reduced);
@@ -84,7 +84,7 @@ TEST(ThreadWorld, SumsInTheOrderOfRanks) {
 TEST(ThreadWorld, RoundsEachAdditionOfBf16Numbers) {
   AbortSignal abort;
   run_ranks(4, abort, [&](World& world) {
-    const auto group = world.group(everyone(world), channel_of(Stream::compute));
+    const auto group = world.group(everyone(world), Stream::compute);
     const float own = world.rank() == 0 ? 1.0F : 1.0F / 256;
     std::vector<Bf16> mine(8, from_float<Bf16>(own));
     const Numbers all(reinterpret_cast<std::byte*>(mine.data()), mine.size(), DType::bf16);
@@ -105,7 +105,7 @@ TEST(ThreadWorld, RoundsEachAdditionOfBf16Numbers) {
 TEST(ThreadWorld, MovesBytesBetweenRanks) {
   AbortSignal abort;
   run_ranks(3, abort, [&](World& world) {
-    const auto group = world.group(everyone(world), channel_of(Stream::compute));
+    const auto group = world.group(everyone(world), Stream::compute);
     const auto self = static_cast<std::byte>(world.rank());
     std::vector<std::byte> all(3);
     group->exchange({&self, 1}, all);
@@ -125,7 +125,7 @@ TEST(ThreadWorld, MovesBytesBetweenRanks) {
     group->broadcast({&told, 1}, 2);
     EXPECT_EQ(told, std::byte{2});
     if (world.rank() == 2) return;
-    const auto pair = world.group({0, 1}, channel_of(Stream::send));
+    const auto pair = world.group({0, 1}, Stream::send);
     std::byte message{42};
     if (world.rank() == 0) {
       pair->send({&message, 1}, 1);
@@ -141,8 +141,8 @@ TEST(ThreadWorld, MovesBytesBetweenRanks) {
 TEST(ThreadWorld, KeepsGroupsOfDifferentNumbersApart) {
   AbortSignal abort;
   run_ranks(2, abort, [&](World& world) {
-    const auto first = world.group(everyone(world), channel_of(Stream::all_gather));
-    const auto second = world.group(everyone(world), channel_of(Stream::reduce_scatter));
+    const auto first = world.group(everyone(world), Stream::all_gather);
+    const auto second = world.group(everyone(world), Stream::reduce_scatter);
     std::vector<float> a(4, static_cast<float>(world.rank()));
     std::vector<float> b(4, 10);
     std::thread beside([&] { second->all_reduce(b); });
@@ -157,7 +157,7 @@ TEST(ThreadWorld, EndsAllRanksWithTheMessageOfTheOneThatFailed) {
   AbortSignal abort;
   try {
     run_ranks(4, abort, [&](World& world) {
-      const auto group = world.group(everyone(world), channel_of(Stream::compute));
+      const auto group = world.group(everyone(world), Stream::compute);
       if (world.rank() == 2) throw std::runtime_error("out of ideas");
       std::vector<float> values(8);
       for (;;) group->all_reduce(values);
@@ -174,7 +174,7 @@ TEST(ThreadWorld, NamesTheRankThatDoesNotCome) {
     run_ranks(
         3, abort,
         [&](World& world) {
-          const auto group = world.group(everyone(world), channel_of(Stream::compute));
+          const auto group = world.group(everyone(world), Stream::compute);
           std::vector<float> values(8);
           if (world.rank() != 1) group->all_reduce(values);
         },
