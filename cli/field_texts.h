@@ -43,7 +43,8 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
     {kKernelGroup, "attention", "KIND", "flash, flash1, cudnn or materialised [flash]"},
     {kKernelGroup, "loss", "KIND", "fused, fused_fp32, materialised or chunked [fused]"},
     {kKernelGroup, "loss_chunk_rows", "N",
-     "Tokens of a chunk of our chunked loss, 0 for few [2048; 0 on CPUs]"},
+     "Tokens of each chunk of --loss chunked in our kernels; 0: vocabulary / hidden size chunks "
+     "[2048; 0 on CPUs]"},
     {kKernelGroup, "kernels", "KIND",
      "eager, compiled, transformer_engine or planned (our own) [the engine's]"},
     {kKernelGroup, "tp_overlap", "KIND",

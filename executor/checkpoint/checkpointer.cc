@@ -14,7 +14,6 @@
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
-namespace {}  // namespace
 
 Checkpointer::Checkpointer(std::filesystem::path folder, std::int64_t keep, Manifest about,
                            World& world, AbortSignal& abort)

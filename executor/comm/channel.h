@@ -7,7 +7,7 @@
 
 namespace shardwise::exec {
 
-/// What a group is for that no stream of a program calls.
+/// What a group is for when its calls belong to no stream of a program.
 enum class Control : std::int32_t {
   results,      // of a step: losses, counts, lengths
   hosts,        // on which machine each rank is

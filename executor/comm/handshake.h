@@ -29,7 +29,7 @@ struct Hello {
   std::int32_t from = 0;     // the rank that connects
   std::int32_t to = 0;       // the rank that it wants
   std::int32_t size = 0;     // ranks of the job
-  std::int32_t channel = 0;  // of the group
+  std::int32_t channel = 0;  // Channel::number() of the group
   std::uint64_t group = 0;   // a hash of the group's ranks
   Digest nonce{};
 };

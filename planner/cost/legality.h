@@ -10,8 +10,9 @@
 
 namespace shardwise {
 
-/// What of the job's number formats cannot be: a precision without a peak in the file of the
-/// cluster's GPU (the hint names those it has), weights gathered in fp8 that are computed wider.
+/// Number formats of the job that cannot be used: a precision without a peak in the file of the
+/// cluster's GPU (the hint names those it has), and weights gathered in fp8 when the job is not
+/// fp8.
 Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job);
 
 /// Operations that the job recomputes and the model has not.

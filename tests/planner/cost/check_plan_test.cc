@@ -83,7 +83,7 @@ TEST_F(CheckPlan, ChecksTheJobToo) {
             "2 problems, nothing was run\n");
 }
 
-// A bf16 job that gathered 8 bits took half the time for nothing.
+// A bf16 job was timed as if its weights travelled in 8 bits.
 TEST_F(CheckPlan, RefusesToGatherInFp8WhatIsComputedWider) {
   change("\"fp8_parameter_gather\": false", "\"fp8_parameter_gather\": true");
   EXPECT_EQ(problems(),
