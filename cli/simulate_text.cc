@@ -76,7 +76,7 @@ std::string lane_text(const sim::StageRunTimes& run, Stream stream) {
   for (std::uint32_t i = run.work->stream_begin[s]; i < run.work->stream_begin[s + 1]; ++i) {
     const std::uint32_t index = run.work->operations[i].index;
     const char letter = letter_of(run.work->program->operations[index].role);
-    const double from = sim::active_start(run, index);
+    const double from = sim::span_of(run, index).met;
     const double to = run.end[index];
     for (auto c = static_cast<std::size_t>(from / column); c < kColumns; ++c) {
       const double begin = static_cast<double>(c) * column;

@@ -3,40 +3,15 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "planner/recorded/predecessors.h"
 #include "planner/recorded/stage_timeline.h"
+#include "planner/recorded/step_parts.h"
 
 namespace shardwise::sim {
 namespace {
 
-constexpr std::uint32_t kNothing = static_cast<std::uint32_t>(-1);
-
 const CostPrice& price_of(const StageRunTimes& run, const ProgramOp& op) {
   return run.work->prices[static_cast<std::size_t>(op.cost)];
-}
-
-/// What the compute stream waits for when it waits for an operation of this stream.
-Seconds TimeParts::*part_of(Stream stream) {
-  switch (stream) {
-    case Stream::copy:
-    case Stream::all_gather:
-    case Stream::reduce_scatter:
-    case Stream::outer_reduce:
-      return &TimeParts::dp_exposed;
-    case Stream::tensor_parallel:
-      return &TimeParts::tp_exposed;
-    case Stream::context_parallel:
-      return &TimeParts::cp_exposed;
-    case Stream::expert_parallel:
-      return &TimeParts::ep_exposed;
-    case Stream::send:
-    case Stream::receive:
-      return &TimeParts::pp_exposed;
-    case Stream::host_copy:
-      return &TimeParts::offload_exposed;
-    case Stream::compute:
-      break;
-  }
-  return &TimeParts::bubble;
 }
 
 const PassTime& pass_of(const LayerTime& layer, LayerPart part) {
@@ -51,48 +26,29 @@ Seconds alone_of(const LayerTime& layer, LayerPart part) {
   return part == LayerPart::backward_input ? whole - layer.weight_gradient : whole;
 }
 
-class Parts {
+/// What the simulator knows of a rank's step: what kernels take alone, of which communication of
+/// the layer is a part, and when the host issued them.
+class SimulatedFacts final : public StepFacts {
  public:
-  Parts(const StageRunTimes& run, std::span<const LayerTime> layers) : run_(run), layers_(layers) {
-    const WorkProgram& work = *run.work;
-    before_.assign(work.operations.size(), kNothing);
-    for (std::size_t s = 0; s < kStreams; ++s) {
-      for (std::uint32_t i = work.stream_begin[s] + 1; i < work.stream_begin[s + 1]; ++i) {
-        before_[work.operations[i].index] = work.operations[i - 1].index;
-      }
-    }
+  SimulatedFacts(const StageRunTimes& run, std::span<const LayerTime> layers)
+      : run_(run), layers_(layers) {
     // Gathers and reductions; the norm that all ranks sum runs beside nothing.
-    const bool data_parallel = std::ranges::any_of(work.program->operations, [](const auto& op) {
-      return part_of(op.stream) == &TimeParts::dp_exposed &&
-             part_of(op.role) == &TimeParts::dp_exposed;
-    });
+    const bool data_parallel =
+        std::ranges::any_of(run.work->program->operations, [](const ProgramOp& op) {
+          return part_of(op.stream) == &TimeParts::dp_exposed &&
+                 part_of(op.role) == &TimeParts::dp_exposed;
+        });
     if (!data_parallel) beside_ = &TimeParts::pp_exposed;
   }
 
-  StepParts find() {
-    const WorkProgram& work = *run_.work;
-    double free_at = 0;
-    for (std::uint32_t i = work.stream_begin[0]; i < work.stream_begin[1]; ++i) {
-      const std::uint32_t op = work.operations[i].index;
-      if (run_.start[op] > free_at) explain_gap(op, free_at, run_.start[op]);
-      ran(op);
-      free_at = run_.end[op];
-    }
-    explain_tail(free_at);
-    return parts_;
-  }
-
- private:
-  const ProgramOp& op_at(std::uint32_t op) const { return run_.work->program->operations[op]; }
-  void add(Seconds TimeParts::*part, double seconds) { parts_.time.*part += Seconds(seconds); }
-  void add(Seconds TimeParts::*part, Seconds time) { parts_.time.*part += time; }
-
-  /// A kernel, or a whole layer, on the compute stream.
-  void ran(std::uint32_t index) {
-    const ProgramOp& op = op_at(index);
+  void file(const ProgramOp& op, std::uint32_t number, const RecordedSpan& span,
+            TimeParts& parts) override {
     const OpCost& cost = run_.work->program->costs[static_cast<std::size_t>(op.cost)];
     const double alone = price_of(run_, op).seconds;
-    const double took = run_.end[index] - run_.start[index];
+    const double took = span.end - span.begin;
+    const auto add = [&parts](Seconds TimeParts::*part, double seconds) {
+      parts.*part += Seconds(seconds);
+    };
     if (!cost.collectives.empty()) {
       // A collective on the compute stream stops it: waiting for the others, then moving.
       const double moved = std::min(took, alone);
@@ -100,19 +56,34 @@ class Parts {
       add(&TimeParts::bubble, took - moved);
       return;
     }
-    const double late = late_issue(index, alone);
+    const double late = late_issue(number, alone);
     // Beyond its time alone: the multiprocessors that communication took.
     add(beside_, std::max(0.0, took - late - alone));
     add(&TimeParts::launch, late);
     const double work = std::min(took - late, alone);
     const double steady = work / (1 + price_of(run_, op).excess);
     add(&TimeParts::straggler, work - steady);
-    const Seconds computed = Seconds(steady) - communicated(cost, Seconds(steady));
-    add(part_of(op.role), std::max(Seconds(0), computed));
+    const Seconds computed = Seconds(steady) - communicated(cost, Seconds(steady), parts);
+    parts.*part_of(op.role) += std::max(Seconds(0), computed);
   }
 
+  std::uint32_t issued_after(std::uint32_t op) const override {
+    const std::vector<std::uint32_t>& from = run_.work->issued_from;
+    return from.empty() || from[op] == kFromBegin ? Predecessors::kNone : from[op];
+  }
+
+  Seconds TimeParts::*late_part(std::uint32_t op, double to) const override {
+    return to <= issued(run_.work->issued, op) ? &TimeParts::launch : &TimeParts::bubble;
+  }
+
+  Seconds TimeParts::*after_last() const override { return &TimeParts::bubble; }
+
+  /// Of what was filed.
+  StepParts within_layers() const { return within_; }
+
+ private:
   /// The communication that held up a whole layer's kernels, of `steady` that they took in all.
-  Seconds communicated(const OpCost& cost, Seconds steady) {
+  Seconds communicated(const OpCost& cost, Seconds steady, TimeParts& parts) {
     if (cost.layers.empty()) return {};
     const LayerWork& work = cost.layers.front();
     const LayerTime& layer = layers_[static_cast<std::size_t>(work.kind)];
@@ -123,13 +94,13 @@ class Parts {
     const double times = steady / alone;
     const auto take = [&](Seconds TimeParts::*part, WithinLayers& axis, Seconds stops,
                           Seconds beside) {
-      add(part, stops * times);
+      parts.*part += stops * times;
       axis.alone += (stops + beside) * times;
       axis.exposed += stops * times;
     };
-    take(&TimeParts::tp_exposed, parts_.tp, pass.tp, pass.tp_hidden);
-    take(&TimeParts::cp_exposed, parts_.cp, pass.cp, pass.cp_hidden);
-    take(&TimeParts::ep_exposed, parts_.ep, pass.ep, {});
+    take(&TimeParts::tp_exposed, within_.tp, pass.tp, pass.tp_hidden);
+    take(&TimeParts::cp_exposed, within_.cp, pass.cp, pass.cp_hidden);
+    take(&TimeParts::ep_exposed, within_.ep, pass.ep, {});
     return pass.exposed() * times;
   }
 
@@ -147,63 +118,10 @@ class Parts {
     return std::max(0.0, run_.end[op] - run_.start[op] - alone);
   }
 
-  /// The operation before `op` that ended last: on its stream, among those it waited for, or the
-  /// one for which the host waited before it issued this.
-  std::uint32_t latest_before(std::uint32_t op) const {
-    std::uint32_t latest = before_[op];
-    const auto take = [&](std::uint32_t other) {
-      if (latest == kNothing || run_.end[other] > run_.end[latest]) latest = other;
-    };
-    for (const std::uint32_t wait : run_.work->program->of(op_at(op).waits)) take(wait);
-    const std::vector<std::uint32_t>& from = run_.work->issued_from;
-    if (!from.empty() && from[op] != kFromBegin) take(from[op]);
-    return latest;
-  }
-
-  /// Why `op` did not run between `from` and `to`: follows what it waited for back in time.
-  void explain_gap(std::uint32_t op, double from, double to) {
-    while (to > from) {
-      const std::uint32_t cause = latest_before(op);
-      const double ready = cause == kNothing ? from : std::max(from, run_.end[cause]);
-      if (to > ready) {
-        const bool issued_late = to <= issued(run_.work->issued, op);
-        add(issued_late || cause == kNothing ? &TimeParts::launch : &TimeParts::bubble, to - ready);
-        to = ready;
-      }
-      if (cause == kNothing || to <= from) break;
-      const double moving = std::clamp(active_start(run_, cause), from, to);
-      add(part_of(op_at(cause).stream), to - moving);
-      // Before its bytes moved, a message waited for the other stage.
-      const double there = std::clamp(run_.start[cause], from, moving);
-      add(&TimeParts::bubble, moving - there);
-      to = there;
-      op = cause;
-    }
-    if (to > from) add(&TimeParts::bubble, to - from);
-  }
-
-  /// After the last kernel: this rank's communication, then waiting for other stages.
-  void explain_tail(double from) {
-    const std::size_t count = run_.work->operations.size();
-    std::uint32_t last = kNothing;
-    for (std::uint32_t op = 0; op < count; ++op) {
-      if (last == kNothing || run_.end[op] > run_.end[last]) last = op;
-    }
-    const double end = last == kNothing ? from : std::max(from, run_.end[last]);
-    add(&TimeParts::bubble, std::max(0.0, run_.length - end));
-    if (end <= from) return;
-    const double moving = std::clamp(active_start(run_, last), from, end);
-    add(part_of(op_at(last).stream), end - moving);
-    const double there = std::clamp(run_.start[last], from, moving);
-    add(&TimeParts::bubble, moving - there);
-    explain_gap(last, from, there);
-  }
-
   const StageRunTimes& run_;
   std::span<const LayerTime> layers_;
   Seconds TimeParts::*beside_ = &TimeParts::dp_exposed;  // of what compute loses to communication
-  std::vector<std::uint32_t> before_;                    // on the same stream
-  StepParts parts_;
+  StepParts within_;
 };
 
 }  // namespace
@@ -221,24 +139,31 @@ std::vector<double> meeting_times(const Workload& work, const Timeline& timeline
   return met;
 }
 
-double active_start(const StageRunTimes& run, std::uint32_t index) {
-  const std::int32_t slot = run.work->slot_of[index];
-  if (slot < 0) return run.start[index];
+RecordedSpan span_of(const StageRunTimes& run, std::uint32_t op) {
+  const double start = run.start[op];
+  RecordedSpan span = {start, start, start, run.end[op]};
+  const std::int32_t slot = run.work->slot_of[op];
+  if (slot < 0) return span;
   const Slot& meets = run.workload->slots[static_cast<std::size_t>(slot)];
-  return run.met[meets.first_meeting + run.workload->group_at(*run.actor, meets)];
+  span.met = run.met[meets.first_meeting + run.workload->group_at(*run.actor, meets)];
+  return span;
 }
 
 RecordedStep recorded(const StageRunTimes& run) {
   RecordedStep step{run.work->program, {}, run.length};
   step.spans.reserve(run.start.size());
   for (std::uint32_t op = 0; op < run.start.size(); ++op) {
-    step.spans.push_back({run.start[op], run.start[op], active_start(run, op), run.end[op]});
+    step.spans.push_back(span_of(run, op));
   }
   return step;
 }
 
 StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers) {
-  return Parts(run, layers).find();
+  SimulatedFacts facts(run, layers);
+  const TimeParts time = shardwise::step_parts(recorded(run), facts);
+  StepParts parts = facts.within_layers();
+  parts.time = time;
+  return parts;
 }
 
 }  // namespace shardwise::sim

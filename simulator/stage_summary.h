@@ -26,10 +26,10 @@ struct StageRunTimes {
 /// By meeting: when the last of those who meet was there.
 std::vector<double> meeting_times(const Workload& work, const Timeline& timeline);
 
-/// When the bytes of an operation moved or its kernels ran: without waiting for its other end.
-double active_start(const StageRunTimes& run, std::uint32_t op);
+/// When an operation ran. It is ready when it starts.
+RecordedSpan span_of(const StageRunTimes& run, std::uint32_t op);
 
-/// The rank's step as reports and traces read it. An operation is ready when it starts.
+/// The rank's step as reports and traces read it.
 RecordedStep recorded(const StageRunTimes& run);
 
 /// Communication of one axis inside whole layers.

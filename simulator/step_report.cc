@@ -85,15 +85,30 @@ void rescale(StepReport& report, Seconds step) {
   report.step_time = step;
 }
 
-Seconds alone_on_path(const Simulation& simulation) {
+/// \param length  of the timeline
+StageRunTimes run_times(const Simulation& simulation, const Actor& actor, double length) {
+  const WorkProgram& work = simulation.work.programs[actor.program];
+  const std::size_t count = work.operations.size();
+  return {&work,
+          std::span(simulation.timeline.start).subspan(actor.base, count),
+          std::span(simulation.timeline.end).subspan(actor.base, count),
+          length,
+          &simulation.work,
+          &actor,
+          simulation.met};
+}
+
+/// The critical path of all ranks: a chain crosses to the rank of a group that was ready last.
+Seconds critical_path_of(const Simulation& simulation) {
   Seconds sum;
+  const double length = simulation.timeline.length();
   for (const std::size_t number : critical_path(simulation.work, simulation.timeline)) {
     const auto after =
         std::upper_bound(simulation.work.actors.begin(), simulation.work.actors.end(), number,
                          [](std::size_t value, const Actor& actor) { return value < actor.base; });
-    const WorkProgram& program = simulation.work.programs[(after - 1)->program];
-    const ProgramOp& op = program.program->operations[number - (after - 1)->base];
-    sum += Seconds(program.prices[static_cast<std::size_t>(op.cost)].seconds);
+    const Actor& actor = *(after - 1);
+    const StageRunTimes run = run_times(simulation, actor, length);
+    sum += Seconds(ran(span_of(run, static_cast<std::uint32_t>(number - actor.base))));
   }
   return sum;
 }
@@ -105,15 +120,7 @@ StageRunTimes run_times(const Simulation& simulation, std::size_t stage) {
 }
 
 StageRunTimes run_times(const Simulation& simulation, const Actor& actor) {
-  const WorkProgram& work = simulation.work.programs[actor.program];
-  const std::size_t count = work.operations.size();
-  return {&work,
-          std::span(simulation.timeline.start).subspan(actor.base, count),
-          std::span(simulation.timeline.end).subspan(actor.base, count),
-          simulation.timeline.length(),
-          &simulation.work,
-          &actor,
-          simulation.met};
+  return run_times(simulation, actor, simulation.timeline.length());
 }
 
 const StepTimeline& timeline_of(const StepReport& report) {
@@ -139,7 +146,7 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
     if (timeline.stages[s].computing > timeline.stages[slowest].computing) slowest = s;
   }
   timeline.overlap = overlap_of(timeline.stages);
-  timeline.critical_path = alone_on_path(simulation);
+  timeline.critical_path = critical_path_of(simulation);
 
   report.plan_digest = simulation.program.plan_digest;
   const std::vector<LayerTime> layers = layer_passes(plan);

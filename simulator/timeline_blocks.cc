@@ -81,7 +81,7 @@ std::vector<Block> blocks_of(const StageRunTimes& run, Stream stream, double lea
        ++i) {
     const std::uint32_t index = run.work->operations[i].index;
     const ProgramOp& op = run.work->program->operations[index];
-    const Block made = {active_start(run, index), run.end[index], paint_of(op), op.microbatch,
+    const Block made = {span_of(run, index).met, run.end[index], paint_of(op), op.microbatch,
                         op.chunk};
     if (!blocks.empty()) {
       Block& last = blocks.back();

@@ -3,15 +3,11 @@
 #include <algorithm>
 
 #include "planner/cost/state_bytes.h"
+#include "planner/cost/unit_room.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
-
-/// Trained elements whose gradients are reduced over the inner axis.
-std::int64_t reduced_elements(const LayerParameters& p, const ShardRanks& ranks) {
-  return (ranks.dense > 1 ? p.dense : 0) + (ranks.routed > 1 ? p.routed : 0);
-}
 
 /// Whether the head multiplies with the table of the embedding, which is on the same stage.
 bool shares_table(const LayerMemory& layer, std::int64_t copied) {
@@ -22,9 +18,9 @@ bool shares_table(const LayerMemory& layer, std::int64_t copied) {
 struct Received {
   std::int64_t elements = 0;
   std::int64_t sums = 0;
-  void add(std::int64_t count, std::int64_t ranks) {
+  void add(std::int64_t room, std::int64_t ranks) {
     if (ranks <= 1) return;
-    const std::int64_t padded = round_up(count, ranks);
+    const std::int64_t padded = round_up(room, ranks);
     elements = std::max(elements, padded);
     sums = std::max(sums, padded / ranks);
   }
@@ -32,15 +28,24 @@ struct Received {
 
 }  // namespace
 
-WholeWeights gathered_elements(const LayerParameters& p, const Layout& layout) {
+WholeWeights gathered_elements(const LayerParameters& p, const Layout& layout,
+                               std::int64_t multiple) {
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  const TrainedRoom room = trained_room(p, layout, multiple);
   WholeWeights whole;
-  if (ranks.dense > 1) whole = {p.dense + p.frozen, p.narrow_dense};
+  if (ranks.dense > 1) whole = {room.dense + p.frozen, p.narrow_dense};
   if (ranks.routed > 1) {
-    whole.elements += p.routed;
+    whole.elements += room.routed;
     whole.narrow += p.narrow_routed;
   }
   return whole;
+}
+
+std::int64_t reduced_elements(const LayerParameters& p, const Layout& layout,
+                              std::int64_t multiple) {
+  const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
+  const TrainedRoom room = trained_room(p, layout, multiple);
+  return (ranks.dense > 1 ? room.dense : 0) + (ranks.routed > 1 ? room.routed : 0);
 }
 
 ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context) {
@@ -60,12 +65,14 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
       std::any_of(parts.run.begin(), parts.run.begin() + parts.runs,
                   [](const StageParts::Run& run) { return run.layer->role == LayerRole::mtp; });
   const LayerRole with_table = predicts_more ? LayerRole::mtp : LayerRole::head;
+  const std::int64_t table =
+      unit_room(parts.copied, finest_ranks(layout).dense, rules.shard_multiple);
   for (std::int32_t r = 0; r < parts.runs; ++r) {
     const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
     const LayerParameters& p = run.layer->parameters;
-    const std::int64_t copied = run.layer->role == with_table && ranks.dense > 1 ? parts.copied : 0;
-    const WholeWeights whole = gathered_elements(p, layout);
-    const std::int64_t reduced = reduced_elements(p, ranks);
+    const std::int64_t copied = run.layer->role == with_table && ranks.dense > 1 ? table : 0;
+    const WholeWeights whole = gathered_elements(p, layout, rules.shard_multiple);
+    const std::int64_t reduced = reduced_elements(p, layout, rules.shard_multiple);
     all += reduced * run.count + copied;
     if (is_root(run.layer->role)) {
       arena.roots.elements += whole.elements * run.count + copied;
@@ -76,8 +83,9 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
       unit = std::max(unit, reduced);
       if (whole.elements > largest.elements) largest = whole;
     }
-    received.add(p.dense + copied, ranks.dense);
-    received.add(p.routed, ranks.routed);
+    const TrainedRoom room = trained_room(p, layout, rules.shard_multiple);
+    received.add(room.dense + copied, ranks.dense);
+    received.add(room.routed, ranks.routed);
   }
   arena.unit = largest;
   if (placement.parameters == Placement::replicate) arena.roots = arena.unit = {};

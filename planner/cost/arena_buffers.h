@@ -37,7 +37,13 @@ ArenaBuffers arena_buffers(const StageParts& parts, const StageContext& context)
 /// The same as a part of the ledger.
 StageBuffers stage_buffers_of(const ArenaBuffers& arena);
 
-/// Elements of a layer that are gathered, and of them those in 8 bits.
-WholeWeights gathered_elements(const LayerParameters& parameters, const Layout& layout);
+/// Elements of a layer that are gathered, and of them those in 8 bits. \param multiple
+/// shard_multiple
+WholeWeights gathered_elements(const LayerParameters& parameters, const Layout& layout,
+                               std::int64_t multiple);
+
+/// Trained elements of a layer whose gradients are reduced over the inner axis.
+std::int64_t reduced_elements(const LayerParameters& parameters, const Layout& layout,
+                              std::int64_t multiple);
 
 }  // namespace shardwise

@@ -156,7 +156,8 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
 void BucketStreams::add(const LayerPace& layer) {
   std::array<std::int64_t, 2> elements = {layer.dense, layer.routed};
   if (by_unit_ && prices_.placement().optimizer != Placement::replicate) {
-    const UnitElements unit = unit_elements(*layer.memory, layer.copied, engine_, layout_);
+    const UnitElements unit = unit_elements(*layer.memory, layer.copied, engine_, layout_,
+                                            prices_.rules().shard_multiple);
     elements = {unit.padded_dense, unit.padded_routed};
   }
   for (std::size_t group = 0; group < elements.size(); ++group) {

@@ -7,7 +7,6 @@
 #include "planner/cost/explain.h"
 #include "planner/cost/flops.h"
 #include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/cost/stages.h"
 #include "planner/cost/step_time.h"
 #include "planner/spec/format.h"
@@ -45,7 +44,7 @@ Built build(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& j
   b.time_rules = time_rules(job, engine, cluster);
   b.stage_times = stage_times(model, job, b.time_rules, layout, b.times, b.memories, b.stages,
                               b.num_microbatches);
-  b.memory_rules = memory_rules(job, engine, runtime_memory(engine, cluster.gpu));
+  b.memory_rules = memory_rules_on(cluster.gpu, model, job, engine);
   return b;
 }
 

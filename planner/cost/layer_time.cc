@@ -164,7 +164,8 @@ class LayerWalk {
             pricer_.moved(Pass::backward, all_rows * static_cast<double>(width) * s_.element);
         time_.backward.kernels += 1;
       }
-      if (s_.kernels == Kernels::planned) {  // the product is added to rows of the bias
+      // On a CPU our product is added to rows of the bias.
+      if (s_.kernels == Kernels::planned && !s_.epilogues) {
         forward.memory_bound +=
             pricer_.moved(Pass::forward, all_rows * static_cast<double>(width) * s_.element);
         forward.kernels += 1;
@@ -243,7 +244,7 @@ class LayerWalk {
 
   /// Tokens to their experts and back: permutation, all-to-all over ep, gather over etp.
   void exchange(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.epilogues, s_.element);
     const double width = static_cast<double>(op.width);
     const double met = s_.met * width * s_.element;
     const bool dispatch = op.kind == OpKind::dispatch;
@@ -273,7 +274,7 @@ class LayerWalk {
   }
 
   void pointwise(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.epilogues, s_.element);
     const bool cut = op.tp != TpSplit::none;
     double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
     const bool embedding = op.kind == OpKind::embedding;

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 
+#include "planner/cost/gpu_workspace.h"
 #include "planner/cost/memory_terms.h"
 #include "planner/cost/operation_memory.h"
+#include "planner/cost/runtime_memory.h"
 #include "planner/cost/stage_residents.h"
 #include "planner/cost/stage_totals.h"
 #include "planner/cost/state_bytes.h"
+#include "planner/cost/unit_room.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
 
@@ -67,6 +70,9 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
     rules.runtime.slack_share = rules.runtime.slack_states_share = 0;
     rules.runtime.slack_least_share = rules.runtime.slack_most_share = 0;
   }
+  rules.step_block = kernels_of(job, engine) == Kernels::planned;
+  rules.sequence_length = job.sequence_length;
+  rules.per_token_loss = job.calculate_per_token_loss;
   rules.casts_weights = rules.parameter_bytes != rules.weight_bytes;
   rules.main_bytes = rules.casts_weights ? rules.parameter_bytes : 0;
   set_narrow(rules, job);
@@ -78,6 +84,17 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   rules.reduce_bytes =
       whole ? 4 : std::min(bytes_of(engine.reduce_dtype), std::max(rules.parameter_bytes, 2));
   rules.fp32_accumulation = job.reduce_scatter_with_fp32_accumulation;
+  return rules;
+}
+
+MemoryRules memory_rules_on(const GpuSpec& gpu, const ModelSpec& model, const JobSpec& job,
+                            const EngineProfile& engine) {
+  MemoryRules rules = memory_rules(job, engine, runtime_memory(engine, gpu));
+  rules.shard_multiple = shard_multiple(engine, job, gpu);
+  const int capability = cuda_capability(gpu);
+  if (capability > 0 && kernels_of(job, engine) == Kernels::planned) {
+    rules.gpu_kernels = {&model, &job, capability};
+  }
   return rules;
 }
 
@@ -108,9 +125,11 @@ MemoryDoubt memory_doubt(const StageMemory& memory, const StageParts& parts,
                       resident_totals(parts, context), parts, *context.rules);
 }
 
-LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
-                           const RuntimeMemory& runtime, const Layout& layout) {
-  const MemoryRules rules = memory_rules(job, engine, runtime);
+namespace {
+
+LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const MemoryRules& rules,
+                           const Layout& layout) {
+  const EngineProfile& engine = *rules.engine;
   const std::vector<LayerMemory> by_kind = layer_memories(model, job, engine, layout);
   const std::vector<StageLayers> stages = assign_stages(model, layout);
   const std::int64_t batch = job.batch_for(layout.dp(), layout.micro_batch_size);
@@ -125,6 +144,18 @@ LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const Eng
                            memory_doubt(result.stages.back(), parts, context).total());
   }
   return result;
+}
+
+}  // namespace
+
+LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                           const RuntimeMemory& runtime, const Layout& layout) {
+  return layout_memory(model, job, memory_rules(job, engine, runtime), layout);
+}
+
+LayoutMemory layout_memory_on(const GpuSpec& gpu, const ModelSpec& model, const JobSpec& job,
+                              const EngineProfile& engine, const Layout& layout) {
+  return layout_memory(model, job, memory_rules_on(gpu, model, job, engine), layout);
 }
 
 }  // namespace shardwise

@@ -8,12 +8,20 @@
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/stages.h"
 #include "planner/spec/engine_profile.h"
+#include "planner/spec/gpu_spec.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/ledger.h"
 #include "planner/spec/report.h"
 
 namespace shardwise {
+
+/// A job that our kernels run on a GPU: what gpu_workspace_bytes() asks besides the layout.
+struct GpuKernels {
+  const ModelSpec* model = nullptr;  // null: they do not
+  const JobSpec* job = nullptr;
+  int capability = 0;
+};
 
 /// What a job, an engine and a machine fix for every layout. A plain value made once for a search.
 struct MemoryRules {
@@ -31,9 +39,18 @@ struct MemoryRules {
   std::int32_t moment_bytes = 8;     // of all moments of an element together
   std::int32_t reduce_bytes = 4;     // an element of a gradient on its way to the reduction
   bool fp32_accumulation = false;    // reductions are all-to-alls and sums in fp32
+  GpuKernels gpu_kernels;
+  std::int64_t shard_multiple = 1;   // elements of which a piece of a unit is a multiple
+  bool step_block = false;           // our kernels: host and device share step_block()
+  std::int64_t sequence_length = 0;  // of it …
+  bool per_token_loss = false;       // … and whether tokens are counted
 };
 MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
                          const RuntimeMemory& runtime);
+/// The same on a machine: with its runtime_memory, shard_multiple and our kernels' workspace.
+/// \param model, job  must outlive the result
+MemoryRules memory_rules_on(const GpuSpec& gpu, const ModelSpec& model, const JobSpec& job,
+                            const EngineProfile& engine);
 
 /// A unit of gathering and reduction (an FSDP unit): the trained elements of one layer on a rank.
 struct Unit {
@@ -163,5 +180,7 @@ struct LayoutMemory {
 };
 LayoutMemory layout_memory(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
                            const RuntimeMemory& runtime, const Layout& layout);
+LayoutMemory layout_memory_on(const GpuSpec& gpu, const ModelSpec& model, const JobSpec& job,
+                              const EngineProfile& engine, const Layout& layout);
 
 }  // namespace shardwise

@@ -57,9 +57,12 @@ void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules
             r.grouped_workspace);
   terms.add(library_workspace, kRunning, "streams of overlapped GEMMs x workspace",
             r.overlap_workspace);
+  terms.add(library_workspace, kAlways, "workspace of our kernels on a GPU", r.kernel_workspace);
   terms.add(gradient_staging, kRunning,
             "elements of a placeholder for each shape of matrix x bytes of a weight",
             r.placeholders);
+  terms.add(working, kAlways, "block of a step's tokens, losses, scalars and squares",
+            r.step_block);
   terms.add(communicator, kAlways, "communicators x bytes of one", r.communicators);
   terms.add(runtime_context, kAlways, "context and loaded kernels", once(rules.runtime.context));
 }

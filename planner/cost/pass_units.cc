@@ -102,7 +102,8 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
   const UnitPrices prices(context);
   const TimeRules& time = *context.rules;
   const Layout& layout = *context.layout;
-  const UnitElements of = unit_elements(*layer.memory, layer.copied, *time.engine, layout);
+  const UnitElements of =
+      unit_elements(*layer.memory, layer.copied, *time.engine, layout, time.shard_multiple);
   const auto dense = static_cast<double>(of.padded_dense);
   const auto routed = static_cast<double>(of.padded_routed);
   const auto frozen = static_cast<double>(of.padded_frozen);

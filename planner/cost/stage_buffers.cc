@@ -5,6 +5,7 @@
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/held_passes.h"
 #include "planner/cost/state_bytes.h"
+#include "planner/cost/unit_room.h"
 #include "planner/spec/placement.h"
 #include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
@@ -243,7 +244,8 @@ GradientsBeside gradients_beside(const StageParts& parts, const StageContext& co
   if (!joins) return {};
   const std::int64_t each = gradient_element_bytes(rules, layout);
   GradientsBeside beside;
-  beside.layer = {layer.parameters.dense + layer.parameters.routed, each};
+  const TrainedRoom own = trained_room(layer.parameters, layout, rules.shard_multiple);
+  beside.layer = {own.dense + own.routed, each};
   const LayerMemory* embedding = nullptr;
   bool shares = false;
   for (std::int32_t r = 0; r < parts.runs; ++r) {
@@ -252,7 +254,8 @@ GradientsBeside gradients_beside(const StageParts& parts, const StageContext& co
     shares = shares || (of.role == LayerRole::head && of.parameters.vocabulary == 0);
   }
   if (shares && embedding != nullptr && layer.role != LayerRole::embedding) {
-    beside.table = {embedding->parameters.dense, each};
+    const TrainedRoom table = trained_room(embedding->parameters, layout, rules.shard_multiple);
+    beside.table = {table.dense, each};
   }
   return beside;
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "planner/cost/gpu_workspace.h"
+#include "planner/cost/step_block.h"
+
 namespace shardwise {
 namespace {
 
@@ -24,13 +27,28 @@ StageResidents stage_residents(const StageParts& parts, const StageContext& cont
   const RuntimeMemory& runtime = context.rules->runtime;
   StageResidents r;
   r.gather_buffer = {1, parts.gather_buffer};
+  r.communicators = communicators(*context.layout, *context.rules);
+  r.step_block = step_block_of(*context.layout, context.num_microbatches, *context.rules);
+  if (const GpuKernels& kernels = context.rules->gpu_kernels; kernels.model != nullptr) {
+    // One block for all of them, products among them, as one stream computes.
+    r.kernel_workspace = {
+        1, gpu_workspace_bytes(*kernels.model, *kernels.job, *context.layout, kernels.capability)};
+    return r;
+  }
   if (parts.framework_gemm) r.framework_workspace = {kBlasHandles, runtime.framework_workspace};
   if (parts.engine_gemm) r.engine_workspace = {1, runtime.engine_workspace};
   if (parts.grouped_gemm) r.grouped_workspace = {kGroupedGemmStreams, runtime.engine_workspace};
   if (parts.overlapped_gemm) r.overlap_workspace = {kOverlapStreams, runtime.engine_workspace};
   r.placeholders = {parts.placeholders, context.rules->weight_bytes};
-  r.communicators = communicators(*context.layout, *context.rules);
   return r;
+}
+
+Amount step_block_of(const Layout& layout, std::int64_t num_microbatches,
+                     const MemoryRules& rules) {
+  if (!rules.step_block) return {};
+  const StepBlockShape shape =
+      step_block_shape(layout, num_microbatches, rules.sequence_length, rules.per_token_loss);
+  return {1, step_block(shape).bytes};
 }
 
 Amount communicators(const Layout& layout, const MemoryRules& rules) {

@@ -41,7 +41,8 @@ bool pass_follows_mesh(const StageContext& context) {
                             engine.main_weights == MainWeights::parameter;
   const bool gradients_grow =
       context.num_microbatches == 1 && engine.gradient_buffer == GradientBuffer::copy_in;
-  const bool planned = plans_buffers(engine) && context.layout->zero_stage >= 2;
+  const bool padded = rules.shard_multiple > 1 && context.layout->zero_stage >= 1;
+  const bool planned = padded || (plans_buffers(engine) && context.layout->zero_stage >= 2);
   // Gradients that lie beside others, under our kernels, do so where they are not reduced at once.
   const bool waits = context.layout->zero_stage >= 2 && !context.layout->reduce_every_microbatch;
   return waits || context.layout->reshards_to_groups() || casts_shards || gradients_grow ||
@@ -60,7 +61,8 @@ std::size_t pass_number(const Layout& layout) {
 
 ResidentTotals resident_totals(const StageParts& parts, const StageContext& context) {
   const StageResidents residents = stage_residents(parts, context);
-  return {residents.workspace() + residents.placeholders.bytes(), residents.communicators.bytes()};
+  return {residents.workspace() + residents.placeholders.bytes(), residents.communicators.bytes(),
+          residents.step_block.bytes()};
 }
 
 StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
@@ -73,7 +75,7 @@ StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
   // Of the phases after the first step, which has no more.
   const bool made = context.num_microbatches > 1 && !gradients_wait(context);
   const std::int64_t late = made ? states.late_gradients : pass.late_gradients;
-  const std::int64_t steady = states.resting + residents.workspace;
+  const std::int64_t steady = states.resting + residents.workspace + residents.step_block;
   const std::int64_t in_pass = steady + pass.bytes + late;
   const std::int64_t in_step = steady + states.step;
   std::int64_t reserved = reserved_at(in_pass, late);

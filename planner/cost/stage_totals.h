@@ -42,6 +42,7 @@ std::size_t pass_number(const Layout& layout);
 struct ResidentTotals {
   std::int64_t workspace = 0;  // from the first pass on
   std::int64_t communicators = 0;
+  std::int64_t step_block = 0;
 };
 ResidentTotals resident_totals(const StageParts& parts, const StageContext& context);
 

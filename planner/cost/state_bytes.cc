@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "planner/cost/stage_buffers.h"
+#include "planner/cost/unit_room.h"
 #include "planner/spec/check.h"
 #include "planner/spec/units.h"
 
@@ -19,17 +20,19 @@ std::int64_t dense_ranks(const Layout& layout, Placement placement) {
 }
 
 /// Elements of one rank when every unit (or tensor) is padded on its own.
-Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, ShardRanks ranks) {
+Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, const ShardRanks& ranks,
+                     const Layout& layout, std::int64_t multiple) {
   Unit sum;
-  sum.dense = ceil_div(parts.copied, ranks.dense);
+  sum.dense = ceil_div(unit_room(parts.copied, finest_ranks(layout).dense, multiple), ranks.dense);
   for (std::int32_t r = 0; r < parts.runs; ++r) {
     const auto& run = parts.run[static_cast<std::size_t>(r)];
     const LayerParameters& p = run.layer->parameters;
+    const TrainedRoom room = trained_room(p, layout, multiple);
     Unit one;
     switch (engine.padding) {
       case ShardPadding::bucket:
       case ShardPadding::flat:
-        one = {ceil_div(p.dense, ranks.dense), ceil_div(p.routed, ranks.routed)};
+        one = {ceil_div(room.dense, ranks.dense), ceil_div(room.routed, ranks.routed)};
         break;
       case ShardPadding::unit:
         one = {round_up(p.dense, ranks.dense * p.chunk_lcm) / ranks.dense,
@@ -110,8 +113,11 @@ ShardRanks shard_ranks(const Layout& layout, Placement placement) {
 }
 
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
-                     Placement placement) {
-  if (placement == Placement::replicate) return {parts.dense, parts.routed};
+                     Placement placement, std::int64_t multiple) {
+  if (placement == Placement::replicate) {
+    if (multiple == 1) return {parts.dense, parts.routed};
+    return sharded_by_unit(parts, engine, {1, 1}, layout, multiple);
+  }
   const ShardRanks ranks = parts.routed == 0 ? ShardRanks{dense_ranks(layout, placement), 1}
                                              : shard_ranks(layout, placement);
   if (engine.padding == ShardPadding::bucket) {
@@ -120,11 +126,11 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
             sharded_by_bucket(parts.routed, parts.tensor_divisor, ranks.routed, engine,
                               layout.overlap_grad_reduce)};
   }
-  const bool divides = engine.padding != ShardPadding::unit && parts.rows_divisor > 0 &&
-                       parts.rows_divisor % ranks.dense == 0 &&
+  const bool divides = multiple == 1 && engine.padding != ShardPadding::unit &&
+                       parts.rows_divisor > 0 && parts.rows_divisor % ranks.dense == 0 &&
                        parts.rows_divisor % ranks.routed == 0;
   if (divides) return {parts.dense / ranks.dense, parts.routed / ranks.routed};
-  return sharded_by_unit(parts, engine, ranks);
+  return sharded_by_unit(parts, engine, ranks, layout, multiple);
 }
 
 std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout) {
@@ -138,7 +144,7 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const Layout& layout = *context.layout;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const auto placed = [&](Placement p) {
-    return placed_elements(parts, engine, layout, p).elements();
+    return placed_elements(parts, engine, layout, p, rules.shard_multiple).elements();
   };
   const std::int64_t parameters = placed(placement.parameters);
   const std::int64_t gradients =

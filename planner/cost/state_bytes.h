@@ -18,9 +18,10 @@ struct ShardRanks {
 ShardRanks shard_ranks(const Layout& layout, Placement placement);
 
 /// Trained elements of a stage that one rank holds of a state, padded as the engine pads.
+/// \param multiple  shard_multiple: every rank's piece of a unit has a multiple of so many
 /// Source: docs/memory.md, padding.
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
-                     Placement placement);
+                     Placement placement, std::int64_t multiple);
 
 /// The states of one stage on one rank, in elements of so many bytes.
 /// Source: Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 3 and figure 1, and what the

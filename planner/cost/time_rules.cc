@@ -5,6 +5,7 @@
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/timing.h"
 #include "planner/cost/traffic.h"
+#include "planner/cost/unit_room.h"
 
 namespace shardwise {
 namespace {
@@ -53,6 +54,7 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   if (engine.gradient_buffer == GradientBuffer::copy_in) r.reduce_copy_bytes = wide + reduce;
   r.per_token_loss = job.calculate_per_token_loss;
   r.fp32_accumulation = job.reduce_scatter_with_fp32_accumulation;
+  r.shard_multiple = shard_multiple(engine, job, cluster.gpu);
 
   const Kernels kernels = kernels_of(job, engine);
   const bool planned = kernels == Kernels::planned;

@@ -60,6 +60,7 @@ struct TimeRules {
   bool expert_overlap = false;      // expert exchange runs beside another micro-batch's compute
   bool waits_for_messages = false;  // the host, for those of 1F1B without chunks
   bool waits_for_norm = false;      // of the gradients, before it issues the optimizer
+  std::int64_t shard_multiple = 1;  // elements of which a piece of a unit is a multiple
   bool links_shared = true;         // a step takes as long as its bytes need on each link
 };
 

@@ -7,9 +7,10 @@
 namespace shardwise {
 
 UnitElements unit_elements(const LayerMemory& layer, std::int64_t copied,
-                           const EngineProfile& engine, const Layout& layout) {
+                           const EngineProfile& engine, const Layout& layout,
+                           std::int64_t multiple) {
   const StageParts parts = layer_parts(layer, copied);
-  const Unit shard = placed_elements(parts, engine, layout, Placement::shard_inner);
+  const Unit shard = placed_elements(parts, engine, layout, Placement::shard_inner, multiple);
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
   UnitElements unit;
   unit.dense = parts.dense;

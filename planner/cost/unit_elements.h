@@ -23,8 +23,10 @@ struct UnitElements {
   std::int64_t elements() const { return dense + routed + frozen; }
 };
 /// Of one layer. \param copied  of the token table of another stage, which the layer holds too
+/// \param multiple  shard_multiple
 UnitElements unit_elements(const LayerMemory& layer, std::int64_t copied,
-                           const EngineProfile& engine, const Layout& layout);
+                           const EngineProfile& engine, const Layout& layout,
+                           std::int64_t multiple);
 
 /// Of the token table, on this rank; 0 where no kind of layer is an embedding.
 std::int64_t table_elements(std::span<const LayerMemory> by_kind);

@@ -40,6 +40,7 @@ class UnitPrices {
         gradient_(gradient_bytes(rules_, *context.layout)),
         weight_(rules_.weight_bytes) {}
 
+  const TimeRules& rules() const { return rules_; }
   const StatePlacement& placement() const { return placement_; }
 
   /// Sharded to whole, over the inner axis.

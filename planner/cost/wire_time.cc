@@ -29,8 +29,8 @@ class DataWire {
     const Layout& layout = *context_.layout;
     LayerWire wire;
     if (!context_.groups->any) return wire;
-    const UnitElements unit =
-        unit_elements(*layer.memory, layer.copied, *context_.rules->engine, layout);
+    const UnitElements unit = unit_elements(*layer.memory, layer.copied, *context_.rules->engine,
+                                            layout, context_.rules->shard_multiple);
     const bool by_unit = reduces_by_unit(context_);
     const auto dense = static_cast<double>(by_unit ? unit.padded_dense : unit.dense);
     const auto routed = static_cast<double>(by_unit ? unit.padded_routed : unit.routed);

@@ -91,7 +91,7 @@ void write_stream(const std::string& path, const std::string& text) {
 
 int open_stream(const std::string& path, const std::string& place) {
   constexpr int kTries = 60;
-  constexpr int kPause_ms = 50;
+  constexpr int kPauseMs = 50;
   for (int i = 0;; ++i) {
     const int file = ::open(place.c_str(), O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (file >= 0) {
@@ -104,7 +104,7 @@ int open_stream(const std::string& path, const std::string& place) {
     }
     if (errno == ENXIO && i == kTries) fail(path, "no program reads this pipe");
     if (errno != ENXIO) fail(path, std::strerror(errno));
-    ::poll(nullptr, 0, kPause_ms);
+    ::poll(nullptr, 0, kPauseMs);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "planner/lowering/arena_slots.h"
 
+#include "planner/cost/unit_room.h"
 #include "planner/lowering/unit_work.h"
 
 namespace shardwise {
@@ -15,13 +16,15 @@ ArenaSlots::ArenaSlots(const LoweringContext& context, std::int32_t stage, Stage
   const bool gathers = context.placement.parameters != Placement::replicate;
   constexpr auto kStaging = MemoryCategory::gradient_staging;
   const ShardRanks& ranks = context.shards;
+  const std::int64_t table =
+      unit_room(parts.copied, finest_ranks(context.layout()).dense, rules.shard_multiple);
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
     for (const StageLayer& layer : chunk.layers) {
       const LayerParameters& p = context.memories[static_cast<std::size_t>(layer.kind)].parameters;
-      const std::int64_t copied = layer.copies_table && ranks.dense > 1 ? parts.copied : 0;
+      const std::int64_t copied = layer.copies_table && ranks.dense > 1 ? table : 0;
       BufferId whole = kNone;
       if (gathers && is_root(layer)) {
-        WholeWeights weights = gathered_elements(p, context.layout());
+        WholeWeights weights = gathered_elements(p, context.layout(), rules.shard_multiple);
         weights.elements += copied;
         whole = make(MemoryCategory::gathered_weights, weights.bytes(rules), layer.layer);
       }
@@ -29,7 +32,7 @@ ArenaSlots::ArenaSlots(const LoweringContext& context, std::int32_t stage, Stage
       BufferId own = kNone;
       if (arena.unreduced.count > 0) {
         const std::int64_t elements =
-            (ranks.dense > 1 ? p.dense : 0) + (ranks.routed > 1 ? p.routed : 0) + copied;
+            reduced_elements(p, context.layout(), rules.shard_multiple) + copied;
         own = make(kStaging, elements * arena.unreduced.bytes_each, layer.layer);
       }
       unreduced_.push_back(own);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "planner/lowering/check_operands.h"
 #include "planner/lowering/check_touches.h"
 #include "planner/lowering/stage_builder.h"
 
@@ -43,7 +44,10 @@ class Checker {
     }
     if (!problems_.empty()) return problems_;  // the rest follows indices
     for (const StageProgram& stage : program_.stages) {
-      for (const std::string& found : check_touches(stage)) problem("{}", found);
+      const bool listed = !stage.operands.empty();
+      for (const std::string& found : listed ? check_operands(stage) : check_touches(stage)) {
+        problem("{}", found);
+      }
     }
     messages();
     collectives();
@@ -155,6 +159,12 @@ class Checker {
                          cost_of(to, to.operations[message.received.op]).collectives;
       if (message.sent.stage == message.received.stage || !equal) {
         problem("message {} is not what its receiver expects", number);
+      }
+      const ProgramOp& sent = from.operations[message.sent.op];
+      const ProgramOp& received = to.operations[message.received.op];
+      if (sent.peer != to.stage || received.peer != from.stage) {
+        problem("message {} goes from stage {} to {}, its ends name {} and {}", number, from.stage,
+                to.stage, sent.peer, received.peer);
       }
       pairs[{message.sent.stage, message.received.stage}].emplace_back(message.sent.op,
                                                                        message.received.op);

@@ -5,6 +5,18 @@
 #include "planner/lowering/arena_layout.h"
 
 namespace shardwise {
+namespace {
+
+/// Whether an operation touches what is another micro-batch's. Gathered weights and gradients on
+/// their way stay over micro-batches, whichever made them.
+bool is_of_another(const ProgramBuffer& buffer, const ProgramOp& op) {
+  const bool stays = buffer.category == MemoryCategory::gathered_weights ||
+                     buffer.category == MemoryCategory::gradient_staging;
+  return !stays && buffer.microbatch >= 0 && op.microbatch >= 0 &&
+         buffer.microbatch != op.microbatch;
+}
+
+}  // namespace
 
 std::vector<std::string> check_touches(const StageProgram& stage) {
   constexpr std::size_t kMost = 20;
@@ -17,6 +29,12 @@ std::vector<std::string> check_touches(const StageProgram& stage) {
     last[b] = op;
     if (problems.size() >= kMost || before == op) return;
     const std::string name = name_of(stage, stage.operations[op]);
+    if (is_of_another(stage.buffers[b], stage.operations[op])) {
+      problems.push_back(fmt::format(
+          "stage {}: {} touches buffer {} ({}, {} bytes) of micro-batch {}", stage.stage, name, b,
+          name_of(stage.buffers[b].category), stage.buffers[b].bytes, stage.buffers[b].microbatch));
+      return;
+    }
     if (before == kNone) {
       if (allocates || stage.buffers[b].resident) return;
       problems.push_back(

@@ -30,6 +30,7 @@ OpId Fp32Sums::reduce(ProgramOp op, const UnitCosts::Group& costs, std::int64_t 
     sums_bytes_ = padded / ranks * kFp32GradientBytes;
   }
   arrived_ = builder_.add(op, lists.waits, lists.allocates, lists.frees, lists.uses);
+  builder_.lies_in(arrived_, OperandPart::received_gradients, received_);
   due_ = op;
   due_.role = OpRole::sum;
   due_.stream = stream_;
@@ -44,13 +45,16 @@ OpId Fp32Sums::drain() {
     uses_.push_back(received_);
     uses_.push_back(slots_.sums());
     const OpId summed = builder_.add(due_, std::vector{arrived}, {}, {}, uses_);
+    builder_.lies_in(summed, OperandPart::shard_sum, slots_.sums());
     slots_.touch(received_, summed);
     slots_.touch(slots_.sums(), summed);
     return summed;
   }
   const BufferId sums =
       builder_.buffer(MemoryCategory::gradient_staging, sums_bytes_, due_.layer, due_.microbatch);
-  return builder_.add(due_, {arrived}, {sums}, {sums, received_});
+  const OpId summed = builder_.add(due_, {arrived}, {sums}, {sums, received_});
+  builder_.lies_in(summed, OperandPart::shard_sum, sums);
+  return summed;
 }
 
 }  // namespace shardwise

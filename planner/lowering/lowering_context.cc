@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "planner/cost/data_parallel_moves.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/cost/stage_times.h"
 #include "planner/lowering/layer_items.h"
 #include "planner/spec/check.h"
@@ -68,8 +67,7 @@ LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool
   c.num_microbatches = std::max<std::int64_t>(1, batch / (layout.dp() * layout.micro_batch_size));
   c.placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   c.shards = shard_ranks(layout, Placement::shard_inner);
-  c.memory_rules =
-      memory_rules(plan.job, plan.engine, runtime_memory(plan.engine, plan.cluster.gpu));
+  c.memory_rules = memory_rules_on(plan.cluster.gpu, plan.model, plan.job, plan.engine);
   c.time_rules = time_rules(plan.job, plan.engine, plan.cluster);
   c.memories = layer_memories(plan.model, plan.job, plan.engine, layout);
   c.times = layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout);

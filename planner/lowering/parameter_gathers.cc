@@ -170,6 +170,7 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
     op.stream = Stream::copy;
     op.cost = unit.costs.cast;
     cast = builder_.add(op, {gate, outer[0], outer[1]}, {shard});
+    builder_.lies_in(cast, OperandPart::cast_weights, shard);
     op.stream = Stream::all_gather;
   }
   op.role = OpRole::gather;
@@ -190,6 +191,7 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
         {slots_.on() ? slots_.unmade(into) : made, make_double_buffers()},
         {i == last ? shard : kNone},
         {touched ? into : kNone, i == last ? kNone : shard, held.part});
+    builder_.lies_in(held.ready[which], OperandPart::gathered_weights, into);
     made = kNone;
     if (slots_.on()) slots_.touch(into, held.ready[which]);
     // Smaller groups have communicators of their own.
@@ -219,6 +221,7 @@ void ParameterGathers::copy_out(const LayerTurn& turn, Held& held) {
   const OpId copy = builder_.add(op, {held.ready[0], held.ready[1]}, {held.unsharded},
                                  {forward ? last_output_ : held.output, held.part},
                                  {forward ? held.output : kNone});
+  builder_.lies_in(copy, OperandPart::gathered_weights, held.unsharded);
   held.part = kNone;
   held.resharded = kNone;
   if (forward) {
@@ -253,6 +256,7 @@ void ParameterGathers::reshard(const LayerTurn& turn, Held& held, OpId op) {
   kept.microbatch = turn.pass.microbatch;
   kept.cost = unit.costs.reshard;
   held.resharded = builder_.add(kept, {op}, {held.part}, {held.unsharded});
+  builder_.lies_in(held.resharded, OperandPart::weights_part, held.part);
 }
 
 void ParameterGathers::prefetch(const LayerTurn& turn) {

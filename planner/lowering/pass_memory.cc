@@ -38,6 +38,7 @@ void PassMemoryBuffers::residents() {
   builder_.resident(main_weights, states.main_weights.bytes());
   builder_.resident(gradients, states.gradients.bytes());
   builder_.resident(library_workspace, r.workspace());
+  builder_.resident(working, r.step_block.bytes());
   builder_.resident(gradient_staging, r.placeholders.bytes());
   builder_.resident(communicator, r.communicators.bytes());
   builder_.resident(runtime_context, context_.memory_rules.runtime.context);

@@ -15,10 +15,19 @@ using BufferId = std::uint32_t;
 /// No operation, no buffer: accepted wherever one is named, and left out.
 inline constexpr std::uint32_t kNone = UINT32_MAX;
 
+/// A buffer of the schedule that an operation reads or writes.
+struct PlacedOperand {
+  OpId op = kNone;
+  OperandPart part = OperandPart::weights;
+  BufferId buffer = kNone;
+};
+
 /// Writes a stage's program, operation by operation in the order in which the host issues them.
 class StageBuilder {
  public:
-  explicit StageBuilder(StageProgram& program) : program_(program) {}
+  /// \param placed  filled by lies_in(); may be null
+  explicit StageBuilder(StageProgram& program, std::vector<PlacedOperand>* placed = nullptr)
+      : program_(program), placed_(placed) {}
 
   /// Operations of equal cost share it: ask once, keep the number.
   std::int32_t cost(OpCost cost);
@@ -51,6 +60,11 @@ class StageBuilder {
                std::span(frees.begin(), frees.size()), std::span(uses.begin(), uses.size()));
   }
 
+  /// An operand of an operation lies in this buffer, for who lists operands.
+  void lies_in(OpId op, OperandPart part, BufferId buffer) {
+    if (placed_ != nullptr && buffer != kNone) placed_->push_back({op, part, buffer});
+  }
+
   /// The first operation that allocated what allocate_with_first() was asked for, so far.
   OpId first() const { return first_; }
   /// The last operation of a stream so far.
@@ -61,6 +75,7 @@ class StageBuilder {
   IndexRange list(std::span<const std::uint32_t> indices);
 
   StageProgram& program_;
+  std::vector<PlacedOperand>* placed_;
   std::vector<BufferId> due_;        // allocated by the next operation of the compute stream
   std::vector<BufferId> due_first_;  // or of the receive stream
   OpId first_ = kNone;

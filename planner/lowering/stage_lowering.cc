@@ -40,10 +40,11 @@ struct Made {
 
 class StageLowering {
  public:
-  StageLowering(const LoweringContext& context, std::int32_t stage, StageProgram& program)
+  StageLowering(const LoweringContext& context, std::int32_t stage, StageProgram& program,
+                std::vector<PlacedOperand>* placed)
       : context_(context),
         stage_(stage),
-        builder_(program),
+        builder_(program, placed),
         memory_(context, stage, builder_),
         messages_(context, stage, builder_),
         kernels_(context, builder_),
@@ -236,10 +237,11 @@ class StageLowering {
 
 }  // namespace
 
-StageProgram lower_stage(const LoweringContext& context, std::int32_t stage) {
+StageProgram lower_stage(const LoweringContext& context, std::int32_t stage,
+                         std::vector<PlacedOperand>* placed) {
   StageProgram program;
   program.stage = stage;
-  StageLowering(context, stage, program).run();
+  StageLowering(context, stage, program, placed).run();
   return program;
 }
 

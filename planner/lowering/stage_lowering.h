@@ -1,10 +1,15 @@
 #pragma once
 
+#include <vector>
+
 #include "planner/lowering/lowering_context.h"
+#include "planner/lowering/stage_builder.h"
 
 namespace shardwise {
 
-/// The program of the ranks of one stage.
-StageProgram lower_stage(const LoweringContext& context, std::int32_t stage);
+/// The program of the ranks of one stage. \param placed  takes the buffers that the schedule chose
+/// for operands; null where nobody lists operands
+StageProgram lower_stage(const LoweringContext& context, std::int32_t stage,
+                         std::vector<PlacedOperand>* placed = nullptr);
 
 }  // namespace shardwise

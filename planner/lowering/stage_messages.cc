@@ -100,8 +100,8 @@ bool StageMessages::made_by(std::int32_t stage, const PipelinePass& pass, Messag
   return travels(message.lower);
 }
 
-OpId StageMessages::add(OpRole role, Stream stream, const Message& message, std::int16_t chunk,
-                        const OperationLists& lists) {
+OpId StageMessages::add(OpRole role, Stream stream, const Message& message, std::int32_t peer,
+                        std::int16_t chunk, const OperationLists& lists) {
   ProgramOp op;
   op.role = role;
   op.stream = stream;
@@ -110,6 +110,7 @@ OpId StageMessages::add(OpRole role, Stream stream, const Message& message, std:
   op.part = message.lower;
   op.cost = cost_;
   op.message = number_of(message);
+  op.peer = peer;
   return builder_.add(op, lists.waits, lists.allocates, lists.frees, lists.uses);
 }
 
@@ -134,7 +135,7 @@ StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
         buffers_.fill(message.backward ? Use::receive_backward : Use::receive_forward, from, lists);
     const OpId op =
         add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
-            message, static_cast<std::int16_t>(to / context_.layout().pp), lists);
+            message, from, static_cast<std::int16_t>(to / context_.layout().pp), lists);
     buffers_.filled(buffer, op);
     received_[number_of(message)] = {op, buffer};
   }
@@ -157,7 +158,7 @@ void StageMessages::send(const PipelinePass& pass, BufferId buffer, OpId done) {
   lists.waits.push_back(done);
   lists.uses.push_back(buffer);
   buffers_.emptied(buffer, add(message.backward ? OpRole::send_backward : OpRole::send_forward,
-                               Stream::send, message, pass.chunk, lists));
+                               Stream::send, message, receiver(message), pass.chunk, lists));
 }
 
 }  // namespace shardwise

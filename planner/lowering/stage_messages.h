@@ -63,8 +63,8 @@ class StageMessages {
   std::int32_t receiver(const Message& message) const;
   bool made_by(std::int32_t stage, const PipelinePass& pass, Message& message) const;
   void add_inbox(std::int32_t from);
-  OpId add(OpRole role, Stream stream, const Message& message, std::int16_t chunk,
-           const OperationLists& lists);
+  OpId add(OpRole role, Stream stream, const Message& message, std::int32_t peer,
+           std::int16_t chunk, const OperationLists& lists);
 
   const LoweringContext& context_;
   std::int32_t stage_;

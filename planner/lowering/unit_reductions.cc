@@ -166,6 +166,7 @@ OpId UnitReductions::copy_in(const LayerTurn& turn, OpId op, BufferId& staged) {
   const OpId copy =
       builder_.add(operation(OpRole::copy_in, Stream::compute, turn, work.costs.copy_in),
                    {op, waits ? last_reduced_ : kNone}, {staged}, {unit.staged});
+  builder_.lies_in(copy, OperandPart::sent_gradients, staged);
   unit.staged = kNone;
   return copy;
 }
@@ -242,6 +243,7 @@ void UnitReductions::after(const LayerTurn& turn, OpId op) {
     return drain(turn);
   }
   Unit& unit = unit_[turn.slot()];
+  builder_.lies_in(op, OperandPart::gradient_sum, unit.staged);
   if (slots_.on()) {
     slots_.touch(unit.staged, op);
     if (unit.staged != kNone) slots_.touch(slots_.staged_table(turn.layer()), op);

@@ -9,7 +9,7 @@ namespace shardwise {
 UnitElements unit_sizes(const LoweringContext& context, const StageLayer& layer) {
   const std::int64_t copied = layer.copies_table ? table_elements(context.memories) : 0;
   return unit_elements(context.memories[static_cast<std::size_t>(layer.kind)], copied,
-                       context.engine(), context.layout());
+                       context.engine(), context.layout(), context.memory_rules.shard_multiple);
 }
 
 std::int32_t UnitTable::collective(CollectiveKind kind, GroupKind group, std::int64_t ranks,

@@ -14,6 +14,11 @@ struct RecordedSpan {
   double end = 0;
 };
 
+/// Seconds that an operation ran, without waiting for other ranks.
+inline double ran(const RecordedSpan& span) {
+  return (span.ready - span.begin) + (span.end - span.met);
+}
+
 /// What one rank did in one step: the simulator fills it from its virtual clock, the executor from
 /// a real one.
 struct RecordedStep {

@@ -28,8 +28,9 @@ const char* axis_of(Stream stream) {
     case Stream::send:
     case Stream::receive:
       return "pp";
-    case Stream::compute:
     case Stream::host_copy:
+      return "offload";
+    case Stream::compute:
       break;
   }
   return nullptr;

@@ -5,7 +5,6 @@
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/held_passes.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/search/time_floor.h"
 #include "planner/spec/schedule_facts.h"
 
@@ -83,7 +82,7 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       cluster_(cluster),
       job_(job),
       engine_(engine),
-      memory_rules_(memory_rules(job, engine, runtime_memory(engine, cluster.gpu))),
+      memory_rules_(memory_rules_on(cluster.gpu, model_, job_, engine)),
       time_rules_(time_rules(job, engine, cluster)),
       memories_(model, memory_rules_),
       tables_(cluster),

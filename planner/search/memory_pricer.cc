@@ -74,11 +74,13 @@ const PassTotals& MemoryPricer::pass_of(Stage& stage, const StageContext& contex
 MemoryPrice MemoryPricer::price(const Layout& layout, std::size_t mesh, std::size_t state) {
   MemoryPrice price;
   const std::int64_t communicating = communicators(layout, rules_).bytes();
+  const std::int64_t block = step_block_of(layout, num_microbatches_, rules_).bytes();
   for (Stage& stage : stages_) {
     const StageContext context = {&rules_, &layout, stage.number, num_microbatches_};
     const StateTotals& states = states_of(stage, context, first_state_[mesh] + state);
-    const StagePeaks peaks = stage_peaks(states, pass_of(stage, context),
-                                         {stage.workspace, communicating}, stage.parts, context);
+    const StagePeaks peaks =
+        stage_peaks(states, pass_of(stage, context), {stage.workspace, communicating, block},
+                    stage.parts, context);
     price.point = std::max(price.point, peaks.point);
     price.upper = std::max(price.upper, peaks.upper);
   }

@@ -75,8 +75,8 @@ Result<std::string> read_open_file(int opened, const std::string& name) {
   if (!file) fail();
   std::string text;
   std::vector<char> block(1 << 16);
-  while (const std::size_t got = std::fread(block.data(), 1, block.size(), file.get())) {
-    text.append(block.data(), got);
+  while (std::feof(file.get()) == 0 && std::ferror(file.get()) == 0) {
+    text.append(block.data(), std::fread(block.data(), 1, block.size(), file.get()));
     if (text.size() > kLargestFile) {
       return Diagnostic{name,
                         0,

@@ -10,6 +10,7 @@
 #include "planner/spec/kernel_work.h"
 #include "planner/spec/ledger.h"
 #include "planner/spec/mesh.h"
+#include "planner/spec/operand.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
@@ -129,7 +130,8 @@ struct ProgramBuffer {
   std::int32_t layer = -1;
   std::int32_t microbatch = -1;
   bool resident = false;  // exists before the step and after it; no operation allocates it
-  bool outlives = false;  // an operation of the first step allocates it, none frees it: moments
+  bool outlives = false;  // an operation of the first step allocates it, none frees it: moments,
+                          // which begin as zeros
 };
 
 /// A half-open range of one of the program's index lists.
@@ -140,7 +142,10 @@ struct IndexRange {
 
 /// One operation of a stage's ranks. Waits for the operation before it on its stream and for those
 /// in `waits`. It touches the buffers that it allocates, uses and frees and, of those that are
-/// resident, what its role says.
+/// resident, what its operands or else its role say.
+///
+/// Operands are listed in programs of a run (lower_to_run()), and there they are all that the
+/// operation reads and writes of the rank's memory. A simulation has no use for them.
 struct ProgramOp {
   OpRole role = OpRole::forward;
   Stream stream = Stream::compute;
@@ -152,10 +157,12 @@ struct ProgramOp {
   std::int32_t part = -1;        // kernel, bucket or second copy of its layer; -1 when whole
   std::int32_t cost = 0;         // index into StageProgram::costs
   std::int32_t message = -1;     // send and receive with the same number are one message
+  std::int32_t peer = -1;        // of a message: the stage at its other end
   IndexRange waits;              // of StageProgram::indices: operations
   IndexRange allocates;          // buffers that exist from this operation's start
   IndexRange uses;               // buffers that exist before it and after it
   IndexRange frees;              // buffers that end with it
+  IndexRange operands;           // of StageProgram::operands
 };
 
 /// What every rank of a pipeline stage runs in one step, in the order in which the host issues it.
@@ -165,7 +172,19 @@ struct StageProgram {
   std::vector<std::uint32_t> indices;
   std::vector<ProgramBuffer> buffers;
   std::vector<OpCost> costs;
+  std::vector<Operand> operands;               // of a run's program, by operation
+  std::vector<UnitBuffers> units;              // of a run's program: the rank's state
+  std::uint32_t step_block = kNoBuffer;        // likewise: what host and device share in a step
+  std::uint32_t kernel_workspace = kNoBuffer;  // likewise: what kernels of passes work in
 
+  std::span<const Operand> operands_of(const ProgramOp& op) const {
+    return std::span(operands).subspan(op.operands.begin, op.operands.end - op.operands.begin);
+  }
+  /// What an operation moves between the ranks of a group; null where nothing.
+  const CollectiveWork* communication(const ProgramOp& op) const {
+    const std::vector<CollectiveWork>& work = costs[static_cast<std::size_t>(op.cost)].collectives;
+    return work.empty() ? nullptr : &work.front();
+  }
   std::span<const std::uint32_t> of(IndexRange range) const {
     return std::span(indices).subspan(range.begin, range.end - range.begin);
   }

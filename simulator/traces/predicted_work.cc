@@ -52,7 +52,7 @@ StepProfile predicted_profile(const Simulation& simulation, std::size_t stage) {
   work.reserve(program.operations.size());
   for (std::uint32_t i = 0; i < program.operations.size(); ++i) {
     const ProgramOp& op = program.operations[i];
-    work.push_back({active_start(run, i), run.end[i], kind_of(program, op), phase_of(op)});
+    work.push_back({span_of(run, i).met, run.end[i], kind_of(program, op), phase_of(op)});
   }
   return profile_of(work, *std::ranges::min_element(simulation.timeline.start), run.length);
 }

@@ -1,11 +1,12 @@
 // A group whose other ranks send whatever the input says: its texts are refused, or are what came,
-// and no more memory is taken than came. The input is what each call of exchange() receives.
+// and no more memory is taken than came. The input is what each call of all_gather_bytes()
+// receives.
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/control_group.h"
 #include "planner/spec/check.h"
 #include "planner/spec/error.h"
 
@@ -18,12 +19,12 @@ using namespace shardwise::exec;
 struct Over {};
 
 /// Rank 1 of three.
-class InputGroup : public Communicator {
+class InputGroup : public ControlGroup {
  public:
   explicit InputGroup(std::span<const std::byte> input) : input_(input) {}
   int rank() const override { return 1; }
   int size() const override { return 3; }
-  void exchange(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override {
     SHARDWISE_CHECK(all.size() == 3 * mine.size(), "places for other sizes than are sent");
     SHARDWISE_CHECK(mine.size() <= std::size_t{1} << 16, "a block is too long");
     for (std::size_t r = 0; r < 3; ++r) {
@@ -39,11 +40,7 @@ class InputGroup : public Communicator {
     }
   }
 
-  void all_gather(const ConstNumbers&, const Numbers&, std::int64_t) override {}
-  void reduce_scatter(const ConstNumbers&, const Numbers&, std::int64_t, bool) override {}
-  void all_reduce(const Numbers&) override {}
   void broadcast(std::span<std::byte>, int) override {}
-  void all_to_all(const ConstNumbers&, const Numbers&, std::int64_t) override {}
   void send(std::span<const std::byte>, int) override {}
   void receive(std::span<std::byte>, int) override {}
 
@@ -57,7 +54,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string own(size % 100, 'o');
   InputGroup group(std::as_bytes(std::span(data, size)));
   try {
-    const std::vector<std::string> said = exchange_texts(group, own);
+    const std::vector<std::string> said = all_gather_texts(group, own);
     SHARDWISE_CHECK(said.size() == 3 && said[1] == own, "this rank's text is another");
     SHARDWISE_CHECK(said[0].size() + said[2].size() <= 2 * (size + (1 << 16)), "more than came");
   } catch (const IoError&) {  // NOLINT(bugprone-empty-catch): a length that no text has

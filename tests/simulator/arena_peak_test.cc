@@ -4,7 +4,6 @@
 #include <string>
 
 #include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
@@ -29,8 +28,7 @@ Plan arena_plan(const ModelSpec& model) {
 std::string apart(const Plan& plan, const SimulationOptions& options) {
   const Simulation made = simulate(plan, options);
   const LayoutMemory memory =
-      layout_memory(plan.model, plan.job, plan.engine,
-                    runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+      layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
   std::string text;
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     for (const MemoryMoment& moment : made.memory[s].moments) EXPECT_GE(moment.allocated, 0);
@@ -98,8 +96,7 @@ TEST(OffloadedActivations, AreThoseOfTwoLayersOnTheClockAsInTheLedger) {
       plan.layout.fp32_gradients = plan.engine.fp32_gradients_default;
       const Simulation made = simulate(plan, {});
       const LayoutMemory memory =
-          layout_memory(plan.model, plan.job, plan.engine,
-                        runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+          layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
       for (std::size_t s = 0; s < memory.stages.size(); ++s) {
         const std::int64_t peak = made.memory[s].peak_allocated;
         const std::int64_t ledger = memory.stages[s].peak_allocated().value();

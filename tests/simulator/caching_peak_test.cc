@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/model/hf_config.h"
 #include "tests/simulator/drawn_layouts.h"
 
@@ -19,8 +18,7 @@ namespace {
 std::vector<double> shares(const Plan& plan) {
   const Simulation made = simulate(plan);
   const LayoutMemory memory =
-      layout_memory(plan.model, plan.job, plan.engine,
-                    runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+      layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
   std::vector<double> shares;
   for (std::size_t s = 0; s < memory.stages.size(); ++s) {
     shares.push_back(static_cast<double>(made.memory[s].peak_allocated) /

@@ -38,6 +38,33 @@ TEST(CopyTraffic, IsOneReadAndOneWriteAnElement) {
   EXPECT_EQ(in_place.reduce_copy_bytes, 0);
 }
 
+// Bytes an element by hand, 2 each. On a GPU the product reads the stream that it adds to (2), and
+// the norm that follows writes its copy (2); GELU's result is written (2) by the product before,
+// its input read (2) by the one behind. On a CPU each is a pass: the stream's copy is read too (2),
+// GELU reads and writes (2 + 2), its gradient reads both and writes (2 + 2 + 2).
+TEST(EpilogueTraffic, TakesThePassesAwayThatProductsAndNormsMakeThemselves) {
+  const JobSpec job;
+  OperationSpec residual;
+  residual.kind = OpKind::residual;
+  OperationSpec gelu;
+  gelu.kind = OpKind::activation;
+  const Traffic stream = traffic_of(residual, job, Kernels::planned, true, 2);
+  EXPECT_EQ(stream.forward, 2 + 2);
+  EXPECT_EQ(stream.backward, 0);
+  EXPECT_EQ(stream.forward_kernels, 0);
+  EXPECT_EQ(traffic_of(residual, job, Kernels::planned, false, 2).forward, 2 + 2 + 2);
+  const Traffic made = traffic_of(gelu, job, Kernels::planned, true, 2);
+  EXPECT_EQ(made.forward, 2);
+  EXPECT_EQ(made.backward, 2);
+  EXPECT_EQ(made.forward_kernels + made.backward_kernels, 0);
+  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, false, 2).forward, 2 + 2);
+  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, false, 2).backward, 2 + 2 + 2);
+  OperationSpec gated = gelu;
+  gated.gated = true;
+  EXPECT_EQ(traffic_of(gated, job, Kernels::planned, true, 2).forward,
+            traffic_of(gated, job, Kernels::planned, false, 2).forward);
+}
+
 /// How long the busiest link of a stage is busy, over one message.
 double on_wire(PipelineSchedule schedule, std::int32_t pp, std::int64_t num_microbatches) {
   Priced p;

@@ -8,6 +8,7 @@
 namespace shardwise::test {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 /// Our executor's ZeRO-3 step, whose units take turns with two buffers.
@@ -74,6 +75,40 @@ TEST(CheckProgram, FindsABufferThatIsFreedWhileItMayBeUsed) {
   program.stages[0].indices.push_back(1);
   program.stages[0].operations[2].waits = {1, 2};
   EXPECT_EQ(problems_of(program), "");
+}
+
+/// A layer's first buffer of a category in one micro-batch.
+std::uint32_t buffer_of(const StageProgram& stage, MemoryCategory category, std::int32_t layer,
+                        std::int32_t microbatch) {
+  for (std::uint32_t b = 0; b < stage.buffers.size(); ++b) {
+    const ProgramBuffer& each = stage.buffers[b];
+    if (each.category == category && each.layer == layer && each.microbatch == microbatch) return b;
+  }
+  ADD_FAILURE() << "layer " << layer << " has none for micro-batch " << microbatch;
+  return 0;
+}
+
+// Both exist, and one stream orders all that touch them: only the micro-batch tells.
+TEST(CheckProgram, FindsActivationsOfAnotherMicrobatchWhereSchedulesInterleave) {
+  Layout layout;
+  layout.pp = 2;
+  layout.vpp = 2;
+  layout.dp_shard = 4;
+  const StepProgram sound = lower(small_plan(*find_engine("megatron_ddp"), layout, 4));
+  ASSERT_EQ(problems_of(sound), "");
+  for (const char* reader : {"fwd.layer1.mb1", "bwd.layer1.mb1"}) {
+    StepProgram program = sound;
+    StageProgram& stage = program.stages[0];
+    const std::uint32_t other = buffer_of(stage, MemoryCategory::activations, 1, 2);
+    ProgramOp& op = find(stage, reader);
+    const auto at = static_cast<std::uint32_t>(stage.indices.size());
+    stage.indices.push_back(other);
+    op.uses = {at, at + 1};
+    EXPECT_THAT(problems_of(program),
+                AllOf(HasSubstr(std::string(reader) + " touches buffer"),
+                      HasSubstr("(activations, "), HasSubstr("bytes) of micro-batch 2")))
+        << reader;
+  }
 }
 
 TEST(CheckProgram, FindsABufferThatIsUsedBeforeItIsThere) {

@@ -34,8 +34,7 @@ std::int64_t serial_peak(const StageProgram& stage) {
 
 std::int64_t ledger_peak(const Plan& plan, std::size_t stage) {
   const LayoutMemory memory =
-      layout_memory(plan.model, plan.job, plan.engine,
-                    runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+      layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
   return memory.stages[stage].peak_allocated().value();
 }
 

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "planner/lowering/lowering_context.h"
+#include "planner/spec/dtype.h"
+
+namespace shardwise {
+
+/// What a plan's numbers are stored in: fp32 or bf16. docs/executor.md, "Where numbers are
+/// rounded".
+struct StateTypes {
+  DType compute = DType::fp32;  // of the weights that kernels read
+  DType weights = DType::fp32;  // of those that a rank keeps by the placement of parameters
+  bool main_weights = false;    // fp32 ones are kept beside them, by that of the optimizer's state
+  bool weights_are_main = false;  // what is kept is what the optimizer updates: FSDP's shards
+  DType made = DType::fp32;       // of gradients as kernels make them
+  DType gradients = DType::fp32;  // of those that a rank keeps
+  DType reduced = DType::fp32;    // of gradients on their way between ranks
+  bool casts_gradients = false;   // to fp32, for the optimizer's operation
+};
+StateTypes state_types(const LoweringContext& context);
+
+}  // namespace shardwise
