@@ -10,7 +10,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
-#include <numeric>
 #include <span>
 #include <vector>
 
@@ -71,11 +70,9 @@ int cores_of_all(World& world) {
   gethostname(own.host.data(), own.host.size() - 1);
   sched_getaffinity(0, sizeof(own.may_run), &own.may_run);
   std::vector<Place> all(static_cast<std::size_t>(world.size()));
-  std::vector<std::int64_t> ranks(all.size());
-  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  world.group(ranks, Control::machine)
-      ->exchange(std::as_bytes(std::span<const Place>(&own, 1)),
-                 std::as_writable_bytes(std::span<Place>(all)));
+  world.control_group(all_ranks(world), Control::machine)
+      ->all_gather_bytes(std::as_bytes(std::span<const Place>(&own, 1)),
+                         std::as_writable_bytes(std::span<Place>(all)));
   cpu_set_t any{};
   for (const Place& each : all) {
     if (each.host != own.host) {

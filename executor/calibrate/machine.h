@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 #include "planner/spec/units.h"
 
 namespace shardwise::exec {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "executor/comm/abort.h"
-#include "executor/engine/stream_runner.h"
+#include "executor/device/cpu/stream_runner.h"
 #include "executor/kernels/element.h"
 
 namespace shardwise::exec {
@@ -36,8 +36,9 @@ void measure_operation(Stopwatch& watch, const Told& told, Measurements& to) {
   const StageProgram program = handing_over();
   AbortSignal abort;
   StreamRunner runner({&program}, 0, abort);
-  const OpKernels nothing(kOperations, [] {});
-  to.operation = Seconds(watch.seconds([&] { runner.run(0, nothing); }) / kOperations);
+  const OpKernels nothing(kOperations, [](DeviceStream& /*stream*/) {});
+  to.operation =
+      Seconds(watch.seconds([&] { runner.run(0, nothing, Spans::recorded); }) / kOperations);
 }
 
 Measurements measure(World& world, Workers& workers, int cores, const Told& told) {

@@ -63,31 +63,31 @@ struct Buffers {
 };
 
 /// So many elements of `dtype`. \pre an even number of bf16
-Numbers next(Turns& turns, DType dtype, std::size_t count) {
+TensorView next(Turns& turns, DType dtype, std::size_t count) {
   const std::size_t floats = count * static_cast<std::size_t>(bytes_of(dtype)) / sizeof(float);
   return {reinterpret_cast<std::byte*>(turns.next(floats).data()), count, dtype};
 }
 
 /// \param count  elements
 void call(Communicator& group, CollectiveKind kind, DType dtype, std::size_t count,
-          Buffers& buffers) {
+          Buffers& buffers, DeviceStream& stream) {
   const std::size_t piece = count / static_cast<std::size_t>(group.size());
   const auto shard = static_cast<std::int64_t>(piece);
   switch (kind) {
     case CollectiveKind::all_gather:
-      group.all_gather(next(buffers.kept, dtype, piece), next(buffers.passing, dtype, count),
-                       shard);
+      group.all_gather(next(buffers.kept, dtype, piece), next(buffers.passing, dtype, count), shard,
+                       stream);
       return;
     case CollectiveKind::reduce_scatter:
       group.reduce_scatter(next(buffers.passing, dtype, count), next(buffers.kept, dtype, piece),
-                           shard, false);
+                           shard, false, stream);
       return;
     case CollectiveKind::all_reduce:
-      group.all_reduce(next(buffers.kept, dtype, count));
+      group.all_reduce(next(buffers.kept, dtype, count), stream);
       return;
     default:
       group.all_to_all(next(buffers.passing, dtype, count), next(buffers.received, dtype, count),
-                       shard);
+                       shard, stream);
       return;
   }
 }
@@ -97,11 +97,12 @@ void call(Communicator& group, CollectiveKind kind, DType dtype, std::size_t cou
 void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measurements& to) {
   const std::vector<int> sizes = group_sizes(world.size());
   Buffers buffers;
+  DeviceStream stream;
   double done = 0;
   for (const int size : sizes) {
     std::vector<std::int64_t> ranks;
     for (int i = 0; i < size; ++i) ranks.push_back(world.rank() / size * size + i);
-    const std::unique_ptr<Communicator> group = world.group(ranks, Control::timed);
+    const std::unique_ptr<Communicator> group = world.communicator(ranks, Stream::compute);
     for (const CollectiveKind kind : kKinds) {
       told(fmt::format("{} among {}", name_of(kind), size), done);
       done += 1 / static_cast<double>(sizes.size() * std::size(kKinds));
@@ -109,7 +110,8 @@ void measure_collectives(World& world, Stopwatch& watch, const Told& told, Measu
         const std::int64_t whole = 2 * std::int64_t{size};  // of bf16 an even number a rank
         const std::int64_t cut = elements / whole * whole;
         const auto count = static_cast<std::size_t>(cut);
-        const double seconds = watch.seconds([&] { call(*group, kind, dtype, count, buffers); });
+        const double seconds =
+            watch.seconds([&] { call(*group, kind, dtype, count, buffers, stream); });
         to.collectives.push_back(
             {kind, size, Bytes(bytes_of(dtype) * cut), Seconds(seconds), dtype});
       };

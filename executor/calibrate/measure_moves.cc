@@ -6,13 +6,13 @@
 
 #include "executor/calibrate/filled.h"
 #include "executor/calibrate/measure.h"
-#include "executor/comm/numbers.h"
 #include "executor/kernels/cross_entropy.h"
 #include "executor/kernels/embedding.h"
 #include "executor/kernels/gelu.h"
 #include "executor/kernels/norm.h"
 #include "executor/kernels/rope.h"
 #include "executor/kernels/swiglu.h"
+#include "executor/kernels/tensor_view.h"
 #include "executor/optimizer/adamw.h"
 #include "executor/optimizer/exact_sum.h"
 #include "planner/cost/traffic.h"
@@ -152,10 +152,10 @@ class MoveTimer {
     std::vector<float> first(weights.size(), 0.01F);
     std::vector<float> second(weights.size(), 0.01F);
     std::vector<E> narrow(kNarrow ? weights.size() : 0);
-    const AdamStep step = adam_step({}, 10, 1.0);
+    const AdamStep step = adam_step({}, 10);
     const double seconds = watch_.computing([&] {
       adamw(step, 0.999F, gradients, weights, first, second);
-      if (kNarrow) copy_numbers(numbers_of(narrow), weights);
+      if (kNarrow) cast(numbers_of(narrow), weights);
     });
     const double written = kNarrow ? sizeof(E) : 0;
     add(MoveKind::optimizer, Pass::forward,
@@ -175,12 +175,12 @@ class MoveTimer {
     std::vector<E> to(from.size());
     const double bytes = static_cast<double>(elements) * (sizeof(float) + sizeof(E));
     add(MoveKind::cast, Pass::forward, bytes,
-        watch_.computing([&] { copy_numbers(numbers_of(to), from); }));
+        watch_.computing([&] { cast(numbers_of(to), from); }));
   }
 
  private:
   static constexpr bool kNarrow = sizeof(E) < sizeof(float);
-  static Numbers numbers_of(std::vector<E>& values) {
+  static TensorView numbers_of(std::vector<E>& values) {
     return {reinterpret_cast<std::byte*>(values.data()), values.size(), kTypeOf<E>};
   }
   static OperationSpec norm(bool rms) {
@@ -202,7 +202,7 @@ class MoveTimer {
   }
   /// With the bytes that the planner counts.
   void note(const OperationSpec& op, Pass pass, std::int64_t elements, double seconds) {
-    const Traffic traffic = traffic_of(op, job_, Kernels::planned, sizeof(E));
+    const Traffic traffic = traffic_of(op, job_, Kernels::planned, false, sizeof(E));
     const double each = pass == Pass::forward ? traffic.forward : traffic.backward;
     add(move_kind(op), pass, each * static_cast<double>(elements), seconds);
   }

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/engine/stream_runner.h"
+#include "executor/engine/program_runner.h"
 
 namespace shardwise::exec {
 namespace {
@@ -31,15 +31,13 @@ Stopwatch::Stopwatch(World& world, int threads, int cores, double least_s)
     : one_thread_(threads == 1),
       share_(std::max(1.0, static_cast<double>(world.size()) / cores)),
       least_s_(least_s) {
-  std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Control::runs);
+  everyone_ = world.control_group(all_ranks(world), Control::runs);
 }
 
 std::vector<double> Stopwatch::all_of(double mine) {
   std::vector<double> all(static_cast<std::size_t>(everyone_->size()));
-  everyone_->exchange(std::as_bytes(std::span<const double>(&mine, 1)),
-                      std::as_writable_bytes(std::span<double>(all)));
+  everyone_->all_gather_bytes(std::as_bytes(std::span<const double>(&mine, 1)),
+                              std::as_writable_bytes(std::span<double>(all)));
   return all;
 }
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 
 namespace shardwise::exec {
 
@@ -31,7 +31,7 @@ class Stopwatch {
   double timed(const std::function<void()>& call, bool computes);
   std::vector<double> all_of(double mine);
 
-  std::unique_ptr<Communicator> everyone_;
+  std::unique_ptr<ControlGroup> everyone_;
   bool one_thread_;
   double share_;  // seconds of the clock for one of a rank's processor
   double least_s_;

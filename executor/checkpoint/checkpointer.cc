@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <exception>
-#include <numeric>
 #include <system_error>
 #include <utility>
 
 #include "executor/checkpoint/checkpoint_folder.h"
+#include "executor/comm/failure_line.h"
 #include "executor/kernels/start_thread.h"
 #include "executor/storage/durable_file.h"
 #include "planner/spec/check.h"
@@ -22,26 +22,24 @@ Checkpointer::Checkpointer(std::filesystem::path folder, std::int64_t keep, Mani
       about_(std::move(about)),
       rank_(world.rank()),
       abort_(abort) {
-  std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Control::checkpoints);
+  everyone_ = world.control_group(all_ranks(world), Control::checkpoints);
 }
 
 Checkpointer::~Checkpointer() = default;
 
-void Checkpointer::save(const RankState& state, const Arena& arena, std::int64_t step,
-                        std::int64_t sequence) {
+void Checkpointer::save(const RankState& state, const Arena& arena, Device& device,
+                        std::int64_t step, std::int64_t sequence) {
   finish();
   Manifest manifest = about_;
   manifest.step = step;
   manifest.sequence = sequence;
   auto task = [this, manifest = std::move(manifest),
-               part = copy_rank_part(state, arena)]() mutable {
+               part = copy_rank_part(state, arena, device)]() mutable {
     try {
       write(std::move(manifest), part);
     } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): who failed has said why
     } catch (const std::exception& broken) {
-      abort_.raise(fmt::format("rank {}: {}", rank_, reason_of(broken)));
+      abort_.raise(failure_line(rank_, "", broken));
     }
   };
   flying_ = start_thread("the thread that writes checkpoints",
@@ -62,11 +60,11 @@ bool Checkpointer::all_did(std::int64_t step, const std::function<void()>& what)
   } catch (...) {
     broken = std::current_exception();
   }
-  const std::vector<std::string> failed = exchange_texts(*everyone_, broken ? "failed" : "");
+  const std::vector<std::string> failed = all_gather_texts(*everyone_, broken ? "failed" : "");
   if (std::ranges::all_of(failed, &std::string::empty)) return true;
   std::error_code ignored;
   if (rank_ == 0) std::filesystem::remove_all(folder_ / partial_name(step), ignored);
-  exchange_texts(*everyone_, "");
+  all_gather_texts(*everyone_, "");
   if (broken) std::rethrow_exception(broken);
   return false;
 }
@@ -81,7 +79,7 @@ void Checkpointer::write(Manifest manifest, const RankPart& part) {
   SavedFile own;
   const std::filesystem::path partial = folder_ / partial_name(step);
   if (!all_did(step, [&] { own = write_rank_part(partial, rank_, part); })) return;
-  const std::vector<std::string> files = exchange_texts(*everyone_, to_json(own));
+  const std::vector<std::string> files = all_gather_texts(*everyone_, to_json(own));
   all_did(step, [&] {
     if (rank_ != 0) return;
     for (const std::string& text : files) {

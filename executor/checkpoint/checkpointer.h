@@ -11,7 +11,7 @@
 #include "executor/checkpoint/manifest.h"
 #include "executor/checkpoint/rank_part.h"
 #include "executor/comm/abort.h"
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 
 namespace shardwise::exec {
 
@@ -31,7 +31,8 @@ class Checkpointer {
   Checkpointer& operator=(const Checkpointer&) = delete;
 
   /// Begins a checkpoint, once the one before it is complete. \throws Aborted
-  void save(const RankState& state, const Arena& arena, std::int64_t step, std::int64_t sequence);
+  void save(const RankState& state, const Arena& arena, Device& device, std::int64_t step,
+            std::int64_t sequence);
   /// Waits until the last one is complete. \throws Aborted
   void finish();
 
@@ -44,7 +45,7 @@ class Checkpointer {
   Manifest about_;
   int rank_;
   AbortSignal& abort_;
-  std::unique_ptr<Communicator> everyone_;
+  std::unique_ptr<ControlGroup> everyone_;
   std::future<void> flying_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <span>
 
 #include "executor/storage/safetensors_writer.h"
@@ -21,27 +22,31 @@ std::vector<SavedTensor> saved_tensors(const StateUnits& units) {
   return tensors;
 }
 
-RankPart copy_rank_part(const RankState& state, const Arena& arena) {
+RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& device) {
+  const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
   RankPart part;
   std::int64_t elements = 0;
   for (std::size_t u = 0; u < state.units().units.size(); ++u)
     elements += state.stands_for(u).count;
   for (std::vector<float>& values : part.values) values.reserve(static_cast<std::size_t>(elements));
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
-    const Held own = state.stands_for(u);
+    const ShardRange own = state.stands_for(u);
     const RankState::View view = state.view(arena, 0, u);
-    const std::array<std::span<const float>, kSavedStates> from = {view.main, view.first,
-                                                                   view.second};
+    const std::array<ConstTensorView, kSavedStates> from = {view.main, view.exp_avg,
+                                                            view.exp_avg_sq};
     for (const UnitTensor& tensor : state.units().units[u].tensors) {
       const std::int64_t begin = std::max(tensor.begin, own.begin);
       const std::int64_t end = std::min(tensor.begin + tensor.filled, own.begin + own.count);
       if (begin >= end) continue;
       part.slices.push_back({tensor.name, begin - tensor.begin, end - begin, {}});
       for (std::size_t s = 0; s < kSavedStates; ++s) {
-        const std::span<const float> values =
-            from[s].subspan(static_cast<std::size_t>(begin - view.held.begin),
-                            static_cast<std::size_t>(end - begin));
-        part.values[s].insert(part.values[s].end(), values.begin(), values.end());
+        const ConstTensorView values =
+            from[s].part(static_cast<std::size_t>(begin - view.held.begin),
+                         static_cast<std::size_t>(end - begin));
+        const std::size_t before = part.values[s].size();
+        part.values[s].resize(before + values.count);
+        device.download(std::as_writable_bytes(std::span(part.values[s]).subspan(before)),
+                        values.data, *stream);
       }
     }
   }

@@ -16,7 +16,7 @@ struct RankPart {
   std::vector<SavedSlice> slices;                       // without checksums
   std::array<std::vector<float>, kSavedStates> values;  // of the slices, one after the other
 };
-RankPart copy_rank_part(const RankState& state, const Arena& arena);
+RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& device);
 
 /// Writes it as a file of `folder`, checksums and all. \throws IoError
 SavedFile write_rank_part(const std::filesystem::path& folder, int rank, const RankPart& part);

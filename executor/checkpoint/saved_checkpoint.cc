@@ -189,20 +189,38 @@ void read_unit(const SavedCheckpoint& saved, SavedState state, const StateUnit& 
   }
 }
 
+/// The same, into the device's memory.
+void load(const SavedCheckpoint& saved, SavedState state, const StateUnit& unit, std::int64_t begin,
+          const TensorView& to, Device& device, DeviceStream& stream) {
+  constexpr std::size_t kStaged = std::size_t{1} << 18;
+  std::vector<float> values;
+  std::vector<std::byte> narrow;
+  for (std::size_t at = 0; at < to.count; at += kStaged) {
+    const TensorView part = to.part(at, std::min(kStaged, to.count - at));
+    values.resize(part.count);
+    read_unit(saved, state, unit, begin + static_cast<std::int64_t>(at), values);
+    narrow.resize(part.bytes());
+    cast({narrow.data(), part.count, part.dtype}, std::span<const float>(values));
+    device.upload(part.data, narrow, stream);
+  }
+}
+
 }  // namespace
 
-void load_state(const SavedCheckpoint& saved, const RankState& state, const Arena& arena) {
-  std::vector<float> weights;
+void load_state(const SavedCheckpoint& saved, const RankState& state, const Arena& arena,
+                Device& device) {
+  const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
-    const StateUnit& unit = state.units().units[u];
     const RankState::View view = state.view(arena, 0, u);
-    weights.resize(view.weights.count);
-    read_unit(saved, SavedState::weights, unit, state.keeps(u).begin, weights);
-    copy_numbers(view.weights, std::span<const float>(weights));
-    read_unit(saved, SavedState::weights, unit, view.held.begin, view.main);
-    read_unit(saved, SavedState::first_moment, unit, view.held.begin, view.first);
-    read_unit(saved, SavedState::second_moment, unit, view.held.begin, view.second);
+    const auto fill = [&](SavedState which, std::int64_t begin, const TensorView& to) {
+      load(saved, which, state.units().units[u], begin, to, device, *stream);
+    };
+    fill(SavedState::weights, state.keeps(u).begin, view.weights);
+    fill(SavedState::weights, view.held.begin, view.main);
+    fill(SavedState::first_moment, view.held.begin, view.exp_avg);
+    fill(SavedState::second_moment, view.held.begin, view.exp_avg_sq);
   }
+  device.synchronize(*stream);
 }
 
 }  // namespace shardwise::exec

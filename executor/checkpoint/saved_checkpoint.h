@@ -51,7 +51,9 @@ class SavedCheckpoint {
   std::unordered_map<std::string, std::vector<Piece>> pieces_;  // by tensor
 };
 
-/// Fills what a rank keeps of weights and moments. \pre the checkpoint has the rank's tensors
-void load_state(const SavedCheckpoint& saved, const RankState& state, const Arena& arena);
+/// Fills what a rank keeps of weights and moments, a MiB at a time. \pre the checkpoint has the
+/// rank's tensors
+void load_state(const SavedCheckpoint& saved, const RankState& state, const Arena& arena,
+                Device& device);
 
 }  // namespace shardwise::exec

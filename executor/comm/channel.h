@@ -9,15 +9,15 @@ namespace shardwise::exec {
 
 /// What a group is for when its calls belong to no stream of a program.
 enum class Control : std::int32_t {
-  results,      // of a step: losses, counts, lengths
-  hosts,        // on which machine each rank is
-  checkpoints,  // whose files are whole
-  preparation,  // what processes find before they run
-  records,      // of a measured step
-  watch,        // whether the other processes still run
-  machine,      // calibration: what the ranks run on
-  runs,         // calibration: all begin at once
-  timed,        // calibration: the calls that are timed
+  results,        // of a step: losses, counts, lengths
+  hosts,          // on which machine each rank is
+  checkpoints,    // whose files are whole
+  preparation,    // what processes find before they run
+  records,        // of a measured step
+  watch,          // whether the other processes still run
+  machine,        // calibration: what the ranks run on
+  runs,           // calibration: all begin at once
+  communicators,  // how those of NCCL find one another
 };
 
 /// Keeps groups of the same ranks apart: calls on different channels do not meet, whichever comes

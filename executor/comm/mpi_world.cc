@@ -35,23 +35,22 @@ void check(int code, const char* what) {
 constexpr std::size_t kPart = std::size_t{1} << 30;
 constexpr std::chrono::microseconds kAtOnce{200};
 
-class MpiGroup : public ProcessGroup {
+class MpiPeers : public ProcessPeers {
  public:
-  MpiGroup(MPI_Comm comm, const std::vector<std::int64_t>& ranks, const Patience& patience)
-      : ProcessGroup(ranks, patience), comm_(comm) {}
+  MpiPeers(MPI_Comm comm, const std::vector<std::int64_t>& ranks, const Patience& patience)
+      : ProcessPeers(ranks, patience), comm_(comm) {}
 
- private:
-  void trade(const char* what, const Trade& trade) override {
+  void transfer(const char* what, const Transfers& transfers) override {
     requests_.clear();
     others_.clear();
-    for (std::size_t r = 0; r < trade.received.size(); ++r) {
-      for_parts(trade.received[r], [&](std::byte* at, int bytes, MPI_Request* request) {
+    for (std::size_t r = 0; r < transfers.received.size(); ++r) {
+      for_parts(transfers.received[r], [&](std::byte* at, int bytes, MPI_Request* request) {
         check(MPI_Irecv(at, bytes, MPI_BYTE, static_cast<int>(r), 0, comm_, request), what);
         others_.push_back(r);
       });
     }
-    for (std::size_t r = 0; r < trade.sent.size(); ++r) {
-      for_parts(trade.sent[r], [&](const std::byte* at, int bytes, MPI_Request* request) {
+    for (std::size_t r = 0; r < transfers.sent.size(); ++r) {
+      for_parts(transfers.sent[r], [&](const std::byte* at, int bytes, MPI_Request* request) {
         check(MPI_Isend(at, bytes, MPI_BYTE, static_cast<int>(r), 0, comm_, request), what);
         others_.push_back(r);
       });
@@ -59,6 +58,7 @@ class MpiGroup : public ProcessGroup {
     finish(what);
   }
 
+ private:
   template <class Byte, class Start>
   void for_parts(std::span<Byte> bytes, const Start& start) {
     for (std::size_t at = 0; at < bytes.size(); at += kPart) {
@@ -117,14 +117,21 @@ class MpiWorld : public World {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
-                                      Channel channel) override {
-    const auto [at, fresh] = comms_.try_emplace({ranks, channel}, MPI_COMM_NULL);
-    if (fresh) at->second = make(ranks, channel);
-    return std::make_unique<MpiGroup>(at->second, ranks, patience_);
+  std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
+                                              Control control) override {
+    return std::make_unique<ProcessControlGroup>(peers(ranks, control));
+  }
+  std::unique_ptr<Communicator> communicator(const std::vector<std::int64_t>& ranks,
+                                             Stream stream) override {
+    return std::make_unique<ProcessCommunicator>(peers(ranks, stream));
   }
 
  private:
+  std::unique_ptr<MpiPeers> peers(const std::vector<std::int64_t>& ranks, Channel channel) {
+    const auto [at, fresh] = comms_.try_emplace({ranks, channel}, MPI_COMM_NULL);
+    if (fresh) at->second = make(ranks, channel);
+    return std::make_unique<MpiPeers>(at->second, ranks, patience_);
+  }
   static MPI_Comm make(const std::vector<std::int64_t>& ranks, Channel channel) {
     std::vector<int> members;
     for (const std::int64_t rank : ranks) members.push_back(static_cast<int>(rank));

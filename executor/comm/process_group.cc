@@ -1,160 +1,175 @@
 #include "executor/comm/process_group.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <utility>
-
-#include "executor/comm/rank_list.h"
-#include "planner/spec/check.h"
+#include <cstdint>
 
 namespace shardwise::exec {
 namespace {
 
 constexpr std::int64_t kBlock = 1 << 18;  // elements of a piece at a time, 1 MiB of fp32
 
-Piece piece_in(const ConstNumbers& all, std::int64_t shard, int rank) {
+Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank) {
   return piece_of(static_cast<std::int64_t>(all.count), shard, rank);
 }
 
-std::span<const std::byte> bytes_of(const ConstNumbers& numbers) {
+std::span<const std::byte> bytes_of(const ConstTensorView& numbers) {
   return {numbers.data, numbers.bytes()};
 }
-std::span<std::byte> bytes_of(const Numbers& numbers) { return {numbers.data, numbers.bytes()}; }
+std::span<std::byte> bytes_of(const TensorView& numbers) { return {numbers.data, numbers.bytes()}; }
+
+/// Adds a tensor to what one rank sends or receives in the first round that has none for it.
+template <class Bytes>
+void add_to_rounds(std::vector<Transfers>& rounds, std::size_t ranks, std::size_t& next,
+                   std::vector<Bytes> Transfers::*way, int peer, Bytes bytes) {
+  if (rounds.size() == next) rounds.emplace_back(ranks);
+  (rounds[next++].*way)[static_cast<std::size_t>(peer)] = bytes;
+}
 
 }  // namespace
 
-ProcessGroup::ProcessGroup(std::vector<std::int64_t> ranks, const Patience& patience)
-    : ranks_(std::move(ranks)), patience_(patience) {
-  const auto self = std::ranges::find(ranks_, std::int64_t{patience_.rank});
-  SHARDWISE_CHECK(self != ranks_.end(), "a rank joins groups that it is part of");
-  rank_ = static_cast<int>(self - ranks_.begin());
-}
-
-void ProcessGroup::give_up(const char* what, const std::vector<std::size_t>& missing) const {
-  std::vector<std::int64_t> who;
-  for (const std::size_t each : missing) who.push_back(ranks_[each]);
-  patience_.abort->raise_hung(fmt::format("rank {} waited {} s in {} for rank {}", patience_.rank,
-                                          patience_.seconds, what, rank_list(who)));
-  throw Aborted("another rank did not arrive");
-}
-
-/// Pieces from where they are to everybody, this rank's own being in its place.
-void ProcessGroup::gather_pieces(const Numbers& all, std::int64_t shard, const char* what) {
-  Trade pieces(ranks_.size());
-  const Piece own = piece_in(all, shard, rank_);
+void ProcessControlGroup::all_gather_bytes(std::span<const std::byte> mine,
+                                           std::span<std::byte> all) {
+  Transfers copies(static_cast<std::size_t>(size()));
   for (int r = 0; r < size(); ++r) {
-    if (r == rank_) continue;
+    const auto at = static_cast<std::size_t>(r);
+    const std::span<std::byte> place = all.subspan(at * mine.size(), mine.size());
+    if (r != rank()) {
+      copies.sent[at] = mine;
+      copies.received[at] = place;
+    } else {
+      std::ranges::copy(mine, place.begin());
+    }
+  }
+  peers_->transfer("all_gather_bytes", copies);
+}
+
+void ProcessControlGroup::broadcast(std::span<std::byte> bytes, int root) {
+  Transfers copies(static_cast<std::size_t>(size()));
+  if (rank() != root) copies.received[static_cast<std::size_t>(root)] = bytes;
+  for (int r = 0; rank() == root && r < size(); ++r) {
+    if (r != root) copies.sent[static_cast<std::size_t>(r)] = bytes;
+  }
+  peers_->transfer("broadcast", copies);
+}
+
+void ProcessControlGroup::send(std::span<const std::byte> message, int to) {
+  Transfers one(static_cast<std::size_t>(size()));
+  one.sent[static_cast<std::size_t>(to)] = message;
+  peers_->transfer("send", one);
+}
+
+void ProcessControlGroup::receive(std::span<std::byte> message, int from) {
+  Transfers one(static_cast<std::size_t>(size()));
+  one.received[static_cast<std::size_t>(from)] = message;
+  peers_->transfer("receive", one);
+}
+
+/// Every rank's piece to all others, this rank's own being in its place.
+void ProcessCommunicator::gather_pieces(const TensorView& all, std::int64_t shard,
+                                        const char* call) {
+  Transfers pieces = transfers();
+  const Piece own = piece_in(all, shard, rank());
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank()) continue;
     const auto at = static_cast<std::size_t>(r);
     const Piece piece = piece_in(all, shard, r);
-    pieces.sent[at] = bytes_of(ConstNumbers(all.part(own.begin, own.count)));
+    pieces.sent[at] = bytes_of(ConstTensorView(all.part(own.begin, own.count)));
     pieces.received[at] = bytes_of(all.part(piece.begin, piece.count));
   }
-  trade(what, pieces);
+  peers_->transfer(call, pieces);
 }
 
-void ProcessGroup::all_gather(const ConstNumbers& mine, const Numbers& all, std::int64_t shard) {
-  const Piece own = piece_in(all, shard, rank_);
-  copy_numbers(all.part(own.begin, own.count), mine.part(0, own.count));
+void ProcessCommunicator::all_gather(const ConstTensorView& mine, const TensorView& all,
+                                     std::int64_t shard, DeviceStream& /*stream*/) {
+  const Piece own = piece_in(all, shard, rank());
+  cast(all.part(own.begin, own.count), mine.part(0, own.count));
   gather_pieces(all, shard, "all_gather");
 }
 
-void ProcessGroup::reduce_scatter(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
-                                  bool add) {
-  sum_pieces(all, mine, shard, add, "reduce_scatter");
+void ProcessCommunicator::reduce_scatter(const ConstTensorView& all, const TensorView& mine,
+                                         std::int64_t shard, bool add, DeviceStream& /*stream*/) {
+  reduce_pieces(all, mine, shard, add, "reduce_scatter");
 }
 
-void ProcessGroup::all_reduce(const Numbers& values) {
+void ProcessCommunicator::all_reduce(const TensorView& values, DeviceStream& /*stream*/) {
   const std::int64_t shard = (static_cast<std::int64_t>(values.count) + size() - 1) / size();
-  const Piece own = piece_in(values, shard, rank_);
-  sum_pieces(values, values.part(own.begin, own.count), shard, false, "all_reduce");
+  const Piece own = piece_in(values, shard, rank());
+  reduce_pieces(values, values.part(own.begin, own.count), shard, false, "all_reduce");
   gather_pieces(values, shard, "all_reduce");
 }
 
-void ProcessGroup::sum_pieces(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
-                              bool add, const char* what) {
-  for (std::int64_t at = 0; at < shard; at += kBlock) fold_block(all, mine, shard, at, add, what);
+void ProcessCommunicator::reduce_pieces(const ConstTensorView& all, const TensorView& mine,
+                                        std::int64_t shard, bool add, const char* call) {
+  for (std::int64_t at = 0; at < shard; at += kBlock) {
+    reduce_block(all, mine, shard, at, add, call);
+  }
 }
 
-/// Elements [at, at + kBlock) of every piece go to its rank, which adds what it gets in order.
-void ProcessGroup::fold_block(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
-                              std::int64_t at, bool add, const char* what) {
+/// Elements [at, at + kBlock) of every piece go to its rank, which adds the received in order.
+void ProcessCommunicator::reduce_block(const ConstTensorView& all, const TensorView& mine,
+                                       std::int64_t shard, std::int64_t at, bool add,
+                                       const char* call) {
   const auto in_block = [&](int r) {
     const Piece piece = piece_in(all, shard, r);
     const auto left = static_cast<std::int64_t>(piece.count) - at;
     const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, kBlock));
     return all.part(count > 0 ? piece.begin + static_cast<std::size_t>(at) : 0, count);
   };
-  const ConstNumbers own = in_block(rank_);
-  received_.resize(own.bytes() * ranks_.size());
-  Trade blocks(ranks_.size());
+  const ConstTensorView own = in_block(rank());
+  received_.resize(own.bytes() * static_cast<std::size_t>(size()));
+  Transfers blocks = transfers();
   for (int r = 0; r < size(); ++r) {
-    if (r == rank_) continue;
+    if (r == rank()) continue;
     const auto place = static_cast<std::size_t>(r);
     blocks.sent[place] = bytes_of(in_block(r));
     blocks.received[place] = std::span(received_).subspan(place * own.bytes(), own.bytes());
   }
-  trade(what, blocks);
+  peers_->transfer(call, blocks);
   if (own.count == 0) return;
   const auto from = [&](int r) {
-    if (r == rank_) return own;
+    if (r == rank()) return own;
     const std::byte* const place = received_.data() + static_cast<std::size_t>(r) * own.bytes();
-    return ConstNumbers(place, own.count, own.dtype);
+    return ConstTensorView(place, own.count, own.dtype);
   };
-  fold(size(), from, mine.part(static_cast<std::size_t>(at), own.count), add);
+  reduce_in_rank_order(size(), from, mine.part(static_cast<std::size_t>(at), own.count), add);
 }
 
-void ProcessGroup::broadcast(std::span<std::byte> values, int root) {
-  Trade copies(ranks_.size());
-  if (rank_ != root) copies.received[static_cast<std::size_t>(root)] = values;
-  for (std::size_t r = 0; rank_ == root && r < ranks_.size(); ++r) {
-    if (r != static_cast<std::size_t>(root)) copies.sent[r] = values;
-  }
-  trade("broadcast", copies);
-}
-
-void ProcessGroup::all_to_all(const ConstNumbers& all, const Numbers& received,
-                              std::int64_t shard) {
-  Trade pieces(ranks_.size());
-  const Piece own = piece_in(all, shard, rank_);
+void ProcessCommunicator::all_to_all(const ConstTensorView& all, const TensorView& received,
+                                     std::int64_t shard, DeviceStream& /*stream*/) {
+  Transfers pieces = transfers();
+  const Piece own = piece_in(all, shard, rank());
   for (int r = 0; r < size(); ++r) {
     const Piece piece = piece_in(all, shard, r);
-    const Numbers to = received.part(static_cast<std::size_t>(shard * r), own.count);
+    const TensorView to = received.part(static_cast<std::size_t>(shard * r), own.count);
     const auto place = static_cast<std::size_t>(r);
-    if (r == rank_) {
-      copy_numbers(to, all.part(own.begin, own.count));
+    if (r == rank()) {
+      cast(to, all.part(own.begin, own.count));
     } else {
       pieces.sent[place] = bytes_of(all.part(piece.begin, piece.count));
       pieces.received[place] = bytes_of(to);
     }
   }
-  trade("all_to_all", pieces);
+  peers_->transfer("all_to_all", pieces);
 }
 
-void ProcessGroup::exchange(std::span<const std::byte> mine, std::span<std::byte> all) {
-  Trade copies(ranks_.size());
-  for (std::size_t r = 0; r < ranks_.size(); ++r) {
-    const std::span<std::byte> place = all.subspan(r * mine.size(), mine.size());
-    if (r != static_cast<std::size_t>(rank_)) {
-      copies.sent[r] = mine;
-      copies.received[r] = place;
-    } else {
-      std::ranges::copy(mine, place.begin());
+void ProcessCommunicator::send_receive(std::span<const Message> messages,
+                                       DeviceStream& /*stream*/) {
+  // A round has one tensor each way with each rank; the k-th of a pair is in the k-th of both.
+  const auto ranks = static_cast<std::size_t>(size());
+  std::vector<Transfers> rounds;
+  std::vector<std::size_t> sent(ranks);
+  std::vector<std::size_t> received(ranks);
+  for (const Message& each : messages) {
+    const auto peer = static_cast<std::size_t>(each.peer);
+    if (each.sent.count > 0) {
+      add_to_rounds(rounds, ranks, sent[peer], &Transfers::sent, each.peer, bytes_of(each.sent));
+    }
+    if (each.received.count > 0) {
+      add_to_rounds(rounds, ranks, received[peer], &Transfers::received, each.peer,
+                    bytes_of(each.received));
     }
   }
-  trade("exchange", copies);
-}
-
-void ProcessGroup::send(std::span<const std::byte> message, int to) {
-  Trade one(ranks_.size());
-  one.sent[static_cast<std::size_t>(to)] = message;
-  trade("send", one);
-}
-
-void ProcessGroup::receive(std::span<std::byte> message, int from) {
-  Trade one(ranks_.size());
-  one.received[static_cast<std::size_t>(from)] = message;
-  trade("receive", one);
+  for (const Transfers& round : rounds) peers_->transfer("send_receive", round);
 }
 
 }  // namespace shardwise::exec

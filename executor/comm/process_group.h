@@ -1,64 +1,58 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
+#include <memory>
+#include <utility>
 #include <vector>
 
-#include "executor/comm/abort.h"
 #include "executor/comm/communicator.h"
+#include "executor/comm/control_group.h"
+#include "executor/comm/process_peers.h"
 
 namespace shardwise::exec {
 
-/// How long the groups of a process wait for other processes, and what ends it sooner.
-struct Patience {
-  AbortSignal* abort = nullptr;
-  double seconds = 0;
-  int rank = 0;  // of the job, for messages
-};
-
-/// A group whose ranks are processes: every collective is made of one exchange of bytes with all of
-/// them at once, which is all that a back end implements. Sums are made here, of what was received
-/// and in the order of ranks, so they have the bits that threads give.
-class ProcessGroup : public Communicator {
+/// A group of processes that exchange host bytes.
+class ProcessControlGroup : public ControlGroup {
  public:
-  /// \param ranks  of the job, in the group's order; the process's own is one of them
-  ProcessGroup(std::vector<std::int64_t> ranks, const Patience& patience);
+  explicit ProcessControlGroup(std::unique_ptr<ProcessPeers> peers) : peers_(std::move(peers)) {}
 
-  int rank() const override { return rank_; }
-  int size() const override { return static_cast<int>(ranks_.size()); }
-  void all_gather(const ConstNumbers& mine, const Numbers& all, std::int64_t shard) override;
-  void reduce_scatter(const ConstNumbers& all, const Numbers& mine, std::int64_t shard,
-                      bool add) override;
-  void all_reduce(const Numbers& values) override;
-  void broadcast(std::span<std::byte> values, int root) override;
-  void all_to_all(const ConstNumbers& all, const Numbers& received, std::int64_t shard) override;
-  void exchange(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  void broadcast(std::span<std::byte> bytes, int root) override;
   void send(std::span<const std::byte> message, int to) override;
   void receive(std::span<std::byte> message, int from) override;
 
- protected:
-  /// What goes to each rank of the group and what comes from it; empty: nothing, as for itself.
-  struct Trade {
-    explicit Trade(std::size_t ranks) : sent(ranks), received(ranks) {}
-    std::vector<std::span<const std::byte>> sent;
-    std::vector<std::span<std::byte>> received;
-  };
-  /// Returns once all of it has been sent and received. \throws Aborted
-  virtual void trade(const char* what, const Trade& trade) = 0;
-  const Patience& patience() const { return patience_; }
-  /// Ends the run as these ranks of the group do not come.
-  [[noreturn]] void give_up(const char* what, const std::vector<std::size_t>& missing) const;
+ private:
+  std::unique_ptr<ProcessPeers> peers_;
+};
+
+/// A group of processes whose tensors are in host memory. Sums are computed here, of the received
+/// pieces and in rank order, so they have the bits that threads give.
+class ProcessCommunicator : public Communicator {
+ public:
+  explicit ProcessCommunicator(std::unique_ptr<ProcessPeers> peers) : peers_(std::move(peers)) {}
+
+  int rank() const override { return peers_->rank(); }
+  int size() const override { return peers_->size(); }
+  CommunicatorTraits traits() const override { return {true, true, true}; }
+  void all_gather(const ConstTensorView& mine, const TensorView& all, std::int64_t shard,
+                  DeviceStream& stream) override;
+  void reduce_scatter(const ConstTensorView& all, const TensorView& mine, std::int64_t shard,
+                      bool add, DeviceStream& stream) override;
+  void all_reduce(const TensorView& values, DeviceStream& stream) override;
+  void all_to_all(const ConstTensorView& all, const TensorView& received, std::int64_t shard,
+                  DeviceStream& stream) override;
+  void send_receive(std::span<const Message> messages, DeviceStream& stream) override;
 
  private:
-  void fold_block(const ConstNumbers& all, const Numbers& mine, std::int64_t shard, std::int64_t at,
-                  bool add, const char* what);
-  void sum_pieces(const ConstNumbers& all, const Numbers& mine, std::int64_t shard, bool add,
-                  const char* what);
-  void gather_pieces(const Numbers& all, std::int64_t shard, const char* what);
+  Transfers transfers() const { return Transfers(static_cast<std::size_t>(size())); }
+  void reduce_block(const ConstTensorView& all, const TensorView& mine, std::int64_t shard,
+                    std::int64_t at, bool add, const char* call);
+  void reduce_pieces(const ConstTensorView& all, const TensorView& mine, std::int64_t shard,
+                     bool add, const char* call);
+  void gather_pieces(const TensorView& all, std::int64_t shard, const char* call);
 
-  std::vector<std::int64_t> ranks_;
-  Patience patience_;
-  int rank_ = 0;
+  std::unique_ptr<ProcessPeers> peers_;
   std::vector<std::byte> received_;
 };
 

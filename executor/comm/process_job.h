@@ -3,8 +3,8 @@
 #include <memory>
 
 #include "executor/comm/abort.h"
-#include "executor/comm/communicator.h"
 #include "executor/comm/socket_hub.h"
+#include "executor/comm/world.h"
 
 namespace shardwise::exec {
 

@@ -12,10 +12,11 @@
 #include <tuple>
 #include <vector>
 
+#include "executor/comm/channel.h"
 #include "executor/comm/door.h"
 #include "executor/comm/hmac.h"
 #include "executor/comm/member.h"
-#include "executor/comm/process_group.h"
+#include "executor/comm/process_peers.h"
 #include "executor/comm/socket.h"
 
 namespace shardwise::exec {

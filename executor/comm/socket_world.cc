@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/comm/process_group.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
@@ -32,15 +33,14 @@ class AbortEvent {
 
 using Lines = std::vector<FileDescriptor>;
 
-class SocketGroup : public ProcessGroup {
+class SocketPeers : public ProcessPeers {
  public:
-  SocketGroup(std::shared_ptr<Lines> lines, const AbortEvent& raised,
+  SocketPeers(std::shared_ptr<Lines> lines, const AbortEvent& raised,
               const std::vector<std::int64_t>& ranks, const Patience& patience)
-      : ProcessGroup(ranks, patience), lines_(std::move(lines)), raised_(raised) {}
+      : ProcessPeers(ranks, patience), lines_(std::move(lines)), raised_(raised) {}
 
- private:
-  void trade(const char* what, const Trade& trade) override {
-    Trade left = trade;
+  void transfer(const char* what, const Transfers& transfers) override {
+    Transfers left = transfers;
     const Deadline until = in_seconds(patience().seconds);
     while (move_some(left)) {
       patience().abort->check();
@@ -49,8 +49,9 @@ class SocketGroup : public ProcessGroup {
     }
   }
 
+ private:
   /// What the kernel takes and has. \returns whether anything is left to do
-  bool move_some(Trade& left) {
+  bool move_some(Transfers& left) {
     bool busy = false;
     for (std::size_t r = 0; r < lines_->size(); ++r) {
       const int line = (*lines_)[r].number();
@@ -79,7 +80,7 @@ class SocketGroup : public ProcessGroup {
   [[noreturn]] void other_ended() const { throw Aborted("another rank ended"); }
 
   /// \returns whether something can be moved, or the run has failed
-  bool wait(const Trade& left, Deadline until) {
+  bool wait(const Transfers& left, Deadline until) {
     waited_.assign(1, {raised_.number(), POLLIN, 0});
     for (std::size_t r = 0; r < lines_->size(); ++r) {
       const int events =
@@ -89,7 +90,7 @@ class SocketGroup : public ProcessGroup {
     return ::poll(waited_.data(), waited_.size(), left_ms(until)) > 0;
   }
 
-  static std::vector<std::size_t> unfinished(const Trade& left) {
+  static std::vector<std::size_t> unfinished(const Transfers& left) {
     std::vector<std::size_t> found;
     for (std::size_t r = 0; r < left.sent.size(); ++r) {
       if (!left.sent[r].empty() || !left.received[r].empty()) found.push_back(r);
@@ -109,14 +110,22 @@ class SocketWorld : public World {
   int rank() const override { return patience_.rank; }
   int size() const override { return static_cast<int>(hub_.members().size()); }
 
-  std::unique_ptr<Communicator> group(const std::vector<std::int64_t>& ranks,
-                                      Channel channel) override {
-    std::shared_ptr<Lines>& lines = lines_[{ranks, channel}];
-    if (!lines) lines = std::make_shared<Lines>(hub_.join(ranks, channel, patience_));
-    return std::make_unique<SocketGroup>(lines, raised_, ranks, patience_);
+  std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
+                                              Control control) override {
+    return std::make_unique<ProcessControlGroup>(peers(ranks, control));
+  }
+  std::unique_ptr<Communicator> communicator(const std::vector<std::int64_t>& ranks,
+                                             Stream stream) override {
+    return std::make_unique<ProcessCommunicator>(peers(ranks, stream));
   }
 
  private:
+  std::unique_ptr<SocketPeers> peers(const std::vector<std::int64_t>& ranks, Channel channel) {
+    std::shared_ptr<Lines>& lines = lines_[{ranks, channel}];
+    if (!lines) lines = std::make_shared<Lines>(hub_.join(ranks, channel, patience_));
+    return std::make_unique<SocketPeers>(lines, raised_, ranks, patience_);
+  }
+
   SocketHub& hub_;
   Patience patience_;
   AbortEvent raised_;

@@ -1,78 +1,114 @@
 // The end of a step: gradients become final, and weights are updated.
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
-#include <memory>
-#include <numeric>
-#include <stdexcept>
-
 #include "executor/engine/program_binder.h"
-#include "planner/lowering/finish_step.h"
 
 namespace shardwise::exec {
 
-/// Per-token loss: the tokens of all ranks that count, and gradients divided by them.
-void ProgramBinder::bind_finalize(OpId op) {
-  const ProgramOp& each = program_.operations[op];
-  if (each.part == FinalizePart::kTokens) {
-    kernels_[op] = [this, group = group_of(each)] {
-      std::vector<std::int64_t> all(static_cast<std::size_t>(group->size()));
-      std::int64_t& counted = parts_.step.counted_tokens;
-      group->exchange(std::as_bytes(std::span(&counted, 1)),
-                      std::as_writable_bytes(std::span(all)));
-      counted = std::accumulate(all.begin(), all.end(), std::int64_t{0});
-    };
-    return;
+/// Per-token loss: the tokens of all ranks that count …
+OpKernel ProgramBinder::count_tokens(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  return [this, operands, group = group_of(op)](DeviceStream& stream) {
+    all_gather_bytes(*group, bytes(operands, OperandPart::own_tokens),
+                     bytes(operands, OperandPart::all_tokens), stream);
+  };
+}
+
+/// … and gradients divided by them.
+OpKernel ProgramBinder::scale_gradients(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  const bool alone = !has(operands, OperandPart::all_tokens);
+  const OperandPart counted = alone ? OperandPart::own_tokens : OperandPart::all_tokens;
+  return [this, operands, counted](DeviceStream& stream) {
+    const std::span<std::byte> tokens = bytes(operands, counted);
+    float* const factor = step_at<float>(operands, OperandPart::token_factor);
+    parts_.compute->token_factor(
+        {.tokens = reinterpret_cast<const std::int64_t*>(tokens.data()),
+         .ranks = static_cast<std::int64_t>(tokens.size() / sizeof(std::int64_t)),
+         .factor = factor},
+        stream);
+    for (const TensorView& each : all(operands, OperandPart::gradients)) {
+      parts_.compute->scale({.tensor = each, .factor = factor}, stream);
+    }
+  };
+}
+
+std::vector<ConstTensorView> ProgramBinder::gradients(Operands operands) const {
+  const std::vector<TensorView> found = all(operands, OperandPart::gradients);
+  return {found.begin(), found.end()};
+}
+
+void ProgramBinder::take_norm(Operands operands, OperandPart sums, int ranks,
+                              DeviceStream& stream) const {
+  parts_.compute->squares_norm(
+      {.sums = at(operands, sums),
+       .ranks = ranks,
+       .norm = step_at<double>(operands, OperandPart::gradient_norm),
+       .clip_norm = parts_.clip_norm,
+       .clip_factor = &step_at<AdamStep>(operands, OperandPart::adam_step)->gradient_scale},
+      stream);
+}
+
+OpKernel ProgramBinder::gradient_norm(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  OpKernel kernel = [this, operands, group = group_of(op)](DeviceStream& stream) {
+    all_gather_bytes(*group, bytes(operands, OperandPart::own_squares),
+                     bytes(operands, OperandPart::all_squares), stream);
+    take_norm(operands, OperandPart::all_squares, group->size(), stream);
+  };
+  kernel.prepare = [this, operands](DeviceStream& stream) {
+    parts_.compute->squares(
+        {.tensors = gradients(operands), .sums = at(operands, OperandPart::own_squares)}, stream);
+  };
+  return kernel;
+}
+
+/// A unit's operands begin with its gradients.
+std::vector<UnitUpdate> ProgramBinder::updates(Operands operands) const {
+  std::vector<UnitUpdate> units;
+  for (const Operand& operand : operands) {
+    const TensorView own = numbers(operand);
+    switch (operand.part) {
+      case OperandPart::gradients:
+        units.emplace_back();
+        units.back().unit = static_cast<std::size_t>(operand.unit);
+        units.back().gradients = own;
+        break;
+      case OperandPart::main_gradients:
+        units.back().wide_gradients = own;
+        break;
+      case OperandPart::weights:
+        units.back().weights = own;
+        break;
+      case OperandPart::main_weights:
+        units.back().main = own;
+        break;
+      case OperandPart::first_moments:
+        units.back().exp_avg = own;
+        break;
+      case OperandPart::second_moments:
+        units.back().exp_avg_sq = own;
+        break;
+      default:
+        break;
+    }
   }
-  for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
-  kernels_[op] = [this] {
-    const auto tokens = static_cast<float>(std::max<std::int64_t>(1, parts_.step.counted_tokens));
-    for (std::size_t u = 0; u < gathered_.size(); ++u) scale(view(u).updated_gradient, 1 / tokens);
-  };
+  return units;
 }
 
-void ProgramBinder::bind_norm(OpId op) {
-  for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
-  const auto own = std::make_shared<ExactSquares>();
-  kernels_[op] = [this, own, group = group_of(program_.operations[op])] {
-    std::vector<std::byte> all(ExactSquares::kBytes * static_cast<std::size_t>(group->size()));
-    group->exchange(own->bytes(), all);
-    ExactSquares sum;
-    for (std::size_t at = 0; at < all.size(); at += ExactSquares::kBytes) {
-      sum.add(ExactSquares::from_bytes(
-          std::span<const std::byte, ExactSquares::kBytes>(&all[at], ExactSquares::kBytes)));
+OpKernel ProgramBinder::optimizer(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  const bool checks = has(operands, OperandPart::gradient_check);
+  const bool takes_norm = has(operands, OperandPart::gradient_norm);
+  return [this, &op, operands, checks, takes_norm](DeviceStream& stream) {
+    for (const Operand& operand : operands) {
+      if (checks && operand.part == OperandPart::gradients) check(op, operand, stream);
     }
-    parts_.step.gradient_norm = sum.norm();
-  };
-  kernels_[op].prepare = [this, own] {
-    *own = parts_.state->squares(*parts_.arena, number_, *parts_.workers);
-  };
-}
-
-void ProgramBinder::bind_optimizer(OpId op) {
-  for (std::size_t u = 0; u < gathered_.size(); ++u) touch_gradients(u, op);
-  const std::int64_t cast_elements = types().casts_gradients ? parts_.state->updated_elements() : 0;
-  const ItemId casts =
-      items_.item(MemoryCategory::main_gradients, cast_elements * bytes_of(DType::fp32));
-  items_.touch(casts, op);
-  kernels_[op] = [this, casts, cast_elements] {
-    StepState& step = parts_.step;
-    // Where nothing was reduced nobody has looked at them.
-    for (std::size_t u = 0; u < gathered_.size() && parts_.state->place().shard_ranks == 1; ++u) {
-      parts_.checks.check(step.step, u, view(u).gradients);
+    if (takes_norm) {
+      parts_.compute->squares(
+          {.tensors = gradients(operands), .sums = at(operands, OperandPart::own_squares)}, stream);
+      take_norm(operands, OperandPart::own_squares, 1, stream);
     }
-    if (!has_norm_) {
-      step.gradient_norm = parts_.state->squares(*parts_.arena, number_, *parts_.workers).norm();
-    }
-    if (!std::isfinite(step.gradient_norm)) {
-      throw std::runtime_error(fmt::format(
-          "the gradient of step {} is not a number; a lower learning rate may help", step.step));
-    }
-    const AdamStep adam = adam_step(parts_.optimizer, step.step, step.gradient_norm);
-    const Numbers place(at(casts), static_cast<std::size_t>(cast_elements), DType::fp32);
-    parts_.state->update(*parts_.arena, number_, adam, parts_.optimizer, place.floats(),
-                         *parts_.workers);
+    parts_.state->update(updates(operands), step_at<AdamStep>(operands, OperandPart::adam_step),
+                         {*parts_.compute, stream});
   };
 }
 

@@ -12,8 +12,8 @@
 namespace shardwise::exec {
 namespace {
 
-bool one_clock(Communicator& everyone) {
-  const std::vector<std::string> clocks = exchange_texts(everyone, this_clock());
+bool one_clock(ControlGroup& everyone) {
+  const std::vector<std::string> clocks = all_gather_texts(everyone, this_clock());
   return std::ranges::all_of(
       clocks, [&](const std::string& clock) { return !clock.empty() && clock == clocks.front(); });
 }
@@ -29,13 +29,13 @@ std::string this_clock() {
   return id;
 }
 
-void find_meetings(const StageProgram& program, const Layout& layout, Communicator& everyone,
+void find_meetings(const StageProgram& program, const Layout& layout, ControlGroup& everyone,
                    std::span<OpSpan> spans) {
   if (!one_clock(everyone)) return;
   const std::size_t count = spans.size();
   std::vector<OpSpan> all(count * static_cast<std::size_t>(everyone.size()));
-  everyone.exchange(std::as_bytes(std::span<const OpSpan>(spans)),
-                    std::as_writable_bytes(std::span(all)));
+  everyone.all_gather_bytes(std::as_bytes(std::span<const OpSpan>(spans)),
+                            std::as_writable_bytes(std::span(all)));
   std::map<GroupKind, std::vector<std::int64_t>> groups;
   for (std::size_t op = 0; op < count; ++op) {
     const ProgramOp& each = program.operations[op];

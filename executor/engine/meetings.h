@@ -3,8 +3,8 @@
 #include <span>
 #include <string>
 
-#include "executor/comm/communicator.h"
-#include "executor/engine/stream_runner.h"
+#include "executor/comm/control_group.h"
+#include "executor/engine/program_runner.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/step_program.h"
 
@@ -18,7 +18,7 @@ std::string this_clock();
 /// then a rank waits, from then on bytes move. All ranks of `everyone` call together, each with its
 /// own spans of the same program. Where ranks are on machines of different clocks nothing is known
 /// of one another's and spans stay as they are.
-void find_meetings(const StageProgram& program, const Layout& layout, Communicator& everyone,
+void find_meetings(const StageProgram& program, const Layout& layout, ControlGroup& everyone,
                    std::span<OpSpan> spans);
 
 }  // namespace shardwise::exec

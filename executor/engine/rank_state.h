@@ -5,31 +5,16 @@
 #include <span>
 #include <vector>
 
-#include "executor/comm/numbers.h"
+#include "executor/device/device.h"
 #include "executor/engine/arena.h"
-#include "executor/engine/state_types.h"
-#include "executor/engine/state_units.h"
-#include "executor/kernels/workers.h"
+#include "executor/kernels/compute.h"
+#include "executor/kernels/tensor_view.h"
 #include "executor/optimizer/adamw.h"
-#include "executor/optimizer/exact_sum.h"
+#include "planner/lowering/state_types.h"
+#include "planner/lowering/unit_pieces.h"
+#include "planner/spec/operand.h"
 
 namespace shardwise::exec {
-
-/// Where a rank stands in the data-parallel axes.
-struct DataParallelPlace {
-  std::int64_t shard_ranks = 1;  // ranks that share a state placed shard_inner …
-  int shard_rank = 0;            // … and which of them this is
-  std::int64_t replicas = 1;     // dp_replicate
-  int replica = 0;
-  std::int64_t world = 1;
-  int world_rank = 0;
-};
-
-/// A range of a unit's elements.
-struct Held {
-  std::int64_t begin = 0;
-  std::int64_t count = 0;
-};
 
 /// Where weights come from: the elements of a tensor from number `first` on. Called by all ranks of
 /// a process at once.
@@ -39,72 +24,69 @@ using WeightSource =
 /// Each element drawn from its tensor's name and its number.
 WeightSource drawn_weights(std::uint64_t seed, double output_deviation_scale);
 
+/// What the optimizer reads and writes of a unit on this rank: as many elements of each.
+struct UnitUpdate {
+  std::size_t unit = 0;
+  ConstTensorView gradients;
+  TensorView wide_gradients;  // place of an fp32 copy of them; empty when read as they are
+  TensorView weights;
+  TensorView main;  // fp32 copy of them that is updated; empty where they are themselves
+  TensorView exp_avg;
+  TensorView exp_avg_sq;
+};
+
 /// Parameters, gradients and optimizer state of a rank, as the plan's placements spread them.
 class RankState {
  public:
-  /// \param late_gradients  gradients exist from backward to the optimizer step only
+  /// \param buffers  where the state of each unit lies, in every program of the run
   RankState(const StateUnits& units, const StatePlacement& placement, const StateTypes& types,
-            const DataParallelPlace& place, bool late_gradients);
-
-  /// Adds the items of a program: residents first, the same in every program of a run.
-  void add_items(MemoryItems& items);
-  /// Operations that make and use a unit's gradients, where they are no residents.
-  ItemId gradients_item(std::size_t unit) const { return gradients_[unit]; }
-  bool late_gradients() const { return late_gradients_; }
+            const DataParallelPlace& place, const std::vector<UnitBuffers>& buffers);
 
   /// The parts of a unit's state that this rank keeps. The memory is that of `arena`'s program.
   struct View {
-    Numbers weights;         // whole, or this rank's shard
-    Numbers gradients;       // whole, or this rank's shard
-    std::span<float> first;  // moments, of what the optimizer updates here
-    std::span<float> second;
-    std::span<float> main;     // the weights that it updates
-    Numbers updated;           // the same elements of `weights`
-    Numbers updated_gradient;  // and of `gradients`
-    Numbers reduced;           // what the reduction over the inner axis leaves here
-    Held held;                 // which elements those are
+    TensorView weights;    // whole, or this rank's shard
+    TensorView gradients;  // whole, or this rank's shard
+    TensorView exp_avg;    // moments in fp32, of what the optimizer updates here
+    TensorView exp_avg_sq;
+    TensorView main;              // the weights that it updates, fp32
+    TensorView updated;           // the same elements of `weights`
+    TensorView updated_gradient;  // and of `gradients`
+    TensorView reduced;           // what the reduction over the inner axis leaves here
+    ShardRange held;              // which elements those are
   };
   View view(const Arena& arena, std::size_t program, std::size_t unit) const;
 
   /// Fills this rank's weights, and no others, rows that an engine adds with zeros: all ways of
-  /// sharding give the same model.
-  void fill(const Arena& arena, std::size_t program, const WeightSource& source) const;
-  /// This rank's part of the gradient's norm: over all ranks every element once.
-  ExactSquares squares(const Arena& arena, std::size_t program, Workers& workers) const;
-  /// \param casts  place of so many fp32 gradients as updated_elements() says; empty when they are
-  /// read as they are
-  void update(const Arena& arena, std::size_t program, const AdamStep& step,
-              const OptimizerRules& rules, std::span<float> casts, Workers& workers) const;
-  /// The elements of a unit that this rank stands for: of those that it updates, over all ranks
-  /// each once.
-  Held stands_for(std::size_t unit) const;
-  /// Those whose weights it keeps.
-  Held keeps(std::size_t unit) const { return held(unit, placement_.parameters); }
-  /// Elements that this rank updates, padding included.
-  std::int64_t updated_elements() const;
+  /// sharding give the same model. Waits until they are there.
+  void fill(const Arena& arena, std::size_t program, const WeightSource& source,
+            Device& device) const;
+  /// \param updates  of units; of every one what this rank updates
+  /// \param step  in the device's memory
+  void update(std::span<const UnitUpdate> updates, const AdamStep* step, const Issue& to) const;
+  /// The elements of a unit whose weights this rank keeps.
+  ShardRange keeps(std::size_t unit) const { return held(unit, placement_.parameters); }
+  /// Those that this rank stands for: of those that it updates, over all ranks each once.
+  ShardRange stands_for(std::size_t unit) const {
+    return shardwise::stands_for(units_.units[unit], placement_.optimizer, place_);
+  }
 
   const StateUnits& units() const { return units_; }
   const StatePlacement& placement() const { return placement_; }
   const StateTypes& types() const { return types_; }
   const DataParallelPlace& place() const { return place_; }
-  /// Elements of a unit that a rank has room for, padding included.
-  std::int64_t shard(std::size_t unit, Placement placement) const;
 
  private:
-  Held held(std::size_t unit, Placement placement) const;
-  void fill_part(const Numbers& weights, std::size_t unit, const Held& held,
-                 const WeightSource& source) const;
+  ShardRange held(std::size_t unit, Placement placement) const {
+    return held_of(units_.units[unit], placement, place_);
+  }
+  void fill_part(const TensorView& weights, std::size_t unit, const ShardRange& range,
+                 const WeightSource& source, Device& device, DeviceStream& stream) const;
 
   const StateUnits& units_;
   StatePlacement placement_;
   StateTypes types_;
   DataParallelPlace place_;
-  bool late_gradients_;
-  std::vector<ItemId> weights_;
-  std::vector<ItemId> main_;  // where weights are kept beside them
-  std::vector<ItemId> gradients_;
-  std::vector<ItemId> first_;
-  std::vector<ItemId> second_;
+  std::vector<UnitBuffers> buffers_;  // by unit
 };
 
 }  // namespace shardwise::exec

@@ -1,11 +1,13 @@
 #include "executor/engine/trainer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "executor/engine/meetings.h"
-#include "planner/lowering/lower.h"
+#include "planner/lowering/lower_to_run.h"
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
@@ -27,58 +29,66 @@ DataParallelPlace place_of(const Layout& layout, const World& world) {
   return place;
 }
 
-std::int64_t resident_gradient_bytes(const StageProgram& program) {
-  std::int64_t bytes = 0;
-  for (const ProgramBuffer& buffer : program.buffers) {
-    if (buffer.resident && buffer.category == MemoryCategory::gradients) bytes += buffer.bytes;
+/// The memory of each kind of layer.
+std::vector<LayerRoom> rooms_of(const std::vector<std::unique_ptr<Layer>>& layers) {
+  std::vector<LayerRoom> rooms;
+  for (const auto& layer : layers) {
+    const LayerBytes bytes = layer->bytes();
+    rooms.push_back({bytes.saved, bytes.forward_workspace, bytes.backward_workspace, bytes.tables});
   }
-  return bytes;
+  return rooms;
 }
 
 }  // namespace
 
-Trainer::Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abort,
+Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, AbortSignal& abort,
                  const TrainOptions& options, const LayerKernels& kernels)
     : plan_(plan),
       world_(world),
+      device_(device),
       arena_(arena),
+      abort_(abort),
       options_(options),
       context_(lowering_context(plan, Granularity::layer, false)),
-      units_(state_units(context_, 0)) {
-  programs_.push_back(lower(plan, Granularity::layer, StepKind::first));
-  programs_.push_back(lower(plan, Granularity::layer, StepKind::steady));
+      units_(state_units(context_, 0)),
+      scalars_(step_block_shape(plan.layout, context_.num_microbatches, plan.job.sequence_length,
+                                plan.job.calculate_per_token_loss)) {
   const DataParallelPlace place = place_of(plan.layout, world);
   parts_.context = &context_;
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;
-  const bool late = resident_gradient_bytes(program(1)) == 0;
-  parts_.state =
-      std::make_unique<RankState>(units_, context_.placement, state_types(context_), place, late);
-  parts_.world = &world;
-  parts_.workers = std::make_unique<Workers>(options.threads);
+  const std::vector<LayerRoom> rooms = rooms_of(parts_.layers);
+  for (const StepKind step : {StepKind::first, StepKind::steady}) {
+    programs_.push_back(lower_to_run(plan, step, place, rooms));
+  }
+  SHARDWISE_CHECK(program(0).units == program(1).units, "states lie where they lay");
+  parts_.state = std::make_unique<RankState>(units_, context_.placement, state_types(context_),
+                                             place, program(0).units);
+  parts_.compute = device.compute(options.threads);
+  parts_.tensors = device.world(world, *parts_.compute, abort);
+  parts_.communicators = std::make_unique<CommunicatorTable>(
+      programs_, plan.layout, parts_.tensors ? *parts_.tensors : world);
   parts_.arena = &arena;
-  parts_.optimizer = options.optimizer;
-  const auto count = static_cast<std::size_t>(context_.num_microbatches);
-  const auto tokens =
-      static_cast<std::size_t>(plan.layout.micro_batch_size * plan.job.sequence_length);
-  parts_.step.inputs.assign(count, std::vector<std::int64_t>(tokens));
-  parts_.step.targets = parts_.step.inputs;
-  parts_.step.losses.resize(count);
+  parts_.clip_norm = options.optimizer.clip_norm;
+  SHARDWISE_CHECK(parts_.compute->squares_bytes() == kSquaresBytes, "squares have their room");
   share_ = {plan.layout.dp(), place.replica * place.shard_ranks + place.shard_rank,
             context_.num_microbatches, plan.layout.micro_batch_size};
-  parts_.step.loss_scales.resize(count);
-  parts_.checks = GradientChecks(options.checks);
+  parts_.checks = options.checks;
   std::vector<const StageProgram*> stages;
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     binders_.push_back(std::make_unique<ProgramBinder>(parts_, program(i), i));
     arena.place(program(i), binders_[i]->items());
     stages.push_back(&program(i));
   }
-  arena.allocate();
-  runner_ = std::make_unique<StreamRunner>(stages, world.rank(), abort);
-  std::vector<std::int64_t> all(static_cast<std::size_t>(world.size()));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Control::results);
+  arena.allocate(device);
+  if (parts_.tensors) parts_.tensors->register_memory(arena.memory());
+  if (const std::uint32_t block = program(0).kernel_workspace; block != kNoBuffer) {
+    const auto bytes = static_cast<std::size_t>(program(0).buffers[block].bytes);
+    parts_.compute->set_workspace({arena.at(0, block), bytes});
+  }
+  runner_ = device.runner(stages, world.rank(), abort);
+  stream_ = device.stream(StreamPriority::normal);
+  everyone_ = world.control_group(all_ranks(world), Control::results);
 }
 
 Trainer::~Trainer() = default;
@@ -92,25 +102,27 @@ void Trainer::initialise() {
 }
 
 void Trainer::resume(std::int64_t step, std::int64_t sequence) {
-  parts_.step.step = step;
+  step_ = step;
   next_sequence_ = sequence;
 }
 
-void Trainer::initialise(const WeightSource& source) { parts_.state->fill(arena_, 0, source); }
+void Trainer::initialise(const WeightSource& source) {
+  parts_.state->fill(arena_, 0, source, device_);
+}
 
 void Trainer::read_batch(const TokenSequences& data) {
   const auto length = static_cast<std::size_t>(plan_.job.sequence_length);
-  StepState& step = parts_.step;
-  for (std::size_t mb = 0; mb < step.inputs.size(); ++mb) {
+  for (std::size_t mb = 0; mb < scalars_.losses().size(); ++mb) {
     const std::int64_t first = share_.first(next_sequence_, static_cast<std::int64_t>(mb));
     for (std::int64_t s = 0; s < share_.micro_batch_size; ++s) {
       const std::size_t at = static_cast<std::size_t>(s) * length;
-      data.sequence(first + s, std::span(step.inputs[mb]).subspan(at, length),
-                    std::span(step.targets[mb]).subspan(at, length));
+      data.sequence(first + s, scalars_.inputs(mb).subspan(at, length),
+                    scalars_.targets(mb).subspan(at, length));
     }
-    step.losses[mb] = {};
+    scalars_.losses()[mb] = {};
   }
   weigh_batch();
+  scalars_.adam_step() = adam_step(options_.optimizer, step_);
 }
 
 /// What the gradient of each micro-batch is multiplied with. Per token: 1, and all of it is divided
@@ -118,26 +130,53 @@ void Trainer::read_batch(const TokenSequences& data) {
 /// whatever its number of tokens. Source: NVIDIA/Megatron-LM, megatron/core/pipeline_parallel/
 /// schedules.py, forward_step_calc_loss.
 void Trainer::weigh_batch() {
-  StepState& step = parts_.step;
   const auto passes = static_cast<double>(share_.ranks * share_.microbatches);
-  step.counted_tokens = 0;
-  for (std::size_t mb = 0; mb < step.targets.size(); ++mb) {
-    std::vector<std::int64_t>& targets = step.targets[mb];
+  scalars_.own_tokens() = 0;
+  for (std::size_t mb = 0; mb < scalars_.losses().size(); ++mb) {
+    const std::span<std::int64_t> targets = scalars_.targets(mb);
     std::ranges::replace(targets, options_.ignored_token, kIgnored);
     const auto ignored = std::ranges::count(targets, kIgnored);
     const std::int64_t counted = std::ssize(targets) - ignored;
-    step.counted_tokens += counted;
+    scalars_.own_tokens() += counted;
     const auto each = static_cast<float>(1 / (passes * static_cast<double>(counted)));
-    step.loss_scales[mb] = plan_.job.calculate_per_token_loss ? 1.0F : counted > 0 ? each : 0.0F;
+    const bool per_token = plan_.job.calculate_per_token_loss;
+    scalars_.loss_scale(mb) = per_token ? 1.0F : counted > 0 ? each : 0.0F;
   }
+}
+
+/// Ends the run of all ranks, as an operation does that fails.
+void Trainer::fail(std::size_t program_number, const ProgramOp& op, const std::string& what) {
+  abort_.raise(
+      fmt::format("rank {}, {}: {}", world_.rank(), name_of(program(program_number), op), what));
+  abort_.check();
+}
+
+/// What this rank alone knows of. The others wait for it in mean_loss(), so that the message is of
+/// the rank that has the cause.
+void Trainer::fail_if_wrong(std::size_t program_number) {
+  const std::vector<ProgramOp>& operations = program(program_number).operations;
+  const std::span<const LossSum> losses = scalars_.losses();
+  const auto wrong = std::ranges::find_if_not(
+      losses, [](const LossSum& each) { return std::isfinite(each.loss); });
+  if (wrong != losses.end()) {
+    const auto head = std::ranges::find_if(operations, [&](const ProgramOp& op) {
+      return op.role == OpRole::backward && op.microbatch == wrong - losses.begin();
+    });
+    fail(program_number, *head,
+         fmt::format("the loss of step {} is not a number; a lower learning rate may help", step_));
+  }
+  const GradientCheckState& found = scalars_.gradient_check();
+  if (found.bucket < 0) return;
+  fail(program_number, operations[static_cast<std::size_t>(found.operation)],
+       what_is_wrong(found, step_));
 }
 
 /// Sums of all micro-batches, in the order of the step.
 double Trainer::mean_loss() {
-  const std::size_t count = parts_.step.losses.size();
+  const std::size_t count = scalars_.losses().size();
   std::vector<LossSum> all(count * static_cast<std::size_t>(world_.size()));
-  everyone_->exchange(std::as_bytes(std::span<const LossSum>(parts_.step.losses)),
-                      std::as_writable_bytes(std::span<LossSum>(all)));
+  everyone_->all_gather_bytes(std::as_bytes(scalars_.losses()),
+                              std::as_writable_bytes(std::span<LossSum>(all)));
   double loss = 0;
   double means = 0;
   std::int64_t tokens = 0;
@@ -156,27 +195,37 @@ double Trainer::mean_loss() {
 }
 
 StepResult Trainer::step(const TokenSequences& data) {
-  StepState& step = parts_.step;
   read_batch(data);
   const bool first = first_.spans.empty();
   const std::size_t number = first ? 0 : 1;
   const std::int64_t begin = now_ns();
-  runner_->run(number, binders_[number]->kernels());
+  std::byte* const block = arena_.at(number, program(number).step_block);
+  scalars_.upload(device_, block, *stream_);
+  device_.synchronize(*stream_);
+  runner_->run(number, binders_[number]->kernels(), Spans::recorded);
+  scalars_.download(device_, block, *stream_);
+  fail_if_wrong(number);
   StepResult result;
-  result.step = step.step;
+  result.step = step_;
   result.loss = mean_loss();
-  result.gradient_norm = step.gradient_norm;
-  result.learning_rate = learning_rate(options_.optimizer, step.step);
+  result.gradient_norm = scalars_.gradient_norm();
+  if (!std::isfinite(result.gradient_norm)) {
+    fail(number,
+         *std::ranges::find(program(number).operations, OpRole::optimizer, &ProgramOp::role),
+         fmt::format("the gradient of step {} is not a number; a lower learning rate may help",
+                     step_));
+  }
+  result.learning_rate = learning_rate(options_.optimizer, step_);
   result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
   const std::span<const OpSpan> ran = runner_->spans();
-  StepSpans spans = {number, step.step, result.seconds, {ran.begin(), ran.end()}};
+  StepSpans spans = {number, step_, result.seconds, {ran.begin(), ran.end()}};
   if (first) {
     first_ = std::move(spans);
   } else {
     if (history_.size() == kMostKept) history_.erase(history_.begin());
     history_.push_back(std::move(spans));
   }
-  ++step.step;
+  ++step_;
   next_sequence_ += share_.batch();
   return result;
 }

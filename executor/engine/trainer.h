@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "executor/comm/abort.h"
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 #include "executor/data/token_sequences.h"
+#include "executor/device/device.h"
+#include "executor/engine/gradient_checks.h"
 #include "executor/engine/program_binder.h"
+#include "executor/engine/step_scalars.h"
 #include "planner/spec/plan.h"
 
 namespace shardwise::exec {
@@ -45,15 +48,16 @@ struct StepSpans {
 /// Where the kernels of layers come from.
 struct LayerKernels {
   std::function<std::unique_ptr<Layer>(const LayerSpec& kind)> make;
-  std::function<void(std::byte* tables)> fill_tables;
+  std::function<void(std::byte* tables, const Issue& to)> fill_tables;
 };
 
 /// One rank of a training run, from its share of the weights to the last step.
 class Trainer {
  public:
-  /// \param plan   must outlive this; its problems() are none, and pp is 1
-  /// \param arena  where the rank's memory is; outlives all ranks, which read one another's
-  Trainer(const Plan& plan, World& world, Arena& arena, AbortSignal& abort,
+  /// \param plan    must outlive this; its problems() are none, and pp is 1
+  /// \param device  that the rank computes on; outlives the arena
+  /// \param arena   where the rank's memory is; outlives all ranks, which read one another's
+  Trainer(const Plan& plan, World& world, Device& device, Arena& arena, AbortSignal& abort,
           const TrainOptions& options, const LayerKernels& kernels);
   ~Trainer();
   Trainer(const Trainer&) = delete;
@@ -77,9 +81,11 @@ class Trainer {
   const StepSpans& median_step();
   const LoweringContext& context() const { return context_; }
   const RankState& state() const { return *parts_.state; }
+  /// Why steady steps are no graph of the device; empty where they are, and where it has none.
+  std::string no_graph() const { return runner_->no_graph(programs_.size() - 1); }
   /// All ranks, between steps.
-  Communicator& everyone() { return *everyone_; }
-  std::int64_t next_step() const { return parts_.step.step; }
+  ControlGroup& everyone() { return *everyone_; }
+  std::int64_t next_step() const { return step_; }
   /// Number of the sequence that the next step begins with: all there is to remember of the data.
   std::int64_t next_sequence() const { return next_sequence_; }
   /// Goes on with a step that begins with this sequence, instead of initialise(): whoever calls has
@@ -89,20 +95,27 @@ class Trainer {
  private:
   void read_batch(const TokenSequences& data);
   void weigh_batch();
+  void fail(std::size_t program_number, const ProgramOp& op, const std::string& what);
+  void fail_if_wrong(std::size_t program_number);
   double mean_loss();
 
   const Plan& plan_;
   World& world_;
+  Device& device_;
   Arena& arena_;
+  AbortSignal& abort_;
   TrainOptions options_;
   LoweringContext context_;
   StateUnits units_;
   RankParts parts_;
+  StepScalars scalars_;
   std::vector<StepProgram> programs_;
   std::vector<std::unique_ptr<ProgramBinder>> binders_;
-  std::unique_ptr<StreamRunner> runner_;
-  std::unique_ptr<Communicator> everyone_;
+  std::unique_ptr<ProgramRunner> runner_;
+  std::unique_ptr<DeviceStream> stream_;  // of what the host hands over between steps
+  std::unique_ptr<ControlGroup> everyone_;
   BatchShare share_;
+  std::int64_t step_ = 0;
   std::int64_t next_sequence_ = 0;
   StepSpans first_;
   std::vector<StepSpans> history_;  // those after it that ran last

@@ -20,21 +20,21 @@ double learning_rate(const OptimizerRules& rules, std::int64_t step) {
   return rules.least_learning_rate + share * (rules.peak_learning_rate - rules.least_learning_rate);
 }
 
-double clip_factor(const OptimizerRules& rules, double norm) {
-  if (rules.clip_norm <= 0 || norm <= rules.clip_norm) return 1;
-  return rules.clip_norm / norm;
+double clip_factor(double clip_norm, double norm) {
+  if (clip_norm <= 0 || norm <= clip_norm) return 1;
+  return clip_norm / norm;
 }
 
-AdamStep adam_step(const OptimizerRules& rules, std::int64_t step, double norm) {
+AdamStep adam_step(const OptimizerRules& rules, std::int64_t step) {
   const auto t = static_cast<double>(step + 1);
   AdamStep s;
   s.learning_rate = static_cast<float>(learning_rate(rules, step));
   s.beta1 = static_cast<float>(rules.beta1);
   s.beta2 = static_cast<float>(rules.beta2);
   s.epsilon = static_cast<float>(rules.epsilon);
-  s.gradient_scale = static_cast<float>(clip_factor(rules, norm));
   s.moment_correction = static_cast<float>(1 / (1 - std::pow(rules.beta1, t)));
   s.root_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(rules.beta2, t)));
+  s.decay = 1 - s.learning_rate * static_cast<float>(rules.weight_decay);
   return s;
 }
 

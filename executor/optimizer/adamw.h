@@ -22,10 +22,10 @@ struct OptimizerRules {
 /// least, then the least.
 double learning_rate(const OptimizerRules& rules, std::int64_t step);
 
-/// What gradients are multiplied with so that their norm is at most clip_norm.
-double clip_factor(const OptimizerRules& rules, double norm);
+/// What gradients are multiplied with so that their norm is at most clip_norm; 1 where that is 0.
+double clip_factor(double clip_norm, double norm);
 
-/// One step's numbers, the same on every rank.
+/// One step's numbers, the same on every rank, as a device reads them.
 struct AdamStep {
   float learning_rate = 0;
   float beta1 = 0;
@@ -34,8 +34,10 @@ struct AdamStep {
   float gradient_scale = 1;     // clipping
   float moment_correction = 1;  // 1 / (1 - beta1^t)
   float root_correction = 1;    // 1 / sqrt(1 - beta2^t)
+  float decay = 1;              // 1 - learning_rate x weight_decay, of what decays
 };
-AdamStep adam_step(const OptimizerRules& rules, std::int64_t step, double norm);
+/// Of step 0, 1, … without clipping.
+AdamStep adam_step(const OptimizerRules& rules, std::int64_t step);
 
 /// Updates weights of one decay group, element by element, in fp32: where an element lies and what
 /// lies beside it changes nothing. All spans have one size. `decay` is 1 - learning rate x decay.

@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::uint32_t kMantissa = (1U << 23) - 1;
 constexpr std::size_t kSpecial = 255;  // exponent of infinities and of what is not a number
+/// Added to the high half of kSpecial for a block that has a NaN: infinities alone do not get
+/// there.
+constexpr std::uint64_t kNan = std::uint64_t{1} << 40;
 
 /// 65,536 squares below 2^48 fit 64 bits.
 constexpr std::size_t kBlock = 65'536;
@@ -44,6 +47,12 @@ void ExactSquares::add(std::span<const float> values) {
       for (std::size_t way = 0; way < kWays; ++way) add_square(values[i + way], block[way]);
     }
     for (; i < end; ++i) add_square(values[i], block[0]);
+    const bool special =
+        std::ranges::any_of(block, [](const auto& way) { return way[kSpecial] > 0; });
+    if (special && std::ranges::any_of(values.subspan(at, end - at),
+                                       [](float value) { return std::isnan(value); })) {
+      sums_[2 * kSpecial + 1] += kNan;
+    }
     for (const auto& way : block) {
       for (std::size_t e = 0; e < way.size(); ++e) {
         add_wide(sums_[2 * e], sums_[2 * e + 1], way[e], 0);
@@ -63,7 +72,8 @@ bool ExactSquares::finite() const {
 }
 
 double ExactSquares::norm() const {
-  if (!finite()) return std::numeric_limits<double>::quiet_NaN();
+  if (sums_[2 * kSpecial + 1] >= kNan) return std::numeric_limits<double>::quiet_NaN();
+  if (!finite()) return std::numeric_limits<double>::infinity();
   // From the smallest to the largest: one rounding each, in an order that is always the same. A
   // value of exponent e is mantissa x 2^(max(e, 1) - 150).
   double sum = 0;

@@ -17,7 +17,7 @@ class ExactSquares {
   void add(std::span<const float> values);
   void add(const ExactSquares& other);
 
-  /// The root of the sum; infinite or not a number as soon as one value is.
+  /// The root of the sum; infinite or not a number as soon as one value is, of which NaN wins.
   double norm() const;
   bool finite() const;
 

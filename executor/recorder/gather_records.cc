@@ -29,15 +29,16 @@ struct Header {
 static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<OpSpan>);
 
 /// Whether the two of a pair recorded as much.
-bool are_alike(Communicator& pair, const RankRecord& own) {
+bool are_alike(ControlGroup& pair, const RankRecord& own) {
   const Counts mine = {static_cast<std::int64_t>(own.steady.spans.size()),
                        static_cast<std::int64_t>(own.steady.items.size())};
   std::array<Counts, 2> both;
-  pair.exchange(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(both)));
+  pair.all_gather_bytes(std::as_bytes(std::span(&mine, 1)),
+                        std::as_writable_bytes(std::span(both)));
   return both[0] == both[1];
 }
 
-void send(Communicator& pair, const RankRecord& own) {
+void send(ControlGroup& pair, const RankRecord& own) {
   Header header{own.arena_bytes, own.growth_bytes, own.steady.seconds, {}};
   own.clock.copy(header.clock.data(), header.clock.size() - 1);
   pair.send(std::as_bytes(std::span(&header, 1)), 0);
@@ -54,7 +55,7 @@ bool is_sound(const OpSpan& span) {
 }
 
 /// What the other of the pair recorded, of the same program as `own`.
-RankRecord receive(Communicator& pair, const RankRecord& own) {
+RankRecord receive(ControlGroup& pair, const RankRecord& own) {
   Header header;
   pair.receive(std::as_writable_bytes(std::span(&header, 1)), 1);
   RankRecord record;
@@ -75,16 +76,16 @@ RankRecord receive(Communicator& pair, const RankRecord& own) {
 
 std::vector<RankRecord> gather_records(World& world, RankRecord own) {
   const auto pair_with = [&](std::int64_t rank) {
-    return world.group({0, rank}, Control::records);
+    return world.control_group({0, rank}, Control::records);
   };
   if (world.rank() != 0) {
-    const std::unique_ptr<Communicator> pair = pair_with(world.rank());
+    const std::unique_ptr<ControlGroup> pair = pair_with(world.rank());
     if (are_alike(*pair, own)) send(*pair, own);
     return {std::move(own)};
   }
   std::vector<RankRecord> records = {std::move(own)};
   for (int rank = 1; rank < world.size(); ++rank) {
-    const std::unique_ptr<Communicator> pair = pair_with(rank);
+    const std::unique_ptr<ControlGroup> pair = pair_with(rank);
     if (!are_alike(*pair, records.front())) continue;
     RankRecord record = receive(*pair, records.front());
     record.rank = rank;

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 #include "executor/recorder/rank_record.h"
 
 namespace shardwise::exec {

@@ -1,33 +1,15 @@
 #include "executor/recorder/measured_report.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
-#include "executor/recorder/measured_parts.h"
 #include "planner/cost/estimate.h"
+#include "planner/recorded/predecessors.h"
 #include "planner/recorded/stage_timeline.h"
+#include "planner/recorded/step_parts.h"
 
 namespace shardwise::exec {
 namespace {
-
-/// The longest chain of operations that wait for one another, by the time they took.
-Seconds critical_path(const StepRecord& record) {
-  const StageProgram& program = record.program;
-  std::vector<std::int64_t> chain(program.operations.size(), 0);
-  std::array<std::int64_t, kStreams> last{};
-  std::int64_t longest = 0;
-  for (std::size_t op = 0; op < chain.size(); ++op) {
-    const ProgramOp& each = program.operations[op];
-    std::int64_t& before = last[static_cast<std::size_t>(each.stream)];
-    std::int64_t begin = before;
-    for (const std::uint32_t wait : program.of(each.waits)) begin = std::max(begin, chain[wait]);
-    chain[op] = begin + record.spans[op].end - record.spans[op].begin;
-    before = chain[op];
-    longest = std::max(longest, chain[op]);
-  }
-  return seconds(longest);
-}
 
 void fill_memory(StageTimeline& stage, const StepRecord& record) {
   std::int64_t now = 0;
@@ -63,9 +45,10 @@ void fill_memory(StageTimeline& stage, const StepRecord& record) {
 
 StepTimeline measured_timeline(const StepRecord& record) {
   StepTimeline timeline;
-  timeline.stages = {stage_timeline(recorded(record, begin_of(record)), timeline.operations)};
+  const RecordedStep step = recorded(record, begin_of(record));
+  timeline.stages = {stage_timeline(step, timeline.operations)};
   fill_memory(timeline.stages.front(), record);
-  timeline.critical_path = critical_path(record);
+  timeline.critical_path = critical_path(step);
   timeline.overlap = overlap_of(timeline.stages);
   return timeline;
 }
@@ -98,7 +81,8 @@ StepReport measured_report(const Plan& plan, const RankRecord& record) {
   report.process_growth = Bytes(record.growth_bytes);
   report.plan_digest = digest(plan);
   report.step_time = Seconds(record.steady.seconds);
-  report.time = measured_parts(record.steady);
+  StepFacts by_clock;
+  report.time = step_parts(recorded(record.steady, begin_of(record.steady)), by_clock);
   report.compute = {};
   report.assumptions.clear();
   report.stages = {memory_of(record)};

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/engine/arena.h"
-#include "executor/engine/stream_runner.h"
+#include "executor/engine/program_runner.h"
 #include "planner/recorded/recorded_step.h"
 #include "planner/spec/ledger.h"
 #include "planner/spec/step_program.h"

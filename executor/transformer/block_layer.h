@@ -1,57 +1,71 @@
 #pragma once
 
-#include "executor/kernels/attention.h"
-#include "executor/kernels/linear.h"
-#include "executor/kernels/rope.h"
+#include <optional>
+#include <vector>
+
 #include "executor/transformer/block_memory.h"
 #include "executor/transformer/block_places.h"
 #include "executor/transformer/block_shape.h"
 #include "executor/transformer/layer.h"
-#include "executor/transformer/norm_of.h"
 #include "executor/transformer/weights.h"
 
 namespace shardwise::exec {
 
 /// x + attention(norm(x)), then x + feed_forward(norm(x)): GPT-2, Llama, Mistral, Qwen2, Qwen3.
-/// E is float or Bf16.
 ///
 /// Products add to the residual stream, so that it is one tensor; in backward a product's weight
 /// gradient comes first and its input's gradient then takes the input's place.
-template <class E, class G>
 class BlockLayer final : public Layer {
  public:
   BlockLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
 
   LayerBytes bytes() const override;
-  void forward(const ForwardPass& pass, Workers& workers) const override;
-  void recompute(const BackwardPass& pass, Workers& workers) const override;
-  void backward(const BackwardPass& pass, Workers& workers) const override;
+  void forward(const ForwardPass& pass, const Issue& to) const override;
+  void recompute(const BackwardPass& pass, const Issue& to) const override;
+  void backward(const BackwardPass& pass, const Issue& to) const override;
 
  private:
   /// What forward makes: where it is kept, else where it passes by.
-  BlockPlaces<E> forward_places(const ForwardPass& pass) const;
+  BlockPlaces forward_places(const ForwardPass& pass) const;
   /// What backward reads: in the workspace where it is computed again, else kept.
-  BlockPlaces<E> backward_places(const BackwardPass& pass) const;
-  /// From x to what attention adds to `stream`.
-  void attention_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* x, E* stream,
-                      Workers& workers) const;
-  /// From the stream between the halves to the activation.
-  void mlp_half(const BlockPlaces<E>& at, const Weights<E>& weights, const E* middle,
-                Workers& workers) const;
-  void activate(const BlockPlaces<E>& at, Workers& workers) const;
-  void mlp_half_backward(const BlockPlaces<E>& at, const Weights<E>& weights,
-                         const Gradients<G>& gradients, E* d_stream, Workers& workers) const;
-  void attention_half_backward(const BlockPlaces<E>& at, const Weights<E>& weights,
-                               const Gradients<G>& gradients, const E* x, std::byte* scratch,
-                               E* d_stream, Workers& workers) const;
+  BlockPlaces backward_places(const BackwardPass& pass) const;
+  // A norm of the stream; `kept`, if not null, receives a copy of what it reads.
+  void attention_norm(const BlockPlaces& at, const Weights& weights, const std::byte* x,
+                      std::byte* kept, const Issue& to) const;
+  void mlp_norm(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
+                std::byte* kept, const Issue& to) const;
+  /// From x, of which `kept` receives a copy, to what attention adds to `stream`.
+  void attention_half(const BlockPlaces& at, const Weights& weights, const std::byte* x,
+                      std::byte* kept, std::byte* stream, const Issue& to) const;
+  void attend(const BlockPlaces& at, const Issue& to) const;
+  /// From the stream between the halves, of which `kept`, or null, receives a copy, to the
+  /// activation.
+  void mlp_half(const BlockPlaces& at, const Weights& weights, const std::byte* middle,
+                std::byte* kept, const Issue& to) const;
+  void mlp_half_backward(const BlockPlaces& at, const Weights& weights, const Gradients& gradients,
+                         std::byte* d_stream, const Issue& to) const;
+  void attention_half_backward(const BlockPlaces& at, const Weights& weights,
+                               const Gradients& gradients, const std::byte* x, std::byte* scratch,
+                               std::byte* d_stream, const Issue& to) const;
+  /// What several projections of one input make.
+  void project(const std::vector<Projection>& projections, const std::vector<Columns>& made,
+               const Weights& weights, const std::byte* x, std::optional<Gelu> gelu,
+               std::byte* activated, const Issue& to) const;
   /// The gradient of what several projections read, in its place, from those of what they made.
   void projections_backward(const std::vector<Projection>& projections,
-                            const std::vector<Columns<E>>& d_made, const Weights<E>& weights,
-                            const Gradients<G>& gradients, E* x, Workers& workers) const;
+                            const std::vector<Columns>& d_made, const Weights& weights,
+                            const Gradients& gradients, std::byte* x, const Issue& to) const;
   /// Where the projections of attention put what they make.
-  std::vector<Columns<E>> attention_columns(const BlockPlaces<E>& at) const;
-  std::vector<Columns<E>> mlp_columns(const BlockPlaces<E>& at) const;
-  RopeTables rope(const std::byte* tables) const;
+  std::vector<Columns> attention_columns(const BlockPlaces& at) const;
+  std::vector<Columns> mlp_columns(std::byte* up) const;
+
+  NormWork norm(const NormShape& shape, const ParameterIndex& index, const Weights& weights) const;
+  NormBackwardWork norm_backward(const NormShape& shape, const ParameterIndex& index,
+                                 const Weights& weights, const Gradients& gradients) const;
+  LinearBackwardWeightWork weight_gradient(const LinearShape& shape, const ParameterIndex& index,
+                                           const Gradients& gradients) const;
+  void activate(const BlockPlaces& at, const Issue& to) const;
+  RopeWork rope(const BlockPlaces& at, bool backward) const;
 
   AttentionShape attention_shape() const {
     return {s_.batch, s_.sequence, s_.heads, s_.kv_heads, s_.head_dim, s_.window};

@@ -18,21 +18,21 @@ struct Sizes {
       return of == Of::all || (of == Of::again) == made_again ? bytes : 0;
     };
     const std::int64_t statistics = s.tokens() * kFloat * (s.rms ? 1 : 2);
-    const std::int64_t stream_bytes = s.tokens() * s.hidden * s.element_bytes;
+    const std::int64_t stream_bytes = s.stream_bytes();
     norm_statistics = part(s.again.attention_norm, statistics);
     normed = part(s.again.attention_norm, stream_bytes);
     q_statistics = part(false, s.head_norms ? s.tokens() * s.heads * kFloat : 0);
     k_statistics = part(false, s.head_norms ? s.tokens() * s.kv_heads * kFloat : 0);
-    queries = part(false, s.head_norms ? s.tokens() * s.q_width() * s.element_bytes : 0);
-    keys = part(false, s.head_norms ? s.tokens() * s.kv_width() * s.element_bytes : 0);
-    qkv = part(false, s.tokens() * s.qkv_width() * s.element_bytes);
+    queries = part(false, s.head_norms ? s.tokens() * s.q_width() * s.element_bytes() : 0);
+    keys = part(false, s.head_norms ? s.tokens() * s.kv_width() * s.element_bytes() : 0);
+    qkv = part(false, s.tokens() * s.qkv_width() * s.element_bytes());
     log_sums = part(s.again.attention, s.tokens() * s.heads * kFloat);
-    attended = part(s.again.attention, s.tokens() * s.q_width() * s.element_bytes);
+    attended = part(s.again.attention, s.tokens() * s.q_width() * s.element_bytes());
     middle = part(false, stream_bytes);
     mlp_statistics = part(s.again.mlp_norm, statistics);
     mlp_normed = part(s.again.mlp_norm, stream_bytes);
-    up = part(false, s.tokens() * s.up_width() * s.element_bytes);
-    activated = part(s.again.activation, s.tokens() * s.intermediate * s.element_bytes);
+    up = part(false, s.tokens() * s.up_width() * s.element_bytes());
+    activated = part(s.again.activation, s.tokens() * s.intermediate * s.element_bytes());
   }
 
   std::int64_t norm_statistics = 0;
@@ -132,7 +132,7 @@ AttentionScratch attention_scratch(const BlockShape& s, const BlockOffsets& all)
   AttentionScratch scratch;
   scratch.d_attended =
       attention_backward_bytes({s.batch, s.sequence, s.heads, s.kv_heads, s.head_dim, s.window});
-  scratch.bytes = scratch.d_attended + s.tokens() * s.q_width() * s.element_bytes;
+  scratch.bytes = scratch.d_attended + s.tokens() * s.q_width() * s.element_bytes();
   scratch.fits = scratch.bytes <= all.bytes - all.second_half;
   const BlockOffsets again = again_offsets(s);
   scratch.fits_again = !scratch.fits && scratch.bytes <= again.bytes - again.second_half;
@@ -144,7 +144,7 @@ LayerBytes block_bytes(const BlockShape& s) {
   const AttentionScratch scratch = attention_scratch(s, all);
   const std::int64_t beside = scratch.fits || scratch.fits_again ? 0 : scratch.bytes;
   LayerBytes bytes;
-  bytes.saved = s.tokens() * s.hidden * s.element_bytes + (s.recompute ? 0 : all.bytes);
+  bytes.saved = s.stream_bytes() + (s.recompute ? 0 : all.bytes);
   bytes.forward_workspace = s.recompute ? passing_offsets(s).bytes : passing_places(s).workspace;
   bytes.backward_workspace = (s.recompute ? all.bytes : again_offsets(s).bytes) + beside;
   return bytes;

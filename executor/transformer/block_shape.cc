@@ -29,7 +29,8 @@ BlockShape block_shape(const ModelSpec& model, const LayerSpec& layer, const Lay
   b.head_dim = core.qk_head_dim;
   b.window = core.window;
   b.intermediate = activation.width;
-  b.element_bytes = shape.storage == DType::fp32 ? 4 : 2;
+  b.dtype = shape.storage;
+  b.gradient = shape.gradients;
   b.recompute = shape.recompute;
   b.again = shape.again;
   b.rms = find_operation(layer, "attention_norm")->rms;

@@ -25,7 +25,8 @@ struct BlockShape {
   std::int64_t head_dim = 0;
   std::int64_t window = 0;
   std::int64_t intermediate = 0;
-  std::int64_t element_bytes = 4;
+  DType dtype = DType::fp32;
+  DType gradient = DType::fp32;  // of weights
   bool recompute = false;
   RecomputedOperations again;
   bool rms = false;
@@ -44,7 +45,10 @@ struct BlockShape {
   std::vector<Projection> attention;  // queries, keys, values; or one for all
   std::vector<Projection> mlp;        // gate, up; or one for both; or up alone
 
+  std::int64_t element_bytes() const { return bytes_of(dtype); }
   std::int64_t tokens() const { return batch * sequence; }
+  /// Bytes of the stream, and of each tensor of its shape.
+  std::int64_t stream_bytes() const { return tokens() * hidden * element_bytes(); }
   std::int64_t q_width() const { return heads * head_dim; }
   std::int64_t kv_width() const { return kv_heads * head_dim; }
   std::int64_t qkv_width() const { return q_width() + 2 * kv_width(); }

@@ -7,14 +7,13 @@ namespace shardwise::exec {
 
 /// Rows of the token table, with those of the position table added where the model has one. Keeps
 /// the token numbers.
-template <class E, class G>
 class EmbeddingLayer final : public Layer {
  public:
   EmbeddingLayer(const ModelSpec& model, const LayerSpec& layer, const LayerShape& shape);
 
   LayerBytes bytes() const override;
-  void forward(const ForwardPass& pass, Workers& workers) const override;
-  void backward(const BackwardPass& pass, Workers& workers) const override;
+  void forward(const ForwardPass& pass, const Issue& to) const override;
+  void backward(const BackwardPass& pass, const Issue& to) const override;
 
  private:
   LayerShape shape_;

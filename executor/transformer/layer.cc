@@ -11,24 +11,6 @@
 namespace shardwise::exec {
 namespace {
 
-template <class E, class G>
-std::unique_ptr<Layer> make(const ModelSpec& model, const LayerSpec& kind,
-                            const LayerShape& shape) {
-  switch (kind.role) {
-    case LayerRole::embedding:
-      return std::make_unique<EmbeddingLayer<E, G>>(model, kind, shape);
-    case LayerRole::block:
-      return std::make_unique<BlockLayer<E, G>>(model, kind, shape);
-    case LayerRole::head:
-      return std::make_unique<HeadLayer<E, G>>(model, kind, shape);
-    case LayerRole::encoder_block:
-    case LayerRole::mtp:
-      break;
-  }
-  SHARDWISE_CHECK(false, "no kernels for layer " + kind.name);
-  return nullptr;
-}
-
 RecomputedOperations recomputed(const JobSpec& job) {
   const auto named = [&](std::size_t i) {
     return std::ranges::find(job.recompute_operations, kRecomputable[i]) !=
@@ -39,7 +21,7 @@ RecomputedOperations recomputed(const JobSpec& job) {
 
 }  // namespace
 
-void Layer::recompute(const BackwardPass& /*pass*/, Workers& /*workers*/) const {}
+void Layer::recompute(const BackwardPass& /*pass*/, const Issue& /*to*/) const {}
 
 LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout& layout,
                        bool whole) {
@@ -58,9 +40,19 @@ LayerShape layer_shape(const ModelSpec& model, const JobSpec& job, const Layout&
 
 std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
                                   const LayerShape& shape) {
-  if (shape.storage == DType::fp32) return make<float, float>(model, kind, shape);
-  return shape.gradients == DType::fp32 ? make<Bf16, float>(model, kind, shape)
-                                        : make<Bf16, Bf16>(model, kind, shape);
+  switch (kind.role) {
+    case LayerRole::embedding:
+      return std::make_unique<EmbeddingLayer>(model, kind, shape);
+    case LayerRole::block:
+      return std::make_unique<BlockLayer>(model, kind, shape);
+    case LayerRole::head:
+      return std::make_unique<HeadLayer>(model, kind, shape);
+    case LayerRole::encoder_block:
+    case LayerRole::mtp:
+      break;
+  }
+  SHARDWISE_CHECK(false, "no kernels for layer " + kind.name);
+  return nullptr;
 }
 
 }  // namespace shardwise::exec

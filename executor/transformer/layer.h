@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/kernels/cross_entropy.h"
-#include "executor/kernels/workers.h"
+#include "executor/kernels/compute.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
@@ -58,6 +57,9 @@ struct LayerBytes {
 // The stream is one tensor [batch, sequence, hidden] that all layers work on: in forward a layer
 // finds its input there and leaves its output, in backward the gradient of its output and leaves
 // that of its input. A layer copies into `saved` what it needs of it.
+//
+// All of it is memory of the device, loss and loss_scale too: a layer has addresses, and its
+// operations the contents.
 struct ForwardPass {
   std::span<const std::byte* const> weights;  // elements
   std::byte* stream = nullptr;           // elements; an embedding writes only, a head reads only
@@ -76,22 +78,22 @@ struct BackwardPass {
   const std::byte* tables = nullptr;
   // A head only: it computes the loss here, by chunks of tokens, so that logits are never whole.
   const std::int64_t* targets = nullptr;  // [batch, sequence] token numbers, or kIgnored
-  float loss_scale = 1;                   // the gradient is of loss_scale * sum of the loss
+  const float* loss_scale = nullptr;      // the gradient is of loss_scale * sum of the loss
   LossSum* loss = nullptr;                // added to
 };
 
-/// One kind of layer on the CPU. What it saves and needs is, to the byte, what the planner's ledger
-/// counts for the engine `shardwise` (docs/memory.md): LayerMemory::saved, and pass.peak less saved
-/// and the stream. Results do not depend on the number of threads.
+/// One kind of layer: which operations run in which order, and where what they make lies. What it
+/// saves and needs is, to the byte, what the planner's ledger counts for the engine `shardwise`
+/// (docs/memory.md): LayerMemory::saved, and pass.peak less saved and the stream.
 class Layer {
  public:
   virtual ~Layer() = default;
   virtual LayerBytes bytes() const = 0;
-  virtual void forward(const ForwardPass& pass, Workers& workers) const = 0;
+  virtual void forward(const ForwardPass& pass, const Issue& to) const = 0;
   /// Of layers that do not keep all that backward reads (LayerShape::recompute and again): the
   /// rest, into the workspace that backward is then given. Others do nothing.
-  virtual void recompute(const BackwardPass& pass, Workers& workers) const;
-  virtual void backward(const BackwardPass& pass, Workers& workers) const = 0;
+  virtual void recompute(const BackwardPass& pass, const Issue& to) const;
+  virtual void backward(const BackwardPass& pass, const Issue& to) const = 0;
 };
 
 /// What a job's layers are run on. `whole` asks for the blocks that recompute_interval leaves
@@ -105,7 +107,8 @@ std::unique_ptr<Layer> make_layer(const ModelSpec& model, const LayerSpec& kind,
 
 /// Fills the memory that LayerBytes::tables speaks of: cosine and sine of the rotary angles.
 /// tables: [sequence, head_dim / 2] cosines, then as many sines, fp32
-void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables);
+void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables,
+                 const Issue& to);
 
 /// Families whose formulas were held against transformers' (tests/executor/transformer).
 inline constexpr std::string_view kExecutableFamilies[] = {"gpt2", "llama", "mistral", "qwen2",

@@ -2,7 +2,6 @@
 #include <numbers>
 #include <vector>
 
-#include "executor/kernels/rope.h"
 #include "executor/transformer/layer.h"
 
 namespace shardwise::exec {
@@ -23,7 +22,8 @@ double llama3_frequency(const ModelNumerics& n, double frequency) {
 
 }  // namespace
 
-void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables) {
+void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tables,
+                 const Issue& to) {
   const ModelNumerics& n = model.numerics;
   const std::int64_t half = model.head_dim / 2;
   std::vector<double> frequencies;
@@ -44,8 +44,11 @@ void fill_tables(const ModelSpec& model, const LayerShape& shape, std::byte* tab
     }
   }
   auto* cosines = reinterpret_cast<float*>(tables);
-  rope_tables(shape.sequence, model.head_dim, frequencies.data(), cosines,
-              cosines + shape.sequence * half);
+  to.compute.rope_tables({.sequence = shape.sequence,
+                          .frequencies = frequencies,
+                          .cosines = cosines,
+                          .sines = cosines + shape.sequence * half},
+                         to.stream);
 }
 
 }  // namespace shardwise::exec

@@ -7,35 +7,22 @@
 
 namespace shardwise::exec {
 
-/// A layer's weights by ParameterIndex; null where an operation has none.
-template <class E>
-class Weights {
+/// A layer's tensors by ParameterIndex: weights, or gradients of those that are trained. Null where
+/// an operation has none.
+template <class Byte>
+class TensorsOf {
  public:
-  explicit Weights(std::span<const std::byte* const> tensors) : tensors_(tensors) {}
-  const E* weight(const ParameterIndex& index) const { return at(index.weight); }
-  const E* bias(const ParameterIndex& index) const { return at(index.bias); }
+  explicit TensorsOf(std::span<Byte* const> tensors) : tensors_(tensors) {}
+  Byte* weight(const ParameterIndex& index) const { return at(index.weight); }
+  Byte* bias(const ParameterIndex& index) const { return at(index.bias); }
 
  private:
-  const E* at(int index) const {
-    return index < 0 ? nullptr
-                     : reinterpret_cast<const E*>(tensors_[static_cast<std::size_t>(index)]);
+  Byte* at(int index) const {
+    return index < 0 ? nullptr : tensors_[static_cast<std::size_t>(index)];
   }
-  std::span<const std::byte* const> tensors_;
+  std::span<Byte* const> tensors_;
 };
-
-/// The same for gradients, float or Bf16; null where a parameter is not trained.
-template <class G>
-class Gradients {
- public:
-  explicit Gradients(std::span<std::byte* const> tensors) : tensors_(tensors) {}
-  G* weight(const ParameterIndex& index) const { return at(index.weight); }
-  G* bias(const ParameterIndex& index) const { return at(index.bias); }
-
- private:
-  G* at(int index) const {
-    return index < 0 ? nullptr : reinterpret_cast<G*>(tensors_[static_cast<std::size_t>(index)]);
-  }
-  std::span<std::byte* const> tensors_;
-};
+using Weights = TensorsOf<const std::byte>;
+using Gradients = TensorsOf<std::byte>;
 
 }  // namespace shardwise::exec

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -26,22 +27,22 @@ std::vector<TensorPlace> in_order(const StateUnits& units) {
 }
 
 /// Which elements of every unit every rank updates, [units][ranks].
-std::vector<std::vector<Held>> held_by_all(const RankState& state, const Arena& arena,
-                                           Communicator& everyone) {
-  std::vector<std::vector<Held>> all;
+std::vector<std::vector<ShardRange>> held_by_all(const RankState& state, const Arena& arena,
+                                                 ControlGroup& everyone) {
+  std::vector<std::vector<ShardRange>> all;
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
-    const Held mine = state.view(arena, 0, u).held;
-    std::vector<Held> ranks(static_cast<std::size_t>(everyone.size()));
-    everyone.exchange(std::as_bytes(std::span(&mine, 1)),
-                      std::as_writable_bytes(std::span<Held>(ranks)));
+    const ShardRange mine = state.view(arena, 0, u).held;
+    std::vector<ShardRange> ranks(static_cast<std::size_t>(everyone.size()));
+    everyone.all_gather_bytes(std::as_bytes(std::span(&mine, 1)),
+                              std::as_writable_bytes(std::span<ShardRange>(ranks)));
     all.push_back(std::move(ranks));
   }
   return all;
 }
 
 /// The lowest rank that holds element `at`, and how many from there on.
-std::pair<int, std::int64_t> holder_of(const std::vector<Held>& ranks, std::int64_t at) {
-  const auto holds = [&](const Held& held) {
+std::pair<int, std::int64_t> holder_of(const std::vector<ShardRange>& ranks, std::int64_t at) {
+  const auto holds = [&](const ShardRange& held) {
     return held.begin <= at && at < held.begin + held.count;
   };
   const auto found = std::ranges::find_if(ranks, holds);
@@ -52,7 +53,7 @@ std::pair<int, std::int64_t> holder_of(const std::vector<Held>& ranks, std::int6
 void write_numbers(SafetensorsSetWriter& writer, StoredType type, std::span<float> values) {
   if (type == StoredType::f32) return writer.write(std::as_bytes(values));
   std::vector<std::byte> narrow(values.size() * static_cast<std::size_t>(bytes_of(DType::bf16)));
-  copy_numbers({narrow.data(), values.size(), DType::bf16}, values);
+  cast({narrow.data(), values.size(), DType::bf16}, values);
   writer.write(narrow);
 }
 
@@ -64,11 +65,12 @@ bool is_file_of_weights(const std::string& name) {
           (name.ends_with(".safetensors") || name.ends_with(".safetensors.index.json")));
 }
 
-void save_weights(const RankState& state, const Arena& arena, const ModelSpec& model,
-                  Communicator& everyone, const SaveRules& rules) {
+void save_weights(const RankState& state, const Arena& arena, Device& device,
+                  const ModelSpec& model, ControlGroup& everyone, const SaveRules& rules) {
+  const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
   const StateUnits& units = state.units();
   const std::vector<TensorPlace> order = in_order(units);
-  const std::vector<std::vector<Held>> held = held_by_all(state, arena, everyone);
+  const std::vector<std::vector<ShardRange>> held = held_by_all(state, arena, everyone);
   std::optional<SafetensorsSetWriter> writer;
   if (everyone.rank() == 0) {
     std::vector<TensorSpec> tensors;
@@ -79,7 +81,7 @@ void save_weights(const RankState& state, const Arena& arena, const ModelSpec& m
     writer.emplace(rules.folder, std::move(tensors), rules.most_bytes,
                    StoredMetadata{{"format", "pt"}});
   }
-  std::vector<float> received;
+  std::vector<float> staged;
   for (const TensorPlace& place : order) {
     const UnitTensor& tensor = units.tensor(place);
     const RankState::View view = state.view(arena, 0, place.unit);
@@ -87,12 +89,11 @@ void save_weights(const RankState& state, const Arena& arena, const ModelSpec& m
     for (std::int64_t at = tensor.begin; at < end;) {
       const auto [owner, has] = holder_of(held[place.unit], at);
       const auto count = static_cast<std::size_t>(std::min({has, end - at, kPiece}));
-      std::span<float> piece;
+      staged.resize(count);
+      const std::span<float> piece(staged);
       if (owner == everyone.rank()) {
-        piece = view.main.subspan(static_cast<std::size_t>(at - view.held.begin), count);
-      } else {
-        received.resize(count);
-        piece = received;
+        const auto first = static_cast<std::size_t>(at - view.held.begin);
+        device.download(std::as_writable_bytes(piece), view.main.part(first, count).data, *stream);
       }
       if (owner != 0) everyone.broadcast(std::as_writable_bytes(piece), owner);
       if (writer) write_numbers(*writer, rules.type, piece);

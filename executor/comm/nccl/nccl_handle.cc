@@ -1,0 +1,142 @@
+#include "executor/comm/nccl/nccl_handle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "executor/comm/awake_clock.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::chrono::microseconds kPoll{20};
+
+}  // namespace
+
+NcclHandle::NcclHandle(const NcclContext& context, std::string name, const char* call,
+                       const std::function<ncclResult_t(ncclComm_t*)>& make)
+    : context_(context), name_(std::move(name)), history_(CudaCalls(context.rank)) {
+  const ncclResult_t result = make(&comm_);
+  try {
+    settle(call, result);
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+NcclHandle::~NcclHandle() { abort(); }
+
+void NcclHandle::call(const char* what, std::size_t count, const Call& call) {
+  ncclResult_t result = ncclSuccess;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (comm_ == nullptr) throw Aborted("a communicator was aborted");
+    history_.add(what, count);
+    result = call(comm_);
+  }
+  settle(what, result);
+}
+
+void NcclHandle::call(const char* what, std::size_t count, const CudaStream& stream,
+                      const Call& call) {
+  this->call(what, count, call);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  history_.follow(stream);
+}
+
+void NcclHandle::settle(const char* what, ncclResult_t result) {
+  const AwakeClock::time_point begin = AwakeClock::now();
+  while (result == ncclInProgress) {
+    context_.abort->check();
+    const std::chrono::duration<double> waited = AwakeClock::now() - begin;
+    if (waited > context_.timeout) {
+      context_.abort->raise_hung(fmt::format("rank {} waited {} s in {} of {}", context_.rank,
+                                             context_.timeout.count(), what, name_));
+      throw Aborted("another rank did not arrive");
+    }
+    std::this_thread::sleep_for(kPoll);
+    result = state();
+  }
+  if (result != ncclSuccess) fail(what, result);
+}
+
+ncclResult_t NcclHandle::state() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (comm_ == nullptr) throw Aborted("a communicator was aborted");
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = context_.library->calls().get_async_error(comm_, &state);
+  if (asked == ncclSuccess) return state;
+  throw NcclError(fmt::format("ncclCommGetAsyncError of {}: {}", name_, reason(asked)));
+}
+
+/// \pre the mutex is locked
+std::string NcclHandle::reason(ncclResult_t result) const {
+  const NcclCalls& calls = context_.library->calls();
+  const char* const more = comm_ != nullptr ? calls.get_last_error(comm_) : nullptr;
+  std::string text = calls.get_error_string(result);
+  if (more != nullptr && *more != '\0') text += fmt::format(" ({})", more);
+  // One line, whatever the library says.
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+void NcclHandle::fail(const char* what, ncclResult_t result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  throw NcclError(fmt::format("{} of {}: {}", what, name_, reason(result)));
+}
+
+std::string NcclHandle::check() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (comm_ == nullptr) return {};
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = context_.library->calls().get_async_error(comm_, &state);
+  if (asked != ncclSuccess) return fmt::format("ncclCommGetAsyncError: {}", reason(asked));
+  if (state != ncclSuccess && state != ncclInProgress) return reason(state);
+  try {
+    const std::optional<NcclHistory::Oldest> oldest = history_.oldest();
+    if (!oldest || oldest->seconds < context_.timeout.count()) return {};
+    return fmt::format("{} has not ended for {:.1f} s", oldest->what, oldest->seconds);
+  } catch (const CudaError& broken) {
+    return broken.what();
+  }
+}
+
+std::string NcclHandle::describe() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return name_ + ": " + history_.describe();
+}
+
+void NcclHandle::abort() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (comm_ == nullptr) return;
+  // Nothing can be done where even this fails, and the run ends all the same.
+  context_.library->calls().abort(std::exchange(comm_, nullptr));
+}
+
+void NcclHandle::finalize() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (comm_ == nullptr) return;
+  const ncclResult_t result = context_.library->calls().finalize(comm_);
+  if (result != ncclSuccess && result != ncclInProgress) {
+    throw NcclError(fmt::format("ncclCommFinalize of {}: {}", name_, reason(result)));
+  }
+}
+
+void NcclHandle::close() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (comm_ == nullptr) return;
+  }
+  settle("ncclCommFinalize", ncclInProgress);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const ncclResult_t result = context_.library->calls().destroy(std::exchange(comm_, nullptr));
+  if (result != ncclSuccess) {
+    throw NcclError(fmt::format("ncclCommDestroy of {}: {}", name_, reason(result)));
+  }
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,97 @@
+// Passes of layers.
+#include <algorithm>
+
+#include "executor/engine/program_binder.h"
+
+namespace shardwise::exec {
+
+/// Those that mixed precision casts for a pass: each operand after the weights that it is cast
+/// from.
+void ProgramBinder::cast_weights(Operands operands, DeviceStream& stream) const {
+  for (std::size_t i = 1; i < operands.size(); ++i) {
+    if (operands[i].part == OperandPart::cast_weights) {
+      parts_.compute->cast(numbers(operands[i]), numbers(operands[i - 1]), stream);
+    }
+  }
+}
+
+std::vector<const std::byte*> ProgramBinder::weights(Operands operands) const {
+  std::vector<const std::byte*> tensors;
+  for (const TensorView& tensor : all(operands, OperandPart::parameter))
+    tensors.push_back(tensor.data);
+  return tensors;
+}
+
+OpKernel ProgramBinder::forward(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  const auto tables_of = std::ranges::find(operands, OperandPart::tables, &Operand::part);
+  const bool fills = tables_of != operands.end() && tables_of->writes();
+  return [this, operands, fills, &layer = layer_of(op)](DeviceStream& stream) {
+    if (fills) parts_.fill_tables(at(operands, OperandPart::tables), {*parts_.compute, stream});
+    cast_weights(operands, stream);
+    const std::vector<const std::byte*> tensors = weights(operands);
+    ForwardPass pass;
+    pass.weights = tensors;
+    pass.stream = at(operands, OperandPart::stream);
+    pass.inputs = step_at<std::int64_t>(operands, OperandPart::inputs);
+    pass.saved = at(operands, OperandPart::saved);
+    pass.workspace = at(operands, OperandPart::layer_workspace);
+    pass.tables = at(operands, OperandPart::tables);
+    layer.forward(pass, {*parts_.compute, stream});
+  };
+}
+
+BackwardPass ProgramBinder::backward_pass(Operands operands) const {
+  BackwardPass pass;
+  pass.stream = at(operands, OperandPart::stream);
+  pass.saved = at(operands, OperandPart::saved);
+  pass.workspace = at(operands, OperandPart::layer_workspace);
+  pass.tables = at(operands, OperandPart::tables);
+  return pass;
+}
+
+OpKernel ProgramBinder::recompute(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  return [this, operands, &layer = layer_of(op)](DeviceStream& stream) {
+    cast_weights(operands, stream);
+    const std::vector<const std::byte*> tensors = weights(operands);
+    BackwardPass pass = backward_pass(operands);
+    pass.weights = tensors;
+    layer.recompute(pass, {*parts_.compute, stream});
+  };
+}
+
+OpKernel ProgramBinder::backward(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  return [this, operands, &layer = layer_of(op)](DeviceStream& stream) {
+    for (const TensorView& fresh : all(operands, OperandPart::fresh_gradients)) {
+      parts_.compute->clear(fresh, stream);
+    }
+    cast_weights(operands, stream);
+    const std::vector<const std::byte*> tensors = weights(operands);
+    std::vector<std::byte*> gradients;
+    for (const TensorView& tensor : all(operands, OperandPart::parameter_gradient)) {
+      gradients.push_back(tensor.data);
+    }
+    BackwardPass pass = backward_pass(operands);
+    pass.weights = tensors;
+    pass.gradients = gradients;
+    pass.targets = step_at<std::int64_t>(operands, OperandPart::targets);
+    pass.loss_scale = step_at<float>(operands, OperandPart::loss_scale);
+    pass.loss = step_at<LossSum>(operands, OperandPart::loss);
+    layer.backward(pass, {*parts_.compute, stream});
+    // What lies beside a sum begins it, or joins those of earlier micro-batches.
+    for (std::size_t i = 1; i < operands.size(); ++i) {
+      if (operands[i].part != OperandPart::gradient_sum) continue;
+      const TensorView sum = numbers(operands[i]);
+      const TensorView made = numbers(operands[i - 1]);
+      if (operands[i].access == Access::accumulate) {
+        parts_.compute->accumulate(sum, made, stream);
+      } else {
+        parts_.compute->cast(sum, made, stream);
+      }
+    }
+  };
+}
+
+}  // namespace shardwise::exec
