@@ -26,7 +26,9 @@ endif()
 find_program(SHARDWISE_CCACHE ccache)
 function(shardwise_use_ccache target)
   if(SHARDWISE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
-      "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${SHARDWISE_CCACHE}")
+    set(launcher "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1;${SHARDWISE_CCACHE}")
+    set_target_properties(${target} PROPERTIES
+      CXX_COMPILER_LAUNCHER "${launcher}"
+      CUDA_COMPILER_LAUNCHER "${launcher}")
   endif()
 endfunction()

@@ -46,9 +46,8 @@ SHARDWISE_VECTOR_CLONES float loss_of(Bf16* row, std::int64_t n, std::int64_t ta
 
 }  // namespace
 
-template <class E>
-std::int64_t cross_entropy_bytes(const CrossEntropyShape& s) {
-  return s.chunk * s.vocabulary * static_cast<std::int64_t>(sizeof(E)) +
+std::int64_t cross_entropy_bytes(const CrossEntropyShape& s, DType dtype) {
+  return s.chunk * s.vocabulary * bytes_of(dtype) +
          s.rows * static_cast<std::int64_t>(sizeof(float));
 }
 
@@ -95,8 +94,6 @@ template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, float, 
                         Workers&);
 template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, float, Bf16*, float*,
                         Workers&);
-template std::int64_t cross_entropy_bytes<float>(const CrossEntropyShape&);
-template std::int64_t cross_entropy_bytes<Bf16>(const CrossEntropyShape&);
 template void cross_entropy(const CrossEntropyShape&, float*, const float*, const std::int64_t*,
                             float, float*, LossSum&, std::byte*, Workers&);
 template void cross_entropy(const CrossEntropyShape&, Bf16*, const Bf16*, const std::int64_t*,

@@ -5,6 +5,7 @@
 
 #include "executor/kernels/element.h"
 #include "executor/kernels/workers.h"
+#include "planner/spec/dtype.h"
 
 namespace shardwise::exec {
 
@@ -24,9 +25,8 @@ struct CrossEntropyShape {
   std::int64_t chunk = 0;  // rows at a time, loss_chunk_rows
 };
 
-/// Bytes of workspace: the logits of a chunk in E, and the loss of each row.
-template <class E>
-std::int64_t cross_entropy_bytes(const CrossEntropyShape& shape);
+/// Bytes of workspace: the logits of a chunk in `dtype`, and the loss of each row.
+std::int64_t cross_entropy_bytes(const CrossEntropyShape& shape, DType dtype);
 
 /// Turns rows of logits into the gradients of scale x their losses, which go to `losses`; 0 where
 /// the target is kIgnored.   logits [rows, vocabulary], targets and losses [rows]

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/comm/nccl/nccl_library.h"
+#include "executor/device/cuda/cuda_device.h"
+
+namespace shardwise::exec {
+
+/// What GPUs are used through besides CUDA's runtime. Tests put fakes in their place.
+struct CudaParts {
+  /// \throws NcclError
+  std::function<NcclLibrary()> nccl;
+  /// Opens what compute() needs. \returns a line each that says what it is
+  std::function<std::vector<std::string>()> open_kernels;
+  /// The operations of a rank. \pre open_kernels()
+  std::function<std::unique_ptr<Compute>(CudaDevice& device, int rank)> compute;
+};
+
+/// NVIDIA's libraries as they are on this machine, and the kernels that this is linked with.
+CudaParts cuda_parts();
+
+}  // namespace shardwise::exec

@@ -1,0 +1,135 @@
+#include <algorithm>
+
+#include "executor/kernels/cuda/movement.h"
+#include "executor/kernels/cuda/typed.h"
+
+namespace shardwise::exec::cuda {
+namespace {
+
+// Compiled without fused multiply-adds, as executor/optimizer/adamw.cc: the CPU's bits. Memory is
+// what it waits for.
+
+constexpr int kStep = 4;
+
+struct Shard {
+  const std::byte* gradient;
+  float* main;
+  float* exp_avg;
+  float* exp_avg_sq;
+  std::byte* stored;  // null for none
+  std::int64_t count;
+  std::int64_t first_block;
+  bool decays;
+  bool gradient_is_bf16;
+  bool stored_is_bf16;
+  bool takes_vectors;
+};
+constexpr int kShardsALaunch = 48;  // what a kernel's parameters hold: 3.3 KiB
+struct Shards {
+  Shard at[kShardsALaunch];
+  int count;
+};
+
+template <int kCount>
+__device__ void update(const AdamStep& s, const Shard& shard, std::int64_t first) {
+  const float rest1 = 1 - s.beta1;
+  const float rest2 = 1 - s.beta2;
+  const float rate = s.learning_rate * s.moment_correction;
+  const float decay = shard.decays ? s.decay : 1.0F;
+  Chunk<float, kCount> gradient = {};
+  if (shard.gradient_is_bf16) {
+    const auto in = load_chunk<kCount>(reinterpret_cast<const Bf16*>(shard.gradient) + first);
+    SHARDWISE_UNROLL
+    for (int i = 0; i < kCount; ++i) gradient.at[i] = widen(in.at[i]);
+  } else {
+    gradient = load_chunk<kCount>(reinterpret_cast<const float*>(shard.gradient) + first);
+  }
+  auto weights = load_chunk<kCount>(shard.main + first);
+  auto means = load_chunk<kCount>(shard.exp_avg + first);
+  auto squares = load_chunk<kCount>(shard.exp_avg_sq + first);
+  SHARDWISE_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    const float g = gradient.at[i] * s.gradient_scale;
+    const float mean = s.beta1 * means.at[i] + rest1 * g;
+    const float square = s.beta2 * squares.at[i] + rest2 * g * g;
+    const float root = sqrtf(square) * s.root_correction + s.epsilon;
+    means.at[i] = mean;
+    squares.at[i] = square;
+    weights.at[i] = weights.at[i] * decay - rate * mean / root;
+  }
+  store_chunk(shard.main + first, weights);
+  store_chunk(shard.exp_avg + first, means);
+  store_chunk(shard.exp_avg_sq + first, squares);
+  if (shard.stored == nullptr) return;
+  if (shard.stored_is_bf16) {
+    Chunk<Bf16, kCount> made = {};
+    SHARDWISE_UNROLL
+    for (int i = 0; i < kCount; ++i) made.at[i] = narrow<Bf16>(weights.at[i]);
+    store_chunk(reinterpret_cast<Bf16*>(shard.stored) + first, made);
+  } else {
+    store_chunk(reinterpret_cast<float*>(shard.stored) + first, weights);
+  }
+}
+
+/// A block has a chunk of a shard for each of its threads.
+__global__ void __launch_bounds__(kChunkThreads)
+    update_shards(const __grid_constant__ Shards shards, const AdamStep* step) {
+  const auto block = static_cast<std::int64_t>(blockIdx.x);
+  int own = 0;
+  for (int end = shards.count; end - own > 1;) {
+    const int middle = (own + end) / 2;
+    if (shards.at[middle].first_block <= block) {
+      own = middle;
+    } else {
+      end = middle;
+    }
+  }
+  const Shard& shard = shards.at[own];
+  const std::int64_t first =
+      ((block - shard.first_block) * kChunkThreads + static_cast<int>(threadIdx.x)) * kStep;
+  if (shard.takes_vectors && first + kStep <= shard.count) {
+    update<kStep>(*step, shard, first);
+  } else {
+    for (int i = 0; i < kStep && first + i < shard.count; ++i) update<1>(*step, shard, first + i);
+  }
+}
+
+Shard shard_of(const AdamShard& s, std::int64_t first_block) {
+  const auto* const main = elements<float>(s.main);
+  const auto* const exp_avg = elements<float>(s.exp_avg);
+  const auto* const exp_avg_sq = elements<float>(s.exp_avg_sq);
+  std::byte* const stored = s.stored.count > 0 ? s.stored.data : nullptr;
+  return {.gradient = s.gradient.data,
+          .main = elements<float>(s.main),
+          .exp_avg = elements<float>(s.exp_avg),
+          .exp_avg_sq = elements<float>(s.exp_avg_sq),
+          .stored = stored,
+          .count = static_cast<std::int64_t>(s.gradient.count),
+          .first_block = first_block,
+          .decays = s.decays,
+          .gradient_is_bf16 = s.gradient.dtype == DType::bf16,
+          .stored_is_bf16 = s.stored.dtype == DType::bf16,
+          .takes_vectors = takes_vectors(s.gradient.data) && takes_vectors(main) &&
+                           takes_vectors(exp_avg) && takes_vectors(exp_avg_sq) &&
+                           takes_vectors(stored)};
+}
+
+}  // namespace
+
+void adamw(const AdamWork& w, cudaStream_t stream) {
+  auto next = w.shards.begin();
+  while (next != w.shards.end()) {
+    Shards some = {};
+    std::int64_t blocks = 0;
+    for (; next != w.shards.end() && some.count < kShardsALaunch; ++next) {
+      if (next->gradient.count == 0) continue;
+      some.at[some.count] = shard_of(*next, blocks);
+      blocks += pieces(some.at[some.count++].count, std::int64_t{kStep} * kChunkThreads);
+    }
+    if (blocks == 0) continue;
+    launch(stream, "adamw", dim3(static_cast<unsigned>(blocks)), dim3(kChunkThreads), update_shards,
+           some, w.step);
+  }
+}
+
+}  // namespace shardwise::exec::cuda

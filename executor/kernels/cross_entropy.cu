@@ -1,0 +1,110 @@
+#include "executor/kernels/cross_entropy.h"
+
+#include "executor/kernels/cuda/chunks.h"
+#include "executor/kernels/cuda/operations.h"
+#include "executor/kernels/cuda/reduce.h"
+
+namespace shardwise::exec::cuda {
+namespace {
+
+/// A row a block, read twice: once for the largest logit and the sum beside it, once to become the
+/// gradient.
+template <int kStep, class E>
+__global__ void __launch_bounds__(kChunkThreads)
+    loss_of_rows(std::int64_t vocabulary, const std::int64_t* targets, const float* scale,
+                 E* logits, float* losses) {
+  using Sums = Team<kChunkThreads>;
+  SHARDWISE_SHARED(float, places, Sums::kPlaces);
+  E* const row = logits + blockIdx.x * vocabulary;
+  const std::int64_t target = targets[blockIdx.x];
+  const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kStep;
+  constexpr std::int64_t kNext = static_cast<std::int64_t>(kChunkThreads) * kStep;
+  if (target == kIgnored) {
+    Chunk<E, kStep> zeros;
+    for (int i = 0; i < kStep; ++i) zeros.at[i] = narrow<E>(0.0F);
+    for (std::int64_t at = first; at < vocabulary; at += kNext) store_chunk(row + at, zeros);
+    if (threadIdx.x == 0) losses[blockIdx.x] = 0;
+    return;
+  }
+  const float at_target = widen(row[target]);  // before anybody writes: sums are between
+  float highest = -INFINITY;
+  float sum = 0;
+  for (std::int64_t at = first; at < vocabulary; at += kNext) {
+    const auto in = load_chunk<kStep>(row + at);
+    for (int i = 0; i < kStep; ++i) {
+      const float each = widen(in.at[i]);
+      if (each > highest) {
+        sum *= exponential(highest - each);
+        highest = each;
+      }
+      sum += exponential(each - highest);
+    }
+  }
+  Sums team(places);
+  const float largest = team.largest(highest);
+  const float all = team.sum(sum > 0 ? sum * exponential(highest - largest) : 0.0F);
+  const float share = *scale / all;
+  for (std::int64_t at = first; at < vocabulary; at += kNext) {
+    auto made = load_chunk<kStep>(row + at);
+    for (int i = 0; i < kStep; ++i) {
+      const float part = exponential(widen(made.at[i]) - largest) * share;
+      made.at[i] = narrow<E>(at + i == target ? part - *scale : part);
+    }
+    store_chunk(row + at, made);
+  }
+  if (threadIdx.x == 0) losses[blockIdx.x] = largest + logf(all) - at_target;
+}
+
+/// One block: a thread adds every kChunkThreads-th row, the first all of theirs.
+__global__ void __launch_bounds__(kChunkThreads)
+    add_losses(std::int64_t rows, const std::int64_t* targets, const float* losses, LossSum* loss) {
+  SHARDWISE_SHARED(double, warp_sums, kChunkThreads / kWarp);
+  SHARDWISE_SHARED(std::int64_t, warp_tokens, kChunkThreads / kWarp);
+  double sum = 0;
+  std::int64_t tokens = 0;
+  for (std::int64_t row = static_cast<int>(threadIdx.x); row < rows; row += kChunkThreads) {
+    if (targets[row] == kIgnored) continue;
+    sum += losses[row];
+    ++tokens;
+  }
+  sum = reduce_warp(sum, Plus());
+  tokens = reduce_warp(tokens, Plus());
+  if (threadIdx.x % kWarp == 0) {
+    warp_sums[threadIdx.x / kWarp] = sum;
+    warp_tokens[threadIdx.x / kWarp] = tokens;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  for (int w = 1; w < kChunkThreads / kWarp; ++w) {
+    sum += warp_sums[w];
+    tokens += warp_tokens[w];
+  }
+  loss->loss += sum;
+  loss->tokens += tokens;
+}
+
+}  // namespace
+
+void sum_losses(std::int64_t rows, const std::int64_t* targets, const float* losses, LossSum* loss,
+                cudaStream_t stream) {
+  if (rows == 0) return;
+  launch(stream, "sum losses", dim3(1), dim3(kChunkThreads), add_losses, rows, targets, losses,
+         loss);
+}
+
+template <class E>
+void loss_rows(std::int64_t rows, std::int64_t vocabulary, const std::int64_t* targets,
+               const float* scale, E* logits, float* losses, cudaStream_t stream) {
+  if (rows == 0) return;
+  const bool vectors = takes_vectors(logits, vocabulary);
+  launch(stream, "loss rows", dim3(static_cast<unsigned>(rows)), dim3(kChunkThreads),
+         vectors ? loss_of_rows<Vector<E>::kCount, E> : loss_of_rows<1, E>, vocabulary, targets,
+         scale, logits, losses);
+}
+
+template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, const float*, float*,
+                        float*, cudaStream_t);
+template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, const float*, Bf16*,
+                        float*, cudaStream_t);
+
+}  // namespace shardwise::exec::cuda

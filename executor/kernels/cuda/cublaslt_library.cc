@@ -1,0 +1,147 @@
+#include "executor/kernels/cuda/cublaslt_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::array<const char*, 2> kNames = {"libcublasLt.so.13", "libcublasLt.so.12"};
+
+/// The names of cublas_api.h, so that a failure is named where the library itself does not load.
+const char* name_of(cublasStatus_t status) {
+  switch (status) {
+    case CUBLAS_STATUS_SUCCESS:
+      return "CUBLAS_STATUS_SUCCESS";
+    case CUBLAS_STATUS_NOT_INITIALIZED:
+      return "CUBLAS_STATUS_NOT_INITIALIZED";
+    case CUBLAS_STATUS_ALLOC_FAILED:
+      return "CUBLAS_STATUS_ALLOC_FAILED";
+    case CUBLAS_STATUS_INVALID_VALUE:
+      return "CUBLAS_STATUS_INVALID_VALUE";
+    case CUBLAS_STATUS_ARCH_MISMATCH:
+      return "CUBLAS_STATUS_ARCH_MISMATCH";
+    case CUBLAS_STATUS_MAPPING_ERROR:
+      return "CUBLAS_STATUS_MAPPING_ERROR";
+    case CUBLAS_STATUS_EXECUTION_FAILED:
+      return "CUBLAS_STATUS_EXECUTION_FAILED";
+    case CUBLAS_STATUS_INTERNAL_ERROR:
+      return "CUBLAS_STATUS_INTERNAL_ERROR";
+    case CUBLAS_STATUS_NOT_SUPPORTED:
+      return "CUBLAS_STATUS_NOT_SUPPORTED";
+    case CUBLAS_STATUS_LICENSE_ERROR:
+      return "CUBLAS_STATUS_LICENSE_ERROR";
+  }
+  return "unknown status";
+}
+
+/// Site-packages of the Python environment that is active: pip puts NVIDIA's libraries there.
+void add_python_folders(std::vector<std::string>& folders) {
+  const char* const environment = std::getenv("VIRTUAL_ENV");
+  if (environment == nullptr) return;
+  std::error_code none;
+  const std::filesystem::path lib = std::filesystem::path(environment) / "lib";
+  for (const auto& python : std::filesystem::directory_iterator(lib, none)) {
+    for (const char* const package : {"cu13", "cublas"}) {
+      const auto folder = python.path() / "site-packages" / "nvidia" / package / "lib";
+      if (std::filesystem::is_directory(folder, none)) folders.push_back(folder.string());
+    }
+  }
+}
+
+/// The first of the files that opens, and its path. \throws CublasLtError
+std::pair<void*, std::string> open_first(const std::vector<std::string>& folders) {
+  std::vector<std::string> tried;
+  for (const std::string& folder : folders) {
+    std::string said = folder.empty() ? "the loader's search path" : folder;
+    for (const char* const name : kNames) {
+      const std::string path = folder.empty() ? name : folder + "/" + name;
+      void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (library != nullptr) return {library, path};
+      // A file that is there and does not load says why.
+      const char* const why = dlerror();
+      std::error_code none;
+      if (!folder.empty() && std::filesystem::exists(path, none)) said = why;
+    }
+    tried.push_back(std::move(said));
+  }
+  throw CublasLtError(fmt::format("no cuBLASLt ({}) on this machine; looked in {}",
+                                  fmt::join(kNames, ", "), fmt::join(tried, ", ")));
+}
+
+std::string file_of(void* symbol) {
+  Dl_info found{};
+  return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : kNames[0];
+}
+
+}  // namespace
+
+CublasLtError::CublasLtError(int rank, const char* call, cublasStatus_t status)
+    : IoError(fmt::format("rank {}: {}: {} ({})", rank, call, name_of(status),
+                          static_cast<int>(status))),
+      status_(status) {}
+
+std::vector<std::string> CublasLtLibrary::default_folders() {
+  std::vector<std::string> folders = {""};
+  for (const char* const name : {"CUDA_HOME", "CUDA_PATH"}) {
+    const char* const home = std::getenv(name);
+    if (home == nullptr) continue;
+    for (const char* const sub : {"/lib64", "/lib"}) folders.push_back(std::string(home) + sub);
+  }
+  folders.insert(folders.end(), {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"});
+  add_python_folders(folders);
+  return folders;
+}
+
+CublasLtLibrary CublasLtLibrary::open(const std::vector<std::string>& folders) {
+  const auto [opened, path] = open_first(folders);
+  void* const library = opened;
+  std::vector<std::string> missing;
+  const auto find = [&](auto& function, const char* name) {
+    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
+    if (function == nullptr) missing.emplace_back(name);
+  };
+  CublasLtCalls calls;
+  find(calls.get_version, "cublasLtGetVersion");
+  find(calls.create, "cublasLtCreate");
+  find(calls.destroy, "cublasLtDestroy");
+  find(calls.product_create, "cublasLtMatmulDescCreate");
+  find(calls.product_destroy, "cublasLtMatmulDescDestroy");
+  find(calls.product_set, "cublasLtMatmulDescSetAttribute");
+  find(calls.product_get, "cublasLtMatmulDescGetAttribute");
+  find(calls.layout_create, "cublasLtMatrixLayoutCreate");
+  find(calls.layout_destroy, "cublasLtMatrixLayoutDestroy");
+  find(calls.layout_set, "cublasLtMatrixLayoutSetAttribute");
+  find(calls.layout_get, "cublasLtMatrixLayoutGetAttribute");
+  find(calls.preference_create, "cublasLtMatmulPreferenceCreate");
+  find(calls.preference_destroy, "cublasLtMatmulPreferenceDestroy");
+  find(calls.preference_set, "cublasLtMatmulPreferenceSetAttribute");
+  find(calls.preference_get, "cublasLtMatmulPreferenceGetAttribute");
+  find(calls.heuristic, "cublasLtMatmulAlgoGetHeuristic");
+  find(calls.algorithm_check, "cublasLtMatmulAlgoCheck");
+  find(calls.algorithm_get, "cublasLtMatmulAlgoConfigGetAttribute");
+  find(calls.multiply, "cublasLtMatmul");
+  if (!missing.empty()) {
+    throw CublasLtError(fmt::format("cuBLASLt in {} lacks {}", path, fmt::join(missing, ", ")));
+  }
+  return {calls, file_of(reinterpret_cast<void*>(calls.get_version))};
+}
+
+CublasLtLibrary::CublasLtLibrary(const CublasLtCalls& calls, std::string where)
+    : calls_(calls),
+      where_(std::move(where)),
+      version_(static_cast<std::int64_t>(calls_.get_version())) {}
+
+std::string CublasLtLibrary::describe() const {
+  return fmt::format("cuBLASLt {}.{}.{} ({})", version_ / 10000, version_ / 100 % 100,
+                     version_ % 100, where_);
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,180 @@
+#include "executor/kernels/cuda/cuda_compute.h"
+
+#include <algorithm>
+
+#include "executor/device/cuda/cuda_stream.h"
+#include "executor/kernels/cuda/embedding.h"
+#include "executor/kernels/cuda/movement.h"
+#include "executor/kernels/cuda/norm.h"
+#include "executor/kernels/cuda/operations.h"
+#include "executor/kernels/with_dtype.h"
+
+namespace shardwise::exec {
+namespace {
+
+cudaStream_t handle(DeviceStream& stream) { return cuda_stream(stream).handle(); }
+
+}  // namespace
+
+std::byte* CudaCompute::workspace(std::int64_t bytes) const {
+  SHARDWISE_CHECK(bytes <= std::ssize(workspace_), "gpu_workspace_bytes()");
+  return workspace_.data();
+}
+
+void CudaCompute::norm(const NormWork& w, DeviceStream& stream) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    if (w.rms) {
+      return cuda::rms_norm_forward(w.shape, as<E>(w.x), as<E>(w.kept), as<E>(w.weight), as<E>(w.y),
+                                    w.statistics, handle(stream));
+    }
+    cuda::layer_norm_forward(w.shape, as<E>(w.x), as<E>(w.kept), as<E>(w.weight), as<E>(w.bias),
+                             as<E>(w.y), w.statistics, handle(stream));
+  });
+}
+
+void CudaCompute::norm_backward(const NormBackwardWork& w, DeviceStream& stream) {
+  std::byte* const parts = workspace(cuda::norm_backward_bytes(w.shape));
+  with_dtypes(w.dtype, w.gradient, [&]<class E, class G>(E, G) {
+    if (w.rms) {
+      return cuda::rms_norm_backward(w.shape, as<E>(w.x), as<E>(w.weight), w.statistics,
+                                     as<E>(w.d_y), as<E>(w.d_x), w.adds, as<G>(w.d_weight), parts,
+                                     handle(stream));
+    }
+    cuda::layer_norm_backward(w.shape, as<E>(w.x), as<E>(w.weight), w.statistics, as<E>(w.d_y),
+                              as<E>(w.d_x), w.adds, as<G>(w.d_weight), as<G>(w.d_bias), parts,
+                              handle(stream));
+  });
+}
+
+void CudaCompute::linear(const LinearWork& w, DeviceStream& stream) {
+  products_.forward(w, workspace(products_.workspace_bytes()), handle(stream));
+}
+
+void CudaCompute::linear_backward_input(const LinearBackwardInputWork& w, DeviceStream& stream) {
+  products_.backward_input(w, workspace(products_.workspace_bytes()), handle(stream));
+}
+
+void CudaCompute::linear_backward_weight(const LinearBackwardWeightWork& w, DeviceStream& stream) {
+  products_.backward_weight(w, workspace(products_.workspace_bytes()), handle(stream));
+}
+
+void CudaCompute::rope_tables(const RopeTablesWork& w, DeviceStream& stream) {
+  cuda::rope_tables(w.sequence, w.frequencies, w.cosines, w.sines, handle(stream));
+}
+
+void CudaCompute::rope(const RopeWork& w, DeviceStream& stream) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    if (w.backward) return cuda::rope_backward(w.shape, w.tables, as<E>(w.x), handle(stream));
+    cuda::rope_forward(w.shape, w.tables, as<E>(w.x), handle(stream));
+  });
+}
+
+void CudaCompute::attention(const AttentionWork& w, DeviceStream& stream) {
+  attention_.forward(w, workspace_, handle(stream));
+}
+
+void CudaCompute::attention_backward(const AttentionBackwardWork& w, DeviceStream& stream) {
+  attention_.backward(w, workspace_, handle(stream));
+}
+
+void CudaCompute::gelu(const GeluWork& w, DeviceStream& stream) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    cuda::gelu_forward(w.kind, w.count, as<E>(w.x), as<E>(w.y), handle(stream));
+  });
+}
+
+void CudaCompute::swiglu(const SwigluWork& w, DeviceStream& stream) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    cuda::swiglu_forward(w.rows, w.width, as<E>(w.gate_up), as<E>(w.y), handle(stream));
+  });
+}
+
+void CudaCompute::swiglu_backward(const SwigluBackwardWork& w, DeviceStream& stream) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    cuda::swiglu_backward(w.rows, w.width, as<E>(w.gate_up), as<E>(w.d_y), handle(stream));
+  });
+}
+
+void CudaCompute::embedding(const EmbeddingWork& w, DeviceStream& stream) {
+  with_dtype(w.dtype, [&]<class E>(E) {
+    cuda::embedding_forward(w.shape, w.tokens, w.kept, as<E>(w.table), as<E>(w.positions),
+                            as<E>(w.y), handle(stream));
+  });
+}
+
+void CudaCompute::embedding_backward(const EmbeddingBackwardWork& w, DeviceStream& stream) {
+  std::byte* const sorted = workspace(cuda::embedding_backward_bytes(w.shape));
+  with_dtypes(w.dtype, w.gradient, [&]<class E, class G>(E, G) {
+    cuda::embedding_backward(w.shape, w.tokens, as<E>(w.d_y), as<G>(w.d_table),
+                             as<G>(w.d_positions), sorted, handle(stream));
+  });
+}
+
+void CudaCompute::head(const HeadWork& w, DeviceStream& stream) {
+  const CrossEntropyShape& s = w.shape;
+  auto* const losses = as<float>(w.workspace);
+  std::byte* const logits = w.workspace + s.rows * bytes_of(DType::fp32);
+  for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
+    const std::int64_t rows = std::min(s.chunk, s.rows - first);
+    std::byte* const x = w.x + first * s.hidden * bytes_of(w.dtype);
+    const LinearShape product = {rows, s.hidden, s.vocabulary, s.hidden, s.vocabulary, false};
+    linear({.shape = product, .dtype = w.dtype, .x = x, .weight = w.weight, .y = logits}, stream);
+    with_dtype(w.dtype, [&]<class E>(E) {
+      cuda::loss_rows(rows, s.vocabulary, w.targets + first, w.scale, as<E>(logits), losses + first,
+                      handle(stream));
+    });
+    linear_backward_weight({.shape = product,
+                            .dtype = w.dtype,
+                            .gradient = w.gradient,
+                            .x = x,
+                            .d_y = logits,
+                            .d_weight = w.d_weight},
+                           stream);
+    linear_backward_input(
+        {.shape = product, .dtype = w.dtype, .d_y = logits, .weight = w.weight, .d_x = x}, stream);
+  }
+  cuda::sum_losses(s.rows, w.targets, losses, w.loss, handle(stream));
+}
+
+void CudaCompute::clear(const TensorView& tensor, DeviceStream& stream) {
+  cuda::clear(tensor, handle(stream));
+}
+
+void CudaCompute::cast(const TensorView& to, const ConstTensorView& from, DeviceStream& stream) {
+  cuda::cast(to, from, handle(stream));
+}
+
+void CudaCompute::accumulate(const TensorView& sum, const ConstTensorView& each,
+                             DeviceStream& stream) {
+  cuda::accumulate(sum, each, handle(stream));
+}
+
+void CudaCompute::scale(const ScaleWork& w, DeviceStream& stream) {
+  cuda::scale(w, handle(stream));
+}
+
+void CudaCompute::token_factor(const TokenFactorWork& w, DeviceStream& stream) {
+  cuda::token_factor(w, handle(stream));
+}
+
+void CudaCompute::sum_ranks(const SumRanksWork& w, DeviceStream& stream) {
+  cuda::sum_ranks(w, handle(stream));
+}
+
+std::int64_t CudaCompute::squares_bytes() const { return cuda::squares_bytes(); }
+
+void CudaCompute::squares(const SquaresWork& w, DeviceStream& stream) {
+  cuda::squares(w, handle(stream));
+}
+
+void CudaCompute::squares_norm(const SquaresNormWork& w, DeviceStream& stream) {
+  cuda::squares_norm(w, handle(stream));
+}
+
+void CudaCompute::check_gradients(const GradientCheckWork& w, DeviceStream& stream) {
+  cuda::check_gradients(w, handle(stream));
+}
+
+void CudaCompute::adamw(const AdamWork& w, DeviceStream& stream) { cuda::adamw(w, handle(stream)); }
+
+}  // namespace shardwise::exec

@@ -1,0 +1,55 @@
+#include "executor/kernels/cuda/cuda_linear.h"
+
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+
+void CudaLinear::forward(const LinearWork& w, std::byte* workspace, cudaStream_t stream) {
+  if (w.shape.rows == 0) return;
+  SHARDWISE_CHECK(!w.gelu || w.shape.y_stride == w.shape.out, "rows are dense");
+  SHARDWISE_CHECK(!w.gelu || w.activated != w.x, "blocks read x when others have ended");
+  if (takes_gelu(w)) {
+    const ProductCall fused = product_of(w, true, options_.tf32);
+    if (plans_.supports(fused.product)) return plans_.run(fused, workspace, stream);
+  }
+  plans_.run(product_of(w, false, options_.tf32), workspace, stream);
+  if (!w.gelu) return;
+  passes_.gelu({*w.gelu, w.shape.rows * w.shape.out, w.dtype, w.y, w.activated}, stream);
+}
+
+void CudaLinear::backward_input(const LinearBackwardInputWork& w, std::byte* workspace,
+                                cudaStream_t stream) {
+  if (w.shape.rows == 0) return;
+  SHARDWISE_CHECK(!w.gelu || w.shape.x_stride == w.shape.in, "rows are dense");
+  if (takes_gelu(w)) {
+    const ProductCall fused = product_of(w, true, options_.tf32);
+    if (plans_.supports(fused.product)) return plans_.run(fused, workspace, stream);
+  }
+  plans_.run(product_of(w, false, options_.tf32), workspace, stream);
+  if (!w.gelu) return;
+  passes_.gelu_backward({*w.gelu, w.shape.rows * w.shape.in, w.dtype, w.before, w.d_x}, stream);
+}
+
+void CudaLinear::backward_weight(const LinearBackwardWeightWork& w, std::byte* workspace,
+                                 cudaStream_t stream) {
+  const LinearShape& s = w.shape;
+  if (s.rows == 0) return;
+  if (w.d_weight != nullptr && w.d_bias != nullptr && w.gradient == DType::fp32 &&
+      s.out * static_cast<std::int64_t>(sizeof(float)) <= kBiasSumBytes) {
+    // The epilogue replaces what is there, so it has a place of its own, and is added from there.
+    std::byte* const sums = workspace + plans_.options().workspace_bytes;
+    const ProductCall fused = product_of(w, sums, options_.tf32);
+    if (plans_.supports(fused.product)) {
+      plans_.run(fused, workspace, stream);
+      return passes_.bias_gradient({1, s.out, s.out, DType::fp32, DType::fp32, sums, w.d_bias},
+                                   stream);
+    }
+  }
+  if (w.d_weight != nullptr) plans_.run(product_of(w, nullptr, options_.tf32), workspace, stream);
+  if (w.d_bias != nullptr) {
+    passes_.bias_gradient({s.rows, s.out, s.y_stride, w.dtype, w.gradient, w.d_y, w.d_bias},
+                          stream);
+  }
+}
+
+}  // namespace shardwise::exec

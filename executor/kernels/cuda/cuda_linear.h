@@ -1,0 +1,77 @@
+#pragma once
+
+#include "executor/kernels/cuda/gemm_plans.h"
+#include "executor/kernels/cuda/linear_kernels.h"
+
+namespace shardwise::exec {
+
+/// d_x = gelu'(before) d_x, [count].
+struct GeluBackwardPass {
+  Gelu kind = Gelu::tanh;
+  std::int64_t count = 0;
+  DType dtype = DType::fp32;
+  const std::byte* before = nullptr;
+  std::byte* d_x = nullptr;
+};
+
+/// d_bias += the sum of d_y's rows, in fp32 and in an order that the shape alone decides; rounded
+/// once where `gradient` is bf16.
+struct BiasGradientPass {
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::int64_t stride = 0;  // of d_y, from row to row
+  DType dtype = DType::fp32;
+  DType gradient = DType::fp32;
+  const std::byte* d_y = nullptr;
+  std::byte* d_bias = nullptr;  // [width]
+};
+
+/// Kernels for what no epilogue takes. They return when they are issued.
+class LinearPasses {
+ public:
+  virtual ~LinearPasses() = default;
+  LinearPasses() = default;
+  LinearPasses(const LinearPasses&) = delete;
+  LinearPasses& operator=(const LinearPasses&) = delete;
+
+  virtual void gelu(const GeluWork& work, cudaStream_t stream) = 0;
+  virtual void gelu_backward(const GeluBackwardPass& pass, cudaStream_t stream) = 0;
+  virtual void bias_gradient(const BiasGradientPass& pass, cudaStream_t stream) = 0;
+};
+
+/// The products of layers on a GPU: each one call of cuBLASLt with the epilogue that saves a pass
+/// where it has one, else the passes after it. Weight gradients are added to in the product.
+class CudaLinear final : public LinearKernels {
+ public:
+  struct Options {
+    bool tf32 = false;  // fp32 products may round their operands to TF32
+  };
+  /// Both outlive it.
+  CudaLinear(GemmPlans& plans, LinearPasses& passes, Options options)
+      : plans_(plans), passes_(passes), options_(options) {}
+  CudaLinear(GemmPlans& plans, LinearPasses& passes) : CudaLinear(plans, passes, Options()) {}
+
+  /// The last bytes of a workspace are the sums that an epilogue makes of bias gradients; the rest
+  /// is cuBLASLt's. \returns the bytes for GemmPlans::Options
+  static std::int64_t product_bytes(std::int64_t workspace_bytes) {
+    return workspace_bytes - kBiasSumBytes;
+  }
+  static constexpr std::int64_t kBiasSumBytes = std::int64_t{1} << 19;
+
+  /// gemm_workspace_bytes(), as GemmPlans::Options has the rest.
+  std::int64_t workspace_bytes() const override {
+    return plans_.options().workspace_bytes + kBiasSumBytes;
+  }
+  void forward(const LinearWork& work, std::byte* workspace, cudaStream_t stream) override;
+  void backward_input(const LinearBackwardInputWork& work, std::byte* workspace,
+                      cudaStream_t stream) override;
+  void backward_weight(const LinearBackwardWeightWork& work, std::byte* workspace,
+                       cudaStream_t stream) override;
+
+ private:
+  GemmPlans& plans_;
+  LinearPasses& passes_;
+  Options options_;
+};
+
+}  // namespace shardwise::exec

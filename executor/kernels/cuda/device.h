@@ -1,0 +1,127 @@
+#pragma once
+
+// The words that kernels are written with: the same for nvcc and for a host compiler, which builds
+// them on tests/support/host_cuda. Kernels include nothing else of CUDA, start with launch() and
+// declare shared memory with SHARDWISE_SHARED.
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+
+#include <string>
+
+#include "executor/kernels/element.h"
+#include "planner/spec/error.h"
+
+#if defined(__CUDACC__)
+#define SHARDWISE_SHARED(type, name, count) __shared__ type name[count]
+#define SHARDWISE_UNROLL _Pragma("unroll")
+#define SHARDWISE_NO_UNROLL _Pragma("unroll 1")
+#else
+#include <host_cuda.h>
+// threadIdx is unsigned, and so is much that is made of it.
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#if !defined(__clang__)  // elements beyond the row are neither read from memory nor used
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+// NOLINTBEGIN(bugprone-macro-parentheses): a declaration
+/// `type name[count]`, the same for all threads of a block. \pre type needs no construction
+#define SHARDWISE_SHARED(type, name, count) \
+  static const char name##_site = 0;        \
+  type* const name = static_cast<type*>(    \
+      host_cuda::shared(&name##_site, sizeof(type) * static_cast<std::size_t>(count)))
+// NOLINTEND(bugprone-macro-parentheses)
+#define SHARDWISE_UNROLL
+#define SHARDWISE_NO_UNROLL
+#endif
+
+namespace shardwise::exec::cuda {
+
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kWholeWarp = 0xffffffffU;
+
+/// Starts a kernel on `stream` and returns when it is issued. `name` says which in errors.
+/// \throws IoError when CUDA refuses it
+template <class... P, class... A>
+void launch(cudaStream_t stream, const char* name, dim3 grid, dim3 block, void (*kernel)(P...),
+            A... arguments) {
+#if defined(__CUDACC__)
+  cudaLaunchConfig_t config = {};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream;
+  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+  const char* const refusal = error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+#else
+  const char* const refusal = host_cuda::enqueue(stream, name, grid, block, 0,
+                                                 [=] { kernel(static_cast<P>(arguments)...); });
+#endif
+  if (refusal == nullptr) return;
+  throw IoError(std::string("CUDA does not start the kernel ") + name + ": " + refusal);
+}
+
+/// `total` in pieces of `each`, the last may be short.
+inline __host__ __device__ std::int64_t pieces(std::int64_t total, std::int64_t each) {
+  return (total + each - 1) / each;
+}
+
+inline __device__ float widen(float x) { return x; }
+inline __device__ float widen(Bf16 x) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(static_cast<unsigned>(x.bits) << 16U);
+#else
+  return to_float(x);
+#endif
+}
+
+template <class E>
+__device__ E narrow(float x);
+template <>
+inline __device__ float narrow<float>(float x) {
+  return x;
+}
+/// To nearest, ties to even.
+template <>
+inline __device__ Bf16 narrow<Bf16>(float x) {
+#if defined(__CUDA_ARCH__)
+  Bf16 made;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(made.bits) : "f"(x));
+  return made;
+#else
+  return from_float<Bf16>(x);
+#endif
+}
+
+/// e^x.
+inline __device__ float exponential(float x) {
+#if defined(__CUDA_ARCH__)
+  return __expf(x);
+#else
+  return std::exp(x);
+#endif
+}
+
+/// Elements that are read and written at once, 16 bytes.
+template <class E>
+struct alignas(16) Vector {
+  static constexpr int kCount = 16 / static_cast<int>(sizeof(E));
+  E at[kCount];
+};
+template <class E>
+__device__ Vector<E> load(const E* from) {
+  return *reinterpret_cast<const Vector<E>*>(from);
+}
+template <class E>
+__device__ void store(E* to, const Vector<E>& v) {
+  *reinterpret_cast<Vector<E>*>(to) = v;
+}
+
+/// Whether vectors may be read at `at`, and at multiples of all `strides` from there on.
+template <class E, class... S>
+bool takes_vectors(const E* at, S... strides) {
+  return reinterpret_cast<std::uintptr_t>(at) % 16 == 0 &&
+         ((static_cast<std::int64_t>(strides) % Vector<E>::kCount == 0) && ...);
+}
+
+}  // namespace shardwise::exec::cuda

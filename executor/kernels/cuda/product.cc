@@ -1,0 +1,170 @@
+#include "executor/kernels/cuda/product.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "planner/spec/check.h"
+
+namespace shardwise::exec {
+namespace {
+
+constexpr std::int64_t kAuxMultiple = 8;  // cublasLt.h, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD
+
+int alignment_of(const std::byte* at) {
+  if (at == nullptr) return 0;
+  constexpr std::uintptr_t kMost = 16;
+  const auto address = reinterpret_cast<std::uintptr_t>(at);
+  return static_cast<int>(std::min(kMost, address & (~address + 1)));
+}
+
+/// With the alignments of its operands.
+ProductCall aligned(ProductCall call) {
+  Product& p = call.product;
+  p.a_alignment = alignment_of(call.a);
+  p.b_alignment = alignment_of(call.b);
+  p.d_alignment = alignment_of(call.d);
+  p.vector_alignment = alignment_of(call.vector);
+  p.aux_alignment = alignment_of(call.aux);
+  return call;
+}
+
+Product of_types(DType dtype, DType result, bool tf32) {
+  SHARDWISE_CHECK(dtype == DType::fp32 || dtype == DType::bf16, "fp32 or bf16");
+  SHARDWISE_CHECK(result == DType::fp32 || result == dtype, "fp32, or bf16 of bf16");
+  Product product;
+  product.dtype = dtype;
+  product.result = result;
+  product.tf32 = tf32 && dtype == DType::fp32;
+  return product;
+}
+
+const char* name_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      return "none";
+    case Epilogue::bias:
+      return "bias";
+    case Epilogue::gelu_aux:
+      return "gelu_aux";
+    case Epilogue::gelu_aux_bias:
+      return "gelu_aux_bias";
+    case Epilogue::dgelu:
+      return "dgelu";
+    case Epilogue::bias_gradient_a:
+      return "bias_gradient_a";
+    case Epilogue::bias_gradient_b:
+      return "bias_gradient_b";
+  }
+  return "";
+}
+
+const char* name_of(const Product& p) {
+  if (p.dtype == DType::fp32) return p.tf32 ? "tf32" : "fp32";
+  return p.result == DType::fp32 ? "bf16_fp32" : "bf16";
+}
+
+}  // namespace
+
+std::string to_string(const Product& p) {
+  return fmt::format("{} {}{} {}x{}x{} strides {},{},{},{} {} {} aligned {},{},{},{},{}",
+                     name_of(p), p.a_transposed ? 't' : 'n', p.b_transposed ? 't' : 'n', p.m, p.n,
+                     p.k, p.a_stride, p.b_stride, p.d_stride, p.aux_stride,
+                     p.adds ? "adds" : "sets", name_of(p.epilogue), p.a_alignment, p.b_alignment,
+                     p.d_alignment, p.vector_alignment, p.aux_alignment);
+}
+
+bool takes_gelu(const LinearWork& w) {
+  return w.gelu == Gelu::tanh && !w.adds && w.shape.out % kAuxMultiple == 0;
+}
+
+ProductCall product_of(const LinearWork& w, bool fused, bool tf32) {
+  const LinearShape& s = w.shape;
+  SHARDWISE_CHECK(!fused || (takes_gelu(w) && s.y_stride == s.out), "GELU by epilogue");
+  ProductCall call;
+  Product& p = call.product = of_types(w.dtype, w.dtype, tf32);
+  p.m = s.out;
+  p.n = s.rows;
+  p.k = s.in;
+  p.a_transposed = !s.transposed;
+  p.a_stride = s.transposed ? s.out : s.in;
+  p.b_stride = s.x_stride;
+  p.d_stride = s.y_stride;
+  p.adds = w.adds;
+  call.a = w.weight;
+  call.b = w.x;
+  call.d = w.y;
+  call.vector = w.bias;
+  p.epilogue = w.bias != nullptr ? Epilogue::bias : Epilogue::none;
+  if (fused) {
+    p.epilogue = w.bias != nullptr ? Epilogue::gelu_aux_bias : Epilogue::gelu_aux;
+    p.aux_stride = s.out;
+    call.d = w.activated;
+    call.aux = w.y;
+  }
+  return aligned(call);
+}
+
+bool takes_gelu(const LinearBackwardInputWork& w) {
+  return w.gelu == Gelu::tanh && w.shape.in % kAuxMultiple == 0;
+}
+
+ProductCall product_of(const LinearBackwardInputWork& w, bool fused, bool tf32) {
+  const LinearShape& s = w.shape;
+  SHARDWISE_CHECK(!fused || (takes_gelu(w) && s.x_stride == s.in), "GELU by epilogue");
+  ProductCall call;
+  Product& p = call.product = of_types(w.dtype, w.dtype, tf32);
+  p.m = s.in;
+  p.n = s.rows;
+  p.k = s.out;
+  p.a_transposed = s.transposed;
+  p.a_stride = s.transposed ? s.out : s.in;
+  p.b_stride = s.y_stride;
+  p.d_stride = s.x_stride;
+  p.adds = w.adds;
+  call.a = w.weight;
+  call.b = w.d_y;
+  call.d = w.d_x;
+  if (fused) {
+    p.epilogue = Epilogue::dgelu;
+    p.aux_stride = s.in;
+    call.aux = w.before;
+  }
+  return aligned(call);
+}
+
+ProductCall product_of(const LinearBackwardWeightWork& w, std::byte* bias_sums, bool tf32) {
+  const LinearShape& s = w.shape;
+  SHARDWISE_CHECK(bias_sums == nullptr || w.gradient == DType::fp32, "sums are fp32");
+  ProductCall call;
+  Product& p = call.product = of_types(w.dtype, w.gradient, tf32);
+  p.k = s.rows;
+  p.b_transposed = true;
+  p.adds = true;
+  call.d = w.d_weight;
+  call.vector = bias_sums;
+  // The weight's rows are columns of d: a has what they are made of.
+  if (s.transposed) {
+    p.m = s.out;
+    p.n = s.in;
+    p.a_stride = s.y_stride;
+    p.b_stride = s.x_stride;
+    call.a = w.d_y;
+    call.b = w.x;
+  } else {
+    p.m = s.in;
+    p.n = s.out;
+    p.a_stride = s.x_stride;
+    p.b_stride = s.y_stride;
+    call.a = w.x;
+    call.b = w.d_y;
+  }
+  p.d_stride = p.m;
+  if (bias_sums != nullptr) {
+    p.epilogue = s.transposed ? Epilogue::bias_gradient_a : Epilogue::bias_gradient_b;
+  }
+  return aligned(call);
+}
+
+}  // namespace shardwise::exec
