@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdio>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -25,11 +24,9 @@ std::vector<std::string> host_names(World& world) {
   std::array<char, kNameBytes> own{};
   gethostname(own.data(), own.size() - 1);
   std::vector<char> all(kNameBytes * static_cast<std::size_t>(world.size()));
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  world.group(ranks, Control::hosts)
-      ->exchange(std::as_bytes(std::span<const char>(own)),
-                 std::as_writable_bytes(std::span<char>(all)));
+  world.control_group(all_ranks(world), Control::hosts)
+      ->all_gather_bytes(std::as_bytes(std::span<const char>(own)),
+                         std::as_writable_bytes(std::span<char>(all)));
   std::vector<std::string> names;
   for (std::size_t at = 0; at < all.size(); at += kNameBytes) names.emplace_back(&all[at]);
   return names;
@@ -70,6 +67,12 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
   if (kernels_of(plan.job, plan.engine) != Kernels::planned) {
     fmt::print("note: the run uses our kernels; plan with --kernels planned to compare\n");
   }
+  std::fflush(stdout);
+}
+
+void introduce_devices(const std::vector<std::string>& notes, const std::string& no_graph) {
+  for (const std::string& note : notes) fmt::print("{}\n", note);
+  if (!no_graph.empty()) fmt::print("steps are no CUDA graph: {}\n", no_graph);
   std::fflush(stdout);
 }
 

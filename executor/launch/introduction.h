@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 #include "executor/engine/arena.h"
 #include "planner/spec/plan.h"
 
@@ -15,5 +17,8 @@ void announce(const Plan& plan, std::int64_t steps);
 /// Prints what runs where: each rank's host and data-parallel groups, and the memory of a rank. All
 /// ranks call together; the one that speaks prints.
 void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks);
+
+/// Prints what computes, and why steady steps are no graph of a GPU; empty where they are.
+void introduce_devices(const std::vector<std::string>& notes, const std::string& no_graph);
 
 }  // namespace shardwise::exec

@@ -14,6 +14,7 @@ namespace {
 constexpr std::int64_t kMostRanks = 65'536;
 constexpr std::int64_t kMostPorts = 65'535;
 constexpr std::int64_t kMostSlurmId = std::int64_t{1} << 32;
+constexpr std::int64_t kMostRestarts = 1000000;
 
 /// Slurm's own ports and those that systems give away by themselves (from 32768 on) are elsewhere.
 constexpr int kSlurmFirstPort = 20'000;
@@ -89,14 +90,16 @@ Launcher of_torchrun(LauncherVariables& from) {
   at.host = from.required_text("MASTER_ADDR", "a name or address of the host of rank 0");
   at.this_host_only = names_this_host(at.host) || local_ranks == found.ranks;
   at.first_port = ports_behind(from, at.ports).value_or(1);
-  at.job = fmt::format("torchrun {} {} {}", from.text("TORCHELASTIC_RUN_ID"),
-                       from.text("TORCHELASTIC_RESTART_COUNT"), at.first_port);
+  found.restart = from.number("TORCHELASTIC_RESTART_COUNT", 0, kMostRestarts).value_or(0);
+  at.job = fmt::format("torchrun {} {} {}", from.text("TORCHELASTIC_RUN_ID"), found.restart,
+                       at.first_port);
   found.rendezvous = at;
   return found;
 }
 
 Launcher of_slurm(LauncherVariables& from) {
   Launcher found = read_ranks(from, Launcher::Kind::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS");
+  found.restart = from.number("SLURM_RESTART_COUNT", 0, kMostRestarts).value_or(0);
   if (from.is_set("PMIX_NAMESPACE") || found.ranks == 1) return found;
   const std::int64_t job = from.number("SLURM_JOB_ID", 0, kMostSlurmId).value_or(0);
   const std::int64_t step = from.required_number("SLURM_STEP_ID", 0, kMostSlurmId).value_or(0);

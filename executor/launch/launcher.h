@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -15,6 +16,7 @@ struct Launcher {
   Kind kind = Kind::alone;
   int rank = 0;
   int ranks = 1;
+  std::int64_t restart = 0;  // how often it started the job again, where it says so
   /// Where processes without MPI find one another; nothing where they have MPI.
   std::optional<Rendezvous> rendezvous;
   /// The variable that names the rendezvous host.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/comm/failure_line.h"
 #include "executor/comm/process_watch.h"
 #include "executor/comm/socket.h"
 #include "executor/comm/socket_world.h"
@@ -104,7 +105,7 @@ int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
   } catch (const BadInput& problem) {
     abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
   } catch (const std::exception& broken) {
-    abort.raise(fmt::format("rank {}: {}", job.rank(), reason_of(broken)));
+    abort.raise(failure_line(job.rank(), "", broken));
   }
   watch->stay();
 }

@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "executor/comm/abort.h"
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 #include "executor/launch/launcher.h"
 #include "planner/spec/diagnostic.h"
 

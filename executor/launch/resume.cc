@@ -280,7 +280,7 @@ Diagnostics RunFolder::lock(const RunOptions& options, const Together& together)
   problems = together.gather(problems);
   if (!problems.empty()) return problems;
   if (together.rank() != 0) keep(FolderLock::join(folder, together.rank()));
-  if (together.rank() == 0 && !lock_->unlocked().empty()) {
+  if (together.rank() == 0 && lock_ && !lock_->unlocked().empty()) {
     fmt::print(stderr,
                "shardwise-run: {} is on a file system without locks ({}): nothing stops a second "
                "run from writing there\n",

@@ -22,6 +22,7 @@
 #include "executor/launch/launcher.h"
 #include "executor/launch/process.h"
 #include "executor/launch/progress.h"
+#include "executor/launch/rank_devices.h"
 #include "executor/launch/rank_processors.h"
 #include "executor/launch/resume.h"
 #include "executor/launch/run_input.h"
@@ -119,7 +120,9 @@ LayerKernels kernels_of(const Plan& plan) {
   LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
   shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
   return {[&plan, shape](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
-          [&plan, shape](std::byte* tables) { fill_tables(plan.model, shape, tables); }};
+          [&plan, shape](std::byte* tables, const Issue& to) {
+            fill_tables(plan.model, shape, tables, to);
+          }};
 }
 
 std::chrono::milliseconds patience_of(const RunOptions& options) {
@@ -137,6 +140,7 @@ struct Run {
   const RunInput& input;
   const std::optional<Resumed>& resumed;
   const RunFolder& folder;
+  const RankDevices& devices;
 };
 
 std::int64_t steps_to_go(const Run& run) {
@@ -145,7 +149,7 @@ std::int64_t steps_to_go(const Run& run) {
 }
 
 /// Steps to the last, with checkpoints between them.
-void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& arena,
+void train_steps(const Run& run, Trainer& trainer, World& world, Device& device, const Arena& arena,
                  AbortSignal& abort) {
   const RunOptions& options = run.options;
   const bool speaks = world.rank() == 0;
@@ -171,7 +175,8 @@ void train_steps(const Run& run, Trainer& trainer, World& world, const Arena& ar
     double held_s = 0;
     if (checkpointer && due(trainer.next_step())) {
       const std::int64_t begin = now_ns();
-      checkpointer->save(trainer.state(), arena, trainer.next_step(), trainer.next_sequence());
+      checkpointer->save(trainer.state(), arena, device, trainer.next_step(),
+                         trainer.next_sequence());
       held_s = static_cast<double>(now_ns() - begin) * 1e-9;
     }
     if (speaks) progress->step(result, held_s);
@@ -198,12 +203,12 @@ void tell_unmeasured(const RunOptions& options) {
 }
 
 /// A rank's whole run; rank 0 tells how it goes.
-RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
+RankRecord train(const Run& run, const Start& start, World& world, Device& device, Arena& arena,
                  AbortSignal& abort) {
-  Trainer trainer(run.plan, world, arena, abort, run.options.train, kernels_of(run.plan));
+  Trainer trainer(run.plan, world, device, arena, abort, run.options.train, kernels_of(run.plan));
   if (run.resumed) {
     const Manifest& manifest = run.resumed->saved.manifest();
-    load_state(run.resumed->saved, trainer.state(), arena);
+    load_state(run.resumed->saved, trainer.state(), arena, device);
     trainer.resume(manifest.step, manifest.sequence);
   } else if (run.input.weights) {
     trainer.initialise(run.input.weights->source());
@@ -211,14 +216,15 @@ RankRecord train(const Run& run, const Start& start, World& world, Arena& arena,
     trainer.initialise();
   }
   introduce(run.plan, arena, world, world.rank() == 0);
+  if (world.rank() == 0) introduce_devices(run.devices.notes(), trainer.no_graph());
   if (run.resumed && world.rank() == 0) {
     introduce_resumed(run.resumed->saved.manifest(), run.options);
     if (run.resumed->finished) tell_unmeasured(run.options);
   }
-  train_steps(run, trainer, world, arena, abort);
+  train_steps(run, trainer, world, device, arena, abort);
   if (!run.options.save_weights.empty()) {
     save_weights(
-        trainer.state(), arena, run.plan.model, trainer.everyone(),
+        trainer.state(), arena, device, run.plan.model, trainer.everyone(),
         {run.options.save_weights, run.options.weights_dtype, run.options.max_shard_size.value()});
   }
   if (run.resumed && run.resumed->finished) return {};
@@ -243,6 +249,7 @@ int run_threads(const Run& run) {
   const RunOptions& options = run.options;
   const auto ranks = static_cast<std::size_t>(plan.layout.world());
   const Start start = {resident_memory(), plan.layout.world()};
+  std::vector<std::unique_ptr<Device>> devices(ranks);
   std::vector<Arena> arenas(ranks);
   std::vector<RankRecord> records(ranks);
   AbortSignal abort;
@@ -252,7 +259,8 @@ int run_threads(const Run& run) {
   const auto rank_main = [&](World& world) {
     const auto self = static_cast<std::size_t>(world.rank());
     const StayOn own(processors_of_rank(processors, world.rank(), world.size()));
-    records[self] = train(run, start, world, arenas[self], abort);
+    devices[self] = run.devices.device(world.rank());
+    records[self] = train(run, start, world, *devices[self], arenas[self], abort);
   };
   const Watchdog watchdog(abort, patience_of(options), [](const std::string& message) {
     say({Failure::Kind::broken, message});
@@ -269,13 +277,23 @@ struct Prepared {
   RunFolder folder;
   std::optional<Resumed> resumed;
   RunInput input;
+  RankDevices devices;
 };
 
-/// The plan, where outputs can be written.
+/// Ranks of several plans would each run their own.
+Diagnostics other_plan(const Plan& plan, const std::string& path, const Together& together) {
+  if (together.ranks() == 1) return {};
+  const std::string own = digest(plan);
+  if (together.from_first(own) == own) return {};
+  return {{path, 0, 0, "", fmt::format("rank {} has another plan than rank 0", together.rank()),
+           "start every rank with the same plan.json"}};
+}
+
+/// The plan, which is that of all ranks, where outputs can be written.
 Result<Plan> prepare_plan(const Result<Plan>& plan, const RunOptions& options,
                           const Together& together) {
-  const Diagnostics problems =
-      together.gather(plan ? problems_of_outputs(options) : plan.problems());
+  Diagnostics problems = together.gather(plan ? problems_of_outputs(options) : plan.problems());
+  if (problems.empty()) problems = together.gather(other_plan(*plan, options.plan, together));
   if (!problems.empty()) return problems;
   return plan;
 }
@@ -296,9 +314,13 @@ Result<RunInput> prepare_input(const Plan& plan, const RunOptions& options,
 }
 
 /// Processes of a job prepare it together: the problems of one are those of all.
-Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const Together& together) {
+/// \param world  null where the process is alone
+Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const Together& together,
+                         World* world) {
   Result<Plan> checked = prepare_plan(plan, options, together);
   if (!checked) return checked.problems();
+  Result<RankDevices> devices = RankDevices::open(*checked, options.device, world);
+  if (!devices) return devices.problems();
   Result<RunFolder> folder = RunFolder::enter(options, together);
   if (!folder) return folder.problems();
   Result<std::optional<Resumed>> resumed = find_resumed(*checked, options, together);
@@ -307,19 +329,22 @@ Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const To
   if (!input) return input.problems();
   const Diagnostics claimed = folder->claim(options, *resumed, together);
   if (!claimed.empty()) return claimed;
-  return Prepared{*std::move(checked), *std::move(folder), *std::move(resumed), *std::move(input)};
+  return Prepared{*std::move(checked), *std::move(folder), *std::move(resumed), *std::move(input),
+                  *std::move(devices)};
 }
 
 /// One process of a job's. A problem of any of them ends all.
 int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, AbortSignal& abort) {
-  const Result<Prepared> prepared = prepare(plan, options, Together(world));
+  const Result<Prepared> prepared = prepare(plan, options, Together(world), &world);
   if (!prepared) return world.rank() == 0 ? refuse(prepared.problems()) : kBadInput;
-  const Run run = {prepared->plan, options, prepared->input, prepared->resumed, prepared->folder};
+  const Run run = {prepared->plan,    options,          prepared->input,
+                   prepared->resumed, prepared->folder, prepared->devices};
   const Start start = {resident_memory(), 1};
   if (world.rank() == 0) announce(run.plan, steps_to_go(run));
   reserve_gemm_buffers(options.train.threads);
+  const std::unique_ptr<Device> device = run.devices.device(world.rank());
   Arena arena;
-  RankRecord own = train(run, start, world, arena, abort);
+  RankRecord own = train(run, start, world, *device, arena, abort);
   if (run.resumed && run.resumed->finished) return kDone;
   const std::vector<RankRecord> records = gather_records(world, std::move(own));
   if (world.rank() == 0) write_records(run.plan, options, records);
@@ -333,6 +358,7 @@ int run(const RunOptions& asked) {
   const Result<Launcher> launched = find_launcher();
   if (!launched) return refuse(launched.problems());
   const Launcher& launcher = *launched;
+  options.device.restart = launcher.restart;
   const Result<Plan> plan =
       read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
   if (plan) {
@@ -344,10 +370,10 @@ int run(const RunOptions& asked) {
       return run_as_rank(plan, options, world, abort);
     });
   }
-  const Result<Prepared> prepared = prepare(plan, options, Together());
+  const Result<Prepared> prepared = prepare(plan, options, Together(), nullptr);
   if (!prepared) return refuse(prepared.problems());
-  return run_threads(
-      {prepared->plan, options, prepared->input, prepared->resumed, prepared->folder});
+  return run_threads({prepared->plan, options, prepared->input, prepared->resumed, prepared->folder,
+                      prepared->devices});
 }
 
 }  // namespace shardwise::exec

@@ -88,6 +88,32 @@ void add_checkpoints(CLI::App& app, RunOptions& options) {
                "Resume even if tokens, sequence length, batch size or seed differ");
 }
 
+void add_devices(CLI::App& app, DeviceOptions& options) {
+  const auto device = [&options](std::string_view typed) {
+    if (typed != "cpu" && typed != "cuda")
+      return fmt::format("{} is not cpu or cuda", shown(typed));
+    options.kind = typed == "cpu" ? DeviceKind::cpu : DeviceKind::cuda;
+    return std::string();
+  };
+  add_checked(app, "--device", "What computes, cpu or cuda [what the plan's cluster has]", device)
+      ->type_name("NAME");
+  app.add_flag("--share-gpu", options.share_gpu,
+               "Ranks of a host share its first GPU; timings mean nothing");
+  app.add_flag("!--no-graph", options.gpus.graphs, "Issue every step anew, without a CUDA graph");
+  const auto nccl = [&options](std::string_view typed) {
+    const Result<NcclPolicy> policy = parse_nccl_policy(std::string(typed));
+    if (!policy) {
+      const Diagnostic& first = policy.problems().front();
+      return fmt::format("{}; {}", first.message, first.hint);
+    }
+    options.gpus.nccl = *policy;
+    return std::string();
+  };
+  add_checked(app, "--nccl",
+              "How NCCL is used, for example max_ctas=16,algorithm=ring [its own choice]", nccl)
+      ->type_name("FIELD=VALUE,…");
+}
+
 void add_numbers(CLI::App& app, RunOptions& options) {
   TrainOptions& train = options.train;
   OptimizerRules& rules = train.optimizer;
@@ -134,6 +160,7 @@ void add_train(CLI::App& app, Verb& verb) {
   add_files(*added, *options);
   add_checkpoints(*added, *options);
   add_numbers(*added, *options);
+  add_devices(*added, options->device);
   show_first(*added,
              {"--data", "--ranks", "--steps", "--init-from", "--save-weights", "--report",
               "--metrics", "--checkpoint-dir", "--checkpoint-every", "--resume", "--timeout"});

@@ -4,6 +4,7 @@
 
 #include "executor/data/token_files.h"
 #include "executor/engine/trainer.h"
+#include "executor/launch/rank_devices.h"
 #include "executor/storage/stored_tensor.h"
 #include "planner/spec/units.h"
 
@@ -31,6 +32,7 @@ struct RunOptions {
   bool seed_given = false;
   int ranks = 0;           // threads of this process; 0: as the plan has
   double timeout_s = 600;  // that a rank waits for another
+  DeviceOptions device;
   TrainOptions train;
 };
 

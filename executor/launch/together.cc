@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <numeric>
 
 namespace shardwise::exec {
 namespace {
@@ -40,16 +39,14 @@ Diagnostics unpacked(const std::string& text) {
 }  // namespace
 
 Together::Together(World& world) : rank_(world.rank()), ranks_(world.size()) {
-  std::vector<std::int64_t> all(static_cast<std::size_t>(ranks_));
-  std::iota(all.begin(), all.end(), std::int64_t{0});
-  everyone_ = world.group(all, Control::preparation);
+  everyone_ = world.control_group(all_ranks(world), Control::preparation);
 }
 
 Diagnostics Together::gather(const Diagnostics& own) const {
   if (!everyone_) return own;
   std::vector<std::string> known;
   Diagnostics all;
-  for (const std::string& text : exchange_texts(*everyone_, packed(own))) {
+  for (const std::string& text : all_gather_texts(*everyone_, packed(own))) {
     for (const Diagnostic& each : unpacked(text)) {
       if (std::ranges::find(known, to_string(each)) != known.end()) continue;
       known.push_back(to_string(each));
@@ -61,7 +58,7 @@ Diagnostics Together::gather(const Diagnostics& own) const {
 
 std::string Together::from_first(const std::string& own) const {
   if (!everyone_) return own;
-  return exchange_texts(*everyone_, rank_ == 0 ? own : "").front();
+  return all_gather_texts(*everyone_, rank_ == 0 ? own : "").front();
 }
 
 }  // namespace shardwise::exec

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/world.h"
 #include "planner/spec/diagnostic.h"
 
 namespace shardwise::exec {
@@ -27,7 +27,7 @@ class Together {
  private:
   int rank_ = 0;
   int ranks_ = 1;
-  std::unique_ptr<Communicator> everyone_;  // none where the process is alone
+  std::unique_ptr<ControlGroup> everyone_;  // none where the process is alone
 };
 
 }  // namespace shardwise::exec

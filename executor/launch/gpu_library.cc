@@ -1,0 +1,90 @@
+#include "executor/launch/gpu_library.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+#include "planner/spec/error.h"
+
+namespace shardwise::exec {
+namespace {
+
+GpuPluginEntry& linked_entry() {
+  static GpuPluginEntry entry = nullptr;
+  return entry;
+}
+
+std::vector<std::string> default_folders() {
+  std::error_code none;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", none);
+  if (none) return {};
+  const std::filesystem::path folder = own.parent_path();
+  return {folder.string(), (folder.parent_path() / "lib").string()};
+}
+
+/// \throws IoError when the library is of another build
+void check_build(const GpuPlugin& plugin, const std::string& where) {
+  if (plugin.abi == kGpuPluginAbi && std::string_view(plugin.version) == SHARDWISE_VERSION) return;
+  throw IoError(fmt::format(
+      "{} is of Shardwise {}, ABI {}, and this shardwise-run of {}, ABI {}: install both of one "
+      "build",
+      where, plugin.version, plugin.abi, SHARDWISE_VERSION, kGpuPluginAbi));
+}
+
+/// Whether a library lacks its end, as a copy that was broken off: the loader would not say so, but
+/// die. Its table of sections is the last of it.
+bool is_cut(const std::string& file) {
+  Elf64_Ehdr header{};
+  std::ifstream bytes(file, std::ios::binary);
+  if (!bytes.read(reinterpret_cast<char*>(&header), sizeof header)) return false;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(file, none);
+  return header.e_shoff + std::uint64_t{header.e_shentsize} * header.e_shnum > size;
+}
+
+void* loaded(const std::string& file, int when) {
+  void* const library = ::dlopen(file.c_str(), when | RTLD_LOCAL);
+  if (library == nullptr) throw IoError(fmt::format("cannot open {}: {}", file, ::dlerror()));
+  return library;
+}
+
+}  // namespace
+
+void use_gpu_library(GpuPluginEntry entry) { linked_entry() = entry; }
+
+GpuLibrary open_gpu_library() {
+  if (linked_entry() != nullptr) return {linked_entry()()->open(), {}};
+  return open_gpu_library(default_folders());
+}
+
+GpuLibrary open_gpu_library(const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    const std::string file = folder + "/" + kGpuPluginFile;
+    std::error_code none;
+    if (!std::filesystem::exists(file, none)) continue;
+    if (is_cut(file)) throw IoError(fmt::format("cannot open {}: it lacks its end", file));
+    // Its functions are bound once it is known to be of this build.
+    void* const library = loaded(file, RTLD_LAZY);
+    const auto entry = reinterpret_cast<GpuPluginEntry>(::dlsym(library, kGpuPluginEntry));
+    if (entry == nullptr) throw IoError(fmt::format("{} has no {}", file, kGpuPluginEntry));
+    check_build(*entry(), file);
+    static_cast<void>(loaded(file, RTLD_NOW));
+    return {entry()->open(), {}};
+  }
+#ifdef SHARDWISE_NO_GPUS
+  return {nullptr, "this shardwise-run was built without code for GPUs: " SHARDWISE_NO_GPUS};
+#else
+  return {nullptr,
+          fmt::format("there is no {} (looked in {})", kGpuPluginFile, fmt::join(folders, ", "))};
+#endif
+}
+
+}  // namespace shardwise::exec

@@ -1,0 +1,218 @@
+#include "executor/launch/rank_devices.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <utility>
+
+#include "executor/device/cpu/cpu_device.h"
+#include "executor/launch/gpu_library.h"
+#include "executor/launch/together.h"
+#include "planner/cost/estimate.h"
+#include "planner/cost/gpu_workspace.h"
+#include "planner/engines/executed.h"
+#include "planner/search/cheapest_fix.h"
+#include "planner/spec/error.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::exec {
+namespace {
+
+Diagnostic wrong_use(const char* flag, const std::string& message, const std::string& hint) {
+  return {"command line", 0, 0, flag, message, hint};
+}
+
+/// What names this machine: containers of one machine have host names of their own.
+std::string this_host() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  std::ifstream boot("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(boot, id);
+  return fmt::format("{} {}", name.data(), id);
+}
+
+/// What every rank says, in their order; `own` alone of a process that is alone.
+std::vector<std::string> gathered(World* world, const std::string& own) {
+  if (world == nullptr) return {own};
+  return all_gather_texts(*world->control_group(all_ranks(*world), Control::hosts), own);
+}
+
+HostRanks ranks_of_host(World* world, int ranks) {
+  if (world == nullptr) return {0, ranks, false};
+  const std::vector<std::string> hosts = gathered(world, this_host());
+  const auto own = hosts.begin() + world->rank();
+  return {static_cast<int>(std::count(hosts.begin(), own, *own)),
+          static_cast<int>(std::ranges::count(hosts, *own)), true};
+}
+
+/// Bytes that a plan's ranks take of a GPU besides its context.
+Bytes needed_by(const Plan& plan, Bytes& context) {
+  const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  Bytes most(0);
+  for (const StageMemory& stage : report.stages) {
+    for (const Ledger& phase : stage.phases) {
+      const Bytes beside(phase[MemoryCategory::runtime_context] +
+                         phase[MemoryCategory::allocator_slack]);
+      if (phase.total() - beside <= most) continue;
+      most = phase.total() - beside;
+      context = beside;
+    }
+  }
+  return most;
+}
+
+}  // namespace
+
+Diagnostics problems_of_architecture(const Plan& plan, const DeviceFacts& facts) {
+  const GpuSpec& planned = plan.cluster.gpu;
+  const std::string_view own = cuda_architecture(facts.capability);
+  if (!own.empty() && own == cuda_architecture(cuda_capability(planned))) return {};
+  return {{"plan", 0, 0, "/cluster/gpu/architecture",
+           fmt::format("is {} ({}), and the GPU here is {} ({})", planned.architecture,
+                       planned.label, facts.name, own.empty() ? "unknown" : own),
+           "plan for a cluster of this GPU (shardwise list clusters)"}};
+}
+
+Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts) {
+  Bytes context(0);
+  const Bytes needed = needed_by(plan, context);
+  const Bytes free(facts.free_bytes);
+  if (needed <= free) return {};
+  const std::optional<Fix> fix =
+      cheapest_fix(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, free + context);
+  return {{"plan", 0, 0, "/layout",
+           fmt::format("needs {} of {}, where {} are free", format_bytes(needed), facts.name,
+                       format_bytes(free)),
+           fix ? "plan with " + to_string(*fix) : "no single change of the layout is enough"}};
+}
+
+Diagnostics problems_of_mixture(const std::vector<DeviceFacts>& by_rank) {
+  const auto alike = [&](const DeviceFacts& each) {
+    return each.name == by_rank.front().name && each.capability == by_rank.front().capability;
+  };
+  const auto other = std::ranges::find_if_not(by_rank, alike);
+  if (other == by_rank.end()) return {};
+  return {wrong_use("--device",
+                    fmt::format("rank {} has a GPU {}, rank 0 one {}", other - by_rank.begin(),
+                                other->name, by_rank.front().name),
+                    "run on GPUs of one kind, or choose them by CUDA_VISIBLE_DEVICES")};
+}
+
+namespace {
+
+/// Of all ranks, from what each process knows of its own.
+std::vector<DeviceFacts> facts_of_all(World* world, std::vector<DeviceFacts> own) {
+  if (world == nullptr) return own;
+  const DeviceFacts& mine = own.front();
+  std::vector<DeviceFacts> all;
+  for (const std::string& each :
+       gathered(world, fmt::format("{} {}", mine.capability, mine.name))) {
+    DeviceFacts facts;
+    const std::size_t space = each.find(' ');
+    facts.capability = std::stoi(each.substr(0, space));
+    facts.name = each.substr(space + 1);
+    all.push_back(facts);
+  }
+  return all;
+}
+
+/// The platform where GPUs are to be used, none where the CPU is: then a note says why.
+std::unique_ptr<GpuPlatform> platform_for(const DeviceOptions& options, std::string& note) {
+  GpuLibrary library = open_gpu_library();
+  const bool absent = library.platform == nullptr || library.platform->absent();
+  const std::string why =
+      library.platform == nullptr ? library.why_none : library.platform->problem();
+  if (absent && options.kind == DeviceKind::planned) {
+    note = fmt::format("the plan is for GPUs and trains on the CPU: {}", why);
+    return nullptr;
+  }
+  if (!why.empty()) throw IoError(why);
+  return std::move(library.platform);
+}
+
+}  // namespace
+
+Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& options,
+                                      World* world) {
+  const GpuSpec& planned = plan.cluster.gpu;
+  RankDevices devices;
+  if (options.kind == DeviceKind::cuda && planned.vendor != "nvidia") {
+    return wrong_use("--device", fmt::format("cuda, and the plan is for {}", planned.label),
+                     "make a plan for a cluster with GPUs of NVIDIA's, or leave --device out");
+  }
+  if (options.kind == DeviceKind::cpu && !executor_trains_on(plan.cluster)) {
+    devices.notes_.push_back(
+        fmt::format("the plan is for {} and trains on the CPU", planned.label));
+  }
+  const bool on_cpu = options.kind == DeviceKind::cpu || planned.vendor != "nvidia";
+  std::string note;
+  if (!on_cpu) devices.platform_ = platform_for(options, note);
+  if (!note.empty()) devices.notes_.push_back(note);
+  const std::vector<std::string> kinds = gathered(world, devices.platform_ ? "GPUs" : "the CPU");
+  for (std::size_t rank = 1; rank < kinds.size(); ++rank) {
+    if (kinds[rank] == kinds.front()) continue;
+    throw IoError(fmt::format("rank 0 would compute on {} and rank {} on {}", kinds.front(), rank,
+                              kinds[rank]));
+  }
+  if (!devices.platform_) return devices;
+
+  const GpuPlatform& platform = *devices.platform_;
+  const Together together = world == nullptr ? Together() : Together(*world);
+  devices.options_ = options.gpus;
+  devices.restart_ = options.restart;
+  devices.ranks_ = static_cast<int>(plan.layout.world());
+  devices.first_rank_ = world == nullptr ? 0 : world->rank();
+  devices.host_ = ranks_of_host(world, devices.ranks_);
+  devices.shared_ = options.share_gpu && devices.host_.count > 1;
+  Diagnostics problems;
+  const bool enough = devices.host_.count <= platform.gpus() || devices.shared_;
+  if (!enough) {
+    problems.push_back(wrong_use(
+        "--ranks",
+        fmt::format("{} ranks on this host, which has {} GPU{}", devices.host_.count,
+                    platform.gpus(), platform.gpus() == 1 ? "" : "s"),
+        "start as many as there are GPUs, or add --share-gpu, where timings mean nothing"));
+  }
+  problems = together.gather(problems);
+  if (!problems.empty()) return problems;
+
+  std::vector<DeviceFacts> facts;
+  for (int i = 0; i < (devices.host_.processes ? 1 : devices.host_.count); ++i) {
+    DeviceFacts own = platform.facts(devices.shared_ ? 0 : devices.host_.first + i);
+    const std::string unknown = platform.problem_of_capability(own.capability);
+    if (!unknown.empty()) throw IoError(fmt::format("{}: {}", own.name, unknown));
+    if (devices.shared_) own.free_bytes /= devices.host_.count;
+    Diagnostics unfit = problems_of_architecture(plan, own);
+    if (unfit.empty()) unfit = problems_of_memory(plan, own);
+    if (problems.empty()) problems = unfit;
+    facts.push_back(own);
+  }
+  const std::vector<DeviceFacts> all = facts_of_all(world, facts);
+  for (const Diagnostic& each : problems_of_mixture(all)) problems.push_back(each);
+  problems = together.gather(problems);
+  if (!problems.empty()) return problems;
+
+  for (std::string& line : devices.platform_->open_libraries(devices.ranks_, options.gpus)) {
+    devices.notes_.push_back(std::move(line));
+  }
+  devices.notes_.push_back(fmt::format("{} x {}", devices.ranks_, all.front().name));
+  if (devices.shared_) devices.notes_.emplace_back("ranks share one GPU: timings mean nothing");
+  return devices;
+}
+
+std::unique_ptr<Device> RankDevices::device(int rank) const {
+  if (!platform_) return std::make_unique<CpuDevice>();
+  GpuPlace place;
+  place.rank = rank;
+  place.ranks = ranks_;
+  place.gpu = shared_ ? 0 : host_.first + rank - first_rank_;
+  if (shared_) place.sharing = host_.processes ? GpuSharing::processes : GpuSharing::threads;
+  place.restart = restart_;
+  return platform_->device(place, options_);
+}
+
+}  // namespace shardwise::exec
