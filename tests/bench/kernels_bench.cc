@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/kernels/attention.h"
+#include "executor/kernels/cpu_compute.h"
 #include "executor/kernels/cross_entropy.h"
 #include "executor/kernels/gelu.h"
 #include "executor/kernels/gemm.h"
@@ -159,11 +160,15 @@ void layer_rate(benchmark::State& state, LayerRole role) {
   std::vector<std::byte> workspace(
       static_cast<std::size_t>(std::max(bytes.forward_workspace, bytes.backward_workspace)));
   std::vector<std::byte> tables(static_cast<std::size_t>(bytes.tables));
-  if (bytes.tables > 0) fill_tables(*model, shape, tables.data());
+  CpuCompute compute(workers);
+  DeviceStream queue;
+  const Issue to = {compute, queue};
+  if (bytes.tables > 0) fill_tables(*model, shape, tables.data(), to);
   const std::vector<float> x = ramp(1024 * model->hidden_size);
   std::vector<float> stream = x;
   const std::vector<std::int64_t> targets(1024, 7);
   LossSum loss;
+  const float loss_scale = 1;
   ForwardPass forward;
   forward.weights = weight_places;
   forward.saved = saved.data();
@@ -177,12 +182,13 @@ void layer_rate(benchmark::State& state, LayerRole role) {
   backward.tables = tables.data();
   backward.targets = targets.data();
   backward.loss = &loss;
+  backward.loss_scale = &loss_scale;
   for ([[maybe_unused]] const auto _ : state) {
     stream = x;
     forward.stream = backward.stream = reinterpret_cast<std::byte*>(stream.data());
-    layer->forward(forward, workers);
-    layer->recompute(backward, workers);
-    layer->backward(backward, workers);
+    layer->forward(forward, to);
+    layer->recompute(backward, to);
+    layer->backward(backward, to);
   }
   state.SetLabel(model->name);
   rate(state, products);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "executor/comm/abort.h"
-#include "executor/engine/stream_runner.h"
+#include "executor/device/cpu/stream_runner.h"
 
 namespace shardwise::exec {
 namespace {
@@ -31,10 +31,10 @@ void run_operation(benchmark::State& state) {
   program.operations.resize(static_cast<std::size_t>(state.range(0)));
   AbortSignal abort;
   StreamRunner runner({&program}, 0, abort);
-  const OpKernels nothing(program.operations.size(), [] {});
+  const OpKernels nothing(program.operations.size(), [](exec::DeviceStream& /*stream*/) {});
   for (auto each : state) {
     static_cast<void>(each);
-    runner.run(0, nothing);
+    runner.run(0, nothing, Spans::recorded);
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }

@@ -159,6 +159,12 @@ void llama_70b_kernels(benchmark::State& state) {
 }
 BENCHMARK(llama_70b_kernels)->Unit(benchmark::kMillisecond);
 
+/// The same from lowering to the report: a report costs little beside its run, however deep.
+void llama_70b_kernels_report(benchmark::State& state) {
+  simulated(state, llama_70b(), Granularity::kernel);
+}
+BENCHMARK(llama_70b_kernels_report)->Unit(benchmark::kMillisecond);
+
 void llama_70b_kernels_trace(benchmark::State& state) {
   const Plan plan = llama_70b();
   SimulationOptions options;

@@ -8,6 +8,7 @@
 #include "executor/checkpoint/checkpointer.h"
 #include "executor/checkpoint/saved_checkpoint.h"
 #include "executor/comm/thread_world.h"
+#include "executor/device/cpu/cpu_device.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/spec/error.h"
 
@@ -28,7 +29,7 @@ Manifest about(const Plan& plan) {
 
 std::vector<double> train_from(const Plan& plan, const std::filesystem::path& folder,
                                std::int64_t begin, std::int64_t end, std::int64_t keep,
-                               std::string_view run) {
+                               std::string_view run, Device& device) {
   std::optional<SavedCheckpoint> saved;
   if (begin > 0) {
     Result<SavedCheckpoint> opened = SavedCheckpoint::open(folder / complete_name(begin));
@@ -46,10 +47,10 @@ std::vector<double> train_from(const Plan& plan, const std::filesystem::path& fo
   std::vector<Arena> arenas(static_cast<std::size_t>(plan.layout.world()));
   const auto rank_main = [&](World& world) {
     Arena& arena = arenas[static_cast<std::size_t>(world.rank())];
-    Trainer trainer(plan, world, arena, abort, options, stand_in_kernels(plan));
+    Trainer trainer(plan, world, device, arena, abort, options, stand_in_kernels(plan));
     trainer.initialise();
     if (saved) {
-      load_state(*saved, trainer.state(), arena);
+      load_state(*saved, trainer.state(), arena, device);
       trainer.resume(saved->manifest().step, saved->manifest().sequence);
     }
     Manifest manifest = about(plan);
@@ -57,13 +58,21 @@ std::vector<double> train_from(const Plan& plan, const std::filesystem::path& fo
     Checkpointer checkpointer(folder, keep, manifest, world, abort);
     while (trainer.next_step() < end) {
       const double loss = trainer.step(data).loss;
-      checkpointer.save(trainer.state(), arena, trainer.next_step(), trainer.next_sequence());
+      checkpointer.save(trainer.state(), arena, device, trainer.next_step(),
+                        trainer.next_sequence());
       if (world.rank() == 0) losses.push_back(loss);
     }
     checkpointer.finish();
   };
   run_ranks(static_cast<int>(plan.layout.world()), abort, rank_main, std::chrono::seconds(60));
   return losses;
+}
+
+std::vector<double> train_from(const Plan& plan, const std::filesystem::path& folder,
+                               std::int64_t begin, std::int64_t end, std::int64_t keep,
+                               std::string_view run) {
+  CpuDevice device;
+  return train_from(plan, folder, begin, end, keep, run, device);
 }
 
 Layout layout_of(int zero_stage, int dp_shard, int dp_replicate) {

@@ -17,6 +17,10 @@ namespace shardwise::exec::test {
 std::vector<double> train_from(const Plan& plan, const std::filesystem::path& folder,
                                std::int64_t begin, std::int64_t end, std::int64_t keep = 0,
                                std::string_view run = kUnnamedRun);
+/// On another device than the CPU's own.
+std::vector<double> train_from(const Plan& plan, const std::filesystem::path& folder,
+                               std::int64_t begin, std::int64_t end, std::int64_t keep,
+                               std::string_view run, Device& device);
 
 Layout layout_of(int zero_stage, int dp_shard, int dp_replicate = 1);
 

@@ -1,11 +1,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "executor/checkpoint/checkpoint_folder.h"
 #include "executor/checkpoint/manifest.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/error.h"
 #include "tests/executor/checkpoint/checkpoint_run.h"
+#include "tests/executor/support/guarded_device.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::exec::test {
@@ -78,6 +81,33 @@ TEST(Checkpoint, GoesOnWithTheSameBitsInBf16) {
           << engine << " ZeRO-" << zero_stage;
     }
   }
+}
+
+// Steps, checkpoints and what goes on from them reach the rank's memory through operations and
+// copies of its device alone: it is there for nothing else.
+TEST(Checkpoint, TouchesTheDevicesMemoryByOperationsAndCopiesAlone) {
+  for (const auto& [zero_stage, ranks, precision] :
+       {std::tuple{0, 1, DType::bf16}, {3, 2, DType::fp32}}) {
+    const Scratch scratch(shardwise::test::memory_folder());
+    Plan plan = laptop_plan("shardwise", layout_of(zero_stage, ranks), 2, true);
+    plan.job.precision = precision;
+    GuardedDevice device;
+    std::vector<double> losses = train_from(plan, scratch.folder(), 0, 2, 0, kUnnamedRun, device);
+    for (const double loss : train_from(plan, scratch.folder(), 2, 4, 0, kUnnamedRun, device)) {
+      losses.push_back(loss);
+    }
+    EXPECT_EQ(losses, train(plan, 4).losses);
+  }
+}
+
+TEST(GuardedDevice, EndsWhoeverTouchesItsMemory) {
+  GuardedDevice device;
+  const DeviceMemory memory = device.allocate(4096, MemorySpace::device);
+  DeviceStream stream;
+  std::byte read{1};
+  device.download({&read, 1}, memory.at(), stream);
+  EXPECT_EQ(read, std::byte{0});
+  EXPECT_DEATH({ read = *static_cast<volatile std::byte*>(memory.at()); }, "");
 }
 
 // Another number of ranks reads on where the others stopped, whatever its batch.

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/comm/communicator.h"
+#include "executor/comm/control_group.h"
 #include "executor/comm/control_line.h"
 #include "executor/comm/socket.h"
 #include "planner/spec/error.h"
@@ -108,12 +108,12 @@ TEST(ControlLine, IsClosedWhereANoticeIsTooLong) {
 
 /// A group of three of which this is rank 0, and whose rank 2 says that its text has `length`
 /// bytes.
-class LyingGroup : public Communicator {
+class LyingGroup : public ControlGroup {
  public:
   explicit LyingGroup(std::uint64_t length) : length_(length) {}
   int rank() const override { return 0; }
   int size() const override { return 3; }
-  void exchange(std::span<const std::byte> mine, std::span<std::byte> all) override {
+  void all_gather_bytes(std::span<const std::byte> mine, std::span<std::byte> all) override {
     const bool lengths = calls_++ == 0;
     most_ = std::max(most_, all.size());
     std::ranges::fill(all, lengths ? std::byte{0} : std::byte{'x'});
@@ -123,11 +123,7 @@ class LyingGroup : public Communicator {
   }
   std::size_t most() const { return most_; }
 
-  void all_gather(const ConstNumbers&, const Numbers&, std::int64_t) override {}
-  void reduce_scatter(const ConstNumbers&, const Numbers&, std::int64_t, bool) override {}
-  void all_reduce(const Numbers&) override {}
   void broadcast(std::span<std::byte>, int) override {}
-  void all_to_all(const ConstNumbers&, const Numbers&, std::int64_t) override {}
   void send(std::span<const std::byte>, int) override {}
   void receive(std::span<std::byte>, int) override {}
 
@@ -138,12 +134,12 @@ class LyingGroup : public Communicator {
 };
 
 // Eight bytes once made a rank take 2.8 GiB; a product of length and ranks could wrap.
-TEST(ExchangeTexts, RefusesALengthThatNoRankHas) {
+TEST(AllGatherTexts, RefusesALengthThatNoRankHas) {
   for (const std::uint64_t length : {std::uint64_t{1'000'000'000}, std::uint64_t{INT64_MAX},
                                      UINT64_MAX, (UINT64_MAX / 3) + 1, (1UL << 26) + 1}) {
     LyingGroup group(length);
     try {
-      exchange_texts(group, "own");
+      all_gather_texts(group, "own");
       FAIL() << "took " << length;
     } catch (const IoError& refused) {
       EXPECT_EQ(refused.what(), "rank 2 of a group has a text of " + std::to_string(length) +
@@ -152,15 +148,15 @@ TEST(ExchangeTexts, RefusesALengthThatNoRankHas) {
   }
 }
 
-TEST(ExchangeTexts, TakesMemoryAsBytesComeAndNotAsTheyAreSaidToCome) {
+TEST(AllGatherTexts, TakesMemoryAsBytesComeAndNotAsTheyAreSaidToCome) {
   LyingGroup group(std::uint64_t{1} << 26);
-  EXPECT_THROW(exchange_texts(group, "own"), Aborted);
+  EXPECT_THROW(all_gather_texts(group, "own"), Aborted);
   EXPECT_EQ(group.most(), std::size_t{3} << 16);
 }
 
-TEST(ExchangeTexts, GivesTextsOfSeveralBlocks) {
+TEST(AllGatherTexts, GivesTextsOfSeveralBlocks) {
   LyingGroup group(150'000);
-  const std::vector<std::string> said = exchange_texts(group, std::string(70'000, 'o'));
+  const std::vector<std::string> said = all_gather_texts(group, std::string(70'000, 'o'));
   EXPECT_EQ(said[0], std::string(70'000, 'o'));
   EXPECT_EQ(said[1], "");
   EXPECT_EQ(said[2], std::string(150'000, 'x'));

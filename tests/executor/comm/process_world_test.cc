@@ -11,7 +11,6 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <string>
 #include <thread>
@@ -51,12 +50,6 @@ ProcessJob& job() {
   return *kJob;
 }
 
-std::vector<std::int64_t> everyone(const World& world) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  return ranks;
-}
-
 /// Values whose sums depend on their order.
 std::vector<float> values_of(int rank, std::size_t count) {
   std::vector<float> values(count);
@@ -72,12 +65,13 @@ using Calls = std::function<std::vector<float>(World& world, Communicator& group
 void expect_same_as_threads(const Calls& calls) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
-  const std::vector<float> got = calls(*world, *world->group(everyone(*world), Stream::compute));
+  const std::vector<float> got =
+      calls(*world, *world->communicator(all_ranks(*world), Stream::compute));
   std::vector<std::vector<float>> threads(static_cast<std::size_t>(job().size()));
   AbortSignal other;
   run_ranks(job().size(), other, [&](World& each) {
     threads[static_cast<std::size_t>(each.rank())] =
-        calls(each, *each.group(everyone(each), Stream::compute));
+        calls(each, *each.communicator(all_ranks(each), Stream::compute));
   });
   EXPECT_EQ(got, threads[static_cast<std::size_t>(job().rank())]);
 }
@@ -99,7 +93,8 @@ TEST(ProcessWorld, GathersWhatThreadsGather) {
           whole.begin() + static_cast<std::ptrdiff_t>(own.begin),
           whole.begin() + static_cast<std::ptrdiff_t>(own.begin + own.count));
       std::vector<float> all(count);
-      group.all_gather(mine, all, shard);
+      DeviceStream stream;
+      group.all_gather(mine, all, shard, stream);
       return all;
     });
   }
@@ -112,9 +107,10 @@ TEST(ProcessWorld, SumsInTheOrderInWhichThreadsDo) {
         const std::int64_t shard = shard_of(count, group.size());
         const std::vector<float> all = values_of(world.rank(), count);
         std::vector<float> piece(piece_of(std::ssize(all), shard, group.rank()).count, 0.5F);
-        group.reduce_scatter(all, piece, shard, add);
+        DeviceStream stream;
+        group.reduce_scatter(all, piece, shard, add, stream);
         std::vector<float> reduced = all;
-        group.all_reduce(reduced);
+        group.all_reduce(reduced, stream);
         piece.insert(piece.end(), reduced.begin(), reduced.end());
         return piece;
       });
@@ -128,11 +124,43 @@ TEST(ProcessWorld, SendsEachPieceWhereThreadsDo) {
     const auto count = static_cast<std::size_t>(kShard * group.size());
     const std::vector<float> all = values_of(world.rank(), count);
     std::vector<float> received(count);
-    group.all_to_all(all, received, kShard);
+    DeviceStream stream;
+    group.all_to_all(all, received, kShard, stream);
     std::vector<float> same(1'000, static_cast<float>(world.rank()));
-    group.broadcast(std::as_writable_bytes(std::span(same)), group.size() - 1);
+    world.control_group(all_ranks(world), Control::results)
+        ->broadcast(std::as_writable_bytes(std::span(same)), group.size() - 1);
     received.insert(received.end(), same.begin(), same.end());
     return received;
+  });
+}
+
+// Around a ring and back, two tensors each way: none waits for another.
+TEST(ProcessWorld, SendsAndReceivesAsThreadsDo) {
+  expect_same_as_threads([](World& world, Communicator& group) {
+    DeviceStream stream;
+    const std::vector<float> sent = values_of(world.rank(), 1'000);
+    const std::span<const float> all(sent);
+    std::vector<float> received(2'000);
+    const std::span<float> places(received);
+    const int next = (group.rank() + 1) % group.size();
+    const int last = (group.rank() + group.size() - 1) % group.size();
+    const Message messages[] = {{next, all.first(300), places.first(700)},
+                                {next, all.subspan(300), places.subspan(700, 300)},
+                                {last, all.first(700), places.subspan(1'000, 300)},
+                                {last, all.subspan(700), places.subspan(1'300, 700)}};
+    group.send_receive(messages, stream);
+    return received;
+  });
+}
+
+TEST(ProcessWorld, PromisesWhatThreadsPromise) {
+  expect_same_as_threads([](World&, Communicator& group) {
+    const CommunicatorTraits traits = group.traits();
+    EXPECT_TRUE(traits.sums_in_rank_order && traits.adds_into_shard && traits.ragged_shards);
+    DeviceStream stream;
+    std::vector<float> sum(1);
+    group.all_reduce(sum, stream);  // none leaves a group whose connections others still make
+    return sum;
   });
 }
 
@@ -143,15 +171,16 @@ TEST(ProcessWorld, KeepsGroupsOfDifferentChannelsApart) {
   std::vector<std::unique_ptr<Communicator>> groups;
   for (const Stream stream :
        {Stream::compute, Stream::copy, Stream::all_gather, Stream::reduce_scatter}) {
-    groups.push_back(world->group(everyone(*world), stream));
+    groups.push_back(world->communicator(all_ranks(*world), stream));
   }
   std::vector<std::vector<float>> sums(groups.size());
   std::vector<std::jthread> streams;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     streams.emplace_back([&, g] {
+      DeviceStream stream;
       for (int round = 0; round < 20; ++round) {
         sums[g].assign(1'000, static_cast<float>(g + 1));
-        groups[g]->all_reduce(sums[g]);
+        groups[g]->all_reduce(sums[g], stream);
       }
     });
   }
@@ -167,26 +196,26 @@ TEST(ProcessWorld, SendsLongMessagesBothWaysAtOnce) {
   AbortSignal abort;
   const std::unique_ptr<World> world = job().world(abort, kPatience);
   if (world->rank() > 1) return;
-  const std::unique_ptr<Communicator> there = world->group({0, 1}, Stream::compute);
-  const std::unique_ptr<Communicator> back = world->group({0, 1}, Stream::all_gather);
+  const std::unique_ptr<ControlGroup> there = world->control_group({0, 1}, Control::results);
+  const std::unique_ptr<ControlGroup> back = world->control_group({0, 1}, Control::records);
   constexpr std::size_t kLong = 20'000'000;
   const int other = 1 - world->rank();
   const std::vector<std::byte> sent(kLong, static_cast<std::byte>(world->rank() + 1));
   std::vector<std::byte> received(kLong);
-  Communicator& to = world->rank() == 0 ? *there : *back;
-  Communicator& from = world->rank() == 0 ? *back : *there;
+  ControlGroup& to = world->rank() == 0 ? *there : *back;
+  ControlGroup& from = world->rank() == 0 ? *back : *there;
   std::jthread sender([&] { to.send(sent, other); });
   from.receive(received, other);
   sender.join();
   EXPECT_EQ(received, std::vector<std::byte>(kLong, static_cast<std::byte>(other + 1)));
 }
 
-/// Makes a group of all and has all ranks but the last exchange a byte in it.
-void wait_for_last(World& world, Channel channel) {
+/// Makes a group of all and has all ranks but the last gather a byte in it.
+void wait_for_last(World& world, Control control) {
   try {
-    const std::unique_ptr<Communicator> group = world.group(everyone(world), channel);
+    const std::unique_ptr<ControlGroup> group = world.control_group(all_ranks(world), control);
     std::vector<std::byte> all(static_cast<std::size_t>(world.size()));
-    if (world.rank() != world.size() - 1) group->exchange(std::vector<std::byte>(1), all);
+    if (world.rank() != world.size() - 1) group->all_gather_bytes(std::vector<std::byte>(1), all);
   } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): the world's signal says why
   }
 }
@@ -195,25 +224,27 @@ void wait_for_last(World& world, Channel channel) {
 TEST(ProcessWorld, NamesTheRankThatDoesNotCome) {
   AbortSignal abort;
   const std::unique_ptr<World> patient = job().world(abort, kPatience);
-  const std::unique_ptr<Communicator> meeting = patient->group(everyone(*patient), Stream::compute);
+  const std::unique_ptr<ControlGroup> agreed =
+      patient->control_group(all_ranks(*patient), Control::results);
   const int last = patient->size() - 1;
   std::string message;
   bool all_waited = false;
   // On a busy machine others may not even have joined in time: then all try again.
-  for (int trial = 1; !all_waited && trial < 9; ++trial) {
+  for (int trial = 1; !all_waited && trial < 8; ++trial) {
     AbortSignal gave_up;
     const std::unique_ptr<World> world = job().world(gave_up, 0.1 * std::exp2(trial));
-    wait_for_last(*world, static_cast<Stream>(trial));
+    wait_for_last(*world, static_cast<Control>(trial));
     // It has the connections until all have waited: to lose one is to learn of another failure.
     message = gave_up.message();
-    const bool waited =
-        world->rank() == last || message.find(" in exchange for rank ") != std::string::npos;
-    const std::vector<std::string> lacking = exchange_texts(*meeting, waited ? "" : "not yet");
+    const bool waited = world->rank() == last ||
+                        message.find(" in all_gather_bytes for rank ") != std::string::npos;
+    const std::vector<std::string> lacking = all_gather_texts(*agreed, waited ? "" : "not yet");
     all_waited = std::ranges::all_of(lacking, &std::string::empty);
   }
   if (patient->rank() == last) return;
-  EXPECT_THAT(message, testing::ContainsRegex(" waited [0-9.]+ s in exchange for rank [0-9, ]*" +
-                                              std::to_string(last)));
+  EXPECT_THAT(message,
+              testing::ContainsRegex(" waited [0-9.]+ s in all_gather_bytes for rank [0-9, ]*" +
+                                     std::to_string(last)));
 }
 
 }  // namespace

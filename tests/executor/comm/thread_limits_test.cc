@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -32,10 +31,9 @@ TEST(Workers, SayWhichOfTheirThreadsCannotBeStarted) {
 // Those that had been started once waited for it until the timeout, and were said to hang.
 TEST(RunRanks, NamesTheRankWhoseThreadCannotBeStarted) {
   const auto all_meet = [](World& world) {
-    std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-    std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-    std::vector<std::byte> all(ranks.size());
-    world.group(ranks, Stream::compute)->exchange(std::vector<std::byte>(1), all);
+    std::vector<std::byte> all(static_cast<std::size_t>(world.size()));
+    world.control_group(all_ranks(world), Control::results)
+        ->all_gather_bytes(std::vector<std::byte>(1), all);
   };
   EXPECT_THAT(error_within(kSomeThreads,
                            [&] {

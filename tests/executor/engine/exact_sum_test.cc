@@ -58,14 +58,20 @@ TEST(ExactSquares, CountsTheSmallestNumbers) {
   EXPECT_EQ(sum.norm(), 2 * static_cast<double>(std::numeric_limits<float>::denorm_min()));
 }
 
-TEST(ExactSquares, SaysWhenAValueIsNoNumber) {
-  for (const float bad :
-       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
-    const std::vector<float> values = {1, bad, 2};
-    ExactSquares sum;
-    sum.add(values);
-    EXPECT_FALSE(sum.finite());
-    EXPECT_TRUE(std::isnan(sum.norm()));
+TEST(ExactSquares, SaysWhenAValueIsInfiniteOrNoNumber) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> values(100'000, -kInfinity);  // several blocks
+  ExactSquares infinite;
+  infinite.add(values);
+  EXPECT_FALSE(infinite.finite());
+  EXPECT_EQ(infinite.norm(), kInfinity);
+  values.back() = -std::numeric_limits<float>::quiet_NaN();
+  ExactSquares nan;
+  nan.add(values);
+  infinite.add(nan);
+  for (const ExactSquares& each : {nan, infinite, ExactSquares::from_bytes(nan.bytes())}) {
+    EXPECT_FALSE(each.finite());
+    EXPECT_TRUE(std::isnan(each.norm()));
   }
 }
 

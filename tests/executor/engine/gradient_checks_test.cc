@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <stdexcept>
 #include <string>
-#include <vector>
 
 namespace shardwise::exec {
 namespace {
@@ -14,33 +12,41 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-std::string wrong_with(GradientChecks& checks, std::vector<float> gradients) {
-  try {
-    checks.check(7, 3, std::span<const float>(gradients));
-    return {};
-  } catch (const std::runtime_error& found) {
-    return found.what();
-  }
+std::string wrong_with(GradientCheckState& state, const GradientCheckRules& rules, double norm) {
+  check_gradients(rules, norm, {3, 0}, state);
+  return state.bucket < 0 ? "" : what_is_wrong(state, 7);
 }
 
 TEST(GradientChecks, NameTheStepAndTheBucketOfWhatIsNotANumber) {
-  GradientChecks checks({true, false});
-  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  EXPECT_THAT(wrong_with(checks, {1, 2}), IsEmpty());
-  EXPECT_EQ(wrong_with(checks, {1, kNan}),
+  const GradientCheckRules rules = {true, false};
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  GradientCheckState state;
+  EXPECT_THAT(wrong_with(state, rules, 1), IsEmpty());
+  EXPECT_EQ(wrong_with(state, rules, kNan),
             "this rank's gradients of bucket 3 in step 7 contain NaN");
-  EXPECT_THAT(wrong_with(checks, {kInfinity, 1}), HasSubstr("are infinite"));
-  GradientChecks none{{}};
-  EXPECT_THAT(wrong_with(none, {kNan}), IsEmpty());
+  state = {};
+  EXPECT_THAT(wrong_with(state, rules, kInfinity), HasSubstr("are infinite"));
+  state = {};
+  EXPECT_THAT(wrong_with(state, {}, kNan), IsEmpty());
 }
 
 TEST(GradientChecks, FindNormsOfMoreThanTenTimesTheLargestOfAHundred) {
-  GradientChecks checks({false, true});
-  for (int i = 0; i < 100; ++i) EXPECT_THAT(wrong_with(checks, {i == 50 ? 5.0F : 3.0F}), IsEmpty());
-  EXPECT_THAT(wrong_with(checks, {30, 40}), IsEmpty());  // 50: ten times, not more
-  EXPECT_THAT(wrong_with(checks, {3000, 4000}),
+  const GradientCheckRules rules = {false, true};
+  GradientCheckState state;
+  for (int i = 0; i < 100; ++i) EXPECT_THAT(wrong_with(state, rules, i == 50 ? 5 : 3), IsEmpty());
+  EXPECT_THAT(wrong_with(state, rules, 50), IsEmpty());  // ten times, not more
+  EXPECT_THAT(wrong_with(state, rules, 5000),
               HasSubstr("have norm 5000, more than 10 times the largest before, 50"));
+}
+
+TEST(GradientChecks, KeepTheFirstThatIsWrong) {
+  const GradientCheckRules rules = {true, true};
+  GradientCheckState state;
+  check_gradients(rules, std::numeric_limits<double>::infinity(), {4, 12}, state);
+  EXPECT_THAT(wrong_with(state, rules, std::numeric_limits<double>::quiet_NaN()),
+              HasSubstr("bucket 4 in step 7 are infinite"));
+  EXPECT_EQ(state.operation, 12);
 }
 
 }  // namespace

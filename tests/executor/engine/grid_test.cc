@@ -3,56 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
+#include <stdexcept>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
 #include "planner/lowering/lower.h"
+#include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
+#include "tests/executor/engine/data_parallel_grid.h"
+#include "tests/executor/engine/plain_world.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {
 namespace {
-
-/// A precision and whether gradients are fp32.
-struct Numeric {
-  DType precision = DType::fp32;
-  bool fp32_gradients = true;
-};
-constexpr Numeric kNumerics[] = {{DType::fp32, true}, {DType::bf16, true}, {DType::bf16, false}};
-
-/// The two switches of a layout that change nothing but when bytes move and where they lie.
-struct Switches {
-  bool reshard = true;
-  bool double_buffer = false;
-};
-constexpr Switches kSwitches[] = {{true, false}, {false, false}, {true, true}};
-
-std::vector<Layout> layouts_of(const EngineProfile& engine, const Numeric& numeric) {
-  std::vector<Layout> all;
-  for (const int zero_stage : engine.zero_stages) {
-    for (const auto& [shard, replicate, outer] :
-         {std::tuple{3, 1, false}, {2, 2, false}, {2, 2, true}}) {
-      for (const bool each : {true, false}) {
-        for (const Switches& switches : kSwitches) {
-          Layout layout;
-          layout.zero_stage = static_cast<std::int8_t>(zero_stage);
-          layout.dp_shard = shard;
-          layout.dp_replicate = replicate;
-          layout.outer_shards_optimizer = outer;
-          layout.reduce_every_microbatch = each;
-          layout.reshard_after_forward = switches.reshard;
-          layout.double_buffer = switches.double_buffer;
-          layout.fp32_gradients = numeric.fp32_gradients;
-          all.push_back(layout);
-        }
-      }
-    }
-  }
-  return all;
-}
 
 /// Plans of equal keys have equal losses: docs/executor.md, "The order of sums" and "Where numbers
 /// are rounded".
@@ -100,6 +66,51 @@ TEST(DataParallelGrid, RunsWithTheLossesThatItsOrderOfSumsAndItsRoundingSay) {
   }
   EXPECT_GT(plans, 400);
   EXPECT_EQ(curves.size(), 40U);
+}
+
+/// Takes equal pieces only, as NCCL does.
+std::unique_ptr<World> equal_pieces(World& of) {
+  return std::make_unique<PlainWorld>(
+      of, CommunicatorTraits{
+              .sums_in_rank_order = true, .adds_into_shard = true, .ragged_shards = false});
+}
+
+// What pads a unit of a GPU's plan changes nothing but where its pieces end.
+TEST(DataParallelGrid, HasTheLossesOfCpusByEqualPiecesOnGpus) {
+  int plans = 0;
+  for (const char* name : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp2", "fsdp1"}) {
+    for (const Numeric& numeric : {kNumerics[0], kNumerics[2]}) {
+      for (const Layout& layout : layouts_of(*find_engine(name), numeric)) {
+        if (layout.zero_stage == 0 || layout.double_buffer) continue;
+        Plan plan = laptop_plan(name, layout, 2, true);
+        plan.job.precision = numeric.precision;
+        if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, layout)) continue;
+        const Curve curve = train(plan, 2);
+        plan.cluster = *with_gpus(*find_cluster("dgx-h100"), layout.world());
+        EXPECT_EQ(train(plan, 2, {}, equal_pieces), curve)
+            << name << " ZeRO-" << int{layout.zero_stage} << " " << name_of(numeric.precision);
+        ++plans;
+      }
+    }
+  }
+  EXPECT_GT(plans, 100);
+}
+
+// 257 x 18 elements of the table, of which four ranks have 1157, 1157, 1157 and 1155.
+TEST(ProgramBinder, RefusesAPlanForCpusWhereCollectivesTakeEqualPieces) {
+  Layout layout;
+  layout.zero_stage = 3;
+  layout.dp_shard = 4;
+  const Plan plan = laptop_plan("shardwise", layout, 1, true);
+  try {
+    train(plan, 1, {}, equal_pieces);
+    ADD_FAILURE() << "nothing was refused";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(),
+                 "/cluster: gather.layer0.mb0 moves 4626 elements to 4 ranks by 1157, and "
+                 "collectives of this device take equal pieces: a plan for a cluster of GPUs has "
+                 "them");
+  }
 }
 
 }  // namespace

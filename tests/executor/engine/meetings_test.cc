@@ -28,14 +28,14 @@ TEST(FindMeetings, KnowsWhenTheLastOfTheGroupWasReady) {
   layout.dp_shard = 2;
   layout.dp_replicate = 2;
   const std::vector<std::int64_t> ready = {10, 40, 30, 20};  // of the reduction, by rank
-  const std::vector<std::int64_t> all_ranks = {0, 1, 2, 3};
   std::vector<std::vector<OpSpan>> spans(4);
   AbortSignal abort;
   run_ranks(4, abort, [&](World& world) {
     const auto rank = static_cast<std::size_t>(world.rank());
     const std::int64_t mine = ready[rank];
     spans[rank] = {{1, 1, 1, 5}, {5, mine, mine, 50}};
-    find_meetings(program(), layout, *world.group(all_ranks, Stream::compute), spans[rank]);
+    find_meetings(program(), layout, *world.control_group(all_ranks(world), Control::results),
+                  spans[rank]);
   });
   for (std::size_t rank = 0; rank < 4; ++rank) {
     std::int64_t last = 0;

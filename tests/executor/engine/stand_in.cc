@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "executor/comm/thread_world.h"
+#include "executor/device/cpu/cpu_device.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
@@ -32,7 +33,7 @@ class StandIn : public Layer {
     return {sizes_.elements() * static_cast<std::int64_t>(sizeof(float)), 64, 128, 64};
   }
 
-  void forward(const ForwardPass& pass, Workers&) const override {
+  void forward(const ForwardPass& pass, const Issue&) const override {
     E* const x = reinterpret_cast<E*>(pass.stream);
     float* const saved = reinterpret_cast<float*>(pass.saved);
     for (std::int64_t i = 0; i < sizes_.elements(); ++i) {
@@ -48,7 +49,7 @@ class StandIn : public Layer {
     }
   }
 
-  void backward(const BackwardPass& pass, Workers&) const override {
+  void backward(const BackwardPass& pass, const Issue&) const override {
     if (kind_.role == LayerRole::head) return head(pass);
     E* const dx = reinterpret_cast<E*>(pass.stream);
     const float* const saved = reinterpret_cast<const float*>(pass.saved);
@@ -105,7 +106,7 @@ class StandIn : public Layer {
       const float error = score - 1;
       pass.loss->loss += 0.5 * static_cast<double>(error) * static_cast<double>(error);
       ++pass.loss->tokens;
-      const float g = error * pass.loss_scale;
+      const float g = error * *pass.loss_scale;
       for (std::int64_t h = 0; h < sizes_.hidden; ++h) {
         dx[t * sizes_.hidden + h] = from_float<E>(g * to_float(norm[h]) * to_float(row[h]));
         add_rounded(drow[h], g * to_float(norm[h]) * xt[h]);
@@ -134,7 +135,7 @@ LayerKernels stand_in_kernels(const Plan& plan) {
             }
             return std::make_unique<StandIn<Bf16, Bf16>>(plan.model, kind, sizes);
           },
-          [](std::byte*) {}};
+          [](std::byte*, const Issue&) {}};
 }
 
 Plan laptop_plan(const std::string& engine, const Layout& layout, std::int64_t num_microbatches,
@@ -164,18 +165,22 @@ TokenSequences laptop_text(const Plan& plan) {
   return *TokenSequences::cut(TokenStream(text), plan.job.sequence_length, 257, 3, "text");
 }
 
-Curve train(const Plan& plan, std::int64_t steps, TrainOptions options) {
+Curve train(const Plan& plan, std::int64_t steps, TrainOptions options,
+            const MakeWorld& make_world) {
   const TokenSequences data = laptop_text(plan);
   double& rate = options.optimizer.peak_learning_rate;
   if (rate == OptimizerRules{}.peak_learning_rate) rate = 0.01;
   Curve curve;
   AbortSignal abort;
+  CpuDevice device;
   std::vector<Arena> arenas(static_cast<std::size_t>(plan.layout.world()));
   run_ranks(
       static_cast<int>(plan.layout.world()), abort,
-      [&](World& world) {
-        Trainer trainer(plan, world, arenas[static_cast<std::size_t>(world.rank())], abort, options,
-                        stand_in_kernels(plan));
+      [&](World& threads) {
+        const std::unique_ptr<World> made = make_world ? make_world(threads) : nullptr;
+        World& world = made ? *made : threads;
+        Trainer trainer(plan, world, device, arenas[static_cast<std::size_t>(world.rank())], abort,
+                        options, stand_in_kernels(plan));
         trainer.initialise();
         for (std::int64_t s = 0; s < steps; ++s) {
           const StepResult result = trainer.step(data);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <memory>
+
 #include "executor/engine/trainer.h"
 #include "planner/spec/plan.h"
 
@@ -23,7 +26,11 @@ struct Curve {
   std::vector<double> norms;
   friend bool operator==(const Curve&, const Curve&) = default;
 };
+/// The world that a rank trains in, made of the one that its thread has.
+using MakeWorld = std::function<std::unique_ptr<World>(World&)>;
 /// \param options  its learning rate, where it has the default, becomes one of small models
-Curve train(const Plan& plan, std::int64_t steps, TrainOptions options = {});
+/// \param make_world  none: the threads' own
+Curve train(const Plan& plan, std::int64_t steps, TrainOptions options = {},
+            const MakeWorld& make_world = {});
 
 }  // namespace shardwise::exec::test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <numeric>
+#include <thread>
 #include <vector>
 
 #include "executor/kernels/element.h"
@@ -13,12 +13,6 @@ namespace shardwise::exec {
 namespace {
 
 using testing::ContainsRegex;
-
-std::vector<std::int64_t> everyone(const World& world) {
-  std::vector<std::int64_t> ranks(static_cast<std::size_t>(world.size()));
-  std::iota(ranks.begin(), ranks.end(), std::int64_t{0});
-  return ranks;
-}
 
 /// A value that no other rank or index has, whose sums depend on their order.
 float value(int rank, std::size_t i) {
@@ -43,12 +37,13 @@ TEST(ThreadWorld, GathersUnequalPieces) {
   for (const std::size_t count : {10U, 3U, 10'000U}) {
     AbortSignal abort;
     run_ranks(4, abort, [&](World& world) {
-      const auto group = world.group(everyone(world), Stream::compute);
+      DeviceStream stream;
+      const auto group = world.communicator(all_ranks(world), Stream::compute);
       const std::int64_t shard = (static_cast<std::int64_t>(count) + 3) / 4;
       std::vector<float> all(count);
       const Piece own = piece_of(std::ssize(all), shard, group->rank());
       for (std::size_t i = 0; i < own.count; ++i) all[own.begin + i] = value(0, own.begin + i);
-      group->all_gather(std::span(all).subspan(own.begin, own.count), all, shard);
+      group->all_gather(std::span(all).subspan(own.begin, own.count), all, shard, stream);
       EXPECT_EQ(all, values_of(0, count));
     });
   }
@@ -58,19 +53,20 @@ TEST(ThreadWorld, SumsInTheOrderOfRanks) {
   constexpr std::size_t kCount = 9'001;
   AbortSignal abort;
   run_ranks(4, abort, [&](World& world) {
-    const auto group = world.group(everyone(world), Stream::compute);
+    DeviceStream stream;
+    const auto group = world.communicator(all_ranks(world), Stream::compute);
     const std::vector<float> mine = values_of(world.rank(), kCount);
     std::vector<float> reduced = mine;
-    group->all_reduce(reduced);
+    group->all_reduce(reduced, stream);
     for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(reduced[i], sum_at(4, i));
 
     const std::int64_t shard = (kCount + 3) / 4;
     const Piece own = piece_of(kCount, shard, group->rank());
     std::vector<float> piece(own.count, 0.5F);
-    group->reduce_scatter(mine, piece, shard, false);
+    group->reduce_scatter(mine, piece, shard, false, stream);
     for (std::size_t i = 0; i < own.count; ++i) ASSERT_EQ(piece[i], sum_at(4, own.begin + i));
     std::ranges::fill(piece, 0.5F);
-    group->reduce_scatter(mine, piece, shard, true);
+    group->reduce_scatter(mine, piece, shard, true, stream);
     for (std::size_t i = 0; i < own.count; ++i) {
       float sum = 0.5F;
       for (int r = 0; r < 4; ++r) sum += value(r, own.begin + i);
@@ -84,19 +80,20 @@ TEST(ThreadWorld, SumsInTheOrderOfRanks) {
 TEST(ThreadWorld, RoundsEachAdditionOfBf16Numbers) {
   AbortSignal abort;
   run_ranks(4, abort, [&](World& world) {
-    const auto group = world.group(everyone(world), Stream::compute);
+    DeviceStream stream;
+    const auto group = world.communicator(all_ranks(world), Stream::compute);
     const float own = world.rank() == 0 ? 1.0F : 1.0F / 256;
     std::vector<Bf16> mine(8, from_float<Bf16>(own));
-    const Numbers all(reinterpret_cast<std::byte*>(mine.data()), mine.size(), DType::bf16);
+    const TensorView all(reinterpret_cast<std::byte*>(mine.data()), mine.size(), DType::bf16);
     std::vector<float> wide(2, 1.0F / 256);
-    group->reduce_scatter(all, wide, 2, true);
+    group->reduce_scatter(all, wide, 2, true, stream);
     EXPECT_EQ(wide,
               std::vector<float>(2, 1 + 1.0F / 256));  // the sum, 1, then joins what was there
-    group->all_reduce(all);
+    group->all_reduce(all, stream);
     for (const Bf16 each : mine) EXPECT_EQ(to_float(each), 1.0F);
-    const Numbers piece = all.part(2 * static_cast<std::size_t>(world.rank()), 2);
+    const TensorView piece = all.part(2 * static_cast<std::size_t>(world.rank()), 2);
     mine[2 * static_cast<std::size_t>(world.rank())] = from_float<Bf16>(own);
-    group->all_gather(piece, all, 2);
+    group->all_gather(piece, all, 2, stream);
     EXPECT_EQ(to_float(mine[0]), 1.0F);
     EXPECT_EQ(to_float(mine[6]), 1.0F / 256);
   });
@@ -105,27 +102,16 @@ TEST(ThreadWorld, RoundsEachAdditionOfBf16Numbers) {
 TEST(ThreadWorld, MovesBytesBetweenRanks) {
   AbortSignal abort;
   run_ranks(3, abort, [&](World& world) {
-    const auto group = world.group(everyone(world), Stream::compute);
+    const auto group = world.control_group(all_ranks(world), Control::results);
     const auto self = static_cast<std::byte>(world.rank());
     std::vector<std::byte> all(3);
-    group->exchange({&self, 1}, all);
+    group->all_gather_bytes({&self, 1}, all);
     EXPECT_EQ(all, (std::vector<std::byte>{std::byte{0}, std::byte{1}, std::byte{2}}));
-
-    // Of five elements the last rank's piece is short.
-    std::vector<float> sent(5);
-    for (std::size_t i = 0; i < 5; ++i) sent[i] = static_cast<float>(10 * world.rank()) + float(i);
-    std::vector<float> received(6, -1);
-    group->all_to_all(sent, received, 2);
-    for (std::size_t r = 0; r < 3; ++r) {
-      const auto first = static_cast<float>(10 * r + 2 * static_cast<std::size_t>(world.rank()));
-      EXPECT_EQ(received[2 * r], first);
-      EXPECT_EQ(received[2 * r + 1], world.rank() == 2 ? -1 : first + 1);
-    }
     std::byte told = self;
     group->broadcast({&told, 1}, 2);
     EXPECT_EQ(told, std::byte{2});
     if (world.rank() == 2) return;
-    const auto pair = world.group({0, 1}, Stream::send);
+    const auto pair = world.control_group({0, 1}, Control::records);
     std::byte message{42};
     if (world.rank() == 0) {
       pair->send({&message, 1}, 1);
@@ -137,16 +123,38 @@ TEST(ThreadWorld, MovesBytesBetweenRanks) {
   });
 }
 
+TEST(ThreadWorld, SendsEachPieceToItsRank) {
+  AbortSignal abort;
+  run_ranks(3, abort, [&](World& world) {
+    DeviceStream stream;
+    const auto group = world.communicator(all_ranks(world), Stream::compute);
+    // Of five elements the last rank's piece is short.
+    std::vector<float> sent(5);
+    for (std::size_t i = 0; i < 5; ++i) sent[i] = static_cast<float>(10 * world.rank()) + float(i);
+    std::vector<float> received(6, -1);
+    group->all_to_all(sent, received, 2, stream);
+    for (std::size_t r = 0; r < 3; ++r) {
+      const auto first = static_cast<float>(10 * r + 2 * static_cast<std::size_t>(world.rank()));
+      EXPECT_EQ(received[2 * r], first);
+      EXPECT_EQ(received[2 * r + 1], world.rank() == 2 ? -1 : first + 1);
+    }
+  });
+}
+
 // Two streams use groups of the same ranks: their calls never meet one another.
 TEST(ThreadWorld, KeepsGroupsOfDifferentNumbersApart) {
   AbortSignal abort;
   run_ranks(2, abort, [&](World& world) {
-    const auto first = world.group(everyone(world), Stream::all_gather);
-    const auto second = world.group(everyone(world), Stream::reduce_scatter);
+    DeviceStream stream;
+    const auto first = world.communicator(all_ranks(world), Stream::all_gather);
+    const auto second = world.communicator(all_ranks(world), Stream::reduce_scatter);
     std::vector<float> a(4, static_cast<float>(world.rank()));
     std::vector<float> b(4, 10);
-    std::thread beside([&] { second->all_reduce(b); });
-    first->all_reduce(a);
+    std::thread beside([&] {
+      DeviceStream other;
+      second->all_reduce(b, other);
+    });
+    first->all_reduce(a, stream);
     beside.join();
     EXPECT_EQ(a, std::vector<float>(4, 1));
     EXPECT_EQ(b, std::vector<float>(4, 20));
@@ -157,10 +165,11 @@ TEST(ThreadWorld, EndsAllRanksWithTheMessageOfTheOneThatFailed) {
   AbortSignal abort;
   try {
     run_ranks(4, abort, [&](World& world) {
-      const auto group = world.group(everyone(world), Stream::compute);
+      DeviceStream stream;
+      const auto group = world.communicator(all_ranks(world), Stream::compute);
       if (world.rank() == 2) throw std::runtime_error("out of ideas");
       std::vector<float> values(8);
-      for (;;) group->all_reduce(values);
+      for (;;) group->all_reduce(values, stream);
     });
     FAIL() << "the run went on";
   } catch (const IoError& broken) {
@@ -174,9 +183,10 @@ TEST(ThreadWorld, NamesTheRankThatDoesNotCome) {
     run_ranks(
         3, abort,
         [&](World& world) {
-          const auto group = world.group(everyone(world), Stream::compute);
+          DeviceStream stream;
+          const auto group = world.communicator(all_ranks(world), Stream::compute);
           std::vector<float> values(8);
-          if (world.rank() != 1) group->all_reduce(values);
+          if (world.rank() != 1) group->all_reduce(values, stream);
         },
         std::chrono::milliseconds(50));
     FAIL() << "the run went on";

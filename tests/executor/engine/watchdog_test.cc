@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "executor/comm/thread_world.h"
+#include "executor/device/cpu/cpu_device.h"
 #include "planner/spec/error.h"
 #include "tests/executor/engine/stand_in.h"
 
@@ -36,6 +37,7 @@ std::string message_of_hung_run(milliseconds patience, milliseconds watched) {
                                                    plan.job.sequence_length, 257, 3, "text");
   AbortSignal abort;
   const Watchdog watchdog(abort, watched, [](const std::string&) {});
+  CpuDevice device;
   std::vector<Arena> arenas(2);
   try {
     run_ranks(
@@ -43,12 +45,12 @@ std::string message_of_hung_run(milliseconds patience, milliseconds watched) {
         [&](World& world) {
           LayerKernels kernels = stand_in_kernels(plan);
           if (world.rank() == 1) {
-            kernels.fill_tables = [&](std::byte*) {
+            kernels.fill_tables = [&](std::byte*, const Issue&) {
               while (!abort.raised()) std::this_thread::yield();
             };
           }
-          Trainer trainer(plan, world, arenas[static_cast<std::size_t>(world.rank())], abort, {},
-                          kernels);
+          Trainer trainer(plan, world, device, arenas[static_cast<std::size_t>(world.rank())],
+                          abort, {}, kernels);
           trainer.initialise();
           trainer.step(data);
         },

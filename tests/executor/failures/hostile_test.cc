@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -60,7 +61,7 @@ class Hostile : public testing::Test {
   RunningProgram start(int rank, int ranks, const std::string& timeout_s,
                        const std::string& limit = "ulimit -c 0") {
     if (at_.first_port == 0) at_.first_port = port_of(*listen_tcp(address_, 0));
-    at_.job = "torchrun hostile  " + std::to_string(at_.first_port);
+    at_.job = "torchrun hostile 0 " + std::to_string(at_.first_port);
     const std::string name = "rank" + std::to_string(rank);
     return RunningProgram(
         "env",
@@ -76,11 +77,16 @@ class Hostile : public testing::Test {
     return bytes_of_file(scratch_.path("rank" + std::to_string(rank) + ".err"));
   }
 
+  /// Waits until the rank listens there. \returns the connection, closed where it never does
   FileDescriptor connected(int port) const {
-    for (;;) {
+    const Deadline late = soon();
+    while (left_ms(late) > 0) {
       std::optional<FileDescriptor> line = connect_tcp(address_, port, soon());
       if (line) return *std::move(line);
+      std::this_thread::sleep_for(milliseconds(1));
     }
+    ADD_FAILURE() << "nobody listens at port " << port;
+    return {};
   }
 
   /// Proves `key` with what it says. \returns the connection, closed where the other end was

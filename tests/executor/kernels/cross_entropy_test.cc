@@ -39,7 +39,7 @@ TEST_P(CrossEntropy, IsTheSumOverTokensThatAreNotIgnoredWithItsGradients) {
   const Floats w = random_floats(kVocabulary * kHidden, 2);
   Floats x = at;
   Floats d_w(w.size(), 1.0F);
-  std::vector<std::byte> workspace(static_cast<std::size_t>(cross_entropy_bytes<float>(s)));
+  std::vector<std::byte> workspace(static_cast<std::size_t>(cross_entropy_bytes(s, DType::fp32)));
   LossSum loss{10.0, 3};
   cross_entropy(s, x.data(), w.data(), kTargets.data(), static_cast<float>(kScale), d_w.data(),
                 loss, workspace.data(), workers);
@@ -61,7 +61,7 @@ TEST(CrossEntropyRange, SurvivesLogitsThatOverflowAnExponential) {
   Floats x = {1.0F};
   const Floats w = {1000.0F, -1000.0F, 999.0F};
   Floats d_w(3);
-  std::vector<std::byte> workspace(static_cast<std::size_t>(cross_entropy_bytes<float>(s)));
+  std::vector<std::byte> workspace(static_cast<std::size_t>(cross_entropy_bytes(s, DType::fp32)));
   LossSum loss;
   const std::int64_t target = 2;
   cross_entropy(s, x.data(), w.data(), &target, 1.0F, d_w.data(), loss, workspace.data(), workers);

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "executor/comm/thread_world.h"
+#include "executor/device/cpu/cpu_device.h"
 #include "executor/engine/trainer.h"
 #include "executor/recorder/measured_report.h"
 #include "planner/cost/legality.h"
 #include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
 #include "tests/executor/launch/plans.h"
@@ -44,12 +44,13 @@ RankRun run_of(const Plan& plan) {
   shape.gradients = state_types(lowering_context(plan, Granularity::layer, false)).made;
   const LayerKernels kernels = {
       [&](const LayerSpec& kind) { return make_layer(plan.model, kind, shape); },
-      [&](std::byte* tables) { fill_tables(plan.model, shape, tables); }};
+      [&](std::byte* tables, const Issue& to) { fill_tables(plan.model, shape, tables, to); }};
+  CpuDevice device;
   std::vector<Arena> arenas(static_cast<std::size_t>(plan.layout.world()));
   AbortSignal abort;
   RankRecord record;
   const auto rank_main = [&](World& world) {
-    Trainer trainer(plan, world, arenas[static_cast<std::size_t>(world.rank())], abort, {},
+    Trainer trainer(plan, world, device, arenas[static_cast<std::size_t>(world.rank())], abort, {},
                     kernels);
     trainer.initialise();
     for (int step = 0; step < 2; ++step) trainer.step(data);
@@ -67,10 +68,13 @@ RankRun run_of(const Plan& plan) {
   return {measured_report(plan, record).stages.front(), at_once, arenas[0].bytes()};
 }
 
+/// Without what NVIDIA's libraries take themselves.
 StageMemory predicted(const Plan& plan) {
-  return layout_memory(plan.model, plan.job, plan.engine,
-                       runtime_memory(plan.engine, plan.cluster.gpu), plan.layout)
-      .stages.front();
+  StageMemory said =
+      layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout)
+          .stages.front();
+  for (Ledger& phase : said.phases) phase[communicator] = phase[runtime_context] = 0;
+  return said;
 }
 
 std::string name_of(const Plan& plan, std::int64_t num_microbatches) {
@@ -81,13 +85,15 @@ std::string name_of(const Plan& plan, std::int64_t num_microbatches) {
                      layout.reduce_every_microbatch ? "" : " reduced on the last");
 }
 
-std::vector<Plan> plans_of(const char* engine, std::int64_t num_microbatches) {
+std::vector<Plan> plans_of(const char* engine, std::int64_t num_microbatches,
+                           const char* cluster = "laptop") {
   std::vector<Plan> plans;
   for (const int zero_stage : find_engine(engine)->zero_stages) {
     for (const auto& [precision, wide] :
          {std::pair{DType::fp32, true}, {DType::bf16, true}, {DType::bf16, false}}) {
       for (const bool each : {true, false}) {
         Plan plan = tiny_plan(engine, zero_stage, 2, num_microbatches);
+        plan.cluster = *with_gpus(*find_cluster(cluster), plan.layout.world());
         plan.job.precision = precision;
         plan.job.kernels = Kernels::planned;
         plan.layout.fp32_gradients = wide;
@@ -209,6 +215,43 @@ TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
   EXPECT_EQ(plans[Held::exact], 138);
   EXPECT_EQ(plans[Held::total], 1);
   EXPECT_EQ(plans[Held::at_most], 56);
+}
+
+// The workspace of the kernels that GPUs run is there too, 32 MiB on an H100.
+TEST(LedgerGrid, IsThatOfRunsOfPlansForGpusUnderOurEngine) {
+  int plans = 0;
+  for (const std::int64_t num_microbatches : {1, 2, 3}) {
+    for (const Plan& plan : plans_of("shardwise", num_microbatches, "dgx-h100")) {
+      SCOPED_TRACE(name_of(plan, num_microbatches));
+      const RankRun run = run_of(plan);
+      const StageMemory said = predicted(plan);
+      EXPECT_EQ(run.at_once, said.peak_total().value());
+      for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+        const auto phase = static_cast<MemoryPhase>(p);
+        SCOPED_TRACE(name_of(phase));
+        EXPECT_EQ(run.held[phase].bytes, said[phase].bytes);
+        EXPECT_EQ(run.held[phase][library_workspace], 32 << 20);
+      }
+      ++plans;
+    }
+  }
+  EXPECT_EQ(plans, 60);
+}
+
+// Elements: 8192 of the embedding, 11584 of a block and 8224 of the head, whose units end at a
+// multiple of two ranks' 64: 8192 + 2 x 11648 + 8320 = 39808.
+TEST(LedgerGrid, HasTheStatesOfAPlanForGpusByHand) {
+  Plan plan = tiny_plan("shardwise", 1, 2, 1);
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 2);
+  plan.job.precision = DType::bf16;
+  plan.layout.fp32_gradients = true;
+  const RankRun run = run_of(plan);
+  const Ledger& after = run.held[MemoryPhase::steady_optimizer_step];
+  EXPECT_EQ(after[weights], 39808 * 2);
+  EXPECT_EQ(after[gradients], 39808 * 4);
+  EXPECT_EQ(after[main_weights], 39808 / 2 * 4);
+  EXPECT_EQ(after[optimizer_moments], 39808 / 2 * 8);
+  EXPECT_EQ(after[library_workspace], 32 << 20);
 }
 
 }  // namespace

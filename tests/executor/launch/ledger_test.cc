@@ -6,7 +6,6 @@
 #include <string>
 
 #include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/report_json.h"
 #include "tests/executor/launch/plans.h"
@@ -43,8 +42,7 @@ Held run(const char* engine, int zero_stage, DType precision) {
   const Result<StepReport> report = read_report(path);
   EXPECT_TRUE(report) << to_string(report.problems());
   const LayoutMemory predicted =
-      layout_memory(plan.model, plan.job, plan.engine,
-                    runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+      layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
   return {predicted.stages.front(), report->stages.front()};
 }
 

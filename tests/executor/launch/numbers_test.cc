@@ -50,6 +50,12 @@ TEST_P(EveryRunVerb, RefusesWhatIsNoNumberByTheNameOfTheFlag) {
 INSTANTIATE_TEST_SUITE_P(Verbs, EveryRunVerb, testing::Values("train", "calibrate"),
                          [](const auto& each) { return each.param; });
 
+TEST(RunFields, OfNcclAreReadBeforeThePlanIs) {
+  const Outcome outcome = run("train", {"no-plan.json", "--nccl=min_ctas=many"});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--nccl: min_ctas=many is not known; use 0 (NCCL's choice)"));
+}
+
 TEST(RunNumbers, AreRefusedWithTheirRange) {
   const auto line = [](const std::string& flag, const std::string& text) {
     const Outcome outcome = run("train", {"no-plan.json", flag, text});

@@ -61,14 +61,32 @@ std::pair<std::string, std::vector<std::string>> command_of(
   return {started == Started::mpi ? "mpirun" : "tests/executor/support/start_ranks.sh", all};
 }
 
-std::vector<std::string> losses_of(const std::string& metrics) {
-  std::vector<std::string> losses;
+namespace {
+
+/// What stands behind "key": in each line that has it.
+std::vector<std::string> values_of(const std::string& metrics, const std::string& key, bool keyed) {
+  const std::string begin = "\"" + key + "\":";
+  std::vector<std::string> values;
   std::ifstream in(metrics);
   for (std::string line; std::getline(in, line);) {
-    const std::size_t at = line.find("\"loss\":");
-    if (at != std::string::npos) losses.push_back(line.substr(at, line.find(',', at) - at));
+    const std::size_t at = line.find(begin);
+    if (at == std::string::npos) continue;
+    const std::size_t from = keyed ? at : at + begin.size();
+    values.push_back(line.substr(from, line.find(',', at) - from));
   }
-  return losses;
+  return values;
+}
+
+}  // namespace
+
+std::vector<std::string> losses_of(const std::string& metrics) {
+  return values_of(metrics, "loss", true);
+}
+
+std::vector<double> numbers_of(const std::string& metrics, const std::string& key) {
+  std::vector<double> numbers;
+  for (const std::string& each : values_of(metrics, key, false)) numbers.push_back(std::stod(each));
+  return numbers;
 }
 
 }  // namespace shardwise::exec::test

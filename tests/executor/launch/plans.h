@@ -31,5 +31,7 @@ std::pair<std::string, std::vector<std::string>> command_of(
 
 /// The losses of a metrics file, as it spells them.
 std::vector<std::string> losses_of(const std::string& metrics);
+/// The numbers of a key of it, by step.
+std::vector<double> numbers_of(const std::string& metrics, const std::string& key);
 
 }  // namespace shardwise::exec::test

@@ -53,6 +53,23 @@ TEST(ShardwiseRun, RefusesOtherNumbersOfRanksThanThePlans) {
   EXPECT_THAT(refused.err, HasSubstr("--ranks: the plan is for 2 ranks"));
 }
 
+// Each rank would run its own program, and the losses would be those of neither plan.
+TEST(ShardwiseRun, RefusesRanksOfDifferentPlans) {
+  const Scratch scratch;
+  Plan plan = tiny_plan("shardwise", 3, 2, 1);
+  static_cast<void>(scratch.write(plan, "plan-0.json"));
+  plan.job.sequence_length /= 2;
+  const std::string second = scratch.write(plan, "plan-1.json");
+  const std::string each = R"(exec "$0" train "$1/plan-$RANK.json" --steps 2)";
+  const std::string folder = std::filesystem::path(second).parent_path();
+  const Outcome refused = run_program("tests/executor/support/start_ranks.sh",
+                                      {"2", "sh", "-c", each, built("shardwise-run"), folder});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.out, IsEmpty());
+  EXPECT_THAT(refused.err, HasSubstr(second + ": rank 1 has another plan than rank 0\n"
+                                              "    start every rank with the same plan.json\n"));
+}
+
 /// One process, as a launcher with these variables starts it, of a plan of two ranks.
 Outcome run_in(std::vector<std::string> environment,
                const std::vector<std::string>& arguments = {}) {

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "planner/cost/memory.h"
-#include "planner/cost/runtime_memory.h"
 #include "planner/lowering/lower.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
@@ -163,8 +162,7 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     EXPECT_EQ(report->plan_digest, digest(plan));
     EXPECT_EQ(report->time.recompute > Seconds(0), recompute == Recompute::full);
     const LayoutMemory predicted =
-        layout_memory(plan.model, plan.job, plan.engine,
-                      runtime_memory(plan.engine, plan.cluster.gpu), plan.layout);
+        layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
     for (std::size_t p = 0; p < kMemoryPhases; ++p) {
       const auto phase = static_cast<MemoryPhase>(p);
       EXPECT_EQ(report->stages.front()[phase].bytes, predicted.stages.front()[phase].bytes)

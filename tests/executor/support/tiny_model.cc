@@ -4,13 +4,15 @@
 
 #include <memory>
 
-#include "executor/kernels/linear.h"
-#include "executor/transformer/norm_of.h"
+#include "executor/device/cpu/cpu_device.h"
+#include "executor/kernels/cpu_compute.h"
+#include "executor/transformer/weights.h"
 #include "planner/model/hf_config.h"
 
 namespace shardwise::exec {
 namespace {
 
+constexpr float kLossScale = 1;
 constexpr std::uint64_t kMask = 0xFFFFFFFF;
 
 std::uint64_t name_hash(const std::string& name) {
@@ -34,17 +36,12 @@ std::vector<std::byte> stored(const std::vector<float>& values, DType storage) {
   return bytes;
 }
 
-float element(const std::vector<std::byte>& bytes, std::size_t index, DType storage) {
-  return storage == DType::fp32 ? reinterpret_cast<const float*>(bytes.data())[index]
-                                : to_float(reinterpret_cast<const Bf16*>(bytes.data())[index]);
-}
-
 /// A layer with its tensors.
 struct Part {
   std::unique_ptr<Layer> layer;
   std::vector<std::string> names;
-  std::vector<std::vector<std::byte>> weights;
-  std::vector<std::vector<std::byte>> gradients;
+  std::vector<DeviceMemory> weights;
+  std::vector<DeviceMemory> gradients;
   std::vector<const std::byte*> weight_places;
   std::vector<std::byte*> gradient_places;
 };
@@ -56,8 +53,16 @@ std::string numbered(std::string name, int block) {
 
 class Model {
  public:
-  Model(const ModelSpec& model, const LayerShape& shape, const WeightsByName& weights)
-      : model_(model), shape_(shape), weights_(weights) {
+  /// What forward left of a micro-batch, by layer.
+  using Saved = std::vector<DeviceMemory>;
+
+  Model(const ModelSpec& model, const LayerShape& shape, const WeightsByName& weights,
+        const Platform& platform)
+      : model_(model),
+        shape_(shape),
+        weights_(weights),
+        device_(platform.device),
+        compute_(platform.compute) {
     int block = 0;
     for (const int kind : model.layers) {
       const LayerSpec& spec = model.kinds[static_cast<std::size_t>(kind)];
@@ -66,92 +71,98 @@ class Model {
     }
     std::int64_t tables = 0;
     for (const Part& part : parts_) tables = std::max(tables, part.layer->bytes().tables);
-    tables_.resize(static_cast<std::size_t>(tables));
-    if (tables > 0) fill_tables(model, shape, tables_.data());
-    tokens_ = golden_tokens(model, shape);
-    targets_ = golden_targets(model, shape);
+    tables_ = unwritten(tables);
+    if (tables > 0) fill_tables(model, shape, tables_.at(), to_);
+    tokens_ = given(golden_tokens(model, shape));
+    targets_ = given(golden_targets(model, shape));
+    loss_scale_ = given(std::vector<float>{kLossScale});
+    loss_ = given(std::vector<LossSum>(1));
+    stream_ = unwritten(shape_.tokens() * model_.hidden_size * bytes_of(shape_.storage));
   }
 
-  void forward(Workers& workers, std::vector<std::vector<std::byte>>& saved) {
-    stream_.assign(static_cast<std::size_t>(shape_.tokens() * model_.hidden_size) * element_bytes(),
-                   std::byte{});
+  void forward(Saved& saved) {
     for (const Part& part : parts_) {
       const LayerBytes bytes = part.layer->bytes();
-      saved.emplace_back(static_cast<std::size_t>(bytes.saved));
-      std::vector<std::byte> workspace(static_cast<std::size_t>(bytes.forward_workspace));
+      saved.push_back(unwritten(bytes.saved));
+      const DeviceMemory workspace = unwritten(bytes.forward_workspace);
       ForwardPass pass;
       pass.weights = part.weight_places;
-      pass.stream = stream_.data();
-      pass.inputs = tokens_.data();
-      pass.saved = saved.back().data();
-      pass.workspace = workspace.data();
-      pass.tables = tables_.data();
-      part.layer->forward(pass, workers);
+      pass.stream = stream_.at();
+      pass.inputs = reinterpret_cast<const std::int64_t*>(tokens_.at());
+      pass.saved = saved.back().at();
+      pass.workspace = workspace.at();
+      pass.tables = tables_.at();
+      part.layer->forward(pass, to_);
+      device_.synchronize(*queue_);
     }
   }
 
-  void backward(Workers& workers, std::vector<std::vector<std::byte>>& saved, LossSum& loss) {
+  void backward(const Saved& saved) {
     for (std::size_t i = parts_.size(); i-- > 0;) {
       const Part& part = parts_[i];
       const LayerBytes bytes = part.layer->bytes();
-      std::vector<std::byte> workspace(static_cast<std::size_t>(bytes.backward_workspace));
+      const DeviceMemory workspace = unwritten(bytes.backward_workspace);
       BackwardPass pass;
       pass.weights = part.weight_places;
       pass.gradients = part.gradient_places;
-      pass.stream = stream_.data();
-      pass.saved = saved[i].data();
-      pass.workspace = workspace.data();
-      pass.tables = tables_.data();
-      pass.targets = targets_.data();
-      pass.loss = &loss;
-      part.layer->recompute(pass, workers);
-      part.layer->backward(pass, workers);
+      pass.stream = stream_.at();
+      pass.saved = saved[i].at();
+      pass.workspace = workspace.at();
+      pass.tables = tables_.at();
+      pass.targets = reinterpret_cast<const std::int64_t*>(targets_.at());
+      pass.loss = reinterpret_cast<LossSum*>(loss_.at());
+      pass.loss_scale = reinterpret_cast<const float*>(loss_scale_.at());
+      part.layer->recompute(pass, to_);
+      part.layer->backward(pass, to_);
+      device_.synchronize(*queue_);
     }
   }
 
+  LossSum loss() { return taken<LossSum>(loss_).front(); }
+
   /// From the stream that forward left: in fp32, as nobody needs them whole but this test.
-  std::vector<float> logits(Workers& workers) const {
+  std::vector<float> logits() {
     const Part& head = parts_.back();
     const LayerSpec& spec = model_.kinds[static_cast<std::size_t>(model_.layers.back())];
     const std::int64_t tokens = shape_.tokens();
     const std::int64_t hidden = model_.hidden_size;
-    std::vector<float> x(static_cast<std::size_t>(tokens * hidden));
-    for (std::size_t i = 0; i < x.size(); ++i) x[i] = element(stream_, i, shape_.storage);
-    std::vector<std::vector<std::byte>> wide;
+    const DeviceMemory x = given(widened(stream_, shape_.storage));
+    std::vector<DeviceMemory> wide;
     std::vector<const std::byte*> places;
     for (const std::byte* place : head.weight_places) {
       const std::size_t index = places.size();
       const bool own = index < head.weights.size();
-      const auto& bytes = own ? head.weights[index] : parts_.front().weights.front();
-      std::vector<float> values(bytes.size() / element_bytes());
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] = element(bytes, i, shape_.storage);
-      EXPECT_EQ(place, bytes.data());
-      wide.push_back(stored(values, DType::fp32));
-      places.push_back(wide.back().data());
+      const DeviceMemory& weight = own ? head.weights[index] : parts_.front().weights.front();
+      EXPECT_EQ(place, weight.at());
+      wide.push_back(given(widened(weight, shape_.storage)));
+      places.push_back(wide.back().at());
     }
-    const Weights<float> weights(places);
-    const NormShape shape = {tokens, 1,      hidden,
-                             hidden, hidden, static_cast<float>(model_.numerics.norm_epsilon)};
-    std::vector<float> statistics(static_cast<std::size_t>(2 * tokens));
-    norm_forward<float>(spec.operations.front().rms, shape, parameters_of(spec, "final_norm"),
-                        weights, x.data(), x.data(), statistics.data(), workers);
-    std::vector<float> logits(static_cast<std::size_t>(tokens * model_.vocab_size));
-    linear_forward<float>({tokens, hidden, model_.vocab_size, hidden, model_.vocab_size, false},
-                          x.data(), weights.weight(parameters_of(spec, "lm_head")), nullptr,
-                          logits.data(), false, workers);
-    return logits;
+    const Weights weights(places);
+    const ParameterIndex norm = parameters_of(spec, "final_norm");
+    const DeviceMemory statistics = unwritten(2 * tokens * bytes_of(DType::fp32));
+    const auto epsilon = static_cast<float>(model_.numerics.norm_epsilon);
+    compute_.norm({.shape = {tokens, 1, hidden, hidden, hidden, epsilon},
+                   .rms = spec.operations.front().rms,
+                   .x = x.at(),
+                   .weight = weights.weight(norm),
+                   .bias = weights.bias(norm),
+                   .y = x.at(),
+                   .statistics = reinterpret_cast<float*>(statistics.at())},
+                  *queue_);
+    const DeviceMemory logits = unwritten(tokens * model_.vocab_size * bytes_of(DType::fp32));
+    compute_.linear({.shape = {tokens, hidden, model_.vocab_size, hidden, model_.vocab_size, false},
+                     .x = x.at(),
+                     .weight = weights.weight(parameters_of(spec, "lm_head")),
+                     .y = logits.at()},
+                    *queue_);
+    return taken<float>(logits);
   }
 
-  std::map<std::string, std::vector<float>> gradients() const {
+  std::map<std::string, std::vector<float>> gradients() {
     std::map<std::string, std::vector<float>> result;
     for (const Part& part : parts_) {
       for (std::size_t i = 0; i < part.names.size(); ++i) {
-        std::vector<float>& values = result[part.names[i]];
-        const std::size_t each = shape_.gradients == DType::fp32 ? 4 : 2;
-        values.resize(part.gradients[i].size() / each);
-        for (std::size_t k = 0; k < values.size(); ++k) {
-          values[k] = element(part.gradients[i], k, shape_.gradients);
-        }
+        result[part.names[i]] = widened(part.gradients[i], shape_.gradients);
       }
     }
     return result;
@@ -164,11 +175,11 @@ class Model {
     for (const ParameterSpec& parameter : spec.parameters) {
       const std::string name = numbered(parameter.name, block);
       part.names.push_back(name);
-      part.weights.push_back(stored(weights_(name, parameter), shape_.storage));
-      part.gradients.emplace_back(
-          static_cast<std::size_t>(parameter.elements() * bytes_of(shape_.gradients)));
-      part.weight_places.push_back(part.weights.back().data());
-      part.gradient_places.push_back(part.gradients.back().data());
+      part.weights.push_back(given(stored(weights_(name, parameter), shape_.storage)));
+      part.gradients.push_back(
+          device_.allocate(parameter.elements() * bytes_of(shape_.gradients), MemorySpace::device));
+      part.weight_places.push_back(part.weights.back().at());
+      part.gradient_places.push_back(part.gradients.back().at());
     }
     if (spec.role == LayerRole::head && model_.tie_word_embeddings) {
       part.weight_places.push_back(parts_.front().weight_places.front());
@@ -176,16 +187,55 @@ class Model {
     }
     return part;
   }
-  std::size_t element_bytes() const { return shape_.storage == DType::fp32 ? 4 : 2; }
+
+  /// The device's copy of `values`.
+  template <class T>
+  DeviceMemory given(const std::vector<T>& values) {
+    const auto bytes = std::as_bytes(std::span(values));
+    DeviceMemory memory = device_.allocate(std::ssize(bytes), MemorySpace::device);
+    device_.upload(memory.at(), bytes, *queue_);
+    return memory;
+  }
+  /// NaN in fp32 and in bf16.
+  DeviceMemory unwritten(std::int64_t bytes) {
+    return given(std::vector<std::byte>(static_cast<std::size_t>(bytes), std::byte{0xff}));
+  }
+  template <class T>
+  std::vector<T> taken(const DeviceMemory& memory) {
+    std::vector<T> values(static_cast<std::size_t>(memory.bytes()) / sizeof(T));
+    device_.download(std::as_writable_bytes(std::span(values)), memory.at(), *queue_);
+    return values;
+  }
+  std::vector<float> widened(const DeviceMemory& memory, DType dtype) {
+    if (dtype == DType::fp32) return taken<float>(memory);
+    std::vector<float> values;
+    for (const Bf16 each : taken<Bf16>(memory)) values.push_back(to_float(each));
+    return values;
+  }
 
   const ModelSpec& model_;
   LayerShape shape_;
   const WeightsByName& weights_;
+  Device& device_;
+  Compute& compute_;
+  std::unique_ptr<DeviceStream> queue_ = device_.stream(StreamPriority::normal);
+  Issue to_{compute_, *queue_};
   std::vector<Part> parts_;
-  std::vector<std::byte> tables_;
-  std::vector<std::byte> stream_;
-  std::vector<std::int64_t> tokens_;
-  std::vector<std::int64_t> targets_;
+  DeviceMemory tables_;
+  DeviceMemory stream_;
+  DeviceMemory tokens_;
+  DeviceMemory targets_;
+  DeviceMemory loss_scale_;
+  DeviceMemory loss_;
+};
+
+/// The host, and the CPU's kernels on so many threads.
+struct OnCpu {
+  explicit OnCpu(int threads) : workers(threads) {}
+  Workers workers;
+  CpuDevice device;
+  CpuCompute compute{workers};
+  Platform platform{device, compute};
 };
 
 }  // namespace
@@ -261,27 +311,33 @@ std::vector<std::int64_t> golden_targets(const ModelSpec& model, const LayerShap
   return targets;
 }
 
-ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
+ModelRun run_model(const ModelSpec& model, const LayerShape& shape, const Platform& platform,
                    int micro_batches) {
-  Workers workers(threads);
   const WeightsByName weights = golden_weight;
-  Model running(model, shape, weights);
+  Model running(model, shape, weights, platform);
   ModelRun run;
-  std::vector<std::vector<std::vector<std::byte>>> saved(static_cast<std::size_t>(micro_batches));
-  for (auto& each : saved) running.forward(workers, each);
-  run.logits = running.logits(workers);
-  for (auto& each : saved) running.backward(workers, each, run.loss);
+  std::vector<Model::Saved> saved(static_cast<std::size_t>(micro_batches));
+  for (Model::Saved& each : saved) running.forward(each);
+  run.logits = running.logits();
+  for (const Model::Saved& each : saved) running.backward(each);
+  run.loss = running.loss();
   run.gradients = running.gradients();
   return run;
 }
 
+ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
+                   int micro_batches) {
+  const OnCpu cpu(threads);
+  return run_model(model, shape, cpu.platform, micro_batches);
+}
+
 std::vector<float> logits_of(const ModelSpec& model, const LayerShape& shape,
                              const WeightsByName& weights) {
-  Workers workers(1);
-  Model running(model, shape, weights);
-  std::vector<std::vector<std::byte>> saved;
-  running.forward(workers, saved);
-  return running.logits(workers);
+  const OnCpu cpu(1);
+  Model running(model, shape, weights, cpu.platform);
+  Model::Saved saved;
+  running.forward(saved);
+  return running.logits();
 }
 
 }  // namespace shardwise::exec

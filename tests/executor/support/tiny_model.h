@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/device/device.h"
 #include "executor/transformer/layer.h"
 #include "planner/spec/reader.h"
 
@@ -36,7 +37,15 @@ struct ModelRun {
   std::vector<float> logits;
   std::map<std::string, std::vector<float>> gradients;  // by the checkpoint's name
 };
+/// What runs it; memory and streams are the device's.
+struct Platform {
+  Device& device;
+  Compute& compute;
+};
 /// \param micro_batches  the same micro-batch so many times, all forward passes first
+ModelRun run_model(const ModelSpec& model, const LayerShape& shape, const Platform& platform,
+                   int micro_batches = 1);
+/// On the CPU.
 ModelRun run_model(const ModelSpec& model, const LayerShape& shape, int threads,
                    int micro_batches = 1);
 /// [batch, sequence, vocabulary] for golden_tokens and fp32 weights.

@@ -1,16 +1,13 @@
-#include "executor/recorder/measured_parts.h"
+#include "executor/recorder/measured_trace.h"
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <vector>
 
-#include "executor/recorder/measured_trace.h"
-#include "planner/recorded/stage_timeline.h"
+#include "executor/recorder/rank_record.h"
 
 namespace shardwise::exec {
 namespace {
@@ -41,8 +38,6 @@ class Step {
   StepRecord record_;
 };
 
-double ms(Seconds time) { return time.value() * 1e3; }
-
 // A gather that waits 3 ms for another rank and moves 4; one beside the forward pass; squares of
 // the norm, 2 ms, between the last pass and the optimizer.
 StepRecord record() {
@@ -54,58 +49,6 @@ StepRecord record() {
       .op(OpRole::gradient_norm, Stream::outer_reduce, {20, 22, 23, 24}, {3})
       .op(OpRole::optimizer, Stream::compute, {24, 24, 24, 29}, {4})
       .record(30);
-}
-
-TEST(MeasuredParts, SaysWhatWasMovedAndWhatWasWaitedForOthers) {
-  const TimeParts parts = measured_parts(record());
-  EXPECT_NEAR(ms(parts.forward), 3, 1e-9);
-  EXPECT_NEAR(ms(parts.backward), 8, 1e-9);
-  EXPECT_NEAR(ms(parts.straggler), 3 + 1, 1e-9);
-  EXPECT_NEAR(ms(parts.dp_exposed), 4 + 2 + 1, 1e-9);
-  EXPECT_NEAR(ms(parts.optimizer), 2 + 5, 1e-9);
-  EXPECT_NEAR(ms(parts.input_exposed), 1, 1e-9);
-  EXPECT_NEAR(ms(parts.total()), 30, 1e-9);
-}
-
-TEST(MeasuredParts, CountsWhatFollowsTheLastKernel) {
-  const TimeParts parts =
-      measured_parts(Step()
-                         .op(OpRole::optimizer, Stream::compute, {0, 0, 0, 5}, {})
-                         .op(OpRole::gather_updated, Stream::all_gather, {4, 4, 7, 9}, {})
-                         .record(9));
-  EXPECT_NEAR(ms(parts.straggler), 2, 1e-9);
-  EXPECT_NEAR(ms(parts.dp_exposed), 2, 1e-9);
-  EXPECT_NEAR(ms(parts.total()), 9, 1e-9);
-}
-
-TEST(RecordedStep, IsExposedFromWhenTheLastOfTheGroupHasCome) {
-  const StepRecord measured = record();
-  const std::vector<double> expected = {4, 2, 0, 0, 1, 0};
-  const std::vector<double> found = exposed_times(recorded(measured, 0));
-  ASSERT_EQ(found.size(), expected.size());
-  for (std::size_t op = 0; op < expected.size(); ++op) {
-    EXPECT_NEAR(found[op] * 1e3, expected[op], 1e-9) << op;
-  }
-}
-
-// Waiting is no work, and the squares are the optimizer's: 3 + 8 + 5 ms of kernels and 2 of
-// squares. The two gathers move 4 and 3 ms, the norm 1, of which one gather has 1 ms beside the
-// forward pass.
-TEST(RecordedStep, IsATimelineOfWhatRan) {
-  const StepRecord measured = record();
-  std::vector<OperationTime> operations;
-  const StageTimeline stage = stage_timeline(recorded(measured, 0), operations);
-  EXPECT_NEAR(ms(stage.computing), 18, 1e-9);
-  EXPECT_NEAR(ms(stage.idle), 12, 1e-9);
-  const std::vector<AxisTime> axes = times_by_axis(stage);
-  ASSERT_EQ(axes.size(), 1U);
-  EXPECT_EQ(axes.front().axis, "dp");
-  EXPECT_NEAR(ms(axes.front().total), 8, 1e-9);
-  EXPECT_NEAR(ms(axes.front().exposed), 7, 1e-9);
-  EXPECT_NEAR(overlap_of(std::span(&stage, 1)), 1.0 / 8, 1e-9);
-  const auto optimizer = std::ranges::find(operations, "optimizer", &OperationTime::name);
-  ASSERT_NE(optimizer, operations.end());
-  EXPECT_NEAR(ms(optimizer->time), 7, 1e-9);
 }
 
 // Two ranks on one clock: an event begins when its rank is ready, says how long it waited for the

@@ -1,4 +1,4 @@
-#include "executor/comm/numbers.h"
+#include "executor/kernels/tensor_view.h"
 
 #include <gtest/gtest.h>
 
@@ -23,17 +23,17 @@ std::vector<float> values(std::size_t count) {
   return made;
 }
 
-Numbers narrow(void* at, std::size_t count) {
+TensorView narrow(void* at, std::size_t count) {
   return {static_cast<std::byte*>(at), count, DType::bf16};
 }
 
-TEST(CopyNumbers, RoundsAndWidensAsElementsDo) {
+TEST(Cast, RoundsAndWidensAsElementsDo) {
   for (const std::size_t count : {0U, 1U, 7U, 16U, 33U, 1000U}) {
     const std::vector<float> from = values(count);
     std::vector<Bf16> rounded(count);
-    copy_numbers(narrow(rounded.data(), count), from);
+    cast(narrow(rounded.data(), count), from);
     std::vector<float> wide(count);
-    copy_numbers(wide, narrow(rounded.data(), count));
+    cast(wide, narrow(rounded.data(), count));
     for (std::size_t i = 0; i < count; ++i) {
       ASSERT_EQ(rounded[i].bits, from_float<Bf16>(from[i]).bits) << i;
       ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
@@ -42,12 +42,12 @@ TEST(CopyNumbers, RoundsAndWidensAsElementsDo) {
   }
 }
 
-TEST(CopyNumbers, NarrowsAndWidensInPlace) {
+TEST(Cast, NarrowsAndWidensInPlace) {
   const std::vector<float> from = values(1000);
   std::vector<float> place = from;
-  const Numbers half = narrow(place.data(), place.size());
-  copy_numbers(half, place);
-  copy_numbers(place, half);
+  const TensorView half = narrow(place.data(), place.size());
+  cast(half, place);
+  cast(place, half);
   for (std::size_t i = 0; i < place.size(); ++i) {
     const float expected = to_float(from_float<Bf16>(from[i]));
     ASSERT_EQ(std::bit_cast<std::uint32_t>(place[i]), std::bit_cast<std::uint32_t>(expected)) << i;

@@ -1,0 +1,82 @@
+// NCCL is opened when it is needed, and how it is used is settable and printed.
+#include "executor/comm/nccl/nccl_library.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "executor/comm/nccl/nccl_policy.h"
+
+namespace shardwise::exec {
+namespace {
+
+TEST(NcclLibrary, SaysWhereItLookedWhenItIsNotThere) {
+  try {
+    NcclLibrary::open({"/nowhere", "/also/nowhere"});
+    FAIL() << "opened it";
+  } catch (const NcclError& refused) {
+    EXPECT_STREQ(refused.what(),
+                 "no NCCL (libnccl.so.2) on this machine; looked in /nowhere, /also/nowhere");
+  }
+}
+
+TEST(NcclLibrary, RefusesAVersionThatIsTooOldAndNamesBoth) {
+  NcclCalls calls;
+  calls.get_version = [](int* version) {
+    *version = NCCL_VERSION(2, 15, 5);
+    return ncclSuccess;
+  };
+  try {
+    const NcclLibrary library(calls, "/old/libnccl.so.2");
+    FAIL() << "took it";
+  } catch (const NcclError& refused) {
+    EXPECT_STREQ(refused.what(),
+                 "NCCL 2.15.5 (/old/libnccl.so.2) is too old; 2.18.1 or later is needed");
+  }
+}
+
+// Without a GPU the library opens, tells its version and draws identifiers.
+TEST(NcclLibrary, OpensTheOneOfThisMachine) {
+  std::string lacking;
+  try {
+    const NcclLibrary library = NcclLibrary::open();
+    EXPECT_GE(library.version(), NCCL_VERSION(2, 18, 1));
+    EXPECT_THAT(library.describe(), testing::MatchesRegex("NCCL 2[.][0-9]+[.][0-9]+ .*libnccl.*"));
+    EXPECT_STREQ(library.calls().get_error_string(ncclInvalidUsage),
+                 "invalid usage (run with NCCL_DEBUG=WARN for details)");
+  } catch (const NcclError& none) {
+    lacking = none.what();
+  }
+  if (!lacking.empty()) GTEST_SKIP() << lacking;
+}
+
+TEST(NcclPolicy, ReadsWhatItWrites) {
+  NcclPolicy policy;
+  EXPECT_EQ(*parse_nccl_policy(""), policy);
+  EXPECT_EQ(to_string(policy),
+            "min_ctas=0,max_ctas=0,separate_all_gather=on,register_buffers=off,"
+            "symmetric_windows=off");
+  policy.min_ctas = 2;
+  policy.max_ctas = 16;
+  policy.separate_all_gather = false;
+  policy.symmetric_windows = true;
+  policy.algorithm = "ring";
+  EXPECT_EQ(*parse_nccl_policy(to_string(policy)), policy);
+}
+
+TEST(NcclPolicy, RefusesUnknownFieldsAndValues) {
+  const auto said = [](const char* text) {
+    const Result<NcclPolicy> read = parse_nccl_policy(text);
+    return read ? std::string("read") : to_string(read.problems().front());
+  };
+  EXPECT_THAT(said("max_ctas=65"), testing::HasSubstr("--nccl: max_ctas=65 is not known\n    use 0 "
+                                                      "(NCCL's choice) to 64"));
+  EXPECT_THAT(said("ctas=2"), testing::HasSubstr("use min_ctas, max_ctas, separate_all_gather"));
+  EXPECT_THAT(said("register_buffers=yes"), testing::HasSubstr("use on or off"));
+  EXPECT_THAT(said("min_ctas=8,max_ctas=4"),
+              testing::HasSubstr("min_ctas 8 is more than max_ctas 4"));
+}
+
+}  // namespace
+}  // namespace shardwise::exec

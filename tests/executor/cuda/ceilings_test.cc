@@ -1,0 +1,108 @@
+// What scripts/gpu_check.sh holds a GPU's speed against, on the fakes.
+#include "tests/bench/gpu_ceilings.h"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planner/cost/measurements.h"
+#include "planner/spec/csv.h"
+#include "tests/bench/gpu_curves.h"
+#include "tests/support/host_cuda/fake_cublaslt.h"
+#include "tests/support/host_cuda/fake_cuda.h"
+
+namespace shardwise::exec {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kSmall = std::int64_t{4} << 20;
+
+class GpuCeilingsOnFake : public testing::Test {
+ protected:
+  void SetUp() override {
+    fake_cuda::reset(1);
+    try {
+      library_ = std::make_unique<CublasLtLibrary>(fake_cublaslt::reset());
+    } catch (const CublasLtError& missing) {
+      GTEST_SKIP() << missing.what();
+    }
+  }
+  GpuCeilings measured() {
+    CudaDevice device(0, 0);
+    return measure_ceilings(device, *library_, {kSmall, 1e-4, 16});
+  }
+  std::unique_ptr<CublasLtLibrary> library_;
+};
+
+TEST_F(GpuCeilingsOnFake, TimeEveryMoveAndProductOnceWarmAndSeveralTimes) {
+  const GpuCeilings made = measured();
+  ASSERT_EQ(made.moves.size(), 6);     // copies and fills of 1 and 4 MiB, to and from the host
+  ASSERT_EQ(made.products.size(), 3);  // those of 16 rows
+  for (const MoveCeiling& each : made.moves) {
+    EXPECT_GE(each.repeats, 5);
+    const double passes = each.move == Move::copy ? 2 : 1;
+    EXPECT_DOUBLE_EQ(each.gb_per_s * each.seconds, passes * 1e-9 * double(each.bytes));
+  }
+  for (const ProductCeiling& each : made.products) {
+    EXPECT_GE(each.repeats, 5);
+    EXPECT_DOUBLE_EQ(each.tflops * each.seconds, 2e-12 * 16 * 64 * 64);
+  }
+  EXPECT_EQ(fake_cuda::complaints(), std::vector<std::string>());
+  EXPECT_EQ(fake_cublaslt::complaints(), std::vector<std::string>());
+  EXPECT_EQ(fake_cuda::left_over() + fake_cublaslt::left_over(), "");
+}
+
+TEST_F(GpuCeilingsOnFake, NameMachineLibraryAndUnitsInTheirFile) {
+  const std::string json = to_json(measured());
+  for (const char* said : {"\"schema\": \"shardwise.gpu_ceilings/1\"", "\"gpu\": \"fake\"",
+                           "\"capability\": 90", "\"driver_version\": 13000", "\"move\": \"copy\"",
+                           "\"gb_per_s\": ", "\"tflops\": ", "\"product\": \"narrow_gradient\"",
+                           "\"dtype\": \"bf16\""}) {
+    EXPECT_THAT(json, HasSubstr(said));
+  }
+}
+
+// What `shardwise fit` reads of them is what was measured.
+TEST_F(GpuCeilingsOnFake, WriteTablesThatFitReads) {
+  CudaDevice device(0, 0);
+  const GpuCurves curves =
+      measure_curves(device, *library_, {1, 4, {8, 16}, 1e-4, 1e-4, std::int64_t{1} << 17});
+  ASSERT_EQ(curves.gemms.size(), 3 * 2 * 2);
+  EXPECT_GT(curves.sustained_tflops, 0);
+  const Result<CsvTable> products = parse_csv(gemm_csv(curves), "products.csv");
+  ASSERT_TRUE(products);
+  const Result<std::vector<GemmPoint>> gemms = gemm_points(*products);
+  ASSERT_TRUE(gemms);
+  ASSERT_EQ(gemms->size(), curves.gemms.size());
+  for (std::size_t i = 0; i < gemms->size(); ++i) {
+    EXPECT_EQ((*gemms)[i].m, curves.gemms[i].m);
+    EXPECT_EQ((*gemms)[i].n, curves.gemms[i].n);
+    EXPECT_EQ((*gemms)[i].k, curves.gemms[i].k);
+    EXPECT_NEAR((*gemms)[i].time.value(), curves.gemms[i].seconds, 1e-8 * curves.gemms[i].seconds);
+  }
+  const Result<CsvTable> copies = parse_csv(moves_csv(curves), "moves.csv");
+  ASSERT_TRUE(copies);
+  const Result<std::vector<MovePoint>> moves = move_points(*copies, Bytes(0));
+  ASSERT_TRUE(moves);
+  ASSERT_EQ(moves->size(), curves.moves.size());
+  for (std::size_t i = 0; i < moves->size(); ++i) {
+    EXPECT_EQ((*moves)[i].moved.value(), curves.moves[i].first);
+    EXPECT_NEAR((*moves)[i].time.value(), curves.moves[i].second, 1e-8 * curves.moves[i].second);
+  }
+}
+
+TEST_F(GpuCeilingsOnFake, EndWithTheCallThatFailed) {
+  fake_cuda::fail("cudaEventElapsedTime", 3, cudaErrorLaunchFailure);
+  try {
+    measured();
+    FAIL() << "nothing was thrown";
+  } catch (const CudaError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cudaEventElapsedTime"));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::exec

@@ -1,0 +1,208 @@
+// What runs CUDA kernels on the host finds the defects that are planted here.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "executor/kernels/cuda/reduce.h"
+#include "tests/executor/cuda/on_host.h"
+
+namespace shardwise::exec::cuda {
+namespace {
+
+constexpr int kThreads = 96;
+constexpr std::int64_t kElements = 2LL * kThreads;  // of two rows
+
+// What is planted.
+struct Defects {
+  bool no_barrier = false;
+  bool no_second_barrier = false;
+  bool half_a_barrier = false;
+  bool beyond_shared = false;
+  bool beyond_global = false;
+};
+
+/// out [2, threads] = in [2, threads], each row turned round through the same shared memory.
+__global__ void turn_rows(const float* in, float* out, Defects planted) {
+  SHARDWISE_SHARED(float, row, kThreads);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int r = 0; r < 2; ++r) {
+    row[thread + (planted.beyond_shared ? 1 : 0)] =
+        in[r * kThreads + thread + (planted.beyond_global ? 1 : 0)];
+    if (!planted.no_barrier && !(planted.half_a_barrier && thread < 32)) __syncthreads();
+    out[r * kThreads + thread] = row[kThreads - 1 - thread];
+    if (!planted.no_second_barrier) __syncthreads();
+  }
+}
+
+std::vector<float> turned(const Defects& planted, std::uint64_t seed) {
+  const std::vector<float> in = random_floats(kElements, 1);
+  std::vector<float> out = unwritten<float>(kElements);
+  host_cuda::set_seed(seed);
+  launch(nullptr, "turn_rows", dim3(1), dim3(kThreads), turn_rows, in.data(), out.data(), planted);
+  return out;
+}
+std::vector<float> expected_rows() {
+  const std::vector<float> in = random_floats(kElements, 1);
+  std::vector<float> out;
+  for (int r = 0; r < 2; ++r) {
+    for (int i = kThreads - 1; i >= 0; --i) {
+      out.push_back(in[static_cast<std::size_t>(r) * kThreads + static_cast<std::size_t>(i)]);
+    }
+  }
+  return out;
+}
+int wrong_of(const Defects& planted, int orders) {
+  int wrong = 0;
+  for (int seed = 1; seed <= orders; ++seed) {
+    wrong += turned(planted, static_cast<std::uint64_t>(seed)) == expected_rows() ? 0 : 1;
+  }
+  return wrong;
+}
+
+#define EXPECT_RACE(statement)     \
+  EXPECT_EXIT(                     \
+      {                            \
+        host_cuda::exit_at_race(); \
+        statement;                 \
+      },                           \
+      testing::ExitedWithCode(host_cuda::kRaceStatus), "data race")
+
+TEST(HostCuda, RunsAKernelInEveryOrder) { EXPECT_EQ(wrong_of({}, 40), 0); }
+
+TEST(HostCuda, GivesAnotherResultInSomeOrderWithoutABarrier) {
+  const Defects planted = {.no_barrier = true};
+  if (host_cuda::races_are_watched()) {
+    EXPECT_RACE(turned(planted, 1));
+  } else {
+    EXPECT_GT(wrong_of(planted, 40), 30);
+  }
+}
+
+TEST(HostCuda, SeesThatSharedMemoryIsReusedTooEarly) {
+  const Defects planted = {.no_second_barrier = true};
+  if (host_cuda::races_are_watched()) {
+    EXPECT_RACE(turned(planted, 1));
+  } else {
+    EXPECT_GT(wrong_of(planted, 40), 30);
+  }
+}
+
+TEST(HostCuda, NamesABarrierThatNotAllThreadsComeTo) {
+  EXPECT_DEATH(turned({.half_a_barrier = true}, 1), "turn_rows.*deadlock in __syncthreads");
+}
+
+TEST(HostCuda, SeesAnIndexBeyondSharedAndGlobalMemory) {
+  const Defects shared_memory = {.beyond_shared = true};
+  const Defects global_memory = {.beyond_global = true};
+  if (test::kSanitized && !host_cuda::races_are_watched()) {
+    EXPECT_DEATH(turned(shared_memory, 1), "use-after-poison");
+    EXPECT_DEATH(turned(global_memory, 1), "heap-buffer-overflow");
+  } else {
+    EXPECT_EQ(wrong_of(shared_memory, 10), 10);
+  }
+}
+
+/// The sum of all threads' numbers, in the order in which they come.
+__global__ void sum_as_they_come(const float* in, float* sum) { *sum += in[threadIdx.x]; }
+/// The same in an order of its own.
+__global__ void sum_in_order(const float* in, float* sum) {
+  SHARDWISE_SHARED(float, places, Team<kThreads>::kPlaces);
+  const float all = Team<kThreads>(places).sum(in[threadIdx.x]);
+  if (threadIdx.x == 0) *sum = all;
+}
+std::size_t different_sums(void (*kernel)(const float*, float*)) {
+  const std::vector<float> in = random_floats(kThreads, 2);
+  std::set<float> sums;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    host_cuda::set_seed(seed);
+    float sum = 0;
+    launch(nullptr, "sum", dim3(1), dim3(kThreads), kernel, in.data(), &sum);
+    sums.insert(sum);
+  }
+  return sums.size();
+}
+
+TEST(HostCuda, ShowsThatASumDependsOnTheOrderOfThreads) {
+  EXPECT_EQ(different_sums(sum_in_order), 1U);
+  if (host_cuda::races_are_watched()) {
+    EXPECT_RACE(different_sums(sum_as_they_come));
+  } else {
+    EXPECT_GT(different_sums(sum_as_they_come), 5U);
+  }
+}
+
+/// Lane 0 writes, a shuffle makes the others wait for it, and all read.
+__global__ void read_after_shuffle(float* out, bool sync) {
+  SHARDWISE_SHARED(float, place, 1);
+  if (threadIdx.x == 0) place[0] = 3;
+  const int zero = __shfl_sync(kWholeWarp, 0, 0);
+  if (sync) __syncwarp();
+  out[threadIdx.x] = place[zero];
+}
+void run_read_after_shuffle(bool sync) {
+  std::vector<float> out = unwritten<float>(kWarp);
+  launch(nullptr, "read_after_shuffle", dim3(1), dim3(kWarp), read_after_shuffle, out.data(), sync);
+  EXPECT_EQ(out, std::vector<float>(kWarp, 3.0F));
+}
+
+TEST(HostCuda, DoesNotTakeAShuffleForAnOrderOfMemory) {
+  run_read_after_shuffle(true);
+  if (!host_cuda::races_are_watched()) GTEST_SKIP() << "takes the thread sanitizer";
+  EXPECT_RACE(run_read_after_shuffle(false));
+}
+
+__global__ void write_one(float* out) { *out = static_cast<float>(blockIdx.x); }
+
+TEST(HostCuda, SeesThatTwoBlocksWriteTheSamePlace) {
+  if (!host_cuda::races_are_watched()) GTEST_SKIP() << "takes the thread sanitizer";
+  float out = 0;
+  EXPECT_RACE(launch(nullptr, "write_one", dim3(2), dim3(1), write_one, &out));
+}
+
+__global__ void read_shared(float* out) {
+  SHARDWISE_SHARED(float, place, 4);
+  *out = place[2];
+}
+
+TEST(HostCuda, GivesNotANumberForSharedMemoryThatNobodyWrote) {
+  float out = 0;
+  launch(nullptr, "read_shared", dim3(1), dim3(1), read_shared, &out);
+  EXPECT_TRUE(std::isnan(out));
+}
+
+__global__ void read_lane(int from, unsigned mask) { __shfl_sync(mask, 1.0F, from); }
+__global__ void two_masks() { __syncwarp(threadIdx.x < 16 ? kWholeWarp : 0xffff0000U); }
+
+TEST(HostCuda, RefusesALaneThatIsNotThereAndMasksThatDiffer) {
+  launch(nullptr, "read_lane", dim3(1), dim3(kWarp), read_lane, 31, kWholeWarp);
+  EXPECT_DEATH(launch(nullptr, "read_lane", dim3(1), dim3(8), read_lane, 9, 0xffU),
+               "read_lane.*reads lane 9");
+  EXPECT_DEATH(launch(nullptr, "read_lane", dim3(1), dim3(8), read_lane, 9, kWholeWarp),
+               "deadlock in __shfl_sync");
+  EXPECT_DEATH(launch(nullptr, "two_masks", dim3(1), dim3(kWarp), two_masks), "__syncwarp with");
+}
+
+TEST(HostCuda, RefusesMoreThreadsThanABlockHas) {
+  float out = 0;
+  EXPECT_DEATH(launch(nullptr, "write_one", dim3(1), dim3(1025), write_one, &out), "1025 threads");
+}
+
+TEST(HostCuda, HandsLaunchesToWhoAsksForThem) {
+  std::vector<std::string> names;
+  host_cuda::set_enqueue([&](cudaStream_t, const char* name, dim3 grid, dim3 block, std::size_t,
+                             const std::function<void()>& thread) {
+    names.emplace_back(name);
+    host_cuda::run_grid(grid, block, 0, thread, name);
+    return static_cast<const char*>(nullptr);
+  });
+  float out = 0;
+  launch(nullptr, "write_one", dim3(1), dim3(1), write_one, &out);
+  host_cuda::set_enqueue({});
+  launch(nullptr, "write_one", dim3(1), dim3(1), write_one, &out);
+  EXPECT_EQ(names, std::vector<std::string>{"write_one"});
+}
+
+}  // namespace
+}  // namespace shardwise::exec::cuda

@@ -1,0 +1,123 @@
+// Whole models by the kernels of GPUs, on fakes, give what the CPU's kernels give.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <tuple>
+
+#include "planner/cost/gpu_workspace.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/layout.h"
+#include "tests/executor/cuda/fake_gpu.h"
+#include "tests/support/sanitized.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+std::int64_t workspace_bytes(const ModelSpec& model, const LayerShape& shape) {
+  JobSpec job;
+  job.sequence_length = shape.sequence;
+  job.precision = shape.storage;
+  Layout layout;
+  layout.micro_batch_size = static_cast<std::int32_t>(shape.batch);
+  return gpu_workspace_bytes(model, job, layout, FakeGpu::kCapability);
+}
+
+double norm(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float each : values) sum += static_cast<double>(each) * static_cast<double>(each);
+  return std::sqrt(sum);
+}
+
+/// |actual - expected| <= tolerance |expected|.
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected,
+                 double tolerance, const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  std::vector<float> difference(actual.size());
+  for (std::size_t i = 0; i < actual.size(); ++i) difference[i] = actual[i] - expected[i];
+  EXPECT_LE(norm(difference), tolerance * norm(expected)) << what;
+}
+
+void expect_as_cpu(const ModelSpec& model, const LayerShape& shape, Products products,
+                   double tolerance) {
+  const ModelRun cpu = run_model(model, shape, 1);
+  ModelRun run;
+  {
+    FakeGpu gpu(7, products, workspace_bytes(model, shape));
+    run = run_model(model, shape, gpu.platform());
+    EXPECT_THAT(FakeGpu::complaints(), testing::IsEmpty());
+  }
+  EXPECT_EQ(fake_cuda::left_over(), "");
+  EXPECT_EQ(run.loss.tokens, cpu.loss.tokens);
+  EXPECT_NEAR(run.loss.loss, cpu.loss.loss, tolerance * cpu.loss.loss);
+  expect_near(run.logits, cpu.logits, tolerance, "logits");
+  ASSERT_EQ(run.gradients.size(), cpu.gradients.size());
+  for (const auto& [name, expected] : cpu.gradients) {
+    expect_near(run.gradients.at(name), expected, tolerance, name);
+  }
+}
+
+// Sums of other orders, e^x within two units of the last place.
+constexpr double kFp32 = 3e-6;
+// Storage rounds by 2^-9; where two orders of a sum lie on two sides of a rounding they differ by
+// twice that, some ten times on the way through a layer.
+constexpr double kBf16 = 0.02;
+
+using Case = std::tuple<std::string, Products>;
+class CudaLayers : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    if (products() == Products::own) return;
+    try {
+      fake_cublaslt::reset();
+    } catch (const CublasLtError& missing) {
+      GTEST_SKIP() << missing.what();
+    }
+  }
+  static ModelSpec model() { return golden_model(std::get<0>(GetParam())); }
+  static Products products() { return std::get<1>(GetParam()); }
+};
+
+TEST_P(CudaLayers, GiveLossAndGradientsOfTheCpuInFp32) {
+  expect_as_cpu(model(), golden_shape(), products(), kFp32);
+}
+
+TEST_P(CudaLayers, GiveThemWithRecomputeAndTheLossByChunks) {
+  LayerShape shape = golden_shape();
+  shape.loss_chunk = 7;
+  shape.recompute = true;
+  expect_as_cpu(model(), shape, products(), kFp32);
+}
+
+TEST_P(CudaLayers, GiveThemWithOperationsThatRunAgain) {
+  LayerShape shape = golden_shape();
+  for (const bool activation : {false, true}) {
+    shape.again = {true, true, true, activation};
+    expect_as_cpu(model(), shape, products(), kFp32);
+  }
+}
+
+TEST_P(CudaLayers, GiveThemInBf16WithGradientsInEitherType) {
+  LayerShape shape = golden_shape();
+  shape.storage = DType::bf16;
+  expect_as_cpu(model(), shape, products(), kBf16);
+  shape.gradients = DType::bf16;
+  expect_as_cpu(model(), shape, products(), kBf16);
+}
+
+/// Under sanitizers, one with biases and fused GELU and one with norms by head and grouped heads.
+std::vector<std::string> models() {
+  if (shardwise::test::kSanitized) return {"gpt2", "qwen3"};
+  return golden_names();
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaLayers,
+                         testing::Combine(testing::ValuesIn(models()),
+                                          testing::Values(Products::own, Products::cublaslt)),
+                         [](const auto& param) {
+                           const bool own = std::get<1>(param.param) == Products::own;
+                           return std::get<0>(param.param) + (own ? "_own" : "_cublaslt");
+                         });
+
+}  // namespace
+}  // namespace shardwise::exec::test

@@ -1,0 +1,108 @@
+// The whole program with the kernels of GPUs, on fakes of CUDA, cuBLASLt and NCCL, trains as it
+// does on the CPU.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "planner/spec/names.h"
+#include "tests/executor/fake_gpus/gpu_run.h"
+#include "tests/executor/launch/plans.h"
+#include "tests/support/sanitized.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using shardwise::test::Outcome;
+
+// As for one pass of a model (CudaLayers): sums of other orders, roundings of bf16.
+constexpr double kFp32 = 3e-6;
+constexpr double kBf16 = 0.02;
+
+/// How a plan's ranks share it.
+struct Way {
+  int ranks = 1;
+  int zero_stage = 0;
+  std::int64_t num_microbatches = 1;
+  bool share_gpu = false;  // tensors move by copies instead of by NCCL
+  std::size_t steps = 5;   // with more, some are not recorded, of which the last are a graph
+};
+constexpr Way kWays[] = {{1, 0, 2, false}, {2, 3, 1, false, 10}, {2, 2, 2, false}, {2, 1, 1, true}};
+
+/// Weights that move, and by what is far more than roundings.
+std::vector<std::string> words_with(const std::string& metrics, const Way& way) {
+  return {"--steps",         std::to_string(way.steps),
+          "--metrics",       metrics,
+          "--learning-rate", "0.003",
+          "--timeout",       "60"};
+}
+
+void expect_near(const std::string& gpu, const std::string& cpu, const char* key, double bound,
+                 std::size_t steps, const std::string& what) {
+  const std::vector<double> values = numbers_of(gpu, key);
+  const std::vector<double> expected = numbers_of(cpu, key);
+  ASSERT_EQ(values.size(), steps) << what;
+  ASSERT_EQ(expected.size(), steps) << what;
+  for (std::size_t s = 0; s < steps; ++s) {
+    EXPECT_NEAR(values[s], expected[s], bound * expected[s]) << what << ", " << key << " " << s;
+  }
+}
+
+void expect_as_on_the_cpu(const std::string& model, DType precision, const Way& way) {
+  const std::string what = fmt::format("{} {} ZeRO-{} on {} ranks, {} micro-batches{}", model,
+                                       name_of(precision), way.zero_stage, way.ranks,
+                                       way.num_microbatches, way.share_gpu ? ", one GPU" : "");
+  const Scratch scratch;
+  const std::string plan =
+      scratch.write(small_plan(model, precision, way.zero_stage, way.ranks, way.num_microbatches));
+  const std::string on_gpu = scratch.path("gpu.jsonl");
+  const std::string on_cpu = scratch.path("cpu.jsonl");
+  std::vector<std::string> words = words_with(on_gpu, way);
+  if (way.share_gpu) words.emplace_back("--share-gpu");
+  const Outcome gpu = run_on_gpus(plan, words);
+  ASSERT_EQ(gpu.exit_code, 0) << what << gpu.out << gpu.err;
+  EXPECT_EQ(gpu.err, "") << what;
+  EXPECT_THAT(gpu.out, testing::HasSubstr("kernels of GPUs on the host")) << what;
+  words = words_with(on_cpu, way);
+  words.insert(words.begin(), {"train", plan, "--device", "cpu"});
+  const Outcome cpu = shardwise::test::shardwise_run(words);
+  ASSERT_EQ(cpu.exit_code, 0) << what << cpu.err;
+  const double bound = precision == DType::fp32 ? kFp32 : kBf16;
+  expect_near(on_gpu, on_cpu, "loss", bound, way.steps, what);
+  expect_near(on_gpu, on_cpu, "gradient_norm", bound, way.steps, what);
+  const std::vector<double> losses = numbers_of(on_cpu, "loss");
+  EXPECT_LT(losses.back(), 0.97 * losses.front()) << what;
+}
+
+using Case = std::tuple<std::string, DType>;
+class KernelsOfGpus : public testing::TestWithParam<Case> {};
+
+TEST_P(KernelsOfGpus, TrainWholePlansAsTheCpuDoes) {
+  const auto& [model, precision] = GetParam();
+  for (const Way& way : kWays) {
+    if (shardwise::test::kSanitized && way.num_microbatches == 2) continue;
+    expect_as_on_the_cpu(model, precision, way);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, KernelsOfGpus,
+                         testing::Combine(testing::Values("gpt2", "llama"),
+                                          testing::Values(DType::fp32, DType::bf16)),
+                         [](const auto& param) {
+                           return fmt::format("{}_{}", std::get<0>(param.param),
+                                              name_of(std::get<1>(param.param)));
+                         });
+
+// A product of bf16 widens its blocks on the stack of whoever runs it.
+TEST(KernelsOfTheCpu, FitOnTheStreamsOfTheFake) {
+  const Scratch scratch;
+  const std::string plan = scratch.write(small_plan("llama", DType::bf16, 0, 1));
+  const Outcome gpu = run_on_gpus(plan, {"--steps", "1"}, {"FAKE_GPU_KERNELS=0"});
+  EXPECT_EQ(gpu.exit_code, 0) << gpu.err;
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test

@@ -1,0 +1,85 @@
+// shardwise-run on fake GPUs. What the machine has is in the environment: FAKE_GPUS (2),
+// FAKE_GPU_BYTES (64 GiB), FAKE_GPU_CAPABILITY (90), FAKE_GPU_DRIVER (13000), FAKE_GPU_SEED (1).
+// FAKE_GPU_KERNELS (0): 1 for the kernels of GPUs, which host_cuda runs, instead of the CPU's.
+// FAKE_GPU_FAIL, "cudaMalloc 3 2": the fourth such call fails with that error of its library.
+// FAKE_GPU_CALLS: a file for how often each call was made, and whether that one failed.
+// Ranks are threads. Ends with kComplained where CUDA, NCCL or cuBLASLt forbid what was done, or
+// something was not given back.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+#include "executor/launch/command.h"
+#include "executor/launch/gpu_library.h"
+#include "executor/storage/bad_input.h"
+#include "planner/files/program.h"
+#include "planner/spec/error.h"
+#include "tests/executor/fake_gpus/fake_gpus.h"
+
+namespace {
+
+constexpr int kComplained = 70;
+
+std::int64_t setting(const char* name, std::int64_t usual) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? usual : std::stoll(text);
+}
+
+/// What is to fail, as FAKE_GPU_FAIL says.
+void read_failure() {
+  const char* const text = std::getenv("FAKE_GPU_FAIL");
+  if (text == nullptr) return;
+  std::istringstream words(text);
+  std::string call;
+  int nth = 0;
+  int error = 0;
+  words >> call >> nth >> error;
+  shardwise::exec::test::fail_gpu_call(call, nth, error);
+}
+
+void write_calls() {
+  const char* const path = std::getenv("FAKE_GPU_CALLS");
+  if (path == nullptr) return;
+  std::ofstream file(path);
+  for (const auto& [call, count] : shardwise::exec::test::gpu_calls()) {
+    file << call << ' ' << count << '\n';
+  }
+  file << "failed " << (shardwise::exec::test::gpu_call_has_failed() ? 1 : 0) << '\n';
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace shardwise::exec;
+  return shardwise::run_program("shardwise-run", [&] {
+    fake_cuda::Machine machine;
+    const auto capability = static_cast<int>(setting("FAKE_GPU_CAPABILITY", 90));
+    machine.devices = static_cast<int>(setting("FAKE_GPUS", 2));
+    machine.major = capability / 10;
+    machine.minor = capability % 10;
+    machine.driver_version = static_cast<int>(setting("FAKE_GPU_DRIVER", 13000));
+    machine.total_bytes = setting("FAKE_GPU_BYTES", std::int64_t{64} << 30);
+    const bool kernels = setting("FAKE_GPU_KERNELS", 0) != 0;
+    test::reset_fake_gpus(static_cast<std::uint64_t>(setting("FAKE_GPU_SEED", 1)), machine,
+                          kernels ? test::FakeKernels::gpu : test::FakeKernels::cpu);
+    use_gpu_library(test::fake_gpu_plugin);
+    read_failure();
+    int code = kDone;
+    try {
+      code = run_command(argc, argv);
+    } catch (const BadInput& problem) {
+      say({Failure::Kind::bad_input, problem.what()});
+      code = kBadInput;
+    } catch (const shardwise::IoError& broken) {
+      say({Failure::Kind::broken, broken.what()});
+      code = kWorldBroke;
+    }
+    write_calls();
+    const std::vector<std::string> complaints = test::gpu_complaints();
+    for (const std::string& each : complaints) fmt::print(stderr, "{}\n", each);
+    return complaints.empty() ? code : kComplained;
+  });
+}

@@ -1,0 +1,138 @@
+// Every combination of the data-parallel grid on fake GPUs, whose streams run in random legal
+// orders: the losses of the CPU.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "executor/comm/loopback_world.h"
+#include "planner/cost/legality.h"
+#include "planner/engines/engines.h"
+#include "planner/spec/names.h"
+#include "tests/executor/engine/data_parallel_grid.h"
+#include "tests/executor/engine/plain_world.h"
+#include "tests/executor/grid/gpu_job.h"
+#include "tests/support/host_cuda/host_cuda.h"
+
+namespace shardwise::exec::test {
+namespace {
+
+using testing::IsEmpty;
+
+constexpr std::int64_t kGraphSteps = 5;  // the last two are a graph's launches
+constexpr Ways kGpuWays[] = {{1, 1, false}, {2, 1, false}, {3, 1, false},
+                             {4, 1, false}, {2, 2, false}, {2, 2, true}};
+
+/// A plan of the grid and its number there.
+struct GridPlan {
+  Plan plan;
+  std::int64_t num_microbatches = 1;
+  std::string name;
+};
+
+std::vector<GridPlan> grid() {
+  std::vector<GridPlan> all;
+  std::size_t tried = 0;
+  for (const char* name : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp2", "fsdp1"}) {
+    for (const Numeric& numeric : kNumerics) {
+      for (const Layout& layout : layouts_of(*find_engine(name), numeric, kGpuWays)) {
+        for (const std::int64_t num_microbatches : {1, 2}) {
+          if (num_microbatches == 1 && !layout.reduce_every_microbatch) continue;
+          Plan plan = laptop_plan(name, layout, num_microbatches, true);
+          plan.job.precision = numeric.precision;
+          if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, layout)) continue;
+          ++tried;
+          // The thread sanitizer takes long.
+          if (host_cuda::races_are_watched() && tried % 13 != 0) continue;
+          const std::string what = fmt::format(
+              "{} ZeRO-{} {} x {}{}, {} micro-batches, {}, fp32 gradients {}, each {}, reshard {}, "
+              "double buffer {}",
+              name, int{layout.zero_stage}, layout.dp_shard, layout.dp_replicate,
+              layout.outer_shards_optimizer ? " HFSDP" : "", num_microbatches,
+              name_of(numeric.precision), layout.fp32_gradients, layout.reduce_every_microbatch,
+              layout.reshard_after_forward, layout.double_buffer);
+          all.push_back({plan, num_microbatches, what});
+        }
+      }
+    }
+  }
+  return all;
+}
+
+void expect_nothing_said(const GpuRun& run, const std::string& what) {
+  EXPECT_EQ(run.why, "") << what;
+  EXPECT_THAT(run.complaints, IsEmpty()) << what;
+  EXPECT_EQ(run.left_over, "") << what;
+}
+
+/// What the device gave is what the programs' arenas take, to the byte, and `beside` more.
+void expect_arenas_alone(const GpuRun& run, std::int64_t beside, const std::string& what) {
+  const std::int64_t arenas =
+      std::accumulate(run.arena_bytes.begin(), run.arena_bytes.end(), std::int64_t{0});
+  EXPECT_EQ(run.device_bytes, arenas + beside) << what;
+}
+
+void expect_near(const Curve& curve, const Curve& expected, double tolerance,
+                 const std::string& what) {
+  ASSERT_EQ(curve.losses.size(), expected.losses.size()) << what;
+  for (std::size_t s = 0; s < curve.losses.size(); ++s) {
+    ASSERT_NEAR(curve.losses[s], expected.losses[s], tolerance * expected.losses[s]) << what;
+    ASSERT_NEAR(curve.norms[s], expected.norms[s], tolerance * expected.norms[s]) << what;
+  }
+}
+
+// Ranks that share a GPU sum in the order of ranks: every combination has the CPU's bits.
+TEST(GpuGrid, HasTheBitsOfTheCpuWhereRanksShareAGpu) {
+  std::uint64_t seed = 0;
+  for (const GridPlan& each : grid()) {
+    const Steps steps = ++seed % 2 == 0 ? Steps::recorded : Steps::issued;
+    const Plan plan = on_gpus(each.plan);
+    const GpuRun run = train_on_gpus(
+        plan, 2, {.moves = Moves::loopback, .steps = steps, .seed = seed}, stand_in_kernels(plan));
+    expect_nothing_said(run, each.name);
+    EXPECT_EQ(run.curve, train(each.plan, 2)) << each.name;
+  }
+  EXPECT_GT(seed, host_cuda::races_are_watched() ? 50U : 700U);
+}
+
+/// A communicator that adds nothing into shards, as NCCL does not.
+std::unique_ptr<World> without_adding(World& of) {
+  return std::make_unique<PlainWorld>(
+      of, CommunicatorTraits{
+              .sums_in_rank_order = true, .adds_into_shard = false, .ragged_shards = true});
+}
+
+// NCCL's sums begin behind the owner of a piece: of two ranks they are the same.
+TEST(GpuGrid, HasTheLossesOfTheCpuByNccl) {
+  std::uint64_t seed = 0;
+  int exact = 0;
+  for (const GridPlan& each : grid()) {
+    constexpr Steps kAll[] = {Steps::graph, Steps::recorded, Steps::issued};
+    const Steps steps = kAll[++seed % 3];
+    const std::int64_t count = steps == Steps::graph ? kGraphSteps : 2;
+    const Plan plan = on_gpus(each.plan);
+    const GpuRun run = train_on_gpus(
+        plan, count, {.moves = Moves::nccl, .steps = steps, .seed = seed}, stand_in_kernels(plan));
+    expect_nothing_said(run, each.name);
+    expect_arenas_alone(run, 0, each.name);
+    EXPECT_EQ(run.graphs, steps == Steps::graph) << each.name;
+    const Curve expected = train(each.plan, count, {}, without_adding);
+    const Layout& layout = each.plan.layout;
+    if (layout.dp_shard <= 2) {
+      EXPECT_EQ(run.curve, expected) << each.name;
+      ++exact;
+    } else {
+      const bool narrow = each.plan.job.precision == DType::bf16;
+      expect_near(run.curve, expected, narrow ? 0.02 : 1e-6, each.name);
+    }
+  }
+  EXPECT_GT(exact, host_cuda::races_are_watched() ? 20 : 400);
+}
+
+}  // namespace
+}  // namespace shardwise::exec::test

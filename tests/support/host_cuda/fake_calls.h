@@ -1,0 +1,41 @@
+#pragma once
+
+// What the calls of the fake have in common.
+#include <mutex>
+#include <string>
+
+#include "tests/support/host_cuda/fake_streams.h"
+
+namespace fake_cuda {
+
+/// A call in progress: counted, alone, and seen by no sanitizer. What the host did before it is
+/// before what it issues.
+class Call {
+ public:
+  explicit Call(const char* name);
+  /// That the call shall return, cudaSuccess: none.
+  cudaError_t error() const { return error_; }
+  void* issued() const { return issued_; }
+  std::unique_lock<std::mutex>& lock() { return lock_; }
+
+ private:
+  struct Release {
+    explicit Release(void* edge) { host_cuda::release(edge); }
+  };
+  void* issued_;
+  Release released_;  // before nothing is watched any more
+  Unwatched unwatched_;
+  std::unique_lock<std::mutex> lock_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+/// What `enqueue` does within a call.
+cudaError_t issue(cudaStream_t stream, const std::string& call, void* issued, MakeWork make);
+const Machine& the_machine();
+/// Whether a call has failed because a test said so: what follows may be left half done.
+bool has_failed();
+int events_left();
+int blocks_left();
+void forget_runtime();
+
+}  // namespace fake_cuda

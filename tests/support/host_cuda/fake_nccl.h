@@ -1,0 +1,28 @@
+#pragma once
+
+// A fake of NCCL under its own prototypes (nccl.h), on the streams of fake_cuda.h, for ranks that
+// are threads of one process. Communicators are non-blocking: they are in progress until all ranks
+// have come. Sums begin behind the owner of a piece, as a ring's do. Collectives that differ
+// between ranks in order, kind, size or type are named in complaints() of the CUDA fake and move
+// nothing; those that not all ranks issue keep their streams. Not seen: time, transports.
+#include <nccl.h>
+
+#include <string>
+#include <vector>
+
+namespace fake_nccl {
+
+/// Begins a test, after fake_cuda::reset(): all communicators are gone. `version` is what
+/// ncclGetVersion says.
+void reset(int version = NCCL_VERSION_CODE);
+/// Collectives that some ranks have issued and others have not, one line each that names both.
+std::vector<std::string> unfinished();
+/// Communicators that were made and not given back.
+int left_over();
+/// Communicators made so far, those of all ranks counted once, by their names.
+std::vector<std::string> communicators();
+/// From now on the communicators whose names begin with `name` tell of an error that happened
+/// since.
+void break_later(const std::string& name, ncclResult_t error);
+
+}  // namespace fake_nccl

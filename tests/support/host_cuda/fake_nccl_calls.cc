@@ -1,0 +1,286 @@
+// Collectives and messages of the fake. Each is three pieces of work of a stream: it arrives; once
+// all have, it reads what the others sent; once all have read, it writes what it received.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "executor/kernels/element.h"
+#include "tests/support/host_cuda/fake_calls.h"
+#include "tests/support/host_cuda/fake_nccl_state.h"
+
+namespace fake_nccl {
+namespace {
+
+using fake_cuda::Work;
+using shardwise::exec::Bf16;
+using Bytes = std::vector<std::byte>;
+
+/// What one rank takes from an operation and where it puts it.
+struct Taken {
+  std::shared_ptr<Operation> operation;
+  int ranks = 0;                                       // that arrive
+  std::function<void(const Operation&, Bytes&)> take;  // none: it only sends
+  void* to = nullptr;
+};
+
+bool all_arrived(const Taken& each) {
+  return each.operation->broken || each.operation->arrived == each.ranks;
+}
+bool all_read(const Taken& each) {
+  return each.operation->broken || each.operation->read == each.ranks;
+}
+
+void count(int& number) {
+  const fake_cuda::Unwatched unwatched;
+  ++number;
+}
+bool is_broken(const Operation& operation) {
+  const fake_cuda::Unwatched unwatched;
+  return operation.broken;
+}
+
+/// The work of one issue: all of its operations at once, so none waits for another.
+std::vector<Work> works_of(const std::string& name, std::vector<Taken> all) {
+  const auto taken = std::make_shared<std::vector<Taken>>(std::move(all));
+  const auto received = std::make_shared<std::vector<Bytes>>(taken->size());
+  const auto arrive = [taken] {
+    for (const Taken& each : *taken) {
+      host_cuda::release(each.operation->begun);
+      count(each.operation->arrived);
+    }
+  };
+  const auto read = [taken, received] {
+    for (std::size_t i = 0; i < taken->size(); ++i) {
+      const Taken& each = (*taken)[i];
+      host_cuda::acquire(each.operation->begun);
+      if (each.take && !is_broken(*each.operation)) each.take(*each.operation, (*received)[i]);
+      host_cuda::release(each.operation->over);
+      count(each.operation->read);
+    }
+  };
+  const auto write = [taken, received] {
+    for (std::size_t i = 0; i < taken->size(); ++i) {
+      host_cuda::acquire((*taken)[i].operation->over);
+      const Bytes& bytes = (*received)[i];
+      if (!bytes.empty()) std::memcpy((*taken)[i].to, bytes.data(), bytes.size());
+    }
+  };
+  const auto when = [taken](bool (*ready)(const Taken&)) {
+    return [taken, ready] { return std::ranges::all_of(*taken, ready); };
+  };
+  return {{name, {}, {}, arrive},
+          {name, when(all_arrived), "other ranks", read},
+          {name, when(all_read), "other ranks", write}};
+}
+
+float to_float(const void* at, std::size_t i, ncclDataType_t type) {
+  return type == ncclBfloat16 ? shardwise::exec::to_float(static_cast<const Bf16*>(at)[i])
+                              : static_cast<const float*>(at)[i];
+}
+
+/// Elements [begin, begin + count) of the sum, which begins behind `owner` and rounds each
+/// addition.
+void sum(const Operation& operation, int owner, std::size_t begin, std::size_t count, Bytes& to) {
+  const ncclDataType_t type = operation.shape.type;
+  const std::size_t at = to.size();
+  to.resize(at + count * bytes_of(type));
+  const auto ranks = static_cast<int>(operation.sent.size());
+  for (std::size_t i = 0; i < count; ++i) {
+    float total = 0;
+    for (int step = 1; step <= ranks; ++step) {
+      const auto r = static_cast<std::size_t>((owner + step) % ranks);
+      const float each = to_float(operation.sent[r], begin + i, type);
+      total = step == 1 ? each : total + each;
+      if (type == ncclBfloat16) {
+        total = shardwise::exec::to_float(shardwise::exec::from_float<Bf16>(total));
+      }
+    }
+    if (type == ncclBfloat16) {
+      const Bf16 rounded = shardwise::exec::from_float<Bf16>(total);
+      std::memcpy(&to[at + i * sizeof rounded], &rounded, sizeof rounded);
+    } else {
+      std::memcpy(&to[at + i * sizeof total], &total, sizeof total);
+    }
+  }
+}
+
+using Take = std::function<void(const Operation&, Bytes&)>;
+
+ncclResult_t collective(const Shape& shape, ncclComm_t comm, cudaStream_t stream, const void* sent,
+                        void* received, Take take) {
+  const fake_cuda::Call call(shape.call.c_str());
+  if (call.error() != cudaSuccess) return static_cast<ncclResult_t>(call.error());
+  const std::shared_ptr<Clique> clique = comm->clique;
+  const auto make = [=, rank = comm->rank](std::int64_t) {
+    const std::int64_t number = clique->next[static_cast<std::size_t>(rank)]++;
+    std::shared_ptr<Operation>& operation = clique->collectives[number];
+    if (!operation) operation = new_operation(clique->size);
+    const std::string name = shape.call + " " + std::to_string(number) + " of " + clique->name;
+    join(*operation, name, rank, shape, sent);
+    return works_of(name + " on its rank " + std::to_string(rank),
+                    {{operation, clique->size, take, received}});
+  };
+  return fake_cuda::issue(stream, shape.call, call.issued(), make) == cudaSuccess
+             ? ncclSuccess
+             : ncclInvalidArgument;
+}
+
+/// A message that a group has not issued yet.
+struct Pending {
+  bool sends = false;
+  const void* from = nullptr;
+  void* to = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  int peer = 0;
+  ncclComm_t comm = nullptr;
+  cudaStream_t stream = nullptr;
+};
+thread_local int depth = 0;
+thread_local std::vector<Pending> pending;
+
+Taken taken_of(const Pending& each, Clique& clique, int rank) {
+  const std::pair<int, int> way =
+      each.sends ? std::pair(rank, each.peer) : std::pair(each.peer, rank);
+  const std::int64_t number = (each.sends ? clique.sends : clique.receives)[way]++;
+  std::shared_ptr<Operation>& operation = clique.messages[{way.first, way.second, number}];
+  if (!operation) operation = new_operation(2);
+  const Shape shape = {"message", each.count, each.type};
+  join(*operation, "message " + std::to_string(number) + " of " + clique.name, each.sends ? 0 : 1,
+       shape, each.from);
+  if (each.sends) return {operation, 2, {}, nullptr};
+  const Take take = [](const Operation& of, Bytes& to) {
+    const auto* const from = static_cast<const std::byte*>(of.sent[0]);
+    to.assign(from, from + of.shape.count * bytes_of(of.shape.type));
+  };
+  return {operation, 2, take, each.to};
+}
+
+ncclResult_t issue_messages(const std::vector<Pending>& messages, const char* what) {
+  const fake_cuda::Call call(what);
+  if (call.error() != cudaSuccess) return static_cast<ncclResult_t>(call.error());
+  if (messages.empty()) return ncclSuccess;
+  const Pending& first = messages.front();
+  const std::shared_ptr<Clique> clique = first.comm->clique;
+  const auto make = [=, rank = first.comm->rank](std::int64_t) {
+    std::vector<Taken> taken;
+    for (const Pending& each : messages) taken.push_back(taken_of(each, *clique, rank));
+    return works_of("messages of " + clique->name + " on its rank " + std::to_string(rank), taken);
+  };
+  return fake_cuda::issue(first.stream, what, call.issued(), make) == cudaSuccess
+             ? ncclSuccess
+             : ncclInvalidArgument;
+}
+
+ncclResult_t message(const Pending& one, const char* what) {
+  if (depth == 0) return issue_messages({one}, what);
+  const fake_cuda::Call call(what);
+  if (call.error() == cudaSuccess) pending.push_back(one);
+  return static_cast<ncclResult_t>(call.error());
+}
+
+}  // namespace
+
+std::size_t bytes_of(ncclDataType_t type) {
+  switch (type) {
+    case ncclFloat32:
+      return 4;
+    case ncclBfloat16:
+    case ncclFloat16:
+      return 2;
+    case ncclFloat64:
+      return 8;
+    default:
+      return 1;
+  }
+}
+
+std::string text_of(const Shape& shape) {
+  return shape.call + " of " + std::to_string(shape.count) + " elements of " +
+         std::to_string(bytes_of(shape.type)) + " bytes";
+}
+
+std::shared_ptr<Operation> new_operation(int ranks) {
+  auto operation = std::make_shared<Operation>();
+  operation->first = -1;
+  operation->sent.resize(static_cast<std::size_t>(ranks));
+  operation->issued.resize(static_cast<std::size_t>(ranks));
+  operation->begun = host_cuda::new_edge();
+  operation->over = host_cuda::new_edge();
+  return operation;
+}
+
+void join(Operation& operation, const std::string& name, int rank, const Shape& shape,
+          const void* sent) {
+  if (operation.first < 0) {
+    operation.first = rank;
+    operation.shape = shape;
+  } else if (operation.shape != shape && !operation.broken) {
+    fake_cuda::complain(name + ": rank " + std::to_string(operation.first) + " issues " +
+                        text_of(operation.shape) + ", rank " + std::to_string(rank) + " issues " +
+                        text_of(shape));
+    operation.broken = true;
+  }
+  operation.issued[static_cast<std::size_t>(rank)] = true;
+  if (sent != nullptr) operation.sent[static_cast<std::size_t>(rank)] = sent;
+}
+
+}  // namespace fake_nccl
+
+using fake_nccl::bytes_of;
+using fake_nccl::Operation;
+
+ncclResult_t ncclAllGather(const void* sent, void* received, std::size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return fake_nccl::collective({"ncclAllGather", count, type}, comm, stream, sent, received,
+                               [=](const Operation& of, std::vector<std::byte>& to) {
+                                 for (const void* const each : of.sent) {
+                                   const auto* const from = static_cast<const std::byte*>(each);
+                                   to.insert(to.end(), from, from + count * bytes_of(type));
+                                 }
+                               });
+}
+
+ncclResult_t ncclReduceScatter(const void* sent, void* received, std::size_t count,
+                               ncclDataType_t type, ncclRedOp_t operation, ncclComm_t comm,
+                               cudaStream_t stream) {
+  if (operation != ncclSum) return ncclInvalidArgument;
+  const int rank = comm->rank;
+  return fake_nccl::collective({"ncclReduceScatter", count, type}, comm, stream, sent, received,
+                               [=](const Operation& of, std::vector<std::byte>& to) {
+                                 fake_nccl::sum(of, rank, static_cast<std::size_t>(rank) * count,
+                                                count, to);
+                               });
+}
+
+ncclResult_t ncclAllReduce(const void* sent, void* received, std::size_t count, ncclDataType_t type,
+                           ncclRedOp_t operation, ncclComm_t comm, cudaStream_t stream) {
+  if (operation != ncclSum) return ncclInvalidArgument;
+  return fake_nccl::collective({"ncclAllReduce", count, type}, comm, stream, sent, received,
+                               [=](const Operation& of, std::vector<std::byte>& to) {
+                                 fake_nccl::sum(of, 0, 0, count, to);
+                               });
+}
+
+ncclResult_t ncclSend(const void* sent, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return fake_nccl::message({true, sent, nullptr, count, type, peer, comm, stream}, "ncclSend");
+}
+
+ncclResult_t ncclRecv(void* received, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return fake_nccl::message({false, nullptr, received, count, type, peer, comm, stream},
+                            "ncclRecv");
+}
+
+ncclResult_t ncclGroupStart() {
+  const fake_cuda::Call call("ncclGroupStart");
+  if (call.error() == cudaSuccess) ++fake_nccl::depth;
+  return static_cast<ncclResult_t>(call.error());
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (--fake_nccl::depth > 0) return ncclSuccess;
+  return fake_nccl::issue_messages(std::exchange(fake_nccl::pending, {}), "ncclGroupEnd");
+}

@@ -1,0 +1,68 @@
+// Has tests of kernels that were written for the host run on a GPU, as they are: what they allocate
+// while a test runs is managed memory, an allocation each, which host and device read (and the
+// checkers of CUDA's toolkit watch), and a launch returns when its kernel has ended.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "tests/support/on_gpu/skip_without_gpu.h"
+
+namespace {
+
+std::atomic<bool> in_a_test{false};
+std::atomic<bool> any_managed{false};
+
+void* allocate(std::size_t bytes) {
+  void* made = nullptr;
+  const std::size_t some = bytes == 0 ? 1 : bytes;
+  if (in_a_test && cudaMallocManaged(&made, some) == cudaSuccess) {
+    any_managed = true;
+    return made;
+  }
+  made = std::malloc(some);
+  if (made == nullptr) throw std::bad_alloc();
+  return made;
+}
+
+void release(void* at) {
+  if (at == nullptr) return;
+  if (any_managed) {
+    cudaPointerAttributes attributes{};
+    // What CUDA does not tell of, after a failed kernel and at the end of the program, stays.
+    if (cudaPointerGetAttributes(&attributes, at) != cudaSuccess) return;
+    if (attributes.type == cudaMemoryTypeManaged) {
+      static_cast<void>(cudaFree(at));
+      return;
+    }
+  }
+  std::free(at);
+}
+
+/// Memory is managed while a test runs.
+class Managed final : public testing::EmptyTestEventListener {
+ public:
+  void OnTestStart(const testing::TestInfo& /*test*/) override {
+    in_a_test = !testing::Test::IsSkipped();
+  }
+  void OnTestEnd(const testing::TestInfo& /*test*/) override { in_a_test = false; }
+};
+
+/// Before CUDA is first called, and before the tests run.
+[[maybe_unused]] const bool kPrepared = [] {
+  setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+  on_gpu::skip_without_gpu();
+  testing::UnitTest::GetInstance()->listeners().Append(new Managed);
+  return true;
+}();
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return allocate(bytes); }
+void* operator new[](std::size_t bytes) { return allocate(bytes); }
+void operator delete(void* at) noexcept { release(at); }
+void operator delete[](void* at) noexcept { release(at); }
+void operator delete(void* at, std::size_t /*bytes*/) noexcept { release(at); }
+void operator delete[](void* at, std::size_t /*bytes*/) noexcept { release(at); }
