@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# Shows with a GPU what tests cannot show without: kernels, numbers, memory, speed, failures.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+Usage: scripts/gpu_check.sh OUT [--minutes N] [--binaries DIR] [--only PART]… [--again]
+
+Checks Shardwise on the GPU of this machine, part by part, and writes OUT/PART.json as it goes.
+Needs no network. A second call resumes where the first stopped.
+
+  --minutes N       Time for this call; parts that do not fit are left for the next [60]
+  --binaries DIR    shardwise, shardwise-run, gpu_*_test, gpu_ceilings [built in build/release]
+  --gpu N           The GPU, as nvidia-smi counts [0]
+  --pytorch PYTHON  A Python that has PyTorch, for the part pytorch [python3]
+  --only PART       This part alone; repeatable
+  --again           Drop what OUT has of the parts that run
+  --small           Small sizes and few steps: shows that the parts run, no figure of worth
+  --list            Print the parts and their time limits
+  --help            Print this help
+
+Exit codes
+  0 everything done and right   1 something is wrong   2 bad use   3 not done: no GPU, or no time
+TEXT
+}
+
+# By value: what a first hour on a GPU should tell first. Seconds that each may take.
+parts=(ceilings:240 kernels:300 numbers:600 memory:600 checkpoints:240 pytorch:3600 predictions:1200
+  faults:300 sanitizers:900)
+
+bad_use() {
+  printf 'gpu_check.sh: %s\n' "$1" >&2
+  exit 2
+}
+missing() {
+  printf 'gpu_check.sh: %s\n' "$1" >&2
+  exit 3
+}
+
+out='' minutes=60 binaries='' gpu=0 pytorch=python3 again='' small='' only=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --minutes | --binaries | --gpu | --pytorch | --only)
+      [ $# -ge 2 ] || bad_use "$1 takes a value"
+      case $1 in
+        --minutes) minutes=$2 ;;
+        --binaries) binaries=$2 ;;
+        --gpu) gpu=$2 ;;
+        --pytorch) pytorch=$2 ;;
+        --only) only+=("$2") ;;
+      esac
+      shift
+      ;;
+    --again) again=--again ;;
+    --small) small=--small ;;
+    --list)
+      for part in "${parts[@]}"; do printf '%-12s %5s s\n' "${part%:*}" "${part#*:}"; done
+      exit 0
+      ;;
+    --help | -h)
+      usage
+      exit 0
+      ;;
+    -*) bad_use "unknown flag $1: see --help" ;;
+    *)
+      [ -z "$out" ] || bad_use "one folder, not $out and $1"
+      out=$1
+      ;;
+  esac
+  shift
+done
+[ -n "$out" ] || bad_use "name a folder for the results: see --help"
+[[ $minutes =~ ^[1-9][0-9]{0,4}$ ]] || bad_use "--minutes $minutes is not a whole number of minutes"
+[[ $gpu =~ ^[0-9]{1,3}$ ]] || bad_use "--gpu $gpu is not the number of a GPU"
+for name in "${only[@]}"; do
+  [[ " ${parts[*]}" == *" $name:"* ]] || bad_use "--only $name: no such part, see --list"
+done
+
+mkdir -p "$out" || missing "cannot make the folder $out"
+out=$(cd "$out" && pwd)
+[ -z "$binaries" ] || binaries=$(cd "$binaries" 2>/dev/null && pwd) || bad_use "--binaries: no such folder"
+cd "$(dirname "$0")/.."
+command -v python3 >/dev/null || missing "python3 is not installed"
+command -v nvidia-smi >/dev/null || missing "no GPU: nvidia-smi is not installed"
+nvidia-smi -i "$gpu" --query-gpu=name --format=csv,noheader >/dev/null 2>&1 ||
+  missing "no GPU $gpu: $(nvidia-smi -i "$gpu" 2>&1 | head -1)"
+# As nvidia-smi counts, for everything that runs from here on.
+export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpu
+
+# Two checks at once would share the GPU, and each measure the other.
+exec 9>"$out/lock"
+flock -n 9 || missing "$out is in use by another gpu_check.sh"
+
+programs=(shardwise shardwise-run gpu_kernels_test gpu_compute_test gpu_ceilings)
+if [ -z "$binaries" ]; then
+  binaries=$PWD/build/release/bin
+  cmake --preset release -D SHARDWISE_CUDA=on >"$out/build.log" 2>&1 ||
+    missing "cannot build for GPUs here: see $out/build.log"
+  # The library of GPUs beside shardwise-run.
+  ! cmake --build --preset release --target help | grep 'shardwise_cuda\b' >/dev/null || programs+=(shardwise_cuda)
+  cmake --build --preset release --parallel "$(nproc)" --target "${programs[@]}" \
+    >>"$out/build.log" 2>&1 || missing "the build failed: see $out/build.log"
+fi
+for program in shardwise shardwise-run; do
+  [ -x "$binaries/$program" ] || missing "$binaries has no $program"
+done
+
+python3 scripts/gpu_check/machine.py --out "$out" --gpu "$gpu" || exit $?
+deadline=$((SECONDS + 60 * minutes))
+for part in "${parts[@]}"; do
+  name=${part%:*} limit=${part#*:}
+  [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]] || continue
+  left=$((deadline - SECONDS))
+  [ "$left" -gt 5 ] || break
+  [ "$limit" -lt "$left" ] || limit=$left
+  printf '== %s, at most %s s\n' "$name" "$limit"
+  # A part ends by itself; what hangs in it is killed soon after its time, and its file stays whole.
+  timeout --signal=TERM --kill-after=20 "$((limit + 20))" \
+    python3 "scripts/gpu_check/part_$name.py" --out "$out" --binaries "$binaries" --gpu "$gpu" \
+    --pytorch "$pytorch" --seconds "$limit" $again $small || true
+done
+python3 scripts/gpu_check/summary.py --out "$out" --parts "${parts[*]%:*}"
