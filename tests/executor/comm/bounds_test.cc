@@ -24,8 +24,6 @@
 namespace shardwise::exec {
 namespace {
 
-using testing::HasSubstr;
-
 std::pair<FileDescriptor, FileDescriptor> connected() {
   std::array<int, 2> ends{};
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
@@ -175,8 +173,10 @@ TEST(ProcessAt, IsTheKernelsWordOfTheProcessThatConnected) {
   const FileDescriptor listening = *listen_local(name);
   const pid_t visitor = ::fork();
   if (visitor == 0) {
-    const std::optional<FileDescriptor> line = connect_local(name);
-    for (;;) ::pause();
+    if (const std::optional<FileDescriptor> line = connect_local(name)) {
+      for (;;) ::pause();
+    }
+    ::_exit(1);
   }
   std::optional<FileDescriptor> line;
   while (!line) line = accept_now(listening);
