@@ -32,7 +32,7 @@ struct OpKernel {
 };
 using OpKernels = std::vector<OpKernel>;
 
-/// Whether a run notes when each operation ran. On a GPU that costs time, and the step is no graph.
+/// Whether a run records when each operation ran.
 enum class Spans : std::uint8_t { none, recorded };
 
 /// Runs the programs of one rank on the streams of its device. An operation begins when the one
@@ -52,9 +52,11 @@ class ProgramRunner {
   virtual void run(std::size_t program, const OpKernels& kernels, Spans spans) = 0;
   /// When each operation of the program that ran last did; none where that was not recorded.
   virtual std::span<const OpSpan> spans() const = 0;
-  /// Why unrecorded runs of the program are not launched as one graph; empty where they are, and
-  /// where the device has none.
-  virtual std::string no_graph(std::size_t /*program*/) const { return {}; }
+  /// Whether a recorded run takes longer than others. On a GPU it does: it has events around every
+  /// operation, and is no graph.
+  virtual bool recording_takes_time() const { return false; }
+  /// How the device runs unrecorded steady steps, for people; empty where that goes without saying.
+  virtual std::string how_it_runs(std::size_t /*program*/) const { return {}; }
 };
 
 /// Nanoseconds of the steady clock.

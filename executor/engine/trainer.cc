@@ -14,6 +14,14 @@ namespace shardwise::exec {
 namespace {
 
 constexpr std::size_t kMostKept = 63;
+constexpr std::int64_t kMostRecorded = 5;  // of steps whose recording takes time
+
+/// Of the elements, as many as are kept: the last.
+template <class T>
+void append(std::vector<T>& kept, T last) {
+  if (kept.size() == kMostKept) kept.erase(kept.begin());
+  kept.push_back(std::move(last));
+}
 
 DataParallelPlace place_of(const Layout& layout, const World& world) {
   const auto find = [&](GroupKind kind, std::int64_t& ranks, int& rank) {
@@ -40,6 +48,14 @@ std::vector<LayerRoom> rooms_of(const std::vector<std::unique_ptr<Layer>>& layer
 }
 
 }  // namespace
+
+Spans Recording::of(std::int64_t step) const {
+  if (!takes_time) return Spans::recorded;
+  if (!asked_for) return Spans::none;
+  const std::int64_t others = steps - first - 1;
+  const std::int64_t last = std::clamp((others + 3) / 4, std::int64_t{0}, kMostRecorded);
+  return step == first || step >= steps - last ? Spans::recorded : Spans::none;
+}
 
 Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, AbortSignal& abort,
                  const TrainOptions& options, const LayerKernels& kernels)
@@ -103,6 +119,7 @@ void Trainer::initialise() {
 
 void Trainer::resume(std::int64_t step, std::int64_t sequence) {
   step_ = step;
+  first_number_ = step;
   next_sequence_ = sequence;
 }
 
@@ -196,13 +213,15 @@ double Trainer::mean_loss() {
 
 StepResult Trainer::step(const TokenSequences& data) {
   read_batch(data);
-  const bool first = first_.spans.empty();
-  const std::size_t number = first ? 0 : 1;
+  const std::size_t number = step_ == first_number_ ? 0 : 1;
+  const Recording recording = {runner_->recording_takes_time(), options_.records, first_number_,
+                               options_.steps};
+  const Spans recorded = recording.of(step_);
   const std::int64_t begin = now_ns();
   std::byte* const block = arena_.at(number, program(number).step_block);
   scalars_.upload(device_, block, *stream_);
   device_.synchronize(*stream_);
-  runner_->run(number, binders_[number]->kernels(), Spans::recorded);
+  runner_->run(number, binders_[number]->kernels(), recorded);
   scalars_.download(device_, block, *stream_);
   fail_if_wrong(number);
   StepResult result;
@@ -218,26 +237,38 @@ StepResult Trainer::step(const TokenSequences& data) {
   result.learning_rate = learning_rate(options_.optimizer, step_);
   result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
   const std::span<const OpSpan> ran = runner_->spans();
-  StepSpans spans = {number, step_, result.seconds, {ran.begin(), ran.end()}};
-  if (first) {
-    first_ = std::move(spans);
-  } else {
-    if (history_.size() == kMostKept) history_.erase(history_.begin());
-    history_.push_back(std::move(spans));
-  }
+  keep({number, step_, result.seconds, {ran.begin(), ran.end()}}, recorded == Spans::recorded);
   ++step_;
   next_sequence_ += share_.batch();
   return result;
 }
 
+void Trainer::keep(StepSpans spans, bool recorded) {
+  if (spans.program == 0) {
+    first_ = std::move(spans);
+  } else if (recorded) {
+    append(recorded_, std::move(spans));
+  } else {
+    append(unrecorded_, spans.seconds);
+  }
+}
+
+double Trainer::unrecorded_seconds() const {
+  if (unrecorded_.empty()) return 0;
+  std::vector<double> order = unrecorded_;
+  const auto middle = order.begin() + std::ssize(order) / 2;
+  std::ranges::nth_element(order, middle);
+  return *middle;
+}
+
 const StepSpans& Trainer::median_step() {
-  if (history_.empty()) return first_;
-  std::vector<std::size_t> order(history_.size());
+  if (recorded_.empty()) return first_;
+  std::vector<std::size_t> order(recorded_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return history_[i].seconds; });
+  std::ranges::sort(order, {}, [&](std::size_t i) { return recorded_[i].seconds; });
   std::size_t chosen = order[order.size() / 2];
   everyone_->broadcast(std::as_writable_bytes(std::span<std::size_t>(&chosen, 1)), 0);
-  StepSpans& step = history_[chosen];
+  StepSpans& step = recorded_[chosen];
   find_meetings(program(step.program), plan_.layout, *everyone_, step.spans);
   return step;
 }

@@ -18,7 +18,8 @@
 namespace shardwise::exec {
 
 struct TrainOptions {
-  std::int64_t steps = 1;
+  std::int64_t steps = 1;  // the number of the last one
+  bool records = true;     // when operations ran is asked for, as for a report; see Recording
   std::uint64_t seed = 1234;
   int threads = 1;  // that compute, a rank
   OptimizerRules optimizer;
@@ -43,6 +44,18 @@ struct StepSpans {
   std::int64_t step = 0;
   double seconds = 0;
   std::vector<OpSpan> spans;
+};
+
+/// Which steps of a run are recorded: all, where that takes no time. Else the first, whose program
+/// is another, and a few at the end, as many as a quarter of the others but five at most. None
+/// where nothing is asked for.
+struct Recording {
+  bool takes_time = false;
+  bool asked_for = true;
+  std::int64_t first = 0;  // step of this run
+  std::int64_t steps = 1;  // the number of the last one
+
+  Spans of(std::int64_t step) const;
 };
 
 /// Where the kernels of layers come from.
@@ -74,15 +87,19 @@ class Trainer {
   const std::vector<MemoryItem>& items(std::size_t number) const {
     return binders_[number]->items();
   }
-  /// The first step. \pre it has run
+  /// The first step. \pre it has run and was recorded
   const StepSpans& first_step() const { return first_; }
-  /// Of the steps that ran last, after the first: the one of median length on rank 0, with what its
-  /// operations waited for other ranks. All ranks call together.
+  /// Of the recorded steps that ran last, after the first: the one of median length on rank 0, with
+  /// what its operations waited for other ranks. The first where no other was recorded. All ranks
+  /// call together.
   const StepSpans& median_step();
+  /// The median length of the steps after the first that were not recorded, of those that ran last;
+  /// 0 where all were.
+  double unrecorded_seconds() const;
   const LoweringContext& context() const { return context_; }
   const RankState& state() const { return *parts_.state; }
-  /// Why steady steps are no graph of the device; empty where they are, and where it has none.
-  std::string no_graph() const { return runner_->no_graph(programs_.size() - 1); }
+  /// How the device runs steady steps (ProgramRunner::how_it_runs()).
+  std::string how_it_runs() const { return runner_->how_it_runs(programs_.size() - 1); }
   /// All ranks, between steps.
   ControlGroup& everyone() { return *everyone_; }
   std::int64_t next_step() const { return step_; }
@@ -93,6 +110,7 @@ class Trainer {
   void resume(std::int64_t step, std::int64_t sequence);
 
  private:
+  void keep(StepSpans spans, bool recorded);
   void read_batch(const TokenSequences& data);
   void weigh_batch();
   void fail(std::size_t program_number, const ProgramOp& op, const std::string& what);
@@ -117,8 +135,11 @@ class Trainer {
   BatchShare share_;
   std::int64_t step_ = 0;
   std::int64_t next_sequence_ = 0;
+  std::int64_t first_number_ = 0;  // of this run's first step
   StepSpans first_;
-  std::vector<StepSpans> history_;  // those after it that ran last
+  // Those after it that ran last.
+  std::vector<StepSpans> recorded_;
+  std::vector<double> unrecorded_;  // their seconds
 };
 
 }  // namespace shardwise::exec

@@ -70,9 +70,9 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
   std::fflush(stdout);
 }
 
-void introduce_devices(const std::vector<std::string>& notes, const std::string& no_graph) {
+void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs) {
   for (const std::string& note : notes) fmt::print("{}\n", note);
-  if (!no_graph.empty()) fmt::print("steps are no CUDA graph: {}\n", no_graph);
+  if (!how_it_runs.empty()) fmt::print("{}\n", how_it_runs);
   std::fflush(stdout);
 }
 

@@ -18,7 +18,7 @@ void announce(const Plan& plan, std::int64_t steps);
 /// ranks call together; the one that speaks prints.
 void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks);
 
-/// Prints what computes, and why steady steps are no graph of a GPU; empty where they are.
-void introduce_devices(const std::vector<std::string>& notes, const std::string& no_graph);
+/// Prints what computes, and how steady steps run; nothing of what is empty.
+void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs);
 
 }  // namespace shardwise::exec

@@ -216,7 +216,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
     trainer.initialise();
   }
   introduce(run.plan, arena, world, world.rank() == 0);
-  if (world.rank() == 0) introduce_devices(run.devices.notes(), trainer.no_graph());
+  if (world.rank() == 0) introduce_devices(run.devices.notes(), trainer.how_it_runs());
   if (run.resumed && world.rank() == 0) {
     introduce_resumed(run.resumed->saved.manifest(), run.options);
     if (run.resumed->finished) tell_unmeasured(run.options);
@@ -231,6 +231,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
   return {world.rank(),
           record_of(trainer, trainer.first_step()),
           record_of(trainer, trainer.median_step()),
+          trainer.unrecorded_seconds(),
           arena.bytes(),
           start.growth(),
           this_clock()};
@@ -359,6 +360,7 @@ int run(const RunOptions& asked) {
   if (!launched) return refuse(launched.problems());
   const Launcher& launcher = *launched;
   options.device.restart = launcher.restart;
+  options.train.records = !options.report.empty() || !options.trace.empty();
   const Result<Plan> plan =
       read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
   if (plan) {

@@ -24,6 +24,7 @@ struct Header {
   std::int64_t arena_bytes = 0;
   std::int64_t growth_bytes = 0;
   double seconds = 0;
+  double unrecorded_s = 0;
   std::array<char, 40> clock{};  // 36 characters, the rest zeros
 };
 static_assert(std::is_trivially_copyable_v<Header> && std::is_trivially_copyable_v<OpSpan>);
@@ -39,7 +40,7 @@ bool are_alike(ControlGroup& pair, const RankRecord& own) {
 }
 
 void send(ControlGroup& pair, const RankRecord& own) {
-  Header header{own.arena_bytes, own.growth_bytes, own.steady.seconds, {}};
+  Header header{own.arena_bytes, own.growth_bytes, own.steady.seconds, own.unrecorded_s, {}};
   own.clock.copy(header.clock.data(), header.clock.size() - 1);
   pair.send(std::as_bytes(std::span(&header, 1)), 0);
   pair.send(std::as_bytes(std::span(own.steady.spans)), 0);
@@ -61,6 +62,7 @@ RankRecord receive(ControlGroup& pair, const RankRecord& own) {
   RankRecord record;
   record.steady = own.steady;
   record.steady.seconds = header.seconds;
+  record.unrecorded_s = header.unrecorded_s;
   record.arena_bytes = header.arena_bytes;
   record.growth_bytes = header.growth_bytes;
   header.clock.back() = '\0';

@@ -7,6 +7,7 @@
 #include "planner/recorded/predecessors.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
+#include "planner/spec/report_fields.h"
 
 namespace shardwise::exec {
 namespace {
@@ -65,12 +66,19 @@ StageMemory memory_of(const RankRecord& record) {
   return memory;
 }
 
+/// Parts of a recorded step as shares of one that was not.
+void scale(TimeParts& parts, double factor) {
+  for (const TimePart& part : kTimeParts) parts.*part.field = parts.*part.field * factor;
+}
+
 }  // namespace
 
 StepReport measured_report(const Plan& plan, const RankRecord& record) {
   StepReport report =
       estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::numbers);
-  const double faster = report.step_time.value() / record.steady.seconds;
+  const bool apart = record.unrecorded_s > 0;
+  const double step = apart ? record.unrecorded_s : record.steady.seconds;
+  const double faster = report.step_time.value() / step;
   for (double* rate : {&report.mfu, &report.mfu_non_causal, &report.hfu, &report.tokens_per_s,
                        &report.tokens_per_s_per_gpu}) {
     *rate *= faster;
@@ -80,9 +88,11 @@ StepReport measured_report(const Plan& plan, const RankRecord& record) {
   report.origin = "measured";
   report.process_growth = Bytes(record.growth_bytes);
   report.plan_digest = digest(plan);
-  report.step_time = Seconds(record.steady.seconds);
+  report.step_time = Seconds(step);
+  if (apart) report.recorded_step_time = Seconds(record.steady.seconds);
   StepFacts by_clock;
   report.time = step_parts(recorded(record.steady, begin_of(record.steady)), by_clock);
+  scale(report.time, step / record.steady.seconds);
   report.compute = {};
   report.assumptions.clear();
   report.stages = {memory_of(record)};

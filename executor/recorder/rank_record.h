@@ -30,7 +30,8 @@ struct StepRecord {
 struct RankRecord {
   int rank = 0;
   StepRecord first;
-  StepRecord steady;  // the step of median length among those kept, after the first
+  StepRecord steady;        // the step of median length among those recorded, after the first
+  double unrecorded_s = 0;  // median length of the steps that were not recorded; 0: all were
   std::int64_t arena_bytes = 0;
   std::int64_t growth_bytes = 0;  // of its process over the run, a rank of the process
   std::string clock;              // this_clock(): moments of different clocks do not compare

@@ -152,6 +152,9 @@ struct StepReport {
   std::vector<GemmUse> gemms;             // filled when asked for
   std::optional<StepTimeline> timeline;   // of a simulated or measured step
   std::optional<ClosedForm> closed_form;  // beside a simulated one
+  /// Measured: the length of the recorded step whose operations the timeline has, where recording
+  /// takes time. Steps were otherwise run without, and step_time is theirs. 0 = the same.
+  Seconds recorded_step_time;
   /// Measured: what the process gained in resident memory from its start to the end of the steps, a
   /// rank of it. 0 = not measured.
   Bytes process_growth;

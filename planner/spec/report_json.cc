@@ -184,6 +184,9 @@ void list_measured(Io& io, R& report) {
   if (Io::kReads || report.process_growth.value() > 0) {
     bytes(io, "process_growth_bytes", report.process_growth);
   }
+  if (Io::kReads || report.recorded_step_time.value() > 0) {
+    seconds(io, "recorded_step_time_s", report.recorded_step_time);
+  }
 }
 
 template <class Io, class R>

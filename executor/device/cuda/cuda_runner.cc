@@ -157,6 +157,12 @@ void CudaRunner::run(std::size_t program, const OpKernels& kernels, Spans spans)
   abort_.check();
 }
 
+std::string CudaRunner::how_it_runs(std::size_t program) const {
+  const std::string& reason = bound_[program].no_graph;
+  return reason.empty() ? "steady steps are launched as one CUDA graph"
+                        : fmt::format("steps are no CUDA graph: {}", reason);
+}
+
 std::string CudaRunner::describe() const {
   const std::int64_t since = since_;
   const StageProgram* const program = running_;

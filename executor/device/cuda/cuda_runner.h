@@ -33,7 +33,9 @@ class CudaRunner : public ProgramRunner {
 
   void run(std::size_t program, const OpKernels& kernels, Spans spans) override;
   std::span<const OpSpan> spans() const override { return spans_; }
-  std::string no_graph(std::size_t program) const override { return bound_[program].no_graph; }
+  bool recording_takes_time() const override { return true; }
+  /// Whether steps are a graph, and why not.
+  std::string how_it_runs(std::size_t program) const override;
   /// Whether the program's next unrecorded run is a graph's launch.
   bool has_graph(std::size_t program) const { return bound_[program].graph != nullptr; }
 

@@ -1,5 +1,6 @@
 #include "tests/executor/grid/gpu_job.h"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <memory>
@@ -60,29 +61,33 @@ class StreamLayer : public Layer {
   std::unique_ptr<Layer> layer_;
 };
 
-/// Says that it recorded where it did not, which a trainer asks for in every step.
-class UnrecordedRunner : public ProgramRunner {
+/// A runner of which kernels may be defective.
+class DefectRunner : public ProgramRunner {
  public:
-  UnrecordedRunner(std::unique_ptr<CudaRunner> runner, const std::deque<StageProgram>& programs,
-                   const Defect* defect)
+  DefectRunner(std::unique_ptr<CudaRunner> runner, const std::deque<StageProgram>& programs,
+               const Defect* defect)
       : runner_(std::move(runner)), programs_(programs), defect_(defect) {}
-  void run(std::size_t program, const OpKernels& kernels, Spans /*spans*/) override {
+  void run(std::size_t program, const OpKernels& kernels, Spans spans) override {
     last_ = program;
     OpKernels own = kernels;
     if (defect_ != nullptr && defect_->kernels) defect_->kernels(programs_[program], own);
-    runner_->run(program, own, Spans::none);
-    spans_.resize(kernels.size());
+    runner_->run(program, own, spans);
   }
-  std::span<const OpSpan> spans() const override { return spans_; }
+  std::span<const OpSpan> spans() const override { return runner_->spans(); }
+  bool recording_takes_time() const override { return runner_->recording_takes_time(); }
   bool has_graph() const { return runner_->has_graph(last_); }
 
  private:
   std::unique_ptr<CudaRunner> runner_;
   const std::deque<StageProgram>& programs_;
   const Defect* defect_;
-  std::vector<OpSpan> spans_;
   std::size_t last_ = 0;
 };
+
+/// Why steps are no graph; empty where they are.
+std::string no_graph_of(Steps steps) {
+  return steps == Steps::graph || steps == Steps::as_trained ? "" : "not asked for";
+}
 
 /// A rank's GPU: its runner as the job asks.
 class GridDevice : public CudaDevice {
@@ -98,10 +103,8 @@ class GridDevice : public CudaDevice {
       if (defect_ != nullptr && defect_->program) defect_->program(programs_.back());
       given.push_back(&programs_.back());
     }
-    auto own = std::make_unique<CudaRunner>(given, rank, abort,
-                                            steps_ == Steps::graph ? "" : "not asked for");
-    if (steps_ == Steps::recorded) return own;
-    auto made = std::make_unique<UnrecordedRunner>(std::move(own), programs_, defect_);
+    auto own = std::make_unique<CudaRunner>(given, rank, abort, no_graph_of(steps_));
+    auto made = std::make_unique<DefectRunner>(std::move(own), programs_, defect_);
     runner_ = made.get();
     return made;
   }
@@ -112,13 +115,13 @@ class GridDevice : public CudaDevice {
   Steps steps_;
   const Defect* defect_;
   std::deque<StageProgram> programs_;
-  UnrecordedRunner* runner_ = nullptr;
+  DefectRunner* runner_ = nullptr;
 };
 
 CudaDevice::Options options_of(const GpuJob& job, const Defect* defect,
                                const NcclLibrary& library) {
   CudaDevice::Options options;
-  if (job.steps != Steps::graph) options.no_graph = "not asked for";
+  options.no_graph = no_graph_of(job.steps);
   options.compute = [defect](CudaDevice&) -> std::unique_ptr<Compute> {
     if (defect != nullptr && defect->compute) return defect->compute();
     return std::make_unique<StreamCompute>();
@@ -161,6 +164,8 @@ GpuRun train_on_gpus(const Plan& plan, std::int64_t steps, const GpuJob& job,
   const TokenSequences data = laptop_text(plan);
   TrainOptions options;
   options.optimizer.peak_learning_rate = 0.01;
+  options.records = job.steps == Steps::recorded || job.steps == Steps::as_trained;
+  if (job.steps == Steps::as_trained) options.steps = steps;
   GpuRun run;
   run.arena_bytes.resize(ranks);
   std::atomic<std::size_t> graphs{0};
@@ -201,6 +206,8 @@ GpuRun train_on_gpus(const Plan& plan, std::int64_t steps, const GpuJob& job,
       };
       run.record.first = record_of(trainer.first_step());
       run.record.steady = record_of(steady);
+      run.record.unrecorded_s = trainer.unrecorded_seconds();
+      run.at_once = std::max(arenas[rank].layout(0).live_bytes, arenas[rank].layout(1).live_bytes);
       const DeviceFacts facts = device.facts();
       run.device_bytes = facts.total_bytes - facts.free_bytes;
     };

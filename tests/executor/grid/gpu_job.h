@@ -19,9 +19,10 @@ namespace shardwise::exec::test {
 enum class Moves : std::uint8_t { nccl, loopback };
 /// What becomes of a step after the first three.
 enum class Steps : std::uint8_t {
-  recorded,  // every operation between events that tell the time
-  issued,    // one by one
-  graph,     // a graph's launch
+  recorded,    // every operation between events that tell the time
+  issued,      // one by one
+  graph,       // a graph's launch
+  as_trained,  // a graph's launch, but recorded where a run with a report records
 };
 
 /// What is wrong with a rank: tests must find it. In steps that are not recorded.
@@ -57,9 +58,10 @@ struct GpuRun {
   std::string left_over;
   std::vector<std::int64_t> arena_bytes;  // by rank
   std::int64_t device_bytes = 0;          // taken by all ranks while they train
-  RankRecord record;                      // of rank 0; of recorded steps
-  int waits = 0;                          // of the rank with the defect, in its step
-  bool graphs = false;                    // every rank's last step was a graph's launch
+  std::int64_t at_once = 0;  // most that rank 0 has when operations run one after the other
+  RankRecord record;         // of rank 0; of recorded steps
+  int waits = 0;             // of the rank with the defect, in its step
+  bool graphs = false;       // every rank's last step was a graph's launch
 };
 /// \param plan  for a cluster of GPUs  \param kernels  of its layers, as the CPU runs them
 GpuRun train_on_gpus(const Plan& plan, std::int64_t steps, const GpuJob& job,
