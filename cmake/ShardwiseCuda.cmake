@@ -1,6 +1,6 @@
 # SHARDWISE_CUDA: code for GPUs, auto | on | off. Sets shardwise_cuda_missing, the reasons why there
-# is none, empty where it is built; and SHARDWISE_CUDA_INCLUDE, where CUDA's headers are, which tests
-# of kernels on the host need alone.
+# is none, empty where it is built. SHARDWISE_CUDA_INCLUDE and SHARDWISE_NCCL_INCLUDE are where the
+# headers of CUDA and NCCL are, which tests of kernels on the host need alone.
 set(SHARDWISE_CUDA auto CACHE STRING "Build the executor's code for GPUs: auto, on or off")
 set_property(CACHE SHARDWISE_CUDA PROPERTY STRINGS auto on off)
 set(SHARDWISE_CUDA_ARCHITECTURES "80-real;90-real;100-real;120" CACHE STRING
@@ -11,8 +11,10 @@ endif()
 
 set(cuda_folders ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda)
 find_path(SHARDWISE_CUDA_INCLUDE cuda_runtime_api.h HINTS ${cuda_folders} PATH_SUFFIXES include)
+find_path(SHARDWISE_NCCL_INCLUDE nccl.h HINTS ${cuda_folders} PATH_SUFFIXES include)
 find_program(SHARDWISE_NVCC nvcc HINTS ${cuda_folders} PATH_SUFFIXES bin)
-mark_as_advanced(SHARDWISE_CUDA_INCLUDE SHARDWISE_NVCC)
+find_library(SHARDWISE_CUDART cudart_static HINTS ${SHARDWISE_CUDA_INCLUDE}/.. PATH_SUFFIXES lib64 lib)
+mark_as_advanced(SHARDWISE_CUDA_INCLUDE SHARDWISE_NCCL_INCLUDE SHARDWISE_NVCC SHARDWISE_CUDART)
 
 set(oldest_cuda 12.8)  # the first that compiles for sm_120
 set(shardwise_cuda_missing)
@@ -28,6 +30,17 @@ else()
     list(APPEND shardwise_cuda_missing "${SHARDWISE_NVCC} does not say its version")
   elseif(CMAKE_MATCH_1 VERSION_LESS oldest_cuda)
     list(APPEND shardwise_cuda_missing "nvcc is CUDA ${CMAKE_MATCH_1}, ${oldest_cuda} is needed")
+  endif()
+  if(NOT SHARDWISE_CUDA_INCLUDE)
+    list(APPEND shardwise_cuda_missing "no cuda_runtime_api.h (CUDA toolkit)")
+  elseif(NOT EXISTS ${SHARDWISE_CUDA_INCLUDE}/cublasLt.h)
+    list(APPEND shardwise_cuda_missing "no cublasLt.h in ${SHARDWISE_CUDA_INCLUDE} (libcublas-dev)")
+  endif()
+  if(NOT SHARDWISE_NCCL_INCLUDE)
+    list(APPEND shardwise_cuda_missing "no nccl.h (libnccl-dev)")
+  endif()
+  if(NOT SHARDWISE_CUDART)
+    list(APPEND shardwise_cuda_missing "no libcudart_static.a (CUDA toolkit)")
   endif()
 endif()
 
