@@ -1,19 +1,21 @@
 #include "executor/cuda/cuda_parts.h"
 
 #include "executor/kernels/cuda/gpu_compute.h"
+#include "executor/kernels/cuda/kernel_choices.h"
 
 namespace shardwise::exec {
 
 CudaParts cuda_parts() {
-  constexpr GpuComputeOptions kOptions;
+  GpuComputeOptions options;
+  options.choices_folder = kernel_choices_folder();
   const auto libraries = std::make_shared<GpuLibraries>();
   return {[] { return NcclLibrary::open(); },
-          [libraries, kOptions] {
-            *libraries = GpuLibraries::open(kOptions);
+          [libraries, options] {
+            *libraries = GpuLibraries::open(options);
             return libraries->describe();
           },
-          [libraries, kOptions](CudaDevice& device, int rank) {
-            return make_gpu_compute(device.facts(), rank, *libraries, kOptions);
+          [libraries, options](CudaDevice& device, int rank) {
+            return make_gpu_compute(device.facts(), rank, *libraries, options);
           }};
 }
 

@@ -8,7 +8,7 @@ namespace shardwise::exec {
 
 /// Of everything that crosses the border between shardwise-run and its library of GPUs: a change of
 /// a header that both include changes it.
-inline constexpr int kGpuPluginAbi = 1;
+inline constexpr int kGpuPluginAbi = 2;
 
 /// What the library gives, before anything else of it is called.
 struct GpuPlugin {

@@ -5,12 +5,23 @@
 
 namespace shardwise::exec {
 
+void ProgramBinder::issue_passes(Compute& to, DeviceStream& stream) {
+  to_ = &to;
+  for (std::size_t i = 0; i < kernels_.size(); ++i) {
+    const OpRole role = program_.operations[i].role;
+    const bool is_pass =
+        role == OpRole::forward || role == OpRole::recompute || role == OpRole::backward;
+    if (is_pass) kernels_[i].run(stream);
+  }
+  to_ = nullptr;
+}
+
 /// Those that mixed precision casts for a pass: each operand after the weights that it is cast
 /// from.
 void ProgramBinder::cast_weights(Operands operands, DeviceStream& stream) const {
   for (std::size_t i = 1; i < operands.size(); ++i) {
     if (operands[i].part == OperandPart::cast_weights) {
-      parts_.compute->cast(numbers(operands[i]), numbers(operands[i - 1]), stream);
+      compute().cast(numbers(operands[i]), numbers(operands[i - 1]), stream);
     }
   }
 }
@@ -27,7 +38,7 @@ OpKernel ProgramBinder::forward(const ProgramOp& op) {
   const auto tables_of = std::ranges::find(operands, OperandPart::tables, &Operand::part);
   const bool fills = tables_of != operands.end() && tables_of->writes();
   return [this, operands, fills, &layer = layer_of(op)](DeviceStream& stream) {
-    if (fills) parts_.fill_tables(at(operands, OperandPart::tables), {*parts_.compute, stream});
+    if (fills) parts_.fill_tables(at(operands, OperandPart::tables), {compute(), stream});
     cast_weights(operands, stream);
     const std::vector<const std::byte*> tensors = weights(operands);
     ForwardPass pass;
@@ -37,7 +48,7 @@ OpKernel ProgramBinder::forward(const ProgramOp& op) {
     pass.saved = at(operands, OperandPart::saved);
     pass.workspace = at(operands, OperandPart::layer_workspace);
     pass.tables = at(operands, OperandPart::tables);
-    layer.forward(pass, {*parts_.compute, stream});
+    layer.forward(pass, {compute(), stream});
   };
 }
 
@@ -57,7 +68,7 @@ OpKernel ProgramBinder::recompute(const ProgramOp& op) {
     const std::vector<const std::byte*> tensors = weights(operands);
     BackwardPass pass = backward_pass(operands);
     pass.weights = tensors;
-    layer.recompute(pass, {*parts_.compute, stream});
+    layer.recompute(pass, {compute(), stream});
   };
 }
 
@@ -65,7 +76,7 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   return [this, operands, &layer = layer_of(op)](DeviceStream& stream) {
     for (const TensorView& fresh : all(operands, OperandPart::fresh_gradients)) {
-      parts_.compute->clear(fresh, stream);
+      compute().clear(fresh, stream);
     }
     cast_weights(operands, stream);
     const std::vector<const std::byte*> tensors = weights(operands);
@@ -79,16 +90,16 @@ OpKernel ProgramBinder::backward(const ProgramOp& op) {
     pass.targets = step_at<std::int64_t>(operands, OperandPart::targets);
     pass.loss_scale = step_at<float>(operands, OperandPart::loss_scale);
     pass.loss = step_at<LossSum>(operands, OperandPart::loss);
-    layer.backward(pass, {*parts_.compute, stream});
+    layer.backward(pass, {compute(), stream});
     // What lies beside a sum begins it, or joins those of earlier micro-batches.
     for (std::size_t i = 1; i < operands.size(); ++i) {
       if (operands[i].part != OperandPart::gradient_sum) continue;
       const TensorView sum = numbers(operands[i]);
       const TensorView made = numbers(operands[i - 1]);
       if (operands[i].access == Access::accumulate) {
-        parts_.compute->accumulate(sum, made, stream);
+        compute().accumulate(sum, made, stream);
       } else {
-        parts_.compute->cast(sum, made, stream);
+        compute().cast(sum, made, stream);
       }
     }
   };

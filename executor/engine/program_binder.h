@@ -45,6 +45,9 @@ class ProgramBinder {
 
   const std::vector<MemoryItem>& items() const { return items_; }
   const OpKernels& kernels() const { return kernels_; }
+  /// Issues the passes of layers to another Compute than the rank's, in program order.
+  /// \pre the arena is allocated
+  void issue_passes(Compute& to, DeviceStream& stream);
 
  private:
   using Operands = std::span<const Operand>;
@@ -55,6 +58,7 @@ class ProgramBinder {
   friend bool has_kernel(const StageProgram& program, const ProgramOp& op);
 
   // bind_passes.cc
+  Compute& compute() const { return to_ != nullptr ? *to_ : *parts_.compute; }
   OpKernel forward(const ProgramOp& op);
   OpKernel recompute(const ProgramOp& op);
   OpKernel backward(const ProgramOp& op);
@@ -111,6 +115,7 @@ class ProgramBinder {
   RankParts& parts_;
   const StageProgram& program_;
   std::size_t number_;
+  Compute* to_ = nullptr;  // where passes go in place of parts_.compute
   std::vector<MemoryItem> items_;
   OpKernels kernels_;
 };

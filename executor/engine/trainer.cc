@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "executor/engine/meetings.h"
+#include "executor/engine/prepare_compute.h"
 #include "planner/lowering/lower_to_run.h"
 #include "planner/spec/check.h"
 
@@ -105,6 +106,7 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   runner_ = device.runner(stages, world.rank(), abort);
   stream_ = device.stream(StreamPriority::normal);
   everyone_ = world.control_group(all_ranks(world), Control::results);
+  prepare_compute(parts_, binders_, *everyone_, device, *stream_, options.tell);
 }
 
 Trainer::~Trainer() = default;

@@ -25,6 +25,8 @@ struct TrainOptions {
   OptimizerRules optimizer;
   GradientCheckRules checks;
   std::int64_t ignored_token = kIgnored;  // a target that does not count, besides kIgnored
+  /// Tells people a line while ranks prepare; none: nobody is told.
+  std::function<void(const std::string& line)> tell = {};
 };
 
 /// One step, as every rank knows it.

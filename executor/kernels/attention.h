@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 #include "executor/kernels/element.h"
@@ -18,6 +19,7 @@ struct AttentionShape {
   std::int64_t window = 0;    // 0 = all positions before
 
   std::int64_t qkv_width() const { return (heads + 2 * kv_heads) * head_dim; }
+  auto operator<=>(const AttentionShape&) const = default;
 };
 inline constexpr std::int64_t kMaxHeadDim = 256;
 

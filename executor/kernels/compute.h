@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "executor/device/stream.h"
 #include "executor/kernels/attention.h"
@@ -19,6 +21,9 @@
 #include "planner/spec/dtype.h"
 
 namespace shardwise::exec {
+
+class Compute;
+class Device;
 
 // The arguments of one operation: shapes and dtypes as values, tensors as bytes of the device's
 // memory. `dtype`, fp32 or bf16, is that of weights, activations and their gradients; `gradient`
@@ -248,6 +253,18 @@ struct AdamWork {
   const AdamStep* step = nullptr;     // the device reads it
 };
 
+/// What a rank has for Compute::prepare(). All ranks of a job prepare together.
+struct Preparation {
+  Device& device;       // that the operations are of
+  bool chooses = true;  // rank 0: others take what it chose, so that all have the same bits
+  /// Issues the passes of the run's steps to another Compute, with the places that they will have.
+  std::function<void(Compute& to)> issue_passes;
+  /// The text of rank 0. Each rank calls it once.
+  std::function<std::string(const std::string& own)> from_first;
+  /// Tells people a line.
+  std::function<void(const std::string& line)> tell;
+};
+
 /// The operations that layers and a rank's state are made of, on one device: tensors are read and
 /// written through it alone. An operation is issued to a stream and returns when it is issued; its
 /// result is there for what comes later on that stream, or waits for an event of it.
@@ -262,6 +279,11 @@ class Compute {
   /// their works, until it is set anew: gpu_workspace_bytes() at a multiple of 256. The CPU needs
   /// none.
   virtual void set_workspace(std::span<std::byte> /*workspace*/) {}
+
+  /// Makes and chooses, before the first step, what operations need beside their works, so that no
+  /// step makes, times or waits for it. \pre set_workspace(), and nothing else runs on the device
+  /// \returns whether tensors of passes were written: their contents are lost
+  virtual bool prepare(const Preparation& /*preparation*/) { return false; }
 
   virtual void norm(const NormWork& work, DeviceStream& stream) = 0;
   virtual void norm_backward(const NormBackwardWork& work, DeviceStream& stream) = 0;

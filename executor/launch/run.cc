@@ -356,6 +356,10 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
 
 int run(const RunOptions& asked) {
   RunOptions options = asked;
+  options.train.tell = [](const std::string& line) {
+    fmt::print("{}\n", line);
+    std::fflush(stdout);
+  };
   const Result<Launcher> launched = find_launcher();
   if (!launched) return refuse(launched.problems());
   const Launcher& launcher = *launched;

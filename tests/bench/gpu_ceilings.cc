@@ -4,9 +4,10 @@
 #include <array>
 #include <span>
 
+#include "executor/kernels/cuda/event_clock.h"
+#include "executor/kernels/cuda/gemm_plans.h"
 #include "planner/cost/gemm_workspace.h"
 #include "planner/spec/json_writer.h"
-#include "tests/bench/event_clock.h"
 
 namespace shardwise::exec {
 namespace {
@@ -47,11 +48,12 @@ MoveCeiling measure_move(CudaDevice& device, EventClock& clock, Move move, std::
 }
 
 /// \param at  an aligned address: operands get their own later
-ProductCall call_of(const ProductCeiling& p, std::byte* at) {
+Product product_for(const ProductCeiling& p, std::byte* at) {
   const LinearShape shape = {p.rows, p.in, p.out, p.in, p.out, false};
   if (p.kind == ProductKind::forward) {
     return product_of(LinearWork{.shape = shape, .dtype = p.dtype, .x = at, .weight = at, .y = at},
-                      false, p.tf32);
+                      false, p.tf32)
+        .product;
   }
   const DType gradient = p.kind == ProductKind::narrow_gradient ? DType::bf16 : DType::fp32;
   return product_of(LinearBackwardWeightWork{.shape = shape,
@@ -60,27 +62,24 @@ ProductCall call_of(const ProductCeiling& p, std::byte* at) {
                                              .x = at,
                                              .d_y = at,
                                              .d_weight = at},
-                    nullptr, p.tf32);
+                    nullptr, p.tf32)
+      .product;
 }
 
-void measure_product(CudaDevice& device, EventClock& clock, GemmPlans& plans, std::byte* workspace,
-                     double seconds_each, ProductCeiling& p) {
-  ProductCall call = call_of(p, workspace);
-  if (!plans.supports(call.product)) return;
-  const std::int64_t bytes = GemmPlans::operand_bytes(call.product);
+void measure_product(CudaDevice& device, EventClock& clock, GemmPlans& plans,
+                     std::span<std::byte> workspace, double seconds_each, ProductCeiling& p) {
+  const Product product = product_for(p, workspace.data());
+  if (!plans.supports(product)) return;
+  const std::int64_t bytes = GemmPlans::operand_bytes(product);
   if (bytes > device.facts().free_bytes) return;
   const DeviceMemory operands = device.allocate(bytes, MemorySpace::device);
+  const ProductCall call = GemmPlans::laid_out(product, operands.at());
   clock.set_seconds_each(seconds_each / 20);  // each of the algorithms that are compared
-  const std::span<std::byte> scratch(operands.at(), static_cast<std::size_t>(bytes));
-  if (!plans.tune(call.product, scratch, workspace, clock.stream(), clock)) return;
-  const auto size = [](DType dtype, std::int64_t columns, std::int64_t rows) {
-    return (columns * rows * bits_of(dtype) / 8 + 255) / 256 * 256;
-  };
-  call.a = operands.at();
-  call.b = call.a + size(p.dtype, p.in, p.kind == ProductKind::forward ? p.out : p.rows);
-  call.d = operands.at() + bytes - size(call.product.result, call.product.m, call.product.n);
+  KernelTuning tuning = {.clock = clock, .workspace = workspace};
+  plans.tune(call, tuning);
+  if (!plans.supports(product)) return;
   clock.set_seconds_each(seconds_each);
-  p.seconds = clock.seconds([&] { plans.run(call, workspace, clock.stream()); });
+  p.seconds = clock.seconds([&] { plans.run(call, workspace.data(), clock.stream()); });
   const double flops =
       2.0 * static_cast<double>(p.rows) * static_cast<double>(p.in) * static_cast<double>(p.out);
   p.tflops = rate(1e-12 * flops, p.seconds);
@@ -136,10 +135,11 @@ GpuCeilings measure_ceilings(CudaDevice& device, const CublasLtLibrary& library,
   }
   const std::int64_t workspace_bytes = gemm_workspace_bytes(made.facts.capability);
   const DeviceMemory workspace = device.allocate(workspace_bytes, MemorySpace::device);
-  GemmPlans plans(library, {made.facts.name, 0, workspace_bytes});
+  GemmPlans plans(library, {0, workspace_bytes});
+  const std::span<std::byte> given(workspace.at(), static_cast<std::size_t>(workspace_bytes));
   made.products = products_of(options.largest_rows);
   for (ProductCeiling& each : made.products) {
-    measure_product(device, clock, plans, workspace.at(), options.seconds_each, each);
+    measure_product(device, clock, plans, given, options.seconds_each, each);
   }
   return made;
 }

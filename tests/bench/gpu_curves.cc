@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "executor/kernels/cuda/event_clock.h"
 #include "executor/kernels/cuda/gemm_plans.h"
 #include "planner/cost/gemm_workspace.h"
-#include "tests/bench/event_clock.h"
 
 namespace shardwise::exec {
 namespace {
@@ -23,29 +23,25 @@ class Gemms {
         clock_(clock),
         workspace_(
             device.allocate(gemm_workspace_bytes(device.facts().capability), MemorySpace::device)),
-        plans_(library, {device.facts().name, 0, workspace_.bytes()}) {}
+        plans_(library, {0, workspace_.bytes()}) {}
 
   /// Its median; 0 where cuBLASLt has no algorithm or memory does not suffice.
   /// \param seconds_each  that each of the algorithms, and then the fastest, is repeated for
   double seconds(std::int64_t m, std::int64_t n, std::int64_t k, double seconds_each) {
-    ProductCall call = call_of(m, n, k);
-    const std::int64_t bytes = GemmPlans::operand_bytes(call.product);
-    if (!plans_.supports(call.product) || bytes > device_.facts().free_bytes) return 0;
+    const Product product = product_of_sizes(m, n, k);
+    const std::int64_t bytes = GemmPlans::operand_bytes(product);
+    if (!plans_.supports(product) || bytes > device_.facts().free_bytes) return 0;
     if (operands_.bytes() < bytes) {
       operands_ = DeviceMemory();
       operands_ = device_.allocate(bytes, MemorySpace::device);
     }
     clock_.set_seconds_each(std::min(seconds_each, kTuning));
-    const std::span<std::byte> scratch(operands_.at(), static_cast<std::size_t>(bytes));
-    if (!plans_.tune(call.product, scratch, workspace_.at(), clock_.stream(), clock_)) return 0;
-    constexpr std::int64_t kEach = 2;  // bytes
-    constexpr std::int64_t kPlace = 256;
-    const auto place = [&](std::int64_t count) {
-      return (count * kEach + kPlace - 1) / kPlace * kPlace;
-    };
-    call.a = operands_.at();
-    call.b = call.a + place(n * k);
-    call.d = operands_.at() + place(n * k) + place(m * k);
+    const ProductCall call = GemmPlans::laid_out(product, operands_.at());
+    KernelTuning tuning = {
+        .clock = clock_,
+        .workspace = {workspace_.at(), static_cast<std::size_t>(workspace_.bytes())}};
+    plans_.tune(call, tuning);
+    if (!plans_.supports(product)) return 0;
     clock_.set_seconds_each(seconds_each);
     return clock_.seconds([&] { plans_.run(call, workspace_.at(), clock_.stream()); });
   }
@@ -53,12 +49,15 @@ class Gemms {
  private:
   static constexpr double kTuning = 2e-3;
 
-  ProductCall call_of(std::int64_t m, std::int64_t n, std::int64_t k) {
+  Product product_of_sizes(std::int64_t m, std::int64_t n, std::int64_t k) {
     std::byte* const at = workspace_.at();  // an aligned address: operands get their own
-    return product_of(
-        LinearWork{
-            .shape = {m, k, n, k, n, false}, .dtype = DType::bf16, .x = at, .weight = at, .y = at},
-        false, false);
+    return product_of(LinearWork{.shape = {m, k, n, k, n, false},
+                                 .dtype = DType::bf16,
+                                 .x = at,
+                                 .weight = at,
+                                 .y = at},
+                      false, false)
+        .product;
   }
 
   CudaDevice& device_;

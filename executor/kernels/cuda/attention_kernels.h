@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include "executor/kernels/compute.h"
+#include "executor/kernels/cuda/kernel_choices.h"
+#include "executor/kernels/cuda/kernel_tuning.h"
 
 namespace shardwise::exec {
 
@@ -18,6 +20,12 @@ class AttentionKernels {
                        cudaStream_t stream) = 0;
   virtual void backward(const AttentionBackwardWork& work, std::span<std::byte> workspace,
                         cudaStream_t stream) = 0;
+
+  // As of LinearKernels.
+  virtual void prepare(const AttentionWork& /*work*/, KernelTuning& /*tuning*/) {}
+  virtual void prepare(const AttentionBackwardWork& /*work*/, KernelTuning& /*tuning*/) {}
+  virtual void add_to(KernelChoices& /*choices*/) const {}
+  virtual void take(const KernelChoices& /*choices*/) {}
 };
 
 }  // namespace shardwise::exec

@@ -110,28 +110,34 @@ void CudaCompute::embedding_backward(const EmbeddingBackwardWork& w, DeviceStrea
   });
 }
 
+HeadChunk head_chunk(const HeadWork& w, std::int64_t first) {
+  const CrossEntropyShape& s = w.shape;
+  const std::int64_t rows = std::min(s.chunk, s.rows - first);
+  std::byte* const x = w.x + first * s.hidden * bytes_of(w.dtype);
+  std::byte* const logits = w.workspace + s.rows * bytes_of(DType::fp32);  // behind the losses
+  const LinearShape shape = {rows, s.hidden, s.vocabulary, s.hidden, s.vocabulary, false};
+  return {{.shape = shape, .dtype = w.dtype, .x = x, .weight = w.weight, .y = logits},
+          {.shape = shape,
+           .dtype = w.dtype,
+           .gradient = w.gradient,
+           .x = x,
+           .d_y = logits,
+           .d_weight = w.d_weight},
+          {.shape = shape, .dtype = w.dtype, .d_y = logits, .weight = w.weight, .d_x = x}};
+}
+
 void CudaCompute::head(const HeadWork& w, DeviceStream& stream) {
   const CrossEntropyShape& s = w.shape;
   auto* const losses = as<float>(w.workspace);
-  std::byte* const logits = w.workspace + s.rows * bytes_of(DType::fp32);
   for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
-    const std::int64_t rows = std::min(s.chunk, s.rows - first);
-    std::byte* const x = w.x + first * s.hidden * bytes_of(w.dtype);
-    const LinearShape product = {rows, s.hidden, s.vocabulary, s.hidden, s.vocabulary, false};
-    linear({.shape = product, .dtype = w.dtype, .x = x, .weight = w.weight, .y = logits}, stream);
+    const HeadChunk chunk = head_chunk(w, first);
+    linear(chunk.logits, stream);
     with_dtype(w.dtype, [&]<class E>(E) {
-      cuda::loss_rows(rows, s.vocabulary, w.targets + first, w.scale, as<E>(logits), losses + first,
-                      handle(stream));
+      cuda::loss_rows(chunk.logits.shape.rows, s.vocabulary, w.targets + first, w.scale,
+                      as<E>(chunk.logits.y), losses + first, handle(stream));
     });
-    linear_backward_weight({.shape = product,
-                            .dtype = w.dtype,
-                            .gradient = w.gradient,
-                            .x = x,
-                            .d_y = logits,
-                            .d_weight = w.d_weight},
-                           stream);
-    linear_backward_input(
-        {.shape = product, .dtype = w.dtype, .d_y = logits, .weight = w.weight, .d_x = x}, stream);
+    linear_backward_weight(chunk.weight, stream);
+    linear_backward_input(chunk.input, stream);
   }
   cuda::sum_losses(s.rows, w.targets, losses, w.loss, handle(stream));
 }

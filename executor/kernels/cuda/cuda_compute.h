@@ -9,6 +9,16 @@
 
 namespace shardwise::exec {
 
+/// The products of a chunk of the head's rows. The logits, y of the first, become their gradients;
+/// the gradient of the rows takes their place.
+struct HeadChunk {
+  LinearWork logits;
+  LinearBackwardWeightWork weight;
+  LinearBackwardInputWork input;
+};
+/// \param first  row of the chunk, a multiple of the work's
+HeadChunk head_chunk(const HeadWork& work, std::int64_t first);
+
 /// The operations of executor/kernels on a GPU: streams are those of a CudaDevice. Nothing is
 /// allocated and nothing waits. One thread at a time; operations before clear() are one stream's,
 /// which has the workspace, those from clear() on are any stream's.
@@ -52,6 +62,9 @@ class CudaCompute : public Compute {
   void squares_norm(const SquaresNormWork& work, DeviceStream& stream) override;
   void check_gradients(const GradientCheckWork& work, DeviceStream& stream) override;
   void adamw(const AdamWork& work, DeviceStream& stream) override;
+
+ protected:
+  std::span<std::byte> workspace() const { return workspace_; }
 
  private:
   /// The workspace, of which an operation needs `bytes`.

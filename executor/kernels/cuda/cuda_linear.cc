@@ -4,16 +4,35 @@
 
 namespace shardwise::exec {
 
+template <class Work>
+CudaLinear::Chosen CudaLinear::chosen(const Work& w) {
+  if (takes_gelu(w)) {
+    const ProductCall fused = product_of(w, true, options_.tf32);
+    if (plans_.supports(fused.product)) return {fused, true};
+  }
+  return {product_of(w, false, options_.tf32), !w.gelu};
+}
+
+/// \pre w.d_weight
+CudaLinear::Chosen CudaLinear::chosen_weight(const LinearBackwardWeightWork& w,
+                                             std::byte* workspace) {
+  if (w.d_bias != nullptr && w.gradient == DType::fp32 &&
+      w.shape.out * static_cast<std::int64_t>(sizeof(float)) <= kBiasSumBytes) {
+    // The epilogue replaces what is there, so it has a place of its own, and is added from there.
+    std::byte* const sums = workspace + plans_.options().workspace_bytes;
+    const ProductCall fused = product_of(w, sums, options_.tf32);
+    if (plans_.supports(fused.product)) return {fused, true};
+  }
+  return {product_of(w, nullptr, options_.tf32), false};
+}
+
 void CudaLinear::forward(const LinearWork& w, std::byte* workspace, cudaStream_t stream) {
   if (w.shape.rows == 0) return;
   SHARDWISE_CHECK(!w.gelu || w.shape.y_stride == w.shape.out, "rows are dense");
   SHARDWISE_CHECK(!w.gelu || w.activated != w.x, "blocks read x when others have ended");
-  if (takes_gelu(w)) {
-    const ProductCall fused = product_of(w, true, options_.tf32);
-    if (plans_.supports(fused.product)) return plans_.run(fused, workspace, stream);
-  }
-  plans_.run(product_of(w, false, options_.tf32), workspace, stream);
-  if (!w.gelu) return;
+  const Chosen chosen = this->chosen(w);
+  plans_.run(chosen.call, workspace, stream);
+  if (chosen.fused) return;
   passes_.gelu({*w.gelu, w.shape.rows * w.shape.out, w.dtype, w.y, w.activated}, stream);
 }
 
@@ -21,12 +40,9 @@ void CudaLinear::backward_input(const LinearBackwardInputWork& w, std::byte* wor
                                 cudaStream_t stream) {
   if (w.shape.rows == 0) return;
   SHARDWISE_CHECK(!w.gelu || w.shape.x_stride == w.shape.in, "rows are dense");
-  if (takes_gelu(w)) {
-    const ProductCall fused = product_of(w, true, options_.tf32);
-    if (plans_.supports(fused.product)) return plans_.run(fused, workspace, stream);
-  }
-  plans_.run(product_of(w, false, options_.tf32), workspace, stream);
-  if (!w.gelu) return;
+  const Chosen chosen = this->chosen(w);
+  plans_.run(chosen.call, workspace, stream);
+  if (chosen.fused) return;
   passes_.gelu_backward({*w.gelu, w.shape.rows * w.shape.in, w.dtype, w.before, w.d_x}, stream);
 }
 
@@ -34,22 +50,48 @@ void CudaLinear::backward_weight(const LinearBackwardWeightWork& w, std::byte* w
                                  cudaStream_t stream) {
   const LinearShape& s = w.shape;
   if (s.rows == 0) return;
-  if (w.d_weight != nullptr && w.d_bias != nullptr && w.gradient == DType::fp32 &&
-      s.out * static_cast<std::int64_t>(sizeof(float)) <= kBiasSumBytes) {
-    // The epilogue replaces what is there, so it has a place of its own, and is added from there.
-    std::byte* const sums = workspace + plans_.options().workspace_bytes;
-    const ProductCall fused = product_of(w, sums, options_.tf32);
-    if (plans_.supports(fused.product)) {
-      plans_.run(fused, workspace, stream);
-      return passes_.bias_gradient({1, s.out, s.out, DType::fp32, DType::fp32, sums, w.d_bias},
-                                   stream);
+  if (w.d_weight != nullptr) {
+    const Chosen chosen = chosen_weight(w, workspace);
+    plans_.run(chosen.call, workspace, stream);
+    if (chosen.fused) {
+      return passes_.bias_gradient(
+          {1, s.out, s.out, DType::fp32, DType::fp32, chosen.call.vector, w.d_bias}, stream);
     }
   }
-  if (w.d_weight != nullptr) plans_.run(product_of(w, nullptr, options_.tf32), workspace, stream);
   if (w.d_bias != nullptr) {
     passes_.bias_gradient({s.rows, s.out, s.y_stride, w.dtype, w.gradient, w.d_y, w.d_bias},
                           stream);
   }
+}
+
+namespace {
+
+/// Until what is chosen is what was tuned: one that runs by no algorithm has another in its place.
+template <class Choose>
+void tune_chosen(GemmPlans& plans, KernelTuning& tuning, const Choose& choose) {
+  ProductCall call = choose();
+  plans.tune(call, tuning);
+  while (choose().product != call.product) {
+    call = choose();
+    plans.tune(call, tuning);
+  }
+}
+
+}  // namespace
+
+void CudaLinear::prepare(const LinearWork& w, KernelTuning& tuning) {
+  if (w.shape.rows == 0) return;
+  tune_chosen(plans_, tuning, [&] { return chosen(w).call; });
+}
+
+void CudaLinear::prepare(const LinearBackwardInputWork& w, KernelTuning& tuning) {
+  if (w.shape.rows == 0) return;
+  tune_chosen(plans_, tuning, [&] { return chosen(w).call; });
+}
+
+void CudaLinear::prepare(const LinearBackwardWeightWork& w, KernelTuning& tuning) {
+  if (w.shape.rows == 0 || w.d_weight == nullptr) return;
+  tune_chosen(plans_, tuning, [&] { return chosen_weight(w, tuning.workspace.data()).call; });
 }
 
 }  // namespace shardwise::exec

@@ -68,7 +68,22 @@ class CudaLinear final : public LinearKernels {
   void backward_weight(const LinearBackwardWeightWork& work, std::byte* workspace,
                        cudaStream_t stream) override;
 
+  void prepare(const LinearWork& work, KernelTuning& tuning) override;
+  void prepare(const LinearBackwardInputWork& work, KernelTuning& tuning) override;
+  void prepare(const LinearBackwardWeightWork& work, KernelTuning& tuning) override;
+  void add_to(KernelChoices& choices) const override { choices.products = plans_.choices(); }
+  void take(const KernelChoices& choices) override { plans_.take(choices.products); }
+
  private:
+  /// The call that a work is.
+  struct Chosen {
+    ProductCall call;
+    bool fused = false;  // nothing follows
+  };
+  template <class Work>
+  Chosen chosen(const Work& work);
+  Chosen chosen_weight(const LinearBackwardWeightWork& work, std::byte* workspace);
+
   GemmPlans& plans_;
   LinearPasses& passes_;
   Options options_;

@@ -73,9 +73,10 @@ void CudnnAttention::forward(const AttentionWork& w, std::span<std::byte> worksp
       workspace, stream);
 }
 
-void CudnnAttention::gradients(const AttentionBackwardWork& w, std::span<std::byte> workspace,
-                               cudaStream_t stream) {
-  // cuDNN takes inputs and outputs alike; these are only read.
+void CudnnAttention::backward(const AttentionBackwardWork& w, std::span<std::byte> workspace,
+                              cudaStream_t stream) {
+  // cuDNN takes inputs and outputs alike; these are only read. The gradients come to be at the
+  // beginning of the workspace.
   run(w.shape, w.dtype, SdpaPass::backward,
       {.qkv = w.qkv,
        .out = const_cast<std::byte*>(w.out),
@@ -83,11 +84,6 @@ void CudnnAttention::gradients(const AttentionBackwardWork& w, std::span<std::by
        .d_out = w.d_out,
        .sums = w.workspace},
       workspace, stream);
-}
-
-void CudnnAttention::backward(const AttentionBackwardWork& w, std::span<std::byte> workspace,
-                              cudaStream_t stream) {
-  gradients(w, workspace, stream);
   const auto count =
       static_cast<std::size_t>(w.shape.batch * w.shape.sequence * w.shape.qkv_width());
   cuda::cast({w.qkv, count, DType::bf16}, {workspace.data(), count, DType::bf16}, stream);

@@ -29,9 +29,6 @@ class CudnnAttention final : public AttentionKernels {
                cudaStream_t stream) override;
   void backward(const AttentionBackwardWork& work, std::span<std::byte> workspace,
                 cudaStream_t stream) override;
-  /// The gradients alone, at the beginning of the workspace; qkv is left as it is.
-  void gradients(const AttentionBackwardWork& work, std::span<std::byte> workspace,
-                 cudaStream_t stream);
 
  private:
   struct Ready {

@@ -16,28 +16,49 @@ namespace {
 
 constexpr std::int64_t kPlaceMultiple = 256;
 
-std::int64_t size_of(DType dtype) { return bits_of(dtype) / 8; }
-
-/// Bytes of the operands of a product, one after the other.
-struct Places {
-  explicit Places(const Product& p)
-      : a(end(p.a_stride * (p.a_transposed ? p.m : p.k) * size_of(p.dtype))),
-        b(end(p.b_stride * (p.b_transposed ? p.k : p.n) * size_of(p.dtype))),
-        d(end(p.d_stride * p.n * size_of(p.result))),
-        vector(end(p.vector_alignment == 0 ? 0 : std::max(p.m, p.n) * size_of(p.result))),
-        aux(end(p.aux_stride * p.n * size_of(p.result))) {}
-
-  static std::int64_t end(std::int64_t bytes) {
-    return (bytes + kPlaceMultiple - 1) / kPlaceMultiple * kPlaceMultiple;
+/// Bytes of a product's operands, from the first element of each to the last.
+struct OperandBytes {
+  explicit OperandBytes(const Product& p)
+      : a(columns(p.a_transposed ? p.m : p.k, p.a_transposed ? p.k : p.m, p.a_stride, p.dtype)),
+        b(columns(p.b_transposed ? p.k : p.n, p.b_transposed ? p.n : p.k, p.b_stride, p.dtype)),
+        d(columns(p.n, p.m, p.d_stride, p.result)) {
+    if (p.vector_alignment != 0) {
+      vector = columns(1, p.epilogue == Epilogue::bias_gradient_b ? p.n : p.m, 0, p.result);
+    }
+    if (p.aux_stride != 0) aux = columns(p.n, p.m, p.aux_stride, p.result);
   }
-  std::int64_t all() const { return a + b + d + vector + aux; }
+
+  static std::int64_t columns(std::int64_t count, std::int64_t rows, std::int64_t stride,
+                              DType dtype) {
+    return ((count - 1) * stride + rows) * bits_of(dtype) / 8;
+  }
 
   std::int64_t a;
   std::int64_t b;
   std::int64_t d;
-  std::int64_t vector;
-  std::int64_t aux;
+  std::int64_t vector = 0;
+  std::int64_t aux = 0;
 };
+
+/// The next multiple of kPlaceMultiple.
+std::int64_t end_of(std::int64_t bytes) {
+  return (bytes + kPlaceMultiple - 1) / kPlaceMultiple * kPlaceMultiple;
+}
+
+/// Random numbers for all operands.
+void fill(const ProductCall& call, KernelClock& clock) {
+  const Product& p = call.product;
+  const OperandBytes bytes(p);
+  const auto fill_one = [&](const std::byte* at, std::int64_t size, DType dtype) {
+    // What products only read is written here alone, before it holds anything.
+    if (size > 0) clock.fill({const_cast<std::byte*>(at), static_cast<std::size_t>(size)}, dtype);
+  };
+  fill_one(call.a, bytes.a, p.dtype);
+  fill_one(call.b, bytes.b, p.dtype);
+  fill_one(call.d, bytes.d, p.result);
+  fill_one(call.vector, bytes.vector, p.result);
+  fill_one(call.aux, bytes.aux, p.result);
+}
 
 cublasLtMatmulAlgo_t algorithm_of(const GemmChoice& choice) {
   return std::bit_cast<cublasLtMatmulAlgo_t>(choice.algorithm);
@@ -59,9 +80,7 @@ class GemmPlans::Impl {
   };
 
   Impl(const CublasLtLibrary& library, Options made)
-      : options(std::move(made)),
-        version(library.version()),
-        check{&library.calls(), options.rank} {
+      : options(made), check{&library.calls(), options.rank} {
     cublasLtHandle_t opened = nullptr;
     check(library.calls().create(&opened), "cublasLtCreate");
     handle = {opened, {library.calls().destroy}};
@@ -87,7 +106,6 @@ class GemmPlans::Impl {
   }
 
   Options options;
-  std::int64_t version;
   CublasLtChecked check;
   Owned<cublasLtHandle_t> handle;
   std::map<Product, Plan> plans;
@@ -95,12 +113,11 @@ class GemmPlans::Impl {
 };
 
 GemmPlans::GemmPlans(const CublasLtLibrary& library, Options options)
-    : impl_(std::make_unique<Impl>(library, std::move(options))) {}
+    : impl_(std::make_unique<Impl>(library, options)) {}
 GemmPlans::~GemmPlans() = default;
 
 void GemmPlans::take(GemmChoices choices) { impl_->choices.merge(std::move(choices)); }
 const GemmChoices& GemmPlans::choices() const { return impl_->choices; }
-GemmMachine GemmPlans::machine() const { return {impl_->options.gpu, impl_->version}; }
 const GemmPlans::Options& GemmPlans::options() const { return impl_->options; }
 
 bool GemmPlans::supports(const Product& product) { return impl_->plan(product).choice.has_value(); }
@@ -116,47 +133,61 @@ void GemmPlans::run(const ProductCall& call, std::byte* workspace, cudaStream_t 
                "cublasLtMatmul");
 }
 
-std::int64_t GemmPlans::operand_bytes(const Product& product) { return Places(product).all(); }
+std::int64_t GemmPlans::operand_bytes(const Product& product) {
+  const OperandBytes bytes(product);
+  return end_of(bytes.a) + end_of(bytes.b) + end_of(bytes.d) + end_of(bytes.vector) +
+         end_of(bytes.aux);
+}
 
-bool GemmPlans::tune(const Product& product, std::span<std::byte> scratch, std::byte* workspace,
-                     cudaStream_t stream, GemmClock& clock) {
-  Impl::Plan& plan = impl_->plan(product);
-  const Places bytes(product);
-  if (!plan.choice || bytes.all() > std::ssize(scratch)) return false;
-  if (plan.choice->microseconds > 0) return true;
+ProductCall GemmPlans::laid_out(const Product& product, std::byte* memory) {
+  const OperandBytes bytes(product);
   ProductCall call;
   call.product = product;
-  std::byte* at = scratch.data();
-  const auto place = [&](std::int64_t size, DType dtype) {
-    std::byte* const begin = at;
-    clock.fill({begin, static_cast<std::size_t>(size)}, dtype);
-    at += size;
-    return begin;
-  };
-  call.a = place(bytes.a, product.dtype);
-  call.b = place(bytes.b, product.dtype);
-  call.d = place(bytes.d, product.result);
-  call.vector = bytes.vector == 0 ? nullptr : place(bytes.vector, product.result);
-  call.aux = bytes.aux == 0 ? nullptr : place(bytes.aux, product.result);
+  call.a = memory;
+  call.b = call.a + end_of(bytes.a);
+  call.d = memory + end_of(bytes.a) + end_of(bytes.b);
+  const std::byte* const vector = call.d + end_of(bytes.d);
+  if (bytes.vector > 0) call.vector = vector;
+  if (bytes.aux > 0) call.aux = vector + end_of(bytes.vector);
+  return call;
+}
 
+void GemmPlans::tune(const ProductCall& call, KernelTuning& tuning) {
+  Impl::Plan& plan = impl_->plan(call.product);
+  if (!plan.choice) return;
+  const std::string text = to_string(call.product);
+  if (plan.choice->microseconds > 0) {
+    if (!tuning.timed.contains(text)) tuning.kept.insert(text);
+    return;
+  }
+  SHARDWISE_CHECK(std::ssize(tuning.workspace) >= impl_->options.workspace_bytes,
+                  "workspace_bytes");
+  fill(call, tuning.clock);
   std::optional<GemmChoice> best;
   for (const auto& each :
        plan.descriptors.candidates(impl_->handle.get(), impl_->options.workspace_bytes)) {
     GemmChoice candidate = choice_of(each);
     const auto issue = [&] {
-      return plan.descriptors.multiply(impl_->handle.get(), each.algo, call, workspace,
-                                       impl_->options.workspace_bytes, stream);
+      return plan.descriptors.multiply(impl_->handle.get(), each.algo, call,
+                                       tuning.workspace.data(), impl_->options.workspace_bytes,
+                                       tuning.clock.stream());
     };
     // What the heuristics offer may still be refused.
     const cublasStatus_t first = issue();
     if (first == CUBLAS_STATUS_NOT_SUPPORTED) continue;
     impl_->check(first, "cublasLtMatmul");
-    candidate.microseconds = 1e6 * clock.seconds([&] { impl_->check(issue(), "cublasLtMatmul"); });
+    candidate.microseconds =
+        1e6 * tuning.clock.seconds([&] { impl_->check(issue(), "cublasLtMatmul"); });
     if (!best || candidate.microseconds < best->microseconds) best = candidate;
   }
-  if (!best) return false;
-  impl_->choices[to_string(product)] = *(plan.choice = best);
-  return true;
+  plan.choice = best;
+  if (!best) {
+    impl_->choices.erase(text);
+    return;
+  }
+  impl_->choices[text] = *best;
+  tuning.timed.insert(text);
+  tuning.progress();
 }
 
 }  // namespace shardwise::exec

@@ -1,31 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <span>
-#include <string>
 
 #include "executor/kernels/cuda/cublaslt_library.h"
-#include "executor/kernels/cuda/gemm_plan_file.h"
+#include "executor/kernels/cuda/kernel_choices.h"
+#include "executor/kernels/cuda/kernel_tuning.h"
 #include "executor/kernels/cuda/product.h"
 
 namespace shardwise::exec {
-
-/// Times what is issued to a stream. Of the device, which has events.
-class GemmClock {
- public:
-  virtual ~GemmClock() = default;
-  GemmClock() = default;
-  GemmClock(const GemmClock&) = delete;
-  GemmClock& operator=(const GemmClock&) = delete;
-
-  /// Random numbers, of a few binary orders of magnitude: products of zeros draw less power, and so
-  /// run faster.
-  virtual void fill(std::span<std::byte> memory, DType dtype) = 0;
-  /// Seconds that one `issue` takes on the device, warm: what is typical of several.
-  virtual double seconds(const std::function<void()>& issue) = 0;
-};
 
 /// How each product runs on one GPU: descriptors and an algorithm, made once a product.
 ///
@@ -37,7 +20,6 @@ class GemmClock {
 class GemmPlans {
  public:
   struct Options {
-    std::string gpu;                   // as CUDA names it
     int rank = 0;                      // for messages
     std::int64_t workspace_bytes = 0;  // gemm_workspace_bytes()
   };
@@ -51,7 +33,6 @@ class GemmPlans {
   void take(GemmChoices choices);
   /// All choices, kept ones included.
   const GemmChoices& choices() const;
-  GemmMachine machine() const;
   const Options& options() const;
 
   /// Whether cuBLASLt has an algorithm for it; makes the plan.
@@ -60,13 +41,14 @@ class GemmPlans {
   /// \throws CublasLtError also when there is no algorithm
   void run(const ProductCall& call, std::byte* workspace, cudaStream_t stream);
 
-  /// Times the heuristics' choices for a product on random operands and takes the fastest; none is
-  /// timed again when the choice is of an earlier tune().
-  /// \param scratch  of the device, at a multiple of 256: operands. Its content is lost.
-  /// \returns false when there is no algorithm or `scratch` is below operand_bytes(product)
-  bool tune(const Product& product, std::span<std::byte> scratch, std::byte* workspace,
-            cudaStream_t stream, GemmClock& clock);
+  /// Makes the product's plan: by what an earlier tune() or run chose, else the fastest of the
+  /// heuristics' choices. These are timed at the operands' own places, whose contents are lost: all
+  /// of them become random numbers. A product that none of them runs is supported no longer.
+  void tune(const ProductCall& call, KernelTuning& tuning);
+  /// Bytes of operands that lie one after the other, at multiples of 256.
   static std::int64_t operand_bytes(const Product& product);
+  /// The product of operands that lie so. \pre memory has operand_bytes(product)
+  static ProductCall laid_out(const Product& product, std::byte* memory);
 
  private:
   class Impl;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "executor/kernels/cuda/kernel_preparation.h"
 #include "executor/kernels/cuda/own_kernels.h"
 #include "planner/cost/gemm_workspace.h"
 #if defined(SHARDWISE_CUDNN)
@@ -22,20 +23,27 @@ struct Parts {
       products = std::make_unique<OwnLinear>();
     } else {
       const GemmPlans::Options wanted = {
-          gpu.name, rank, CudaLinear::product_bytes(gemm_workspace_bytes(gpu.capability))};
+          rank, CudaLinear::product_bytes(gemm_workspace_bytes(gpu.capability))};
       plans = std::make_unique<GemmPlans>(*libraries.cublaslt, wanted);
       products = std::make_unique<CudaLinear>(*plans, passes, CudaLinear::Options{options.tf32});
+      keeping.machine.cublaslt_version = libraries.cublaslt->version();
     }
+    keeping.machine.gpu = gpu.name;
+    keeping.machine.driver_version = gpu.driver_version;
+    keeping.folder = options.choices_folder;
+    keeping.seconds_each = options.seconds_each;
 #if defined(SHARDWISE_CUDNN)
     if (libraries.cudnn && options.attention != Attention::own) {
       using Rule = ChosenAttention::Rule;
       cudnn = std::make_unique<CudnnAttention>(*libraries.cudnn, gpu.capability);
+      keeping.machine.cudnn_version = static_cast<std::int64_t>(libraries.cudnn->version());
       attention = std::make_unique<ChosenAttention>(
-          *cudnn, options.attention == Attention::cudnn ? Rule::cudnn : Rule::measured, rank);
+          *cudnn, options.attention == Attention::cudnn ? Rule::cudnn : Rule::measured);
     }
 #endif
   }
 
+  KernelKeeping keeping;
   OwnPasses passes;
   std::unique_ptr<GemmPlans> plans;
   std::unique_ptr<LinearKernels> products;
@@ -50,6 +58,11 @@ class GpuCompute final : private Parts, public CudaCompute {
   GpuCompute(const DeviceFacts& gpu, int rank, const GpuLibraries& libraries,
              const GpuComputeOptions& options)
       : Parts(gpu, rank, libraries, options), CudaCompute(*Parts::products, *Parts::attention) {}
+
+  bool prepare(const Preparation& preparation) override {
+    prepare_kernels(*Parts::products, *Parts::attention, workspace(), keeping, preparation);
+    return true;
+  }
 };
 
 std::shared_ptr<const CudnnLibrary> open_cudnn() {

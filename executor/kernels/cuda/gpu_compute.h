@@ -25,7 +25,9 @@ struct GpuComputeOptions {
   };
   Products products = Products::cublaslt;
   Attention attention = Attention::measured;
-  bool tf32 = false;  // fp32 products may round their operands to TF32
+  bool tf32 = false;                // fp32 products may round their operands to TF32
+  std::string choices_folder = {};  // where what was timed is kept; empty: nowhere
+  double seconds_each = 2e-3;       // that each of the kernels that are compared is repeated for
 };
 
 /// What of NVIDIA's libraries the options ask for, opened once a process.

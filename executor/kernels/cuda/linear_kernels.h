@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include "executor/kernels/compute.h"
+#include "executor/kernels/cuda/kernel_choices.h"
+#include "executor/kernels/cuda/kernel_tuning.h"
 
 namespace shardwise::exec {
 
@@ -22,6 +24,16 @@ class LinearKernels {
                               cudaStream_t stream) = 0;
   virtual void backward_weight(const LinearBackwardWeightWork& work, std::byte* workspace,
                                cudaStream_t stream) = 0;
+
+  /// Makes what the product needs beside its operands, so that nothing is made or chosen when it is
+  /// issued, and may time it at its operands' places, whose contents are lost then.
+  virtual void prepare(const LinearWork& /*work*/, KernelTuning& /*tuning*/) {}
+  virtual void prepare(const LinearBackwardInputWork& /*work*/, KernelTuning& /*tuning*/) {}
+  virtual void prepare(const LinearBackwardWeightWork& /*work*/, KernelTuning& /*tuning*/) {}
+  /// Adds what was chosen so far, by prepare() or take().
+  virtual void add_to(KernelChoices& /*choices*/) const {}
+  /// What was chosen elsewhere, before prepare().
+  virtual void take(const KernelChoices& /*choices*/) {}
 };
 
 }  // namespace shardwise::exec

@@ -117,45 +117,139 @@ TEST(CudnnAttention, IsNotAskedWhereOurKernelsAreChosen) {
   EXPECT_EQ(cudnn.fake.called, 0);
 }
 
-// The fake's time says nothing of which is faster; nothing of being timed is left either way.
-TEST(AttentionChoice, IsMeasuredOnceAShapeAndLeavesWhatTheChosenKernelsLeave) {
-  AttendingCudnn cudnn;
-  const Operation twice = [](Compute& compute, Tensors& t) {
-    attends(DType::bf16)(compute, t);
-    attends(DType::bf16)(compute, t);
-  };
-  const std::vector<Floats> cpu = left_by_cpu(twice);
-  const std::vector<Floats> left = left_with(cudnn, Attention::measured, twice);
-  ASSERT_EQ(left.size(), cpu.size());
-  for (std::size_t i = 0; i < cpu.size(); ++i) {
-    expect_close(left[i], doubles(cpu[i]), 1.0 / 128, "tensor");
+/// A clock by which cuDNN takes 1 s and our kernels as long as it is told.
+class AttentionClock final : public KernelClock {
+ public:
+  AttentionClock(cudaStream_t stream, const AttendingCudnn& cudnn, double own)
+      : stream_(stream), cudnn_(cudnn), own_(own) {}
+  cudaStream_t stream() const override { return stream_; }
+  void fill(std::span<std::byte> memory, DType /*dtype*/) override {
+    std::fill(memory.begin(), memory.end(), std::byte{0});
   }
-  // Each pass warms up and is timed; then it runs in both or in neither.
-  EXPECT_THAT(cudnn.executions, testing::AnyOf(4, 6, 8));
+  double seconds(const std::function<void()>& issue) override {
+    ++timed;
+    const int before = cudnn_.executions;
+    issue();
+    return cudnn_.executions > before ? 1 : own_;
+  }
+  int timed = 0;
+
+ private:
+  cudaStream_t stream_;
+  const AttendingCudnn& cudnn_;
+  double own_;
+};
+
+class AttentionChoiceOnFake : public testing::Test {
+ protected:
+  void SetUp() override {
+    cudnn_.fake.engine_bytes = 256;
+    fake_cuda::reset(1);
+    device_ = std::make_unique<CudaDevice>(0, 0);
+    stream_ = device_->stream(StreamPriority::normal);
+    memory_ = device_->allocate(6 * kWorkspace, MemorySpace::device);
+    by_cudnn_ = std::make_unique<CudnnAttention>(*cudnn_.library, FakeGpu::kCapability);
+  }
+  void TearDown() override { EXPECT_THAT(fake_cuda::complaints(), testing::IsEmpty()); }
+
+  std::byte* place(int number) const { return memory_.at() + number * kWorkspace; }
+  std::span<std::byte> workspace() const { return {place(5), kWorkspace}; }
+  cudaStream_t handle() const { return cuda_stream(*stream_).handle(); }
+  AttentionWork forward() const {
+    return {.shape = kShape,
+            .dtype = DType::bf16,
+            .qkv = place(0),
+            .out = place(1),
+            .log_sums = reinterpret_cast<float*>(place(2))};
+  }
+  AttentionBackwardWork backward() const {
+    return {.shape = kShape,
+            .dtype = DType::bf16,
+            .qkv = place(0),
+            .out = place(1),
+            .log_sums = reinterpret_cast<float*>(place(2)),
+            .d_out = place(3),
+            .workspace = place(4)};
+  }
+  /// How often cuDNN runs forward and backward, behind what was prepared. \param own  seconds of
+  /// our kernels
+  KernelTuning prepared(ChosenAttention& attention, AttentionClock& clock) const {
+    KernelTuning tuning = {.clock = clock, .workspace = workspace()};
+    attention.prepare(forward(), tuning);
+    attention.prepare(backward(), tuning);
+    attention.prepare(forward(), tuning);
+    attention.prepare(backward(), tuning);
+    device_->synchronize(*stream_);
+    return tuning;
+  }
+  int executions(ChosenAttention& attention) {
+    const int before = cudnn_.executions;
+    attention.forward(forward(), workspace(), handle());
+    attention.backward(backward(), workspace(), handle());
+    device_->synchronize(*stream_);
+    return cudnn_.executions - before;
+  }
+
+  AttendingCudnn cudnn_;
+  std::unique_ptr<CudaDevice> device_;
+  std::unique_ptr<DeviceStream> stream_;
+  DeviceMemory memory_;
+  std::unique_ptr<CudnnAttention> by_cudnn_;
+};
+
+constexpr const char* kForward = "forward bf16 2x24 4/2 heads of 8 window 9";
+constexpr const char* kBackward = "backward bf16 2x24 4/2 heads of 8 window 9";
+
+TEST_F(AttentionChoiceOnFake, IsTheFasterOfBothTimedOnceAShape) {
+  for (const double own : {0.5, 2.0}) {
+    ChosenAttention attention(*by_cudnn_, ChosenAttention::Rule::measured);
+    AttentionClock clock(handle(), cudnn_, own);
+    const KernelTuning tuning = prepared(attention, clock);
+    EXPECT_EQ(clock.timed, 4);
+    EXPECT_THAT(tuning.timed, testing::ElementsAre(kBackward, kForward));
+    KernelChoices choices;
+    attention.add_to(choices);
+    const AttentionChoice expected = {own > 1, 1e6, 1e6 * own};
+    EXPECT_EQ(choices.attention, (AttentionChoices{{kForward, expected}, {kBackward, expected}}));
+    EXPECT_EQ(executions(attention), own > 1 ? 2 : 0);
+  }
 }
 
-TEST(AttentionChoice, SaysWhatWasMeasured) {
-  AttendingCudnn cudnn;
-  cudnn.fake.engine_bytes = 0;
-  fake_cuda::reset(1);
-  CudaDevice device(0, 0);
-  const auto stream = device.stream(StreamPriority::normal);
-  CudnnAttention by_cudnn(*cudnn.library, FakeGpu::kCapability);
-  ChosenAttention attention(by_cudnn, ChosenAttention::Rule::measured, 0);
-  const DeviceMemory memory = device.allocate(4 * kWorkspace, MemorySpace::device);
-  attention.forward({.shape = kShape,
-                     .dtype = DType::bf16,
-                     .qkv = memory.at(),
-                     .out = memory.at() + kWorkspace,
-                     .log_sums = reinterpret_cast<float*>(memory.at() + 2 * kWorkspace)},
-                    {memory.at() + 3 * kWorkspace, kWorkspace}, cuda_stream(*stream).handle());
-  device.synchronize(*stream);
-  ASSERT_EQ(attention.choices().size(), 1U);
-  const auto& [name, choice] = *attention.choices().begin();
-  EXPECT_EQ(name, "forward bf16 2x24 4/2 heads of 8 window 9");
-  EXPECT_GT(choice.cudnn_microseconds, 0);
-  EXPECT_GT(choice.own_microseconds, 0);
-  EXPECT_EQ(choice.cudnn, choice.cudnn_microseconds <= choice.own_microseconds);
+TEST_F(AttentionChoiceOnFake, IsWhatWasKeptAndNothingIsTimedThen) {
+  for (const bool cudnn : {false, true}) {
+    ChosenAttention attention(*by_cudnn_, ChosenAttention::Rule::measured);
+    attention.take({{}, {{kForward, {cudnn, 1, 1}}, {kBackward, {cudnn, 1, 1}}}});
+    AttentionClock clock(handle(), cudnn_, 1);
+    const KernelTuning tuning = prepared(attention, clock);
+    EXPECT_EQ(clock.timed, 0);
+    EXPECT_THAT(tuning.kept, testing::ElementsAre(kBackward, kForward));
+    EXPECT_EQ(executions(attention), cudnn ? 2 : 0);
+  }
+}
+
+TEST_F(AttentionChoiceOnFake, WaitsAndMakesNothingWhenAWorkIsIssued) {
+  ChosenAttention attention(*by_cudnn_, ChosenAttention::Rule::measured);
+  AttentionClock clock(handle(), cudnn_, 2);
+  prepared(attention, clock);
+  const std::int64_t created = cudnn_.fake.created;
+  const auto waits = [] {
+    auto calls = fake_cuda::calls();
+    return calls["cudaStreamSynchronize"] + calls["cudaEventSynchronize"] + calls["cudaEventQuery"];
+  };
+  const int waited = waits();
+  attention.forward(forward(), workspace(), handle());
+  attention.backward(backward(), workspace(), handle());
+  EXPECT_EQ(waits(), waited);
+  EXPECT_EQ(cudnn_.fake.created, created + 2);  // where a work's tensors lie, each
+  device_->synchronize(*stream_);
+}
+
+TEST_F(AttentionChoiceOnFake, IsCudnnForAShapeThatWasNotPreparedAndIsNotTimed) {
+  ChosenAttention attention(*by_cudnn_, ChosenAttention::Rule::measured);
+  EXPECT_EQ(executions(attention), 2);
+  KernelChoices choices;
+  attention.add_to(choices);
+  EXPECT_THAT(choices.attention, testing::IsEmpty());
 }
 
 }  // namespace

@@ -7,21 +7,22 @@
 namespace shardwise::exec::test {
 namespace {
 
-using shardwise::test::bytes_of_file;
 using shardwise::test::Scratch;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Not;
+using testing::IsEmpty;
 
 constexpr std::int64_t kRows = 5;
 constexpr std::int64_t kIn = 24;
 constexpr std::int64_t kOut = 16;
 
 /// A clock by which one algorithm is the fastest.
-class SaidClock final : public GemmClock {
+class SaidClock final : public KernelClock {
  public:
   explicit SaidClock(int fastest) : fastest_(fastest) {}
+  cudaStream_t stream() const override { return nullptr; }
   void fill(std::span<std::byte> memory, DType /*dtype*/) override {
+    filled += std::ssize(memory);
     std::fill(memory.begin(), memory.end(), std::byte{0});
   }
   double seconds(const std::function<void()>& issue) override {
@@ -30,6 +31,7 @@ class SaidClock final : public GemmClock {
     return fake_cublaslt::ran().back().algorithm == fastest_ ? 1e-6 : 2e-6;
   }
   int timed = 0;
+  std::int64_t filled = 0;  // bytes
 
  private:
   int fastest_;
@@ -47,6 +49,10 @@ class GemmPlansOnFake : public LinearOnFake {
                                  .adds = true,
                                  .gelu = std::nullopt},
                       false, false);
+  }
+  KernelTuning tuning_by(KernelClock& clock) {
+    const auto bytes = static_cast<std::size_t>(options_.workspace_bytes);
+    return {.clock = clock, .workspace = {workspace_, bytes}};
   }
   /// Runs the call and gives the line of its error; empty for none.
   std::string failure_of(const ProductCall& wrong) {
@@ -69,7 +75,6 @@ class GemmPlansOnFake : public LinearOnFake {
   Tensor weight_{DType::bf16, random_floats(kIn* kOut, 2)};
   Tensor bias_{DType::bf16, random_floats(kOut, 3)};
   Tensor y_{DType::bf16, random_floats(kRows* kOut, 4)};
-  std::vector<std::byte> scratch_ = std::vector<std::byte>(1 << 16);
 };
 
 TEST_F(GemmPlansOnFake, TheFirstAlgorithmWithOneOrderOfSumsRunsWhereNoneWasTimed) {
@@ -80,33 +85,58 @@ TEST_F(GemmPlansOnFake, TheFirstAlgorithmWithOneOrderOfSumsRunsWhereNoneWasTimed
 }
 
 TEST_F(GemmPlansOnFake, TheFastestIsTakenOnceAndKeptForLaterRuns) {
-  const Scratch folder;
-  const std::string path = folder.path("plans.json");
+  GemmChoices kept;
   {
     GemmPlans plans(*library_, options_);
     SaidClock clock(fake_cublaslt::kSplit);
-    EXPECT_TRUE(plans.tune(call().product, scratch_, workspace_, nullptr, clock));
+    KernelTuning tuning = tuning_by(clock);
+    plans.tune(call(), tuning);
+    plans.tune(call(), tuning);
     EXPECT_EQ(clock.timed, 2);
-    EXPECT_TRUE(plans.tune(call().product, scratch_, workspace_, nullptr, clock));
-    EXPECT_EQ(clock.timed, 2);
-    write_gemm_plans(path, plans.machine(), plans.choices());
+    EXPECT_THAT(tuning.timed, ElementsAre(to_string(call().product)));
+    EXPECT_THAT(tuning.kept, IsEmpty());
+    kept = plans.choices();
   }
   GemmPlans plans(*library_, options_);
-  const ReadGemmPlans read = read_gemm_plans(path, plans.machine());
-  EXPECT_EQ(read.ignored, "");
-  plans.take(read.choices);
+  plans.take(kept);
+  SaidClock clock(fake_cublaslt::kPlain);
+  KernelTuning tuning = tuning_by(clock);
+  plans.tune(call(), tuning);
+  EXPECT_EQ(clock.timed, 0);
+  EXPECT_THAT(tuning.kept, ElementsAre(to_string(call().product)));
   plans.run(call(), workspace_, nullptr);
   EXPECT_EQ(fake_cublaslt::ran().back().algorithm, fake_cublaslt::kSplit);
-  EXPECT_EQ(plans.choices(), read.choices);
+  EXPECT_EQ(plans.choices(), kept);
 }
 
-TEST_F(GemmPlansOnFake, NothingIsTimedWhereOperandsHaveNoRoom) {
+TEST_F(GemmPlansOnFake, OperandsAreRandomToTheirLastElementAndNothingElseIs) {
   GemmPlans plans(*library_, options_);
-  SaidClock clock(fake_cublaslt::kSplit);
-  const auto bytes = static_cast<std::size_t>(GemmPlans::operand_bytes(call().product));
-  EXPECT_FALSE(
-      plans.tune(call().product, std::span(scratch_).first(bytes - 1), workspace_, nullptr, clock));
-  EXPECT_EQ(clock.timed, 0);
+  SaidClock clock(fake_cublaslt::kPlain);
+  KernelTuning tuning = tuning_by(clock);
+  plans.tune(call(), tuning);
+  EXPECT_EQ(clock.filled, 2 * (kIn * kOut + kRows * kIn + kRows * kOut + kOut));
+}
+
+TEST_F(GemmPlansOnFake, AnAlgorithmThatIsRefusedWhenItRunsIsLeftOut) {
+  GemmPlans plans(*library_, options_);
+  fake_cublaslt::fail("cublasLtMatmul", 0, CUBLAS_STATUS_NOT_SUPPORTED);
+  SaidClock clock(fake_cublaslt::kPlain);
+  KernelTuning tuning = tuning_by(clock);
+  plans.tune(call(), tuning);
+  EXPECT_EQ(clock.timed, 1);
+  plans.run(call(), workspace_, nullptr);
+  EXPECT_EQ(fake_cublaslt::ran().back().algorithm, fake_cublaslt::kSplit);
+}
+
+TEST_F(GemmPlansOnFake, OperandsOneAfterTheOtherAreAlignedAndDoNotOverlap) {
+  const Product product = call().product;
+  const ProductCall laid = GemmPlans::laid_out(product, workspace_);
+  EXPECT_EQ(laid.a, workspace_);
+  EXPECT_EQ(laid.b - laid.a, 2 * kIn * kOut);
+  EXPECT_EQ(laid.d - laid.b, 256);
+  EXPECT_EQ(laid.vector - laid.d, 256);
+  EXPECT_EQ(laid.aux, nullptr);
+  EXPECT_EQ(GemmPlans::operand_bytes(product), 2 * kIn * kOut + 3 * 256);
 }
 
 TEST_F(GemmPlansOnFake, AKeptAlgorithmThatCublasLtRefusesIsChosenAnew) {
@@ -181,40 +211,6 @@ TEST_F(GemmPlansOnFake, AProductWithoutAnyAlgorithmIsNamed) {
   fake_cublaslt::refuse(CUBLASLT_EPILOGUE_BIAS);
   EXPECT_THAT(failure_of(call()), HasSubstr("rank 3: cublasLtMatmulAlgoGetHeuristic: no algorithm "
                                             "for bf16 tn 16x5x24 strides 24,24,16,0 adds bias"));
-}
-
-TEST(GemmPlanFile, OfAnotherMachineOrDamagedIsIgnoredWithOneLine) {
-  const Scratch folder;
-  const GemmMachine machine = {"a GPU", 130100};
-  const std::string path = folder.path("plans.json");
-  EXPECT_EQ(read_gemm_plans(path, machine).ignored, "");
-  GemmChoice choice;
-  choice.algorithm = {1, 2, 3, ~std::uint64_t{0}, 5, 6, 7, 8};
-  choice.workspace_bytes = 4096;
-  choice.microseconds = 12.5;
-  const GemmChoices choices = {{"one", choice}, {"two", {}}};
-  write_gemm_plans(path, machine, choices);
-  EXPECT_EQ(read_gemm_plans(path, machine).choices, choices);
-  EXPECT_THAT(read_gemm_plans(path, {"another\nGPU", 130100}).ignored, HasSubstr("a GPU"));
-  EXPECT_THAT(read_gemm_plans(path, {"a GPU", 130200}).ignored, HasSubstr("130100"));
-
-  const std::string good = bytes_of_file(path);
-  const auto replaced = [&](const std::string& from, const std::string& to) {
-    std::string text = good;
-    text.replace(text.find(from), from.size(), to);
-    return text;
-  };
-  for (const std::string& bad :
-       {std::string(), good.substr(0, good.size() / 2), replaced("plans/1", "plans/2"),
-        replaced("0000000000000001", "000000000000000g"), replaced("0000000000000001", "1"),
-        replaced("\"one\"", "\"two\""), replaced("4096", "-1"), replaced("4096", "1e300"),
-        replaced("\"one\"", "\"" + std::string(300, 'x') + "\""), replaced("12.5", "\"soon\""),
-        replaced("\"gpu\"", "\"cpu\""), std::string(5'000'000, ' ')}) {
-    const ReadGemmPlans read = read_gemm_plans(folder.write_bytes("bad.json", bad), machine);
-    EXPECT_TRUE(read.choices.empty()) << bad.substr(0, 200);
-    EXPECT_THAT(read.ignored, HasSubstr("GEMM plans are ignored: ")) << bad.substr(0, 200);
-    EXPECT_THAT(read.ignored, Not(HasSubstr("\n")));
-  }
 }
 
 TEST(CublasLtLibrary, SaysWhereItLookedWhenThereIsNone) {

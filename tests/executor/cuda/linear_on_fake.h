@@ -103,7 +103,7 @@ class LinearOnFake : public testing::Test {
     void* at = workspace_memory_.data();
     std::size_t space = workspace_memory_.size();
     workspace_ = static_cast<std::byte*>(std::align(256, 1, at, space));
-    options_ = {"fake", 3, CudaLinear::product_bytes(bytes)};
+    options_ = {3, CudaLinear::product_bytes(bytes)};
   }
   void TearDown() override {
     if (!library_) return;

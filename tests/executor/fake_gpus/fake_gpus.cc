@@ -7,6 +7,7 @@
 
 #include "executor/cuda/cuda_platform.h"
 #include "executor/kernels/cuda/gpu_compute.h"
+#include "executor/kernels/cuda/kernel_choices.h"
 #include "tests/executor/comm/nccl/fake_job.h"
 #include "tests/executor/support/stream_compute.h"
 #include "tests/support/host_cuda/fake_calls.h"
@@ -32,6 +33,8 @@ Kernels& kernels_now() {
 Kernels kernels_of_gpus() {
   Kernels made{FakeKernels::gpu, {}, {}};
   made.options.attention = GpuComputeOptions::Attention::own;
+  made.options.choices_folder = kernel_choices_folder();
+  made.options.seconds_each = 0;
   try {
     made.libraries.cublaslt = std::make_shared<CublasLtLibrary>(fake_cublaslt::reset());
     fake_cublaslt::set_enqueue(

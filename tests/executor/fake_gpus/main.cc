@@ -3,6 +3,7 @@
 // FAKE_GPU_KERNELS (0): 1 for the kernels of GPUs, which host_cuda runs, instead of the CPU's.
 // FAKE_GPU_FAIL, "cudaMalloc 3 2": the fourth such call fails with that error of its library.
 // FAKE_GPU_CALLS: a file for how often each call was made, and whether that one failed.
+// What kernels were chosen is kept where SHARDWISE_KERNEL_CHOICES says alone.
 // Ranks are threads. Ends with kComplained where CUDA, NCCL or cuBLASLt forbid what was done, or
 // something was not given back.
 #include <fmt/format.h>
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
     machine.minor = capability % 10;
     machine.driver_version = static_cast<int>(setting("FAKE_GPU_DRIVER", 13000));
     machine.total_bytes = setting("FAKE_GPU_BYTES", std::int64_t{64} << 30);
+    ::setenv("SHARDWISE_KERNEL_CHOICES", "off", /*overwrite=*/0);
     const bool kernels = setting("FAKE_GPU_KERNELS", 0) != 0;
     test::reset_fake_gpus(static_cast<std::uint64_t>(setting("FAKE_GPU_SEED", 1)), machine,
                           kernels ? test::FakeKernels::gpu : test::FakeKernels::cpu);

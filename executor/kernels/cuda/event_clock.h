@@ -2,21 +2,24 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
-#include "executor/device/cuda/cuda_device.h"
-#include "executor/kernels/cuda/gemm_plans.h"
+#include "executor/device/cuda/cuda_stream.h"
+#include "executor/kernels/cuda/kernel_tuning.h"
 
 namespace shardwise::exec {
 
-/// Medians, by events, of what is issued to one stream of a GPU that nothing else uses.
-class EventClock final : public GemmClock {
+/// Medians, by events, of what is issued to one stream of a GPU that nothing else uses. What is
+/// repeated reads what the run before left in the GPU's cache, as far as that goes.
+class EventClock final : public KernelClock {
  public:
-  /// \param seconds_each  that a call is repeated for
-  EventClock(CudaDevice& device, double seconds_each);
+  /// \param device  a CudaDevice  \param seconds_each  that a call is repeated for: five times at
+  /// least, ten thousand at most
+  EventClock(Device& device, double seconds_each);
 
-  cudaStream_t stream() const { return stream_.handle(); }
+  cudaStream_t stream() const override { return cuda_stream(*stream_).handle(); }
   void set_seconds_each(double seconds) { seconds_each_ = seconds; }
   /// Calls that the last median is of.
   std::int64_t repeats() const { return repeats_; }
@@ -28,8 +31,9 @@ class EventClock final : public GemmClock {
  private:
   double time_of(const std::function<void()>& issue, int times);
 
-  CudaDevice& device_;
-  CudaStream stream_;
+  Device& device_;
+  std::unique_ptr<DeviceStream> stream_;
+  CudaCalls calls_;
   CudaEvent begin_;
   CudaEvent end_;
   double seconds_each_;
