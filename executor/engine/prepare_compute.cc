@@ -18,8 +18,14 @@ void prepare_compute(RankParts& parts, const std::vector<std::unique_ptr<Program
             if (tell) tell(line);
           }};
   if (!parts.compute->prepare(preparation)) return;
-  const std::span<std::byte> memory = parts.arena->memory();  // of whole kArenaAlignment
-  parts.compute->clear({memory.data(), memory.size() / sizeof(float), DType::fp32}, stream);
+  const std::span<std::byte> memory = parts.arena->memory();
+  const std::span<std::byte> workspace = binders.front()->kernel_workspace();
+  const auto clear = [&](std::byte* from, const std::byte* to) {
+    const auto words = static_cast<std::size_t>(to - from) / sizeof(float);
+    if (words > 0) parts.compute->clear({from, words, DType::fp32}, stream);
+  };
+  clear(memory.data(), workspace.data());
+  clear(workspace.data() + workspace.size(), memory.data() + memory.size());
   device.synchronize(stream);
 }
 

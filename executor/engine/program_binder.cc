@@ -82,6 +82,13 @@ void ProgramBinder::check_pieces(const ProgramOp& op) const {
   }
 }
 
+std::span<std::byte> ProgramBinder::kernel_workspace() const {
+  const BufferId block = program_.kernel_workspace;
+  if (block == kNoBuffer) return parts_.arena->memory().first(0);
+  return {parts_.arena->at(number_, block),
+          static_cast<std::size_t>(program_.buffers[block].bytes)};
+}
+
 const Layer& ProgramBinder::layer_of(const ProgramOp& op) const {
   const int kind = parts_.context->plan->model.layers[static_cast<std::size_t>(op.layer)];
   return *parts_.layers[static_cast<std::size_t>(kind)];

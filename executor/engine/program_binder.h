@@ -45,6 +45,8 @@ class ProgramBinder {
 
   const std::vector<MemoryItem>& items() const { return items_; }
   const OpKernels& kernels() const { return kernels_; }
+  /// The block that kernels share on a GPU; empty where there is none. \pre the arena is allocated
+  std::span<std::byte> kernel_workspace() const;
   /// Issues the passes of layers to another Compute than the rank's, in program order.
   /// \pre the arena is allocated
   void issue_passes(Compute& to, DeviceStream& stream);

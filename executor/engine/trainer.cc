@@ -99,10 +99,7 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   }
   arena.allocate(device);
   if (parts_.tensors) parts_.tensors->register_memory(arena.memory());
-  if (const std::uint32_t block = program(0).kernel_workspace; block != kNoBuffer) {
-    const auto bytes = static_cast<std::size_t>(program(0).buffers[block].bytes);
-    parts_.compute->set_workspace({arena.at(0, block), bytes});
-  }
+  parts_.compute->set_workspace(binders_.front()->kernel_workspace());
   runner_ = device.runner(stages, world.rank(), abort);
   stream_ = device.stream(StreamPriority::normal);
   everyone_ = world.control_group(all_ranks(world), Control::results);

@@ -79,11 +79,17 @@ class PreparingCompute final : public Compute {
   KernelTuning& tuning_;
 };
 
-/// What this rank has chosen.
-KernelChoices chosen_by(const LinearKernels& products, const AttentionKernels& attention) {
+/// What this rank has chosen for its shapes; files may have those of others.
+KernelChoices chosen_by(const LinearKernels& products, const AttentionKernels& attention,
+                        const KernelTuning& tuning) {
   KernelChoices choices;
   products.add_to(choices);
   attention.add_to(choices);
+  const auto of_another = [&](const auto& each) {
+    return !tuning.timed.contains(each.first) && !tuning.kept.contains(each.first);
+  };
+  std::erase_if(choices.products, of_another);
+  std::erase_if(choices.attention, of_another);
   return choices;
 }
 
@@ -130,7 +136,7 @@ void prepare_kernels(LinearKernels& products, AttentionKernels& attention,
   PreparingCompute preparing(products, attention, tuning);
   preparation.issue_passes(preparing);
   if (!preparation.chooses) return;
-  const KernelChoices choices = chosen_by(products, attention);
+  const KernelChoices choices = chosen_by(products, attention, tuning);
   preparation.from_first(to_json(machine, choices));
   if (tuning.timed.empty() && tuning.kept.empty()) return;
   std::string line = fmt::format("kernels of {} shapes: {} timed in {:.1f} s, {} as kept",
