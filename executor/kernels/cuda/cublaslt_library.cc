@@ -4,16 +4,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <system_error>
 #include <utility>
 
 namespace shardwise::exec {
 namespace {
 
-constexpr std::array<const char*, 2> kNames = {"libcublasLt.so.13", "libcublasLt.so.12"};
+/// Versions whose interface this knows.
+constexpr std::array<int, 2> kMajors = {13, 12};
 
 /// The names of cublas_api.h, so that a failure is named where the library itself does not load.
 const char* name_of(cublasStatus_t status) {
@@ -57,28 +60,30 @@ void add_python_folders(std::vector<std::string>& folders) {
 }
 
 /// The first of the files that opens, and its path. \throws CublasLtError
-std::pair<void*, std::string> open_first(const std::vector<std::string>& folders) {
+std::pair<void*, std::string> open_first(const std::vector<std::string>& names,
+                                         const std::vector<std::string>& folders) {
   std::vector<std::string> tried;
   for (const std::string& folder : folders) {
-    std::string said = folder.empty() ? "the loader's search path" : folder;
-    for (const char* const name : kNames) {
+    tried.push_back(folder.empty() ? "the loader's search path" : folder);
+  }
+  for (const std::string& name : names) {
+    for (const std::string& folder : folders) {
       const std::string path = folder.empty() ? name : folder + "/" + name;
       void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library != nullptr) return {library, path};
       // A file that is there and does not load says why.
       const char* const why = dlerror();
       std::error_code none;
-      if (!folder.empty() && std::filesystem::exists(path, none)) said = why;
+      if (!folder.empty() && std::filesystem::exists(path, none)) tried.emplace_back(why);
     }
-    tried.push_back(std::move(said));
   }
   throw CublasLtError(fmt::format("no cuBLASLt ({}) on this machine; looked in {}",
-                                  fmt::join(kNames, ", "), fmt::join(tried, ", ")));
+                                  fmt::join(names, ", "), fmt::join(tried, ", ")));
 }
 
-std::string file_of(void* symbol) {
+std::string file_of(void* symbol, const std::string& opened) {
   Dl_info found{};
-  return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : kNames[0];
+  return dladdr(symbol, &found) != 0 && found.dli_fname != nullptr ? found.dli_fname : opened;
 }
 
 }  // namespace
@@ -100,8 +105,17 @@ std::vector<std::string> CublasLtLibrary::default_folders() {
   return folders;
 }
 
-CublasLtLibrary CublasLtLibrary::open(const std::vector<std::string>& folders) {
-  const auto [opened, path] = open_first(folders);
+std::vector<std::string> CublasLtLibrary::names(int runtime) {
+  std::array<int, 2> majors = kMajors;
+  std::ranges::stable_sort(majors, std::greater(),
+                           [&](int major) { return major == runtime / 1000; });
+  std::vector<std::string> names;
+  for (const int major : majors) names.push_back(fmt::format("libcublasLt.so.{}", major));
+  return names;
+}
+
+CublasLtLibrary CublasLtLibrary::open(const std::vector<std::string>& folders, int runtime) {
+  const auto [opened, path] = open_first(names(runtime), folders);
   void* const library = opened;
   std::vector<std::string> missing;
   const auto find = [&](auto& function, const char* name) {
@@ -131,7 +145,7 @@ CublasLtLibrary CublasLtLibrary::open(const std::vector<std::string>& folders) {
   if (!missing.empty()) {
     throw CublasLtError(fmt::format("cuBLASLt in {} lacks {}", path, fmt::join(missing, ", ")));
   }
-  return {calls, file_of(reinterpret_cast<void*>(calls.get_version))};
+  return {calls, file_of(reinterpret_cast<void*>(calls.get_version), path)};
 }
 
 CublasLtLibrary::CublasLtLibrary(const CublasLtCalls& calls, std::string where)

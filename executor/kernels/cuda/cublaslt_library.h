@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
 
 #include <cstdint>
 #include <string>
@@ -47,10 +48,14 @@ struct CublasLtCalls {
 /// cuBLASLt as it is on this machine: not linked, since opening it takes 0.1 s.
 class CublasLtLibrary {
  public:
-  /// Opens the first libcublasLt.so.13, else .12, of the folders; an empty one is the loader's own
-  /// search. It stays open until the process ends.
+  /// Opens the first of names(runtime) that a folder has; an empty one is the loader's own search.
+  /// It stays open until the process ends.
+  /// \param runtime  version of CUDA's runtime: a library of a later one needs a later driver
   /// \throws CublasLtError that names the folders, or the file and what it lacks
-  static CublasLtLibrary open(const std::vector<std::string>& folders = default_folders());
+  static CublasLtLibrary open(const std::vector<std::string>& folders = default_folders(),
+                              int runtime = CUDART_VERSION);
+  /// Files of the versions that are known, that of the runtime's major version first.
+  static std::vector<std::string> names(int runtime);
   /// The loader's search, the CUDA toolkit's folders and those of NVIDIA's Python packages.
   static std::vector<std::string> default_folders();
 

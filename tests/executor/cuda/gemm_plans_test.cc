@@ -226,6 +226,24 @@ TEST(CublasLtLibrary, SaysWhereItLookedWhenThereIsNone) {
   }
 }
 
+// One of a later major version than the runtime's needs a later driver than the runtime does.
+TEST(CublasLtLibrary, IsOfTheRuntimesOwnMajorVersionWhereThereIsOne) {
+  EXPECT_THAT(CublasLtLibrary::names(12080),
+              testing::ElementsAre("libcublasLt.so.12", "libcublasLt.so.13"));
+  EXPECT_THAT(CublasLtLibrary::names(13000),
+              testing::ElementsAre("libcublasLt.so.13", "libcublasLt.so.12"));
+  const Scratch later;  // has the runtime's version in the second folder only
+  const Scratch own;
+  later.write_bytes("libcublasLt.so.13", "no library");
+  own.write_bytes("libcublasLt.so.12", "no library");
+  try {
+    CublasLtLibrary::open({later.folder().string(), own.folder().string()}, 12080);
+    FAIL();
+  } catch (const CublasLtError& error) {
+    EXPECT_THAT(error.what(), testing::ContainsRegex("so.12: file too short.*so.13: file too"));
+  }
+}
+
 TEST(CublasLtLibrary, SaysWhyAFileThatIsThereDoesNotLoad) {
   const Scratch folder;
   folder.write_bytes("libcublasLt.so.12", "no library");
