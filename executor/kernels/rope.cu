@@ -2,6 +2,7 @@
 
 #include "executor/kernels/attention.h"
 #include "executor/kernels/cuda/chunks.h"
+#include "executor/kernels/cuda/divisor.h"
 #include "executor/kernels/cuda/operations.h"
 #include "planner/spec/check.h"
 
@@ -47,18 +48,24 @@ __global__ void __launch_bounds__(kChunkThreads)
   sines[n] = static_cast<float>(quarter >= 2 ? -turned_sine : turned_sine);
 }
 
+/// What chunks of heads are numbered by, each below that of the one before it.
+struct RopeDivisors {
+  Divisor chunks;  // of half a head
+  Divisor heads;
+  Divisor sequence;
+};
+
 /// A thread has a chunk of the first half of a head, and the same of the second.
 template <int kStep, class E>
 __global__ void __launch_bounds__(kChunkThreads)
-    rotate_heads(RopeShape s, RopeTables tables, float sign, E* x) {
+    rotate_heads(RopeShape s, RopeDivisors by, RopeTables tables, float sign, E* x) {
   const std::int64_t half = s.head_dim / 2;
-  const std::int64_t first = chunk_of_thread() * kStep;
-  const std::int64_t head = first / half;
-  const std::int64_t row = head / s.heads;
+  const auto [head_of_all, chunk] = by.chunks.parts(chunk_of_thread());
+  const auto [row, head] = by.heads.parts(head_of_all);
   if (row >= s.batch * s.sequence) return;
-  const std::int64_t in_head = first % half;
-  const std::int64_t angle = row % s.sequence * half + in_head;
-  E* const place = x + row * s.stride + head % s.heads * s.head_dim + in_head;
+  const std::int64_t in_head = chunk * kStep;
+  const std::int64_t angle = by.sequence.parts(row).remainder * half + in_head;
+  E* const place = x + row * s.stride + head * s.head_dim + in_head;
   auto low = load_chunk<kStep>(place);
   auto high = load_chunk<kStep>(place + half);
   for (int i = 0; i < kStep; ++i) {
@@ -79,8 +86,12 @@ void rotate(const RopeShape& s, const RopeTables& tables, float sign, E* x, cuda
   const std::int64_t count = s.batch * s.sequence * s.heads * (s.head_dim / 2);
   if (count == 0) return;
   const bool vectors = takes_vectors(x, s.head_dim / 2, s.stride);
-  launch(stream, "rope", chunk_blocks(count / (vectors ? kVector : 1)), dim3(kChunkThreads),
-         vectors ? rotate_heads<kVector, E> : rotate_heads<1, E>, s, tables, sign, x);
+  const int step = vectors ? kVector : 1;
+  const dim3 blocks = chunk_blocks(count / step);
+  const std::int64_t limit = chunks_of(blocks);
+  const RopeDivisors by = {{s.head_dim / 2 / step, limit}, {s.heads, limit}, {s.sequence, limit}};
+  launch(stream, "rope", blocks, dim3(kChunkThreads),
+         vectors ? rotate_heads<kVector, E> : rotate_heads<1, E>, s, by, tables, sign, x);
 }
 
 }  // namespace

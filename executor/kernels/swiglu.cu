@@ -1,4 +1,5 @@
 #include "executor/kernels/cuda/chunks.h"
+#include "executor/kernels/cuda/divisor.h"
 #include "executor/kernels/cuda/operations.h"
 
 namespace shardwise::exec::cuda {
@@ -11,17 +12,19 @@ struct GatePlace {
   std::int64_t y;
   bool is_one;
 
-  __device__ GatePlace(std::int64_t rows, std::int64_t width) {
-    y = chunk_of_thread() * kStep;
-    gate = y / width * 2 * width + y % width;
+  /// \param chunks  of a row
+  __device__ GatePlace(std::int64_t rows, std::int64_t width, Divisor chunks) {
+    const std::int64_t chunk = chunk_of_thread();
+    y = chunk * kStep;
+    gate = y + chunks.quotient(chunk) * width;
     is_one = y < rows * width;
   }
 };
 
 template <int kStep, class E>
 __global__ void __launch_bounds__(kChunkThreads)
-    swiglu_elements(std::int64_t rows, std::int64_t width, const E* gate_up, E* y) {
-  const GatePlace<kStep> place(rows, width);
+    swiglu_elements(std::int64_t rows, std::int64_t width, Divisor chunks, const E* gate_up, E* y) {
+  const GatePlace<kStep> place(rows, width, chunks);
   if (!place.is_one) return;
   const auto gates = load_chunk<kStep>(gate_up + place.gate);
   auto made = load_chunk<kStep>(gate_up + place.gate + width);
@@ -34,8 +37,9 @@ __global__ void __launch_bounds__(kChunkThreads)
 
 template <int kStep, class E>
 __global__ void __launch_bounds__(kChunkThreads)
-    swiglu_gradients(std::int64_t rows, std::int64_t width, E* gate_up, const E* d_y) {
-  const GatePlace<kStep> place(rows, width);
+    swiglu_gradients(std::int64_t rows, std::int64_t width, Divisor chunks, E* gate_up,
+                     const E* d_y) {
+  const GatePlace<kStep> place(rows, width, chunks);
   if (!place.is_one) return;
   auto gates = load_chunk<kStep>(gate_up + place.gate);
   auto ups = load_chunk<kStep>(gate_up + place.gate + width);
@@ -60,9 +64,11 @@ void swiglu_forward(std::int64_t rows, std::int64_t width, const E* gate_up, E* 
   constexpr int kVector = Vector<E>::kCount;
   if (rows * width == 0) return;
   const bool vectors = takes_vectors(gate_up, width) && takes_vectors(y);
-  launch(stream, "swiglu", chunk_blocks(rows * width / (vectors ? kVector : 1)),
-         dim3(kChunkThreads), vectors ? swiglu_elements<kVector, E> : swiglu_elements<1, E>, rows,
-         width, gate_up, y);
+  const int step = vectors ? kVector : 1;
+  const dim3 blocks = chunk_blocks(rows * width / step);
+  launch(stream, "swiglu", blocks, dim3(kChunkThreads),
+         vectors ? swiglu_elements<kVector, E> : swiglu_elements<1, E>, rows, width,
+         Divisor(width / step, chunks_of(blocks)), gate_up, y);
 }
 
 template <class E>
@@ -71,9 +77,11 @@ void swiglu_backward(std::int64_t rows, std::int64_t width, E* gate_up, const E*
   constexpr int kVector = Vector<E>::kCount;
   if (rows * width == 0) return;
   const bool vectors = takes_vectors(gate_up, width) && takes_vectors(d_y);
-  launch(stream, "swiglu backward", chunk_blocks(rows * width / (vectors ? kVector : 1)),
-         dim3(kChunkThreads), vectors ? swiglu_gradients<kVector, E> : swiglu_gradients<1, E>, rows,
-         width, gate_up, d_y);
+  const int step = vectors ? kVector : 1;
+  const dim3 blocks = chunk_blocks(rows * width / step);
+  launch(stream, "swiglu backward", blocks, dim3(kChunkThreads),
+         vectors ? swiglu_gradients<kVector, E> : swiglu_gradients<1, E>, rows, width,
+         Divisor(width / step, chunks_of(blocks)), gate_up, d_y);
 }
 
 template void swiglu_forward(std::int64_t, std::int64_t, const float*, float*, cudaStream_t);
