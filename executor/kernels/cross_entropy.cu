@@ -1,5 +1,7 @@
 #include "executor/kernels/cross_entropy.h"
 
+#include <algorithm>
+
 #include "executor/kernels/cuda/chunks.h"
 #include "executor/kernels/cuda/operations.h"
 #include "executor/kernels/cuda/reduce.h"
@@ -8,14 +10,15 @@ namespace shardwise::exec::cuda {
 namespace {
 
 /// A row a block, read twice: once for the largest logit and the sum beside it, once to become the
-/// gradient.
+/// gradient. What lies between the vocabulary and the next row becomes zeros, to the end of a
+/// chunk.
 template <int kStep, class E>
 __global__ void __launch_bounds__(kChunkThreads)
-    loss_of_rows(std::int64_t vocabulary, const std::int64_t* targets, const float* scale,
-                 E* logits, float* losses) {
+    loss_of_rows(std::int64_t vocabulary, std::int64_t stride, const std::int64_t* targets,
+                 const float* scale, E* logits, float* losses) {
   using Sums = Team<kChunkThreads>;
   SHARDWISE_SHARED(float, places, Sums::kPlaces);
-  E* const row = logits + blockIdx.x * vocabulary;
+  E* const row = logits + blockIdx.x * stride;
   const std::int64_t target = targets[blockIdx.x];
   const std::int64_t first = static_cast<std::int64_t>(threadIdx.x) * kStep;
   constexpr std::int64_t kNext = static_cast<std::int64_t>(kChunkThreads) * kStep;
@@ -31,38 +34,49 @@ __global__ void __launch_bounds__(kChunkThreads)
   float sum = 0;
   for (std::int64_t at = first; at < vocabulary; at += kNext) {
     const auto in = load_chunk<kStep>(row + at);
+    const auto left = static_cast<int>(vocabulary - at);
+    SHARDWISE_UNROLL
     for (int i = 0; i < kStep; ++i) {
+      if (kStep > 1 && i >= left) continue;
+      // A logit that is no number goes into the sum, and so into the loss. Of -inf, which has no
+      // difference to itself, the highest so far counts once.
       const float each = widen(in.at[i]);
       if (each > highest) {
-        sum *= exponential(highest - each);
+        sum = sum * exponential(highest - each) + 1.0F;
         highest = each;
+      } else {
+        sum += each == highest ? 1.0F : exponential(each - highest);
       }
-      sum += exponential(each - highest);
     }
   }
   Sums team(places);
   const float largest = team.largest(highest);
-  const float all = team.sum(sum > 0 ? sum * exponential(highest - largest) : 0.0F);
+  const float all = team.sum(sum == 0 ? 0.0F : sum * exponential(highest - largest));
   const float share = *scale / all;
   for (std::int64_t at = first; at < vocabulary; at += kNext) {
     auto made = load_chunk<kStep>(row + at);
+    const auto left = static_cast<int>(vocabulary - at);
+    SHARDWISE_UNROLL
     for (int i = 0; i < kStep; ++i) {
       const float part = exponential(widen(made.at[i]) - largest) * share;
-      made.at[i] = narrow<E>(at + i == target ? part - *scale : part);
+      const float gradient = at + i == target ? part - *scale : part;
+      made.at[i] = narrow<E>(kStep > 1 && i >= left ? 0.0F : gradient);
     }
     store_chunk(row + at, made);
   }
   if (threadIdx.x == 0) losses[blockIdx.x] = largest + logf(all) - at_target;
 }
 
-/// One block: a thread adds every kChunkThreads-th row, the first all of theirs.
+/// A part a block: a thread adds every so many-th row, the first all of theirs.
 __global__ void __launch_bounds__(kChunkThreads)
-    add_losses(std::int64_t rows, const std::int64_t* targets, const float* losses, LossSum* loss) {
+    add_losses(std::int64_t rows, const std::int64_t* targets, const float* losses,
+               LossSum* parts) {
   SHARDWISE_SHARED(double, warp_sums, kChunkThreads / kWarp);
   SHARDWISE_SHARED(std::int64_t, warp_tokens, kChunkThreads / kWarp);
   double sum = 0;
   std::int64_t tokens = 0;
-  for (std::int64_t row = static_cast<int>(threadIdx.x); row < rows; row += kChunkThreads) {
+  const std::int64_t next = static_cast<std::int64_t>(gridDim.x) * kChunkThreads;
+  for (std::int64_t row = chunk_of_thread(); row < rows; row += next) {
     if (targets[row] == kIgnored) continue;
     sum += losses[row];
     ++tokens;
@@ -79,32 +93,57 @@ __global__ void __launch_bounds__(kChunkThreads)
     sum += warp_sums[w];
     tokens += warp_tokens[w];
   }
+  parts[blockIdx.x] = {sum, tokens};
+}
+
+/// One warp.
+__global__ void __launch_bounds__(kWarp)
+    add_loss_parts(int count, const LossSum* parts, LossSum* loss) {
+  double sum = 0;
+  std::int64_t tokens = 0;
+  for (int part = static_cast<int>(threadIdx.x); part < count; part += kWarp) {
+    sum += parts[part].loss;
+    tokens += parts[part].tokens;
+  }
+  sum = reduce_warp(sum, Plus());
+  tokens = reduce_warp(tokens, Plus());
+  if (threadIdx.x != 0) return;
   loss->loss += sum;
   loss->tokens += tokens;
 }
 
+constexpr std::int64_t kMostLossParts = 128;
+
 }  // namespace
 
+std::int64_t sum_losses_bytes() {
+  return kMostLossParts * static_cast<std::int64_t>(sizeof(LossSum));
+}
+
 void sum_losses(std::int64_t rows, const std::int64_t* targets, const float* losses, LossSum* loss,
-                cudaStream_t stream) {
+                std::byte* workspace, cudaStream_t stream) {
   if (rows == 0) return;
-  launch(stream, "sum losses", dim3(1), dim3(kChunkThreads), add_losses, rows, targets, losses,
-         loss);
+  auto* const parts = reinterpret_cast<LossSum*>(workspace);
+  const auto count = static_cast<int>(std::min(kMostLossParts, pieces(rows, kChunkThreads)));
+  launch(stream, "sum losses", dim3(static_cast<unsigned>(count)), dim3(kChunkThreads), add_losses,
+         rows, targets, losses, parts);
+  launch(stream, "loss parts", dim3(1), dim3(kWarp), add_loss_parts, count, parts, loss);
 }
 
 template <class E>
-void loss_rows(std::int64_t rows, std::int64_t vocabulary, const std::int64_t* targets,
-               const float* scale, E* logits, float* losses, cudaStream_t stream) {
+void loss_rows(std::int64_t rows, std::int64_t vocabulary, std::int64_t stride,
+               const std::int64_t* targets, const float* scale, E* logits, float* losses,
+               cudaStream_t stream) {
   if (rows == 0) return;
-  const bool vectors = takes_vectors(logits, vocabulary);
+  const bool vectors = takes_vectors(logits, stride);
   launch(stream, "loss rows", dim3(static_cast<unsigned>(rows)), dim3(kChunkThreads),
-         vectors ? loss_of_rows<Vector<E>::kCount, E> : loss_of_rows<1, E>, vocabulary, targets,
-         scale, logits, losses);
+         vectors ? loss_of_rows<Vector<E>::kCount, E> : loss_of_rows<1, E>, vocabulary, stride,
+         targets, scale, logits, losses);
 }
 
-template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, const float*, float*,
-                        float*, cudaStream_t);
-template void loss_rows(std::int64_t, std::int64_t, const std::int64_t*, const float*, Bf16*,
-                        float*, cudaStream_t);
+template void loss_rows(std::int64_t, std::int64_t, std::int64_t, const std::int64_t*, const float*,
+                        float*, float*, cudaStream_t);
+template void loss_rows(std::int64_t, std::int64_t, std::int64_t, const std::int64_t*, const float*,
+                        Bf16*, float*, cudaStream_t);
 
 }  // namespace shardwise::exec::cuda

@@ -8,11 +8,33 @@
 #include "executor/kernels/cuda/norm.h"
 #include "executor/kernels/cuda/operations.h"
 #include "executor/kernels/with_dtype.h"
+#include "planner/spec/units.h"
 
 namespace shardwise::exec {
 namespace {
 
 cudaStream_t handle(DeviceStream& stream) { return cuda_stream(stream).handle(); }
+
+/// How the logits of a head lie in the memory that the ledger has for them.
+struct LogitsPlace {
+  std::int64_t rows;    // at a time, of the chunk that the ledger counts or fewer
+  std::int64_t stride;  // elements from row to row
+};
+
+/// Rows of whole 64 elements where they fit: products and vectors want rows that begin at multiples
+/// of 16 bytes, which a vocabulary of 50257 has not. The memory then has fewer rows than the chunk,
+/// in about equal chunks of whole 64. Where that would cost an eighth of the rows they stay dense.
+LogitsPlace logits_place(const CrossEntropyShape& s) {
+  constexpr std::int64_t kMultiple = 64;
+  const std::int64_t chunk = std::min(s.chunk, s.rows);
+  const std::int64_t stride = ceil_div(s.vocabulary, kMultiple) * kMultiple;
+  const std::int64_t most = chunk * s.vocabulary / stride;
+  if (stride == s.vocabulary || most == 0 || 8 * (stride - s.vocabulary) > s.vocabulary) {
+    return {chunk, s.vocabulary};
+  }
+  const std::int64_t even = ceil_div(s.rows, ceil_div(s.rows, most));
+  return {std::min(most, ceil_div(even, kMultiple) * kMultiple), stride};
+}
 
 }  // namespace
 
@@ -110,36 +132,41 @@ void CudaCompute::embedding_backward(const EmbeddingBackwardWork& w, DeviceStrea
   });
 }
 
-HeadChunk head_chunk(const HeadWork& w, std::int64_t first) {
+void for_head_chunks(const HeadWork& w, const std::function<void(const HeadChunk&)>& visit) {
   const CrossEntropyShape& s = w.shape;
-  const std::int64_t rows = std::min(s.chunk, s.rows - first);
-  std::byte* const x = w.x + first * s.hidden * bytes_of(w.dtype);
   std::byte* const logits = w.workspace + s.rows * bytes_of(DType::fp32);  // behind the losses
-  const LinearShape shape = {rows, s.hidden, s.vocabulary, s.hidden, s.vocabulary, false};
-  return {{.shape = shape, .dtype = w.dtype, .x = x, .weight = w.weight, .y = logits},
-          {.shape = shape,
-           .dtype = w.dtype,
-           .gradient = w.gradient,
-           .x = x,
-           .d_y = logits,
-           .d_weight = w.d_weight},
-          {.shape = shape, .dtype = w.dtype, .d_y = logits, .weight = w.weight, .d_x = x}};
+  const LogitsPlace place = logits_place(s);
+  for (std::int64_t first = 0; first < s.rows; first += place.rows) {
+    const std::int64_t rows = std::min(place.rows, s.rows - first);
+    std::byte* const x = w.x + first * s.hidden * bytes_of(w.dtype);
+    const LinearShape shape = {rows, s.hidden, s.vocabulary, s.hidden, place.stride, false};
+    visit({first,
+           {.shape = shape, .dtype = w.dtype, .x = x, .weight = w.weight, .y = logits},
+           {.shape = shape,
+            .dtype = w.dtype,
+            .gradient = w.gradient,
+            .x = x,
+            .d_y = logits,
+            .d_weight = w.d_weight},
+           {.shape = shape, .dtype = w.dtype, .d_y = logits, .weight = w.weight, .d_x = x}});
+  }
 }
 
 void CudaCompute::head(const HeadWork& w, DeviceStream& stream) {
   const CrossEntropyShape& s = w.shape;
   auto* const losses = as<float>(w.workspace);
-  for (std::int64_t first = 0; first < s.rows; first += s.chunk) {
-    const HeadChunk chunk = head_chunk(w, first);
+  for_head_chunks(w, [&](const HeadChunk& chunk) {
+    const LinearShape& shape = chunk.logits.shape;
     linear(chunk.logits, stream);
     with_dtype(w.dtype, [&]<class E>(E) {
-      cuda::loss_rows(chunk.logits.shape.rows, s.vocabulary, w.targets + first, w.scale,
-                      as<E>(chunk.logits.y), losses + first, handle(stream));
+      cuda::loss_rows(shape.rows, s.vocabulary, shape.y_stride, w.targets + chunk.first, w.scale,
+                      as<E>(chunk.logits.y), losses + chunk.first, handle(stream));
     });
     linear_backward_weight(chunk.weight, stream);
     linear_backward_input(chunk.input, stream);
-  }
-  cuda::sum_losses(s.rows, w.targets, losses, w.loss, handle(stream));
+  });
+  cuda::sum_losses(s.rows, w.targets, losses, w.loss, workspace(cuda::sum_losses_bytes()),
+                   handle(stream));
 }
 
 void CudaCompute::clear(const TensorView& tensor, DeviceStream& stream) {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 
 #include "executor/kernels/compute.h"
@@ -12,12 +14,13 @@ namespace shardwise::exec {
 /// The products of a chunk of the head's rows. The logits, y of the first, become their gradients;
 /// the gradient of the rows takes their place.
 struct HeadChunk {
+  std::int64_t first = 0;  // of its rows
   LinearWork logits;
   LinearBackwardWeightWork weight;
   LinearBackwardInputWork input;
 };
-/// \param first  row of the chunk, a multiple of the work's
-HeadChunk head_chunk(const HeadWork& work, std::int64_t first);
+/// Visits the chunks of a head in their order.
+void for_head_chunks(const HeadWork& work, const std::function<void(const HeadChunk&)>& visit);
 
 /// The operations of executor/kernels on a GPU: streams are those of a CudaDevice. Nothing is
 /// allocated and nothing waits. One thread at a time; operations before clear() are one stream's,

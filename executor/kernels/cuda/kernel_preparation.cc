@@ -41,12 +41,11 @@ class PreparingCompute final : public Compute {
     attention_.prepare(w, tuning_);
   }
   void head(const HeadWork& w, DeviceStream& /*stream*/) override {
-    for (std::int64_t first = 0; first < w.shape.rows; first += w.shape.chunk) {
-      const HeadChunk chunk = head_chunk(w, first);
+    for_head_chunks(w, [this](const HeadChunk& chunk) {
       products_.prepare(chunk.logits, tuning_);
       products_.prepare(chunk.weight, tuning_);
       products_.prepare(chunk.input, tuning_);
-    }
+    });
   }
 
   // One kernel each: there is nothing to choose.

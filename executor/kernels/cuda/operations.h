@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -36,13 +37,17 @@ void rope_forward(const RopeShape& shape, const RopeTables& tables, E* x, cudaSt
 template <class E>
 void rope_backward(const RopeShape& shape, const RopeTables& tables, E* d_x, cudaStream_t stream);
 
+/// \param stride  of logits from row to row; what is between two rows is lost
 /// \param scale  in the device's memory: it may change from step to step of a graph
 template <class E>
-void loss_rows(std::int64_t rows, std::int64_t vocabulary, const std::int64_t* targets,
-               const float* scale, E* logits, float* losses, cudaStream_t stream);
+void loss_rows(std::int64_t rows, std::int64_t vocabulary, std::int64_t stride,
+               const std::int64_t* targets, const float* scale, E* logits, float* losses,
+               cudaStream_t stream);
 /// Adds losses [rows] and the number of those whose target is not kIgnored, in double and in an
 /// order that `rows` alone decides, to `loss`, in the device's memory.
+/// \param workspace  sum_losses_bytes(), 8-byte aligned
 void sum_losses(std::int64_t rows, const std::int64_t* targets, const float* losses, LossSum* loss,
-                cudaStream_t stream);
+                std::byte* workspace, cudaStream_t stream);
+std::int64_t sum_losses_bytes();
 
 }  // namespace shardwise::exec::cuda

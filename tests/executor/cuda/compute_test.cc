@@ -199,6 +199,29 @@ TEST_P(CudaComputeIn, MakesTheLossByChunksAsTheCpu) {
   EXPECT_NEAR(losses_of_devices.front(), losses_of_devices.back(), 1e-5 * losses_of_devices.back());
 }
 
+// A vocabulary of no whole vectors, by chunks that the ledger's memory has fewer rows of.
+TEST_P(CudaComputeIn, MakesTheLossOfAnOddVocabularyAsTheCpu) {
+  const Operation losses = [&](Compute& compute, Tensors& t) {
+    const CrossEntropyShape shape = {150, kIn, 507, 100};
+    std::vector<std::int64_t> targets(150);
+    for (std::size_t i = 0; i < targets.size(); ++i) {
+      targets[i] = i % 7 == 0 ? kIgnored : static_cast<std::int64_t>(i * 31 % 507);
+    }
+    compute.head({.shape = shape,
+                  .dtype = dtype(),
+                  .gradient = gradient(),
+                  .x = t.at(dtype(), 150 * kIn),
+                  .weight = t.at(dtype(), 507 * kIn),
+                  .targets = t.of(targets),
+                  .scale = t.of(std::vector<float>{0.25F}),
+                  .d_weight = t.at(gradient(), 507 * kIn),
+                  .loss = t.beside(std::vector<LossSum>{{0, 0}}),
+                  .workspace = t.workspace(cross_entropy_bytes(shape, dtype()))},
+                 t.stream());
+  };
+  expect_as_cpu(losses, dtype());
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, CudaComputeIn, kAllTypes, name_of_types);
 
 TEST(CudaComputeDeathTest, RefusesAWorkspaceThatIsTooSmall) {

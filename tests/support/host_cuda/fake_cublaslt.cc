@@ -179,8 +179,8 @@ cublasStatus_t matmul(cublasLtHandle_t /*handle*/, cublasLtMatmulDesc_t product,
   if (algorithm.workspace > bytes || (algorithm.workspace > 0 && !divides(256, workspace))) {
     return complain("the workspace is too small or misaligned");
   }
-  state().ran.push_back(
-      {static_cast<int>(algorithm.id), static_cast<cublasLtEpilogue_t>(said.epilogue)});
+  state().ran.push_back({static_cast<int>(algorithm.id),
+                         static_cast<cublasLtEpilogue_t>(said.epilogue), said.d.stride});
   const Operands operands = {
       a, b, c, d, *static_cast<const float*>(alpha), *static_cast<const float*>(beta)};
   const int parts = algorithm.id == kPlain ? 1 : 2;

@@ -6,6 +6,7 @@
 // products the real heuristics have no algorithm for. Any thread may call.
 #include <cublasLt.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>
@@ -40,6 +41,7 @@ void refuse(cublasLtEpilogue_t epilogue);
 struct Ran {
   int algorithm = 0;  // kUnordered …
   cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  std::int64_t d_stride = 0;  // elements from column to column
 };
 std::vector<Ran> ran();
 /// What the heuristics offer, in this order, whatever reductions are asked for.
