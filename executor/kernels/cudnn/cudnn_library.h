@@ -14,6 +14,10 @@ class CudnnError : public IoError {
  public:
   CudnnError(const std::string& text, cudnnStatus_t status) : IoError(text), status_(status) {}
   cudnnStatus_t status() const { return status_; }
+  /// Whether cuDNN does not run the work, rather than that something broke.
+  bool is_refusal() const {
+    return CUDNN_STATUS_CATEGORY(static_cast<int>(status_)) == CUDNN_STATUS_NOT_SUPPORTED;
+  }
 
  private:
   cudnnStatus_t status_;

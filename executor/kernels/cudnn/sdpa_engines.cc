@@ -6,11 +6,6 @@
 namespace shardwise::exec {
 namespace {
 
-/// Whether a status says that the work is not for cuDNN, rather than that something broke.
-bool refuses(cudnnStatus_t status) {
-  return CUDNN_STATUS_CATEGORY(static_cast<int>(status)) == CUDNN_STATUS_NOT_SUPPORTED;
-}
-
 /// The engine of a configuration, with what it says of itself.
 SdpaEngine engine_of(const CudnnLibrary& library, CudnnDescriptor configuration) {
   const CudnnDescriptor engine(library, CUDNN_BACKEND_ENGINE_DESCRIPTOR, "an engine");
@@ -33,15 +28,24 @@ SdpaEngines::SdpaEngines(const CudnnLibrary& library, const SdpaWork& work,
                    static_cast<std::int64_t>(target.properties.size()), target.properties.data());
     properties.finalize();
   }
-  try {
-    graph_.emplace_back(library, work, target.handle);
-    ask(library, target, CUDNN_HEUR_MODE_A);
-    if (engines_.empty()) ask(library, target, CUDNN_HEUR_MODE_FALLBACK);
-    if (engines_.empty()) refusal_ = "cuDNN has no engine for it";
-  } catch (const CudnnError& error) {
-    if (!refuses(error.status())) throw;
-    engines_.clear();
-    refusal_ = error.what();
+  const auto unless_refused = [&](auto call) {
+    try {
+      call();
+    } catch (const CudnnError& error) {
+      if (!error.is_refusal()) throw;
+      refusal_ = error.what();
+    }
+  };
+  unless_refused([&] { graph_.emplace_back(library, work, target.handle); });
+  if (graph_.empty()) return;
+  // The GPU may refuse the best when it is made ready, so that the others are known as well.
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    unless_refused([&] { ask(library, target, mode); });
+  }
+  if (!engines_.empty()) {
+    refusal_.clear();
+  } else if (refusal_.empty()) {
+    refusal_ = "cuDNN has no engine for it";
   }
 }
 

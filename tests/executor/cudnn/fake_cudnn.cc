@@ -74,11 +74,17 @@ struct FakeCudnn::Functions {
         first, first + static_cast<std::size_t>(count) * bytes_of(type)};
     return CUDNN_STATUS_SUCCESS;
   }
-  static cudnnStatus_t get(cudnnBackendDescriptor_t const, cudnnBackendAttributeName_t attribute,
-                           cudnnBackendAttributeType_t, std::int64_t, std::int64_t* count,
-                           void* values) {
+  static cudnnStatus_t get(cudnnBackendDescriptor_t const descriptor,
+                           cudnnBackendAttributeName_t attribute, cudnnBackendAttributeType_t,
+                           std::int64_t, std::int64_t* count, void* values) {
     if (const auto failed = here->next()) return *failed;
     *count = 1;
+    if (attribute == CUDNN_ATTR_ENGINEHEUR_RESULTS) {
+      const auto mode = here->objects.at(descriptor)
+                            .values<cudnnBackendHeurMode_t>(CUDNN_ATTR_ENGINEHEUR_MODE)
+                            .at(0);
+      *count = mode == CUDNN_HEUR_MODE_FALLBACK ? here->fallback_engines : here->engines;
+    }
     const bool bytes = attribute == CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE ||
                        attribute == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE;
     if (bytes || attribute == CUDNN_ATTR_ENGINE_GLOBAL_INDEX) {
@@ -89,7 +95,15 @@ struct FakeCudnn::Functions {
   }
   static cudnnStatus_t finalize(cudnnBackendDescriptor_t descriptor) {
     if (const auto failed = here->next()) return *failed;
-    here->objects.at(descriptor).finalized = true;
+    Object& object = here->objects.at(descriptor);
+    if (object.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+      if (here->refused_plans > 0) {
+        --here->refused_plans;
+        return CUDNN_STATUS_NOT_SUPPORTED_ARCH_MISMATCH;
+      }
+      ++here->plans;
+    }
+    object.finalized = true;
     return CUDNN_STATUS_SUCCESS;
   }
   static cudnnStatus_t execute(cudnnHandle_t, cudnnBackendDescriptor_t,

@@ -13,7 +13,7 @@
 
 namespace shardwise::exec {
 
-/// cuDNN's functions with nothing behind them: objects keep what they were told, one engine takes
+/// cuDNN's functions with nothing behind them: objects keep what they were told, some engines take
 /// every graph, a chosen call fails. One exists at a time.
 class FakeCudnn {
  public:
@@ -55,6 +55,10 @@ class FakeCudnn {
   /// Called by each execution, after the above are set.
   std::function<void(const FakeCudnn&)> on_execution;
   std::int64_t engine_bytes = kEngineBytes;
+  std::int64_t engines = 1;  // that heuristics A have
+  std::int64_t fallback_engines = 0;
+  std::int64_t refused_plans = 0;  // whose finalisation the GPU refuses, from the next on
+  std::int64_t plans = 0;          // that it did not refuse
 
  private:
   struct Functions;

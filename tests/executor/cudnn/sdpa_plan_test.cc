@@ -183,6 +183,19 @@ TEST(SdpaEngines, SaysWhichEngineAndWhatMemoryItNeedsWithoutAPlan) {
   EXPECT_EQ(engines.engines()[0].workspace_bytes, FakeCudnn::kEngineBytes);
 }
 
+TEST(SdpaEngines, AreThoseOfTheHeuristicsAndBehindThemTheFallbacks) {
+  FakeCudnn fake;
+  fake.engines = 2;
+  fake.fallback_engines = 3;
+  const CudnnLibrary library(FakeCudnn::calls(), "a fake");
+  EXPECT_EQ(SdpaEngines(library, work_of(SdpaPass::forward), {nullptr, "{}"}).engines().size(), 5U);
+  fake.engines = 0;
+  EXPECT_EQ(SdpaEngines(library, work_of(SdpaPass::forward), {nullptr, "{}"}).engines().size(), 3U);
+  fake.fallback_engines = 0;
+  EXPECT_EQ(SdpaEngines(library, work_of(SdpaPass::forward), {nullptr, "{}"}).refusal(),
+            "cuDNN has no engine for it");
+}
+
 TEST(SdpaUnsupported, SaysWhyOurOwnKernelTakesIt) {
   EXPECT_EQ(sdpa_unsupported(kGrouped, DType::bf16), std::nullopt);
   EXPECT_EQ(sdpa_unsupported(kGrouped, DType::fp32),
