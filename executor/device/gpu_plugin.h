@@ -6,13 +6,11 @@
 
 namespace shardwise::exec {
 
-/// Of everything that crosses the border between shardwise-run and its library of GPUs: a change of
-/// a header that both include changes it.
-inline constexpr int kGpuPluginAbi = 2;
-
 /// What the library gives, before anything else of it is called.
 struct GpuPlugin {
-  int abi = kGpuPluginAbi;
+  /// SHARDWISE_GPU_PLUGIN_ABI of its build: a digest of the headers that the library and
+  /// shardwise-run share (executor/CMakeLists.txt), so that each of their changes changes it.
+  int abi = 0;
   const char* version = nullptr;  // of Shardwise
   std::unique_ptr<GpuPlatform> (*open)() = nullptr;
 };

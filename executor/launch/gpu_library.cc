@@ -31,11 +31,14 @@ std::vector<std::string> default_folders() {
 
 /// \throws IoError when the library is of another build
 void check_build(const GpuPlugin& plugin, const std::string& where) {
-  if (plugin.abi == kGpuPluginAbi && std::string_view(plugin.version) == SHARDWISE_VERSION) return;
+  if (plugin.abi == SHARDWISE_GPU_PLUGIN_ABI &&
+      std::string_view(plugin.version) == SHARDWISE_VERSION) {
+    return;
+  }
   throw IoError(fmt::format(
       "{} is of Shardwise {}, ABI {}, and this shardwise-run of {}, ABI {}: install both of one "
       "build",
-      where, plugin.version, plugin.abi, SHARDWISE_VERSION, kGpuPluginAbi));
+      where, plugin.version, plugin.abi, SHARDWISE_VERSION, SHARDWISE_GPU_PLUGIN_ABI));
 }
 
 /// Whether a library lacks its end, as a copy that was broken off: the loader would not say so, but

@@ -70,7 +70,7 @@ void reset_fake_gpus(std::uint64_t seed, const fake_cuda::Machine& machine, Fake
 }
 
 const GpuPlugin* fake_gpu_plugin() {
-  static const GpuPlugin kPlugin = {kGpuPluginAbi, "fakes", []() -> std::unique_ptr<GpuPlatform> {
+  static const GpuPlugin kPlugin = {0, "fakes", []() -> std::unique_ptr<GpuPlatform> {
                                       return std::make_unique<CudaPlatform>(fake_parts());
                                     }};
   return &kPlugin;

@@ -1,0 +1,28 @@
+# The digest of headers changes with each that is included, directly or not, and with no other file.
+cmake_minimum_required(VERSION 3.25)
+include(${CMAKE_CURRENT_LIST_DIR}/../cmake/HeaderDigest.cmake)
+
+file(REMOVE_RECURSE ${SCRATCH})
+file(WRITE ${SCRATCH}/a/use.cc "#include \"a/first.h\"\n#include <vector>\n")
+file(WRITE ${SCRATCH}/a/first.h "#include \"b/second.h\"\n#include \"a/first.h\"\n")
+file(WRITE ${SCRATCH}/b/second.h "struct Second { int one; };\n")
+file(WRITE ${SCRATCH}/b/beside.h "struct Beside;\n")
+shardwise_header_digest(before ${SCRATCH} a/use.cc)
+if(NOT before_HEADERS STREQUAL "a/first.h;b/second.h" OR NOT before GREATER 0)
+  message(SEND_ERROR "headers are ${before_HEADERS}, the digest ${before}")
+endif()
+
+# Writes a file and compares the digest with what it was.
+function(expect file content changes)
+  file(READ ${SCRATCH}/${file} was)
+  file(WRITE ${SCRATCH}/${file} "${content}")
+  shardwise_header_digest(after ${SCRATCH} a/use.cc)
+  file(WRITE ${SCRATCH}/${file} "${was}")
+  if((changes AND after EQUAL before) OR (NOT changes AND NOT after EQUAL before))
+    message(SEND_ERROR "${file}: the digest was ${before} and is ${after}")
+  endif()
+endfunction()
+expect(b/second.h "struct Second { int one, two\; };\n" TRUE)
+expect(a/first.h "#include \"b/second.h\"\n#include \"b/beside.h\"\n" TRUE)
+expect(b/beside.h "struct Beside {};\n" FALSE)
+expect(a/use.cc "#include \"a/first.h\"\nint used;\n" FALSE)
