@@ -14,8 +14,10 @@ CudaParts cuda_parts() {
             *libraries = GpuLibraries::open(options);
             return libraries->describe();
           },
-          [libraries, options](CudaDevice& device, int rank) {
-            return make_gpu_compute(device.facts(), rank, *libraries, options);
+          [libraries, options](CudaDevice& device, int rank, const GpuOptions& asked) {
+            GpuComputeOptions own = options;
+            own.deterministic = asked.deterministic;
+            return make_gpu_compute(device.facts(), rank, *libraries, own);
           }};
 }
 

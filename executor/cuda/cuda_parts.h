@@ -7,6 +7,7 @@
 
 #include "executor/comm/nccl/nccl_library.h"
 #include "executor/device/cuda/cuda_device.h"
+#include "executor/device/gpu_platform.h"
 
 namespace shardwise::exec {
 
@@ -17,7 +18,8 @@ struct CudaParts {
   /// Opens what compute() needs. \returns a line each that says what it is
   std::function<std::vector<std::string>()> open_kernels;
   /// The operations of a rank. \pre open_kernels()
-  std::function<std::unique_ptr<Compute>(CudaDevice& device, int rank)> compute;
+  std::function<std::unique_ptr<Compute>(CudaDevice& device, int rank, const GpuOptions& options)>
+      compute;
 };
 
 /// NVIDIA's libraries as they are on this machine, and the kernels that this is linked with.

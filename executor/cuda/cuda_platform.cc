@@ -114,8 +114,8 @@ std::vector<std::string> CudaPlatform::open_libraries(int ranks, const GpuOption
 std::unique_ptr<Device> CudaPlatform::device(const GpuPlace& place, const GpuOptions& options) {
   CudaDevice::Options asked;
   if (!options.graphs) asked.no_graph = "--no-graph";
-  asked.compute = [this, rank = place.rank](CudaDevice& device) {
-    return parts_.compute(device, rank);
+  asked.compute = [this, options, rank = place.rank](CudaDevice& device) {
+    return parts_.compute(device, rank, options);
   };
   if (place.sharing == GpuSharing::threads) {
     if (asked.no_graph.empty()) asked.no_graph = LoopbackWorld::kNoGraph;

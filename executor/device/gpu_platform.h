@@ -13,9 +13,10 @@ namespace shardwise::exec {
 
 /// What a user asks of GPUs.
 struct GpuOptions {
-  bool graphs = true;      // steady steps as CUDA graphs
-  NcclPolicy nccl;         // between several
-  double timeout_s = 600;  // for what ranks do together on the host
+  bool graphs = true;          // steady steps as CUDA graphs
+  bool deterministic = false;  // JobSpec's: equal inputs give equal bits, run after run
+  NcclPolicy nccl;             // between several
+  double timeout_s = 600;      // for what ranks do together on the host
 };
 
 /// Whose a rank's GPU is.

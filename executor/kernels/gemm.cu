@@ -1,5 +1,6 @@
 #include "executor/kernels/cuda/gelu_of.h"
 #include "executor/kernels/cuda/products.h"
+#include "planner/cost/gpu_workspace.h"
 
 namespace shardwise::exec::cuda {
 namespace {
@@ -106,23 +107,48 @@ void multiply(const GemmShape& s, MatrixView<const E> a, MatrixView<const E> b, 
 
 constexpr int kSlices = 8;  // of a block's rows; a column a lane
 
-template <class E, class G>
-__global__ void __launch_bounds__(kSlices* kWarp)
-    add_rows(std::int64_t rows, std::int64_t width, std::int64_t stride, const E* d_y, G* d_bias) {
-  SHARDWISE_SHARED(float, sums, kSlices* kWarp);
+/// The sum of a column for each lane of the block's first warp: every blocks x kSlices-th row a
+/// slice, where a part of the rows is that of blockIdx.y.
+template <class E>
+__device__ float sum_of_rows(std::int64_t rows, std::int64_t width, std::int64_t stride,
+                             const E* from, float* sums) {
   const int lane = static_cast<int>(threadIdx.x);
   const int slice = static_cast<int>(threadIdx.y);
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + lane;
+  const std::int64_t next = static_cast<std::int64_t>(gridDim.y) * kSlices;
   float sum = 0;
   if (column < width) {
-    for (std::int64_t row = slice; row < rows; row += kSlices) {
-      sum += widen(d_y[row * stride + column]);
+    SHARDWISE_UNROLL_BY(8)  // so many loads are on their way
+    for (std::int64_t row = static_cast<std::int64_t>(blockIdx.y) * kSlices + slice; row < rows;
+         row += next) {
+      sum += widen(from[row * stride + column]);
     }
   }
   sums[slice * kWarp + lane] = sum;
   __syncthreads();
-  if (slice > 0 || column >= width) return;
+  if (slice > 0) return 0;
   for (int other = 1; other < kSlices; ++other) sum += sums[other * kWarp + lane];
+  return sum;
+}
+
+/// parts [gridDim.y, width]
+template <class E>
+__global__ void __launch_bounds__(kSlices* kWarp)
+    sum_parts_of_rows(std::int64_t rows, std::int64_t width, std::int64_t stride, const E* d_y,
+                      float* parts) {
+  SHARDWISE_SHARED(float, sums, kSlices* kWarp);
+  const float sum = sum_of_rows(rows, width, stride, d_y, sums);
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + threadIdx.x;
+  if (threadIdx.y == 0 && column < width) parts[blockIdx.y * width + column] = sum;
+}
+
+template <class E, class G>
+__global__ void __launch_bounds__(kSlices* kWarp)
+    add_rows(std::int64_t rows, std::int64_t width, std::int64_t stride, const E* from, G* d_bias) {
+  SHARDWISE_SHARED(float, sums, kSlices* kWarp);
+  const float sum = sum_of_rows(rows, width, stride, from, sums);
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * kWarp + threadIdx.x;
+  if (threadIdx.y > 0 || column >= width) return;
   d_bias[column] = narrow<G>(widen(d_bias[column]) + sum);
 }
 
@@ -161,7 +187,7 @@ void linear_backward_input(const LinearShape& s, const E* d_y, const E* weight, 
 
 template <class E, class G>
 void linear_backward_weight(const LinearShape& s, const E* x, const E* d_y, G* d_weight, G* d_bias,
-                            cudaStream_t stream) {
+                            std::byte* workspace, cudaStream_t stream) {
   const Finish<G> added = {.adds = true};
   if (d_weight != nullptr && s.transposed) {
     multiply<E, G>({s.in, s.out, s.rows}, {x, s.x_stride, true}, {d_y, s.y_stride},
@@ -170,15 +196,26 @@ void linear_backward_weight(const LinearShape& s, const E* x, const E* d_y, G* d
     multiply<E, G>({s.out, s.in, s.rows}, {d_y, s.y_stride, true}, {x, s.x_stride},
                    {d_weight, s.in}, added, stream);
   }
-  if (d_bias != nullptr) bias_gradient(s.rows, s.out, s.y_stride, d_y, d_bias, stream);
+  if (d_bias != nullptr) bias_gradient(s.rows, s.out, s.y_stride, d_y, d_bias, workspace, stream);
 }
 
 template <class E, class G>
 void bias_gradient(std::int64_t rows, std::int64_t width, std::int64_t stride, const E* d_y,
-                   G* d_bias, cudaStream_t stream) {
+                   G* d_bias, std::byte* workspace, cudaStream_t stream) {
   if (rows == 0 || width == 0) return;
-  launch(stream, "bias gradient", dim3(static_cast<unsigned>(pieces(width, kWarp))),
-         dim3(kWarp, kSlices), add_rows<E, G>, rows, width, stride, d_y, d_bias);
+  const auto columns = static_cast<unsigned>(pieces(width, kWarp));
+  const dim3 threads(kWarp, kSlices);
+  const auto parts = static_cast<unsigned>(bias_gradient_parts(rows, width));
+  if (parts == 1) {
+    launch(stream, "bias gradient", dim3(columns), threads, add_rows<E, G>, rows, width, stride,
+           d_y, d_bias);
+    return;
+  }
+  auto* const sums = reinterpret_cast<float*>(workspace);
+  launch(stream, "bias gradient parts", dim3(columns, parts), threads, sum_parts_of_rows<E>, rows,
+         width, stride, d_y, sums);
+  launch(stream, "bias gradient", dim3(columns), threads, add_rows<float, G>,
+         static_cast<std::int64_t>(parts), width, width, sums, d_bias);
 }
 
 template void gemm(const GemmShape&, MatrixView<const float>, MatrixView<const float>,
@@ -196,16 +233,16 @@ template void linear_backward_input(const LinearShape&, const float*, const floa
 template void linear_backward_input(const LinearShape&, const Bf16*, const Bf16*, Bf16*, bool,
                                     std::optional<Gelu>, const Bf16*, cudaStream_t);
 template void linear_backward_weight(const LinearShape&, const float*, const float*, float*, float*,
-                                     cudaStream_t);
+                                     std::byte*, cudaStream_t);
 template void linear_backward_weight(const LinearShape&, const Bf16*, const Bf16*, float*, float*,
-                                     cudaStream_t);
+                                     std::byte*, cudaStream_t);
 template void linear_backward_weight(const LinearShape&, const Bf16*, const Bf16*, Bf16*, Bf16*,
-                                     cudaStream_t);
+                                     std::byte*, cudaStream_t);
 template void bias_gradient(std::int64_t, std::int64_t, std::int64_t, const float*, float*,
-                            cudaStream_t);
+                            std::byte*, cudaStream_t);
 template void bias_gradient(std::int64_t, std::int64_t, std::int64_t, const Bf16*, float*,
-                            cudaStream_t);
+                            std::byte*, cudaStream_t);
 template void bias_gradient(std::int64_t, std::int64_t, std::int64_t, const Bf16*, Bf16*,
-                            cudaStream_t);
+                            std::byte*, cudaStream_t);
 
 }  // namespace shardwise::exec::cuda

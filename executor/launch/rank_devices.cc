@@ -163,6 +163,7 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   const GpuPlatform& platform = *devices.platform_;
   const Together together = world == nullptr ? Together() : Together(*world);
   devices.options_ = options.gpus;
+  devices.options_.deterministic = plan.job.deterministic;
   devices.restart_ = options.restart;
   devices.ranks_ = static_cast<int>(plan.layout.world());
   devices.first_rank_ = world == nullptr ? 0 : world->rank();

@@ -43,10 +43,11 @@ std::string_view cuda_architecture(int capability) {
 
 std::int64_t gpu_workspace_bytes(const ModelSpec& model, const JobSpec& job, const Layout& layout,
                                  int capability) {
-  const std::int64_t tokens = layout.micro_batch_size * ceil_div(job.sequence_length, layout.cp);
-  std::int64_t bytes =
-      std::max({gemm_workspace_bytes(capability), embedding_backward_workspace(tokens),
-                norm_backward_workspace(tokens, model.hidden_size)});
+  const std::int64_t sequence = ceil_div(job.sequence_length, layout.cp);
+  const std::int64_t tokens = layout.micro_batch_size * sequence;
+  std::int64_t bytes = std::max({gemm_workspace_bytes(capability),
+                                 embedding_backward_workspace(tokens, model.hidden_size),
+                                 norm_backward_workspace(tokens, model.hidden_size)});
   for (const LayerSpec& layer : model.kinds) {
     for (const OperationSpec& operation : layer.operations) {
       if (operation.kind != OpKind::attention) continue;
@@ -56,7 +57,8 @@ std::int64_t gpu_workspace_bytes(const ModelSpec& model, const JobSpec& job, con
       // Queries and keys may have norms by head.
       bytes = std::max(bytes, norm_backward_workspace(tokens * heads.heads, heads.head_dim));
       if (job.precision != DType::bf16) continue;
-      bytes = std::max(bytes, sdpa_backward_workspace(tokens, heads, capability));
+      bytes = std::max(bytes, sdpa_backward_workspace({layout.micro_batch_size, sequence, heads,
+                                                       capability, job.deterministic}));
     }
   }
   constexpr std::int64_t kPiece = 256;

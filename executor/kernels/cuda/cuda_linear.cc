@@ -16,8 +16,7 @@ CudaLinear::Chosen CudaLinear::chosen(const Work& w) {
 /// \pre w.d_weight
 CudaLinear::Chosen CudaLinear::chosen_weight(const LinearBackwardWeightWork& w,
                                              std::byte* workspace) {
-  if (w.d_bias != nullptr && w.gradient == DType::fp32 &&
-      w.shape.out * static_cast<std::int64_t>(sizeof(float)) <= kBiasSumBytes) {
+  if (w.d_bias != nullptr && w.shape.out * bytes_of(w.gradient) <= kBiasSumBytes) {
     // The epilogue replaces what is there, so it has a place of its own, and is added from there.
     std::byte* const sums = workspace + plans_.options().workspace_bytes;
     const ProductCall fused = product_of(w, sums, options_.tf32);
@@ -55,12 +54,14 @@ void CudaLinear::backward_weight(const LinearBackwardWeightWork& w, std::byte* w
     plans_.run(chosen.call, workspace, stream);
     if (chosen.fused) {
       return passes_.bias_gradient(
-          {1, s.out, s.out, DType::fp32, DType::fp32, chosen.call.vector, w.d_bias}, stream);
+          {1, s.out, s.out, w.gradient, w.gradient, chosen.call.vector, w.d_bias, workspace},
+          stream);
     }
   }
   if (w.d_bias != nullptr) {
-    passes_.bias_gradient({s.rows, s.out, s.y_stride, w.dtype, w.gradient, w.d_y, w.d_bias},
-                          stream);
+    // The product has done with its workspace.
+    passes_.bias_gradient(
+        {s.rows, s.out, s.y_stride, w.dtype, w.gradient, w.d_y, w.d_bias, workspace}, stream);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include "executor/kernels/cuda/gemm_plans.h"
 #include "executor/kernels/cuda/linear_kernels.h"
+#include "planner/cost/gpu_workspace.h"
 
 namespace shardwise::exec {
 
@@ -23,7 +24,8 @@ struct BiasGradientPass {
   DType dtype = DType::fp32;
   DType gradient = DType::fp32;
   const std::byte* d_y = nullptr;
-  std::byte* d_bias = nullptr;  // [width]
+  std::byte* d_bias = nullptr;     // [width]
+  std::byte* workspace = nullptr;  // kBiasGradientBytes at a multiple of 256
 };
 
 /// Kernels for what no epilogue takes. They return when they are issued.
@@ -40,7 +42,9 @@ class LinearPasses {
 };
 
 /// The products of layers on a GPU: each one call of cuBLASLt with the epilogue that saves a pass
-/// where it has one, else the passes after it. Weight gradients are added to in the product.
+/// where it has one, else the passes after it. Weight gradients are added to in the product. The
+/// epilogues of GELU act on fp32 sums where the passes act on rounded ones; that of a bias gradient
+/// in bf16 rounds the sum of the rows, which is rounded again when it joins what was there.
 class CudaLinear final : public LinearKernels {
  public:
   struct Options {

@@ -20,30 +20,39 @@ bool aligned(std::initializer_list<const void*> places) {
 
 }  // namespace
 
-CudnnAttention::CudnnAttention(const CudnnLibrary& library, int capability)
-    : library_(library), capability_(capability) {
+CudnnAttention::CudnnAttention(const CudnnLibrary& library, int capability, bool deterministic)
+    : library_(library), capability_(capability), deterministic_(deterministic) {
   library_.check(library_.calls().create_handle(&handle_), "cudnnCreate");
 }
 
 CudnnAttention::~CudnnAttention() { library_.calls().destroy_handle(handle_); }
 
+std::unique_ptr<CudnnAttention::Ready> CudnnAttention::made(const AttentionShape& s,
+                                                            SdpaPass pass) const {
+  const SdpaBackward backward = {
+      s.batch, s.sequence, {s.heads, s.kv_heads, s.head_dim}, capability_, deterministic_};
+  if (pass == SdpaPass::backward && !sdpa_backward_by_cudnn(backward)) return nullptr;
+  SdpaEngines engines(library_, {s, pass, deterministic_}, {handle_, ""});
+  const std::int64_t most = sdpa_engine_bytes(backward);
+  for (std::size_t i = 0; i < engines.engines().size(); ++i) {
+    if (engines.engines()[i].workspace_bytes > most) continue;
+    try {
+      SdpaPlan plan(library_, engines, i, handle_);
+      if (plan.workspace().bytes > sdpa_workspace(engines.work(), most).bytes) continue;
+      return std::make_unique<Ready>(Ready{std::move(engines), std::move(plan)});
+    } catch (const CudnnError& error) {
+      if (!error.is_refusal()) throw;
+    }
+  }
+  return nullptr;
+}
+
 const SdpaPlan* CudnnAttention::plan(const AttentionShape& s, DType dtype, SdpaPass pass) {
   if (sdpa_unsupported(s, dtype)) return nullptr;
   const Key key = {s.batch, s.sequence, s.heads, s.kv_heads, s.head_dim, s.window, pass};
   const auto [found, is_new] = plans_.try_emplace(key);
-  std::unique_ptr<Ready>& ready = found->second;
-  if (is_new) {
-    SdpaEngines engines(library_, {s, pass}, {handle_, ""});
-    const std::int64_t most =
-        sdpa_engine_bytes(s.batch * s.sequence, {s.heads, s.kv_heads, s.head_dim}, capability_);
-    for (std::size_t i = 0; i < engines.engines().size(); ++i) {
-      if (engines.engines()[i].workspace_bytes > most) continue;
-      SdpaPlan made(library_, engines, i, handle_);
-      ready = std::make_unique<Ready>(Ready{std::move(engines), std::move(made)});
-      break;
-    }
-  }
-  return ready ? &ready->plan : nullptr;
+  if (is_new) found->second = made(s, pass);
+  return found->second ? &found->second->plan : nullptr;
 }
 
 bool CudnnAttention::takes(const AttentionWork& w) {

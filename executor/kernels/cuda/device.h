@@ -17,6 +17,8 @@
 #if defined(__CUDACC__)
 #define SHARDWISE_SHARED(type, name, count) __shared__ type name[count]
 #define SHARDWISE_UNROLL _Pragma("unroll")
+#define SHARDWISE_PRAGMA(text) _Pragma(#text)
+#define SHARDWISE_UNROLL_BY(count) SHARDWISE_PRAGMA(unroll count)
 #define SHARDWISE_NO_UNROLL _Pragma("unroll 1")
 #else
 #include <host_cuda.h>
@@ -33,6 +35,7 @@
       host_cuda::shared(&name##_site, sizeof(type) * static_cast<std::size_t>(count)))
 // NOLINTEND(bugprone-macro-parentheses)
 #define SHARDWISE_UNROLL
+#define SHARDWISE_UNROLL_BY(count)
 #define SHARDWISE_NO_UNROLL
 #endif
 

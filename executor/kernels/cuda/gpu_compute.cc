@@ -35,10 +35,11 @@ struct Parts {
 #if defined(SHARDWISE_CUDNN)
     if (libraries.cudnn && options.attention != Attention::own) {
       using Rule = ChosenAttention::Rule;
-      cudnn = std::make_unique<CudnnAttention>(*libraries.cudnn, gpu.capability);
+      cudnn =
+          std::make_unique<CudnnAttention>(*libraries.cudnn, gpu.capability, options.deterministic);
       keeping.machine.cudnn_version = static_cast<std::int64_t>(libraries.cudnn->version());
-      attention = std::make_unique<ChosenAttention>(
-          *cudnn, options.attention == Attention::cudnn ? Rule::cudnn : Rule::measured);
+      const bool by_rule = options.attention == Attention::cudnn || options.deterministic;
+      attention = std::make_unique<ChosenAttention>(*cudnn, by_rule ? Rule::cudnn : Rule::measured);
     }
 #endif
   }
@@ -57,12 +58,18 @@ class GpuCompute final : private Parts, public CudaCompute {
  public:
   GpuCompute(const DeviceFacts& gpu, int rank, const GpuLibraries& libraries,
              const GpuComputeOptions& options)
-      : Parts(gpu, rank, libraries, options), CudaCompute(*Parts::products, *Parts::attention) {}
+      : Parts(gpu, rank, libraries, options),
+        CudaCompute(*Parts::products, *Parts::attention),
+        deterministic_(options.deterministic) {}
 
   bool prepare(const Preparation& preparation) override {
+    if (deterministic_) return false;  // two runs may time alike kernels differently
     prepare_kernels(*Parts::products, *Parts::attention, workspace(), keeping, preparation);
     return true;
   }
+
+ private:
+  bool deterministic_;
 };
 
 std::shared_ptr<const CudnnLibrary> open_cudnn() {

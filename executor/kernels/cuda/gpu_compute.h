@@ -28,6 +28,9 @@ struct GpuComputeOptions {
   bool tf32 = false;                // fp32 products may round their operands to TF32
   std::string choices_folder = {};  // where what was timed is kept; empty: nowhere
   double seconds_each = 2e-3;       // that each of the kernels that are compared is repeated for
+  /// Equal inputs give equal bits, run after run: cuDNN's gradients in one order, and no kernel
+  /// chosen by its time.
+  bool deterministic = false;
 };
 
 /// What of NVIDIA's libraries the options ask for, opened once a process.

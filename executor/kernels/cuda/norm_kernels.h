@@ -6,7 +6,7 @@
 
 namespace shardwise::exec::cuda {
 
-inline constexpr int kNormThreads = 256;  // of a block: one team, or teams of a warp
+inline constexpr int kNormThreads = 256;  // of a block: one team, or teams of a warp or of half one
 
 /// 1 / sigma and the mean, 0 of an RMSNorm, as `statistics` of norm.h has them.
 struct NormMoments {
@@ -35,9 +35,9 @@ template <class Share>
 struct NormTeams {
   static constexpr int kInBlock = kNormThreads / Share::kThreads;
   static __device__ std::int64_t first() {
-    return static_cast<std::int64_t>(blockIdx.x) * kInBlock +
-           static_cast<int>(threadIdx.x) / Share::kThreads;
+    return static_cast<std::int64_t>(blockIdx.x) * kInBlock + in_block();
   }
+  static __device__ int in_block() { return static_cast<int>(threadIdx.x) / Share::kThreads; }
   static __device__ int thread() { return static_cast<int>(threadIdx.x) % Share::kThreads; }
 };
 
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kNormThreads)
   using Sums = Team<Share::kThreads>;
   SHARDWISE_SHARED(float, places, Sums::kPlaces);
   const std::int64_t s = NormTeams<Share>::first();
-  if (s >= all.count) return;  // a whole warp: teams of a block have one segment
+  if (s >= all.count) return;  // a whole team
   const int thread = NormTeams<Share>::thread();
   const int width = static_cast<int>(all.shape.width);
   const float n = static_cast<float>(width);
@@ -91,12 +91,33 @@ __global__ void __launch_bounds__(kNormThreads)
   }
 }
 
-/// Every teams-th segment a team: d_x, and where the share is held in registers the team's sums
-/// for d_weight and d_bias.   parts [1 or 2, teams, width], null for none
+/// The sums of a block's teams, each thread's `own` of its columns, added in the order of the teams
+/// and left to the last of them.   joined [Share::kMostWidth]
+template <class Share, int kSums>
+__device__ void join_teams(float (&own)[kSums], float* joined) {
+  constexpr int kTeams = NormTeams<Share>::kInBlock;
+  for (int team = 0; team < kTeams; ++team) {
+    if (team > 0) __syncthreads();
+    if (team != NormTeams<Share>::in_block()) continue;
+    SHARDWISE_UNROLL
+    for (int i = 0; i < kSums; ++i) {
+      float& place = joined[i * Share::kThreads + NormTeams<Share>::thread()];
+      if (team > 0) own[i] = place + own[i];
+      if (team < kTeams - 1) place = own[i];
+    }
+  }
+}
+
+/// Blocks that a multiprocessor has registers for, 128 a thread for two.
+template <bool kRms, class Share>
+inline constexpr int kNormBlocks = Share::kPlaces* Share::kStep*(kRms ? 1 : 2) > 48 ? 1 : 2;
+
+/// Every teams-th segment a team: d_x, and where the share is held in registers the block's sums
+/// for d_weight and d_bias.   parts [1 or 2, blocks, width], null for none
 template <bool kRms, class Share, class E>
-__global__ void __launch_bounds__(kNormThreads)
+__global__ void __launch_bounds__(kNormThreads, kNormBlocks<kRms, Share>)
     norm_backward_rows(NormSegments all, const E* x, const E* weight, const float* statistics,
-                       const E* d_y, E* d_x, bool adds, float* parts, int teams) {
+                       const E* d_y, E* d_x, bool adds, float* parts) {
   using Sums = Team<Share::kThreads>;
   SHARDWISE_SHARED(float, places, Sums::kPlaces);
   const int thread = NormTeams<Share>::thread();
@@ -107,6 +128,7 @@ __global__ void __launch_bounds__(kNormThreads)
   float d_weights[kSums] = {};
   float d_biases[kSums] = {};
   Sums team(places);
+  const std::int64_t teams = static_cast<std::int64_t>(gridDim.x) * NormTeams<Share>::kInBlock;
   for (std::int64_t s = NormTeams<Share>::first(); s < all.count; s += teams) {
     const typename Share::Row row(x + all.x(s), width, thread);
     const typename Share::Row d_row(d_y + all.y(s), width, thread);
@@ -147,19 +169,35 @@ __global__ void __launch_bounds__(kNormThreads)
     });
   }
   if (!kPartsHere || parts == nullptr) return;
-  const std::int64_t first = NormTeams<Share>::first() * width;
-  Share::each(width, thread, [&](int p, int column) {
-    SHARDWISE_UNROLL
-    for (int i = 0; i < Share::kStep; ++i) {
-      const int at = kPartsHere ? p * Share::kStep + i : 0;
-      parts[first + column + i] = d_weights[at];
-      if (!kRms)
-        parts[(first + column + i) + static_cast<std::int64_t>(teams) * width] = d_biases[at];
+  if constexpr (kPartsHere) {
+    if constexpr (NormTeams<Share>::kInBlock > 1) {
+      SHARDWISE_SHARED(float, weights_joined, Share::kMostWidth);
+      join_teams<Share>(d_weights, weights_joined);
+      if constexpr (!kRms) {
+        SHARDWISE_SHARED(float, biases_joined, Share::kMostWidth);
+        join_teams<Share>(d_biases, biases_joined);
+      }
+      if (NormTeams<Share>::in_block() < NormTeams<Share>::kInBlock - 1) return;
     }
-  });
+    const std::int64_t all_parts = static_cast<std::int64_t>(gridDim.x) * width;
+    float* const own = parts + static_cast<std::int64_t>(blockIdx.x) * width;
+    Share::each(width, thread, [&](int p, int column) {
+      Chunk<float, Share::kStep> sums;
+      SHARDWISE_UNROLL
+      for (int i = 0; i < Share::kStep; ++i) sums.at[i] = d_weights[p * Share::kStep + i];
+      store_chunk(own + column, sums);
+      if constexpr (!kRms) {
+        SHARDWISE_UNROLL
+        for (int i = 0; i < Share::kStep; ++i) sums.at[i] = d_biases[p * Share::kStep + i];
+        store_chunk(own + all_parts + column, sums);
+      }
+    });
+  }
 }
 
-inline constexpr int kNormSlices = 8;  // of a block: rows of threads, each a warp wide
+// Rows of a block's threads, each a warp wide.
+inline constexpr int kNormSlices = 8;
+inline constexpr int kPartSlices = 16;
 
 /// The parts of rows that no register holds: a column a thread, every parts-th segment.
 template <bool kRms, class E>
@@ -185,15 +223,15 @@ __global__ void __launch_bounds__(kNormSlices* kWarp)
 
 /// Adds the sum of `count` parts to d_weight, and that of the next ones to d_bias.
 template <class G>
-__global__ void __launch_bounds__(kNormSlices* kWarp)
+__global__ void __launch_bounds__(kPartSlices* kWarp)
     add_norm_parts(const float* parts, int count, int width, G* d_weight, G* d_bias) {
-  SHARDWISE_SHARED(float, slices, kNormSlices* kWarp);
+  SHARDWISE_SHARED(float, slices, kPartSlices* kWarp);
   const int column = static_cast<int>(blockIdx.x * kWarp + threadIdx.x);
   const bool of_bias = blockIdx.y == 1;
   const float* const own = parts + (of_bias ? static_cast<std::int64_t>(count) * width : 0);
   float sum = 0;
   if (column < width) {
-    for (int p = static_cast<int>(threadIdx.y); p < count; p += kNormSlices) {
+    for (int p = static_cast<int>(threadIdx.y); p < count; p += kPartSlices) {
       sum += own[static_cast<std::int64_t>(p) * width + column];
     }
   }
@@ -201,7 +239,7 @@ __global__ void __launch_bounds__(kNormSlices* kWarp)
   __syncthreads();
   G* const to = of_bias ? d_bias : d_weight;
   if (threadIdx.y != 0 || column >= width || to == nullptr) return;
-  for (int slice = 1; slice < kNormSlices; ++slice) sum += slices[slice * kWarp + threadIdx.x];
+  for (int slice = 1; slice < kPartSlices; ++slice) sum += slices[slice * kWarp + threadIdx.x];
   to[column] = narrow<G>(widen(to[column]) + sum);
 }
 

@@ -10,12 +10,16 @@ namespace shardwise::exec::cuda {
 /// Calls f with the share of a row that fits: how many threads have it, and whether in registers.
 template <class E, class F>
 void with_norm_share(bool vectors, std::int64_t width, F f) {
-  using Narrow = RowShare<E, kWarp, 4>;
+  using Head = RowShare<E, kWarp / 2, 1>;  // 128 wide in bf16: norms of queries and keys
+  using Narrow = RowShare<E, kWarp, 3>;    // 768
+  using Warp = RowShare<E, kWarp, 4>;
   using Middle = RowShare<E, kNormThreads, 1>;
   using Wide = RowShare<E, kNormThreads, 4>;
   using Any = RowShare<E, kNormThreads, 0>;
   if (!vectors || width > Wide::kMostWidth) return f(Any());
+  if (width <= Head::kMostWidth) return f(Head());
   if (width <= Narrow::kMostWidth) return f(Narrow());
+  if (width <= Warp::kMostWidth) return f(Warp());
   if (width <= Middle::kMostWidth) return f(Middle());
   return f(Wide());
 }
@@ -24,8 +28,8 @@ inline NormSegments segments_of(const NormShape& s) { return {s, s.rows * s.segm
 
 /// How many parts the sums over rows are made in: of the shape alone, so their bits are too.
 inline int norm_parts(const NormShape& s) {
-  static_assert(norm_backward_parts(1) % kNormSlices == 0);
-  return static_cast<int>(norm_backward_parts(s.rows * s.segments));
+  static_assert(norm_backward_parts(1, 1) % kNormSlices == 0);
+  return static_cast<int>(norm_backward_parts(s.rows * s.segments, s.width));
 }
 
 template <bool kRms, class E>
@@ -61,13 +65,12 @@ void norm_backward(const NormShape& s, const E* x, const E* weight, const float*
       launch(stream, "norm weight parts", dim3(columns, static_cast<unsigned>(count / kNormSlices)),
              slices, norm_weight_parts<kRms, E>, all, x, statistics, d_y, parts, count);
     }
-    launch(stream, "norm backward", dim3(static_cast<unsigned>(count / NormTeams<Share>::kInBlock)),
-           dim3(kNormThreads), norm_backward_rows<kRms, Share, E>, all, x, weight, statistics, d_y,
-           d_x, adds, parts, count);
+    launch(stream, "norm backward", dim3(static_cast<unsigned>(count)), dim3(kNormThreads),
+           norm_backward_rows<kRms, Share, E>, all, x, weight, statistics, d_y, d_x, adds, parts);
   });
   if (!trained) return;
-  launch(stream, "norm parts", dim3(columns, kRms ? 1 : 2), slices, add_norm_parts<G>, parts, count,
-         width, d_weight, d_bias);
+  launch(stream, "norm parts", dim3(columns, kRms ? 1 : 2), dim3(kWarp, kPartSlices),
+         add_norm_parts<G>, parts, count, width, d_weight, d_bias);
 }
 
 }  // namespace shardwise::exec::cuda

@@ -25,11 +25,11 @@ void OwnLinear::backward_input(const LinearBackwardInputWork& w, std::byte* /*wo
   });
 }
 
-void OwnLinear::backward_weight(const LinearBackwardWeightWork& w, std::byte* /*workspace*/,
+void OwnLinear::backward_weight(const LinearBackwardWeightWork& w, std::byte* workspace,
                                 cudaStream_t stream) {
   with_dtypes(w.dtype, w.gradient, [&]<class E, class G>(E, G) {
     cuda::linear_backward_weight(w.shape, as<E>(w.x), as<E>(w.d_y), as<G>(w.d_weight),
-                                 as<G>(w.d_bias), stream);
+                                 as<G>(w.d_bias), workspace, stream);
   });
 }
 
@@ -47,7 +47,8 @@ void OwnPasses::gelu_backward(const GeluBackwardPass& p, cudaStream_t stream) {
 
 void OwnPasses::bias_gradient(const BiasGradientPass& p, cudaStream_t stream) {
   with_dtypes(p.dtype, p.gradient, [&]<class E, class G>(E, G) {
-    cuda::bias_gradient(p.rows, p.width, p.stride, as<E>(p.d_y), as<G>(p.d_bias), stream);
+    cuda::bias_gradient(p.rows, p.width, p.stride, as<E>(p.d_y), as<G>(p.d_bias), p.workspace,
+                        stream);
   });
 }
 

@@ -3,13 +3,14 @@
 #include "executor/kernels/cuda/attention_kernels.h"
 #include "executor/kernels/cuda/cuda_linear.h"
 #include "executor/kernels/cuda/linear_kernels.h"
+#include "planner/cost/gpu_workspace.h"
 
 namespace shardwise::exec {
 
-/// Products by our kernel, executor/kernels/gemm.cu. No workspace.
+/// Products by our kernel, executor/kernels/gemm.cu. The workspace is of bias gradients.
 class OwnLinear final : public LinearKernels {
  public:
-  std::int64_t workspace_bytes() const override { return 0; }
+  std::int64_t workspace_bytes() const override { return kBiasGradientBytes; }
   void forward(const LinearWork& work, std::byte* workspace, cudaStream_t stream) override;
   void backward_input(const LinearBackwardInputWork& work, std::byte* workspace,
                       cudaStream_t stream) override;

@@ -136,7 +136,6 @@ ProductCall product_of(const LinearBackwardInputWork& w, bool fused, bool tf32) 
 
 ProductCall product_of(const LinearBackwardWeightWork& w, std::byte* bias_sums, bool tf32) {
   const LinearShape& s = w.shape;
-  SHARDWISE_CHECK(bias_sums == nullptr || w.gradient == DType::fp32, "sums are fp32");
   ProductCall call;
   Product& p = call.product = of_types(w.dtype, w.gradient, tf32);
   p.k = s.rows;

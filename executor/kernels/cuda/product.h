@@ -73,8 +73,8 @@ bool takes_gelu(const LinearWork& work);
 ProductCall product_of(const LinearBackwardInputWork& work, bool fused, bool tf32);
 bool takes_gelu(const LinearBackwardInputWork& work);
 
-/// d_weight += d_y^T x. \param bias_sums  [out] fp32, receives the sums of d_y's rows; null for
-/// none \pre bias_sums: work.gradient is fp32  \pre work.d_weight
+/// d_weight += d_y^T x. \param bias_sums  [out] in the type of gradients, the only one that
+/// cuBLASLt takes; receives the sums of d_y's rows; null for none \pre work.d_weight
 ProductCall product_of(const LinearBackwardWeightWork& work, std::byte* bias_sums, bool tf32);
 
 }  // namespace shardwise::exec

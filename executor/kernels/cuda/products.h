@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -31,14 +32,16 @@ void linear_backward_input(const LinearShape& shape, const E* d_y, const E* weig
                            bool adds, std::optional<Gelu> gelu, const E* before,
                            cudaStream_t stream);
 
-/// \param d_weight  null when not trained; d_bias null for none
+/// \param d_weight  null when not trained; d_bias null for none \param workspace  as
+/// bias_gradient()
 template <class E, class G>
 void linear_backward_weight(const LinearShape& shape, const E* x, const E* d_y, G* d_weight,
-                            G* d_bias, cudaStream_t stream);
+                            G* d_bias, std::byte* workspace, cudaStream_t stream);
 
 /// d_bias [width] += the sum of the rows of d_y, `stride` elements from row to row.
+/// \param workspace  kBiasGradientBytes, 4-byte aligned; not used for up to 64 rows
 template <class E, class G>
 void bias_gradient(std::int64_t rows, std::int64_t width, std::int64_t stride, const E* d_y,
-                   G* d_bias, cudaStream_t stream);
+                   G* d_bias, std::byte* workspace, cudaStream_t stream);
 
 }  // namespace shardwise::exec::cuda

@@ -17,26 +17,32 @@ struct Larger {
   __device__ float operator()(float a, float b) const { return a > b ? a : b; }
 };
 
-template <class T, class F>
+/// \tparam kLanes  of a warp, a power of two that lie together: the others need not call it
+template <int kLanes = kWarp, class T, class F>
 __device__ T reduce_warp(T x, F join) {
+  unsigned lanes = kWholeWarp;
+  if constexpr (kLanes < kWarp) {
+    lanes = ((1U << kLanes) - 1U) << (threadIdx.x % kWarp / kLanes * kLanes);
+  }
   SHARDWISE_UNROLL
-  for (int by = kWarp / 2; by > 0; by /= 2) x = join(x, __shfl_xor_sync(kWholeWarp, x, by));
+  for (int by = kLanes / 2; by > 0; by /= 2) x = join(x, __shfl_xor_sync(lanes, x, by));
   return x;
 }
 
-/// \tparam kTeam  threads: a warp, or those of a block, which is then one-dimensional
+/// \tparam kTeam  threads: a warp, a part of one as reduce_warp() has it, or those of a block,
+/// which is then one-dimensional
 template <int kTeam>
 class Team {
  public:
   static constexpr int kWarps = kTeam / kWarp;
   /// Floats of shared memory.
-  static constexpr int kPlaces = 2 * kWarps;
+  static constexpr int kPlaces = kWarps > 0 ? 2 * kWarps : 1;
 
   explicit __device__ Team(float* places) : places_(places) {}
 
   template <class F>
   __device__ float reduce(float x, F join) {
-    x = reduce_warp(x, join);
+    x = reduce_warp < kTeam < kWarp ? kTeam : kWarp > (x, join);
     if constexpr (kTeam > kWarp) {
       // By turns: who is ahead at the next sum writes where nobody reads any more, as all have
       // left this sum when the one after that begins.

@@ -3,6 +3,7 @@
 #include "executor/kernels/cuda/cudnn_attention.h"
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "executor/kernels/cuda/attention_choice.h"
@@ -110,6 +111,103 @@ TEST(CudnnAttention, LeavesAShapeWhoseEngineNeedsMoreThanTheLedgerCountsToOurKer
   EXPECT_EQ(cudnn.executions, 2);
 }
 
+// What the heuristics offer a GPU may refuse when it compiles it.
+TEST(CudnnAttention, RunsTheNextEngineWhereTheGpuRefusesTheFirst) {
+  AttendingCudnn cudnn;
+  cudnn.fake.engines = 2;
+  cudnn.fake.refused_plans = 1;  // the forward's first
+  EXPECT_EQ(left_with(cudnn, Attention::cudnn, attends(DType::bf16)),
+            left_by_cpu(attends(DType::bf16)));
+  EXPECT_EQ(cudnn.executions, 2);
+  EXPECT_EQ(cudnn.fake.objects.size(), 0U);
+}
+
+TEST(CudnnAttention, RunsAFallbackWhereTheGpuRefusesWhatTheHeuristicsOffer) {
+  AttendingCudnn cudnn;
+  cudnn.fake.fallback_engines = 1;
+  cudnn.fake.refused_plans = 1;
+  left_with(cudnn, Attention::cudnn, attends(DType::bf16));
+  EXPECT_EQ(cudnn.executions, 2);
+}
+
+TEST(CudnnAttention, LeavesAShapeWhoseEnginesTheGpuRefusesToOurKernels) {
+  AttendingCudnn cudnn;
+  cudnn.fake.engines = 3;
+  cudnn.fake.fallback_engines = 2;
+  cudnn.fake.refused_plans = 1000;
+  left_with(cudnn, Attention::cudnn, attends(DType::bf16));
+  EXPECT_EQ(cudnn.executions, 0);
+  EXPECT_EQ(cudnn.fake.refused_plans, 1000 - 2 * (3 + 2));  // each once a pass
+  EXPECT_EQ(cudnn.fake.objects.size(), 0U);
+}
+
+TEST(CudnnAttention, DoesNotTakeAFailureForARefusal) {
+  AttendingCudnn cudnn;
+  CudnnAttention attention(*cudnn.library, FakeGpu::kCapability, false);
+  alignas(16) std::array<std::byte, 16> place{};
+  const AttentionWork work = {.shape = kShape,
+                              .dtype = DType::bf16,
+                              .qkv = place.data(),
+                              .out = place.data(),
+                              .log_sums = reinterpret_cast<float*>(place.data())};
+  cudnn.fake.fail(-1, CUDNN_STATUS_SUCCESS);  // counts from here
+  EXPECT_TRUE(attention.takes(work));
+  const std::int64_t calls = cudnn.fake.called;
+  CudnnAttention broken(*cudnn.library, FakeGpu::kCapability, false);
+  cudnn.fake.fail(calls - 2, CUDNN_STATUS_INTERNAL_ERROR);  // the plan's finalisation
+  EXPECT_THROW(broken.takes(work), CudnnError);
+}
+
+/// The gradients' sum of queries is in memory where blocks of keys add to it in any order.
+bool adds_in_any_order(bool deterministic) {
+  AttendingCudnn cudnn;
+  bool found = false;
+  cudnn.fake.engine_bytes = 0;
+  const auto attend = cudnn.fake.on_execution;
+  cudnn.fake.on_execution = [&](const FakeCudnn& said) {
+    found |= place<float>(said, SdpaTensor::d_queries_sum) != nullptr;
+    attend(said);
+  };
+  FakeGpu gpu(
+      3, {.products = Products::own, .attention = Attention::cudnn, .deterministic = deterministic},
+      kWorkspace, cudnn.library);
+  EXPECT_EQ(left_by(attends(DType::bf16), gpu.device(), gpu.compute()),
+            left_by_cpu(attends(DType::bf16)));
+  EXPECT_EQ(cudnn.executions, 2);
+  return found;
+}
+
+TEST(CudnnAttention, AddsGradientsInOneOrderWhereBitsAreToBeEqual) {
+  EXPECT_TRUE(adds_in_any_order(false));
+  EXPECT_FALSE(adds_in_any_order(true));
+}
+
+TEST(CudnnAttention, IsNotAskedForABackwardInOneOrderWhoseScoresTakeMoreThanOneGiB) {
+  AttendingCudnn cudnn;
+  CudnnAttention attention(*cudnn.library, FakeGpu::kCapability, true);
+  alignas(16) std::array<std::byte, 16> place{};
+  const auto takes = [&](std::int64_t sequence) {
+    return attention.takes(AttentionBackwardWork{.shape = {1, sequence, 8, 8, 64, 0},
+                                                 .dtype = DType::bf16,
+                                                 .qkv = place.data(),
+                                                 .out = place.data(),
+                                                 .log_sums = reinterpret_cast<float*>(place.data()),
+                                                 .d_out = place.data(),
+                                                 .workspace = place.data()});
+  };
+  EXPECT_TRUE(takes(8192));  // 2 x 8 x 8192^2
+  EXPECT_FALSE(takes(8193));
+}
+
+TEST(AttentionChoice, IsNotMeasuredWhereBitsAreToBeEqual) {
+  AttendingCudnn cudnn;
+  FakeGpu gpu(3,
+              {.products = Products::own, .attention = Attention::measured, .deterministic = true},
+              kWorkspace, cudnn.library);
+  left_by(attends(DType::bf16), gpu.device(), gpu.compute());
+  EXPECT_EQ(cudnn.executions, 2);
+}
+
 TEST(CudnnAttention, IsNotAskedWhereOurKernelsAreChosen) {
   AttendingCudnn cudnn;
   left_with(cudnn, Attention::own, attends(DType::bf16));
@@ -148,7 +246,7 @@ class AttentionChoiceOnFake : public testing::Test {
     device_ = std::make_unique<CudaDevice>(0, 0);
     stream_ = device_->stream(StreamPriority::normal);
     memory_ = device_->allocate(6 * kWorkspace, MemorySpace::device);
-    by_cudnn_ = std::make_unique<CudnnAttention>(*cudnn_.library, FakeGpu::kCapability);
+    by_cudnn_ = std::make_unique<CudnnAttention>(*cudnn_.library, FakeGpu::kCapability, false);
   }
   void TearDown() override { EXPECT_THAT(fake_cuda::complaints(), testing::IsEmpty()); }
 

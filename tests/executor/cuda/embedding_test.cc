@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <random>
 
+#include "planner/cost/gpu_workspace.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec {
@@ -88,6 +91,70 @@ TEST(CudaEmbeddingGradient, HasTheCpusBitsInEveryOrderOfThreads) {
 
 TEST(CudaEmbeddingGradient, LeavesATableThatIsNotTrained) {
   expect_backward_as_cpu<Bf16, float>({2, 5, 8}, 1, false);
+}
+
+/// Against the definition in double: tokens of more rows than a segment has. Tokens from the first
+/// on have these counts of rows, which lie among those of others.
+template <class E, class G>
+void expect_long_runs(const std::vector<int>& counts, std::int64_t width, unsigned seed) {
+  std::vector<std::int64_t> tokens;
+  for (std::size_t token = 0; token < counts.size(); ++token) {
+    tokens.insert(tokens.end(), static_cast<std::size_t>(counts[token]),
+                  static_cast<std::int64_t>(token));
+  }
+  std::mt19937 draw(seed);
+  std::shuffle(tokens.begin(), tokens.end(), draw);
+  const EmbeddingShape s = {1, std::ssize(tokens), width};
+  const std::vector<E> d_y = as<E>(random_floats(s.sequence * width, seed + 1));
+  std::vector<G> d_table = as<G>(random_floats(std::ssize(counts) * width, seed + 2));
+  Doubles expected = doubles(wide(d_table));
+  for (std::size_t i = 0; i < d_y.size(); ++i) {
+    const auto n = static_cast<std::size_t>(width);
+    expected[static_cast<std::size_t>(tokens[i / n]) * n + i % n] += to_float(d_y[i]);
+  }
+  std::vector<G> again = d_table;
+  for (std::vector<G>* const table : {&d_table, &again}) {
+    std::vector<std::byte> workspace(static_cast<std::size_t>(cuda::embedding_backward_bytes(s)),
+                                     std::byte{0xff});
+    host_cuda::set_seed(seed++);
+    cuda::embedding_backward(s, tokens.data(), d_y.data(), table->data(), static_cast<G*>(nullptr),
+                             workspace.data(), nullptr);
+  }
+  EXPECT_TRUE(same_bits(d_table, again)) << "in another order of threads";
+  expect_close(wide(d_table), expected, tolerance<G>(), "d_table");
+}
+
+// One run of all rows; runs of a segment and of one row more or less; long ones side by side.
+TEST(CudaEmbeddingGradient, AddsLongRunsOfATokenBySegments) {
+  if (host_cuda::races_are_watched()) {
+    return expect_long_runs<float, float>({1, 2 * static_cast<int>(kEmbeddingSegment) + 1}, 4, 1);
+  }
+  const auto segment = static_cast<int>(kEmbeddingSegment);
+  const std::vector<int> all[] = {{5 * segment},
+                                  {segment, segment + 1, segment - 1, 1},
+                                  {3, segment + 1, segment + 1, 2 * segment + 1, 3 * segment, 2}};
+  unsigned seed = 1;
+  for (const std::vector<int>& counts : all) {
+    SCOPED_TRACE(seed);
+    expect_long_runs<float, float>(counts, 8, seed);
+    expect_long_runs<Bf16, float>(counts, 5, seed + 1);
+    expect_long_runs<Bf16, Bf16>(counts, 8, seed + 2);
+    seed += 10;
+  }
+}
+
+// Ones are lost beside 2^24: those of its own segment are, those of three others are not.
+TEST(CudaEmbeddingGradient, AddsASegmentsRowsBeforeTheyJoinThoseOfOthers) {
+  const EmbeddingShape s = {1, 4 * kEmbeddingSegment, 4};
+  const std::vector<std::int64_t> tokens(static_cast<std::size_t>(s.sequence), 0);
+  Floats d_y(static_cast<std::size_t>(s.sequence * s.width), 1.0F);
+  std::fill_n(d_y.begin(), s.width, 0x1p24F);
+  Floats d_table(static_cast<std::size_t>(s.width), 0.0F);
+  std::vector<std::byte> workspace(static_cast<std::size_t>(cuda::embedding_backward_bytes(s)),
+                                   std::byte{0xff});
+  cuda::embedding_backward(s, tokens.data(), d_y.data(), d_table.data(),
+                           static_cast<float*>(nullptr), workspace.data(), nullptr);
+  EXPECT_EQ(d_table, Floats(4, 0x1p24F + 3 * static_cast<float>(kEmbeddingSegment)));
 }
 
 // Of more rows than two tiles hold.

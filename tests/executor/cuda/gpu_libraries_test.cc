@@ -41,7 +41,7 @@ TEST_P(GpuCudnnAttention, EqualsTheCpuForwardAndBackward) {
   const std::int64_t width = shape.heads * shape.head_dim;
   FakeGpu gpu(1, {.products = Products::own, .attention = GpuComputeOptions::Attention::cudnn},
               kWorkspace, library_);
-  CudnnAttention asked(*library_, gpu.device().facts().capability);
+  CudnnAttention asked(*library_, gpu.device().facts().capability, false);
   const Operation attends = [&](Compute& compute, Tensors& t) {
     std::byte* const qkv = t.at(DType::bf16, tokens * shape.qkv_width());
     std::byte* const out = t.at(DType::bf16, tokens * width);

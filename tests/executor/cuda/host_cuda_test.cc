@@ -184,6 +184,25 @@ TEST(HostCuda, RefusesALaneThatIsNotThereAndMasksThatDiffer) {
   EXPECT_DEATH(launch(nullptr, "two_masks", dim3(1), dim3(kWarp), two_masks), "__syncwarp with");
 }
 
+__global__ void sum_halves(float* out) {
+  const unsigned lanes = threadIdx.x < 16 ? 0xffffU : 0xffff0000U;
+  float sum = 1.0F + static_cast<float>(threadIdx.x);
+  for (int round = 0; round < (threadIdx.x < 16 ? 1 : 3); ++round) {  // the halves go apart
+    for (int by = 8; by > 0; by /= 2) sum += __shfl_xor_sync(lanes, sum, by);
+  }
+  out[threadIdx.x] = sum;
+}
+
+TEST(HostCuda, HasHalvesOfAWarpMeetApart) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    host_cuda::set_seed(seed);
+    std::vector<float> out(kWarp);
+    launch(nullptr, "sum_halves", dim3(1), dim3(kWarp), sum_halves, out.data());
+    EXPECT_EQ(out.front(), 16 * 17 / 2);
+    EXPECT_EQ(out.back(), 16 * (17 + 32) / 2 * 256);
+  }
+}
+
 TEST(HostCuda, RefusesMoreThreadsThanABlockHas) {
   float out = 0;
   EXPECT_DEATH(launch(nullptr, "write_one", dim3(1), dim3(1025), write_one, &out), "1025 threads");

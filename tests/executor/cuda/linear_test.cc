@@ -278,16 +278,19 @@ TEST_F(CudaLinearOf, ProductsAreRightWithoutAnyEpilogue) {
 }
 
 TEST_F(CudaLinearOf, AProductOfWholeVectorsNeedsNoPassButTheAdditionOfBiasSums) {
-  const Case c = {DType::bf16, DType::fp32, true, true, false, Gelu::tanh};
+  Case c = {DType::bf16, DType::fp32, true, true, false, Gelu::tanh};
   forward(c);
   backward_input(c);
   EXPECT_EQ(passes_.issued, 0);
   backward_weight(c);
   EXPECT_EQ(passes_.issued, 1);
+  c.gradient = DType::bf16;
+  backward_weight(c);
+  EXPECT_EQ(passes_.issued, 2);
   std::vector<cublasLtEpilogue_t> epilogues;
   for (const fake_cublaslt::Ran& each : fake_cublaslt::ran()) epilogues.push_back(each.epilogue);
   EXPECT_EQ(epilogues, (std::vector{CUBLASLT_EPILOGUE_GELU_AUX_BIAS, CUBLASLT_EPILOGUE_DGELU,
-                                    CUBLASLT_EPILOGUE_BGRADA}));
+                                    CUBLASLT_EPILOGUE_BGRADA, CUBLASLT_EPILOGUE_BGRADA}));
 }
 
 }  // namespace

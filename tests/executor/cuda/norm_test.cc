@@ -121,7 +121,9 @@ void expect_as_defined(const Setting& setting) {
 
 /// A sum over rows has a block for some columns, and each of its threads costs the thread sanitizer
 /// some 0.1 ms.
-bool takes_long(const Setting& s) { return host_cuda::races_are_watched() && s.width > 1280; }
+bool takes_long(const Setting& s) {
+  return host_cuda::races_are_watched() && (s.width > 1280 || s.rows > 100);
+}
 
 class CudaNorm : public testing::TestWithParam<Setting> {};
 
@@ -147,16 +149,18 @@ TEST_P(CudaNorm, NeedsEachOfItsBarriers) {
   expect_every_barrier_is_needed([&] { gpu.on_gpu(); });
 }
 
-// A warp a row, a block a row with one and with several vectors a thread, and rows that no register
-// holds or no vector reads.
-INSTANTIATE_TEST_SUITE_P(Kinds, CudaNorm,
-                         testing::Values(Setting{true, 9, 1, 64, 0}, Setting{true, 5, 3, 32, 8},
-                                         Setting{true, 3, 1, 1280, 0},
-                                         Setting{true, 3, 1, 2304, 16}, Setting{true, 5, 1, 77, 3},
-                                         Setting{true, 2, 1, 8200, 0}, Setting{false, 9, 1, 64, 0},
-                                         Setting{false, 3, 1, 1280, 0},
-                                         Setting{false, 3, 1, 2304, 16},
-                                         Setting{false, 5, 1, 77, 3}));
+// Half a warp a row, a warp a row of up to 768 and of up to 1024 in bf16, with and without a second
+// row, a block a row with one and with several vectors a thread, and rows that no register holds or
+// no vector reads.
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, CudaNorm,
+    testing::Values(Setting{true, 9, 1, 64, 0}, Setting{true, 5, 3, 32, 8},
+                    Setting{true, 11, 4, 128, 8}, Setting{true, 300, 1, 136, 0},
+                    Setting{false, 7, 1, 800, 0}, Setting{false, 300, 1, 136, 0},
+                    Setting{true, 3, 1, 1280, 0}, Setting{true, 3, 1, 2304, 16},
+                    Setting{true, 5, 1, 77, 3}, Setting{true, 2, 1, 8200, 0},
+                    Setting{false, 9, 1, 64, 0}, Setting{false, 3, 1, 1280, 0},
+                    Setting{false, 3, 1, 2304, 16}, Setting{false, 5, 1, 77, 3}));
 
 TEST(CudaNormGradient, TakesThePlaceOfTheOneItIsGiven) {
   const Setting heads = {true, 5, 3, 32, 0};

@@ -4,10 +4,15 @@
 #include <optional>
 
 #include "executor/kernels/cuda/products.h"
+#include "planner/cost/gpu_workspace.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec {
 namespace {
+
+std::vector<std::byte> bias_workspace() {
+  return std::vector<std::byte>(static_cast<std::size_t>(kBiasGradientBytes), std::byte{0xff});
+}
 
 /// A matrix [rows, columns] in memory of its own, with elements beside each row that nobody reads.
 template <class E>
@@ -186,7 +191,8 @@ void expect_linear(bool transposed, bool adds, std::optional<Gelu> gelu, unsigne
     for (std::int64_t i = 0; i < kOut; ++i) sums[static_cast<std::size_t>(i)] += d_y.at(r, i);
   }
   cuda::linear_backward_weight({kRows, kIn, kOut, x.stride, d_y.stride, transposed}, x.data.data(),
-                               d_y.data.data(), d_weight.data(), d_bias.data(), nullptr);
+                               d_y.data.data(), d_weight.data(), d_bias.data(),
+                               bias_workspace().data(), nullptr);
   expect_close(wide(d_weight), expected, tolerance<G>(), "d_weight");
   expect_close(wide(d_bias), sums, tolerance<G>(), "d_bias");
 }
@@ -204,12 +210,40 @@ TEST(CudaLinear, EqualsItsDefinitionInEveryPrecision) {
   }
 }
 
+template <class E, class G>
+void expect_bias_gradient(std::int64_t rows, std::int64_t width, std::int64_t stride,
+                          unsigned seed) {
+  const std::vector<E> d_y = as<E>(random_floats(rows * stride, seed));
+  std::vector<G> d_bias = as<G>(random_floats(width, seed + 1));
+  Doubles expected = doubles(wide(d_bias));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < width; ++i) {
+      expected[static_cast<std::size_t>(i)] +=
+          to_float(d_y[static_cast<std::size_t>(row * stride + i)]);
+    }
+  }
+  std::vector<G> again = d_bias;
+  std::vector<std::byte> workspace = bias_workspace();
+  for (std::vector<G>* const each : {&d_bias, &again}) {
+    host_cuda::set_seed(seed++);
+    cuda::bias_gradient(rows, width, stride, d_y.data(), each->data(), workspace.data(), nullptr);
+  }
+  EXPECT_EQ(wide(d_bias), wide(again)) << "in another order of threads";
+  expect_close(wide(d_bias), expected, tolerance<G>(), "d_bias");
+}
+
+TEST(CudaBiasGradient, SumsPartsOfManyRowsSideBySide) {
+  for (const std::int64_t rows : {64, 65, 200, 4300}) {
+    if (rows > 200 && host_cuda::races_are_watched()) continue;  // takes long
+    SCOPED_TRACE(rows);
+    expect_bias_gradient<float, float>(rows, 40, 40, 1);
+    expect_bias_gradient<Bf16, float>(rows, 40, 43, 2);
+    expect_bias_gradient<Bf16, Bf16>(rows, 33, 40, 3);
+  }
+}
+
 TEST(CudaBiasGradient, NeedsItsBarrier) {
-  expect_every_barrier_is_needed([] {
-    const Floats d_y = random_floats(20LL * 40, 1);
-    Floats d_bias(40);
-    cuda::bias_gradient(20, 40, 40, d_y.data(), d_bias.data(), nullptr);
-  });
+  expect_every_barrier_is_needed([] { expect_bias_gradient<float, float>(70, 40, 40, 1); });
 }
 
 }  // namespace

@@ -97,10 +97,34 @@ TEST_P(CudnnAttentionOn, HasEnginesForTheModelsWeTrainWithinTheLedgersBytes) {
                   found.engines().front().workspace_bytes,
                   pass == SdpaPass::forward
                       ? 256
-                      : sdpa_engine_bytes(batch * sequence, {heads.heads, heads.kv_heads, head_dim},
-                                          GetParam()))
+                      : sdpa_engine_bytes(
+                            {batch, sequence, {heads.heads, heads.kv_heads, head_dim}, GetParam()}))
                   << said;
             }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(CudnnAttentionOn, HasDeterministicEnginesWithinTheLedgersBytes) {
+  for (const std::int64_t head_dim : {64, 128}) {
+    for (const Heads heads : kHeads) {
+      for (const std::int64_t window : {0, 512}) {
+        for (const std::int64_t sequence : {1024, 4096}) {
+          for (const std::int64_t batch : {1, 16}) {
+            const AttentionShape shape = {batch,          sequence, heads.heads,
+                                          heads.kv_heads, head_dim, window};
+            const SdpaBackward backward = {
+                batch, sequence, {heads.heads, heads.kv_heads, head_dim}, GetParam(), true};
+            if (!sdpa_backward_by_cudnn(backward)) continue;
+            const std::string said =
+                fmt::format("{} x {}, {}/{} heads of {}, window {}", batch, sequence, heads.heads,
+                            heads.kv_heads, head_dim, window);
+            const SdpaEngines found = engines(shape, SdpaPass::backward, true);
+            ASSERT_EQ(found.refusal(), "") << said;
+            EXPECT_LE(found.engines().front().workspace_bytes, sdpa_engine_bytes(backward)) << said;
           }
         }
       }

@@ -30,6 +30,8 @@ Kernels& kernels_now() {
   return only;
 }
 
+std::atomic<bool> deterministic_now = false;
+
 Kernels kernels_of_gpus() {
   Kernels made{FakeKernels::gpu, {}, {}};
   made.options.attention = GpuComputeOptions::Attention::own;
@@ -52,9 +54,11 @@ CudaParts fake_parts() {
   const bool on_cpu = kernels.kind == FakeKernels::cpu;
   const std::string text = on_cpu ? "kernels of the CPU" : "kernels of GPUs on the host";
   return {fake_library, [text] { return std::vector<std::string>{text}; },
-          [kernels, on_cpu](CudaDevice& device, int rank) -> std::unique_ptr<Compute> {
+          [kernels, on_cpu](CudaDevice& device, int rank,
+                            const GpuOptions& asked) -> std::unique_ptr<Compute> {
             // Before ranks meet for the first time.
             fake_cuda::set_hosts(++hosts);
+            deterministic_now = asked.deterministic;
             if (on_cpu) return std::make_unique<StreamCompute>();
             return make_gpu_compute(device.facts(), rank, kernels.libraries, kernels.options);
           }};
@@ -68,6 +72,8 @@ void reset_fake_gpus(std::uint64_t seed, const fake_cuda::Machine& machine, Fake
   hosts = 0;
   kernels_now() = kernels == FakeKernels::cpu ? Kernels() : kernels_of_gpus();
 }
+
+bool gpus_are_deterministic() { return deterministic_now; }
 
 const GpuPlugin* fake_gpu_plugin() {
   static const GpuPlugin kPlugin = {0, "fakes", []() -> std::unique_ptr<GpuPlatform> {

@@ -22,6 +22,9 @@ void reset_fake_gpus(std::uint64_t seed, const fake_cuda::Machine& machine,
 /// What use_gpu_library() takes, and what each open() gives.
 const GpuPlugin* fake_gpu_plugin();
 
+/// Whether the kernels of the rank that was given a GPU last were asked for equal bits.
+bool gpus_are_deterministic();
+
 /// Has a call of CUDA, NCCL or cuBLASLt fail once, the `nth` since reset_fake_gpus() from 0.
 /// \param error  a code of its library
 void fail_gpu_call(const std::string& call, int nth, int error);

@@ -66,6 +66,20 @@ TEST(RankDevices, AreTheCpuWhereTheMachineHasNoGpuUnlessTheyAreToBeGpus) {
               AllOf(HasSubstr("3: "), HasSubstr("no GPU")));
 }
 
+TEST(RankDevices, RunDeterministicKernelsWhereTheJobSaysSo) {
+  for (const bool deterministic : {true, false}) {
+    Plan plan = plan_of("dgx-h100", 1);
+    plan.job.deterministic = deterministic;
+    reset_fake_gpus(1, machine_of(1));
+    use_gpu_library(fake_gpu_plugin);
+    const Result<RankDevices> devices = RankDevices::open(plan, {}, nullptr);
+    ASSERT_TRUE(devices.ok());
+    const std::unique_ptr<Device> device = devices->device(0);
+    static_cast<void>(device->compute(1));
+    EXPECT_EQ(gpus_are_deterministic(), deterministic);
+  }
+}
+
 TEST(RankDevices, RefuseADriverThatIsTooOldWithBothVersions) {
   fake_cuda::Machine old = machine_of(2);
   old.driver_version = 12040;

@@ -65,8 +65,9 @@ struct Wish {
   std::size_t bytes = 0;
   int source = 0;
 };
+/// Its threads meet all together, or those of each half, or some of each half.
 struct Warp {
-  Meeting meeting;
+  std::array<Meeting, 2> meetings;
   std::array<Wish, kLanes> wishes;
 };
 
@@ -150,7 +151,9 @@ void pass_on(Context& from, bool ends) {
     if (m.alive == 0) return switch_fiber(from, m.caller, ends);
     m.now = m.block.waiting;
     for (const Warp& w : m.warps) {
-      if (w.meeting.waiting != nullptr) m.now = w.meeting.waiting;
+      for (const Meeting& each : w.meetings) {
+        if (each.waiting != nullptr) m.now = each.waiting;
+      }
     }
     fail("deadlock in %s: %d of %d threads have ended, %d wait in __syncthreads", m.now->waits_at,
          m.threads - m.alive, m.threads, m.block.arrived);
@@ -207,16 +210,23 @@ template <class F>
 void meet_warp(unsigned mask, bool orders, const char* what, F complete) {
   const Machine& m = machine();
   const int number = running(m, what).number;
-  Meeting& meeting = m.warps[static_cast<std::size_t>(number / kLanes)].meeting;
+  auto& meetings = m.warps[static_cast<std::size_t>(number / kLanes)].meetings;
+  const bool upper = std::countr_zero(mask) >= kLanes / 2;
+  Meeting& meeting = meetings[upper ? 1 : 0];
   if ((mask >> static_cast<unsigned>(number % kLanes) & 1U) == 0) {
     fail("%s with mask %08x in a lane that is not of it", what, mask);
   }
+  const auto refuse = [&](const Meeting& other) {
+    fail("%s with mask %08x where other lanes are in %s with mask %08x", what, mask, other.what,
+         other.mask);
+  };
+  const Meeting& other = meetings[upper ? 0 : 1];
+  if (other.arrived > 0 && (other.mask & mask) != 0) refuse(other);
   if (meeting.arrived == 0) {
     meeting.mask = mask;
     meeting.what = what;
   } else if (meeting.mask != mask || std::strcmp(meeting.what, what) != 0) {
-    fail("%s with mask %08x where other lanes are in %s with mask %08x", what, mask, meeting.what,
-         meeting.mask);
+    refuse(meeting);
   }
   meet(meeting, std::popcount(mask), orders, what, complete);
 }
@@ -240,7 +250,7 @@ void run_block(Machine& m, std::size_t shared_bytes) {
   m.warps =
       std::span(m.all_warps).first(static_cast<std::size_t>((m.threads + kLanes - 1) / kLanes));
   for (std::size_t w = 0; w < m.warps.size(); ++w) {
-    renew(m.warps[w].meeting);
+    for (Meeting& each : m.warps[w].meetings) renew(each);
     m.priority[w] = m.draws.below(1U << 16U);
   }
   m.candidates = 1U << (2 * m.draws.below(3));  // 1: any thread; 16: some warps run far ahead
