@@ -22,7 +22,7 @@ TEST(CudaCompute, NamesTheKernelThatCudaDoesNotStart) {
       gpu.compute().clear({memory.at(), 16, DType::fp32}, *stream);
       ADD_FAILURE() << "a launch failed and nobody said so";
     } catch (const IoError& error) {
-      EXPECT_STREQ(error.what(), "CUDA does not start the kernel clear: of the fake");
+      EXPECT_STREQ(error.what(), "CUDA does not start the kernel clear: error 9 of the fake");
     }
   }
   EXPECT_EQ(fake_cuda::left_over(), "");

@@ -115,22 +115,23 @@ bool may_give_back(const std::string& call) {
   return call == "cudaStreamSynchronize" || call == "ncclCommGetAsyncError";
 }
 
+/// Of the library that the call is of; one of CUDA's is this call's own.
+int error_of(const std::string& call, int nth) {
+  constexpr int kNcclInternalError = 3;
+  constexpr int kCublasStatusInternalError = 14;
+  constexpr int kCudaErrorOfTheTest = 10'000;
+  if (call.starts_with("nccl")) return kNcclInternalError;
+  return call.starts_with("cublasLt") ? kCublasStatusInternalError : kCudaErrorOfTheTest + nth;
+}
+
 /// What says that a call failed. In front of it stands who called, and in a step for what.
-std::string said_of(const std::string& call) {
-  if (call == "launch") return "CUDA does not start the kernel [a-z ]+: of the fake";
+std::string said_of(const std::string& call, int nth) {
+  const std::string own = fmt::format("error {} of the fake", error_of(call, nth));
+  if (call == "launch") return "CUDA does not start the kernel [a-z ]+: " + own;
   if (call.starts_with("ncclGet")) return call + " of ";
   if (call == "ncclCommGetAsyncError") return call + "( of [a-z0-9_, ]+)?: internal error";
   if (call.starts_with("nccl")) return call + " of [a-z0-9_, ]+: internal error";
-  return call + ": ";
-}
-
-/// Of the library that the call is of.
-int error_of(const std::string& call) {
-  constexpr int kNcclInternalError = 3;
-  constexpr int kCublasStatusInternalError = 14;
-  constexpr int kCudaErrorOfTheTest = 700;
-  if (call.starts_with("nccl")) return kNcclInternalError;
-  return call.starts_with("cublasLt") ? kCublasStatusInternalError : kCudaErrorOfTheTest;
+  return call + ": " + (call.starts_with("cuda") ? own : "");
 }
 
 void expect_said(const Ended& ended, const std::string& call, int nth, const std::string& what) {
@@ -147,7 +148,7 @@ void expect_said(const Ended& ended, const std::string& call, int nth, const std
   const bool tells_more = call == "ncclCommGetAsyncError" || call == "cudaEventQuery";
   EXPECT_TRUE(std::ranges::count(said, '\n') == 1 || tells_more) << what << ": " << said;
   const std::string who = "^shardwise-run: (rank [0-3](, [a-z0-9_. ]+)?: |)";
-  EXPECT_THAT(said, ContainsRegex(who + said_of(call))) << what;
+  EXPECT_THAT(said, ContainsRegex(who + said_of(call, nth))) << what;
 }
 
 TEST_P(GpuCalls, ThatFailEndTheRunWithOneLineThatNamesThem) {
@@ -166,7 +167,7 @@ TEST_P(GpuCalls, ThatFailEndTheRunWithOneLineThatNamesThem) {
       tried.insert(static_cast<int>(random() % static_cast<unsigned>(count)));
     }
     for (const int nth : tried) {
-      const Ended ended = end(fmt::format("{} {} {}", call, nth, error_of(call)));
+      const Ended ended = end(fmt::format("{} {} {}", call, nth, error_of(call, nth)));
       expect_said(ended, call, nth, fmt::format("{}, call {} of {}", call, nth, count));
     }
   }

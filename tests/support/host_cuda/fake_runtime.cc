@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string>
 #include <utility>
 
 #include "tests/support/host_cuda/fake_calls.h"
@@ -349,8 +350,12 @@ const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
 }
 
+// Each error has a text of its own.
 const char* cudaGetErrorString(cudaError_t error) {
-  return error == cudaErrorMemoryAllocation ? "out of memory" : "of the fake";
+  if (error == cudaErrorMemoryAllocation) return "out of memory";
+  thread_local std::string text;
+  text = "error " + std::to_string(static_cast<int>(error)) + " of the fake";
+  return text.c_str();
 }
 
 }  // extern "C"
