@@ -16,6 +16,9 @@
 
 #if defined(__CUDACC__)
 #define SHARDWISE_SHARED(type, name, count) __shared__ type name[count]
+#define SHARDWISE_DYNAMIC_SHARED(type, name)                         \
+  extern __shared__ __align__(16) unsigned char shardwise_dynamic[]; \
+  type* const name = reinterpret_cast<type*>(shardwise_dynamic)
 #define SHARDWISE_UNROLL _Pragma("unroll")
 #define SHARDWISE_PRAGMA(text) _Pragma(#text)
 #define SHARDWISE_UNROLL_BY(count) SHARDWISE_PRAGMA(unroll count)
@@ -33,6 +36,9 @@
   static const char name##_site = 0;        \
   type* const name = static_cast<type*>(    \
       host_cuda::shared(&name##_site, sizeof(type) * static_cast<std::size_t>(count)))
+/// The memory that launch_with_shared() gives a block, as an array of `type`.
+#define SHARDWISE_DYNAMIC_SHARED(type, name) \
+  type* const name = static_cast<type*>(host_cuda::dynamic_shared())
 // NOLINTEND(bugprone-macro-parentheses)
 #define SHARDWISE_UNROLL
 #define SHARDWISE_UNROLL_BY(count)
@@ -44,24 +50,46 @@ namespace shardwise::exec::cuda {
 inline constexpr int kWarp = 32;
 inline constexpr unsigned kWholeWarp = 0xffffffffU;
 
+/// Dynamic shared memory of a block that CUDA gives without being asked for more, and the most that
+/// every architecture has that there is code for: sm_86, sm_89 and sm_120 have 99 KiB.
+/// Source: NVIDIA, CUDA C++ programming guide, Compute capabilities.
+inline constexpr int kSharedUnasked = 48 << 10;
+inline constexpr int kMostSharedBytes = 99 << 10;
+
 /// Starts a kernel on `stream` and returns when it is issued. `name` says which in errors.
+/// \param shared_bytes  dynamic shared memory of a block, at most kMostSharedBytes
 /// \throws IoError when CUDA refuses it
 template <class... P, class... A>
-void launch(cudaStream_t stream, const char* name, dim3 grid, dim3 block, void (*kernel)(P...),
-            A... arguments) {
+void launch_with_shared(cudaStream_t stream, const char* name, dim3 grid, dim3 block,
+                        int shared_bytes, void (*kernel)(P...), A... arguments) {
 #if defined(__CUDACC__)
   cudaLaunchConfig_t config = {};
   config.gridDim = grid;
   config.blockDim = block;
+  config.dynamicSmemBytes = static_cast<std::size_t>(shared_bytes);
   config.stream = stream;
-  const cudaError_t error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+  cudaError_t error = cudaSuccess;
+  // Each time: it holds for the GPU that is current, of which a process may have several.
+  if (shared_bytes > kSharedUnasked) {
+    error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes);
+  }
+  if (error == cudaSuccess) {
+    error = cudaLaunchKernelEx(&config, kernel, static_cast<P>(arguments)...);
+  }
   const char* const refusal = error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 #else
-  const char* const refusal = host_cuda::enqueue(stream, name, grid, block, 0,
-                                                 [=] { kernel(static_cast<P>(arguments)...); });
+  const char* const refusal =
+      host_cuda::enqueue(stream, name, grid, block, static_cast<std::size_t>(shared_bytes),
+                         [=] { kernel(static_cast<P>(arguments)...); });
 #endif
   if (refusal == nullptr) return;
   throw IoError(std::string("CUDA does not start the kernel ") + name + ": " + refusal);
+}
+/// The same, of a kernel without dynamic shared memory.
+template <class... P, class... A>
+void launch(cudaStream_t stream, const char* name, dim3 grid, dim3 block, void (*kernel)(P...),
+            A... arguments) {
+  launch_with_shared(stream, name, grid, block, 0, kernel, arguments...);
 }
 
 /// `total` in pieces of `each`, the last may be short.

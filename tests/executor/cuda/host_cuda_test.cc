@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/kernels/cuda/reduce.h"
+#include "executor/kernels/cuda/tensor_cores.h"
 #include "tests/executor/cuda/on_host.h"
 
 namespace shardwise::exec::cuda {
@@ -206,6 +207,135 @@ TEST(HostCuda, HasHalvesOfAWarpMeetApart) {
 TEST(HostCuda, RefusesMoreThreadsThanABlockHas) {
   float out = 0;
   EXPECT_DEATH(launch(nullptr, "write_one", dim3(1), dim3(1025), write_one, &out), "1025 threads");
+}
+
+/// c [16, 8] = a [16, 16] b [16, 8], all row by row, by matrices read from shared memory: a as it
+/// is, b transposed where it is read, as [n, k] where it `is_turned` already.
+__global__ void small_product(const Bf16* a, const Bf16* b, bool is_turned, float* c) {
+  SHARDWISE_SHARED(Vector<Bf16>, rows, 64);
+  const int lane = static_cast<int>(threadIdx.x);
+  const int wide_b = is_turned ? 16 : 8;
+  Bf16* const a_rows = rows[0].at;
+  Bf16* const b_rows = a_rows + 256;
+  for (int i = lane; i < 256; i += kWarp) a_rows[i] = a[i];
+  for (int i = lane; i < 128; i += kWarp) b_rows[i] = b[i];
+  __syncwarp();
+  LeftFragment left;
+  RightFragments right;
+  load_matrices<false>(a_rows + lane % 16 * 16 + lane / 16 * 8, left.at);
+  if (is_turned) {
+    load_matrices<false>(b_rows + lane % 8 * wide_b + lane / 8 % 2 * 8, right.at);
+  } else {
+    load_matrices<true>(b_rows + lane % 16 * wide_b, right.at);
+  }
+  SumFragment sums = {};
+  multiply(left, right, 0, sums);
+  for (int i = 0; i < 4; ++i) {
+    c[(lane / 4 + i / 2 * 8) * 8 + 2 * (lane % 4) + i % 2] = sums.at[i];
+  }
+}
+
+TEST(HostCuda, MultipliesFragmentsAsTheyAreDefined) {
+  const std::vector<Bf16> a = rounded(random_floats(256, 1));
+  const std::vector<Bf16> b = rounded(random_floats(128, 2));
+  for (const bool is_turned : {false, true}) {
+    Doubles expected(128);
+    std::vector<Bf16> given = b;
+    for (std::size_t m = 0; m < 16; ++m) {
+      for (std::size_t n = 0; n < 8; ++n) {
+        for (std::size_t k = 0; k < 16; ++k) {
+          given[is_turned ? n * 16 + k : k * 8 + n] = b[k * 8 + n];
+          expected[m * 8 + n] += static_cast<double>(to_float(a[m * 16 + k])) *
+                                 static_cast<double>(to_float(b[k * 8 + n]));
+        }
+      }
+    }
+    std::vector<float> c = unwritten<float>(128);
+    launch(nullptr, "small_product", dim3(1), dim3(kWarp), small_product, a.data(), given.data(),
+           is_turned, c.data());
+    expect_close(c, expected, 1.2e-7, "c");  // one rounding
+  }
+}
+
+__global__ void half_a_product() {
+  SumFragment sums = {};
+  if (threadIdx.x < 16) multiply({}, {}, 0, sums);
+}
+
+TEST(HostCuda, NamesAProductThatNotAllLanesComeTo) {
+  EXPECT_DEATH(launch(nullptr, "half_a_product", dim3(1), dim3(kWarp), half_a_product),
+               "half_a_product.*deadlock in mma.sync");
+}
+
+/// What is planted in a copy of numbers by way of shared memory, which two tiles of them have.
+struct CopyDefects {
+  bool no_wait = false;
+  bool no_barrier = false;
+  bool no_second_barrier = false;
+  bool beyond = false;
+  bool odd = false;
+};
+
+/// out [2, threads] = in [2, threads], each row turned round.
+__global__ void turn_copies(const float* in, float* out, CopyDefects planted) {
+  SHARDWISE_SHARED(float, row, kThreads + 1);
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int r = 0; r < 2; ++r) {
+    const float* const from = in + r * kThreads + thread + (planted.beyond ? 1 : 0);
+    char* const to = reinterpret_cast<char*>(row + thread) + (planted.odd ? 2 : 0);
+    copy_async<4>(to, from, thread != 5);
+    if (!planted.no_wait) wait_for_copies();
+    if (!planted.no_barrier) __syncthreads();
+    out[r * kThreads + thread] = row[kThreads - 1 - thread];
+    if (!planted.no_second_barrier) __syncthreads();
+  }
+  if (planted.no_wait) wait_for_copies();
+}
+std::vector<float> copied(const CopyDefects& planted) {
+  const std::vector<float> in = random_floats(kElements, 1);
+  std::vector<float> out = unwritten<float>(kElements);
+  host_cuda::set_seed(1);
+  launch(nullptr, "turn_copies", dim3(1), dim3(kThreads), turn_copies, in.data(), out.data(),
+         planted);
+  return out;
+}
+
+TEST(HostCuda, CopiesWhenTheyAreWaitedFor) {
+  std::vector<float> expected = expected_rows();
+  for (std::size_t r = 0; r < 2; ++r) expected[(r + 1) * kThreads - 6] = 0;  // nothing was there
+  EXPECT_EQ(copied({}), expected);
+}
+
+TEST(HostCuda, ShowsACopyThatNobodyHasWaitedFor) {
+  for (const float each : copied({.no_wait = true})) EXPECT_TRUE(std::isnan(each));
+}
+
+__global__ void never_wait(const float* in) {
+  SHARDWISE_SHARED(float, place, 1);
+  copy_async<4>(place, in, true);
+}
+
+TEST(HostCuda, NamesAThreadThatEndsBeforeItsCopies) {
+  const float in = 1;
+  EXPECT_DEATH(launch(nullptr, "never_wait", dim3(1), dim3(1), never_wait, &in),
+               "never_wait.*1 copies not waited for");
+}
+
+TEST(HostCuda, RefusesACopyToAnAddressThatItsSizeDoesNotDivide) {
+  EXPECT_DEATH(copied({.odd = true}), "cp.async of 4 bytes at another address");
+}
+
+TEST(HostCuda, SeesThatCopiesNeedABarrierBeforeAndAfterTheyAreRead) {
+  if (!host_cuda::races_are_watched()) GTEST_SKIP() << "takes the thread sanitizer";
+  EXPECT_RACE(copied({.no_barrier = true}));
+  EXPECT_RACE(copied({.no_second_barrier = true}));
+}
+
+TEST(HostCuda, SeesThatACopyReadsBeyondMemory) {
+  if (!test::kSanitized || host_cuda::races_are_watched()) {
+    GTEST_SKIP() << "takes the address sanitizer";
+  }
+  EXPECT_DEATH(copied({.beyond = true}), "heap-buffer-overflow");
 }
 
 TEST(HostCuda, HandsLaunchesToWhoAsksForThem) {

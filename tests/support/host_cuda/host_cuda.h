@@ -68,6 +68,22 @@ void sync_warp(unsigned mask);
 /// Copies `bytes` of what lane `source` brought; orders no memory.
 void exchange(unsigned mask, const void* mine, void* theirs, std::size_t bytes, int source,
               const char* what);
+/// mma.sync.m16n8k16 of bf16: c [16, 8] += a [16, 16] b [16, 8] of the warp, of whose fragments
+/// each lane brings its own (NVIDIA, PTX ISA, Matrix fragments for mma.m16n8k16). The terms and c
+/// are added in double and rounded once: PTX leaves their order to the hardware. Orders no memory.
+void multiply(const unsigned* a, const unsigned* b, float* c);
+/// ldmatrix.x4 of 16-bit elements, when a lane's row has been read. Orders no memory.
+void distribute_matrices(const void* row, bool transposed, unsigned* made);
+/// cp.async: a copy that this thread has begun.
+struct Copy {
+  void* to = nullptr;
+  const void* from = nullptr;
+  std::size_t bytes = 0;
+  bool is_there = false;  // else zeros are written
+};
+void begin_copy(const Copy& copy);
+/// The thread's next copy; false when there is none.
+bool end_copy(Copy& copy);
 /// Shared memory of this block: the same for all its threads, another for each `site`.
 void* shared(const void* site, std::size_t bytes);
 void* dynamic_shared();
@@ -82,6 +98,33 @@ T lane_value(unsigned mask, T value, int source, const char* what) {
   T got;
   exchange(mask, &value, &got, sizeof(T), source, what);
   return got;
+}
+
+// Below, the accesses are the kernel's own: sanitizers see them.
+
+inline void load_matrices(const void* row, bool transposed, unsigned* made) {
+  unsigned char read[16];
+  std::memcpy(read, row, sizeof(read));
+  distribute_matrices(read, transposed, made);
+}
+/// It may happen at once or as late as wait_for_copies(): until then nobody may read or write
+/// `to`, where there is poison, or write `from`.
+inline void copy_async(void* to, const void* from, std::size_t bytes, bool is_there) {
+  std::memset(to, 0xff, bytes);
+  if (is_there) {
+    unsigned char read[16];
+    std::memcpy(read, from, bytes);
+  }
+  begin_copy({to, from, bytes, is_there});
+}
+inline void wait_for_copies() {
+  for (Copy each; end_copy(each);) {
+    if (each.is_there) {
+      std::memcpy(each.to, each.from, each.bytes);
+    } else {
+      std::memset(each.to, 0, each.bytes);
+    }
+  }
 }
 
 }  // namespace host_cuda
