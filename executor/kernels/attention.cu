@@ -1,6 +1,8 @@
 #include <cmath>
+#include <type_traits>
 
 #include "executor/kernels/cuda/attention_cuda.h"
+#include "executor/kernels/cuda/attention_mma.h"
 #include "executor/kernels/cuda/attention_rows.h"
 
 namespace shardwise::exec::cuda {
@@ -73,6 +75,11 @@ template <class E>
 void attention_forward(const AttentionShape& s, const E* qkv, E* out, float* log_sums,
                        cudaStream_t stream) {
   if (s.batch * s.sequence == 0) return;
+  if constexpr (std::is_same_v<E, Bf16>) {
+    if (takes_tensor_cores(s, qkv, out)) {
+      return attention_forward_mma(s, qkv, out, log_sums, stream);
+    }
+  }
   const HeadPlaces places = {s, 1.0F / std::sqrt(static_cast<float>(s.head_dim))};
   with_head_tiles(s.head_dim, [&]<class Tiles>() {
     const auto blocks = static_cast<unsigned>(s.batch * s.heads * pieces(s.sequence, Tiles::kRows));

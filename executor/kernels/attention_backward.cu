@@ -1,6 +1,8 @@
 #include <cmath>
+#include <type_traits>
 
 #include "executor/kernels/cuda/attention_cuda.h"
+#include "executor/kernels/cuda/attention_mma.h"
 #include "executor/kernels/cuda/attention_rows.h"
 #include "executor/kernels/cuda/chunks.h"
 #include "executor/kernels/cuda/reduce.h"
@@ -177,6 +179,12 @@ void attention_backward(const AttentionShape& s, E* qkv, const E* out, const flo
   float* const deltas = workspace + rows * s.head_dim;
   launch(stream, "attention deltas", dim3(static_cast<unsigned>(pieces(rows, kDeltaWarps))),
          dim3(kDeltaWarps * kWarp), make_deltas<E>, places, out, d_out, deltas);
+  if constexpr (std::is_same_v<E, Bf16>) {
+    auto* const narrow_d_queries = reinterpret_cast<Bf16*>(d_queries);
+    if (takes_tensor_cores(s, qkv, d_out) && takes_vectors(narrow_d_queries)) {
+      return attention_backward_mma(s, qkv, log_sums, d_out, deltas, narrow_d_queries, stream);
+    }
+  }
   with_head_tiles(s.head_dim, [&]<class Tiles>() {
     const std::int64_t tiles = pieces(s.sequence, Tiles::kRows);
     launch(stream, "attention query gradients",

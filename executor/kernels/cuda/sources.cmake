@@ -4,6 +4,8 @@ set(shardwise_cuda_kernels
   adamw.cu
   attention.cu
   attention_backward.cu
+  attention_mma.cu
+  attention_mma_backward.cu
   cross_entropy.cu
   embedding.cu
   gelu.cu
