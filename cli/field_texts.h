@@ -83,7 +83,7 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
      "Save outputs of attention as fp8 or e5m6 [as_computed]"},
 }};
 
-inline constexpr std::array<FieldText, 27> kLayoutTexts = {{
+inline constexpr std::array<FieldText, 28> kLayoutTexts = {{
     {kDegreeGroup, "tp", "N", "Tensor parallel degree [1]"},
     {kDegreeGroup, "cp", "N", "Context parallel degree [1]"},
     {kDegreeGroup, "pp", "N", "Pipeline parallel degree: stages [1]"},
@@ -115,6 +115,8 @@ inline constexpr std::array<FieldText, 27> kLayoutTexts = {{
      "ZeRO-2 and 3: reduce gradients after each micro-batch [the engine's]"},
     {kShardingGroup, "outer_shards_optimizer", "",
      "HFSDP: shard optimizer states over both data-parallel axes"},
+    {kShardingGroup, "store_param_remainders", "",
+     "Keep fp32 main weights as the 16 bits that bf16 weights lack"},
     {kShardingGroup, "fp32_gradients", "", "Keep and reduce gradients in fp32 [the engine's]"},
     {kShardingGroup, "overlap_grad_reduce", "", "Overlap gradient reduction with backward [true]"},
     {kShardingGroup, "overlap_param_gather", "", "Overlap parameter gathers with forward [true]"},

@@ -187,6 +187,7 @@ std::string other_settings(const Layout& layout) {
   say(layout.zero_stage >= 2 && !layout.reduce_every_microbatch, "reduced once");
   say(layout.offload_optimizer, "optimizer on host");
   say(layout.offload_activations, "activations on host");
+  say(layout.store_param_remainders, "param remainders");
   say(layout.double_buffer, "double buffer");
   say(layout.first_stage_layers > 0, fmt::format("first {}", layout.first_stage_layers));
   say(layout.last_stage_layers > 0, fmt::format("last {}", layout.last_stage_layers));

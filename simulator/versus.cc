@@ -22,6 +22,8 @@ void take_kernels(Plan& plan, const Plan& other) {
 
 void take_states(Plan& plan, const Plan& other) {
   plan.engine.main_weights = other.engine.main_weights;
+  plan.engine.param_remainders = other.engine.param_remainders;
+  plan.layout.store_param_remainders = other.layout.store_param_remainders;
   plan.engine.casts_gradients_for_optimizer = other.engine.casts_gradients_for_optimizer;
   plan.engine.optimizer_scratch_bytes = other.engine.optimizer_scratch_bytes;
   plan.engine.lazy_moments = other.engine.lazy_moments;

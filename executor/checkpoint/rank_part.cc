@@ -32,22 +32,22 @@ RankPart copy_rank_part(const RankState& state, const Arena& arena, Device& devi
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
     const ShardRange own = state.stands_for(u);
     const RankState::View view = state.view(arena, 0, u);
-    const std::array<ConstTensorView, kSavedStates> from = {view.main, view.exp_avg,
-                                                            view.exp_avg_sq};
     for (const UnitTensor& tensor : state.units().units[u].tensors) {
       const std::int64_t begin = std::max(tensor.begin, own.begin);
       const std::int64_t end = std::min(tensor.begin + tensor.filled, own.begin + own.count);
       if (begin >= end) continue;
       part.slices.push_back({tensor.name, begin - tensor.begin, end - begin, {}});
-      for (std::size_t s = 0; s < kSavedStates; ++s) {
-        const ConstTensorView values =
-            from[s].part(static_cast<std::size_t>(begin - view.held.begin),
-                         static_cast<std::size_t>(end - begin));
-        const std::size_t before = part.values[s].size();
-        part.values[s].resize(before + values.count);
-        device.download(std::as_writable_bytes(std::span(part.values[s]).subspan(before)),
-                        values.data, *stream);
-      }
+      const auto first = static_cast<std::size_t>(begin - view.held.begin);
+      const auto count = static_cast<std::size_t>(end - begin);
+      const auto more = [&](SavedState saved) {
+        std::vector<float>& values = part.values[static_cast<std::size_t>(saved)];
+        values.resize(values.size() + count);
+        return std::span(values).last(count);
+      };
+      RankState::download_main(view, first, more(SavedState::weights), device, *stream);
+      device.download(std::as_writable_bytes(more(SavedState::first_moment)),
+                      view.exp_avg.part(first, count).data, *stream);
+      RankState::download_exp_avg_sq(view, first, more(SavedState::second_moment), device, *stream);
     }
   }
   return part;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <utility>
 
@@ -189,19 +190,18 @@ void read_unit(const SavedCheckpoint& saved, SavedState state, const StateUnit& 
   }
 }
 
-/// The same, into the device's memory.
-void load(const SavedCheckpoint& saved, SavedState state, const StateUnit& unit, std::int64_t begin,
-          const TensorView& to, Device& device, DeviceStream& stream) {
+/// put(first, values) for runs of `count` elements from `begin` on, one span for each of `states`.
+template <std::size_t kStates, class Put>
+void load(const SavedCheckpoint& saved, const std::array<SavedState, kStates>& states,
+          const StateUnit& unit, std::int64_t begin, std::size_t count, Put put) {
   constexpr std::size_t kStaged = std::size_t{1} << 18;
-  std::vector<float> values;
-  std::vector<std::byte> narrow;
-  for (std::size_t at = 0; at < to.count; at += kStaged) {
-    const TensorView part = to.part(at, std::min(kStaged, to.count - at));
-    values.resize(part.count);
-    read_unit(saved, state, unit, begin + static_cast<std::int64_t>(at), values);
-    narrow.resize(part.bytes());
-    cast({narrow.data(), part.count, part.dtype}, std::span<const float>(values));
-    device.upload(part.data, narrow, stream);
+  std::array<std::vector<float>, kStates> values;
+  for (std::size_t at = 0; at < count; at += kStaged) {
+    for (std::size_t s = 0; s < kStates; ++s) {
+      values[s].resize(std::min(kStaged, count - at));
+      read_unit(saved, states[s], unit, begin + static_cast<std::int64_t>(at), values[s]);
+    }
+    put(at, values);
   }
 }
 
@@ -212,13 +212,18 @@ void load_state(const SavedCheckpoint& saved, const RankState& state, const Aren
   const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
   for (std::size_t u = 0; u < state.units().units.size(); ++u) {
     const RankState::View view = state.view(arena, 0, u);
+    const StateUnit& unit = state.units().units[u];
     const auto fill = [&](SavedState which, std::int64_t begin, const TensorView& to) {
-      load(saved, which, state.units().units[u], begin, to, device, *stream);
+      load<1>(saved, {which}, unit, begin, to.count, [&](std::size_t first, const auto& values) {
+        upload_numbers(to.part(first, values[0].size()), values[0], device, *stream);
+      });
     };
     fill(SavedState::weights, state.keeps(u).begin, view.weights);
-    fill(SavedState::weights, view.held.begin, view.main);
     fill(SavedState::first_moment, view.held.begin, view.exp_avg);
-    fill(SavedState::second_moment, view.held.begin, view.exp_avg_sq);
+    load<2>(saved, {SavedState::weights, SavedState::second_moment}, unit, view.held.begin,
+            view.exp_avg_sq.count, [&](std::size_t first, const auto& values) {
+              RankState::upload(view, first, values[0], values[1], device, *stream);
+            });
   }
   device.synchronize(*stream);
 }

@@ -81,6 +81,10 @@ std::vector<UnitUpdate> ProgramBinder::updates(Operands operands) const {
       case OperandPart::main_weights:
         units.back().main = own;
         break;
+      case OperandPart::weight_remainders:
+        units.back().remainders = {reinterpret_cast<std::uint16_t*>(own.data),
+                                   own.count / sizeof(std::uint16_t)};
+        break;
       case OperandPart::first_moments:
         units.back().exp_avg = own;
         break;

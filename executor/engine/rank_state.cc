@@ -38,6 +38,14 @@ Meet meet(const UnitTensor& tensor, const ShardRange& held) {
 
 }  // namespace
 
+void upload_numbers(const TensorView& to, std::span<const float> values, Device& device,
+                    DeviceStream& stream) {
+  if (to.dtype == DType::fp32) return device.upload(to.data, std::as_bytes(values), stream);
+  std::vector<std::byte> staged(to.bytes());
+  cast({staged.data(), to.count, to.dtype}, values);
+  device.upload(to.data, staged, stream);
+}
+
 RankState::RankState(const StateUnits& units, const StatePlacement& placement,
                      const StateTypes& types, const DataParallelPlace& place,
                      const std::vector<UnitBuffers>& buffers)
@@ -61,15 +69,61 @@ RankState::View RankState::view(const Arena& arena, std::size_t program, std::si
   v.updated = part(v.weights, parameters);
   v.updated_gradient = part(v.gradients, gradients);
   v.reduced = placement_.gradients == Placement::replicate ? v.updated_gradient : v.gradients;
-  v.main = types_.main_weights ? TensorView(at(own.main_weights), count, DType::fp32) : v.updated;
+  if (types_.remainders) {
+    v.remainders = {reinterpret_cast<std::uint16_t*>(at(own.main_weights)), count};
+  } else {
+    v.main = types_.main_weights ? TensorView(at(own.main_weights), count, DType::fp32) : v.updated;
+  }
   return v;
 }
 
-void RankState::fill_part(const TensorView& weights, std::size_t unit, const ShardRange& range,
-                          const WeightSource& source, Device& device, DeviceStream& stream) const {
+void RankState::download_main(const View& view, std::size_t first, std::span<float> main,
+                              Device& device, DeviceStream& stream) {
+  if (view.remainders.empty()) {
+    device.download(std::as_writable_bytes(main), view.main.part(first, main.size()).data, stream);
+    return;
+  }
+  std::vector<Bf16> weights(main.size());
+  std::vector<std::uint16_t> remainders(main.size());
+  std::vector<float> exp_avg_sq(main.size());
+  const auto download = [&](auto& to, const std::byte* from) {
+    device.download(std::as_writable_bytes(std::span(to)), from, stream);
+  };
+  download(weights, view.updated.part(first, main.size()).data);
+  download(remainders, reinterpret_cast<const std::byte*>(view.remainders.data() + first));
+  download(exp_avg_sq, view.exp_avg_sq.part(first, main.size()).data);
+  join_weights(weights, remainders, exp_avg_sq, main);
+}
+
+void RankState::download_exp_avg_sq(const View& view, std::size_t first,
+                                    std::span<float> exp_avg_sq, Device& device,
+                                    DeviceStream& stream) {
+  device.download(std::as_writable_bytes(exp_avg_sq),
+                  view.exp_avg_sq.part(first, exp_avg_sq.size()).data, stream);
+  if (!view.remainders.empty()) clear_signs(exp_avg_sq);
+}
+
+void RankState::upload(const View& view, std::size_t first, std::span<const float> main,
+                       std::span<const float> exp_avg_sq, Device& device, DeviceStream& stream) {
+  const TensorView squares = view.exp_avg_sq.part(first, exp_avg_sq.size());
+  if (view.remainders.empty()) {
+    upload_numbers(view.main.part(first, main.size()), main, device, stream);
+    return upload_numbers(squares, exp_avg_sq, device, stream);
+  }
+  std::vector<std::uint16_t> remainders(main.size());
+  std::vector<float> signed_squares(exp_avg_sq.begin(), exp_avg_sq.end());
+  split_weights(main, remainders, signed_squares);
+  device.upload(reinterpret_cast<std::byte*>(view.remainders.data() + first),
+                std::as_bytes(std::span(remainders)), stream);
+  upload_numbers(squares, signed_squares, device, stream);
+}
+
+/// put(first, values) for runs of a range's elements, counted from its first.
+template <class Put>
+void RankState::fill_part(std::size_t unit, const ShardRange& range, const WeightSource& source,
+                          Put put) const {
   constexpr std::int64_t kBlock = 16384;
   std::vector<float> block;
-  std::vector<std::byte> staged;
   for (const UnitTensor& tensor : units_.units[unit].tensors) {
     const Meet both = meet(tensor, range);
     for (std::int64_t i = both.begin; i < both.end; i += kBlock) {
@@ -78,11 +132,7 @@ void RankState::fill_part(const TensorView& weights, std::size_t unit, const Sha
       const auto filled = std::clamp<std::int64_t>(tensor.filled - first, 0, std::ssize(block));
       const std::span<float> values(block);
       if (filled > 0) source(tensor, first, values.first(static_cast<std::size_t>(filled)));
-      const TensorView part =
-          weights.part(static_cast<std::size_t>(i - range.begin), values.size());
-      staged.resize(part.bytes());
-      cast({staged.data(), part.count, part.dtype}, values);
-      device.upload(part.data, staged, stream);
+      put(static_cast<std::size_t>(i - range.begin), std::span<const float>(values));
     }
   }
 }
@@ -92,8 +142,17 @@ void RankState::fill(const Arena& arena, std::size_t program, const WeightSource
   const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
     const View v = view(arena, program, u);
-    fill_part(v.weights, u, held(u, placement_.parameters), source, device, *stream);
-    if (types_.main_weights) fill_part(v.main, u, v.held, source, device, *stream);
+    fill_part(u, held(u, placement_.parameters), source,
+              [&](std::size_t first, std::span<const float> values) {
+                upload_numbers(v.weights.part(first, values.size()), values, device, *stream);
+              });
+    if (!types_.main_weights) continue;
+    fill_part(u, v.held, source, [&](std::size_t first, std::span<const float> values) {
+      if (v.remainders.empty()) {
+        return upload_numbers(v.main.part(first, values.size()), values, device, *stream);
+      }
+      upload(v, first, values, std::vector<float>(values.size()), device, *stream);
+    });
   }
   device.synchronize(*stream);
 }
@@ -133,10 +192,12 @@ void RankState::update(std::span<const UnitUpdate> updates, const AdamStep* step
       const auto count = static_cast<std::size_t>(range.end - range.begin);
       shards.push_back(
           {.gradient = gradients.part(at, count),
-           .main = main.part(at, count),
+           .main = types_.remainders ? TensorView() : main.part(at, count),
            .exp_avg = update.exp_avg.part(at, count),
            .exp_avg_sq = update.exp_avg_sq.part(at, count),
            .stored = types_.main_weights ? update.weights.part(at, count) : TensorView(),
+           .remainders = types_.remainders ? update.remainders.subspan(at, count)
+                                           : std::span<std::uint16_t>(),
            .decays = tensor.shape.size() >= 2});
     }
   }

@@ -24,6 +24,10 @@ using WeightSource =
 /// Each element drawn from its tensor's name and its number.
 WeightSource drawn_weights(std::uint64_t seed, double output_deviation_scale);
 
+/// Numbers of the host into a tensor of the device, rounded where it is bf16.
+void upload_numbers(const TensorView& to, std::span<const float> values, Device& device,
+                    DeviceStream& stream);
+
 /// What the optimizer reads and writes of a unit on this rank: as many elements of each.
 struct UnitUpdate {
   std::size_t unit = 0;
@@ -31,6 +35,7 @@ struct UnitUpdate {
   TensorView wide_gradients;  // place of an fp32 copy of them; empty when read as they are
   TensorView weights;
   TensorView main;  // fp32 copy of them that is updated; empty where they are themselves
+  std::span<std::uint16_t> remainders;  // or, beside bf16 weights, what they lack of it
   TensorView exp_avg;
   TensorView exp_avg_sq;
 };
@@ -48,13 +53,25 @@ class RankState {
     TensorView gradients;  // whole, or this rank's shard
     TensorView exp_avg;    // moments in fp32, of what the optimizer updates here
     TensorView exp_avg_sq;
-    TensorView main;              // the weights that it updates, fp32
-    TensorView updated;           // the same elements of `weights`
-    TensorView updated_gradient;  // and of `gradients`
-    TensorView reduced;           // what the reduction over the inner axis leaves here
-    ShardRange held;              // which elements those are
+    TensorView main;                      // the weights that it updates, fp32; empty for remainders
+    TensorView updated;                   // the same elements of `weights`
+    std::span<std::uint16_t> remainders;  // of main weights in halves; exp_avg_sq has their signs
+    TensorView updated_gradient;          // and of `gradients`
+    TensorView reduced;                   // what the reduction over the inner axis leaves here
+    ShardRange held;                      // which elements those are
   };
   View view(const Arena& arena, std::size_t program, std::size_t unit) const;
+
+  // Main weights and second moments as fp32 numbers of the host, whichever way a rank keeps them:
+  // elements from `first` on of those that it updates of a unit.
+
+  static void download_main(const View& view, std::size_t first, std::span<float> main,
+                            Device& device, DeviceStream& stream);
+  static void download_exp_avg_sq(const View& view, std::size_t first, std::span<float> exp_avg_sq,
+                                  Device& device, DeviceStream& stream);
+  /// Both: weights in halves are kept together. Leaves `updated` as it is.
+  static void upload(const View& view, std::size_t first, std::span<const float> main,
+                     std::span<const float> exp_avg_sq, Device& device, DeviceStream& stream);
 
   /// Fills this rank's weights, and no others, rows that an engine adds with zeros: all ways of
   /// sharding give the same model. Waits until they are there.
@@ -79,8 +96,9 @@ class RankState {
   ShardRange held(std::size_t unit, Placement placement) const {
     return held_of(units_.units[unit], placement, place_);
   }
-  void fill_part(const TensorView& weights, std::size_t unit, const ShardRange& range,
-                 const WeightSource& source, Device& device, DeviceStream& stream) const;
+  template <class Put>
+  void fill_part(std::size_t unit, const ShardRange& range, const WeightSource& source,
+                 Put put) const;
 
   const StateUnits& units_;
   StatePlacement placement_;

@@ -2,6 +2,7 @@
 
 #include "executor/kernels/cuda/movement.h"
 #include "executor/kernels/cuda/typed.h"
+#include "executor/optimizer/weight_halves.h"
 
 namespace shardwise::exec::cuda {
 namespace {
@@ -13,10 +14,11 @@ constexpr int kStep = 4;
 
 struct Shard {
   const std::byte* gradient;
-  float* main;
+  float* main;        // null for weights in halves, which are the next two
+  std::byte* stored;  // null for none
+  std::uint16_t* remainders;
   float* exp_avg;
   float* exp_avg_sq;
-  std::byte* stored;  // null for none
   std::int64_t count;
   std::int64_t first_block;
   bool decays;
@@ -24,11 +26,61 @@ struct Shard {
   bool stored_is_bf16;
   bool takes_vectors;
 };
-constexpr int kShardsALaunch = 48;  // what a kernel's parameters hold: 3.3 KiB
+constexpr int kShardsALaunch = 48;  // what a kernel's parameters hold: 3.4 KiB
 struct Shards {
   Shard at[kShardsALaunch];
   int count;
 };
+
+template <int kCount>
+struct Weights {
+  Chunk<float, kCount> main;
+  Chunk<float, kCount> squares;
+};
+
+template <int kCount>
+__device__ Weights<kCount> load_weights(const Shard& shard, std::int64_t first) {
+  Weights<kCount> w = {{}, load_chunk<kCount>(shard.exp_avg_sq + first)};
+  if (shard.main != nullptr) {
+    w.main = load_chunk<kCount>(shard.main + first);
+    return w;
+  }
+  const auto weights = load_chunk<kCount>(reinterpret_cast<const Bf16*>(shard.stored) + first);
+  const auto remainders = load_chunk<kCount>(shard.remainders + first);
+  SHARDWISE_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    const std::uint32_t square = float_bits(w.squares.at[i]);
+    w.main.at[i] = float_of_bits(joined_weight(weights.at[i], remainders.at[i], square));
+    w.squares.at[i] = float_of_bits(square_alone(square));
+  }
+  return w;
+}
+
+template <int kCount>
+__device__ void store_weights(const Shard& shard, std::int64_t first, Weights<kCount> w) {
+  if (shard.main != nullptr) {
+    store_chunk(shard.main + first, w.main);
+  } else {
+    Chunk<std::uint16_t, kCount> remainders = {};
+    SHARDWISE_UNROLL
+    for (int i = 0; i < kCount; ++i) {
+      const std::uint32_t main = float_bits(w.main.at[i]);
+      remainders.at[i] = remainder_of(main);
+      w.squares.at[i] = float_of_bits(square_beside(main, float_bits(w.squares.at[i])));
+    }
+    store_chunk(shard.remainders + first, remainders);
+  }
+  store_chunk(shard.exp_avg_sq + first, w.squares);
+  if (shard.stored == nullptr) return;
+  if (shard.stored_is_bf16) {
+    Chunk<Bf16, kCount> made = {};
+    SHARDWISE_UNROLL
+    for (int i = 0; i < kCount; ++i) made.at[i] = narrow<Bf16>(w.main.at[i]);
+    store_chunk(reinterpret_cast<Bf16*>(shard.stored) + first, made);
+  } else {
+    store_chunk(reinterpret_cast<float*>(shard.stored) + first, w.main);
+  }
+}
 
 template <int kCount>
 __device__ void update(const AdamStep& s, const Shard& shard, std::int64_t first) {
@@ -44,31 +96,20 @@ __device__ void update(const AdamStep& s, const Shard& shard, std::int64_t first
   } else {
     gradient = load_chunk<kCount>(reinterpret_cast<const float*>(shard.gradient) + first);
   }
-  auto weights = load_chunk<kCount>(shard.main + first);
+  Weights<kCount> weights = load_weights<kCount>(shard, first);
   auto means = load_chunk<kCount>(shard.exp_avg + first);
-  auto squares = load_chunk<kCount>(shard.exp_avg_sq + first);
   SHARDWISE_UNROLL
   for (int i = 0; i < kCount; ++i) {
     const float g = gradient.at[i] * s.gradient_scale;
     const float mean = s.beta1 * means.at[i] + rest1 * g;
-    const float square = s.beta2 * squares.at[i] + rest2 * g * g;
+    const float square = s.beta2 * weights.squares.at[i] + rest2 * g * g;
     const float root = sqrtf(square) * s.root_correction + s.epsilon;
     means.at[i] = mean;
-    squares.at[i] = square;
-    weights.at[i] = weights.at[i] * decay - rate * mean / root;
+    weights.squares.at[i] = square;
+    weights.main.at[i] = weights.main.at[i] * decay - rate * mean / root;
   }
-  store_chunk(shard.main + first, weights);
   store_chunk(shard.exp_avg + first, means);
-  store_chunk(shard.exp_avg_sq + first, squares);
-  if (shard.stored == nullptr) return;
-  if (shard.stored_is_bf16) {
-    Chunk<Bf16, kCount> made = {};
-    SHARDWISE_UNROLL
-    for (int i = 0; i < kCount; ++i) made.at[i] = narrow<Bf16>(weights.at[i]);
-    store_chunk(reinterpret_cast<Bf16*>(shard.stored) + first, made);
-  } else {
-    store_chunk(reinterpret_cast<float*>(shard.stored) + first, weights);
-  }
+  store_weights<kCount>(shard, first, weights);
 }
 
 /// A block has a chunk of a shard for each of its threads.
@@ -95,15 +136,16 @@ __global__ void __launch_bounds__(kChunkThreads)
 }
 
 Shard shard_of(const AdamShard& s, std::int64_t first_block) {
-  const auto* const main = elements<float>(s.main);
+  float* const main = s.remainders.empty() ? elements<float>(s.main) : nullptr;
   const auto* const exp_avg = elements<float>(s.exp_avg);
   const auto* const exp_avg_sq = elements<float>(s.exp_avg_sq);
   std::byte* const stored = s.stored.count > 0 ? s.stored.data : nullptr;
   return {.gradient = s.gradient.data,
-          .main = elements<float>(s.main),
+          .main = main,
+          .stored = stored,
+          .remainders = s.remainders.data(),
           .exp_avg = elements<float>(s.exp_avg),
           .exp_avg_sq = elements<float>(s.exp_avg_sq),
-          .stored = stored,
           .count = static_cast<std::int64_t>(s.gradient.count),
           .first_block = first_block,
           .decays = s.decays,
@@ -111,7 +153,7 @@ Shard shard_of(const AdamShard& s, std::int64_t first_block) {
           .stored_is_bf16 = s.stored.dtype == DType::bf16,
           .takes_vectors = takes_vectors(s.gradient.data) && takes_vectors(main) &&
                            takes_vectors(exp_avg) && takes_vectors(exp_avg_sq) &&
-                           takes_vectors(stored)};
+                           takes_vectors(stored) && takes_vectors(s.remainders.data())};
 }
 
 }  // namespace

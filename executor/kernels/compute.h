@@ -241,12 +241,15 @@ struct GradientCheckWork {
 /// A run of elements that AdamW updates alike; all tensors have as many.
 struct AdamShard {
   ConstTensorView gradient;
-  TensorView main;  // fp32, the weights, like their moments
+  TensorView main;  // the weights; fp32, like their moments
   TensorView exp_avg;
   TensorView exp_avg_sq;
   // Receives the updated weights; empty where main is what layers read.
   TensorView stored = {};  // NOLINT(*-redundant-member-init): GCC asks for it
-  bool decays = false;     // a matrix
+  // Of weights in halves (executor/optimizer/weight_halves.h), which are these and `stored`, in
+  // bf16: main is empty, and exp_avg_sq has their signs.
+  std::span<std::uint16_t> remainders = {};  // NOLINT(*-redundant-member-init)
+  bool decays = false;                       // a matrix
 };
 struct AdamWork {
   std::span<const AdamShard> shards;  // a list of the host, read when it is issued

@@ -102,9 +102,17 @@ void CpuCompute::adamw(const AdamWork& w, DeviceStream& /*stream*/) {
         const auto part = [&](const TensorView& all) {
           return all.part(begin + from, gradient.size());
         };
+        const float decay = shard.decays ? w.step->decay : 1.0F;
+        const std::span<float> first = part(shard.exp_avg).floats();
+        const std::span<float> second = part(shard.exp_avg_sq).floats();
+        if (!shard.remainders.empty()) {
+          auto* const weights = reinterpret_cast<Bf16*>(part(shard.stored).data);
+          const WeightHalves halves = {{weights, gradient.size()},
+                                       shard.remainders.subspan(begin + from, gradient.size())};
+          return exec::adamw(*w.step, decay, gradient, halves, first, second);
+        }
         const TensorView main = part(shard.main);
-        exec::adamw(*w.step, shard.decays ? w.step->decay : 1.0F, gradient, main.floats(),
-                    part(shard.exp_avg).floats(), part(shard.exp_avg_sq).floats());
+        exec::adamw(*w.step, decay, gradient, main.floats(), first, second);
         if (shard.stored.count > 0) exec::cast(part(shard.stored), main);
       });
     });

@@ -2,12 +2,7 @@
 
 #include <cstdint>
 
-// The host and kernels of GPUs compute it alike.
-#ifdef __CUDACC__
-#define SHARDWISE_HOST_AND_GPU __host__ __device__
-#else
-#define SHARDWISE_HOST_AND_GPU
-#endif
+#include "executor/kernels/host_and_gpu.h"
 
 namespace shardwise::exec {
 

@@ -1,9 +1,12 @@
 #include "executor/optimizer/adamw.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <numbers>
 
-#include "executor/kernels/element.h"
+#include "executor/optimizer/weight_halves.h"
 
 namespace shardwise::exec {
 
@@ -40,29 +43,100 @@ AdamStep adam_step(const OptimizerRules& rules, std::int64_t step) {
 
 namespace {
 
-SHARDWISE_VECTOR_CLONES void update(const AdamStep& s, float decay, std::size_t count,
-                                    const float* gradients, float* weights, float* first,
-                                    float* second) {
-  const float rest1 = 1 - s.beta1;
-  const float rest2 = 1 - s.beta2;
-  const float rate = s.learning_rate * s.moment_correction;
+/// What a step has for all elements of a decay group.
+struct Factors {
+  Factors(const AdamStep& s, float of_decay)
+      : beta1(s.beta1),
+        beta2(s.beta2),
+        rest1(1 - s.beta1),
+        rest2(1 - s.beta2),
+        rate(s.learning_rate * s.moment_correction),
+        gradient_scale(s.gradient_scale),
+        root_correction(s.root_correction),
+        epsilon(s.epsilon),
+        decay(of_decay) {}
+  float beta1, beta2, rest1, rest2, rate, gradient_scale, root_correction, epsilon, decay;
+};
+
+SHARDWISE_INLINE float updated(const Factors& f, float gradient, float weight, float& first,
+                               float& second) {
+  const float g = gradient * f.gradient_scale;
+  const float mean = f.beta1 * first + f.rest1 * g;
+  const float square = f.beta2 * second + f.rest2 * g * g;
+  const float root = std::sqrt(square) * f.root_correction + f.epsilon;
+  first = mean;
+  second = square;
+  return weight * f.decay - f.rate * mean / root;
+}
+
+SHARDWISE_VECTOR_CLONES void update(const Factors& f, std::size_t count, const float* gradients,
+                                    float* weights, float* first, float* second) {
   for (std::size_t i = 0; i < count; ++i) {
-    const float g = gradients[i] * s.gradient_scale;
-    const float mean = s.beta1 * first[i] + rest1 * g;
-    const float square = s.beta2 * second[i] + rest2 * g * g;
-    const float root = std::sqrt(square) * s.root_correction + s.epsilon;
-    first[i] = mean;
-    second[i] = square;
-    weights[i] = weights[i] * decay - rate * mean / root;
+    weights[i] = updated(f, gradients[i], weights[i], first[i], second[i]);
   }
+}
+
+SHARDWISE_INLINE std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+SHARDWISE_INLINE float number(std::uint32_t x) { return std::bit_cast<float>(x); }
+
+SHARDWISE_VECTOR_CLONES void join(std::size_t count, const Bf16* weights,
+                                  const std::uint16_t* remainders, const float* second,
+                                  float* main) {
+  for (std::size_t i = 0; i < count; ++i) {
+    main[i] = number(joined_weight(weights[i], remainders[i], bits(second[i])));
+  }
+}
+
+SHARDWISE_VECTOR_CLONES void split(std::size_t count, const float* main, std::uint16_t* remainders,
+                                   float* second) {
+  for (std::size_t i = 0; i < count; ++i) {
+    remainders[i] = remainder_of(bits(main[i]));
+    second[i] = number(square_beside(bits(main[i]), bits(second[i])));
+  }
+}
+
+SHARDWISE_VECTOR_CLONES void round_weights(std::size_t count, const float* main, Bf16* weights) {
+  for (std::size_t i = 0; i < count; ++i) weights[i] = from_float<Bf16>(main[i]);
 }
 
 }  // namespace
 
 void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
            std::span<float> weights, std::span<float> first, std::span<float> second) {
-  update(step, decay, weights.size(), gradients.data(), weights.data(), first.data(),
+  update(Factors(step, decay), weights.size(), gradients.data(), weights.data(), first.data(),
          second.data());
+}
+
+void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
+           const WeightHalves& weights, std::span<float> first, std::span<float> second) {
+  constexpr std::size_t kBlock = 1024;  // in the first cache with all that it is made of
+  std::array<float, kBlock> block;      // NOLINT(*-member-init): join_weights() writes it
+  for (std::size_t at = 0; at < gradients.size(); at += kBlock) {
+    const std::size_t count = std::min(kBlock, gradients.size() - at);
+    const std::span<float> main(block.data(), count);
+    const std::span<Bf16> narrow = weights.weights.subspan(at, count);
+    const std::span<std::uint16_t> remainders = weights.remainders.subspan(at, count);
+    const std::span<float> squares = second.subspan(at, count);
+    join_weights(narrow, remainders, squares, main);
+    clear_signs(squares);
+    adamw(step, decay, gradients.subspan(at, count), main, first.subspan(at, count), squares);
+    round_weights(count, main.data(), narrow.data());
+    split_weights(main, remainders, squares);
+  }
+}
+
+void join_weights(std::span<const Bf16> weights, std::span<const std::uint16_t> remainders,
+                  std::span<const float> second, std::span<float> main) {
+  join(main.size(), weights.data(), remainders.data(), second.data(), main.data());
+}
+
+void split_weights(std::span<const float> main, std::span<std::uint16_t> remainders,
+                   std::span<float> second) {
+  split(main.size(), main.data(), remainders.data(), second.data());
+}
+
+void clear_signs(std::span<float> second) {
+  for (float& each : second) each = number(square_alone(bits(each)));
 }
 
 }  // namespace shardwise::exec

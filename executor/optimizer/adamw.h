@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "executor/kernels/element.h"
+
 namespace shardwise::exec {
 
 /// How weights are updated.
@@ -45,5 +47,24 @@ AdamStep adam_step(const OptimizerRules& rules, std::int64_t step);
 /// algorithm 2.
 void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
            std::span<float> weights, std::span<float> first, std::span<float> second);
+
+/// fp32 weights in halves (weight_halves.h).
+struct WeightHalves {
+  std::span<Bf16> weights;
+  std::span<std::uint16_t> remainders;
+};
+/// The same update of weights in halves: joined they have the bits that fp32 weights would have.
+/// \param second  with the signs that weights in halves give them
+void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
+           const WeightHalves& weights, std::span<float> first, std::span<float> second);
+
+/// main = the weights. All spans have one size.
+void join_weights(std::span<const Bf16> weights, std::span<const std::uint16_t> remainders,
+                  std::span<const float> second, std::span<float> main);
+/// The remainders of main weights, and their signs in second moments that have none.
+void split_weights(std::span<const float> main, std::span<std::uint16_t> remainders,
+                   std::span<float> second);
+/// Clears the signs.
+void clear_signs(std::span<float> second);
 
 }  // namespace shardwise::exec

@@ -93,7 +93,7 @@ void save_weights(const RankState& state, const Arena& arena, Device& device,
       const std::span<float> piece(staged);
       if (owner == everyone.rank()) {
         const auto first = static_cast<std::size_t>(at - view.held.begin);
-        device.download(std::as_writable_bytes(piece), view.main.part(first, count).data, *stream);
+        RankState::download_main(view, first, piece, device, *stream);
       }
       if (owner != 0) everyone.broadcast(std::as_writable_bytes(piece), owner);
       if (writer) write_numbers(*writer, rules.type, piece);

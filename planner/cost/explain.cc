@@ -8,6 +8,7 @@
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/expert_load.h"
 #include "planner/cost/operation_memory.h"
+#include "planner/cost/optimizer_time.h"
 #include "planner/cost/timing.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
@@ -189,7 +190,7 @@ class Explainer {
     const TimeRules& rules = *p_.context.rules;
     line("time.optimizer",
          fmt::format("{:g} bytes moved an element of a shard, then the reductions that end a step",
-                     rules.optimizer_bytes),
+                     optimizer_bytes(rules, p_.layout)),
          fmt::format("{} + {}", format_seconds(t_.optimizer - p_.detail.finalize),
                      format_seconds(p_.detail.finalize)),
          kStep);

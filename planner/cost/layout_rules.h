@@ -39,6 +39,7 @@ enum LayoutField : std::uint32_t {
   kReadsRecompute = 1U << 19,
   kReadsSchedule = 1U << 20,
   kReadsCpKind = 1U << 21,
+  kReadsRemainders = 1U << 23,  // store_param_remainders
 };
 
 /// What rules ask about besides the layout: found once for all layouts of a job.

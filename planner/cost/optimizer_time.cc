@@ -8,6 +8,12 @@
 
 namespace shardwise {
 
+double optimizer_bytes(const TimeRules& rules, const Layout& layout) {
+  constexpr double kWhole = 2 * 4 + 2;  // fp32 read and written, bf16 written
+  constexpr double kHalves = 2 * (2 + 2);
+  return rules.optimizer_bytes - (layout.store_param_remainders ? kWhole - kHalves : 0);
+}
+
 OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& context) {
   const TimeRules& rules = *context.rules;
   const Layout& layout = *context.layout;
@@ -42,7 +48,7 @@ OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& contex
   } else {
     time.update +=
         moved(rules.shared_norm_bytes * held(Placement::shard_both), MoveKind::gradient_norm) +
-        moved(rules.optimizer_bytes * elements, MoveKind::optimizer);
+        moved(optimizer_bytes(rules, layout) * elements, MoveKind::optimizer);
     // Where the host has waited it issues the kernels while the first ones run.
     if (rules.waits_for_norm) {
       const double kernels = rules.optimizer_kernels * static_cast<double>(stages.most_tensors);

@@ -13,6 +13,10 @@ struct OptimizerTime {
 };
 OptimizerTime optimizer_time(const StageTimes& stages, const LeafContext& context);
 
+/// Bytes that the update reads and writes of an element. A main weight whose upper half is the bf16
+/// weight: both halves are read and written, where else the weight is written beside fp32.
+double optimizer_bytes(const TimeRules& rules, const Layout& layout);
+
 /// A count of tokens that ranks sum, and how often the update of an expert's bias reads or writes
 /// an element: its tokens, the bias before and after.
 /// Source: Megatron-LM:megatron/core/transformer/moe/moe_utils.py, get_updated_expert_bias.

@@ -2,6 +2,7 @@
 
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/layout_rule_parts.h"
+#include "planner/spec/names.h"
 
 namespace shardwise {
 namespace {
@@ -46,6 +47,7 @@ bool chooses_buffers(const EngineProfile& engine) {
          engine.gradient_buffer == GradientBuffer::unit_queue;
 }
 
+constexpr const char* kRemainders = "--store-param-remainders";
 constexpr const char* kFp32Accumulation = "--reduce-scatter-with-fp32-accumulation";
 
 RuleBreach cannot(const Q& q, const char* flag, const char* what) {
@@ -146,6 +148,33 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L& l) { return l.offload_optimizer && !q.engine->offload_optimizer; },
      [](const Q& q, const L&) {
        return cannot(q, "--offload-optimizer", "keep optimizer states in host memory");
+     }},
+    {"engine_param_remainders", "the engine keeps main weights as 16-bit remainders",
+     kReadsRemainders, false,
+     [](const Q& q, const L& l) { return l.store_param_remainders && !q.engine->param_remainders; },
+     [](const Q& q, const L&) {
+       return cannot(q, kRemainders, "keep main weights as 16-bit remainders");
+     }},
+    {"remainders_of_adamw", "a remainder's sign is that of AdamW's second moment", kReadsRemainders,
+     false,
+     [](const Q& q, const L& l) {
+       return l.store_param_remainders && q.job->optimizer != Optimizer::adamw;
+     },
+     [](const Q& q, const L&) {
+       return RuleBreach{kRemainders, fmt::format("needs adamw, not {}", name_of(q.job->optimizer)),
+                         "use --optimizer adamw"};
+     }},
+    {"remainders_of_bf16", "remainders are what bf16 weights lack of fp32 main weights",
+     kReadsRemainders, false,
+     [](const Q& q, const L& l) {
+       return l.store_param_remainders &&
+              (q.job->precision != DType::bf16 || q.job->main_dtype != DType::fp32);
+     },
+     [](const Q& q, const L&) {
+       return RuleBreach{kRemainders,
+                         fmt::format("needs bf16 weights and fp32 main weights, not {} and {}",
+                                     name_of(q.job->precision), name_of(q.job->main_dtype)),
+                         "use --precision bf16 --main-dtype fp32"};
      }},
     {"engine_double_buffer", "the engine has double buffers", kReadsDoubleBuffer, false,
      [](const Q& q, const L& l) { return l.double_buffer && !chooses_buffers(*q.engine); },

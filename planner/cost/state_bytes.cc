@@ -138,6 +138,10 @@ std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layo
   return layout.fp32_gradients ? std::max(narrow, kMainBytes) : narrow;
 }
 
+std::int64_t main_element_bytes(const MemoryRules& rules, const Layout& layout) {
+  return rules.main_bytes - (layout.store_param_remainders ? rules.weight_bytes : 0);
+}
+
 StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const MemoryRules& rules = *context.rules;
   const EngineProfile& engine = *rules.engine;
@@ -162,7 +166,7 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
     s.main_weights = {parameters, rules.parameter_bytes};
   } else {
     s.weights = {parameters - s.narrow_weights.count, rules.weight_bytes};
-    if (!offloads) s.main_weights = {optimizer, rules.main_bytes};
+    if (!offloads) s.main_weights = {optimizer, main_element_bytes(rules, layout)};
   }
 
   std::int64_t gradient_bytes = rules.weight_bytes;

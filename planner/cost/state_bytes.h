@@ -43,6 +43,8 @@ struct StageStates {
 };
 /// Bytes of a gradient in the buffer that weight gradients are added to.
 std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout);
+/// Bytes of a main weight beside its compute weight: 2 where the two share its upper half.
+std::int64_t main_element_bytes(const MemoryRules& rules, const Layout& layout);
 StageStates stage_states(const StageParts& parts, const StageContext& context);
 
 }  // namespace shardwise

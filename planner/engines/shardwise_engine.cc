@@ -11,6 +11,7 @@ EngineProfile shardwise_engine() {
   e.hybrid = true;
   e.outer_shards_optimizer = true;
   e.schedules = values_of<PipelineSchedule>();
+  e.param_remainders = true;
   e.main_weights = MainWeights::separate;
   e.gather = GatherBuffer::double_buffer;
   e.gradient_buffer = GradientBuffer::unit_queue;

@@ -180,7 +180,7 @@ class StepEnd {
 
   OpId step() {
     const TimeRules& rules = context_.time_rules;
-    OpCost cost = kernels(rules.optimizer_bytes,
+    OpCost cost = kernels(optimizer_bytes(rules, context_.layout()),
                           rules.optimizer_kernels * static_cast<double>(parts_.tensors));
     add_traffic(cost, MoveKind::gradient_norm,
                 rules.shared_norm_bytes * held(Placement::shard_both), 0);

@@ -52,7 +52,10 @@ void OperandWriter::make_state() {
     own.weights =
         buffers_.resident(types_.weights_are_main ? MemoryCategory::main_weights : weights,
                           room(u, placement().parameters) * bytes_of(types_.weights));
-    if (types_.main_weights) own.main_weights = buffers_.resident(main_weights, wide);
+    if (types_.main_weights) {
+      own.main_weights =
+          buffers_.resident(main_weights, room(u, placement().optimizer) * types_.main_bytes());
+    }
     own.first_moments = buffers_.resident(optimizer_moments, wide, moments_by);
     own.second_moments = buffers_.resident(optimizer_moments, wide, moments_by);
     if (keeps) own.gradients = buffers_.resident(MemoryCategory::gradients, gradient_bytes(u));

@@ -18,6 +18,7 @@ StateTypes state_types(const LoweringContext& context) {
   types.compute = of_bytes(rules.weight_bytes);
   types.weights = in_parameters ? of_bytes(rules.parameter_bytes) : types.compute;
   types.main_weights = !in_parameters && rules.main_bytes > 0;
+  types.remainders = types.main_weights && context.layout().store_param_remainders;
   types.weights_are_main = in_parameters;
   const DType buffered = of_bytes(gradient_element_bytes(rules, context.layout()));
   types.made = copies ? types.compute : buffered;

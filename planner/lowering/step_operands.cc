@@ -9,7 +9,7 @@ namespace {
 
 using enum OperandPart;
 
-/// By unit: its gradients, an fp32 copy of them, weights, their fp32 copy, moments.
+/// By unit: its gradients, an fp32 copy of them, weights, their fp32 copy or remainders, moments.
 void list_optimizer(OperandWriter& writer, OpId op) {
   const StateTypes& types = writer.types();
   const Placement updated = writer.placement().optimizer;
@@ -32,9 +32,16 @@ void list_optimizer(OperandWriter& writer, OpId op) {
     cast.first = next;
     writer.add(op, cast);
     next += writer.room(u, updated);
-    const Access weights_access = types.main_weights ? Access::output : Access::accumulate;
-    writer.add(op, writer.weights(weights_access, u, updated));
-    writer.add(op, wide(main_weights, Access::accumulate, own.main_weights));
+    const bool copied = types.main_weights && !types.remainders;
+    writer.add(op, writer.weights(copied ? Access::output : Access::accumulate, u, updated));
+    if (types.remainders) {
+      Operand halves = wide(weight_remainders, Access::accumulate, own.main_weights);
+      halves.dtype = DType::int8;
+      halves.count *= types.main_bytes();
+      writer.add(op, halves);
+    } else {
+      writer.add(op, wide(main_weights, Access::accumulate, own.main_weights));
+    }
     writer.add(op, wide(first_moments, Access::accumulate, own.first_moments));
     writer.add(op, wide(second_moments, Access::accumulate, own.second_moments));
   }

@@ -104,6 +104,7 @@ std::vector<LayoutChange> single_changes(const ModelSpec& model, const ClusterSp
   changes.with(&Layout::sequence_parallel, true);
   changes.with(&Layout::reshard_after_forward, 1);
   changes.with(&Layout::outer_shards_optimizer, true);
+  changes.with(&Layout::store_param_remainders, true);
   changes.with(&Layout::offload_optimizer, true);
   changes.with(&Layout::offload_activations, true);
   changes.with(&Layout::double_buffer, true);

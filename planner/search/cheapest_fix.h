@@ -22,7 +22,7 @@ struct LayoutChange {
 
 /// Every legal layout that differs from `layout` in one choice: a degree with the data parallelism
 /// that is left, micro-batch, recompute, ZeRO stage, sequence parallelism, resharding, offloading,
-/// dtype of gradients, schedule.
+/// main weights as remainders, dtype of gradients, schedule.
 std::vector<LayoutChange> single_changes(const ModelSpec& model, const ClusterSpec& cluster,
                                          const JobSpec& job, const EngineProfile& engine,
                                          const Layout& layout);

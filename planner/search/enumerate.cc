@@ -75,6 +75,7 @@ void set(Layout& layout, const StateChoice& choice) {
   layout.reshard_after_forward = choice.reshard_after_forward;
   layout.reduce_every_microbatch = choice.reduce_every_microbatch;
   layout.offload_optimizer = choice.offload_optimizer;
+  layout.store_param_remainders = choice.store_param_remainders;
   layout.double_buffer = choice.double_buffer;
   layout.overlap_grad_reduce = choice.overlap_grad_reduce;
   layout.overlap_param_gather = choice.overlap_param_gather;
@@ -100,6 +101,7 @@ Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
   times(states_, space.reshard_after_forward, &StateChoice::reshard_after_forward);
   times(states_, space.reduce_every_microbatch, &StateChoice::reduce_every_microbatch);
   times(states_, space.offload_optimizer, &StateChoice::offload_optimizer);
+  times(states_, space.store_param_remainders, &StateChoice::store_param_remainders);
   times(states_, space.double_buffer, &StateChoice::double_buffer);
   times(states_, space.overlap_grad_reduce, &StateChoice::overlap_grad_reduce);
   times(states_, space.overlap_param_gather, &StateChoice::overlap_param_gather);
@@ -120,8 +122,8 @@ Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
       kDegrees | kReadsMicroBatch | kReadsSequenceParallel | kReadsOffloadActivations |
           kReadsRecompute | kReadsCpKind | kReadsGradients,
       kDegrees | kReadsMicroBatch | kReadsPp | kReadsDpTotal | kReadsDp | kReadsZeroStage |
-          kReadsOuter | kReadsReshard | kReadsReduce | kReadsOffloadOptimizer | kReadsDoubleBuffer |
-          kReadsOverlap,
+          kReadsOuter | kReadsReshard | kReadsReduce | kReadsOffloadOptimizer | kReadsRemainders |
+          kReadsDoubleBuffer | kReadsOverlap,
   };
   std::array<std::vector<const LayoutRule*>, kLevels> levels;
   const auto add = [&](const LayoutRule& rule) {

@@ -68,6 +68,7 @@ struct StateChoice {
   std::int32_t reshard_after_forward = 1;
   bool reduce_every_microbatch = true;
   bool offload_optimizer = false;
+  bool store_param_remainders = false;
   bool double_buffer = false;
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;

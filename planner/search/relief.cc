@@ -14,8 +14,13 @@ namespace shardwise {
 namespace {
 
 /// Fields that the usual space leaves one value, or few, where others may need less memory.
-constexpr std::array<const char*, 6> kSparing = {
-    "offload_optimizer", "offload_activations", "fp32_gradients", "double_buffer", "cp", "tp"};
+constexpr std::array<const char*, 7> kSparing = {"store_param_remainders",
+                                                 "offload_optimizer",
+                                                 "offload_activations",
+                                                 "fp32_gradients",
+                                                 "double_buffer",
+                                                 "cp",
+                                                 "tp"};
 
 /// Keeps the better of what it has and what `request` finds.
 void consider(std::optional<Relief>& best, const SearchRequest& request, std::string text) {

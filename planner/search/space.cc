@@ -34,6 +34,7 @@ void for_each_field(SearchSpace& s, Visit visit) {
   visit("reshard_after_forward", s.reshard_after_forward, &Layout::reshard_after_forward);
   visit("reduce_every_microbatch", s.reduce_every_microbatch, &Layout::reduce_every_microbatch);
   visit("offload_optimizer", s.offload_optimizer, &Layout::offload_optimizer);
+  visit("store_param_remainders", s.store_param_remainders, &Layout::store_param_remainders);
   visit("offload_activations", s.offload_activations, &Layout::offload_activations);
   visit("double_buffer", s.double_buffer, &Layout::double_buffer);
   visit("fp32_gradients", s.fp32_gradients, &Layout::fp32_gradients);
@@ -106,6 +107,7 @@ SearchSpace full_space(const LayoutQuestion& q) {
   s.first_stage_layers = {0};
   s.last_stage_layers = {0};
   s.recompute_interval = {1};
+  s.store_param_remainders = {false};
   s.zero_stage = {0, 1, 2, 3};
   for (auto* field : {&s.sequence_parallel, &s.outer_shards_optimizer, &s.offload_optimizer,
                       &s.offload_activations, &s.double_buffer}) {
@@ -164,6 +166,7 @@ SearchSpace every_value(const LayoutQuestion& q) {
   s.first_stage_layers = from_zero(q.blocks);
   s.last_stage_layers = from_zero(q.blocks);
   s.recompute_interval = all_to(q.blocks);
+  s.store_param_remainders = {false, true};
   s.overlap_grad_reduce = {true, false};
   s.overlap_param_gather = {true, false};
   return s;

@@ -41,6 +41,7 @@ struct SearchSpace {
   std::vector<std::int32_t> reshard_after_forward;
   std::vector<bool> reduce_every_microbatch;
   std::vector<bool> offload_optimizer;
+  std::vector<bool> store_param_remainders;
   std::vector<bool> offload_activations;
   std::vector<bool> double_buffer;
   std::vector<bool> fp32_gradients;

@@ -80,6 +80,7 @@ struct EngineProfile {
   bool context_parallel = true;
   bool expert_parallel = true;
   bool offload_optimizer = false;
+  bool param_remainders = false;  // fp32 main weights as 16 bits beside bf16 weights, on request
 
   MainWeights main_weights = MainWeights::separate;
   GatherBuffer gather = GatherBuffer::in_place;

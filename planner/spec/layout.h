@@ -55,6 +55,10 @@ struct Layout {
   std::int32_t reshard_after_forward = 1;
   bool reduce_every_microbatch = true;  // ZeRO-2/3: reduce each micro-batch, or on the last
   bool offload_optimizer = false;       // main weights and moments in host memory
+  /// fp32 main weights as the 16 bits that their bf16 weights lack, beside the moments. Results
+  /// have the same bits. Source: Megatron-LM:megatron/core/optimizer/optimizer_config.py,
+  /// store_param_remainders.
+  bool store_param_remainders = false;
   bool offload_activations = false;
   bool double_buffer = false;  // Megatron-FSDP: two persistent unit buffers
   bool fp32_gradients = true;  // gradient buffer and its collective in fp32

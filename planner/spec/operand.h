@@ -24,6 +24,7 @@ enum class OperandPart : std::uint8_t {
   gathered_weights,    // of a unit, whole, in the type that computes
   weights_part,        // of gathered weights: what a smaller group gathers in backward
   main_weights,        // fp32 copy that the optimizer updates
+  weight_remainders,   // in its place: 16 bits that bf16 weights lack of fp32
   first_moments,       // of the optimizer …
   second_moments,      //
   parameter,           // a tensor that a layer computes with, in the order of the layer
@@ -55,13 +56,14 @@ enum class OperandPart : std::uint8_t {
   gradient_check,  // what is known of this rank's gradients
   adam_step,       // the optimizer's numbers
 };
-inline constexpr std::size_t kOperandParts = 34;
+inline constexpr std::size_t kOperandParts = 35;
 inline constexpr std::array<std::string_view, kOperandParts> kOperandPartNames = {
     "weights",
     "cast_weights",
     "gathered_weights",
     "weights_part",
     "main_weights",
+    "weight_remainders",
     "first_moments",
     "second_moments",
     "parameter",
@@ -102,7 +104,7 @@ constexpr std::string_view name_of(Access access) {
 /// Bytes that an operation reads or writes: `count` elements of a buffer of its stage's program,
 /// from its element `first` on. Where ranks keep different pieces, those of one rank. `saved`,
 /// `layer_workspace` and `tables` are laid out by the layer, and what is of the block for a step by
-/// that: they count bytes, as int8.
+/// that: they count bytes, as int8. So do `weight_remainders`, which are no numbers.
 struct Operand {
   OperandPart part = OperandPart::weights;
   Access access = Access::input;
@@ -127,7 +129,7 @@ struct Operand {
 inline constexpr std::uint32_t kNoBuffer = UINT32_MAX;
 struct UnitBuffers {
   std::uint32_t weights = kNoBuffer;
-  std::uint32_t main_weights = kNoBuffer;  // beside `weights`
+  std::uint32_t main_weights = kNoBuffer;  // beside `weights`; their remainders alone
   std::uint32_t gradients = kNoBuffer;
   std::uint32_t first_moments = kNoBuffer;
   std::uint32_t second_moments = kNoBuffer;

@@ -38,6 +38,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("context_parallel", e.context_parallel);
   io.boolean("expert_parallel", e.expert_parallel);
   io.boolean("offload_optimizer", e.offload_optimizer);
+  io.boolean("param_remainders", e.param_remainders);
   io.choice("main_weights", e.main_weights);
   io.choice("gather", e.gather);
   io.choice("gradient_buffer", e.gradient_buffer);
@@ -69,7 +70,7 @@ void list_engine(Io& io, E& e) {
   io.boolean("all_gather_shares_communicator", e.all_gather_shares_communicator);
   io.texts("sources", e.sources);
 }
-static_assert(field_count<EngineProfile>() == 41, "list the new field above");
+static_assert(field_count<EngineProfile>() == 42, "list the new field above");
 
 }  // namespace
 

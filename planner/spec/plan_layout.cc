@@ -53,6 +53,7 @@ void list_fields(Io& io, L& layout) {
   io.switch_or_count("reshard_after_forward", layout.reshard_after_forward, kMaxRanks);
   io.boolean("reduce_every_microbatch", layout.reduce_every_microbatch);
   io.boolean("offload_optimizer", layout.offload_optimizer);
+  io.boolean("store_param_remainders", layout.store_param_remainders);
   io.boolean("offload_activations", layout.offload_activations);
   io.boolean("double_buffer", layout.double_buffer);
   io.boolean("fp32_gradients", layout.fp32_gradients);
@@ -64,7 +65,7 @@ void list_fields(Io& io, L& layout) {
   io.choice("cp_kind", layout.cp_kind);
   list_order(io, layout);
 }
-static_assert(field_count<Layout>() == 27, "list the new field above");
+static_assert(field_count<Layout>() == 28, "list the new field above");
 
 std::vector<std::string> split(const std::string& text, char at) {
   std::vector<std::string> parts{""};

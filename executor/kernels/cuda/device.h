@@ -5,6 +5,7 @@
 // declare shared memory with SHARDWISE_SHARED.
 #include <cuda_runtime_api.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -121,6 +122,21 @@ inline __device__ Bf16 narrow<Bf16>(float x) {
   return made;
 #else
   return from_float<Bf16>(x);
+#endif
+}
+
+inline __device__ std::uint32_t float_bits(float x) {
+#if defined(__CUDA_ARCH__)
+  return __float_as_uint(x);
+#else
+  return std::bit_cast<std::uint32_t>(x);
+#endif
+}
+inline __device__ float float_of_bits(std::uint32_t bits) {
+#if defined(__CUDA_ARCH__)
+  return __uint_as_float(bits);
+#else
+  return std::bit_cast<float>(bits);
 #endif
 }
 

@@ -1,6 +1,7 @@
 // Norms of gradients and AdamW on a GPU.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 
 #include "executor/kernels/cpu_compute.h"
@@ -151,41 +152,56 @@ struct Weights {
         stored_dtype(stored_type) {
     for (float& each : exp_avg_sq) each *= each;
   }
+  /// Some weights half way between two bf16 numbers, all in halves.
+  void halve() {
+    for (std::size_t i = 0; i < main.size(); i += 3) {
+      main[i] = std::bit_cast<float>((std::bit_cast<std::uint32_t>(main[i]) & ~0xffffU) | 0x8000U);
+    }
+    cast({stored.data(), main.size(), DType::bf16}, main);
+    remainders.resize(main.size());
+    split_weights(main, remainders, exp_avg_sq);
+  }
   AdamShard shard(bool has_stored, bool decays) {
     AdamShard s = {gradient, main, exp_avg, exp_avg_sq};
     if (gradient_dtype == DType::bf16) s.gradient = view_of(narrow_gradient);
     if (has_stored) s.stored = {stored.data(), gradient.size(), stored_dtype};
+    if (!remainders.empty()) {
+      s.main = {};
+      s.remainders = remainders;
+    }
     s.decays = decays;
     return s;
   }
   bool operator==(const Weights& other) const {
     return main == other.main && exp_avg == other.exp_avg && exp_avg_sq == other.exp_avg_sq &&
-           stored == other.stored;
+           stored == other.stored && remainders == other.remainders;
   }
 
   Floats gradient;
   std::vector<Bf16> narrow_gradient;
   Floats main, exp_avg, exp_avg_sq;
   std::vector<std::byte> stored;
+  std::vector<std::uint16_t> remainders;
   DType gradient_dtype, stored_dtype;
 };
 
 /// All kinds of tensors in one call; `copies` of each.
-void expect_adamw_as_cpu(int copies, std::uint64_t seed) {
+void expect_adamw_as_cpu(int copies, std::uint64_t seed, bool halves = false) {
   std::vector<Weights> gpu;
   for (int i = 0; i < copies; ++i) {
     for (const std::int64_t count : {1, 1030, 0, 64, 2050}) {
       const auto own = static_cast<unsigned>(gpu.size());
       const DType gradient = own % 2 == 0 ? DType::fp32 : DType::bf16;
       gpu.emplace_back(i == 0 ? count : count % 60, gradient,
-                       own % 3 == 0 ? DType::fp32 : DType::bf16, own);
+                       own % 3 == 0 && !halves ? DType::fp32 : DType::bf16, own);
+      if (halves) gpu.back().halve();
     }
   }
   std::vector<Weights> cpu = gpu;
-  const auto work = [](std::vector<Weights>& all) {
+  const auto work = [&](std::vector<Weights>& all) {
     std::vector<AdamShard> shards;
     for (Weights& each : all) {
-      shards.push_back(each.shard(shards.size() % 4 != 0, shards.size() % 2 == 0));
+      shards.push_back(each.shard(halves || shards.size() % 4 != 0, shards.size() % 2 == 0));
     }
     return shards;
   };
@@ -205,6 +221,10 @@ void expect_adamw_as_cpu(int copies, std::uint64_t seed) {
 
 TEST(CudaAdamw, HasTheCpusBitsForSeveralTensorsAtOnce) {
   for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) expect_adamw_as_cpu(1, seed);
+}
+
+TEST(CudaAdamw, HasTheCpusBitsForWeightsInHalves) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) expect_adamw_as_cpu(1, seed, true);
 }
 
 TEST(CudaAdamw, TakesMoreTensorsThanALaunchDoes) {

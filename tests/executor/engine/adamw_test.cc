@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <random>
 #include <vector>
 
 namespace shardwise::exec {
@@ -55,6 +59,88 @@ TEST(AdamW, GivesAnElementTheSameBitsWhereverItLies) {
     std::vector<float> v = {0.2F};
     adamw(step, 0.99F, std::span<const float>(gradients).subspan(i, 1), one, m, v);
     EXPECT_EQ(one[0], whole[i]);
+  }
+}
+
+float number(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+std::uint32_t bits(float x) { return std::bit_cast<std::uint32_t>(x); }
+
+/// Splits fp32 numbers and joins them again; bits that are not a NaN's have to be the same.
+void expect_joined_again(const std::vector<float>& main, float square) {
+  std::vector<Bf16> weights(main.size());
+  std::vector<std::uint16_t> remainders(main.size());
+  std::vector<float> second(main.size(), square);
+  std::vector<float> joined(main.size());
+  for (std::size_t i = 0; i < main.size(); ++i) weights[i] = from_float<Bf16>(main[i]);
+  split_weights(main, remainders, second);
+  join_weights(weights, remainders, second, joined);
+  for (std::size_t i = 0; i < main.size(); ++i) {
+    if (std::isnan(main[i])) {
+      ASSERT_TRUE(std::isnan(joined[i])) << std::hex << bits(main[i]);
+    } else {
+      ASSERT_EQ(bits(joined[i]), bits(main[i])) << std::hex;
+    }
+  }
+  clear_signs(second);
+  for (const float each : second) ASSERT_EQ(bits(each), bits(square));
+}
+
+// Every lower half beside zeros, the least and largest denormals and normals, infinities, powers
+// of 2 and 256 others of both signs; the lower halves about ties beside every upper half.
+TEST(WeightHalves, JoinToTheSameBits) {
+  std::vector<std::uint32_t> upper = {0,      1,      0x007f, 0x0080, 0x3f7f, 0x3f80, 0x3f81,
+                                      0x7f7e, 0x7f7f, 0x7f80, 0x7fc0, 0x7fff, 0xff7f, 0xffff};
+  for (std::uint32_t each = 5; each < 0x10000; each += 257) upper.push_back(each);
+  std::vector<float> beside(0x10000);
+  for (const std::uint32_t each : upper) {
+    for (std::uint32_t low = 0; low < 0x10000; ++low) beside[low] = number(each << 16U | low);
+    expect_joined_again(beside, 0);
+  }
+  for (const std::uint32_t low : {0U, 1U, 0x7fffU, 0x8000U, 0x8001U, 0xffffU}) {
+    for (std::uint32_t each = 0; each < 0x10000; ++each) beside[each] = number(each << 16U | low);
+    expect_joined_again(beside, 0.25F);
+  }
+}
+
+// Every fourth begins half way between two bf16 numbers, and stays there where the rate is 0.
+TEST(WeightHalves, AreUpdatedAsWholeWeights) {
+  constexpr std::size_t kCount = 2500;
+  std::mt19937 random(1);
+  for (const double rate : {1e-3, 0.0}) {
+    OptimizerRules rules;
+    rules.peak_learning_rate = rules.least_learning_rate = rate;
+    std::vector<float> main(kCount);
+    std::vector<float> gradients(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      main[i] = std::cos(static_cast<float>(i));
+      if (i % 4 == 0) main[i] = number((bits(main[i]) & 0xffff0000U) | 0x8000U);
+    }
+    std::vector<float> first(kCount, 0.0F);
+    std::vector<float> second(kCount, 0.0F);
+    std::vector<Bf16> weights(kCount);
+    std::vector<std::uint16_t> remainders(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) weights[i] = from_float<Bf16>(main[i]);
+    std::vector<float> its_first = first;
+    std::vector<float> its_second = second;
+    split_weights(main, remainders, its_second);
+    for (int t = 0; t < 5; ++t) {
+      for (float& each : gradients) each = static_cast<float>(random() % 1000) * 1e-3F - 0.5F;
+      const AdamStep step = adam_step(rules, t);
+      adamw(step, step.decay, gradients, main, first, second);
+      adamw(step, step.decay, gradients, WeightHalves{weights, remainders}, its_first, its_second);
+      std::vector<float> joined(kCount);
+      join_weights(weights, remainders, its_second, joined);
+      EXPECT_EQ(joined, main);
+      for (std::size_t i = 0; i < kCount; ++i) {
+        ASSERT_EQ(weights[i].bits, from_float<Bf16>(main[i]).bits) << i;
+      }
+      EXPECT_EQ(its_first, first);
+      std::vector<float> squares = its_second;
+      clear_signs(squares);
+      EXPECT_EQ(squares, second);
+      if (rate > 0) continue;
+      EXPECT_TRUE(std::ranges::any_of(its_second, [](float x) { return std::signbit(x); }));
+    }
   }
 }
 

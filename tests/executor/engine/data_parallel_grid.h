@@ -19,12 +19,14 @@ struct Numeric {
 inline constexpr Numeric kNumerics[] = {
     {DType::fp32, true}, {DType::bf16, true}, {DType::bf16, false}};
 
-/// The two switches of a layout that change nothing but when bytes move and where they lie.
+/// The switches of a layout that change nothing but when bytes move and where they lie.
 struct Switches {
   bool reshard = true;
   bool double_buffer = false;
+  bool remainders = false;
 };
-inline constexpr Switches kSwitches[] = {{true, false}, {false, false}, {true, true}};
+inline constexpr Switches kSwitches[] = {
+    {true, false, false}, {false, false, false}, {true, true, false}, {true, false, true}};
 
 /// How ranks share a job.
 struct Ways {
@@ -49,6 +51,7 @@ inline std::vector<Layout> layouts_of(const EngineProfile& engine, const Numeric
           layout.reduce_every_microbatch = each;
           layout.reshard_after_forward = switches.reshard;
           layout.double_buffer = switches.double_buffer;
+          layout.store_param_remainders = switches.remainders;
           layout.fp32_gradients = numeric.fp32_gradients;
           all.push_back(layout);
         }

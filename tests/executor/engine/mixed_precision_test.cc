@@ -33,6 +33,18 @@ TEST(MixedPrecision, GivesTheSameBitsWhereGradientsAreFp32) {
   EXPECT_EQ(train(mixed_plan("shardwise", 3, 2, 2, true), 5), alone);
 }
 
+// A main weight in two halves is the same number.
+TEST(MixedPrecision, GivesTheSameBitsWithRemaindersOfMainWeights) {
+  for (const bool fp32_gradients : {true, false}) {
+    const Curve whole = train(mixed_plan("shardwise", 0, 4, 1, fp32_gradients), 12);
+    for (const int zero_stage : {0, 1, 2, 3}) {
+      Plan halves = mixed_plan("shardwise", zero_stage, 4, 1, fp32_gradients);
+      halves.layout.store_param_remainders = true;
+      EXPECT_EQ(train(halves, 12), whole) << "ZeRO-" << zero_stage;
+    }
+  }
+}
+
 // Gradients are rounded when they are made and after each addition over ranks. FSDP1 keeps their
 // sum in fp32, which changes nothing while it is one of one micro-batch.
 TEST(MixedPrecision, GivesTheSameBitsWhereGradientsAreMadeAndReducedInBf16) {

@@ -52,11 +52,11 @@ std::vector<GridPlan> grid() {
           if (host_cuda::races_are_watched() && tried % 13 != 0) continue;
           const std::string what = fmt::format(
               "{} ZeRO-{} {} x {}{}, {} micro-batches, {}, fp32 gradients {}, each {}, reshard {}, "
-              "double buffer {}",
+              "double buffer {}, remainders {}",
               name, int{layout.zero_stage}, layout.dp_shard, layout.dp_replicate,
               layout.outer_shards_optimizer ? " HFSDP" : "", num_microbatches,
               name_of(numeric.precision), layout.fp32_gradients, layout.reduce_every_microbatch,
-              layout.reshard_after_forward, layout.double_buffer);
+              layout.reshard_after_forward, layout.double_buffer, layout.store_param_remainders);
           all.push_back({plan, num_microbatches, what});
         }
       }

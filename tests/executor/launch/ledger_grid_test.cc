@@ -79,10 +79,11 @@ StageMemory predicted(const Plan& plan) {
 
 std::string name_of(const Plan& plan, std::int64_t num_microbatches) {
   const Layout& layout = plan.layout;
-  return fmt::format("{} ZeRO-{} {}, {} gradients, {} micro-batches{}", plan.engine.name,
+  return fmt::format("{} ZeRO-{} {}, {} gradients, {} micro-batches{}{}", plan.engine.name,
                      layout.zero_stage, name_of(plan.job.precision),
                      layout.fp32_gradients ? "fp32" : "narrow", num_microbatches,
-                     layout.reduce_every_microbatch ? "" : " reduced on the last");
+                     layout.reduce_every_microbatch ? "" : " reduced on the last",
+                     layout.store_param_remainders ? ", remainders" : "");
 }
 
 std::vector<Plan> plans_of(const char* engine, std::int64_t num_microbatches,
@@ -99,8 +100,11 @@ std::vector<Plan> plans_of(const char* engine, std::int64_t num_microbatches,
         plan.layout.fp32_gradients = wide;
         plan.layout.reduce_every_microbatch = each;
         if (num_microbatches == 1 && !each) continue;  // it is the last
-        if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout)) continue;
-        plans.push_back(plan);
+        for (const bool remainders : {false, true}) {
+          plan.layout.store_param_remainders = remainders;
+          if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout)) continue;
+          plans.push_back(plan);
+        }
       }
     }
   }
@@ -212,7 +216,7 @@ TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
       }
     }
   }
-  EXPECT_EQ(plans[Held::exact], 138);
+  EXPECT_EQ(plans[Held::exact], 178);
   EXPECT_EQ(plans[Held::total], 1);
   EXPECT_EQ(plans[Held::at_most], 56);
 }
@@ -235,7 +239,7 @@ TEST(LedgerGrid, IsThatOfRunsOfPlansForGpusUnderOurEngine) {
       ++plans;
     }
   }
-  EXPECT_EQ(plans, 60);
+  EXPECT_EQ(plans, 100);
 }
 
 // Elements: 8192 of the embedding, 11584 of a block and 8224 of the head, whose units end at a
@@ -245,13 +249,16 @@ TEST(LedgerGrid, HasTheStatesOfAPlanForGpusByHand) {
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 2);
   plan.job.precision = DType::bf16;
   plan.layout.fp32_gradients = true;
-  const RankRun run = run_of(plan);
-  const Ledger& after = run.held[MemoryPhase::steady_optimizer_step];
-  EXPECT_EQ(after[weights], 39808 * 2);
-  EXPECT_EQ(after[gradients], 39808 * 4);
-  EXPECT_EQ(after[main_weights], 39808 / 2 * 4);
-  EXPECT_EQ(after[optimizer_moments], 39808 / 2 * 8);
-  EXPECT_EQ(after[library_workspace], 32 << 20);
+  for (const bool remainders : {false, true}) {
+    plan.layout.store_param_remainders = remainders;
+    const RankRun run = run_of(plan);
+    const Ledger& after = run.held[MemoryPhase::steady_optimizer_step];
+    EXPECT_EQ(after[weights], 39808 * 2);
+    EXPECT_EQ(after[gradients], 39808 * 4);
+    EXPECT_EQ(after[main_weights], 39808 / 2 * (remainders ? 2 : 4));
+    EXPECT_EQ(after[optimizer_moments], 39808 / 2 * 8);
+    EXPECT_EQ(after[library_workspace], 32 << 20);
+  }
 }
 
 }  // namespace

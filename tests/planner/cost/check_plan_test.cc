@@ -66,6 +66,23 @@ TEST_F(CheckPlan, NamesKeysWhereTheCommandLineHasFlags) {
       "4 problems, nothing was run\n");
 }
 
+TEST_F(CheckPlan, NamesWhatRemaindersOfMainWeightsNeed) {
+  change("\"offload_optimizer\": false",
+         "\"offload_optimizer\": false, \"store_param_remainders\": true");
+  change("\"precision\": \"bf16\"", "\"precision\": \"fp32\"");
+  change("\"optimizer\": \"adamw\"", "\"optimizer\": \"sgd\"");
+  EXPECT_EQ(
+      problems(),
+      "plan.json:20:60: /layout/store_param_remainders: megatron_ddp cannot keep main weights "
+      "as 16-bit remainders\n"
+      "plan.json:20:60: /layout/store_param_remainders: needs adamw, not sgd\n"
+      "    use optimizer adamw\n"
+      "plan.json:20:60: /layout/store_param_remainders: needs bf16 weights and fp32 main "
+      "weights, not fp32 and fp32\n"
+      "    use precision bf16 main_dtype fp32\n"
+      "3 problems, nothing was run\n");
+}
+
 TEST_F(CheckPlan, PointsAtTheObjectThatLacksAKey) {
   change("    \"dp_shard\": 1,\n", "");
   change("\"dp_replicate\": 1", "\"dp_replicate\": 2");

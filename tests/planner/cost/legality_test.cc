@@ -192,6 +192,7 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
       {"reshard_after_forward", kReadsReshard},
       {"reduce_every_microbatch", kReadsReduce},
       {"offload_optimizer", kReadsOffloadOptimizer},
+      {"store_param_remainders", kReadsRemainders},
       {"offload_activations", kReadsOffloadActivations},
       {"double_buffer", kReadsDoubleBuffer},
       {"fp32_gradients", kReadsGradients},

@@ -33,6 +33,26 @@ TEST(StageMemory, HoldsSixBytesAndAShareOfTwelveWithADistributedOptimizer) {
   EXPECT_EQ(ledger[main_weights] + ledger[optimizer_moments], 12 * kLlama8B / 8);
 }
 
+// The main weight's upper half is the bf16 weight, whichever rank's part of it that is.
+TEST(StageMemory, HoldsTwoBytesAnElementLessWithRemaindersOfMainWeights) {
+  for (const int stage : {0, 1, 2, 3}) {
+    const auto states = [&](bool remainders) {
+      const Layout layout = {.dp_shard = stage == 0 ? 1 : 8,
+                             .zero_stage = static_cast<std::int8_t>(stage),
+                             .store_param_remainders = remainders};
+      return stage_of("shardwise", layout)[MemoryPhase::steady_optimizer_step];
+    };
+    const Ledger whole = states(false);
+    const Ledger halves = states(true);
+    EXPECT_EQ(halves[main_weights] * 2, whole[main_weights]) << stage;
+    EXPECT_EQ(whole.total() - halves.total(), Bytes(2 * kLlama8B / (stage == 0 ? 1 : 8))) << stage;
+    if (stage > 0) continue;
+    EXPECT_EQ(
+        halves[weights] + halves[main_weights] + halves[gradients] + halves[optimizer_moments],
+        16 * kLlama8B);
+  }
+}
+
 TEST(StageMemory, HoldsAShareOfSixteenBytesUnderFsdp2) {
   const Ledger ledger =
       stage_of("fsdp2", {.dp_shard = 8, .zero_stage = 3})[MemoryPhase::steady_optimizer_step];

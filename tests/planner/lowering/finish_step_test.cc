@@ -149,6 +149,19 @@ TEST(Optimizer, SquaresEveryGradientOnceOverAllRanksOfOurExecutor) {
   }
 }
 
+// Both halves of a main weight are read and written, one of which is the bf16 weight.
+TEST(Optimizer, MovesTwoBytesAnElementLessWhereItUpdatesRemainders) {
+  const auto bytes = [](bool remainders) {
+    Layout layout;
+    layout.dp_shard = 2;
+    layout.zero_stage = 1;
+    layout.store_param_remainders = remainders;
+    const StageProgram program = lower(small_plan(shardwise_engine(), layout, 1, 4)).stages[0];
+    return optimizer_bytes(program, MoveKind::optimizer);
+  };
+  EXPECT_NEAR(bytes(true) / bytes(false), 28.0 / 30, 1e-9);
+}
+
 // Megatron squares what it updates: all of it in one pass of the optimizer's.
 TEST(Optimizer, SquaresWhatItUpdatesUnderOtherEngines) {
   Layout layout;

@@ -1,6 +1,7 @@
 // What operations read and write, and that every data-parallel program says so soundly.
 #include <gtest/gtest.h>
 
+#include <string_view>
 #include <tuple>
 
 #include "planner/lowering/state_units.h"
@@ -76,6 +77,8 @@ TEST(LowerToRun, ListsSoundOperandsForEveryEngineThatRuns) {
                 layout.reduce_every_microbatch = each;
                 layout.reshard_after_forward = reshard;
                 layout.double_buffer = twice;
+                layout.store_param_remainders =
+                    std::string_view(name) == "shardwise" && precision == DType::bf16 && twice;
                 layout.fp32_gradients = wide;
                 layout.recompute = each ? Recompute::full : Recompute::none;
                 plan.job.precision = precision;

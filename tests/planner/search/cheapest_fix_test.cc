@@ -70,5 +70,23 @@ TEST(CheapestFix, FindsTheFastestSingleChangeThatFits) {
   EXPECT_GT(fitting, 1U) << "there was no choice";
 }
 
+// Two bytes of the 18 of each parameter are what it lacks.
+TEST(CheapestFix, OffersRemaindersOfMainWeightsWhereThatIsEnough) {
+  const ModelSpec model = *load_model("llama-3.1-8b");
+  const ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
+  const EngineProfile& engine = *find_engine("shardwise");
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.zero_stage = 3;
+  JobSpec job;
+  job.global_batch_size = 8;
+  const Evaluation now = evaluate(model, cluster, job, engine, layout);
+  const Bytes usable = now.upper - Bytes(model.parameter_count() * 2 / 8 - (16 << 20));
+  const std::optional<Fix> fix = cheapest_fix(model, cluster, job, engine, layout, usable);
+  ASSERT_TRUE(fix.has_value());
+  EXPECT_EQ(fix->change.text, "--store-param-remainders=true");
+  EXPECT_LE(fix->cost.step_time, now.step_time);
+}
+
 }  // namespace
 }  // namespace shardwise

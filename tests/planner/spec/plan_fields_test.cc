@@ -49,6 +49,7 @@ Layout unusual_layout() {
            {"reshard_after_forward", "false"},
            {"reduce_every_microbatch", "false"},
            {"offload_optimizer", "true"},
+           {"store_param_remainders", "true"},
            {"offload_activations", "true"},
            {"double_buffer", "true"},
            {"fp32_gradients", "false"},
@@ -96,7 +97,7 @@ TEST(LayoutFields, AreSetAndReadByName) {
     EXPECT_EQ(set_field(copy, key, field_text(layout, key)), "") << key;
   }
   EXPECT_EQ(copy, layout);
-  EXPECT_EQ(layout_keys().size(), 27U);
+  EXPECT_EQ(layout_keys().size(), 28U);
 }
 
 TEST(LayoutFields, RefuseWhatTheUserTypedWithTheReason) {
