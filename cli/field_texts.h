@@ -54,7 +54,8 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
     {kKernelGroup, "dropout", "P", "Dropout probability [0]"},
 
     {kOptimizerGroup, "optimizer", "KIND", "adamw, sgd or sgd_momentum [adamw]"},
-    {kOptimizerGroup, "main_dtype", "TYPE", "Type of the weights the optimizer updates [fp32]"},
+    {kOptimizerGroup, "main_dtype", "TYPE",
+     "Type of the weights the optimizer updates [fp32]; bf16: rounded stochastically in a run"},
     {kOptimizerGroup, "moment_dtype", "TYPE", "Type of the optimizer's moments [fp32]"},
     {kOptimizerGroup, "fused_gradient_accumulation", "", "GEMMs add to the gradient buffer [true]"},
     {kOptimizerGroup, "reduce_scatter_with_fp32_accumulation", "",

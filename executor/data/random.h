@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <string_view>
 
+#include "executor/kernels/element.h"
+#include "executor/kernels/host_and_gpu.h"
+
 namespace shardwise::exec {
 
 /// A number of 64 random bits for every (seed, counter): what is drawn does not depend on who draws
 /// it, nor on what was drawn before.
 /// Source: the finalizer of splitmix64, http://xorshift.di.unimi.it/splitmix64.c.
-constexpr std::uint64_t mixed(std::uint64_t x) {
+SHARDWISE_HOST_AND_GPU SHARDWISE_INLINE constexpr std::uint64_t mixed(std::uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;
   x ^= x >> 27;

@@ -79,17 +79,21 @@ RankState::View RankState::view(const Arena& arena, std::size_t program, std::si
 
 void RankState::download_main(const View& view, std::size_t first, std::span<float> main,
                               Device& device, DeviceStream& stream) {
-  if (view.remainders.empty()) {
-    device.download(std::as_writable_bytes(main), view.main.part(first, main.size()).data, stream);
-    return;
-  }
-  std::vector<Bf16> weights(main.size());
-  std::vector<std::uint16_t> remainders(main.size());
-  std::vector<float> exp_avg_sq(main.size());
   const auto download = [&](auto& to, const std::byte* from) {
     device.download(std::as_writable_bytes(std::span(to)), from, stream);
   };
+  const bool halves = !view.remainders.empty();
+  if (!halves && view.main.dtype == DType::fp32) {
+    return download(main, view.main.part(first, main.size()).data);
+  }
+  std::vector<Bf16> weights(main.size());
   download(weights, view.updated.part(first, main.size()).data);
+  if (!halves) {
+    return cast(main,
+                {reinterpret_cast<const std::byte*>(weights.data()), main.size(), DType::bf16});
+  }
+  std::vector<std::uint16_t> remainders(main.size());
+  std::vector<float> exp_avg_sq(main.size());
   download(remainders, reinterpret_cast<const std::byte*>(view.remainders.data() + first));
   download(exp_avg_sq, view.exp_avg_sq.part(first, main.size()).data);
   join_weights(weights, remainders, exp_avg_sq, main);
@@ -198,6 +202,8 @@ void RankState::update(std::span<const UnitUpdate> updates, const AdamStep* step
            .stored = types_.main_weights ? update.weights.part(at, count) : TensorView(),
            .remainders = types_.remainders ? update.remainders.subspan(at, count)
                                            : std::span<std::uint16_t>(),
+           .tensor = seed_of(0, tensor.name),
+           .first = static_cast<std::uint64_t>(range.begin - tensor.begin),
            .decays = tensor.shape.size() >= 2});
     }
   }

@@ -53,7 +53,8 @@ class RankState {
     TensorView gradients;  // whole, or this rank's shard
     TensorView exp_avg;    // moments in fp32, of what the optimizer updates here
     TensorView exp_avg_sq;
-    TensorView main;                      // the weights that it updates, fp32; empty for remainders
+    // The weights that it updates: fp32, or bf16 where they are `updated`. Empty for remainders.
+    TensorView main;
     TensorView updated;                   // the same elements of `weights`
     std::span<std::uint16_t> remainders;  // of main weights in halves; exp_avg_sq has their signs
     TensorView updated_gradient;          // and of `gradients`

@@ -2,7 +2,7 @@
 
 namespace shardwise::exec {
 
-static_assert(sizeof(LossSum) == 16 && sizeof(AdamStep) == 32 && sizeof(GradientCheckState) == 32,
+static_assert(sizeof(LossSum) == 16 && sizeof(AdamStep) == 40 && sizeof(GradientCheckState) == 32,
               "as step_block() counts them");
 
 StepScalars::StepScalars(const StepBlockShape& shape)

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "executor/data/random.h"
 #include "executor/engine/meetings.h"
 #include "executor/engine/prepare_compute.h"
 #include "planner/lowering/lower_to_run.h"
@@ -139,6 +140,8 @@ void Trainer::read_batch(const TokenSequences& data) {
   }
   weigh_batch();
   scalars_.adam_step() = adam_step(options_.optimizer, step_);
+  scalars_.adam_step().rounding_seed =
+      random_bits(options_.seed, static_cast<std::uint64_t>(step_));
 }
 
 /// What the gradient of each micro-batch is multiplied with. Per token: 1, and all of it is divided

@@ -2,6 +2,7 @@
 
 #include "executor/kernels/cuda/movement.h"
 #include "executor/kernels/cuda/typed.h"
+#include "executor/optimizer/stochastic_rounding.h"
 #include "executor/optimizer/weight_halves.h"
 
 namespace shardwise::exec::cuda {
@@ -14,19 +15,21 @@ constexpr int kStep = 4;
 
 struct Shard {
   const std::byte* gradient;
-  float* main;        // null for weights in halves, which are the next two
-  std::byte* stored;  // null for none
-  std::uint16_t* remainders;
+  float* main;                // fp32 weights, or null
+  std::byte* stored;          // receives them; without main, bf16 weights themselves
+  std::uint16_t* remainders;  // of those in halves; of others null: rounded stochastically
   float* exp_avg;
   float* exp_avg_sq;
   std::int64_t count;
   std::int64_t first_block;
+  std::uint64_t tensor;
+  std::uint64_t first;  // of the tensor's elements
   bool decays;
   bool gradient_is_bf16;
   bool stored_is_bf16;
   bool takes_vectors;
 };
-constexpr int kShardsALaunch = 48;  // what a kernel's parameters hold: 3.4 KiB
+constexpr int kShardsALaunch = 40;  // what a kernel's parameters hold: 3.5 KiB
 struct Shards {
   Shard at[kShardsALaunch];
   int count;
@@ -46,6 +49,11 @@ __device__ Weights<kCount> load_weights(const Shard& shard, std::int64_t first) 
     return w;
   }
   const auto weights = load_chunk<kCount>(reinterpret_cast<const Bf16*>(shard.stored) + first);
+  if (shard.remainders == nullptr) {
+    SHARDWISE_UNROLL
+    for (int i = 0; i < kCount; ++i) w.main.at[i] = widen(weights.at[i]);
+    return w;
+  }
   const auto remainders = load_chunk<kCount>(shard.remainders + first);
   SHARDWISE_UNROLL
   for (int i = 0; i < kCount; ++i) {
@@ -57,20 +65,39 @@ __device__ Weights<kCount> load_weights(const Shard& shard, std::int64_t first) 
 }
 
 template <int kCount>
-__device__ void store_weights(const Shard& shard, std::int64_t first, Weights<kCount> w) {
-  if (shard.main != nullptr) {
-    store_chunk(shard.main + first, w.main);
-  } else {
-    Chunk<std::uint16_t, kCount> remainders = {};
-    SHARDWISE_UNROLL
-    for (int i = 0; i < kCount; ++i) {
-      const std::uint32_t main = float_bits(w.main.at[i]);
-      remainders.at[i] = remainder_of(main);
-      w.squares.at[i] = float_of_bits(square_beside(main, float_bits(w.squares.at[i])));
-    }
-    store_chunk(shard.remainders + first, remainders);
+__device__ void store_halves(const Shard& shard, std::int64_t first, Weights<kCount>& w) {
+  Chunk<std::uint16_t, kCount> remainders = {};
+  SHARDWISE_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    const std::uint32_t main = float_bits(w.main.at[i]);
+    remainders.at[i] = remainder_of(main);
+    w.squares.at[i] = float_of_bits(square_beside(main, float_bits(w.squares.at[i])));
   }
+  store_chunk(shard.remainders + first, remainders);
+}
+
+template <int kCount>
+__device__ void store_rounded(std::uint64_t rounding_seed, const Shard& shard, std::int64_t first,
+                              const Weights<kCount>& w) {
+  const std::uint64_t key = rounding_key(rounding_seed, shard.tensor);
+  const std::uint64_t element = shard.first + static_cast<std::uint64_t>(first);
+  Chunk<Bf16, kCount> made = {};
+  SHARDWISE_UNROLL
+  for (int i = 0; i < kCount; ++i) {
+    made.at[i] = stochastically_rounded(float_bits(w.main.at[i]),
+                                        rounding_draw(key, element + static_cast<unsigned>(i)));
+  }
+  store_chunk(reinterpret_cast<Bf16*>(shard.stored) + first, made);
+}
+
+template <int kCount>
+__device__ void store_weights(const AdamStep& s, const Shard& shard, std::int64_t first,
+                              Weights<kCount> w) {
+  const bool rounds = shard.main == nullptr && shard.remainders == nullptr;
+  if (shard.main != nullptr) store_chunk(shard.main + first, w.main);
+  if (shard.remainders != nullptr) store_halves<kCount>(shard, first, w);
   store_chunk(shard.exp_avg_sq + first, w.squares);
+  if (rounds) return store_rounded<kCount>(s.rounding_seed, shard, first, w);
   if (shard.stored == nullptr) return;
   if (shard.stored_is_bf16) {
     Chunk<Bf16, kCount> made = {};
@@ -109,7 +136,7 @@ __device__ void update(const AdamStep& s, const Shard& shard, std::int64_t first
     weights.main.at[i] = weights.main.at[i] * decay - rate * mean / root;
   }
   store_chunk(shard.exp_avg + first, means);
-  store_weights<kCount>(shard, first, weights);
+  store_weights<kCount>(s, shard, first, weights);
 }
 
 /// A block has a chunk of a shard for each of its threads.
@@ -136,10 +163,12 @@ __global__ void __launch_bounds__(kChunkThreads)
 }
 
 Shard shard_of(const AdamShard& s, std::int64_t first_block) {
-  float* const main = s.remainders.empty() ? elements<float>(s.main) : nullptr;
+  const bool rounds = s.main.count > 0 && s.main.dtype == DType::bf16;
+  float* const main = s.remainders.empty() && !rounds ? elements<float>(s.main) : nullptr;
   const auto* const exp_avg = elements<float>(s.exp_avg);
   const auto* const exp_avg_sq = elements<float>(s.exp_avg_sq);
-  std::byte* const stored = s.stored.count > 0 ? s.stored.data : nullptr;
+  std::byte* const kept = s.stored.count > 0 ? s.stored.data : nullptr;
+  std::byte* const stored = rounds ? s.main.data : kept;
   return {.gradient = s.gradient.data,
           .main = main,
           .stored = stored,
@@ -148,6 +177,8 @@ Shard shard_of(const AdamShard& s, std::int64_t first_block) {
           .exp_avg_sq = elements<float>(s.exp_avg_sq),
           .count = static_cast<std::int64_t>(s.gradient.count),
           .first_block = first_block,
+          .tensor = s.tensor,
+          .first = s.first,
           .decays = s.decays,
           .gradient_is_bf16 = s.gradient.dtype == DType::bf16,
           .stored_is_bf16 = s.stored.dtype == DType::bf16,

@@ -241,7 +241,7 @@ struct GradientCheckWork {
 /// A run of elements that AdamW updates alike; all tensors have as many.
 struct AdamShard {
   ConstTensorView gradient;
-  TensorView main;  // the weights; fp32, like their moments
+  TensorView main;  // the weights; fp32 like their moments, or bf16, rounded stochastically
   TensorView exp_avg;
   TensorView exp_avg_sq;
   // Receives the updated weights; empty where main is what layers read.
@@ -249,6 +249,8 @@ struct AdamShard {
   // Of weights in halves (executor/optimizer/weight_halves.h), which are these and `stored`, in
   // bf16: main is empty, and exp_avg_sq has their signs.
   std::span<std::uint16_t> remainders = {};  // NOLINT(*-redundant-member-init)
+  std::uint64_t tensor = 0;                  // of bf16 main: RoundedWeights
+  std::uint64_t first = 0;                   // likewise
   bool decays = false;                       // a matrix
 };
 struct AdamWork {

@@ -112,6 +112,12 @@ void CpuCompute::adamw(const AdamWork& w, DeviceStream& /*stream*/) {
           return exec::adamw(*w.step, decay, gradient, halves, first, second);
         }
         const TensorView main = part(shard.main);
+        if (main.dtype == DType::bf16) {
+          const RoundedWeights rounded = {{reinterpret_cast<Bf16*>(main.data), main.count},
+                                          shard.tensor,
+                                          shard.first + begin + from};
+          return exec::adamw(*w.step, decay, gradient, rounded, first, second);
+        }
         exec::adamw(*w.step, decay, gradient, main.floats(), first, second);
         if (shard.stored.count > 0) exec::cast(part(shard.stored), main);
       });

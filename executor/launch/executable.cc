@@ -52,12 +52,15 @@ void check_layout_of(const Layout& layout, Refusals& refused) {
   }
 }
 
-void check_job(const JobSpec& job, Refusals& refused) {
-  const auto fp32 = [&](const char* path, DType dtype) {
-    refused.unless(dtype == DType::fp32, path, std::string(name_of(dtype)), "fp32 is");
-  };
-  fp32("/job/main_dtype", job.main_dtype);
-  fp32("/job/moment_dtype", job.moment_dtype);
+/// bf16 weights are updated without a wider copy under our own engine alone.
+void check_job(const JobSpec& job, const EngineProfile& engine, Refusals& refused) {
+  const bool rounds = job.precision == DType::bf16 && job.main_dtype == DType::bf16 &&
+                      engine.known_as() == "shardwise";
+  refused.unless(job.main_dtype == DType::fp32 || rounds, "/job/main_dtype",
+                 std::string(name_of(job.main_dtype)),
+                 "fp32 is, and bf16 with precision bf16 and engine shardwise");
+  refused.unless(job.moment_dtype == DType::fp32, "/job/moment_dtype",
+                 std::string(name_of(job.moment_dtype)), "fp32 is");
   refused.unless(job.optimizer == Optimizer::adamw, "/job/optimizer",
                  std::string(shardwise::name_of(job.optimizer)), "adamw is");
 }
@@ -70,7 +73,7 @@ Diagnostics cannot_execute(const Plan& plan) {
   refused.unless(std::ranges::find(engines, plan.engine.known_as()) != engines.end(),
                  "/engine/name", plan.engine.name, fmt::format("{} are", fmt::join(engines, ", ")));
   check_layout_of(plan.layout, refused);
-  check_job(plan.job, refused);
+  check_job(plan.job, plan.engine, refused);
   for (const std::string& lacking : cannot_run(plan.model, plan.job)) refused.add(lacking);
   Diagnostics problems = refused.take();
   if (problems.empty()) {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "executor/optimizer/stochastic_rounding.h"
 #include "executor/optimizer/weight_halves.h"
 
 namespace shardwise::exec {
@@ -95,8 +96,30 @@ SHARDWISE_VECTOR_CLONES void split(std::size_t count, const float* main, std::ui
   }
 }
 
+SHARDWISE_VECTOR_CLONES void widen(std::size_t count, const Bf16* weights, float* main) {
+  for (std::size_t i = 0; i < count; ++i) main[i] = to_float(weights[i]);
+}
+
+SHARDWISE_VECTOR_CLONES void round_by_chance(std::size_t count, const float* main,
+                                             std::uint64_t key, std::uint64_t first,
+                                             Bf16* weights) {
+  for (std::size_t i = 0; i < count; ++i) {
+    weights[i] = stochastically_rounded(bits(main[i]), rounding_draw(key, first + i));
+  }
+}
+
 SHARDWISE_VECTOR_CLONES void round_weights(std::size_t count, const float* main, Bf16* weights) {
   for (std::size_t i = 0; i < count; ++i) weights[i] = from_float<Bf16>(main[i]);
+}
+
+/// f(at, main) with memory for the fp32 weights from number `at` on.
+template <class F>
+void for_blocks_of(std::size_t count, F f) {
+  constexpr std::size_t kBlock = 1024;  // in the first cache with all that it is made of
+  std::array<float, kBlock> block;      // NOLINT(*-member-init): f writes it
+  for (std::size_t at = 0; at < count; at += kBlock) {
+    f(at, std::span<float>(block.data(), std::min(kBlock, count - at)));
+  }
 }
 
 }  // namespace
@@ -109,11 +132,8 @@ void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
 
 void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
            const WeightHalves& weights, std::span<float> first, std::span<float> second) {
-  constexpr std::size_t kBlock = 1024;  // in the first cache with all that it is made of
-  std::array<float, kBlock> block;      // NOLINT(*-member-init): join_weights() writes it
-  for (std::size_t at = 0; at < gradients.size(); at += kBlock) {
-    const std::size_t count = std::min(kBlock, gradients.size() - at);
-    const std::span<float> main(block.data(), count);
+  for_blocks_of(gradients.size(), [&](std::size_t at, std::span<float> main) {
+    const std::size_t count = main.size();
     const std::span<Bf16> narrow = weights.weights.subspan(at, count);
     const std::span<std::uint16_t> remainders = weights.remainders.subspan(at, count);
     const std::span<float> squares = second.subspan(at, count);
@@ -122,7 +142,20 @@ void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
     adamw(step, decay, gradients.subspan(at, count), main, first.subspan(at, count), squares);
     round_weights(count, main.data(), narrow.data());
     split_weights(main, remainders, squares);
-  }
+  });
+}
+
+void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
+           const RoundedWeights& weights, std::span<float> first, std::span<float> second) {
+  const std::uint64_t key = rounding_key(step.rounding_seed, weights.tensor);
+  for_blocks_of(gradients.size(), [&](std::size_t at, std::span<float> main) {
+    const std::size_t count = main.size();
+    Bf16* const narrow = weights.weights.data() + at;
+    widen(count, narrow, main.data());
+    adamw(step, decay, gradients.subspan(at, count), main, first.subspan(at, count),
+          second.subspan(at, count));
+    round_by_chance(count, main.data(), key, weights.first + at, narrow);
+  });
 }
 
 void join_weights(std::span<const Bf16> weights, std::span<const std::uint16_t> remainders,

@@ -33,10 +33,11 @@ struct AdamStep {
   float beta1 = 0;
   float beta2 = 0;
   float epsilon = 0;
-  float gradient_scale = 1;     // clipping
-  float moment_correction = 1;  // 1 / (1 - beta1^t)
-  float root_correction = 1;    // 1 / sqrt(1 - beta2^t)
-  float decay = 1;              // 1 - learning_rate x weight_decay, of what decays
+  float gradient_scale = 1;         // clipping
+  float moment_correction = 1;      // 1 / (1 - beta1^t)
+  float root_correction = 1;        // 1 / sqrt(1 - beta2^t)
+  float decay = 1;                  // 1 - learning_rate x weight_decay, of what decays
+  std::uint64_t rounding_seed = 0;  // of the run and the step, where weights are rounded by chance
 };
 /// Of step 0, 1, … without clipping.
 AdamStep adam_step(const OptimizerRules& rules, std::int64_t step);
@@ -57,6 +58,16 @@ struct WeightHalves {
 /// \param second  with the signs that weights in halves give them
 void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
            const WeightHalves& weights, std::span<float> first, std::span<float> second);
+
+/// bf16 weights without a wider copy, of a tensor.
+struct RoundedWeights {
+  std::span<Bf16> weights;
+  std::uint64_t tensor = 0;  // a number of its own
+  std::uint64_t first = 0;   // number in it of the first weight
+};
+/// The same update of bf16 weights, rounded stochastically (stochastic_rounding.h).
+void adamw(const AdamStep& step, float decay, std::span<const float> gradients,
+           const RoundedWeights& weights, std::span<float> first, std::span<float> second);
 
 /// main = the weights. All spans have one size.
 void join_weights(std::span<const Bf16> weights, std::span<const std::uint16_t> remainders,

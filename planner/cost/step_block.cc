@@ -19,7 +19,7 @@ StepBlock step_block(const StepBlockShape& shape) {
   block.gradient_norm = place(kNumber);
   block.gradient_check = place(4 * kNumber);
   block.downloaded = block.gradient_check.end();
-  block.adam_step = place(4 * kNumber);
+  block.adam_step = place(5 * kNumber);
   block.loss_scales = place(shape.microbatches * 4);
   block.own_tokens = place(kNumber);
   block.inputs = place(shape.microbatches * shape.tokens * kNumber);

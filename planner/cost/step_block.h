@@ -35,7 +35,7 @@ struct StepBlock {
   StepRange gradient_norm;  // fp64
   StepRange gradient_check;  // what is known of this rank's gradients
   std::int64_t downloaded = 0;
-  StepRange adam_step;    // eight fp32 numbers, of which operations write the clip factor
+  StepRange adam_step;  // eight fp32 numbers, of which operations write the clip factor, and a seed
   StepRange loss_scales;  // by micro-batch: fp32
   StepRange own_tokens;   // of all micro-batches that count: int64
   StepRange inputs;       // by micro-batch: int64 [batch, sequence]

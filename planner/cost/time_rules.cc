@@ -61,9 +61,10 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
   r.precision = job.precision;
   r.optimizer_bytes = optimizer_traffic(job, kernels);
   r.shared_norm_bytes = shared_norm_traffic(kernels);
-  // The compute copy is written where it is separate: weights of 32 bits are their own main weights
-  // in our executor.
-  if (engine.main_weights == MainWeights::separate && !(planned && job.precision == DType::fp32)) {
+  // The compute copy is written where it is separate: in our executor weights of the main dtype are
+  // their own main weights.
+  const bool own = bytes_of(job.main_dtype) == static_cast<int>(wide);
+  if (engine.main_weights == MainWeights::separate && !(planned && own)) {
     r.optimizer_bytes += wide;
   }
   // Ours clears what a layer is about to add to, which is counted with the layer.

@@ -105,8 +105,10 @@ double optimizer_traffic(const JobSpec& job, Kernels kernels) {
   const double norm = kFp32 - shared_norm_traffic(kernels);
   // The gradient is read and written; ours is clipped in the update.
   const double clipping = kernels == Kernels::planned ? 0 : 2 * kFp32;
+  // Ours updates bf16 weights alone where they are the main ones.
+  const double main = kernels == Kernels::planned ? bytes_of(job.main_dtype) : kFp32;
   // Gradient read; weight and moments read and written.
-  return norm + clipping + kFp32 + 2 * (kFp32 + moments * bytes_of(job.moment_dtype));
+  return norm + clipping + kFp32 + 2 * (main + moments * bytes_of(job.moment_dtype));
 }
 
 double shared_norm_traffic(Kernels kernels) { return kernels == Kernels::planned ? kFp32 : 0; }

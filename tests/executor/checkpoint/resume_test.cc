@@ -95,6 +95,17 @@ TEST(Checkpoint, GoesOnWithTheSameBitsWithAndWithoutRemaindersOfMainWeights) {
   EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
 }
 
+// A step draws by its number and the run's seed, and a bf16 weight is the same number in fp32.
+TEST(Checkpoint, GoesOnWithTheSameBitsWhereBf16WeightsAreRoundedByChance) {
+  std::vector<Plan> plans;
+  for (const int zero_stage : {3, 0, 1, 2, 3}) {
+    Plan plan = laptop_plan("shardwise", layout_of(zero_stage, 4), 1, true);
+    plan.job.precision = plan.job.main_dtype = DType::bf16;
+    plans.push_back(plan);
+  }
+  EXPECT_EQ(relay(plans), train(plans.front(), std::ssize(plans)).losses);
+}
+
 // Steps, checkpoints and what goes on from them reach the rank's memory through operations and
 // copies of its device alone: it is there for nothing else.
 TEST(Checkpoint, TouchesTheDevicesMemoryByOperationsAndCopiesAlone) {

@@ -161,6 +161,11 @@ struct Weights {
     remainders.resize(main.size());
     split_weights(main, remainders, exp_avg_sq);
   }
+  /// bf16 weights alone.
+  void round() {
+    cast({stored.data(), main.size(), DType::bf16}, main);
+    rounded = true;
+  }
   AdamShard shard(bool has_stored, bool decays) {
     AdamShard s = {gradient, main, exp_avg, exp_avg_sq};
     if (gradient_dtype == DType::bf16) s.gradient = view_of(narrow_gradient);
@@ -168,6 +173,11 @@ struct Weights {
     if (!remainders.empty()) {
       s.main = {};
       s.remainders = remainders;
+    } else if (rounded) {
+      s.main = s.stored;
+      s.stored = {};
+      s.tensor = 17;
+      s.first = 4099;
     }
     s.decays = decays;
     return s;
@@ -182,26 +192,30 @@ struct Weights {
   Floats main, exp_avg, exp_avg_sq;
   std::vector<std::byte> stored;
   std::vector<std::uint16_t> remainders;
+  bool rounded = false;  // `stored` are the weights
   DType gradient_dtype, stored_dtype;
 };
 
 /// All kinds of tensors in one call; `copies` of each.
-void expect_adamw_as_cpu(int copies, std::uint64_t seed, bool halves = false) {
+enum class Kept : std::uint8_t { whole, halves, rounded };
+void expect_adamw_as_cpu(int copies, std::uint64_t seed, Kept kept = Kept::whole) {
+  const bool whole = kept == Kept::whole;
   std::vector<Weights> gpu;
   for (int i = 0; i < copies; ++i) {
     for (const std::int64_t count : {1, 1030, 0, 64, 2050}) {
       const auto own = static_cast<unsigned>(gpu.size());
       const DType gradient = own % 2 == 0 ? DType::fp32 : DType::bf16;
       gpu.emplace_back(i == 0 ? count : count % 60, gradient,
-                       own % 3 == 0 && !halves ? DType::fp32 : DType::bf16, own);
-      if (halves) gpu.back().halve();
+                       own % 3 == 0 && whole ? DType::fp32 : DType::bf16, own);
+      if (kept == Kept::halves) gpu.back().halve();
+      if (kept == Kept::rounded) gpu.back().round();
     }
   }
   std::vector<Weights> cpu = gpu;
   const auto work = [&](std::vector<Weights>& all) {
     std::vector<AdamShard> shards;
     for (Weights& each : all) {
-      shards.push_back(each.shard(halves || shards.size() % 4 != 0, shards.size() % 2 == 0));
+      shards.push_back(each.shard(!whole || shards.size() % 4 != 0, shards.size() % 2 == 0));
     }
     return shards;
   };
@@ -209,6 +223,7 @@ void expect_adamw_as_cpu(int copies, std::uint64_t seed, bool halves = false) {
   AdamStep& step = steps.front();
   step.gradient_scale = 0.4F;
   step.decay = 0.99F;
+  step.rounding_seed = 23;
   host_cuda::set_seed(seed);
   const std::vector<AdamShard> on_gpu = work(gpu);
   cuda::adamw({on_gpu, &step}, nullptr);
@@ -224,7 +239,11 @@ TEST(CudaAdamw, HasTheCpusBitsForSeveralTensorsAtOnce) {
 }
 
 TEST(CudaAdamw, HasTheCpusBitsForWeightsInHalves) {
-  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) expect_adamw_as_cpu(1, seed, true);
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) expect_adamw_as_cpu(1, seed, Kept::halves);
+}
+
+TEST(CudaAdamw, HasTheCpusBitsForWeightsThatAreRoundedStochastically) {
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) expect_adamw_as_cpu(1, seed, Kept::rounded);
 }
 
 TEST(CudaAdamw, TakesMoreTensorsThanALaunchDoes) {

@@ -7,7 +7,11 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <set>
+#include <span>
 #include <vector>
+
+#include "executor/optimizer/stochastic_rounding.h"
 
 namespace shardwise::exec {
 namespace {
@@ -142,6 +146,85 @@ TEST(WeightHalves, AreUpdatedAsWholeWeights) {
       EXPECT_TRUE(std::ranges::any_of(its_second, [](float x) { return std::signbit(x); }));
     }
   }
+}
+
+// Over 2^16 draws the mean of a number between two neighbours is within five standard deviations,
+// 5 sqrt(p (1 - p)) / 256 of the way; what is a bf16 stays.
+TEST(StochasticRounding, IsUnbiasedBetweenTheTwoNeighbours) {
+  constexpr int kDraws = 1 << 16;
+  for (const float value : {1.001F, -1.001F, 3.14159F, -2.7e-39F, 1e-30F, 2.9999F}) {
+    const std::uint32_t low = bits(value) & 0xffffU;
+    ASSERT_NE(low, 0U);
+    const std::uint16_t below = static_cast<std::uint16_t>(bits(value) >> 16U);
+    int up = 0;
+    for (int i = 0; i < kDraws; ++i) {
+      const std::uint64_t key = rounding_key(7, 3);
+      const Bf16 made = stochastically_rounded(bits(value), rounding_draw(key, std::uint64_t(i)));
+      if (made.bits == below) continue;
+      ASSERT_EQ(made.bits, below + 1);
+      ++up;
+    }
+    const double p = low / 65536.0;
+    EXPECT_NEAR(up / double{kDraws}, p, 5 * std::sqrt(p * (1 - p)) / 256) << value;
+  }
+  for (const float exact : {0.0F, -0.0F, 1.0F, -0.75F, INFINITY, -INFINITY}) {
+    for (const std::uint32_t draw : {0U, 0x8000U, 0xffffU}) {
+      EXPECT_EQ(bits(to_float(stochastically_rounded(bits(exact), draw))), bits(exact));
+    }
+  }
+  EXPECT_TRUE(std::isnan(to_float(stochastically_rounded(0x7f800001U, 0xffffU))));
+  EXPECT_TRUE(std::isnan(to_float(stochastically_rounded(0xffffffffU, 0xffffU))));
+}
+
+TEST(StochasticRounding, DrawsAnewForEachStepTensorAndElement) {
+  std::set<std::uint64_t> draws;
+  for (std::uint64_t step = 0; step < 4; ++step) {
+    for (std::uint64_t tensor = 0; tensor < 4; ++tensor) {
+      std::uint64_t four = 0;  // elements
+      for (std::uint64_t i = 0; i < 4; ++i) {
+        four = four << 16U | rounding_draw(rounding_key(random_bits(1, step), tensor), i);
+      }
+      draws.insert(four);
+    }
+  }
+  EXPECT_EQ(draws.size(), 16U);
+}
+
+// A tensor in one piece and in pieces of 37 elements, one of them behind others of its rank.
+TEST(StochasticRounding, GivesAWeightTheSameBitsWhereverItLies) {
+  constexpr std::size_t kCount = 2100;
+  std::vector<float> gradients(kCount);
+  std::vector<Bf16> whole(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    gradients[i] = std::sin(static_cast<float>(i));
+    whole[i] = from_float<Bf16>(std::cos(static_cast<float>(i)));
+  }
+  std::vector<Bf16> cut = whole;
+  AdamStep step = adam_step({}, 3);
+  step.rounding_seed = 5;
+  std::vector<float> first(kCount, 0.1F);
+  std::vector<float> second(kCount, 0.2F);
+  adamw(step, 0.99F, gradients, RoundedWeights{whole, 11, 0}, first, second);
+  std::fill(first.begin(), first.end(), 0.1F);
+  std::fill(second.begin(), second.end(), 0.2F);
+  int nearest = 0;
+  for (std::size_t at = 0; at < kCount; at += 37) {
+    const std::size_t count = std::min<std::size_t>(37, kCount - at);
+    const auto part = [&](auto& all) { return std::span(all).subspan(at, count); };
+    std::vector<float> exact(count);
+    for (std::size_t i = 0; i < count; ++i) exact[i] = to_float(cut[at + i]);
+    std::vector<float> its_first(count, 0.1F);
+    std::vector<float> its_second(count, 0.2F);
+    adamw(step, 0.99F, part(gradients), exact, its_first, its_second);
+    adamw(step, 0.99F, part(gradients), RoundedWeights{part(cut), 11, at}, part(first),
+          part(second));
+    for (std::size_t i = 0; i < count; ++i) {
+      EXPECT_EQ(cut[at + i].bits, whole[at + i].bits) << at + i;
+      nearest += cut[at + i].bits == from_float<Bf16>(exact[i]).bits ? 1 : 0;
+    }
+  }
+  EXPECT_LT(nearest, static_cast<int>(kCount));
+  EXPECT_GT(nearest, static_cast<int>(kCount) / 2);
 }
 
 TEST(LearningRate, WarmsUpAndFollowsHalfACosine) {

@@ -45,6 +45,25 @@ TEST(MixedPrecision, GivesTheSameBitsWithRemaindersOfMainWeights) {
   }
 }
 
+/// bf16 weights without fp32 main weights.
+Plan rounded_plan(int zero_stage, int dp_shard, std::int64_t num_microbatches) {
+  Plan plan = mixed_plan("shardwise", zero_stage, dp_shard, num_microbatches, true);
+  plan.job.main_dtype = DType::bf16;
+  return plan;
+}
+
+// What is drawn for a weight does not depend on who has it.
+TEST(MixedPrecision, RoundsBf16WeightsByChanceToTheSameBitsOnAnyNumberOfRanks) {
+  constexpr std::int64_t kSteps = 20;
+  const Curve alone = train(rounded_plan(0, 1, 4), kSteps);
+  EXPECT_LT(alone.losses.back(), 0.9 * alone.losses.front());
+  for (const int zero_stage : {0, 1, 2, 3}) {
+    EXPECT_EQ(train(rounded_plan(zero_stage, 4, 1), kSteps), alone) << "ZeRO-" << zero_stage;
+  }
+  EXPECT_EQ(train(rounded_plan(3, 2, 2), kSteps), alone);
+  EXPECT_NE(train(mixed_plan("shardwise", 0, 1, 4, true), kSteps), alone);
+}
+
 // Gradients are rounded when they are made and after each addition over ranks. FSDP1 keeps their
 // sum in fp32, which changes nothing while it is one of one micro-batch.
 TEST(MixedPrecision, GivesTheSameBitsWhereGradientsAreMadeAndReducedInBf16) {

@@ -162,5 +162,22 @@ TEST(GpuGrid, HasTheLossesOfTheCpuByGraphsAndRecordedSteps) {
   EXPECT_GT(seed, host_cuda::races_are_watched() ? 8U : 80U);
 }
 
+// A graph's launches draw anew too: the seed of the step is in the block that the host writes.
+TEST(GpuGrid, RoundsBf16WeightsByChanceAsTheCpuDoes) {
+  for (const int zero_stage : {1, 3}) {
+    Layout layout;
+    layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+    layout.dp_shard = 2;
+    Plan cpu = laptop_plan("shardwise", layout, 1, true);
+    cpu.job.precision = cpu.job.main_dtype = DType::bf16;
+    const Plan plan = on_gpus(cpu);
+    const GpuRun run = train_on_gpus(
+        plan, kGraphSteps, {.moves = Moves::nccl, .steps = Steps::graph}, stand_in_kernels(plan));
+    expect_nothing_said(run, "ZeRO-" + std::to_string(zero_stage));
+    EXPECT_TRUE(run.graphs);
+    EXPECT_EQ(run.curve, train(cpu, kGraphSteps, {}, without_adding));
+  }
+}
+
 }  // namespace
 }  // namespace shardwise::exec::test

@@ -79,8 +79,8 @@ StageMemory predicted(const Plan& plan) {
 
 std::string name_of(const Plan& plan, std::int64_t num_microbatches) {
   const Layout& layout = plan.layout;
-  return fmt::format("{} ZeRO-{} {}, {} gradients, {} micro-batches{}{}", plan.engine.name,
-                     layout.zero_stage, name_of(plan.job.precision),
+  return fmt::format("{} ZeRO-{} {} main {}, {} gradients, {} micro-batches{}{}", plan.engine.name,
+                     layout.zero_stage, name_of(plan.job.precision), name_of(plan.job.main_dtype),
                      layout.fp32_gradients ? "fp32" : "narrow", num_microbatches,
                      layout.reduce_every_microbatch ? "" : " reduced on the last",
                      layout.store_param_remainders ? ", remainders" : "");
@@ -100,11 +100,16 @@ std::vector<Plan> plans_of(const char* engine, std::int64_t num_microbatches,
         plan.layout.fp32_gradients = wide;
         plan.layout.reduce_every_microbatch = each;
         if (num_microbatches == 1 && !each) continue;  // it is the last
-        for (const bool remainders : {false, true}) {
+        const auto add = [&](DType main_dtype, bool remainders) {
+          plan.job.main_dtype = main_dtype;
           plan.layout.store_param_remainders = remainders;
-          if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout)) continue;
+          if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout)) return;
           plans.push_back(plan);
-        }
+        };
+        add(DType::fp32, false);
+        add(DType::fp32, true);
+        const bool ours = plan.engine.name == "shardwise" && precision == DType::bf16;
+        if (ours) add(DType::bf16, false);
       }
     }
   }
@@ -216,7 +221,7 @@ TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
       }
     }
   }
-  EXPECT_EQ(plans[Held::exact], 178);
+  EXPECT_EQ(plans[Held::exact], 218);
   EXPECT_EQ(plans[Held::total], 1);
   EXPECT_EQ(plans[Held::at_most], 56);
 }
@@ -239,7 +244,7 @@ TEST(LedgerGrid, IsThatOfRunsOfPlansForGpusUnderOurEngine) {
       ++plans;
     }
   }
-  EXPECT_EQ(plans, 100);
+  EXPECT_EQ(plans, 140);
 }
 
 // Elements: 8192 of the embedding, 11584 of a block and 8224 of the head, whose units end at a

@@ -45,6 +45,26 @@ TEST(ShardwiseRun, NamesEverythingThatAPlanNeedsAndIsNotExecutable) {
   EXPECT_THAT(refused.err, HasSubstr("/job/optimizer: sgd cannot be executed\n    adamw is"));
 }
 
+// Our engine alone updates bf16 weights without a wider copy.
+TEST(ShardwiseRun, RefusesMainWeightsThatNoKernelUpdates) {
+  const Scratch scratch;
+  const auto refusal_of = [&](const char* engine, DType precision, DType main_dtype) {
+    Plan plan = tiny_plan(engine, 1, 2, 1);
+    plan.job.precision = precision;
+    plan.job.main_dtype = main_dtype;
+    return shardwise_run({scratch.write(plan), "--data", "README.md", "--steps", "2"}).err;
+  };
+  const char* const hint =
+      "cannot be executed\n    fp32 is, and bf16 with precision bf16 and engine shardwise";
+  EXPECT_THAT(refusal_of("megatron_ddp", DType::bf16, DType::bf16),
+              HasSubstr(std::string("/job/main_dtype: bf16 ") + hint));
+  EXPECT_THAT(refusal_of("shardwise", DType::fp32, DType::bf16),
+              HasSubstr(std::string("/job/main_dtype: bf16 ") + hint));
+  EXPECT_THAT(refusal_of("shardwise", DType::bf16, DType::fp16),
+              HasSubstr(std::string("/job/main_dtype: fp16 ") + hint));
+  EXPECT_EQ(refusal_of("shardwise", DType::bf16, DType::bf16), "");
+}
+
 TEST(ShardwiseRun, RefusesOtherNumbersOfRanksThanThePlans) {
   const Scratch scratch;
   const std::string plan = scratch.write(tiny_plan("shardwise", 0, 2, 1));

@@ -162,6 +162,18 @@ TEST(Optimizer, MovesTwoBytesAnElementLessWhereItUpdatesRemainders) {
   EXPECT_NEAR(bytes(true) / bytes(false), 28.0 / 30, 1e-9);
 }
 
+// Gradient and moments, and bf16 weights read and written: no other weights.
+TEST(Optimizer, MovesSixBytesAnElementLessWhereBf16WeightsAreTheMainOnes) {
+  Layout layout;
+  layout.dp_shard = 2;
+  layout.zero_stage = 1;
+  Plan plan = small_plan(shardwise_engine(), layout, 1, 4);
+  const double copied = optimizer_bytes(lower(plan).stages[0], MoveKind::optimizer);
+  plan.job.main_dtype = DType::bf16;
+  const double alone = optimizer_bytes(lower(plan).stages[0], MoveKind::optimizer);
+  EXPECT_NEAR(alone / copied, 24.0 / 30, 1e-9);
+}
+
 // Megatron squares what it updates: all of it in one pass of the optimizer's.
 TEST(Optimizer, SquaresWhatItUpdatesUnderOtherEngines) {
   Layout layout;
