@@ -191,6 +191,13 @@ struct Start {
   std::int64_t growth() const { return (resident_memory() - resident).value() / ranks; }
 };
 
+/// Bytes of a GPU's memory that are not free; 0 on the CPU.
+std::int64_t used_of(const Run& run, const Device& device) {
+  if (!run.devices.on_gpus()) return 0;
+  const DeviceFacts facts = device.facts();
+  return facts.total_bytes - facts.free_bytes;
+}
+
 /// Of a run whose steps an earlier process has trained all: what cannot be known any more.
 void tell_unmeasured(const RunOptions& options) {
   for (const auto& [flag, path] :
@@ -205,6 +212,8 @@ void tell_unmeasured(const RunOptions& options) {
 /// A rank's whole run; rank 0 tells how it goes.
 RankRecord train(const Run& run, const Start& start, World& world, Device& device, Arena& arena,
                  AbortSignal& abort) {
+  DeviceUse used;
+  used.at_start = used_of(run, device);
   Trainer trainer(run.plan, world, device, arena, abort, run.options.train, kernels_of(run.plan));
   if (run.resumed) {
     const Manifest& manifest = run.resumed->saved.manifest();
@@ -222,6 +231,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
     if (run.resumed->finished) tell_unmeasured(run.options);
   }
   train_steps(run, trainer, world, device, arena, abort);
+  used.at_end = used_of(run, device);
   if (!run.options.save_weights.empty()) {
     save_weights(
         trainer.state(), arena, device, run.plan.model, trainer.everyone(),
@@ -234,7 +244,8 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
           trainer.unrecorded_seconds(),
           arena.bytes(),
           start.growth(),
-          this_clock()};
+          this_clock(),
+          used};
 }
 
 void write_records(const Plan& plan, const RunOptions& options,

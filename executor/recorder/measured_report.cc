@@ -87,6 +87,9 @@ StepReport measured_report(const Plan& plan, const RankRecord& record) {
   report.joules_per_token /= faster;
   report.origin = "measured";
   report.process_growth = Bytes(record.growth_bytes);
+  report.arena = Bytes(record.arena_bytes);
+  report.device_used_at_start = Bytes(record.device.at_start);
+  report.device_used = Bytes(record.device.at_end);
   report.plan_digest = digest(plan);
   report.step_time = Seconds(step);
   if (apart) report.recorded_step_time = Seconds(record.steady.seconds);

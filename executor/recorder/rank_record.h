@@ -26,6 +26,12 @@ struct StepRecord {
   double seconds = 0;  // of the step: its operations, reading its batch, exchanging its loss
 };
 
+/// What all programs together use of a rank's device. 0 on the CPU.
+struct DeviceUse {
+  std::int64_t at_start = 0;  // bytes, before the rank allocates any
+  std::int64_t at_end = 0;    // when its steps are over
+};
+
 /// What is left of one rank's run.
 struct RankRecord {
   int rank = 0;
@@ -35,6 +41,7 @@ struct RankRecord {
   std::int64_t arena_bytes = 0;
   std::int64_t growth_bytes = 0;  // of its process over the run, a rank of the process
   std::string clock;              // this_clock(): moments of different clocks do not compare
+  DeviceUse device;               // not gathered from other processes
 };
 
 /// When the first operation of a step began.

@@ -158,6 +158,11 @@ struct StepReport {
   /// Measured: what the process gained in resident memory from its start to the end of the steps, a
   /// rank of it. 0 = not measured.
   Bytes process_growth;
+  Bytes arena;  // Measured: the memory that a rank's tensors lie in. 0 = not measured.
+  /// Measured on a GPU: what is used of its memory, by all on it, before the rank allocates any and
+  /// when its steps are over, its arena still there. 0 = not measured.
+  Bytes device_used_at_start;
+  Bytes device_used;
 };
 
 }  // namespace shardwise

@@ -181,9 +181,13 @@ void list_rates(Io& io, R& report) {
 /// What only a run has.
 template <class Io, class R>
 void list_measured(Io& io, R& report) {
-  if (Io::kReads || report.process_growth.value() > 0) {
-    bytes(io, "process_growth_bytes", report.process_growth);
-  }
+  const auto measured = [&](std::string_view key, auto& amount) {
+    if (Io::kReads || amount.value() > 0) bytes(io, key, amount);
+  };
+  measured("process_growth_bytes", report.process_growth);
+  measured("arena_bytes", report.arena);
+  measured("device_used_at_start_bytes", report.device_used_at_start);
+  measured("device_used_bytes", report.device_used);
   if (Io::kReads || report.recorded_step_time.value() > 0) {
     seconds(io, "recorded_step_time_s", report.recorded_step_time);
   }

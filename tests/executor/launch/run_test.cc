@@ -160,6 +160,10 @@ TEST(ShardwiseRun, HoldsTheBytesOfTheLedger) {
     ASSERT_TRUE(report) << to_string(report.problems());
     EXPECT_EQ(report->origin, "measured");
     EXPECT_EQ(report->plan_digest, digest(plan));
+    // The arena has what is there at once and little beside (ArenaLayout.*).
+    EXPECT_GE(report->arena, report->stages.front().peak_allocated());
+    EXPECT_LE(report->arena.value(), 11 * report->stages.front().peak_allocated().value() / 10);
+    EXPECT_EQ(report->device_used, Bytes(0));  // no GPU
     EXPECT_EQ(report->time.recompute > Seconds(0), recompute == Recompute::full);
     const LayoutMemory predicted =
         layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);

@@ -49,6 +49,10 @@ StepReport full_report() {
   r.joules_per_token = 0.06;
   r.checkpoint_write = Seconds(12);
   r.checkpoint_bytes = 96_GB;
+  r.process_growth = 6_GB;
+  r.arena = 5_GB;
+  r.device_used_at_start = 1_GB;
+  r.device_used = 7_GB;
   r.assumptions = {{"curve", "text", "source"}};
   r.explanations = {{"time.bubble", "(p-1)/m", "3/8", "docs/time.md"}};
   r.gemms = {{"block", "self_attn.q_proj", "forward", DType::fp8, 8, 1, 2, 3, Seconds(1e-5),
