@@ -205,6 +205,29 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   return devices;
 }
 
+std::vector<std::string> describe_gpus() {
+  try {
+    const GpuLibrary library = open_gpu_library();
+    if (library.platform == nullptr) return {"no GPUs: " + library.why_none};
+    GpuPlatform& platform = *library.platform;
+    if (platform.absent()) return {"no GPUs: " + platform.problem()};
+    if (!platform.problem().empty()) throw IoError(platform.problem());
+    std::vector<std::string> lines;
+    for (int gpu = 0; gpu < platform.gpus(); ++gpu) {
+      const DeviceFacts facts = platform.facts(gpu);
+      lines.push_back(fmt::format("GPU {}: {}, compute capability {}.{}, {}", gpu, facts.name,
+                                  facts.capability / 10, facts.capability % 10,
+                                  format_bytes(Bytes(facts.total_bytes))));
+    }
+    constexpr int kSeveral = 2;  // those that move tensors too
+    const std::vector<std::string> libraries = library.platform->open_libraries(kSeveral, {});
+    lines.insert(lines.end(), libraries.begin(), libraries.end());
+    return lines;
+  } catch (const std::exception& broken) {
+    return {fmt::format("GPUs cannot be used: {}", broken.what())};
+  }
+}
+
 std::unique_ptr<Device> RankDevices::device(int rank) const {
   if (!platform_) return std::make_unique<CpuDevice>();
   GpuPlace place;

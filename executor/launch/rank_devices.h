@@ -56,6 +56,10 @@ class RankDevices {
   std::vector<std::string> notes_;
 };
 
+/// The GPUs of this machine and the libraries that ranks use them by, a line each; or why there are
+/// none, or why they cannot be used, in one.
+std::vector<std::string> describe_gpus();
+
 /// The GPU is of another architecture than the plan's, for which kernels have other memory.
 Diagnostics problems_of_architecture(const Plan& plan, const DeviceFacts& facts);
 /// Less memory is free than the plan needs: both figures and the cheapest change that fits.

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "executor/launch/command.h"
 #include "executor/launch/launcher.h"
 #include "executor/launch/process_limits.h"
+#include "executor/launch/rank_devices.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
@@ -82,7 +84,9 @@ std::string flag_of_plan(const KnownFlags&, std::string_view typed, std::string_
 int run_command(int argc, const char* const* argv) {
   CLI::App app("Train a plan, or measure this machine", "shardwise-run");
   app.set_help_flag("-h,--help", "Print this help");
-  app.set_version_flag("--version", std::string("shardwise-run ") + SHARDWISE_VERSION);
+  app.set_version_flag("--version", [] {
+    return fmt::format("shardwise-run {}\n{}", SHARDWISE_VERSION, fmt::join(describe_gpus(), "\n"));
+  });
   app.require_subcommand(0, 1);  // what follows a verb is the verb's
   app.footer(kFooter);
   app.formatter(help_formatter());  // before the verbs, which take it over

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/spec/names.h"
+#include "planner/spec/report_json.h"
 #include "tests/executor/fake_gpus/gpu_run.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/sanitized.h"
@@ -75,6 +76,40 @@ void expect_as_on_the_cpu(const std::string& model, DType precision, const Way& 
   expect_near(on_gpu, on_cpu, "gradient_norm", bound, way.steps, what);
   const std::vector<double> losses = numbers_of(on_cpu, "loss");
   EXPECT_LT(losses.back(), 0.97 * losses.front()) << what;
+}
+
+// The arena of the report is memory that the GPU lacks when the steps are over.
+TEST(MemoryOfGpus, IsReadAtTheStartAndAtTheEndOfTheSteps) {
+  const Scratch scratch;
+  const std::string path = scratch.path("report.json");
+  const Outcome done = run_on_gpus(scratch.write(small_plan("gpt2", DType::fp32, 0, 1)),
+                                   {"--steps", "2", "--report", path}, {"FAKE_GPU_KERNELS=0"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Result<StepReport> report = read_report(path);
+  ASSERT_TRUE(report) << to_string(report.problems());
+  EXPECT_EQ(report->arena, report->stages.front().peak_allocated());
+  const Bytes grown = report->device_used - report->device_used_at_start;
+  EXPECT_GE(grown, report->arena);
+  EXPECT_LE(grown, report->arena + Bytes(std::int64_t{1} << 20));
+}
+
+TEST(VersionsOfGpus, AreNamedWithTheGpusThatAreThere) {
+  const auto said = [](const std::vector<std::string>& environment) {
+    std::vector<std::string> words = environment;
+    words.insert(words.end(), {shardwise::test::built("fake_gpu_shardwise_run"), "--version"});
+    const Outcome done = shardwise::test::run_program("env", words);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.out;
+  };
+  EXPECT_THAT(
+      said({"FAKE_GPUS=2"}),
+      testing::AllOf(testing::StartsWith("shardwise-run "), testing::HasSubstr("\nGPU 0: "),
+                     testing::HasSubstr("\nGPU 1: "), testing::HasSubstr("compute capability 9.0"),
+                     testing::HasSubstr("driver for CUDA 13.0"), testing::HasSubstr("NCCL")));
+  EXPECT_THAT(said({"FAKE_GPU_DRIVER=0"}),
+              testing::HasSubstr("\nno GPUs: there is no driver of NVIDIA's"));
+  EXPECT_THAT(said({"FAKE_GPU_DRIVER=12000"}),
+              testing::HasSubstr("\nGPUs cannot be used: the NVIDIA driver here is for CUDA 12.0"));
 }
 
 using Case = std::tuple<std::string, DType>;
