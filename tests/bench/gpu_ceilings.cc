@@ -115,9 +115,21 @@ std::vector<ProductCeiling> products_of(std::int64_t largest_rows) {
   return made;
 }
 
+/// Of the models that are compared, in long sequences and in theirs; one small that runs anywhere.
+std::vector<AttentionShape> attention_of(std::int64_t largest_sequence) {
+  std::vector<AttentionShape> made;
+  for (const AttentionShape& each :
+       {AttentionShape{1, 32, 2, 1, 64}, AttentionShape{16, 1024, 12, 12, 64},
+        AttentionShape{8, 1024, 25, 25, 64}, AttentionShape{2, 8192, 32, 8, 64},
+        AttentionShape{1, 8192, 24, 8, 128}}) {
+    if (each.sequence <= largest_sequence) made.push_back(each);
+  }
+  return made;
+}
+
 }  // namespace
 
-GpuCeilings measure_ceilings(CudaDevice& device, const CublasLtLibrary& library,
+GpuCeilings measure_ceilings(CudaDevice& device, const CublasLtLibrary& library, Compute& compute,
                              const CeilingOptions& options) {
   GpuCeilings made;
   made.facts = device.facts();
@@ -140,6 +152,10 @@ GpuCeilings measure_ceilings(CudaDevice& device, const CublasLtLibrary& library,
   made.products = products_of(options.largest_rows);
   for (ProductCeiling& each : made.products) {
     measure_product(device, clock, plans, given, options.seconds_each, each);
+  }
+  clock.set_seconds_each(options.seconds_each);
+  for (const AttentionShape& shape : attention_of(options.largest_sequence)) {
+    made.attention.push_back(time_attention(device, clock, compute, shape));
   }
   return made;
 }
@@ -178,6 +194,24 @@ std::string to_json(const GpuCeilings& ceilings) {
     json.member("median_us", 1e6 * each.seconds);
     json.member("repeats", each.repeats);
     json.end_object();
+  }
+  json.end_array();
+  json.begin_array("attention");
+  for (const AttentionTime& each : ceilings.attention) {
+    const auto pass = [&](const char* name, double seconds, double tflops) {
+      json.begin_object();
+      json.member("pass", name);
+      json.member("batch", each.shape.batch);
+      json.member("sequence", each.shape.sequence);
+      json.member("heads", each.shape.heads);
+      json.member("kv_heads", each.shape.kv_heads);
+      json.member("head_dim", each.shape.head_dim);
+      json.member("tflops", tflops);
+      json.member("median_us", 1e6 * seconds);
+      json.end_object();
+    };
+    pass("forward", each.forward_seconds, each.forward_tflops);
+    pass("backward", each.backward_seconds, each.backward_tflops);
   }
   json.end_array();
   json.end_object();

@@ -7,6 +7,7 @@
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/kernels/cuda/cublaslt_library.h"
 #include "planner/spec/dtype.h"
+#include "tests/bench/attention_clock.h"
 
 namespace shardwise::exec {
 
@@ -47,17 +48,19 @@ struct GpuCeilings {
   std::string cublaslt;  // version and file
   std::vector<MoveCeiling> moves;
   std::vector<ProductCeiling> products;
+  std::vector<AttentionTime> attention;
 };
 
 struct CeilingOptions {
   std::int64_t largest_bytes = std::int64_t{1} << 30;  // of a move
   double seconds_each = 0.2;                           // that a move or product is repeated for
   std::int64_t largest_rows = 32768;                   // products of more are left out
+  std::int64_t largest_sequence = 8192;                // attention over more is left out
 };
 
-/// Times moves and products on a GPU that nothing else uses. Products are of random numbers.
-/// \throws CudaError, CublasLtError
-GpuCeilings measure_ceilings(CudaDevice& device, const CublasLtLibrary& library,
+/// Times moves, products and attention on a GPU that nothing else uses, of random numbers.
+/// \param compute  of the device, for attention \throws CudaError, CublasLtError, CudnnError
+GpuCeilings measure_ceilings(CudaDevice& device, const CublasLtLibrary& library, Compute& compute,
                              const CeilingOptions& options);
 
 /// "shardwise.gpu_ceilings/1".

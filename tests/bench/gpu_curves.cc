@@ -78,9 +78,26 @@ double copy_seconds(CudaDevice& device, EventClock& clock, std::int64_t bytes) {
   });
 }
 
+/// Heads of GPT-2 124M and 1.5B and of Llama-3.2 1B and 3B, over all sequences, in one and in
+/// several.
+std::vector<AttentionShape> attention_of(const CurveOptions& options) {
+  std::vector<AttentionShape> made;
+  for (const std::int64_t sequence : options.sequences) {
+    for (const AttentionShape& heads :
+         {AttentionShape{1, sequence, 12, 12, 64}, AttentionShape{1, sequence, 25, 25, 64},
+          AttentionShape{1, sequence, 32, 8, 64}, AttentionShape{1, sequence, 24, 8, 128}}) {
+      for (AttentionShape shape = heads; shape.batch * sequence <= options.most_tokens;
+           shape.batch *= 4) {
+        made.push_back(shape);
+      }
+    }
+  }
+  return made;
+}
+
 }  // namespace
 
-GpuCurves measure_curves(CudaDevice& device, const CublasLtLibrary& library,
+GpuCurves measure_curves(CudaDevice& device, const CublasLtLibrary& library, Compute& compute,
                          const CurveOptions& options) {
   GpuCurves made;
   EventClock clock(device, options.seconds_each);
@@ -105,6 +122,10 @@ GpuCurves measure_curves(CudaDevice& device, const CublasLtLibrary& library,
   for (std::int64_t i = 1; i <= kTenths; ++i) {
     made.moves.emplace_back(2 * i * step, copy_seconds(device, clock, i * step));
   }
+  for (const AttentionShape& shape : attention_of(options)) {
+    const AttentionTime time = time_attention(device, clock, compute, shape);
+    if (time.forward_seconds > 0) made.attention.push_back(time);
+  }
   return made;
 }
 
@@ -120,6 +141,19 @@ std::string moves_csv(const GpuCurves& curves) {
   std::string text = "m,k,latency\n";
   for (const auto& [bytes, seconds] : curves.moves) {
     text += fmt::format("{},{},{:.9g}\n", bytes / kCastBytes / kRow, kRow, 1e3 * seconds);
+  }
+  return text;
+}
+
+std::string attention_csv(const GpuCurves& curves) {
+  std::string text =
+      "batch_size,q_seqlen,kv_seqlen,num_q_heads,num_kv_heads,head_dim_qk,head_dim_vo,attn_mask,"
+      "data_type,profile_pass,fwd_time_ms,bwd_time_ms\n";
+  for (const AttentionTime& each : curves.attention) {
+    const AttentionShape& s = each.shape;
+    text += fmt::format("{},{},{},{},{},{},{},top_left,bfloat16,both,{:.9g},{:.9g}\n", s.batch,
+                        s.sequence, s.sequence, s.heads, s.kv_heads, s.head_dim, s.head_dim,
+                        1e3 * each.forward_seconds, 1e3 * each.backward_seconds);
   }
   return text;
 }

@@ -6,6 +6,7 @@
 
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/kernels/cuda/cublaslt_library.h"
+#include "tests/bench/attention_clock.h"
 
 namespace shardwise::exec {
 
@@ -24,6 +25,9 @@ struct CurveOptions {
   double seconds_each = 0.01;
   double sustained_seconds = 3;  // of one product of 8192 cubed, or of the largest size
   std::int64_t most_bytes = std::int64_t{1} << 30;  // of a move
+  // Of attention; `fit` leaves out sequences below 1024.
+  std::vector<std::int64_t> sequences = {1024, 2048, 4096, 8192, 16384, 32768};
+  std::int64_t most_tokens = 32768;  // of a call of attention
 };
 
 /// What `shardwise fit --gpu` fits the curves of a GPU to.
@@ -31,11 +35,13 @@ struct GpuCurves {
   std::vector<GemmTime> gemms;
   double sustained_tflops = 0;
   std::vector<std::pair<std::int64_t, double>> moves;  // bytes read and written, seconds
+  std::vector<AttentionTime> attention;
 };
 
-/// Times products of all rows, widths and widths, and copies, on a GPU that nothing else uses.
-/// \throws CudaError, CublasLtError
-GpuCurves measure_curves(CudaDevice& device, const CublasLtLibrary& library,
+/// Times products of all rows, widths and widths, copies, and attention of the heads of GPT-2 and
+/// Llama-3.2, on a GPU that nothing else uses.
+/// \param compute  of the device, for attention \throws CudaError, CublasLtError, CudnnError
+GpuCurves measure_curves(CudaDevice& device, const CublasLtLibrary& library, Compute& compute,
                          const CurveOptions& options);
 
 /// The table of `shardwise fit --gemm`.
@@ -43,5 +49,7 @@ std::string gemm_csv(const GpuCurves& curves);
 /// The table of `shardwise fit --memory-bound`, which is of casts of [m, k] from bf16 to 8 bits: a
 /// row for each copy, of the cast that moves as many bytes.
 std::string moves_csv(const GpuCurves& curves);
+/// The table of `shardwise fit --attention`, of training: both passes of a shape in a row.
+std::string attention_csv(const GpuCurves& curves);
 
 }  // namespace shardwise::exec

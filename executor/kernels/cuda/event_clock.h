@@ -20,6 +20,7 @@ class EventClock final : public KernelClock {
   EventClock(Device& device, double seconds_each);
 
   cudaStream_t stream() const override { return cuda_stream(*stream_).handle(); }
+  DeviceStream& device_stream() { return *stream_; }
   void set_seconds_each(double seconds) { seconds_each_ = seconds; }
   /// Calls that the last median is of.
   std::int64_t repeats() const { return repeats_; }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/kernels/cuda/gpu_compute.h"
 #include "planner/cost/measurements.h"
 #include "planner/spec/csv.h"
 #include "tests/bench/gpu_curves.h"
@@ -25,16 +26,24 @@ class GpuCeilingsOnFake : public testing::Test {
   void SetUp() override {
     fake_cuda::reset(1);
     try {
-      library_ = std::make_unique<CublasLtLibrary>(fake_cublaslt::reset());
+      library_ = std::make_shared<CublasLtLibrary>(fake_cublaslt::reset());
+      libraries_.cublaslt = library_;
     } catch (const CublasLtError& missing) {
       GTEST_SKIP() << missing.what();
     }
   }
   GpuCeilings measured() {
     CudaDevice device(0, 0);
-    return measure_ceilings(device, *library_, {kSmall, 1e-4, 16});
+    const std::unique_ptr<Compute> compute = compute_of(device);
+    return measure_ceilings(device, *library_, *compute, {kSmall, 1e-4, 16, 32});
   }
-  std::unique_ptr<CublasLtLibrary> library_;
+  /// With our kernels of attention.
+  std::unique_ptr<Compute> compute_of(const CudaDevice& device) const {
+    return make_gpu_compute(device.facts(), 0, libraries_,
+                            {.attention = GpuComputeOptions::Attention::own});
+  }
+  std::shared_ptr<CublasLtLibrary> library_;
+  GpuLibraries libraries_;
 };
 
 TEST_F(GpuCeilingsOnFake, TimeEveryMoveAndProductOnceWarmAndSeveralTimes) {
@@ -50,6 +59,12 @@ TEST_F(GpuCeilingsOnFake, TimeEveryMoveAndProductOnceWarmAndSeveralTimes) {
     EXPECT_GE(each.repeats, 5);
     EXPECT_DOUBLE_EQ(each.tflops * each.seconds, 2e-12 * 16 * 64 * 64);
   }
+  // 2 products of 32 x 33 / 2 pairs, 2 heads of 64; 5 backward.
+  ASSERT_EQ(made.attention.size(), 1);
+  const AttentionTime& attention = made.attention.front();
+  constexpr double kForward = 2 * 2.0 * 2 * (32.0 * 33 / 2) * 64;
+  EXPECT_NEAR(attention.forward_tflops * attention.forward_seconds, 1e-12 * kForward, 1e-18);
+  EXPECT_NEAR(attention.backward_tflops * attention.backward_seconds, 2.5e-12 * kForward, 1e-18);
   EXPECT_EQ(fake_cuda::complaints(), std::vector<std::string>());
   EXPECT_EQ(fake_cublaslt::complaints(), std::vector<std::string>());
   EXPECT_EQ(fake_cuda::left_over() + fake_cublaslt::left_over(), "");
@@ -60,7 +75,7 @@ TEST_F(GpuCeilingsOnFake, NameMachineLibraryAndUnitsInTheirFile) {
   for (const char* said : {"\"schema\": \"shardwise.gpu_ceilings/1\"", "\"gpu\": \"fake\"",
                            "\"capability\": 90", "\"driver_version\": 13000", "\"move\": \"copy\"",
                            "\"gb_per_s\": ", "\"tflops\": ", "\"product\": \"narrow_gradient\"",
-                           "\"dtype\": \"bf16\""}) {
+                           "\"dtype\": \"bf16\"", "\"pass\": \"backward\"", "\"head_dim\": 64"}) {
     EXPECT_THAT(json, HasSubstr(said));
   }
 }
@@ -68,8 +83,9 @@ TEST_F(GpuCeilingsOnFake, NameMachineLibraryAndUnitsInTheirFile) {
 // What `shardwise fit` reads of them is what was measured.
 TEST_F(GpuCeilingsOnFake, WriteTablesThatFitReads) {
   CudaDevice device(0, 0);
-  const GpuCurves curves =
-      measure_curves(device, *library_, {1, 4, {8, 16}, 1e-4, 1e-4, std::int64_t{1} << 17});
+  const std::unique_ptr<Compute> compute = compute_of(device);
+  const GpuCurves curves = measure_curves(
+      device, *library_, *compute, {1, 4, {8, 16}, 1e-4, 1e-4, std::int64_t{1} << 17, {16}, 64});
   ASSERT_EQ(curves.gemms.size(), 3 * 2 * 2);
   EXPECT_GT(curves.sustained_tflops, 0);
   const Result<CsvTable> products = parse_csv(gemm_csv(curves), "products.csv");
@@ -91,6 +107,33 @@ TEST_F(GpuCeilingsOnFake, WriteTablesThatFitReads) {
   for (std::size_t i = 0; i < moves->size(); ++i) {
     EXPECT_EQ((*moves)[i].moved.value(), curves.moves[i].first);
     EXPECT_NEAR((*moves)[i].time.value(), curves.moves[i].second, 1e-8 * curves.moves[i].second);
+  }
+}
+
+TEST_F(GpuCeilingsOnFake, WriteATableOfAttentionThatFitReads) {
+  CudaDevice device(0, 0);
+  const std::unique_ptr<Compute> compute = compute_of(device);
+  GpuCurves curves = measure_curves(device, *library_, *compute,
+                                    {1, 1, {8}, 1e-4, 1e-4, std::int64_t{1} << 17, {16}, 64});
+  ASSERT_EQ(curves.attention.size(), 4 * 2);  // four kinds of heads, 1 and 4 sequences of 16
+  // The reader leaves out what is shorter than in training.
+  for (AttentionTime& each : curves.attention) each.shape.sequence *= 64;
+  const Result<CsvTable> table = parse_csv(attention_csv(curves), "attention.csv");
+  ASSERT_TRUE(table);
+  const Result<std::vector<AttentionPoint>> points = attention_points(*table);
+  ASSERT_TRUE(points);
+  ASSERT_EQ(points->size(), 2 * curves.attention.size());
+  for (std::size_t i = 0; i < points->size(); ++i) {
+    const AttentionTime& made = curves.attention[i / 2];
+    const AttentionPoint& point = (*points)[i];
+    const bool forward = point.pass == Pass::forward;
+    EXPECT_EQ(forward, i % 2 == 0);
+    EXPECT_EQ(point.work,
+              (shardwise::AttentionWork{made.shape.batch, made.shape.heads, made.shape.kv_heads,
+                                        1024, 1024, made.shape.head_dim, made.shape.head_dim}));
+    const double seconds = forward ? made.forward_seconds : made.backward_seconds;
+    EXPECT_GT(seconds, 0);
+    EXPECT_NEAR(point.time.value(), seconds, 1e-8 * seconds);
   }
 }
 
