@@ -5,9 +5,11 @@
     python3 tests/bench/pytorch_gpu.py --model configs/models/llama-3.2-1b.json --sequence-length 8192 --sharding fsdp2
 
 Needs PyTorch alone: models are written here from their config.json, with random weights. A step is micro-batches of
-forward and backward, clipping by the global norm and fused AdamW. --sharding none: fp32 weights under bf16 autocast, the
-whole model compiled. --sharding fsdp2: fully_shard of each block and of the model in a mesh of one, bf16 weights, fp32
-reduction, blocks compiled. Runs on a CPU too (--device cpu), to try the program. {"oom": true} where memory ends.
+forward and backward, clipping by the global norm and fused AdamW. --sharding none: fp32 weights under bf16 autocast, a
+residual stream in bf16, the whole model compiled. --sharding fsdp2: fully_shard of each block and of the model in a mesh of
+one, bf16 weights, fp32 reduction; blocks and the tail (last norm, head and loss) compiled. --profile: one more step under
+PyTorch's profiler, split by kind of kernel. Runs on a CPU too (--device cpu), to try the program. {"oom": true} where memory
+ends.
 """
 import argparse
 import contextlib
@@ -36,7 +38,9 @@ def options():
     parser.add_argument("--loss", choices=["whole", "chunked"], default="whole",
                         help="logits of a micro-batch at once, or of 2048 tokens, made again for gradients")
     parser.add_argument("--recompute", choices=["none", "full"], default="none")
+    parser.add_argument("--keep-gathered", action="store_true", help="fsdp2: no resharding after forward")
     parser.add_argument("--compile-mode", default="default", help="of torch.compile, or off")
+    parser.add_argument("--profile", action="store_true", help="one step more, split by kind of kernel")
     parser.add_argument("--pad-vocabulary", type=int, default=128, help="rows of the table are a multiple of it")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--warmup", type=int, default=3, help="steps before, not timed")
@@ -139,6 +143,26 @@ class LlamaBlock(nn.Module):
         return x + self.down(F.silu(gate) * up)
 
 
+class Tail(nn.Module):
+    """Last norm, head and loss: the residual stream [batch, sequence, width] and targets -> the mean loss."""
+
+    def __init__(self, norm, head, loss):
+        super().__init__()
+        self.norm, self.head, self.loss = norm, head, loss
+
+    def sum_of(self, x, targets):
+        return F.cross_entropy(self.head(x).float(), targets, reduction="sum")
+
+    def forward(self, x, targets):
+        x, targets = self.norm(x).flatten(0, 1), targets.flatten()
+        if self.loss == "whole":
+            return self.sum_of(x, targets) / targets.numel()
+        total = 0
+        for rows, each in zip(x.split(CHUNK_ROWS), targets.split(CHUNK_ROWS)):
+            total = total + checkpoint(self.sum_of, rows, each, use_reentrant=False)
+        return total / targets.numel()
+
+
 class Model(nn.Module):
     """tokens, targets [batch, sequence] -> the mean loss."""
 
@@ -153,32 +177,24 @@ class Model(nn.Module):
         self.rope = None if gpt2 else Rope(config, config.get("head_dim") or width // config["num_attention_heads"])
         layers = config["n_layer"] if gpt2 else config["num_hidden_layers"]
         self.blocks = nn.ModuleList(Gpt2Block(config) if gpt2 else LlamaBlock(config, self.rope) for _ in range(layers))
-        self.norm = (nn.LayerNorm(width, eps=config["layer_norm_epsilon"]) if gpt2
-                     else nn.RMSNorm(width, eps=config["rms_norm_eps"]))
-        self.head = nn.Linear(width, rows, bias=False)
-        self.vocabulary = config["vocab_size"]
+        norm = (nn.LayerNorm(width, eps=config["layer_norm_epsilon"]) if gpt2
+                else nn.RMSNorm(width, eps=config["rms_norm_eps"]))
+        self.tail = Tail(norm, nn.Linear(width, rows, bias=False), o.loss)
         for each in self.modules():
             if isinstance(each, (nn.Linear, nn.Embedding)):
                 nn.init.normal_(each.weight, std=0.02)
         if config.get("tie_word_embeddings", gpt2):
-            self.head.weight = self.tokens.weight
-
-    def loss_of(self, x, targets):
-        return F.cross_entropy(self.head(x).float(), targets, reduction="sum")
+            self.tail.head.weight = self.tokens.weight
 
     def forward(self, tokens, targets):
         x = self.tokens(tokens)
         if self.positions is not None:
             x = x + self.positions(torch.arange(tokens.shape[1], device=tokens.device))
+        # Of fp32 weights autocast would keep the stream in fp32: twice the bytes of every pass over it.
+        x = x.to(torch.bfloat16)
         for block in self.blocks:
             x = checkpoint(block, x, use_reentrant=False) if self.o.recompute == "full" and self.training else block(x)
-        x, targets = self.norm(x).flatten(0, 1), targets.flatten()
-        if self.o.loss == "whole":
-            return self.loss_of(x, targets) / targets.numel()
-        total = 0
-        for rows, each in zip(x.split(CHUNK_ROWS), targets.split(CHUNK_ROWS)):
-            total = total + checkpoint(self.loss_of, rows, each, use_reentrant=False)
-        return total / targets.numel()
+        return self.tail(x, targets)
 
 
 def sharded(model, o):
@@ -189,12 +205,14 @@ def sharded(model, o):
     store = dist.HashStore()
     dist.init_process_group("nccl" if o.device == "cuda" else "gloo", store=store, rank=0, world_size=1)
     mesh = dist.device_mesh.init_device_mesh(o.device, (1,))
-    rules = {"mesh": mesh, "mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)}
+    rules = {"mesh": mesh, "mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32),
+             "reshard_after_forward": not o.keep_gathered}
+    if o.compile_mode != "off":
+        for each in (*model.blocks, model.tail):
+            each.compile(mode=o.compile_mode)
     for block in model.blocks:
-        if o.compile_mode != "off":
-            block.compile(mode=o.compile_mode)
         fully_shard(block, **rules)
-    return fully_shard(model, **rules)
+    return fully_shard(model, **rules)  # with the tail, whose table the embedding may share
 
 
 def attention_of(o):
@@ -248,30 +266,71 @@ def train(o):
     text = torch.randint(0, config["vocab_size"], shape, generator=draws).to(o.device)
     wait = torch.cuda.synchronize if o.device == "cuda" else lambda: None
     times, losses = [], []
-    for step in range(o.warmup + o.steps):
-        if step == o.warmup and o.device == "cuda":
-            torch.cuda.reset_peak_memory_stats()
+
+    def one_step():
         wait()
         begin = time.perf_counter()
         total = 0
         for micro in text:
-            with precision, attention_of(o):
-                loss = step_model(micro[:, :-1], micro[:, 1:]) / o.micro_batches
-            loss.backward()
+            with attention_of(o):  # recompute in the backward pass has it too
+                with precision:
+                    loss = step_model(micro[:, :-1], micro[:, 1:]) / o.micro_batches
+                loss.backward()
             total = total + loss.detach()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         wait()
-        times.append(time.perf_counter() - begin)
-        losses.append(float(total))
+        return float(total), time.perf_counter() - begin
+
+    for step in range(o.warmup + o.steps):
+        if step == o.warmup and o.device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        loss, seconds = one_step()
+        times.append(seconds)
+        losses.append(loss)
     made = {"attention": o.attention, "kv_heads_repeated": Attention.expand, "parameters": parameters, "first_loss": losses[0], "last_loss": losses[-1], "warmup_s": times[:o.warmup],
             "step_s": times[o.warmup:]}
     if o.device == "cuda":
         free, total_bytes = torch.cuda.mem_get_info()
         made.update(peak_allocated_bytes=torch.cuda.max_memory_allocated(), peak_reserved_bytes=torch.cuda.max_memory_reserved(),
                     used_bytes=total_bytes - free)
+    if o.profile:
+        made["profile"] = profiled(one_step, o.device)
     return made
+
+
+# Kinds of kernels, by words of their names; the first that fits.
+KINDS = (("attention", ("flash", "fmha", "sdpa", "attention", "cudnn_generated")),
+         ("products", ("gemm", "cutlass", "nvjet", "cublas", "wgmma", "splitk", "matmul", "aten::mm", "aten::addmm")))
+
+
+def kind_of(kernel):
+    return next((kind for kind, words in KINDS if any(word in kernel.lower() for word in words)), "elementwise")
+
+
+def profiled(one_step, device):
+    """Seconds of one step by kind of kernel, what no kernel filled as gaps, and the ten longest kernels."""
+    from torch.profiler import ProfilerActivity, profile
+    gpu = device == "cuda"
+    with profile(activities=[ProfilerActivity.CUDA if gpu else ProfilerActivity.CPU]) as kept:
+        _, seconds = one_step()
+    spans, by_kind, by_kernel = [], {"products": 0, "attention": 0, "elementwise": 0}, {}
+    for event in kept.events():
+        on_gpu = event.device_type == torch.autograd.DeviceType.CUDA
+        if on_gpu != gpu or event.cpu_children or event.is_user_annotation:
+            continue
+        begin, end = event.time_range.start, event.time_range.end
+        spans.append((begin, end))
+        by_kind[kind_of(event.name)] += (end - begin) * 1e-6
+        by_kernel[event.name] = by_kernel.get(event.name, 0) + (end - begin) * 1e-6
+    busy, until = 0, 0
+    for begin, end in sorted(spans):  # kernels of several streams may run at once
+        busy += max(0, end - max(begin, until)) * 1e-6
+        until = max(until, end)
+    longest = sorted(by_kernel.items(), key=lambda each: -each[1])[:10]
+    return {"step_s": seconds, **{f"{kind}_s": each for kind, each in by_kind.items()}, "gaps_s": max(0, seconds - busy),
+            "longest": [{"kernel": name[:120], "s": each} for name, each in longest]}
 
 
 def main():
