@@ -4,17 +4,23 @@ set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-Usage: scripts/gpu_check.sh OUT [--minutes N] [--binaries DIR] [--only PART]… [--again]
+Usage: scripts/gpu_check.sh OUT [--minutes N] [--binaries DIR] [--only PART]… [--again|--wrong-again]
 
 Checks Shardwise on the GPU of this machine, part by part, and writes OUT/PART.json as it goes.
-Needs no network. A second call resumes where the first stopped.
+Needs no network. A second call resumes where the first stopped; results of other programs run
+again. OUT/all.json has everything in one file: copied alone into OUT on another machine of the
+same kind, it resumes there.
 
-  --minutes N       Time for this call; parts that do not fit are left for the next [60]
-  --binaries DIR    shardwise, shardwise-run, gpu_*_test, gpu_ceilings [built in build/release]
+  --minutes N       Time for this call; parts that do not fit are left for the next [60]. Each part
+                    has a limit (--list), but one that is asked for alone
+  --binaries DIR    shardwise, shardwise-run, libshardwise_cuda.so, gpu_kernels_test,
+                    gpu_compute_test, gpu_ceilings [of a copy: its bin; else built in build/release]
   --gpu N           The GPU, as nvidia-smi counts [0]
-  --pytorch PYTHON  A Python that has PyTorch, for the part pytorch [python3]
+  --pytorch PYTHON  A Python that has PyTorch, for the part pytorch; NVIDIA's libraries that it
+                    has are used by all parts [python3]
   --only PART       This part alone; repeatable
   --again           Drop what OUT has of the parts that run
+  --wrong-again     Drop what is wrong of the parts that run, and nothing else
   --small           Small sizes and few steps: shows that the parts run, no figure of worth
   --list            Print the parts and their time limits
   --help            Print this help
@@ -24,9 +30,9 @@ Exit codes
 TEXT
 }
 
-# By value: what a first hour on a GPU should tell first. Seconds that each may take.
-parts=(ceilings:240 kernels:300 numbers:600 memory:600 checkpoints:240 pytorch:3600 predictions:1200
-  faults:300 sanitizers:900)
+# By value: what a first hour on a GPU should tell first. Seconds that each may take: an hour reaches all.
+parts=(ceilings:150 kernels:300 numbers:420 memory:240 predictions:600 sanitizers:390 checkpoints:120
+  faults:180 pytorch:1200)
 
 bad_use() {
   printf 'gpu_check.sh: %s\n' "$1" >&2
@@ -37,7 +43,7 @@ missing() {
   exit 3
 }
 
-out='' minutes=60 binaries='' gpu=0 pytorch=python3 again='' small='' only=()
+out='' minutes=60 binaries='' gpu=0 pytorch=python3 again=() small='' only=()
 while [ $# -gt 0 ]; do
   case $1 in
     --minutes | --binaries | --gpu | --pytorch | --only)
@@ -51,7 +57,7 @@ while [ $# -gt 0 ]; do
       esac
       shift
       ;;
-    --again) again=--again ;;
+    --again | --wrong-again) again+=("$1") ;;
     --small) small=--small ;;
     --list)
       for part in "${parts[@]}"; do printf '%-12s %5s s\n' "${part%:*}" "${part#*:}"; done
@@ -81,6 +87,7 @@ out=$(cd "$out" && pwd)
 [ -z "$binaries" ] || binaries=$(cd "$binaries" 2>/dev/null && pwd) || bad_use "--binaries: no such folder"
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null || missing "python3 is not installed"
+command -v "$pytorch" >/dev/null || bad_use "--pytorch $pytorch: no such program"
 command -v nvidia-smi >/dev/null || missing "no GPU: nvidia-smi is not installed"
 nvidia-smi -i "$gpu" --query-gpu=name --format=csv,noheader >/dev/null 2>&1 ||
   missing "no GPU $gpu: $(nvidia-smi -i "$gpu" 2>&1 | head -1)"
@@ -92,31 +99,48 @@ exec 9>"$out/lock"
 flock -n 9 || missing "$out is in use by another gpu_check.sh"
 
 programs=(shardwise shardwise-run gpu_kernels_test gpu_compute_test gpu_ceilings)
+# A copy for a cluster has its programs beside it and nothing to build from.
+[ -n "$binaries" ] || [ -e CMakeLists.txt ] || binaries=$(cd ../bin 2>/dev/null && pwd) ||
+  bad_use "--binaries: needed, for here is nothing to build from"
 if [ -z "$binaries" ]; then
   binaries=$PWD/build/release/bin
   cmake --preset release -D SHARDWISE_CUDA=on >"$out/build.log" 2>&1 ||
     missing "cannot build for GPUs here: see $out/build.log"
-  # The library of GPUs beside shardwise-run.
-  ! cmake --build --preset release --target help | grep 'shardwise_cuda\b' >/dev/null || programs+=(shardwise_cuda)
-  cmake --build --preset release --parallel "$(nproc)" --target "${programs[@]}" \
+  cmake --build --preset release --parallel "$(nproc)" --target "${programs[@]}" shardwise_cuda \
     >>"$out/build.log" 2>&1 || missing "the build failed: see $out/build.log"
 fi
 for program in shardwise shardwise-run; do
   [ -x "$binaries/$program" ] || missing "$binaries has no $program"
 done
+[ -e "$binaries/libshardwise_cuda.so" ] || [ -e "$binaries/../lib/libshardwise_cuda.so" ] ||
+  missing "no libshardwise_cuda.so in $binaries or in $binaries/../lib: shardwise-run computes on GPUs by it"
 
-python3 scripts/gpu_check/machine.py --out "$out" --gpu "$gpu" || exit $?
+# PyTorch's wheels bring cuBLASLt, cuDNN and NCCL: where they do, both sides have the same ones.
+folders=$("$pytorch" -c 'import glob, nvidia
+print(":".join(sorted(each for root in nvidia.__path__ for each in glob.glob(root + "/*/lib"))))' 2>/dev/null) || folders=''
+[ -z "$folders" ] || export LD_LIBRARY_PATH=$folders${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+versions=''
+for program in shardwise shardwise-run; do
+  said=$("$binaries/$program" --version 2>&1) ||
+    missing "$binaries/$program does not start: $(printf '%s' "${said:-it says nothing}" | head -1)"
+  versions+=$said$'\n'
+done
+unusable=$(grep -m 1 -E '^(GPUs cannot be used|no GPUs): ' <<<"$versions") && missing "$binaries/shardwise-run: $unusable"
+
+python3 scripts/gpu_check/machine.py --out "$out" --binaries "$binaries" --versions "$versions" --gpu "$gpu" || exit $?
 deadline=$((SECONDS + 60 * minutes))
 for part in "${parts[@]}"; do
   name=${part%:*} limit=${part#*:}
   [ ${#only[@]} -eq 0 ] || [[ " ${only[*]} " == *" $name "* ]] || continue
   left=$((deadline - SECONDS))
   [ "$left" -gt 5 ] || break
-  [ "$limit" -lt "$left" ] || limit=$left
+  # Of a part that was asked for alone, all that is left.
+  { [ ${#only[@]} -ne 1 ] && [ "$limit" -lt "$left" ]; } || limit=$left
   printf '== %s, at most %s s\n' "$name" "$limit"
   # A part ends by itself; what hangs in it is killed soon after its time, and its file stays whole.
   timeout --signal=TERM --kill-after=20 "$((limit + 20))" \
     python3 "scripts/gpu_check/part_$name.py" --out "$out" --binaries "$binaries" --gpu "$gpu" \
-    --pytorch "$pytorch" --seconds "$limit" $again $small || true
+    --pytorch "$pytorch" --seconds "$limit" "${again[@]}" $small || true
 done
 python3 scripts/gpu_check/summary.py --out "$out" --parts "${parts[*]%:*}"

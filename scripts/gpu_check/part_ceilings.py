@@ -6,12 +6,18 @@ import check
 
 
 def ceilings(part):
-    words = ["--largest-bytes", 4 << 20, "--seconds-each", 0.001, "--largest-rows", 16] if part.small else []
+    words = ["--largest-bytes", 4 << 20, "--seconds-each", 0.001, "--largest-rows", 16, "--largest-sequence", 32] if part.small else []
     said = json.loads(part.must(part.program("gpu_ceilings"), *words, limit=200).out)
-    bf16 = [p["tflops"] for p in said["products"] if p["dtype"] == "bf16" and p["product"] == "forward"]
-    copies = [m["gb_per_s"] for m in said["moves"] if m["move"] == "copy"]
-    return {"ok": bool(bf16) and max(bf16) > 0 and max(copies) > 0, "best_tflops_bf16": max(bf16, default=0),
-            "best_copy_gb_per_s": max(copies, default=0), "measured": said}
+    products, copies = said["products"], [m["gb_per_s"] for m in said["moves"] if m["move"] == "copy"]
+    row = {f"best_tflops_{dtype}": max((p["tflops"] for p in products if p["dtype"] == dtype), default=0)
+           for dtype in ("bf16", "fp32", "tf32")}
+    row["best_copy_gb_per_s"] = max(copies, default=0)
+    row["ok"] = row["best_tflops_bf16"] > 0 and row["best_copy_gb_per_s"] > 0
+    # TFLOP/s by pass and size of heads, of the half of the products that a causal mask leaves.
+    for each in said.get("attention", []):
+        key = f"attention_{each['pass']}_{each['head_dim']}_tflops"
+        row[key] = max(row.get(key, 0), each["tflops"])
+    return {**row, "measured": said}
 
 
 def clocks(part):
@@ -21,9 +27,14 @@ def clocks(part):
     return {"ok": None, "nvidia_smi": done.out.strip()}
 
 
+LIBRARIES = ("driver", "cuBLASLt", "cuDNN", "NCCL")
+
+
 def versions(part):
-    said = part.must(part.program("shardwise-run"), "--version", limit=30).out.strip()
-    return {"shardwise_run": said}
+    """As shardwise-run printed them, with what it found on this machine."""
+    said = part.must(part.program("shardwise-run"), "--version", limit=60).out.strip().splitlines()
+    named = {name: next((line for line in said if name in line), None) for name in LIBRARIES}
+    return {"ok": None, "shardwise_run": said, **named}
 
 
 def main():

@@ -23,6 +23,20 @@ def row_of(out, part):
     return {"part": part, "state": state, "left": len(said["left"]), **count, "first_wrong": first}
 
 
+def figures(out):
+    """What the comparisons came to, a line each."""
+    for part in ("predictions", "pytorch"):
+        cases = check.read_json(out / f"{part}.json")["cases"] if (out / f"{part}.json").exists() else {}
+        for name, row in cases.items():
+            if "median_error" in row:
+                yield f"step times: median error {100 * row['median_error']:.1f} % over {len(row['errors'])} configurations"
+            if "speed" in row:
+                share = f"{row['memory']['share']:.2f}" if row["memory"] else "not known"
+                (speed, memory), (best_speed, least) = row["targets"]["now"], row["targets"]["goal"]
+                yield (f"{name.removesuffix(' verdict')}: tokens/s {row['speed']:.2f} of PyTorch's {row['bar']} (target {speed}, goal "
+                       f"{best_speed}), memory {share} (target {memory}, goal {least})")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=pathlib.Path, required=True)
@@ -38,10 +52,13 @@ def main():
     for row in rows:
         if row["first_wrong"]:
             print(f"{row['part']}: {row['first_wrong'].splitlines()[0]}")
+    for line in figures(options.out):
+        print(line)
     wrong = any(row["wrong"] for row in rows)
     whole = all(row["state"] == "done" and not row["lacking"] for row in rows)
     check.write_json(options.out / "summary.json", {"schema": "shardwise.gpu_check_summary/1", "machine": machine, "parts": rows,
                                                     "wrong": wrong, "whole": whole})
+    check.pack(options.out)
     return 1 if wrong else 0 if whole else 3
 
 
