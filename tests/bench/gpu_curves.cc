@@ -78,16 +78,12 @@ double copy_seconds(CudaDevice& device, EventClock& clock, std::int64_t bytes) {
   });
 }
 
-/// Heads of GPT-2 124M and 1.5B and of Llama-3.2 1B and 3B, over all sequences, in one and in
-/// several.
 std::vector<AttentionShape> attention_of(const CurveOptions& options) {
   std::vector<AttentionShape> made;
   for (const std::int64_t sequence : options.sequences) {
-    for (const AttentionShape& heads :
-         {AttentionShape{1, sequence, 12, 12, 64}, AttentionShape{1, sequence, 25, 25, 64},
-          AttentionShape{1, sequence, 32, 8, 64}, AttentionShape{1, sequence, 24, 8, 128}}) {
-      for (AttentionShape shape = heads; shape.batch * sequence <= options.most_tokens;
-           shape.batch *= 4) {
+    for (AttentionShape shape : options.heads) {
+      shape.sequence = sequence;
+      for (; shape.batch * sequence <= options.most_tokens; shape.batch *= 4) {
         made.push_back(shape);
       }
     }

@@ -25,7 +25,10 @@ struct CurveOptions {
   double seconds_each = 0.01;
   double sustained_seconds = 3;  // of one product of 8192 cubed, or of the largest size
   std::int64_t most_bytes = std::int64_t{1} << 30;  // of a move
-  // Of attention; `fit` leaves out sequences below 1024.
+  // Of attention: heads of GPT-2 124M and 1.5B and of Llama-3.2 1B and 3B, one sequence, of any
+  // length, and over sequences. `fit` leaves out those below 1024.
+  std::vector<AttentionShape> heads = {
+      {1, 0, 12, 12, 64}, {1, 0, 25, 25, 64}, {1, 0, 32, 8, 64}, {1, 0, 24, 8, 128}};
   std::vector<std::int64_t> sequences = {1024, 2048, 4096, 8192, 16384, 32768};
   std::int64_t most_tokens = 32768;  // of a call of attention
 };
@@ -38,8 +41,8 @@ struct GpuCurves {
   std::vector<AttentionTime> attention;
 };
 
-/// Times products of all rows, widths and widths, copies, and attention of the heads of GPT-2 and
-/// Llama-3.2, on a GPU that nothing else uses.
+/// Times products of all rows, widths and widths, copies, and attention of all heads and sequences,
+/// in one and in several, on a GPU that nothing else uses.
 /// \param compute  of the device, for attention \throws CudaError, CublasLtError, CudnnError
 GpuCurves measure_curves(CudaDevice& device, const CublasLtLibrary& library, Compute& compute,
                          const CurveOptions& options);
