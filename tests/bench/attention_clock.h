@@ -5,7 +5,7 @@
 #include "executor/device/cuda/cuda_device.h"
 #include "executor/kernels/attention.h"
 #include "executor/kernels/compute.h"
-#include "tests/bench/event_clock.h"
+#include "executor/kernels/cuda/event_clock.h"
 
 namespace shardwise::exec {
 
