@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "planner/recorded/predecessors.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
 
@@ -67,11 +66,6 @@ class SimulatedFacts final : public StepFacts {
     parts.*part_of(op.role) += std::max(Seconds(0), computed);
   }
 
-  std::uint32_t issued_after(std::uint32_t op) const override {
-    const std::vector<std::uint32_t>& from = run_.work->issued_from;
-    return from.empty() || from[op] == kFromBegin ? Predecessors::kNone : from[op];
-  }
-
   Seconds TimeParts::*late_part(std::uint32_t op, double to) const override {
     return to <= issued(run_.work->issued, op) ? &TimeParts::launch : &TimeParts::bubble;
   }
@@ -124,6 +118,14 @@ class SimulatedFacts final : public StepFacts {
   StepParts within_;
 };
 
+/// The meeting that an operation takes part in, kNoRendezvous for none.
+std::uint32_t meeting_of(const StageRunTimes& run, std::uint32_t op) {
+  const std::int32_t slot = run.work->slot_of[op];
+  if (slot < 0) return kNoRendezvous;
+  const Slot& meets = run.workload->slots[static_cast<std::size_t>(slot)];
+  return meets.first_meeting + run.workload->group_at(*run.actor, meets);
+}
+
 }  // namespace
 
 std::vector<double> meeting_times(const Workload& work, const Timeline& timeline) {
@@ -141,19 +143,17 @@ std::vector<double> meeting_times(const Workload& work, const Timeline& timeline
 
 RecordedSpan span_of(const StageRunTimes& run, std::uint32_t op) {
   const double start = run.start[op];
-  RecordedSpan span = {start, start, start, run.end[op]};
-  const std::int32_t slot = run.work->slot_of[op];
-  if (slot < 0) return span;
-  const Slot& meets = run.workload->slots[static_cast<std::size_t>(slot)];
-  span.met = run.met[meets.first_meeting + run.workload->group_at(*run.actor, meets)];
-  return span;
+  const std::uint32_t meeting = meeting_of(run, op);
+  return {start, start, meeting == kNoRendezvous ? start : run.met[meeting], run.end[op]};
 }
 
 RecordedStep recorded(const StageRunTimes& run) {
-  RecordedStep step{run.work->program, {}, run.length};
+  RecordedStep step{run.work->program, {}, run.length, run.work->issued_from};
   step.spans.reserve(run.start.size());
+  step.rendezvous.reserve(run.start.size());
   for (std::uint32_t op = 0; op < run.start.size(); ++op) {
     step.spans.push_back(span_of(run, op));
+    step.rendezvous.push_back(meeting_of(run, op));
   }
   return step;
 }

@@ -29,7 +29,8 @@ std::vector<double> meeting_times(const Workload& work, const Timeline& timeline
 /// When an operation ran. It is ready when it starts.
 RecordedSpan span_of(const StageRunTimes& run, std::uint32_t op);
 
-/// The rank's step as reports and traces read it.
+/// The rank's step as reports and traces read it; the workload's meetings are the rendezvous. \pre
+/// the run's workload outlives it
 RecordedStep recorded(const StageRunTimes& run);
 
 /// Communication of one axis inside whole layers.

@@ -7,8 +7,9 @@
 
 #include "planner/cost/layer_time.h"
 #include "planner/lowering/price.h"
+#include "planner/recorded/critical_path.h"
+#include "planner/recorded/recorded_step.h"
 #include "planner/recorded/stage_timeline.h"
-#include "simulator/critical_path.h"
 #include "simulator/link_times.h"
 
 namespace shardwise::sim {
@@ -98,19 +99,15 @@ StageRunTimes run_times(const Simulation& simulation, const Actor& actor, double
           simulation.met};
 }
 
-/// The critical path of all ranks: a chain crosses to the rank of a group that was ready last.
-Seconds critical_path_of(const Simulation& simulation) {
-  Seconds sum;
+/// The steps of all simulated ranks, in the order of actors.
+std::vector<RecordedStep> recorded_ranks(const Simulation& simulation) {
+  std::vector<RecordedStep> ranks;
+  ranks.reserve(simulation.work.actors.size());
   const double length = simulation.timeline.length();
-  for (const std::size_t number : critical_path(simulation.work, simulation.timeline)) {
-    const auto after =
-        std::upper_bound(simulation.work.actors.begin(), simulation.work.actors.end(), number,
-                         [](std::size_t value, const Actor& actor) { return value < actor.base; });
-    const Actor& actor = *(after - 1);
-    const StageRunTimes run = run_times(simulation, actor, length);
-    sum += Seconds(ran(span_of(run, static_cast<std::uint32_t>(number - actor.base))));
+  for (const Actor& actor : simulation.work.actors) {
+    ranks.push_back(recorded(run_times(simulation, actor, length)));
   }
-  return sum;
+  return ranks;
 }
 
 }  // namespace
@@ -136,17 +133,19 @@ Bytes outside_allocator(const StepReport& report, std::size_t stage) {
 
 void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation) {
   StepTimeline timeline;
-  std::size_t slowest = 0;
+  const std::vector<RecordedStep> ranks = recorded_ranks(simulation);
   std::vector<std::vector<LinkTime>> links = link_times(plan, simulation);
   for (std::size_t s = 0; s < simulation.program.stages.size(); ++s) {
-    StageTimeline stage = stage_timeline(recorded(run_times(simulation, s)), timeline.operations);
+    const auto actor =
+        static_cast<std::size_t>(&simulation.actor_of(s) - simulation.work.actors.data());
+    StageTimeline stage = stage_timeline(ranks[actor], timeline.operations);
     fill_memory(stage, simulation.memory[s], simulation.program.stages[s]);
     stage.links = std::move(links[s]);
     timeline.stages.push_back(std::move(stage));
-    if (timeline.stages[s].computing > timeline.stages[slowest].computing) slowest = s;
   }
+  const std::size_t slowest = busiest_of(timeline.stages);
   timeline.overlap = overlap_of(timeline.stages);
-  timeline.critical_path = critical_path_of(simulation);
+  timeline.critical_path = critical_path(ranks);
 
   report.plan_digest = simulation.program.plan_digest;
   const std::vector<LayerTime> layers = layer_passes(plan);

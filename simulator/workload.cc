@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/recorded/rendezvous.h"
 #include "planner/spec/check.h"
 #include "simulator/random.h"
 #include "simulator/rank_classes.h"
@@ -16,9 +17,6 @@ const CollectiveWork* collective_of(const StageProgram& stage, const ProgramOp& 
   const OpCost& cost = stage.costs[static_cast<std::size_t>(op.cost)];
   return cost.collectives.empty() ? nullptr : &cost.collectives.front();
 }
-
-/// Groups that have ranks on several stages.
-bool crosses_stages(GroupKind kind) { return kind == GroupKind::pp || kind == GroupKind::world; }
 
 /// Stages meet in the order of each such sequence: of all ranks of a pipeline, of a stage and its
 /// mirror image, of the world.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/cost/time_rules.h"
+#include "planner/recorded/recorded_step.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/step_program.h"
@@ -76,7 +77,7 @@ struct WorkProgram {
   /// step's begin.
   std::vector<std::uint32_t> issued_from;
 };
-inline constexpr std::uint32_t kFromBegin = UINT32_MAX;
+inline constexpr std::uint32_t kFromBegin = kNoOperation;
 
 /// A place of the program where ranks wait for one another: the two ends of a message, or a
 /// collective of which several ranks are simulated.

@@ -6,9 +6,9 @@
 namespace shardwise {
 
 Predecessors::Predecessors(const RecordedStep& step)
-    : step_(step), before_(step.spans.size(), kNone) {
+    : step_(step), before_(step.spans.size(), kNoOperation) {
   std::array<std::uint32_t, kStreams> last{};
-  last.fill(kNone);
+  last.fill(kNoOperation);
   for (std::uint32_t op = 0; op < before_.size(); ++op) {
     const auto stream = static_cast<std::size_t>(step.program->operations[op].stream);
     before_[op] = std::exchange(last[stream], op);
@@ -16,7 +16,7 @@ Predecessors::Predecessors(const RecordedStep& step)
 }
 
 std::uint32_t Predecessors::later(std::uint32_t a, std::uint32_t b) const {
-  if (a == kNone || b == kNone) return a == kNone ? b : a;
+  if (a == kNoOperation || b == kNoOperation) return a == kNoOperation ? b : a;
   return step_.spans[b].end > step_.spans[a].end ? b : a;
 }
 
@@ -25,24 +25,13 @@ std::uint32_t Predecessors::latest_before(std::uint32_t op) const {
   for (const std::uint32_t wait : step_.program->of(step_.program->operations[op].waits)) {
     latest = later(latest, wait);
   }
-  return latest;
+  return step_.issued_after.empty() ? latest : later(latest, step_.issued_after[op]);
 }
 
 std::uint32_t Predecessors::last() const {
-  std::uint32_t last = kNone;
+  std::uint32_t last = kNoOperation;
   for (std::uint32_t op = 0; op < before_.size(); ++op) last = later(last, op);
   return last;
-}
-
-Seconds critical_path(const RecordedStep& step) {
-  const Predecessors predecessors(step);
-  double sum = 0;
-  std::uint32_t op = predecessors.last();
-  while (op != Predecessors::kNone) {
-    sum += ran(step.spans[op]);
-    op = predecessors.latest_before(op);
-  }
-  return Seconds(sum);
 }
 
 }  // namespace shardwise

@@ -127,6 +127,11 @@ StageTimeline stage_timeline(const RecordedStep& step, std::vector<OperationTime
   return made;
 }
 
+std::size_t busiest_of(std::span<const StageTimeline> stages) {
+  const auto busiest = std::ranges::max_element(stages, {}, &StageTimeline::computing);
+  return static_cast<std::size_t>(busiest - stages.begin());
+}
+
 double overlap_of(std::span<const StageTimeline> stages) {
   Seconds communicated;
   Seconds exposed;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,10 @@ std::vector<double> exposed_times(const RecordedStep& step);
 /// time in which an operation computes before it can communicate is the next optimizer operation's:
 /// the squares of the gradient's norm.
 StageTimeline stage_timeline(const RecordedStep& step, std::vector<OperationTime>& operations);
+
+/// The stage, or rank, that a report takes its parts of: the one whose compute stream is busiest,
+/// the first of equals. \pre there is one
+std::size_t busiest_of(std::span<const StageTimeline> stages);
 
 /// The share of communication and copies that ran beside the compute stream; 0 where there is none.
 double overlap_of(std::span<const StageTimeline> stages);

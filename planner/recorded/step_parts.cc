@@ -8,8 +8,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::uint32_t kNothing = Predecessors::kNone;
-
 bool is_message(const ProgramOp& op) {
   return op.stream == Stream::send || op.stream == Stream::receive;
 }
@@ -48,10 +46,6 @@ class Parts {
     return other_stages ? &TimeParts::bubble : &TimeParts::straggler;
   }
 
-  std::uint32_t cause_of(std::uint32_t op) const {
-    return predecessors_.later(predecessors_.latest_before(op), facts_.issued_after(op));
-  }
-
   /// Files [from, to) as far as an operation filled it, from its end back. \returns when it began
   double explain_by(std::uint32_t cause, double from, double to) {
     const ProgramOp& op = op_at(cause);
@@ -70,14 +64,14 @@ class Parts {
   /// Why `op` did not run between `from` and `to`.
   void explain_gap(std::uint32_t op, double from, double to) {
     while (to > from) {
-      const std::uint32_t cause = cause_of(op);
-      const double ready = cause == kNothing ? from : std::max(from, step_.spans[cause].end);
+      const std::uint32_t cause = predecessors_.latest_before(op);
+      const double ready = cause == kNoOperation ? from : std::max(from, step_.spans[cause].end);
       if (to > ready) {
-        parts_.*(cause == kNothing ? &TimeParts::launch : facts_.late_part(op, to)) +=
+        parts_.*(cause == kNoOperation ? &TimeParts::launch : facts_.late_part(op, to)) +=
             Seconds(to - ready);
         to = ready;
       }
-      if (cause == kNothing || to <= from) return;
+      if (cause == kNoOperation || to <= from) return;
       to = explain_by(cause, from, to);
       op = cause;
     }
@@ -86,7 +80,7 @@ class Parts {
   /// After the last kernel: this rank's communication, then what follows its last operation.
   void explain_tail(double from) {
     const std::uint32_t last = predecessors_.last();
-    const double end = last == kNothing ? from : std::max(from, step_.spans[last].end);
+    const double end = last == kNoOperation ? from : std::max(from, step_.spans[last].end);
     parts_.*facts_.after_last() += Seconds(std::max(0.0, step_.length - end));
     if (end > from) explain_gap(last, from, explain_by(last, from, end));
   }
@@ -104,8 +98,6 @@ void StepFacts::file(const ProgramOp& op, std::uint32_t /*number*/, const Record
                      TimeParts& parts) {
   parts.*part_of(op.role) += Seconds(span.end - span.begin);
 }
-
-std::uint32_t StepFacts::issued_after(std::uint32_t /*op*/) const { return kNothing; }
 
 Seconds TimeParts::*StepFacts::late_part(std::uint32_t /*op*/, double /*to*/) const {
   return &TimeParts::launch;

@@ -19,8 +19,6 @@ class StepFacts {
   /// Files what the compute stream ran of an operation: under its role.
   virtual void file(const ProgramOp& op, std::uint32_t number, const RecordedSpan& span,
                     TimeParts& parts);
-  /// The operation that the host waited for before it issued this one; UINT32_MAX for none.
-  virtual std::uint32_t issued_after(std::uint32_t op) const;
   /// Why an operation did not begin although all that it waited for had ended, until `to`: it was
   /// not issued, or its thread not awake.
   virtual Seconds TimeParts::*late_part(std::uint32_t op, double to) const;

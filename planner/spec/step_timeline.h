@@ -79,7 +79,7 @@ struct NoiseSpread {
 };
 
 struct StepTimeline {
-  Seconds critical_path;  // of the chain that ends the step, planner/recorded/predecessors.h
+  Seconds critical_path;  // of the chain that ends the step, planner/recorded/critical_path.h
   double overlap = 0;     // share of communication time beside which compute ran
   std::vector<StageTimeline> stages;
   std::vector<OperationTime> operations;

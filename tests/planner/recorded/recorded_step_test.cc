@@ -3,65 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "planner/recorded/predecessors.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
+#include "tests/planner/recorded/hand_made_step.h"
 
-namespace shardwise {
+namespace shardwise::test {
 namespace {
-
-double ms(Seconds time) { return time.value() * 1e3; }
-
-/// A step of one rank, written down by hand; times are milliseconds.
-class Step {
- public:
-  Step& op(OpRole role, Stream stream, const RecordedSpan& span,
-           const std::vector<std::uint32_t>& waits) {
-    ProgramOp made;
-    made.role = role;
-    made.stream = stream;
-    made.cost = static_cast<std::int32_t>(program_.costs.size());
-    program_.costs.emplace_back();
-    made.waits.begin = static_cast<std::uint32_t>(program_.indices.size());
-    program_.indices.insert(program_.indices.end(), waits.begin(), waits.end());
-    made.waits.end = static_cast<std::uint32_t>(program_.indices.size());
-    program_.operations.push_back(made);
-    spans_.push_back({span.begin * 1e-3, span.ready * 1e-3, span.met * 1e-3, span.end * 1e-3});
-    return *this;
-  }
-  /// The operation before communicates in a group of this kind.
-  Step& in(GroupKind group) {
-    CollectiveWork work;
-    work.group = group;
-    program_.costs.back().collectives.push_back(work);
-    return *this;
-  }
-  RecordedStep of(double length) const { return {&program_, spans_, length * 1e-3}; }
-
- private:
-  StageProgram program_;
-  std::vector<RecordedSpan> spans_;
-};
 
 TimeParts by_clock(const RecordedStep& step) {
   StepFacts facts;
   return step_parts(step, facts);
-}
-
-// A gather that waits 3 ms for another rank and moves 4; one beside the forward pass; squares of
-// the norm, 2 ms, between the last pass and the optimizer.
-Step example() {
-  return Step()
-      .op(OpRole::gather, Stream::all_gather, {0, 0, 3, 7}, {})
-      .op(OpRole::gather, Stream::all_gather, {7, 7, 9, 12}, {})
-      .op(OpRole::forward, Stream::compute, {7, 7, 7, 10}, {0})
-      .op(OpRole::backward, Stream::compute, {12, 12, 12, 20}, {1})
-      .op(OpRole::gradient_norm, Stream::outer_reduce, {20, 22, 23, 24}, {3})
-      .op(OpRole::optimizer, Stream::compute, {24, 24, 24, 29}, {4});
 }
 
 TEST(StepParts, SayWhatWasMovedAndWhatWasWaitedForOthers) {
@@ -122,13 +78,28 @@ TEST(StepParts, CallALateBeginLaunch) {
   EXPECT_NEAR(ms(parts.total()), 9, 1e-9);
 }
 
-// The chain that ends the step is gather, gather, backward, norm, optimizer: what they ran without
-// waiting, 4 + 3 + 8 + (2 + 1) + 5 ms. The forward pass ends before the second gather and is not
-// on it.
-TEST(CriticalPath, IsTheChainThatEndsTheStepWithoutWaiting) {
-  const Step step = example();
-  EXPECT_NEAR(ms(critical_path(step.of(30))), 4 + 3 + 8 + 3 + 5, 1e-9);
-  EXPECT_EQ(critical_path(Step().of(1)), Seconds(0));
+// The host waits for the receive before it issues the second pass, which waits for nothing: while
+// the message moves, the gap is the message's.
+TEST(StepParts, FollowWhatTheHostWaitedFor) {
+  const Step step = Step()
+                        .op(OpRole::forward, Stream::compute, {0, 0, 0, 3}, {})
+                        .op(OpRole::receive_forward, Stream::receive, {3, 3, 3, 7}, {0})
+                        .in(GroupKind::pp)
+                        .op(OpRole::forward, Stream::compute, {7, 7, 7, 9}, {});
+  EXPECT_NEAR(ms(by_clock(step.of(9)).launch), 4, 1e-9);
+  const std::vector<std::uint32_t> issued_after = {kNoOperation, kNoOperation, 1};
+  RecordedStep known = step.of(9);
+  known.issued_after = issued_after;
+  EXPECT_NEAR(ms(by_clock(known).launch), 0, 1e-9);
+  EXPECT_NEAR(ms(by_clock(known).pp_exposed), 4, 1e-9);
+}
+
+TEST(BusiestOf, IsTheFirstOfThoseThatComputeLongest) {
+  std::vector<StageTimeline> stages(4);
+  for (const std::size_t s : {1U, 2U}) stages[s].computing = Seconds(3);
+  stages[3].computing = Seconds(2);
+  EXPECT_EQ(busiest_of(stages), 1U);
+  EXPECT_EQ(busiest_of(std::span(stages).first(1)), 0U);
 }
 
 TEST(RecordedStep, IsExposedFromWhenTheLastOfTheGroupWasReady) {
@@ -162,4 +133,4 @@ TEST(RecordedStep, IsATimelineOfWhatRan) {
 }
 
 }  // namespace
-}  // namespace shardwise
+}  // namespace shardwise::test
