@@ -7,6 +7,7 @@
 
 #include "planner/lowering/arena_layout.h"
 #include "planner/lowering/operand_microbatches.h"
+#include "planner/lowering/touched_bytes.h"
 #include "planner/lowering/written_bytes.h"
 
 namespace shardwise {
@@ -22,13 +23,6 @@ Microbatches common(const std::vector<WrittenBytes::Part>& parts) {
   }
   return all;
 }
-
-/// An operand that was met.
-struct Touch {
-  OpId op = kNone;
-  ByteRange bytes;
-  bool writes = false;
-};
 
 class OperandChecker {
  public:
@@ -61,7 +55,7 @@ class OperandChecker {
     OpId made = kNone;
     OpId freed = kNone;
     WrittenBytes written;
-    std::vector<Touch> touches;
+    TouchedBytes touches;
   };
 
   void problem(OpId op, const Operand& operand, const std::string& what) {
@@ -125,25 +119,12 @@ class OperandChecker {
   }
 
   void ordered(OpId op, const Operand& operand, const ByteRange& bytes) {
-    std::vector<Touch>& touches = buffers_[operand.buffer].touches;
-    for (const Touch& touch : touches) {
-      const bool meets = touch.bytes.begin < bytes.end && bytes.begin < touch.bytes.end;
-      if (!meets || touch.op == op || (!touch.writes && !operand.writes())) continue;
-      if (!order_.before(touch.op, op)) {
-        problem(op, operand,
-                fmt::format("which {} may {} at the same time", name_of(touch.op),
-                            touch.writes ? "write" : "read"));
-        return;
-      }
-    }
-    if (bytes.begin >= bytes.end) return;
-    // Whoever is ordered after this one is after those that it wrote over.
-    if (operand.writes()) {
-      std::erase_if(touches, [&](const Touch& touch) {
-        return bytes.begin <= touch.bytes.begin && touch.bytes.end <= bytes.end;
-      });
-    }
-    touches.push_back({op, bytes, operand.writes()});
+    const TouchedBytes::Race race =
+        buffers_[operand.buffer].touches.touch(order_, op, bytes, operand.writes());
+    if (race.op == kNone) return;
+    problem(op, operand,
+            fmt::format("which {} may {} at the same time", name_of(race.op),
+                        race.writes ? "write" : "read"));
   }
 
   const StageProgram& stage_;

@@ -3,13 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace shardwise {
+#include "planner/lowering/byte_map.h"
 
-/// Bytes of a buffer, begin to end.
-struct ByteRange {
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-};
+namespace shardwise {
 
 /// Micro-batches whose sum bytes hold, both ends included. By default of none: weights, say.
 struct Microbatches {
@@ -39,11 +35,11 @@ class WrittenBytes {
   void remove(const ByteRange& bytes);
   /// Whether all of `bytes` are written, and what of them has a unit or a layer has these.
   bool has(const ByteRange& bytes, std::int32_t unit, std::int32_t layer) const;
-  /// Those of `bytes` that are written, in no order.
+  /// Those of `bytes` that are written, from low to high.
   std::vector<Part> in(const ByteRange& bytes) const;
 
  private:
-  std::vector<Part> parts_;  // apart from one another
+  ByteMap<Content> parts_;
 };
 
 }  // namespace shardwise
