@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "executor/storage/bad_input.h"
+#include "planner/lowering/check_program.h"
 #include "planner/lowering/finish_step.h"
 #include "planner/spec/check.h"
 
@@ -62,6 +63,7 @@ bool has_kernel(const StageProgram& program, const ProgramOp& op) {
 
 ProgramBinder::ProgramBinder(RankParts& parts, const StageProgram& program, std::size_t number)
     : parts_(parts), program_(program), number_(number), items_(memory_items(program)) {
+  require_sound(program);
   for (const ProgramOp& op : program.operations) {
     const Maker maker = maker_of(program, op);
     SHARDWISE_CHECK(maker != nullptr, name_of(program, op));

@@ -39,8 +39,10 @@ bool has_kernel(const StageProgram& program, const ProgramOp& op);
 /// What an operation reads and writes its operands say, when it runs, and beside what, the program.
 class ProgramBinder {
  public:
-  /// \param program  with operands (lower_to_run()); must outlive this. \param number  of it in the
-  /// arena  \throws BadInput  where pieces are ragged and a communicator takes equal ones only
+  /// Aborts where the program is not sound (check_program()) or an operation has no kernel: what we
+  /// made wrong is not run. \param program  with operands (lower_to_run()); must outlive this.
+  /// \param number  of it in the arena  \throws BadInput  where pieces are ragged and a
+  /// communicator takes equal ones only
   ProgramBinder(RankParts& parts, const StageProgram& program, std::size_t number);
 
   const std::vector<MemoryItem>& items() const { return items_; }

@@ -1,16 +1,19 @@
 #include "planner/lowering/check_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <map>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
 #include "planner/lowering/check_operands.h"
 #include "planner/lowering/check_touches.h"
 #include "planner/lowering/stage_builder.h"
+#include "planner/spec/check.h"
 
 namespace shardwise {
 namespace {
@@ -35,15 +38,15 @@ struct Message {
 
 class Checker {
  public:
-  explicit Checker(const StepProgram& program) : program_(program) {}
+  explicit Checker(std::span<const StageProgram> stages) : stages_(stages) {}
 
   std::vector<std::string> run() {
-    for (const StageProgram& stage : program_.stages) {
+    for (const StageProgram& stage : stages_) {
       operations(stage);
       buffers(stage);
     }
     if (!problems_.empty()) return problems_;  // the rest follows indices
-    for (const StageProgram& stage : program_.stages) {
+    for (const StageProgram& stage : stages_) {
       const bool listed = !stage.operands.empty();
       for (const std::string& found : listed ? check_operands(stage) : check_touches(stage)) {
         problem("{}", found);
@@ -134,8 +137,8 @@ class Checker {
   }
 
   void messages() {
-    for (std::uint32_t s = 0; s < program_.stages.size(); ++s) {
-      const StageProgram& stage = program_.stages[s];
+    for (std::uint32_t s = 0; s < stages_.size(); ++s) {
+      const StageProgram& stage = stages_[s];
       for (OpId i = 0; i < stage.operations.size(); ++i) {
         const ProgramOp& op = stage.operations[i];
         if (op.message < 0) continue;
@@ -153,8 +156,8 @@ class Checker {
                 message.sent.op == kNone ? "never sent" : "never received");
         continue;
       }
-      const StageProgram& from = program_.stages[message.sent.stage];
-      const StageProgram& to = program_.stages[message.received.stage];
+      const StageProgram& from = stages_[message.sent.stage];
+      const StageProgram& to = stages_[message.received.stage];
       const bool equal = cost_of(from, from.operations[message.sent.op]).collectives ==
                          cost_of(to, to.operations[message.received.op]).collectives;
       if (message.sent.stage == message.received.stage || !equal) {
@@ -181,9 +184,9 @@ class Checker {
   /// The collectives that ranks of several stages take part in, as each stage issues them.
   void collectives() {
     std::vector<CollectiveWork> world;
-    std::vector<std::vector<CollectiveWork>> ends(program_.stages.size());
-    for (std::size_t s = 0; s < program_.stages.size(); ++s) {
-      const StageProgram& stage = program_.stages[s];
+    std::vector<std::vector<CollectiveWork>> ends(stages_.size());
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const StageProgram& stage = stages_[s];
       std::vector<CollectiveWork> own_world;
       std::vector<CollectiveWork> own_ends;
       for (const ProgramOp& op : stage.operations) {
@@ -198,7 +201,7 @@ class Checker {
         problem("stage {} issues other collectives of all ranks than stage 0", s);
       }
       ends[s] = own_ends;
-      const std::size_t mirror = program_.stages.size() - 1 - s;
+      const std::size_t mirror = stages_.size() - 1 - s;
       if (s >= mirror && ends[s] != ends[mirror]) {
         problem("stage {} sums other gradients with stage {} than that with it", s, mirror);
       }
@@ -207,16 +210,16 @@ class Checker {
 
   /// Runs what can run until nothing is left: what remains waits for itself.
   void cycles() {
-    std::vector<std::uint32_t> base(program_.stages.size(), 0);
+    std::vector<std::uint32_t> base(stages_.size(), 0);
     std::uint32_t total = 0;
-    for (std::size_t s = 0; s < program_.stages.size(); ++s) {
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
       base[s] = total;
-      total += static_cast<std::uint32_t>(program_.stages[s].operations.size());
+      total += static_cast<std::uint32_t>(stages_[s].operations.size());
     }
     // Edges as lists from each operation to those that wait for it.
     std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
-    for (std::size_t s = 0; s < program_.stages.size(); ++s) {
-      const StageProgram& stage = program_.stages[s];
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      const StageProgram& stage = stages_[s];
       std::vector<OpId> last(kStreams, kNone);
       for (OpId i = 0; i < stage.operations.size(); ++i) {
         const ProgramOp& op = stage.operations[i];
@@ -249,7 +252,7 @@ class Checker {
     if (run < total) problem("{} operations wait for one another in a circle", total - run);
   }
 
-  const StepProgram& program_;
+  std::span<const StageProgram> stages_;
   std::unordered_map<std::int32_t, Message> messages_;
   std::vector<std::string> problems_;
 };
@@ -257,7 +260,12 @@ class Checker {
 }  // namespace
 
 std::vector<std::string> check_program(const StepProgram& program) {
-  return Checker(program).run();
+  return Checker(program.stages).run();
+}
+
+void require_sound(const StageProgram& stage) {
+  const std::vector<std::string> problems = Checker(std::span(&stage, 1)).run();
+  SHARDWISE_CHECK(problems.empty(), fmt::format("{}", fmt::join(problems, "\n")));
 }
 
 }  // namespace shardwise

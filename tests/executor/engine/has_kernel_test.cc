@@ -1,8 +1,10 @@
 // What the executor runs of a program is said before anything is bound.
 #include <gtest/gtest.h>
 
+#include "executor/comm/thread_world.h"
 #include "executor/engine/program_binder.h"
 #include "planner/lowering/lower.h"
+#include "tests/executor/engine/bound_rank.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {
@@ -46,6 +48,38 @@ TEST(HasKernel, IsForPassesOfWholeLayersOnly) {
   EXPECT_GT(kernels.passes, layers.passes);
   EXPECT_EQ(kernels.passes_that_run, 0);
   EXPECT_EQ(kernels.others_that_run, kernels.others);
+}
+
+// Nothing of such a program is bound.
+TEST(ProgramBinderDeathTest, RefusesAProgramOfSingleKernels) {
+  Layout layout;
+  layout.zero_stage = 0;
+  const Plan plan = laptop_plan("shardwise", layout, 1, false);
+  const StepProgram kernels = lower(plan, Granularity::kernel);
+  AbortSignal abort;
+  run_ranks(1, abort, [&](World& world) {
+    BoundRank rank(plan, world, stand_in_kernels(plan));
+    EXPECT_DEATH(ProgramBinder(rank.parts(), kernels.stages.front(), 0),
+                 "maker != nullptr.*fwd\\.layer0\\.mb0\\.");
+  });
+}
+
+// A backward pass that does not wait for the gather of its weights may read them too early.
+TEST(ProgramBinderDeathTest, RefusesAProgramThatIsNotSound) {
+  Layout layout;
+  layout.zero_stage = 3;
+  layout.dp_shard = 2;
+  const Plan plan = laptop_plan("shardwise", layout, 1, false);
+  AbortSignal abort;
+  run_ranks(2, abort, [&](World& world) {
+    BoundRank rank(plan, world, stand_in_kernels(plan));
+    if (world.rank() != 0) return;
+    StageProgram hasty = rank.program();
+    for (ProgramOp& op : hasty.operations) {
+      if (name_of(hasty, op) == "bwd.layer1.mb0") op.waits = {};
+    }
+    EXPECT_DEATH(ProgramBinder(rank.parts(), hasty, 0), "problems.empty.*bwd\\.layer1\\.mb0 .*may");
+  });
 }
 
 // Messages between pipeline stages have none yet.
