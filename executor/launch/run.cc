@@ -251,7 +251,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
 void write_records(const Plan& plan, const RunOptions& options,
                    const std::vector<RankRecord>& records) {
   if (!options.report.empty()) {
-    write_file(options.report, report_json(measured_report(plan, records.front())));
+    write_file(options.report, report_json(measured_report(plan, records)));
   }
   if (!options.trace.empty()) write_file(options.trace, measured_trace(plan, records));
 }
@@ -358,8 +358,9 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   Arena arena;
   RankRecord own = train(run, start, world, *device, arena, abort);
   if (run.resumed && run.resumed->finished) return kDone;
-  const std::vector<RankRecord> records = gather_records(world, std::move(own));
-  if (world.rank() == 0) write_records(run.plan, options, records);
+  const GatheredRecords gathered = gather_records(world, std::move(own));
+  for (const std::string& line : gathered.left_out) fmt::print(stderr, "shardwise-run: {}\n", line);
+  if (world.rank() == 0) write_records(run.plan, options, gathered.ranks);
   return kDone;
 }
 

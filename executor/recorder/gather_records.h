@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "executor/comm/world.h"
@@ -7,11 +8,16 @@
 
 namespace shardwise::exec {
 
-/// The records of all ranks, each a process of its own, in their order. All ranks call together.
-/// Of the others a record has the steady step; its program is `own`'s, as all ranks of a stage run
-/// one program. A record of another number of operations, or whose moments run backwards, is left
-/// out.
+/// The records that rank 0 has of a run.
+struct GatheredRecords {
+  std::vector<RankRecord> ranks;      // in their order
+  std::vector<std::string> left_out;  // a line for each rank without a record, and why
+};
+
+/// The records of all ranks, each a process of its own. All ranks call together. The programs of
+/// the others' records are `own`'s, as all ranks of a stage run one program. A record of other
+/// programs, or whose moments run backwards, is left out.
 /// \returns on rank 0 all of them, on others `own` alone
-std::vector<RankRecord> gather_records(World& world, RankRecord own);
+GatheredRecords gather_records(World& world, RankRecord own);
 
 }  // namespace shardwise::exec

@@ -1,10 +1,14 @@
 #include "executor/recorder/measured_report.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <span>
+#include <utility>
 
 #include "planner/cost/estimate.h"
-#include "planner/recorded/predecessors.h"
+#include "planner/recorded/critical_path.h"
+#include "planner/recorded/rendezvous.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
 #include "planner/spec/report_fields.h"
@@ -44,14 +48,37 @@ void fill_memory(StageTimeline& stage, const StepRecord& record) {
   std::ranges::stable_sort(stage.at_peak, std::ranges::greater{}, &LiveBuffers::bytes);
 }
 
-StepTimeline measured_timeline(const StepRecord& record) {
-  StepTimeline timeline;
-  const RecordedStep step = recorded(record, begin_of(record));
-  timeline.stages = {stage_timeline(step, timeline.operations)};
-  fill_memory(timeline.stages.front(), record);
-  timeline.critical_path = critical_path(step);
-  timeline.overlap = overlap_of(timeline.stages);
-  return timeline;
+RecordedStep steady_step(const RankRecord& rank) {
+  return recorded(rank.steady, begin_of(rank.steady));
+}
+
+/// The rank whose compute stream is busiest.
+const RankRecord& busiest_rank(std::span<const RankRecord> ranks) {
+  std::vector<StageTimeline> stages;
+  std::vector<OperationTime> unused;
+  for (const RankRecord& rank : ranks) {
+    stages.push_back(stage_timeline(steady_step(rank), unused));
+  }
+  return ranks[busiest_of(stages)];
+}
+
+/// Of all ranks where all were recorded by one clock, else of `rank` alone.
+Seconds measured_critical_path(const Plan& plan, std::span<const RankRecord> ranks,
+                               const RankRecord& rank) {
+  const bool all = std::ssize(ranks) == plan.layout.world() &&
+                   std::ranges::all_of(ranks, [&rank](const RankRecord& each) {
+                     return !each.clock.empty() && each.clock == rank.clock;
+                   });
+  if (!all) {
+    const RecordedStep own = steady_step(rank);
+    return critical_path(std::span(&own, 1));
+  }
+  std::int64_t begin = begin_of(rank.steady);
+  for (const RankRecord& each : ranks) begin = std::min(begin, begin_of(each.steady));
+  std::vector<RecordedStep> steps;
+  for (const RankRecord& each : ranks) steps.push_back(recorded(each.steady, begin));
+  number_rendezvous(plan.layout, steps);
+  return critical_path(steps);
 }
 
 StageMemory memory_of(const RankRecord& record) {
@@ -71,14 +98,40 @@ void scale(TimeParts& parts, double factor) {
   for (const TimePart& part : kTimeParts) parts.*part.field = parts.*part.field * factor;
 }
 
+/// What the ranks held, and which of them held most in the steady step.
+struct MostHeld {
+  StageMemory memory;  // each phase is that of the rank that held most in it
+  const RankRecord* steady = nullptr;
+};
+MostHeld most_held(std::span<const RankRecord> ranks) {
+  MostHeld most;
+  Bytes steady;
+  for (const RankRecord& rank : ranks) {
+    const StageMemory held = memory_of(rank);
+    for (std::size_t phase = 0; phase < held.phases.size(); ++phase) {
+      const bool more = held.phases[phase].total() > most.memory.phases[phase].total();
+      if (more) most.memory.phases[phase] = held.phases[phase];
+    }
+    const Bytes peak = std::max(held[MemoryPhase::steady_forward_backward].total(),
+                                held[MemoryPhase::steady_optimizer_step].total());
+    if (most.steady != nullptr && peak <= steady) continue;
+    most.steady = &rank;
+    steady = peak;
+  }
+  return most;
+}
+
 }  // namespace
 
-StepReport measured_report(const Plan& plan, const RankRecord& record) {
+StepReport measured_report(const Plan& plan, std::span<const RankRecord> ranks) {
+  const RankRecord& record = busiest_rank(ranks);
+  const RecordedStep step = steady_step(record);
+  const MostHeld held = most_held(ranks);
   StepReport report =
       estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::numbers);
   const bool apart = record.unrecorded_s > 0;
-  const double step = apart ? record.unrecorded_s : record.steady.seconds;
-  const double faster = report.step_time.value() / step;
+  const double length = apart ? record.unrecorded_s : record.steady.seconds;
+  const double faster = report.step_time.value() / length;
   for (double* rate : {&report.mfu, &report.mfu_non_causal, &report.hfu, &report.tokens_per_s,
                        &report.tokens_per_s_per_gpu}) {
     *rate *= faster;
@@ -86,25 +139,34 @@ StepReport measured_report(const Plan& plan, const RankRecord& record) {
   report.dollars_per_1e9_tokens /= faster;
   report.joules_per_token /= faster;
   report.origin = "measured";
-  report.process_growth = Bytes(record.growth_bytes);
-  report.arena = Bytes(record.arena_bytes);
-  report.device_used_at_start = Bytes(record.device.at_start);
-  report.device_used = Bytes(record.device.at_end);
+  report.measured_ranks = std::ssize(ranks);
+  report.process_growth =
+      Bytes(std::ranges::max_element(ranks, {}, &RankRecord::growth_bytes)->growth_bytes);
+  report.arena = Bytes(std::ranges::max_element(ranks, {}, &RankRecord::arena_bytes)->arena_bytes);
+  const auto used = [](const RankRecord& rank) { return rank.device.at_end; };
+  const RankRecord& fullest = *std::ranges::max_element(ranks, {}, used);
+  report.device_used_at_start = Bytes(fullest.device.at_start);
+  report.device_used = Bytes(fullest.device.at_end);
   report.plan_digest = digest(plan);
-  report.step_time = Seconds(step);
+  report.step_time = Seconds(length);
   if (apart) report.recorded_step_time = Seconds(record.steady.seconds);
   StepFacts by_clock;
-  report.time = step_parts(recorded(record.steady, begin_of(record.steady)), by_clock);
-  scale(report.time, step / record.steady.seconds);
+  report.time = step_parts(step, by_clock);
+  scale(report.time, length / record.steady.seconds);
   report.compute = {};
   report.assumptions.clear();
-  report.stages = {memory_of(record)};
+  report.stages = {held.memory};
   report.verdict.point = report.stages.front().peak_total();
   report.verdict.upper = report.verdict.point;
   report.verdict.worst_phase = report.stages.front().peak_phase();
   report.stage_upper = {report.verdict.upper};
-  report.timeline = measured_timeline(record.steady);
-  report.by_axis = times_by_axis(report.timeline->stages.front());
+  StepTimeline timeline;
+  timeline.stages = {stage_timeline(step, timeline.operations)};
+  fill_memory(timeline.stages.front(), held.steady->steady);
+  timeline.critical_path = measured_critical_path(plan, ranks, record);
+  timeline.overlap = overlap_of(timeline.stages);
+  report.by_axis = times_by_axis(timeline.stages.front());
+  report.timeline = std::move(timeline);
   return report;
 }
 

@@ -41,7 +41,7 @@ struct RankRecord {
   std::int64_t arena_bytes = 0;
   std::int64_t growth_bytes = 0;  // of its process over the run, a rank of the process
   std::string clock;              // this_clock(): moments of different clocks do not compare
-  DeviceUse device;               // not gathered from other processes
+  DeviceUse device;
 };
 
 /// When the first operation of a step began.

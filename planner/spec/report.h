@@ -152,11 +152,12 @@ struct StepReport {
   std::vector<GemmUse> gemms;             // filled when asked for
   std::optional<StepTimeline> timeline;   // of a simulated or measured step
   std::optional<ClosedForm> closed_form;  // beside a simulated one
+  std::int64_t measured_ranks = 0;        // of whose records a measured report is made
   /// Measured: the length of the recorded step whose operations the timeline has, where recording
   /// takes time. Steps were otherwise run without, and step_time is theirs. 0 = the same.
   Seconds recorded_step_time;
-  /// Measured: what the process gained in resident memory from its start to the end of the steps, a
-  /// rank of it. 0 = not measured.
+  /// Measured: what a process gained in resident memory from its start to the end of the steps, a
+  /// rank of it, the largest of all processes. 0 = not measured.
   Bytes process_growth;
   Bytes arena;  // Measured: the memory that a rank's tensors lie in. 0 = not measured.
   /// Measured on a GPU: what is used of its memory, by all on it, before the rank allocates any and

@@ -181,6 +181,9 @@ void list_rates(Io& io, R& report) {
 /// What only a run has.
 template <class Io, class R>
 void list_measured(Io& io, R& report) {
+  if (Io::kReads || report.measured_ranks > 0) {
+    io.integer("measured_ranks", report.measured_ranks, 0, kMaxRanks);
+  }
   const auto measured = [&](std::string_view key, auto& amount) {
     if (Io::kReads || amount.value() > 0) bytes(io, key, amount);
   };

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <fstream>
 #include <map>
+#include <span>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -65,7 +66,7 @@ RankRun run_of(const Plan& plan) {
   run_ranks(static_cast<int>(plan.layout.world()), abort, rank_main, std::chrono::seconds(60));
   const std::int64_t at_once =
       std::max(arenas[0].layout(0).live_bytes, arenas[0].layout(1).live_bytes);
-  return {measured_report(plan, record).stages.front(), at_once, arenas[0].bytes()};
+  return {measured_report(plan, std::span(&record, 1)).stages.front(), at_once, arenas[0].bytes()};
 }
 
 /// Without what NVIDIA's libraries take themselves.

@@ -186,19 +186,25 @@ std::set<int> traced_ranks(const std::string& path) {
   return ranks;
 }
 
-// A trace of processes was rank 0's alone.
-TEST(ShardwiseRun, TracesAllRanksHoweverTheyAreStarted) {
+// Trace and report of processes were rank 0's alone.
+TEST(ShardwiseRun, RecordsAllRanksHoweverTheyAreStarted) {
   std::vector<Started> ways = ways_of_processes();
   ways.push_back(Started::threads);
   for (const Started started : ways) {
     const Scratch scratch;
     const std::string trace = scratch.path("trace.json");
-    const auto [program, words] = command_of(started, 3,
-                                             {scratch.write(tiny_plan("fsdp2", 3, 3, 1)), "--data",
-                                              kText, "--steps", "3", "--trace", trace});
+    const std::string path = scratch.path("report.json");
+    const auto [program, words] =
+        command_of(started, 3,
+                   {scratch.write(tiny_plan("fsdp2", 3, 3, 1)), "--data", kText, "--steps", "3",
+                    "--trace", trace, "--report", path});
     const Outcome done = run_program(program, words);
     ASSERT_EQ(done.exit_code, 0) << done.err;
     EXPECT_EQ(traced_ranks(trace), (std::set<int>{0, 1, 2}));
+    const Result<StepReport> report = read_report(path);
+    ASSERT_TRUE(report && report->timeline);
+    EXPECT_EQ(report->measured_ranks, 3);
+    EXPECT_GT(report->timeline->critical_path, Seconds(0));
   }
 }
 

@@ -8,35 +8,10 @@
 #include <vector>
 
 #include "executor/recorder/rank_record.h"
+#include "tests/executor/recorder/hand_made_record.h"
 
-namespace shardwise::exec {
+namespace shardwise::exec::test {
 namespace {
-
-constexpr std::int64_t kMs = 1'000'000;
-
-/// A step of one rank, written down by hand; times are milliseconds.
-class Step {
- public:
-  Step& op(OpRole role, Stream stream, const OpSpan& span,
-           const std::vector<std::uint32_t>& waits) {
-    ProgramOp made;
-    made.role = role;
-    made.stream = stream;
-    made.waits.begin = static_cast<std::uint32_t>(record_.program.indices.size());
-    for (const std::uint32_t wait : waits) record_.program.indices.push_back(wait);
-    made.waits.end = static_cast<std::uint32_t>(record_.program.indices.size());
-    record_.program.operations.push_back(made);
-    record_.spans.push_back({span.begin * kMs, span.ready * kMs, span.met * kMs, span.end * kMs});
-    return *this;
-  }
-  StepRecord record(double ms) {
-    record_.seconds = ms * 1e-3;
-    return record_;
-  }
-
- private:
-  StepRecord record_;
-};
 
 // A gather that waits 3 ms for another rank and moves 4; one beside the forward pass; squares of
 // the norm, 2 ms, between the last pass and the optimizer.
@@ -54,8 +29,7 @@ StepRecord record() {
 // Two ranks on one clock: an event begins when its rank is ready, says how long it waited for the
 // other, and a wait on another stream is an arrow.
 TEST(MeasuredTrace, HasTheRanksOnOneClock) {
-  StepRecord measured = record();
-  measured.program.costs.resize(1);
+  const StepRecord measured = record();
   std::vector<RankRecord> ranks(2);
   for (int r = 0; r < 2; ++r) {
     ranks[static_cast<std::size_t>(r)].rank = r;
@@ -96,4 +70,4 @@ TEST(MeasuredMemory, CountsWhatEndsBeforeWhatBeginsAtThatMoment) {
 }
 
 }  // namespace
-}  // namespace shardwise::exec
+}  // namespace shardwise::exec::test
