@@ -26,7 +26,7 @@ struct TrainOptions {
   GradientCheckRules checks;
   std::int64_t ignored_token = kIgnored;  // a target that does not count, besides kIgnored
   /// Tells people a line while ranks prepare; none: nobody is told.
-  std::function<void(const std::string& line)> tell = {};
+  std::function<void(const std::string& line)> tell;
 };
 
 /// One step, as every rank knows it.

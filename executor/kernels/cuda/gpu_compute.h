@@ -25,8 +25,9 @@ struct GpuComputeOptions {
   };
   Products products = Products::cublaslt;
   Attention attention = Attention::measured;
-  bool tf32 = false;                // fp32 products may round their operands to TF32
-  std::string choices_folder = {};  // where what was timed is kept; empty: nowhere
+  bool tf32 = false;  // fp32 products may round their operands to TF32
+  // Where what was timed is kept; empty: nowhere.
+  std::string choices_folder = {};  // NOLINT(*-redundant-member-init): GCC asks for it
   double seconds_each = 2e-3;       // that each of the kernels that are compared is repeated for
   /// Equal inputs give equal bits, run after run: cuDNN's gradients in one order, and no kernel
   /// chosen by its time.
