@@ -27,7 +27,7 @@ std::string reason_of(const std::exception& broken);
 struct Failure {
   enum class Kind : std::uint8_t {
     broken,     // the world broke
-    hung,       // ranks do not come: what all of them do is worth telling
+    hung,       // ranks do not come, or cannot be reached: what all of them do is worth telling
     bad_input,  // something the user gave is wrong and was found late
   };
   Kind kind = Kind::broken;

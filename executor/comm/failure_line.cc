@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "executor/comm/abort.h"
-
 namespace shardwise::exec {
 
 std::string failure_line(int rank, const std::string& place, std::string why) {
@@ -14,6 +12,11 @@ std::string failure_line(int rank, const std::string& place, std::string why) {
 
 std::string failure_line(int rank, const std::string& place, const std::exception& broken) {
   return failure_line(rank, place, reason_of(broken));
+}
+
+Failure failure_of(int rank, const std::string& place, const std::exception& broken) {
+  const bool between = dynamic_cast<const BetweenRanks*>(&broken) != nullptr;
+  return {between ? Failure::Kind::hung : Failure::Kind::broken, failure_line(rank, place, broken)};
 }
 
 }  // namespace shardwise::exec

@@ -25,8 +25,6 @@ class LoopbackWorld final : public World {
   /// Of a step with several ranks.
   static constexpr const char* kNoGraph =
       "ranks of one process wait for one another's events, which no capture may hold";
-  static constexpr const char* kTimingsMeanNothing =
-      "ranks share one GPU and move tensors by copies: timings mean nothing";
 
   /// \param control  the same ranks, threads of this process  \param device  of this rank: the same
   /// GPU as that of the others  \param compute  of the device. All outlive this.

@@ -64,7 +64,7 @@ void run_ranks(int size, AbortSignal& abort, const std::function<void(World&)>& 
     } catch (const BadInput& problem) {
       abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
     } catch (const std::exception& broken) {
-      abort.raise(failure_line(rank, "", broken));
+      abort.raise(failure_of(rank, "", broken));
     }
   };
   std::vector<std::jthread> threads;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -43,6 +44,30 @@ bool entry_runs_on(int capability, std::string_view entry) {
   return ptx || (real && capability / 10 == architecture / 10);
 }
 
+bool moves_by_nccl(const GpuPlace& place) {
+  return place.ranks > 1 && place.sharing != GpuSharing::threads;
+}
+
+NcclPolicy policy_of(const GpuPlace& place, const GpuOptions& options) {
+  return place.sharing == GpuSharing::processes ? policy_of_shared_gpu(options.nccl) : options.nccl;
+}
+
+/// Memory that windows can be of. Where NCCL has none, it says so when memory is registered.
+CudaDevice::Options::SharedMemory memory_of(const NcclLibrary& library, int rank) {
+  const NcclCalls& calls = library.calls();
+  if (calls.allocate_memory == nullptr || calls.free_memory == nullptr) return {};
+  return {[calls, rank](std::size_t bytes) {
+            void* memory = nullptr;
+            const ncclResult_t result = calls.allocate_memory(&memory, bytes);
+            if (result != ncclSuccess) {
+              throw IoError(fmt::format("rank {}: ncclMemAlloc of {} bytes: {}", rank, bytes,
+                                        calls.get_error_string(result)));
+            }
+            return memory;
+          },
+          [release = calls.free_memory](std::byte* at) { static_cast<void>(release(at)); }};
+}
+
 }  // namespace
 
 bool runs_on(int capability, const std::string& architectures) {
@@ -69,9 +94,11 @@ void CudaPlatform::look() {
   }
   // A driver runs what any toolkit of its major version built, or of an earlier one. Source: CUDA
   // compatibility guide, "Minor version compatibility".
+  const std::string both =
+      fmt::format("the NVIDIA driver here is for CUDA {}, and this program for CUDA {}",
+                  version_text(driver), version_text(runtime));
   if (driver / 1000 < runtime / 1000) {
-    problem_ = fmt::format("the NVIDIA driver here is for CUDA {}, and this program for CUDA {}",
-                           version_text(driver), version_text(runtime));
+    problem_ = both;
     return;
   }
   const cudaError_t counted = cudaGetDeviceCount(&gpus_);
@@ -81,8 +108,7 @@ void CudaPlatform::look() {
     problem_ = "the driver of NVIDIA's sees no GPU on this machine";
   } else if (counted != cudaSuccess) {
     gpus_ = 0;
-    problem_ = fmt::format("{}; the driver is for CUDA {}",
-                           problem_of_call("cudaGetDeviceCount", counted), version_text(driver));
+    problem_ = fmt::format("{}; {}", problem_of_call("cudaGetDeviceCount", counted), both);
   }
   static_cast<void>(cudaGetLastError());
 }
@@ -95,7 +121,8 @@ std::string CudaPlatform::problem_of_capability(int capability) const {
                      capability / 10, capability % 10, SHARDWISE_CUDA_ARCHITECTURES);
 }
 
-std::vector<std::string> CudaPlatform::open_libraries(int ranks, const GpuOptions& options) {
+std::vector<std::string> CudaPlatform::open_libraries(const GpuPlace& first,
+                                                      const GpuOptions& options) {
   int driver = 0;
   int runtime = 0;
   if (const std::string problem = problem_of_versions(driver, runtime); !problem.empty()) {
@@ -104,9 +131,14 @@ std::vector<std::string> CudaPlatform::open_libraries(int ranks, const GpuOption
   std::vector<std::string> lines = {
       fmt::format("CUDA {}, driver for CUDA {}", version_text(runtime), version_text(driver))};
   for (std::string& line : parts_.open_kernels()) lines.push_back(std::move(line));
-  if (ranks > 1) {
+  if (moves_by_nccl(first)) {
     nccl_ = parts_.nccl();
-    lines.push_back(fmt::format("{}, {}", nccl_->describe(), to_string(options.nccl)));
+    const NcclPolicy policy = policy_of(first, options);
+    const std::string given = nccl_environment();
+    apply_environment(policy);
+    if (first.sharing == GpuSharing::processes) apply_shared_gpu(first.rank, first.one_host);
+    lines.push_back(fmt::format("{}, {}", nccl_->describe(), to_string(policy)));
+    if (!given.empty()) lines.push_back("from the environment: " + given);
   }
   return lines;
 }
@@ -122,12 +154,15 @@ std::unique_ptr<Device> CudaPlatform::device(const GpuPlace& place, const GpuOpt
     asked.world = [](CudaDevice& device, World& control, Compute& compute, AbortSignal&) {
       return std::make_unique<LoopbackWorld>(control, device, compute);
     };
-  } else if (place.ranks > 1) {
-    if (place.sharing == GpuSharing::processes) apply_shared_gpu(place.rank);
-    asked.world = [this, options, restart = place.restart](CudaDevice&, World& control, Compute&,
-                                                           AbortSignal& abort) {
-      return std::make_unique<NcclWorld>(*nccl_, control, options.nccl, restart, abort,
-                                         options.timeout_s);
+  } else if (moves_by_nccl(place)) {
+    const NcclPolicy policy = policy_of(place, options);
+    if (policy.register_buffers || policy.symmetric_windows) {
+      asked.shared_memory = memory_of(*nccl_, place.rank);
+    }
+    asked.world = [this, policy, place, timeout_s = options.timeout_s](
+                      CudaDevice&, World& control, Compute&, AbortSignal& abort) {
+      return std::make_unique<NcclWorld>(*nccl_, place.gpu, control, policy, place.restart, abort,
+                                         timeout_s);
     };
   }
   return std::make_unique<CudaDevice>(place.gpu, place.rank, std::move(asked));

@@ -20,7 +20,8 @@ class CudaPlatform final : public GpuPlatform {
   int gpus() const override { return gpus_; }
   DeviceFacts facts(int gpu) const override;
   std::string problem_of_capability(int capability) const override;
-  std::vector<std::string> open_libraries(int ranks, const GpuOptions& options) override;
+  std::vector<std::string> open_libraries(const GpuPlace& first,
+                                          const GpuOptions& options) override;
   std::unique_ptr<Device> device(const GpuPlace& place, const GpuOptions& options) override;
 
  private:

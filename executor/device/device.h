@@ -21,6 +21,7 @@ class World;
 /// What a device says of itself, for messages and reports.
 struct DeviceFacts {
   std::string name;
+  std::string uuid;             // of a GPU, as nvidia-smi spells it; empty on the CPU
   int capability = 0;           // 10 * major + minor of CUDA's; 0 on the CPU
   std::int64_t free_bytes = 0;  // of its memory, now
   std::int64_t total_bytes = 0;

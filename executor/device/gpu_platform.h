@@ -16,7 +16,7 @@ struct GpuOptions {
   bool graphs = true;          // steady steps as CUDA graphs
   bool deterministic = false;  // JobSpec's: equal inputs give equal bits, run after run
   NcclPolicy nccl;             // between several
-  double timeout_s = 600;      // for what ranks do together on the host
+  double timeout_s = 600;      // that a rank waits for others, on the host or on its GPU
 };
 
 /// Whose a rank's GPU is.
@@ -32,6 +32,7 @@ struct GpuPlace {
   int ranks = 1;  // of the job
   int gpu = 0;    // of this process's host, as CUDA counts
   GpuSharing sharing = GpuSharing::own;
+  bool one_host = true;      // has all ranks of the job
   std::int64_t restart = 0;  // how often the job was started again
 };
 
@@ -53,10 +54,11 @@ class GpuPlatform {
   virtual DeviceFacts facts(int gpu) const = 0;
   /// Why no kernel of this build runs on a GPU of this capability; empty when they do.
   virtual std::string problem_of_capability(int capability) const = 0;
-  /// Opens NVIDIA's libraries, those that move tensors only where several ranks do. \returns what
-  /// they are and how they are used, a line each \throws IoError which says where one was looked
-  /// for
-  virtual std::vector<std::string> open_libraries(int ranks, const GpuOptions& options) = 0;
+  /// Opens NVIDIA's libraries, NCCL only where it moves tensors, and sets NCCL's variables: before
+  /// this process has threads of ranks. \param first  of this process's ranks \returns what they
+  /// are and how they are used, a line each \throws IoError which says where one was looked for
+  virtual std::vector<std::string> open_libraries(const GpuPlace& first,
+                                                  const GpuOptions& options) = 0;
   /// A rank's GPU. The thread that calls is the rank's. \pre open_libraries()
   /// \throws IoError
   virtual std::unique_ptr<Device> device(const GpuPlace& place, const GpuOptions& options) = 0;

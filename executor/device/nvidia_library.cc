@@ -12,15 +12,19 @@
 namespace shardwise::exec {
 namespace {
 
-void add_python_folders(const std::string& package, std::vector<std::string>& folders) {
-  const char* const environment = std::getenv("VIRTUAL_ENV");
-  if (environment == nullptr) return;
+/// What pip puts of NVIDIA's into the Python environment at `root`: a folder for each package, or,
+/// from CUDA 13 on, one for each toolkit. Conda has libraries in its own folder too.
+void add_environment(const std::string& package, const char* root,
+                     std::vector<std::string>& folders) {
+  if (root == nullptr) return;
+  const std::filesystem::path lib = std::filesystem::path(root) / "lib";
   std::error_code none;
-  const std::filesystem::path lib = std::filesystem::path(environment) / "lib";
   for (const auto& python : std::filesystem::directory_iterator(lib, none)) {
-    const std::filesystem::path folder =
-        python.path() / "site-packages" / "nvidia" / package / "lib";
-    if (std::filesystem::is_directory(folder, none)) folders.push_back(folder.string());
+    const std::filesystem::path nvidia = python.path() / "site-packages" / "nvidia";
+    for (const std::string& name : {package, std::string("cu13")}) {
+      const std::filesystem::path folder = nvidia / name / "lib";
+      if (std::filesystem::is_directory(folder, none)) folders.push_back(folder.string());
+    }
   }
 }
 
@@ -34,7 +38,10 @@ std::vector<std::string> NvidiaLibrary::default_folders(const std::string& packa
     for (const char* const sub : {"/lib64", "/lib"}) folders.push_back(std::string(home) + sub);
   }
   folders.insert(folders.end(), {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"});
-  add_python_folders(package, folders);
+  add_environment(package, std::getenv("VIRTUAL_ENV"), folders);
+  const char* const conda = std::getenv("CONDA_PREFIX");
+  if (conda != nullptr) folders.push_back(std::string(conda) + "/lib");
+  add_environment(package, conda, folders);
   return folders;
 }
 

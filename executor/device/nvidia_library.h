@@ -12,7 +12,7 @@ namespace shardwise::exec {
 class NvidiaLibrary {
  public:
   /// Where `package` ("cudnn", "nccl") may be: the loader's search path (an empty folder), the CUDA
-  /// toolkit's folders, those of NVIDIA's packages in the active Python environment.
+  /// toolkit's folders, those of NVIDIA's packages in the active Python or conda environment.
   static std::vector<std::string> default_folders(const std::string& package);
 
   /// Opens the first file `name` ("libcudnn.so.9") of the folders.

@@ -105,7 +105,7 @@ int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
   } catch (const BadInput& problem) {
     abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
   } catch (const std::exception& broken) {
-    abort.raise(failure_line(job.rank(), "", broken));
+    abort.raise(failure_of(job.rank(), "", broken));
   }
   watch->stay();
 }

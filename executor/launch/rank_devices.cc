@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "executor/device/cpu/cpu_device.h"
@@ -20,6 +21,11 @@
 
 namespace shardwise::exec {
 namespace {
+
+constexpr const char* kByCopies =
+    "ranks share one GPU and move tensors by copies: timings mean nothing";
+constexpr const char* kByHost =
+    "ranks share one GPU and move tensors through the host: timings mean nothing";
 
 Diagnostic wrong_use(const char* flag, const std::string& message, const std::string& hint) {
   return {"command line", 0, 0, flag, message, hint};
@@ -42,11 +48,12 @@ std::vector<std::string> gathered(World* world, const std::string& own) {
 }
 
 HostRanks ranks_of_host(World* world, int ranks) {
-  if (world == nullptr) return {0, ranks, false};
+  if (world == nullptr) return {0, ranks, false, true};
   const std::vector<std::string> hosts = gathered(world, this_host());
   const auto own = hosts.begin() + world->rank();
   return {static_cast<int>(std::count(hosts.begin(), own, *own)),
-          static_cast<int>(std::ranges::count(hosts, *own)), true};
+          static_cast<int>(std::ranges::count(hosts, *own)), true,
+          std::ranges::count(hosts, *own) == std::ssize(hosts)};
 }
 
 /// Bytes that a plan's ranks take of a GPU besides its context.
@@ -90,6 +97,20 @@ Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts) {
            fix ? "plan with " + to_string(*fix) : "no single change of the layout is enough"}};
 }
 
+Diagnostics problems_of_sharing(const std::vector<DeviceFacts>& by_rank) {
+  for (std::size_t rank = 1; rank < by_rank.size(); ++rank) {
+    const auto end = by_rank.begin() + static_cast<std::ptrdiff_t>(rank);
+    const auto same = std::ranges::find(by_rank.begin(), end, end->uuid, &DeviceFacts::uuid);
+    if (same == end) continue;
+    return {wrong_use("--device",
+                      fmt::format("ranks {} and {} have one GPU, {} {}", same - by_rank.begin(),
+                                  rank, same->name, same->uuid),
+                      "start no more ranks on a host than it has GPUs, choose one for each by "
+                      "CUDA_VISIBLE_DEVICES, or add --share-gpu, where timings mean nothing")};
+  }
+  return {};
+}
+
 Diagnostics problems_of_mixture(const std::vector<DeviceFacts>& by_rank) {
   const auto alike = [&](const DeviceFacts& each) {
     return each.name == by_rank.front().name && each.capability == by_rank.front().capability;
@@ -104,20 +125,44 @@ Diagnostics problems_of_mixture(const std::vector<DeviceFacts>& by_rank) {
 
 namespace {
 
-/// Of all ranks, from what each process knows of its own.
+/// Of all ranks, from what each process knows of its own: capability, identity and name.
 std::vector<DeviceFacts> facts_of_all(World* world, std::vector<DeviceFacts> own) {
   if (world == nullptr) return own;
   const DeviceFacts& mine = own.front();
   std::vector<DeviceFacts> all;
   for (const std::string& each :
-       gathered(world, fmt::format("{} {}", mine.capability, mine.name))) {
-    DeviceFacts facts;
-    const std::size_t space = each.find(' ');
-    facts.capability = std::stoi(each.substr(0, space));
-    facts.name = each.substr(space + 1);
-    all.push_back(facts);
+       gathered(world, fmt::format("{} {} {}", mine.capability, mine.uuid, mine.name))) {
+    std::istringstream words(each);
+    DeviceFacts& facts = all.emplace_back();
+    words >> facts.capability >> facts.uuid;
+    std::getline(words >> std::ws, facts.name);
   }
   return all;
+}
+
+/// What keeps a plan from what --device says.
+Diagnostics problems_of_kind(const ClusterSpec& cluster, DeviceKind kind) {
+  const GpuSpec& planned = cluster.gpu;
+  if (kind == DeviceKind::cuda && planned.vendor != "nvidia") {
+    return {wrong_use("--device", fmt::format("cuda, and the plan is for {}", planned.label),
+                      "make a plan for a cluster with GPUs of NVIDIA's, or leave --device out")};
+  }
+  if (kind == DeviceKind::cpu && !executor_trains_on(cluster)) {
+    return {wrong_use("--device", fmt::format("cpu, and the plan is for {}", planned.label),
+                      "make a plan for a cluster of CPUs, or leave --device out where there is no "
+                      "GPU")};
+  }
+  return {};
+}
+
+/// Why NCCL, of which the user has said how to use it, is not used at all.
+std::string why_no_nccl(bool on_gpus, const GpuPlace& place) {
+  if (!on_gpus) return "ranks on the CPU move tensors without NCCL";
+  if (place.ranks == 1) return "one rank moves no tensors";
+  return place.sharing == GpuSharing::threads
+             ? "ranks of one process that share a GPU move tensors "
+               "by copies"
+             : "";
 }
 
 /// The platform where GPUs are to be used, none where the CPU is: then a note says why.
@@ -138,17 +183,15 @@ std::unique_ptr<GpuPlatform> platform_for(const DeviceOptions& options, std::str
 
 Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& options,
                                       World* world) {
-  const GpuSpec& planned = plan.cluster.gpu;
   RankDevices devices;
-  if (options.kind == DeviceKind::cuda && planned.vendor != "nvidia") {
-    return wrong_use("--device", fmt::format("cuda, and the plan is for {}", planned.label),
-                     "make a plan for a cluster with GPUs of NVIDIA's, or leave --device out");
-  }
-  if (options.kind == DeviceKind::cpu && !executor_trains_on(plan.cluster)) {
+  const Diagnostics other = problems_of_kind(plan.cluster, options.kind);
+  if (!other.empty()) return other;
+  const GpuSpec& planned = plan.cluster.gpu;
+  const bool on_cpu = planned.vendor != "nvidia";
+  if (on_cpu && !executor_trains_on(plan.cluster)) {
     devices.notes_.push_back(
         fmt::format("the plan is for {} and trains on the CPU", planned.label));
   }
-  const bool on_cpu = options.kind == DeviceKind::cpu || planned.vendor != "nvidia";
   std::string note;
   if (!on_cpu) devices.platform_ = platform_for(options, note);
   if (!note.empty()) devices.notes_.push_back(note);
@@ -158,32 +201,33 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
     throw IoError(fmt::format("rank 0 would compute on {} and rank {} on {}", kinds.front(), rank,
                               kinds[rank]));
   }
-  if (!devices.platform_) return devices;
-
-  const GpuPlatform& platform = *devices.platform_;
-  const Together together = world == nullptr ? Together() : Together(*world);
   devices.options_ = options.gpus;
   devices.options_.deterministic = plan.job.deterministic;
   devices.restart_ = options.restart;
   devices.ranks_ = static_cast<int>(plan.layout.world());
   devices.first_rank_ = world == nullptr ? 0 : world->rank();
+  const bool asked = options.gpus.nccl != NcclPolicy();
+  if (!devices.platform_) {
+    if (asked) devices.notes_.push_back("--nccl is not used: " + why_no_nccl(false, {}));
+    return devices;
+  }
+
   devices.host_ = ranks_of_host(world, devices.ranks_);
   devices.shared_ = options.share_gpu && devices.host_.count > 1;
+  const GpuPlatform& platform = *devices.platform_;
+  const Together together = world == nullptr ? Together() : Together(*world);
   Diagnostics problems;
-  const bool enough = devices.host_.count <= platform.gpus() || devices.shared_;
-  if (!enough) {
-    problems.push_back(wrong_use(
+  if (!devices.host_.processes && !devices.shared_ && devices.host_.count > platform.gpus()) {
+    return wrong_use(
         "--ranks",
         fmt::format("{} ranks on this host, which has {} GPU{}", devices.host_.count,
                     platform.gpus(), platform.gpus() == 1 ? "" : "s"),
-        "start as many as there are GPUs, or add --share-gpu, where timings mean nothing"));
+        "start as many as there are GPUs, or add --share-gpu, where timings mean nothing");
   }
-  problems = together.gather(problems);
-  if (!problems.empty()) return problems;
 
   std::vector<DeviceFacts> facts;
   for (int i = 0; i < (devices.host_.processes ? 1 : devices.host_.count); ++i) {
-    DeviceFacts own = platform.facts(devices.shared_ ? 0 : devices.host_.first + i);
+    DeviceFacts own = platform.facts(devices.place(devices.first_rank_ + i).gpu);
     const std::string unknown = platform.problem_of_capability(own.capability);
     if (!unknown.empty()) throw IoError(fmt::format("{}: {}", own.name, unknown));
     if (devices.shared_) own.free_bytes /= devices.host_.count;
@@ -193,15 +237,25 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
     facts.push_back(own);
   }
   const std::vector<DeviceFacts> all = facts_of_all(world, facts);
+  if (!devices.shared_) {
+    for (const Diagnostic& each : problems_of_sharing(all)) problems.push_back(each);
+  }
   for (const Diagnostic& each : problems_of_mixture(all)) problems.push_back(each);
   problems = together.gather(problems);
   if (!problems.empty()) return problems;
 
-  for (std::string& line : devices.platform_->open_libraries(devices.ranks_, options.gpus)) {
+  const GpuPlace first = devices.place(devices.first_rank_);
+  for (std::string& line : devices.platform_->open_libraries(first, options.gpus)) {
     devices.notes_.push_back(std::move(line));
   }
+  if (const std::string why = why_no_nccl(true, first); asked && !why.empty()) {
+    devices.notes_.push_back("--nccl is not used: " + why);
+  }
   devices.notes_.push_back(fmt::format("{} x {}", devices.ranks_, all.front().name));
-  if (devices.shared_) devices.notes_.emplace_back("ranks share one GPU: timings mean nothing");
+  if (devices.shared_) {
+    devices.timings_note_ = devices.host_.processes ? kByHost : kByCopies;
+    devices.notes_.push_back(devices.timings_note_);
+  }
   return devices;
 }
 
@@ -219,8 +273,9 @@ std::vector<std::string> describe_gpus() {
                                   facts.capability / 10, facts.capability % 10,
                                   format_bytes(Bytes(facts.total_bytes))));
     }
-    constexpr int kSeveral = 2;  // those that move tensors too
-    const std::vector<std::string> libraries = library.platform->open_libraries(kSeveral, {});
+    GpuPlace of_several;
+    of_several.ranks = 2;  // with the library that moves tensors
+    const std::vector<std::string> libraries = library.platform->open_libraries(of_several, {});
     lines.insert(lines.end(), libraries.begin(), libraries.end());
     return lines;
   } catch (const std::exception& broken) {
@@ -228,15 +283,21 @@ std::vector<std::string> describe_gpus() {
   }
 }
 
-std::unique_ptr<Device> RankDevices::device(int rank) const {
-  if (!platform_) return std::make_unique<CpuDevice>();
+/// Processes that a launcher gave GPUs of their own see these alone, and count from 0.
+GpuPlace RankDevices::place(int rank) const {
   GpuPlace place;
   place.rank = rank;
   place.ranks = ranks_;
-  place.gpu = shared_ ? 0 : host_.first + rank - first_rank_;
+  place.gpu = shared_ ? 0 : (host_.first + rank - first_rank_) % platform_->gpus();
   if (shared_) place.sharing = host_.processes ? GpuSharing::processes : GpuSharing::threads;
+  place.one_host = host_.all;
   place.restart = restart_;
-  return platform_->device(place, options_);
+  return place;
+}
+
+std::unique_ptr<Device> RankDevices::device(int rank) const {
+  if (!platform_) return std::make_unique<CpuDevice>();
+  return platform_->device(place(rank), options_);
 }
 
 }  // namespace shardwise::exec

@@ -28,13 +28,14 @@ struct HostRanks {
   int first = 0;           // place of this process's first rank among those of its host
   int count = 1;           // of the host
   bool processes = false;  // else they are threads of this process
+  bool all = true;         // ranks of the job are on the host
 };
 
 /// What a process's ranks compute on.
 class RankDevices {
  public:
-  /// What runs the plan: GPUs where its cluster has some, else the CPU, or what the options say. A
-  /// plan of a cluster with GPUs runs on the CPU where the machine has none; notes() say so.
+  /// What runs the plan: GPUs where its cluster has some, else the CPU. A plan of a cluster with
+  /// GPUs runs on the CPU where the machine has none and --device is not given; notes() say so.
   /// \param world  of this process's rank; null where ranks are threads of a process that is alone
   /// \returns what is wrong with the use \throws IoError when GPUs are there and cannot be used
   static Result<RankDevices> open(const Plan& plan, const DeviceOptions& options, World* world);
@@ -44,8 +45,12 @@ class RankDevices {
   std::unique_ptr<Device> device(int rank) const;
   /// What runs where and by which versions, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
+  /// Why the time that steps take means nothing; empty where it does.
+  const std::string& timings_note() const { return timings_note_; }
 
  private:
+  GpuPlace place(int rank) const;
+
   std::unique_ptr<GpuPlatform> platform_;  // none on the CPU
   GpuOptions options_;
   std::int64_t restart_ = 0;
@@ -53,6 +58,7 @@ class RankDevices {
   int first_rank_ = 0;
   HostRanks host_;
   bool shared_ = false;
+  std::string timings_note_;
   std::vector<std::string> notes_;
 };
 
@@ -64,6 +70,8 @@ std::vector<std::string> describe_gpus();
 Diagnostics problems_of_architecture(const Plan& plan, const DeviceFacts& facts);
 /// Less memory is free than the plan needs: both figures and the cheapest change that fits.
 Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts);
+/// Ranks that have one GPU, though each should have its own.
+Diagnostics problems_of_sharing(const std::vector<DeviceFacts>& by_rank);
 /// GPUs that are not alike, by rank.
 Diagnostics problems_of_mixture(const std::vector<DeviceFacts>& by_rank);
 

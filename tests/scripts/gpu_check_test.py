@@ -113,7 +113,8 @@ if words == ["--version"]:
     print(os.environ.get("LD_LIBRARY_PATH", ""))
     sys.exit(0)
 if "laptop" not in open(words[1]).read():
-    words[words.index("--device") + 1] = "cpu"
+    at = words.index("--device")  # where there is no GPU, a plan for some trains on the CPU
+    del words[at:at + 2]
 other_attempt = os.environ.get("SLURM_RESTART_COUNT")
 if other_attempt is not None:  # NCCL alone would know
     if os.environ["SLURM_PROCID"] == "0":

@@ -6,29 +6,41 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "executor/comm/awake_clock.h"
 
 namespace shardwise::exec {
 namespace {
 
+// Most calls are over in less than a thread takes to sleep and wake: they are asked for without.
+constexpr std::chrono::microseconds kSpin{100};
 constexpr std::chrono::microseconds kPoll{20};
+
+void abort_all(const NcclCalls& calls, std::span<const ncclComm_t> comms) {
+  if (comms.empty()) return;
+  // Nothing can be done where even this fails, and the run ends all the same.
+  const bool together = calls.group_start() == ncclSuccess;
+  for (const ncclComm_t comm : comms) calls.abort(comm);
+  if (together) calls.group_end();
+}
 
 }  // namespace
 
-NcclHandle::NcclHandle(const NcclContext& context, std::string name, const char* call,
-                       const std::function<ncclResult_t(ncclComm_t*)>& make)
-    : context_(context), name_(std::move(name)), history_(CudaCalls(context.rank)) {
-  const ncclResult_t result = make(&comm_);
-  try {
-    settle(call, result);
-  } catch (...) {
-    abort();
-    throw;
-  }
+NcclHandle::NcclHandle(const NcclContext& context, std::string name, ncclComm_t comm)
+    : context_(context), name_(std::move(name)), comm_(comm), history_(CudaCalls(context.rank)) {}
+
+NcclHandle::~NcclHandle() {
+  if (const ncclComm_t comm = take()) abort_all(context_.library->calls(), {&comm, 1});
 }
 
-NcclHandle::~NcclHandle() { abort(); }
+void abort_together(std::span<const std::shared_ptr<NcclHandle>> handles) {
+  std::vector<ncclComm_t> comms;
+  for (const std::shared_ptr<NcclHandle>& each : handles) {
+    if (const ncclComm_t comm = each->take()) comms.push_back(comm);
+  }
+  if (!comms.empty()) abort_all(handles.front()->context().library->calls(), comms);
+}
 
 void NcclHandle::call(const char* what, std::size_t count, const Call& call) {
   ncclResult_t result = ncclSuccess;
@@ -58,7 +70,11 @@ void NcclHandle::settle(const char* what, ncclResult_t result) {
                                              context_.timeout.count(), what, name_));
       throw Aborted("another rank did not arrive");
     }
-    std::this_thread::sleep_for(kPoll);
+    if (waited > kSpin) {
+      std::this_thread::sleep_for(kPoll);
+    } else {
+      std::this_thread::yield();
+    }
     result = state();
   }
   if (result != ncclSuccess) fail(what, result);
@@ -110,11 +126,9 @@ std::string NcclHandle::describe() const {
   return name_ + ": " + history_.describe();
 }
 
-void NcclHandle::abort() {
+ncclComm_t NcclHandle::take() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (comm_ == nullptr) return;
-  // Nothing can be done where even this fails, and the run ends all the same.
-  context_.library->calls().abort(std::exchange(comm_, nullptr));
+  return std::exchange(comm_, nullptr);
 }
 
 void NcclHandle::finalize() {
@@ -132,11 +146,8 @@ void NcclHandle::close() {
     if (comm_ == nullptr) return;
   }
   settle("ncclCommFinalize", ncclInProgress);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const ncclResult_t result = context_.library->calls().destroy(std::exchange(comm_, nullptr));
-  if (result != ncclSuccess) {
-    throw NcclError(fmt::format("ncclCommDestroy of {}: {}", name_, reason(result)));
-  }
+  const ncclResult_t result = context_.library->calls().destroy(take());
+  if (result != ncclSuccess) fail("ncclCommDestroy", result);
 }
 
 }  // namespace shardwise::exec

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string>
@@ -22,17 +23,16 @@ struct NcclContext {
   // For a call that is in progress on the host, and for an operation on the device.
   std::chrono::duration<double> timeout{0};
   int rank = 0;  // of the job, for messages
+  int gpu = 0;   // of the rank, as CUDA counts
 };
 
 /// A non-blocking communicator of NCCL with its last operations, for messages. Calls come from one
-/// thread; check(), abort() and describe() from any.
+/// thread; check(), describe() and abort_together() from any.
 class NcclHandle {
  public:
   using Call = std::function<ncclResult_t(ncclComm_t)>;
-  /// Makes the communicator. \param make  \returns what NCCL's call returns
-  /// \throws NcclError, Aborted
-  NcclHandle(const NcclContext& context, std::string name, const char* call,
-             const std::function<ncclResult_t(ncclComm_t*)>& make);
+  /// \param comm  owned from now on; may still be in progress
+  NcclHandle(const NcclContext& context, std::string name, ncclComm_t comm);
   /// Aborts what close() has not ended.
   ~NcclHandle();
   NcclHandle(const NcclHandle&) = delete;
@@ -46,21 +46,23 @@ class NcclHandle {
   /// The same for what is issued to a stream: in progress on the host only while connections are
   /// made. \throws CudaError too
   void call(const char* what, std::size_t count, const CudaStream& stream, const Call& call);
+  /// Waits until a call that returned `result` is over. \throws NcclError, Aborted
+  void settle(const char* what, ncclResult_t result);
   /// What has gone wrong since on the device or another rank, in words; empty for nothing. An
   /// operation that has not ended for longer than the context's timeout is wrong too.
   std::string check();
   /// The last operations, the latest first, in one line.
   std::string describe() const;
-  /// Ends operations in progress, those that other ranks have left too.
-  void abort();
   /// Announces the end to the other ranks and returns …
   void finalize();
   /// … and waits for theirs.
   void close();
 
  private:
-  /// Waits until a call is over. \throws NcclError, Aborted
-  void settle(const char* what, ncclResult_t result);
+  friend void abort_together(std::span<const std::shared_ptr<NcclHandle>> handles);
+
+  /// NCCL's communicator, which is none of this any more; null where it has ended.
+  ncclComm_t take();
   ncclResult_t state();
   [[noreturn]] void fail(const char* what, ncclResult_t result);
   std::string reason(ncclResult_t result) const;
@@ -71,5 +73,10 @@ class NcclHandle {
   ncclComm_t comm_ = nullptr;  // null once it has ended; guarded by mutex_
   NcclHistory history_;        // guarded by mutex_
 };
+
+/// Ends the communicators with all their operations in progress, those that other ranks have left
+/// too. All are told before one is waited for: NCCL waits for the graphs that hold a communicator,
+/// and a graph may wait for an operation of another one.
+void abort_together(std::span<const std::shared_ptr<NcclHandle>> handles);
 
 }  // namespace shardwise::exec

@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "planner/spec/error.h"
+#include "executor/comm/failure_line.h"
 
 namespace shardwise::exec {
 
 /// A call of NCCL failed; says which, on which communicator and rank, and why.
-class NcclError : public IoError {
+class NcclError : public BetweenRanks {
  public:
-  using IoError::IoError;
+  using BetweenRanks::BetweenRanks;
 };
 
 /// The functions of NCCL that are called, each under its own prototype.
@@ -36,6 +36,9 @@ struct NcclCalls {
   decltype(&ncclRecv) receive = nullptr;
   decltype(&ncclGroupStart) group_start = nullptr;
   decltype(&ncclGroupEnd) group_end = nullptr;
+  // From 2.19 on; null before.
+  decltype(&ncclMemAlloc) allocate_memory = nullptr;
+  decltype(&ncclMemFree) free_memory = nullptr;
   // From 2.27 on; null before.
   decltype(&ncclCommWindowRegister) register_window = nullptr;
   decltype(&ncclCommWindowDeregister) deregister_window = nullptr;
@@ -46,9 +49,9 @@ class NcclLibrary {
  public:
   /// Opens the first libnccl.so.2 of the folders; an empty one is the loader's own search. It stays
   /// open until the process ends, as its threads may.
-  /// \throws NcclError that names the folders, or the version and what it lacks
+  /// \throws IoError that names the folders; NcclError, the version and what it lacks
   static NcclLibrary open(const std::vector<std::string>& folders = default_folders());
-  /// The loader's search, the CUDA toolkit's folders and those of NVIDIA's Python packages.
+  /// As NvidiaLibrary's of "nccl".
   static std::vector<std::string> default_folders();
 
   /// \throws NcclError when the version is too old

@@ -1,16 +1,28 @@
 #include "executor/comm/nccl/nccl_policy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
+#include <span>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 namespace shardwise::exec {
 namespace {
 
 constexpr int kMostCtas = 64;  // of ncclConfig_t's CTAs. Source: NCCL user guide, ncclConfig_t
+constexpr int kSharedGpuCtas = 2;
+// Source: NCCL user guide, ncclConfig_t (CTAPolicy), NCCL_ALGO and NCCL_PROTO.
+constexpr std::array<const char*, 3> kCtaPolicies = {"default", "efficiency", "zero"};
+constexpr std::array<const char*, 7> kAlgorithms = {
+    "ring", "tree", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"};
+constexpr std::array<const char*, 3> kProtocols = {"simple", "ll", "ll128"};
 
 bool read(const std::string& text, int& number) {
   const auto [end, broken] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -36,11 +48,17 @@ std::string read_field(const std::string& name, const std::string& value, NcclPo
   if (name == "separate_all_gather") return flag(policy.separate_all_gather);
   if (name == "register_buffers") return flag(policy.register_buffers);
   if (name == "symmetric_windows") return flag(policy.symmetric_windows);
-  if (name == "algorithm") {
-    policy.algorithm = value;
-    return {};
-  }
-  return "min_ctas, max_ctas, separate_all_gather, register_buffers, symmetric_windows, algorithm";
+  const auto word = [&](std::string& field, std::span<const char* const> words) {
+    const bool known = std::ranges::find(words, value) != words.end();
+    if (known) field = value;
+    return known ? std::string() : fmt::format("{}", fmt::join(words, ", "));
+  };
+  if (name == "cta_policy") return word(policy.cta_policy, kCtaPolicies);
+  if (name == "algorithm") return word(policy.algorithm, kAlgorithms);
+  if (name == "protocol") return word(policy.protocol, kProtocols);
+  return "min_ctas, max_ctas, separate_all_gather, register_buffers, symmetric_windows, "
+         "cta_policy, "
+         "algorithm, protocol";
 }
 
 const char* word(bool on) { return on ? "on" : "off"; }
@@ -76,16 +94,37 @@ std::string to_string(const NcclPolicy& policy) {
       "min_ctas={},max_ctas={},separate_all_gather={},register_buffers={},symmetric_windows={}",
       policy.min_ctas, policy.max_ctas, word(policy.separate_all_gather),
       word(policy.register_buffers), word(policy.symmetric_windows));
+  if (!policy.cta_policy.empty()) text += ",cta_policy=" + policy.cta_policy;
   if (!policy.algorithm.empty()) text += ",algorithm=" + policy.algorithm;
+  if (!policy.protocol.empty()) text += ",protocol=" + policy.protocol;
   return text;
+}
+
+std::string nccl_environment() {
+  std::vector<std::string_view> found;
+  for (char** each = environ; *each != nullptr; ++each) {
+    if (const std::string_view text = *each; text.starts_with("NCCL_")) found.push_back(text);
+  }
+  std::ranges::sort(found);
+  return fmt::format("{}", fmt::join(found, " "));
 }
 
 void apply_environment(const NcclPolicy& policy) {
   if (!policy.algorithm.empty()) setenv("NCCL_ALGO", policy.algorithm.c_str(), 1);
+  if (!policy.protocol.empty()) setenv("NCCL_PROTO", policy.protocol.c_str(), 1);
 }
 
-void apply_shared_gpu(int rank) {
+void apply_shared_gpu(int rank, bool one_host) {
   setenv("NCCL_HOSTID", fmt::format("shardwise-rank-{}", rank).c_str(), 1);
+  setenv("NCCL_MNNVL_ENABLE", "0", 0);
+  setenv("NCCL_NVLS_ENABLE", "0", 0);
+  if (one_host) setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+}
+
+NcclPolicy policy_of_shared_gpu(const NcclPolicy& policy) {
+  NcclPolicy few = policy;
+  if (few.max_ctas == 0) few.max_ctas = std::max(kSharedGpuCtas, few.min_ctas);
+  return few;
 }
 
 }  // namespace shardwise::exec

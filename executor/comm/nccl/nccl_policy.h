@@ -18,8 +18,11 @@ struct NcclPolicy {
   bool register_buffers = false;
   /// Buffers are registered as symmetric windows. Never shown on several GPUs.
   bool symmetric_windows = false;
-  /// NCCL_ALGO, for all communicators of the process: "ring", "tree", "nvls".
+  /// What NCCL uses compute for: "default" (speed), "efficiency", or "zero" where copies do it.
+  std::string cta_policy;
+  /// NCCL_ALGO and NCCL_PROTO, for all communicators of the process: "ring", "ll128".
   std::string algorithm;
+  std::string protocol;
 
   friend bool operator==(const NcclPolicy&, const NcclPolicy&) = default;
 };
@@ -28,15 +31,21 @@ struct NcclPolicy {
 Result<NcclPolicy> parse_nccl_policy(const std::string& text);
 /// All fields, in the same form.
 std::string to_string(const NcclPolicy& policy);
-/// Gives the algorithm to NCCL, which reads it when the first communicator is made.
-void apply_environment(const NcclPolicy& policy);
 
-/// Of a run whose ranks, a process each, share a GPU.
-inline constexpr const char* kSharedGpu =
-    "ranks share one GPU and move tensors through the host: timings mean nothing";
+// NCCL reads its variables when the first communicator is made, and setting one while another
+// thread reads any is a race: the functions below are of a process that has one thread of ranks.
+
+/// Variables NCCL_… of this process, "NCCL_ALGO=ring NCCL_DEBUG=WARN"; empty where it has none.
+std::string nccl_environment();
+/// Gives algorithm and protocol to NCCL.
+void apply_environment(const NcclPolicy& policy);
 /// Has NCCL take this process for one on a host of its own: of one host it refuses two ranks on one
-/// GPU. To be called before the first communicator is made. Source: NCCL's documentation,
-/// "Environment Variables", NCCL_HOSTID; NVIDIA/nccl, src/init.cc ("Duplicate GPU detected").
-void apply_shared_gpu(int rank);
+/// GPU. What the user has not set says that such hosts share no NVLink, and, where all ranks are on
+/// one host, that they talk by its loopback. Source: NCCL's documentation, "Environment Variables";
+/// NVIDIA/nccl, src/init.cc ("Duplicate GPU detected").
+void apply_shared_gpu(int rank, bool one_host);
+/// The policy of ranks that share a GPU: kernels of all of them wait for one another, so all have
+/// to find room on it.
+NcclPolicy policy_of_shared_gpu(const NcclPolicy& policy);
 
 }  // namespace shardwise::exec

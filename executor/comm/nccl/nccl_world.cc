@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstring>
+#include <atomic>
 
 #include "executor/comm/failure_line.h"
 #include "executor/comm/nccl/nccl_communicator.h"
@@ -41,6 +40,12 @@ std::string purpose_of(Stream stream, const NcclPolicy& policy) {
   }
 }
 
+int cta_policy_of(const NcclPolicy& policy) {
+  if (policy.cta_policy.empty()) return NCCL_CONFIG_UNDEF_INT;
+  if (policy.cta_policy == "efficiency") return NCCL_CTA_POLICY_EFFICIENCY;
+  return policy.cta_policy == "zero" ? NCCL_CTA_POLICY_ZERO : NCCL_CTA_POLICY_DEFAULT;
+}
+
 /// Rank 0's words to the others before NCCL connects them. Sent as it lies in memory.
 struct Invitation {
   std::int64_t restart = 0;
@@ -50,11 +55,11 @@ struct Invitation {
 
 }  // namespace
 
-NcclWorld::NcclWorld(const NcclLibrary& library, World& control, const NcclPolicy& policy,
+NcclWorld::NcclWorld(const NcclLibrary& library, int gpu, World& control, const NcclPolicy& policy,
                      std::int64_t restart, AbortSignal& abort, double timeout_s)
     : control_(control),
       policy_(policy),
-      context_{&library, &abort, std::chrono::duration<double>(timeout_s), control.rank()} {
+      context_{&library, &abort, std::chrono::duration<double>(timeout_s), control.rank(), gpu} {
   if (size() == 1) return;
   make_root(restart);
   described_ = abort.watch({rank(), [] { return INT64_MAX; },
@@ -80,6 +85,10 @@ NcclWorld::~NcclWorld() {
   } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch)
   }
   end_all();
+  // Of splits that did not succeed: with the end of the parent NCCL has made up its mind.
+  for (Slot& slot : slots_) {
+    if (!slot.owned && slot.comm != nullptr) handle_of(slot).reset();
+  }
 }
 
 void NcclWorld::make_root(std::int64_t restart) {
@@ -104,21 +113,29 @@ void NcclWorld::make_root(std::int64_t restart) {
                     "one attempt",
                     other - all.begin(), other->restart, first.restart));
   }
-  apply_environment(policy_);
-  const std::string name = fmt::format("the communicator of all {} ranks", size());
-  ncclConfig_t settings = config(name);
-  root_ = std::make_shared<NcclHandle>(
-      context_, name, "ncclCommInitRankConfig",
-      [&](ncclComm_t* comm) { return calls.init_rank(comm, size(), first.id, rank(), &settings); });
+  Slot& slot = slots_.emplace_back();
+  slot.name = fmt::format("the communicator of all {} ranks", size());
+  ncclConfig_t settings = config(slot);
+  const ncclResult_t begun = calls.init_rank(&slot.comm, size(), first.id, rank(), &settings);
+  root_ = handle_of(slot);
+  root_->settle("ncclCommInitRankConfig", begun);
 }
 
-ncclConfig_t NcclWorld::config(const std::string& name) const {
+std::shared_ptr<NcclHandle> NcclWorld::handle_of(Slot& slot) {
+  slot.owned = true;
+  // NCCL's thread may write the same into it once more.
+  ncclComm_t const comm = std::atomic_ref<ncclComm_t>(slot.comm).load(std::memory_order_acquire);
+  return std::make_shared<NcclHandle>(context_, slot.name, comm);
+}
+
+ncclConfig_t NcclWorld::config(const Slot& slot) const {
   ncclConfig_t settings = NCCL_CONFIG_INITIALIZER;
   settings.blocking = 0;
   settings.splitShare = 0;  // one's transports end with it alone
   if (policy_.min_ctas > 0) settings.minCTAs = policy_.min_ctas;
   if (policy_.max_ctas > 0) settings.maxCTAs = policy_.max_ctas;
-  settings.commName = name.c_str();
+  settings.CTAPolicy = cta_policy_of(policy_);
+  settings.commName = slot.name.c_str();
   return settings;
 }
 
@@ -126,22 +143,16 @@ std::shared_ptr<NcclHandle> NcclWorld::split(const std::vector<std::int64_t>& ra
                                              const std::string& name) {
   const int color = static_cast<int>(std::ranges::min(ranks));
   const auto key = static_cast<int>(std::ranges::find(ranks, std::int64_t{rank()}) - ranks.begin());
-  ncclConfig_t settings = config(name);
-  ncclComm_t comm = nullptr;
-  const NcclCalls& calls = context_.library->calls();
-  // The parent is in progress until all ranks have split it, and the child with it.
-  try {
-    root_->call("ncclCommSplit", ranks.size(), [&](ncclComm_t parent) {
-      return calls.split(parent, color, key, &comm, &settings);
-    });
-  } catch (...) {
-    if (comm != nullptr) calls.abort(comm);
-    throw;
-  }
-  return std::make_shared<NcclHandle>(context_, name, "ncclCommSplit", [&](ncclComm_t* to) {
-    *to = comm;
-    return ncclInProgress;
+  Slot& slot = slots_.emplace_back();
+  slot.name = name;
+  ncclConfig_t settings = config(slot);
+  // The parent is in progress until all ranks have split it. Then the child is there.
+  root_->call("ncclCommSplit", ranks.size(), [&](ncclComm_t parent) {
+    return context_.library->calls().split(parent, color, key, &slot.comm, &settings);
   });
+  std::shared_ptr<NcclHandle> child = handle_of(slot);
+  child->settle("ncclCommSplit", ncclInProgress);
+  return child;
 }
 
 std::unique_ptr<Communicator> NcclWorld::communicator(const std::vector<std::int64_t>& ranks,
@@ -171,8 +182,8 @@ void NcclWorld::add(Made made) {
       return;
     }
   }
-  // Its thread has aborted all communicators and left: nobody would abort this one.
-  made.handle->abort();
+  // The thread has aborted all communicators and left: nobody would abort this one.
+  abort_together({&made.handle, 1});
   throw Aborted("another rank failed");
 }
 
@@ -185,7 +196,8 @@ void NcclWorld::register_memory(std::span<std::byte> memory) {
                                 windows ? "windows" : "buffers"));
   }
   for (const Made& each : made_) {
-    Registered one{each.handle.get(), nullptr, nullptr};
+    Registered& one = registered_.emplace_back();
+    one.handle = each.handle.get();
     each.handle->call(windows ? "ncclCommWindowRegister" : "ncclCommRegister", memory.size(),
                       [&](ncclComm_t comm) {
                         return windows ? calls.register_window(comm, memory.data(), memory.size(),
@@ -193,7 +205,6 @@ void NcclWorld::register_memory(std::span<std::byte> memory) {
                                        : calls.register_buffer(comm, memory.data(), memory.size(),
                                                                &one.buffer);
                       });
-    registered_.push_back(one);
   }
 }
 
@@ -205,6 +216,11 @@ std::string NcclWorld::describe() const {
 }
 
 void NcclWorld::watch() {
+  // A thread that chose no GPU makes a context on the first one when it asks for an event.
+  const cudaError_t chosen = cudaSetDevice(context_.gpu);
+  if (chosen != cudaSuccess) {
+    context_.abort->raise(CudaError(rank(), "cudaSetDevice", chosen).what());
+  }
   std::unique_lock<std::mutex> lock(mutex_);
   while (!closing_) {
     if (context_.abort->raised()) {
@@ -236,8 +252,8 @@ void NcclWorld::end_all() {
     ended_ = true;
     for (const Made& each : made_) all.push_back(each.handle);
   }
-  for (const std::shared_ptr<NcclHandle>& each : all) each->abort();
-  if (root_) root_->abort();
+  if (root_) all.push_back(root_);
+  abort_together(all);
 }
 
 void NcclWorld::close_all() {
@@ -245,6 +261,7 @@ void NcclWorld::close_all() {
   if (!root_ || context_.abort->raised() || std::uncaught_exceptions() > exceptions_) return;
   const NcclCalls& calls = context_.library->calls();
   for (const Registered& each : registered_) {
+    if (each.window == nullptr && each.buffer == nullptr) continue;
     each.handle->call("ncclCommDeregister", 0, [&](ncclComm_t comm) {
       return each.window != nullptr ? calls.deregister_window(comm, each.window)
                                     : calls.deregister_buffer(comm, each.buffer);

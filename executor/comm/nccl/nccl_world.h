@@ -3,8 +3,8 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -27,12 +27,12 @@ namespace shardwise::exec {
 /// a rank that has gone.
 class NcclWorld final : public World {
  public:
-  /// All ranks call together. The GPU that the calling thread has set is the rank's.
-  /// \param control  the same ranks; outlives this
-  /// \param restart  how often the job has been restarted: ranks of different attempts never meet
-  /// \param timeout_s  for what ranks do together on the host
-  /// \throws NcclError; IoError when ranks are of different attempts; Aborted
-  NcclWorld(const NcclLibrary& library, World& control, const NcclPolicy& policy,
+  /// All ranks call together.
+  /// \param gpu  the rank's, which the calling thread has set  \param control  the same ranks;
+  /// outlives this \param restart  how often the job has been restarted: ranks of different
+  /// attempts never meet \param timeout_s  for what ranks do together on the host \throws
+  /// NcclError; IoError when ranks are of different attempts; Aborted
+  NcclWorld(const NcclLibrary& library, int gpu, World& control, const NcclPolicy& policy,
             std::int64_t restart, AbortSignal& abort, double timeout_s);
   /// Ends the communicators with the other ranks, or aborts them where the run fails.
   ~NcclWorld() override;
@@ -57,16 +57,23 @@ class NcclWorld final : public World {
     std::vector<std::int64_t> ranks;
     std::string purpose;
   };
+  /// What NCCL reads and writes at the end of a call, however long after it that is.
+  struct Slot {
+    std::string name;
+    ncclComm_t comm = nullptr;
+    bool owned = false;  // by a handle
+  };
   struct Registered {
     NcclHandle* handle = nullptr;
     void* buffer = nullptr;
-    ncclWindow_t window = nullptr;
+    ncclWindow_t window = nullptr;  // none where the GPUs share no memory
   };
 
   void make_root(std::int64_t restart);
   std::shared_ptr<NcclHandle> split(const std::vector<std::int64_t>& ranks,
                                     const std::string& name);
-  ncclConfig_t config(const std::string& name) const;
+  ncclConfig_t config(const Slot& slot) const;
+  std::shared_ptr<NcclHandle> handle_of(Slot& slot);
   void add(Made made);
   void watch();
   void end_all();
@@ -76,8 +83,10 @@ class NcclWorld final : public World {
   int exceptions_ = std::uncaught_exceptions();  // under way when this was made
   NcclPolicy policy_;
   NcclContext context_;
+  // Of the rank's thread. They stay where they are until all communicators have ended.
+  std::deque<Slot> slots_;
+  std::deque<Registered> registered_;
   std::shared_ptr<NcclHandle> root_;  // of all ranks; none of one
-  std::vector<Registered> registered_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;

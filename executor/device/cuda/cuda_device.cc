@@ -1,5 +1,7 @@
 #include "executor/device/cuda/cuda_device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -20,6 +22,16 @@ CudaCalls calls_on(int number, int rank) {
   return calls;
 }
 
+/// "GPU-11223344-5566-7788-99aa-bbccddeeff00".
+std::string text_of(const cudaUUID_t& uuid) {
+  std::string text = "GPU";
+  for (std::size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 0 || (i >= 4 && i <= 10 && i % 2 == 0)) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
 }  // namespace
 
 DeviceFacts gpu_facts(int number, const CudaCalls& calls) {
@@ -28,6 +40,7 @@ DeviceFacts gpu_facts(int number, const CudaCalls& calls) {
   cudaDeviceProp properties{};
   calls.check(cudaGetDeviceProperties(&properties, number), "cudaGetDeviceProperties");
   facts.name = properties.name;
+  facts.uuid = text_of(properties.uuid);
   facts.capability = 10 * properties.major + properties.minor;
   std::size_t free = 0;
   std::size_t total = 0;
@@ -68,6 +81,9 @@ DeviceMemory CudaDevice::take(std::int64_t bytes, MemorySpace space) {
   } else if (space == MemorySpace::pinned) {
     calls_.check(cudaHostAlloc(&memory, size, cudaHostAllocDefault), "cudaHostAlloc");
     free = [](std::byte* at) { static_cast<void>(cudaFreeHost(at)); };
+  } else if (options_.shared_memory.take) {
+    memory = options_.shared_memory.take(size);
+    free = options_.shared_memory.free;
   } else {
     calls_.check(cudaMalloc(&memory, size), "cudaMalloc");
     free = [](std::byte* at) { static_cast<void>(cudaFree(at)); };

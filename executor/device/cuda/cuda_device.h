@@ -28,6 +28,12 @@ class CudaDevice : public Device {
     std::function<std::unique_ptr<World>(CudaDevice& device, World& control, Compute& compute,
                                          AbortSignal& abort)>
         world = {};  // NOLINT(*-redundant-member-init): GCC asks for it
+    /// Memory of the GPU that other GPUs may map, in place of cudaMalloc's. \throws IoError
+    struct SharedMemory {
+      std::function<void*(std::size_t bytes)> take;
+      DeviceMemory::Free free;
+    };
+    SharedMemory shared_memory = {};  // NOLINT(*-redundant-member-init): GCC asks for it
   };
   /// \param number  of the GPU, as CUDA counts  \param rank  for messages
   /// \throws CudaError

@@ -90,6 +90,8 @@ void fail_gpu_call(const std::string& call, int nth, int error) {
   }
 }
 
+void never_end_gpu_call(const std::string& call) { fake_nccl::never_end(call); }
+
 std::map<std::string, int> gpu_calls() {
   std::map<std::string, int> all = fake_cuda::calls();
   all.merge(fake_cublaslt::calls());

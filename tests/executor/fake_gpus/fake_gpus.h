@@ -28,6 +28,8 @@ bool gpus_are_deterministic();
 /// Has a call of CUDA, NCCL or cuBLASLt fail once, the `nth` since reset_fake_gpus() from 0.
 /// \param error  a code of its library
 void fail_gpu_call(const std::string& call, int nth, int error);
+/// Has a call that makes NCCL's communicators stay in progress for ever.
+void never_end_gpu_call(const std::string& call);
 /// How often each call was made since reset_fake_gpus().
 std::map<std::string, int> gpu_calls();
 /// Whether a call has failed because fail_gpu_call() said so.

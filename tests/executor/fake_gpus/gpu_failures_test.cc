@@ -107,7 +107,8 @@ bool is_of_a_library(const std::string& call) {
 /// Calls after which there is nothing to give up: the run has its result, or its message.
 bool gives_back(const std::string& call) {
   return call.ends_with("Destroy") || call.ends_with("ExecDestroy") || call == "cudaFree" ||
-         call == "cudaFreeHost" || call == "ncclCommFinalize" || call == "ncclCommDeregister";
+         call == "cudaFreeHost" || call == "ncclCommFinalize" || call == "ncclCommDeregister" ||
+         call == "ncclMemFree";
 }
 
 /// Of which the end of a device, or of NCCL, makes some.
@@ -134,6 +135,11 @@ std::string said_of(const std::string& call, int nth) {
   return call + ": " + (call.starts_with("cuda") ? own : "");
 }
 
+/// Whether the message names an operation of a step: all ranks are there.
+bool fails_in_a_step(const std::string& said) {
+  return testing::Matches(ContainsRegex("^shardwise-run: rank [0-3], "))(said);
+}
+
 void expect_said(const Ended& ended, const std::string& call, int nth, const std::string& what) {
   const std::string& said = ended.outcome.err;
   // How often ranks ask while they wait differs from run to run.
@@ -144,9 +150,14 @@ void expect_said(const Ended& ended, const std::string& call, int nth, const std
     return;
   }
   EXPECT_EQ(ended.outcome.exit_code, kFailed) << what << ": " << said;
-  // The thread that asks whether NCCL goes on also tells what was under way.
-  const bool tells_more = call == "ncclCommGetAsyncError" || call == "cudaEventQuery";
+  // The thread that asks whether NCCL goes on also tells what was under way, as does a call of
+  // NCCL's that fails.
+  const bool tells_more = call.starts_with("nccl") || call == "cudaEventQuery";
   EXPECT_TRUE(std::ranges::count(said, '\n') == 1 || tells_more) << what << ": " << said;
+  if (call.starts_with("nccl") && fails_in_a_step(said)) {
+    EXPECT_THAT(said, ContainsRegex("\nrank 0: NCCL ")) << what;
+    EXPECT_THAT(said, ContainsRegex("\nrank 1: NCCL ")) << what;
+  }
   const std::string who = "^shardwise-run: (rank [0-3](, [a-z0-9_. ]+)?: |)";
   EXPECT_THAT(said, ContainsRegex(who + said_of(call, nth))) << what;
 }

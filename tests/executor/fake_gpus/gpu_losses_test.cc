@@ -8,6 +8,8 @@
 #include <tuple>
 #include <vector>
 
+#include "planner/spec/catalogue.h"
+#include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
 #include "planner/spec/report_json.h"
 #include "tests/executor/fake_gpus/gpu_run.h"
@@ -68,7 +70,9 @@ void expect_as_on_the_cpu(const std::string& model, DType precision, const Way& 
   EXPECT_EQ(gpu.err, "") << what;
   EXPECT_THAT(gpu.out, testing::HasSubstr("kernels of GPUs on the host")) << what;
   words = words_with(on_cpu, way);
-  words.insert(words.begin(), {"train", plan, "--device", "cpu"});
+  Plan same = small_plan(model, precision, way.zero_stage, way.ranks, way.num_microbatches);
+  same.cluster = *with_gpus(*find_cluster("laptop"), way.ranks);
+  words.insert(words.begin(), {"train", scratch.write(same, "cpu.json"), "--device", "cpu"});
   const Outcome cpu = shardwise::test::shardwise_run(words);
   ASSERT_EQ(cpu.exit_code, 0) << what << cpu.err;
   const double bound = precision == DType::fp32 ? kFp32 : kBf16;

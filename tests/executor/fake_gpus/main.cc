@@ -2,6 +2,7 @@
 // FAKE_GPU_BYTES (64 GiB), FAKE_GPU_CAPABILITY (90), FAKE_GPU_DRIVER (13000), FAKE_GPU_SEED (1).
 // FAKE_GPU_KERNELS (0): 1 for the kernels of GPUs, which host_cuda runs, instead of the CPU's.
 // FAKE_GPU_FAIL, "cudaMalloc 3 2": the fourth such call fails with that error of its library.
+// FAKE_NCCL_ENDLESS: a call that makes communicators, which stays in progress for ever.
 // FAKE_GPU_CALLS: a file for how often each call was made, and whether that one failed.
 // What kernels were chosen is kept where SHARDWISE_KERNEL_CHOICES says alone.
 // Ranks are threads. Ends with kComplained where CUDA, NCCL or cuBLASLt forbid what was done, or
@@ -69,6 +70,7 @@ int main(int argc, char** argv) {
                           kernels ? test::FakeKernels::gpu : test::FakeKernels::cpu);
     use_gpu_library(test::fake_gpu_plugin);
     read_failure();
+    if (const char* const call = std::getenv("FAKE_NCCL_ENDLESS")) test::never_end_gpu_call(call);
     int code = kDone;
     try {
       code = run_command(argc, argv);

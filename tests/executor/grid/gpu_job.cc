@@ -128,7 +128,7 @@ CudaDevice::Options options_of(const GpuJob& job, const Defect* defect,
   };
   if (job.moves == Moves::nccl) {
     options.world = [&library](CudaDevice&, World& control, Compute&, AbortSignal& abort) {
-      return std::make_unique<NcclWorld>(library, control, NcclPolicy(), 0, abort, kTimeout);
+      return std::make_unique<NcclWorld>(library, 0, control, NcclPolicy(), 0, abort, kTimeout);
     };
   } else {
     options.world = [](CudaDevice& device, World& control, Compute& compute, AbortSignal&) {

@@ -32,6 +32,14 @@ class Call {
 /// What `enqueue` does within a call.
 cudaError_t issue(cudaStream_t stream, const std::string& call, void* issued, MakeWork make);
 const Machine& the_machine();
+/// The number, on the machine, of a GPU that the calling thread sees, and how many it sees.
+int gpu_seen(int device);
+int gpus_seen();
+/// The calling thread has chosen a GPU.
+void choose();
+/// Memory of the device that other GPUs may map. `give_back` says what gives it back, in messages.
+cudaError_t take_mappable(void** at, std::size_t bytes);
+cudaError_t give_back_mappable(const char* call, void* at);
 /// Whether a call has failed because a test said so: what follows may be left half done.
 bool has_failed();
 int events_left();

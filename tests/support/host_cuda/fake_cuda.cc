@@ -1,6 +1,8 @@
 #include "tests/support/host_cuda/fake_cuda.h"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "tests/support/host_cuda/fake_calls.h"
@@ -20,8 +22,32 @@ std::map<std::string, int> counts;
 std::vector<Failing> failing;
 bool failed = false;
 Machine machine;
+std::uint64_t resets = 1;
+thread_local std::uint64_t chosen_since = 0;  // NOLINT(*-naming): the reset() it chose a GPU after
+thread_local std::uint64_t sees_since = 0;    // NOLINT(*-naming): the reset() it sees one GPU after
+thread_local int only_gpu = 0;                // NOLINT(*-naming)
+
+constexpr std::array<std::string_view, 5> kOfNoGpu = {
+    "cudaGetDeviceCount", "cudaGetDeviceProperties", "cudaSetDevice", "cudaDriverGetVersion",
+    "cudaRuntimeGetVersion"};
+
+/// Complains, once a thread, of a call that makes a context where none was chosen.
+void expect_chosen(std::string_view call) {
+  if (machine.devices < 2 || chosen_since == resets || !call.starts_with("cuda")) return;
+  if (std::ranges::find(kOfNoGpu, call) != kOfNoGpu.end()) return;
+  complain(std::string(call) + " from a thread that has chosen none of several GPUs");
+  choose();
+}
 
 }  // namespace
+
+void choose() { chosen_since = resets; }
+void see_only(int gpu) {
+  only_gpu = gpu;
+  sees_since = resets;
+}
+int gpus_seen() { return sees_since == resets ? 1 : machine.devices; }
+int gpu_seen(int device) { return sees_since == resets ? only_gpu : device; }
 
 cudaError_t issue(cudaStream_t stream, const std::string& call, void* issued, MakeWork make) {
   if (stream == nullptr) {
@@ -53,6 +79,7 @@ cudaError_t enqueue(cudaStream_t stream, const std::string& name, std::function<
 Call::Call(const char* name)
     : issued_(host_cuda::new_edge()), released_(issued_), lock_(Streams::all().mutex) {
   error_ = static_cast<cudaError_t>(failure(name));
+  expect_chosen(name);
 }
 
 const Machine& the_machine() { return machine; }
@@ -67,6 +94,7 @@ void reset(std::uint64_t seed, const Machine& with) {
   failing.clear();
   failed = false;
   machine = with;
+  ++resets;
 }
 
 void set_hosts(int hosts) { Streams::all().hosts = hosts; }

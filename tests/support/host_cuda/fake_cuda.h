@@ -7,7 +7,9 @@
 // before its work, a stream's work, record before wait, work before the host that waited for it.
 // Device memory is poisoned and counted; copies must stay within it. Captures refuse what CUDA
 // refuses. What can never go on is named, and the call that waits for it fails with
-// cudaErrorLaunchTimeout. Not seen: time, weak memory, what a driver does.
+// cudaErrorLaunchTimeout. On a machine of several GPUs, calls of a thread that chose none are
+// named, as they would take the first one's memory for a context. Not seen: time, weak memory, what
+// a driver does.
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
@@ -52,6 +54,9 @@ void reset(std::uint64_t seed, const Machine& machine = {});
 void set_hosts(int hosts);
 /// What was done that CUDA's documentation forbids, or could never go on, one line each.
 std::vector<std::string> complaints();
+/// Has the calling thread stand for a process that sees this GPU of the machine alone, as by
+/// CUDA_VISIBLE_DEVICES, until reset().
+void see_only(int gpu);
 /// Adds a line to them: for fakes of other libraries.
 void complain(const std::string& line);
 /// What was made and not given back, "2 streams, 1 event"; empty for nothing.
@@ -74,5 +79,7 @@ std::int64_t worked();
 /// Whether [at, at + bytes) lies in one allocation of the device's or of pinned memory.
 bool is_device(const void* at, std::size_t bytes);
 bool is_pinned(const void* at, std::size_t bytes);
+/// Whether it lies in one allocation that other GPUs may map: ncclMemAlloc's.
+bool is_mappable(const void* at, std::size_t bytes);
 
 }  // namespace fake_cuda

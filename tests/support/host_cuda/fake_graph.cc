@@ -209,10 +209,11 @@ cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return static_cast<cudaError_t>(fake_cuda::failure(__func__));
 }
 
+/// One that is under way ends first; nobody waits for it.
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
   const Unwatched unwatched;
   const std::unique_lock<std::mutex> lock(Streams::all().mutex);
-  for (const cudaStream_t own : exec->streams) Streams::all().close(own);
+  Streams::all().close_later(exec->streams, exec->capture);
   delete exec;
   --fake_cuda::graphs;
   return static_cast<cudaError_t>(fake_cuda::failure(__func__));

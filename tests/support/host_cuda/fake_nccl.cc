@@ -3,9 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <mutex>
+#include <random>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "tests/support/host_cuda/fake_calls.h"
@@ -19,7 +23,7 @@ struct Split {
   struct Part {
     int color = 0;
     int key = 0;
-    ncclComm* made = nullptr;
+    ncclComm** made = nullptr;  // where the rank expects it; none once it has it
     std::string name;
   };
   std::map<int, Part> parts;  // by rank of the parent
@@ -31,6 +35,12 @@ std::map<std::string, std::shared_ptr<Clique>> by_id;
 std::map<std::pair<Clique*, int>, Split> splits;
 std::set<ncclComm*> open;
 std::vector<std::shared_ptr<Clique>> cliques;
+std::set<std::string> endless;
+bool symmetric = true;
+std::minstd_rand random_polls;
+
+/// Longer than ranks need to give up their graphs.
+constexpr std::chrono::seconds kLongest{10};
 
 /// A call that no sanitizer watches and nobody else makes at the same time.
 class Quiet {
@@ -39,6 +49,20 @@ class Quiet {
       : lock_(fake_cuda::Streams::all().mutex),
         error_(static_cast<ncclResult_t>(fake_cuda::failure(name))) {}
   ncclResult_t error() const { return error_; }
+  /// Waits until no graph holds the communicator.
+  void wait_for_graphs(const ncclComm& comm) {
+    const auto begin = std::chrono::steady_clock::now();
+    while (comm.graphs.use_count() > 1) {
+      if (std::chrono::steady_clock::now() - begin > kLongest) {
+        fake_cuda::complain("the end of a communicator waits for a graph that nobody destroys");
+        return;
+      }
+      fake_cuda::Streams::all().run_all();
+      lock_.unlock();
+      std::this_thread::yield();
+      lock_.lock();
+    }
+  }
 
  private:
   fake_cuda::Unwatched unwatched_;
@@ -59,9 +83,15 @@ std::string name_in(const ncclConfig_t* config) {
   return config != nullptr && config->commName != nullptr ? config->commName : "a communicator";
 }
 
-void finish_split(const Split& split) {
-  std::map<int, std::vector<const Split::Part*>> colors;
-  for (const auto& [rank, part] : split.parts) colors[part.color].push_back(&part);
+/// A communicator that its rank finds where it expects it.
+void hand_over(Split::Part& part, ncclComm* made) {
+  open.insert(made);
+  std::atomic_ref<ncclComm*>(*std::exchange(part.made, nullptr)).store(made);
+}
+
+void finish_split(Split& split) {
+  std::map<int, std::vector<Split::Part*>> colors;
+  for (auto& [rank, part] : split.parts) colors[part.color].push_back(&part);
   for (auto& [color, parts] : colors) {
     if (color == NCCL_SPLIT_NOCOLOR) continue;
     std::ranges::stable_sort(parts, {}, &Split::Part::key);
@@ -69,28 +99,30 @@ void finish_split(const Split& split) {
     clique->joined = clique->size;
     for (std::size_t r = 0; r < parts.size(); ++r) {
       if (parts[r]->made == nullptr) continue;  // aborted since
-      parts[r]->made->clique = clique;
-      parts[r]->made->rank = static_cast<int>(r);
+      hand_over(*parts[r], new ncclComm{clique, static_cast<int>(r)});
     }
   }
 }
 
-/// Takes a communicator away, also from the split that made it and is not over.
+/// Takes a communicator away. A split of it that is not over gives its rank one of no ranks.
 void give_back(ncclComm* comm) {
   for (auto& [of, split] : splits) {
-    for (auto& [rank, part] : split.parts) {
-      if (part.made == comm) part.made = nullptr;
-    }
+    const auto part = split.parts.find(comm->rank);
+    if (of.first != comm->clique.get() || part == split.parts.end()) continue;
+    if (part->second.made != nullptr) hand_over(part->second, new ncclComm{});
   }
   open.erase(comm);
   delete comm;
 }
 
-/// Lets streams go that wait for a rank that has gone.
-void break_all(Clique& clique) {
+/// Lets streams of the rank go that wait in its communicator. Those of other ranks wait until they
+/// abort theirs.
+void break_all(ncclComm& comm) {
+  Clique& clique = *comm.clique;
+  *comm.aborted = true;
   ++clique.aborted;
-  for (auto& [number, operation] : clique.collectives) operation->broken = true;
-  for (auto& [key, operation] : clique.messages) operation->broken = true;
+  for (auto& [number, operation] : clique.collectives) operation->gone = true;
+  for (auto& [key, operation] : clique.messages) operation->gone = true;
   // Threads that wait for streams look again when something is issued.
   fake_cuda::Streams& streams = fake_cuda::Streams::all();
   if (streams.open_streams.empty()) return;
@@ -98,10 +130,20 @@ void break_all(Clique& clique) {
               {{"ncclCommAbort", {}, {}, {}}, nullptr, nullptr, host_cuda::new_edge()});
 }
 
-ncclResult_t state_of(const ncclComm& comm) {
+/// Asks for a call that is in progress. Who only watches does not move it on.
+ncclResult_t ask(ncclComm& comm) {
+  if (comm.later->by != std::this_thread::get_id() || --comm.later->asked > 0) {
+    return ncclInProgress;
+  }
+  return std::exchange(comm.later, std::nullopt)->issue();
+}
+
+ncclResult_t state_of(ncclComm& comm) {
   if (!comm.clique) return ncclInProgress;
   const Clique& clique = *comm.clique;
   if (clique.error != ncclSuccess) return clique.error;
+  if (clique.endless) return ncclInProgress;
+  if (comm.later) return ask(comm);
   if (clique.joined < clique.size) return ncclInProgress;
   const auto splitting = splits.find({comm.clique.get(), comm.splits - 1});
   if (splitting != splits.end() && std::ssize(splitting->second.parts) < clique.size) {
@@ -113,8 +155,13 @@ ncclResult_t state_of(const ncclComm& comm) {
 
 }  // namespace
 
+int draw(int below) { return static_cast<int>(random_polls() % static_cast<unsigned>(below)); }
+
 void reset(int says) {
   version = says;
+  endless.clear();
+  symmetric = true;
+  random_polls.seed(1);
   by_id.clear();
   splits.clear();
   for (ncclComm* const comm : open) delete comm;
@@ -137,6 +184,27 @@ void break_later(const std::string& name, ncclResult_t error) {
   }
 }
 
+void never_end(const std::string& call) { endless.insert(call); }
+void set_symmetric(bool can) { symmetric = can; }
+
+namespace {
+
+/// A message that one end has issued and the other has not.
+std::string text_of_half(const Clique& clique, const std::tuple<int, int, std::int64_t>& key,
+                         const Operation& message) {
+  const auto& [from, to, number] = key;
+  const std::string what =
+      text_of(message.shape) + " as number " + std::to_string(number) + " of " + clique.name;
+  const std::string sender = "rank " + std::to_string(from);
+  const std::string receiver = "rank " + std::to_string(to);
+  if (message.issued[0]) {
+    return sender + " sent " + receiver + " a " + what + ", which it does not receive";
+  }
+  return receiver + " receives from " + sender + " a " + what + ", which it does not send";
+}
+
+}  // namespace
+
 std::vector<std::string> unfinished() {
   std::vector<std::string> lines;
   for (const auto& clique : cliques) {
@@ -149,6 +217,10 @@ std::vector<std::string> unfinished() {
       lines.push_back("rank " + std::to_string(operation->first) + " issued " +
                       text_of(operation->shape) + " as number " + std::to_string(number) + " of " +
                       clique->name + ", not issued by rank" + missing);
+    }
+    for (const auto& [key, message] : clique->messages) {
+      if (message->issued[0] && message->issued[1]) continue;
+      lines.push_back(text_of_half(*clique, key, *message));
     }
   }
   return lines;
@@ -197,6 +269,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   auto& clique = fake_nccl::by_id[std::string(id.internal, sizeof id.internal)];
   if (!clique) clique = fake_nccl::new_clique(fake_nccl::name_in(config), ranks);
   ++clique->joined;
+  clique->endless = fake_nccl::endless.contains("ncclCommInitRankConfig");
   *comm = *fake_nccl::open.insert(new ncclComm{clique, rank}).first;
   return ncclInProgress;
 }
@@ -206,9 +279,12 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   const Quiet call("ncclCommSplit");
   if (call.error() != ncclSuccess) return call.error();
   fake_nccl::Split& split = fake_nccl::splits[{comm->clique.get(), comm->splits++}];
-  *made = color == NCCL_SPLIT_NOCOLOR ? nullptr : *fake_nccl::open.insert(new ncclComm{}).first;
-  split.parts[comm->rank] = {color, key, *made, fake_nccl::name_in(config)};
-  if (std::ssize(split.parts) == comm->clique->size) fake_nccl::finish_split(split);
+  *made = nullptr;  // until all ranks have come
+  split.parts[comm->rank] = {color, key, made, fake_nccl::name_in(config)};
+  comm->clique->endless = fake_nccl::endless.contains("ncclCommSplit");
+  if (std::ssize(split.parts) == comm->clique->size && !comm->clique->endless) {
+    fake_nccl::finish_split(split);
+  }
   return ncclInProgress;
 }
 
@@ -227,16 +303,44 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  const Quiet call("ncclCommDestroy");
+  Quiet call("ncclCommDestroy");
+  call.wait_for_graphs(*comm);
   fake_nccl::give_back(comm);
   return call.error();
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  const Quiet call("ncclCommAbort");
-  if (comm->clique) fake_nccl::break_all(*comm->clique);
+  Quiet call("ncclCommAbort");
+  if (comm->clique) fake_nccl::break_all(*comm);
+  if (fake_nccl::put_off(comm)) return call.error();
+  call.wait_for_graphs(*comm);
   fake_nccl::give_back(comm);
   return call.error();
+}
+
+namespace fake_nccl {
+
+void finish_aborts(const std::vector<ncclComm*>& comms) {
+  Quiet call("finish_aborts");
+  for (ncclComm* const comm : comms) {
+    call.wait_for_graphs(*comm);
+    give_back(comm);
+  }
+}
+
+}  // namespace fake_nccl
+
+ncclResult_t ncclMemAlloc(void** at, std::size_t bytes) {
+  const Quiet call("ncclMemAlloc");
+  if (call.error() != ncclSuccess) return call.error();
+  return fake_cuda::take_mappable(at, bytes) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclMemFree(void* at) {
+  const Quiet call("ncclMemFree");
+  const cudaError_t done = fake_cuda::give_back_mappable("ncclMemFree", at);
+  if (call.error() != ncclSuccess) return call.error();
+  return done == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t ncclCommRegister(ncclComm_t /*comm*/, void* buffer, std::size_t /*bytes*/,
@@ -250,17 +354,21 @@ ncclResult_t ncclCommDeregister(ncclComm_t /*comm*/, void* /*handle*/) {
   return Quiet("ncclCommDeregister").error();
 }
 
-ncclResult_t ncclCommWindowRegister(ncclComm_t /*comm*/, void* buffer, std::size_t /*bytes*/,
+ncclResult_t ncclCommWindowRegister(ncclComm_t /*comm*/, void* buffer, std::size_t bytes,
                                     ncclWindow_t* window, int flags) {
   const Quiet call("ncclCommWindowRegister");
-  if (flags != NCCL_WIN_COLL_SYMMETRIC ||
+  *window = nullptr;
+  if (call.error() != ncclSuccess || !fake_nccl::symmetric) return call.error();
+  if (flags != NCCL_WIN_COLL_SYMMETRIC || !fake_cuda::is_mappable(buffer, bytes) ||
       reinterpret_cast<std::uintptr_t>(buffer) % NCCL_WIN_REQUIRED_ALIGNMENT != 0) {
     return ncclInvalidArgument;
   }
   *window = static_cast<ncclWindow_t>(buffer);
-  return call.error();
+  return ncclSuccess;
 }
 
-ncclResult_t ncclCommWindowDeregister(ncclComm_t /*comm*/, ncclWindow_t /*window*/) {
-  return Quiet("ncclCommWindowDeregister").error();
+ncclResult_t ncclCommWindowDeregister(ncclComm_t /*comm*/, ncclWindow_t window) {
+  const Quiet call("ncclCommWindowDeregister");
+  if (window == nullptr) fake_cuda::complain("ncclCommWindowDeregister of no window");
+  return call.error();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <numeric>
 #include <utility>
 
 #include "executor/kernels/element.h"
@@ -19,16 +20,17 @@ using Bytes = std::vector<std::byte>;
 /// What one rank takes from an operation and where it puts it.
 struct Taken {
   std::shared_ptr<Operation> operation;
-  int ranks = 0;                                       // that arrive
-  std::function<void(const Operation&, Bytes&)> take;  // none: it only sends
+  std::shared_ptr<bool> aborted;                            // its communicator: it waits no longer
+  std::function<void(const Operation&, Bytes&)> take = {};  // none: it only sends
   void* to = nullptr;
 };
 
+bool waits_no_longer(const Taken& each) { return each.operation->broken || *each.aborted; }
 bool all_arrived(const Taken& each) {
-  return each.operation->broken || each.operation->arrived == each.ranks;
+  return waits_no_longer(each) || each.operation->arrived == std::ssize(each.operation->ranks);
 }
 bool all_read(const Taken& each) {
-  return each.operation->broken || each.operation->read == each.ranks;
+  return waits_no_longer(each) || each.operation->read == std::ssize(each.operation->ranks);
 }
 
 void count(int& number) {
@@ -37,7 +39,7 @@ void count(int& number) {
 }
 bool is_broken(const Operation& operation) {
   const fake_cuda::Unwatched unwatched;
-  return operation.broken;
+  return operation.broken || operation.gone;
 }
 
 /// The work of one issue: all of its operations at once, so none waits for another.
@@ -107,23 +109,46 @@ void sum(const Operation& operation, int owner, std::size_t begin, std::size_t c
 
 using Take = std::function<void(const Operation&, Bytes&)>;
 
+/// Issues now, or when it has been asked for: who does not wait until it is over has what it issues
+/// next in front of it.
+ncclResult_t issue_some_time(ncclComm_t comm, cudaStream_t stream, const std::string& what,
+                             void* issued, const fake_cuda::MakeWork& make) {
+  if (comm->later) fake_cuda::complain(what + " while the call before it is in progress");
+  const auto issue = [=] {
+    return fake_cuda::issue(stream, what, issued, make) == cudaSuccess ? ncclSuccess
+                                                                       : ncclInvalidArgument;
+  };
+  const int asked = draw(3);
+  if (asked == 0) return issue();
+  comm->later = Later{asked, std::this_thread::get_id(), issue};
+  return ncclInProgress;
+}
+
+/// What a graph holds of a communicator that it is captured with.
+std::shared_ptr<int> held_by(cudaStream_t stream, ncclComm_t comm) {
+  return stream != nullptr && stream->capture ? comm->graphs : nullptr;
+}
+
 ncclResult_t collective(const Shape& shape, ncclComm_t comm, cudaStream_t stream, const void* sent,
                         void* received, Take take) {
   const fake_cuda::Call call(shape.call.c_str());
   if (call.error() != cudaSuccess) return static_cast<ncclResult_t>(call.error());
   const std::shared_ptr<Clique> clique = comm->clique;
-  const auto make = [=, rank = comm->rank](std::int64_t) {
+  const std::shared_ptr<bool> aborted = comm->aborted;
+  const auto make = [=, rank = comm->rank, hold = held_by(stream, comm)](std::int64_t) {
     const std::int64_t number = clique->next[static_cast<std::size_t>(rank)]++;
     std::shared_ptr<Operation>& operation = clique->collectives[number];
-    if (!operation) operation = new_operation(clique->size);
+    if (!operation) {
+      std::vector<int> everyone(static_cast<std::size_t>(clique->size));
+      std::iota(everyone.begin(), everyone.end(), 0);
+      operation = new_operation(everyone);
+    }
     const std::string name = shape.call + " " + std::to_string(number) + " of " + clique->name;
-    join(*operation, name, rank, shape, sent);
+    join(*operation, name, static_cast<std::size_t>(rank), shape, sent);
     return works_of(name + " on its rank " + std::to_string(rank),
-                    {{operation, clique->size, take, received}});
+                    {{operation, aborted, take, received}});
   };
-  return fake_cuda::issue(stream, shape.call, call.issued(), make) == cudaSuccess
-             ? ncclSuccess
-             : ncclInvalidArgument;
+  return issue_some_time(comm, stream, shape.call, call.issued(), make);
 }
 
 /// A message that a group has not issued yet.
@@ -139,22 +164,24 @@ struct Pending {
 };
 thread_local int depth = 0;
 thread_local std::vector<Pending> pending;
+thread_local std::vector<ncclComm*> aborts;
 
-Taken taken_of(const Pending& each, Clique& clique, int rank) {
+Taken taken_of(const Pending& each, Clique& clique, int rank,
+               const std::shared_ptr<bool>& aborted) {
   const std::pair<int, int> way =
       each.sends ? std::pair(rank, each.peer) : std::pair(each.peer, rank);
   const std::int64_t number = (each.sends ? clique.sends : clique.receives)[way]++;
   std::shared_ptr<Operation>& operation = clique.messages[{way.first, way.second, number}];
-  if (!operation) operation = new_operation(2);
+  if (!operation) operation = new_operation({way.first, way.second});
   const Shape shape = {"message", each.count, each.type};
-  join(*operation, "message " + std::to_string(number) + " of " + clique.name, each.sends ? 0 : 1,
+  join(*operation, "message " + std::to_string(number) + " of " + clique.name, each.sends ? 0U : 1U,
        shape, each.from);
-  if (each.sends) return {operation, 2, {}, nullptr};
+  if (each.sends) return {operation, aborted, {}, nullptr};
   const Take take = [](const Operation& of, Bytes& to) {
     const auto* const from = static_cast<const std::byte*>(of.sent[0]);
     to.assign(from, from + of.shape.count * bytes_of(of.shape.type));
   };
-  return {operation, 2, take, each.to};
+  return {operation, aborted, take, each.to};
 }
 
 ncclResult_t issue_messages(const std::vector<Pending>& messages, const char* what) {
@@ -163,14 +190,14 @@ ncclResult_t issue_messages(const std::vector<Pending>& messages, const char* wh
   if (messages.empty()) return ncclSuccess;
   const Pending& first = messages.front();
   const std::shared_ptr<Clique> clique = first.comm->clique;
-  const auto make = [=, rank = first.comm->rank](std::int64_t) {
+  const std::shared_ptr<bool> aborted = first.comm->aborted;
+  const auto make = [=, rank = first.comm->rank,
+                     hold = held_by(first.stream, first.comm)](std::int64_t) {
     std::vector<Taken> taken;
-    for (const Pending& each : messages) taken.push_back(taken_of(each, *clique, rank));
+    for (const Pending& each : messages) taken.push_back(taken_of(each, *clique, rank, aborted));
     return works_of("messages of " + clique->name + " on its rank " + std::to_string(rank), taken);
   };
-  return fake_cuda::issue(first.stream, what, call.issued(), make) == cudaSuccess
-             ? ncclSuccess
-             : ncclInvalidArgument;
+  return issue_some_time(first.comm, first.stream, what, call.issued(), make);
 }
 
 ncclResult_t message(const Pending& one, const char* what) {
@@ -181,6 +208,11 @@ ncclResult_t message(const Pending& one, const char* what) {
 }
 
 }  // namespace
+
+bool put_off(ncclComm* comm) {
+  if (depth > 0) aborts.push_back(comm);
+  return depth > 0;
+}
 
 std::size_t bytes_of(ncclDataType_t type) {
   switch (type) {
@@ -201,29 +233,30 @@ std::string text_of(const Shape& shape) {
          std::to_string(bytes_of(shape.type)) + " bytes";
 }
 
-std::shared_ptr<Operation> new_operation(int ranks) {
+std::shared_ptr<Operation> new_operation(const std::vector<int>& ranks) {
   auto operation = std::make_shared<Operation>();
-  operation->first = -1;
-  operation->sent.resize(static_cast<std::size_t>(ranks));
-  operation->issued.resize(static_cast<std::size_t>(ranks));
+  operation->ranks = ranks;
+  operation->sent.resize(ranks.size());
+  operation->issued.resize(ranks.size());
   operation->begun = host_cuda::new_edge();
   operation->over = host_cuda::new_edge();
   return operation;
 }
 
-void join(Operation& operation, const std::string& name, int rank, const Shape& shape,
+void join(Operation& operation, const std::string& name, std::size_t place, const Shape& shape,
           const void* sent) {
+  const auto rank = [&](std::size_t of) { return "rank " + std::to_string(operation.ranks[of]); };
   if (operation.first < 0) {
-    operation.first = rank;
+    operation.first = static_cast<int>(place);
     operation.shape = shape;
   } else if (operation.shape != shape && !operation.broken) {
-    fake_cuda::complain(name + ": rank " + std::to_string(operation.first) + " issues " +
-                        text_of(operation.shape) + ", rank " + std::to_string(rank) + " issues " +
+    fake_cuda::complain(name + ": " + rank(static_cast<std::size_t>(operation.first)) + " issues " +
+                        text_of(operation.shape) + ", " + rank(place) + " issues " +
                         text_of(shape));
     operation.broken = true;
   }
-  operation.issued[static_cast<std::size_t>(rank)] = true;
-  if (sent != nullptr) operation.sent[static_cast<std::size_t>(rank)] = sent;
+  operation.issued[place] = true;
+  if (sent != nullptr) operation.sent[place] = sent;
 }
 
 }  // namespace fake_nccl
@@ -282,5 +315,6 @@ ncclResult_t ncclGroupStart() {
 
 ncclResult_t ncclGroupEnd() {
   if (--fake_nccl::depth > 0) return ncclSuccess;
+  if (!fake_nccl::aborts.empty()) fake_nccl::finish_aborts(std::exchange(fake_nccl::aborts, {}));
   return fake_nccl::issue_messages(std::exchange(fake_nccl::pending, {}), "ncclGroupEnd");
 }

@@ -5,11 +5,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
+
+#include "tests/support/host_cuda/fake_calls.h"
 
 namespace fake_nccl {
 
@@ -24,12 +29,14 @@ struct Shape {
 /// One collective of all ranks, or one message of two.
 struct Operation {
   Shape shape;
-  int first = 0;                  // the rank that issued first
+  std::vector<int> ranks;         // of the communicator: all, or sender and receiver
+  int first = -1;                 // which of them issued first
   std::vector<const void*> sent;  // by rank
   std::vector<bool> issued;       // by rank
   int arrived = 0;                // streams that have come to it
   int read = 0;                   // streams that have read what the others sent
-  bool broken = false;            // it was complained of, or a rank aborted
+  bool broken = false;            // it was complained of: nobody waits in it
+  bool gone = false;              // a rank aborted: nothing is moved
   void* begun = nullptr;          // edge: all that was sent is there
   void* over = nullptr;           // edge: all has been read
 };
@@ -40,6 +47,7 @@ struct Clique {
   int joined = 0;
   int finalized = 0;
   int aborted = 0;
+  bool endless = false;  // it is never ready
   ncclResult_t error = ncclSuccess;
   std::vector<std::int64_t> next;  // number of the next collective, by rank
   std::map<std::int64_t, std::shared_ptr<Operation>> collectives;
@@ -50,11 +58,24 @@ struct Clique {
 
 std::string text_of(const Shape& shape);
 std::size_t bytes_of(ncclDataType_t type);
-/// An operation of so many ranks that is new.
-std::shared_ptr<Operation> new_operation(int ranks);
-/// Notes what a rank issues, and complains where it is not what others have issued.
-void join(Operation& operation, const std::string& name, int rank, const Shape& shape,
+/// An operation of these ranks that is new.
+std::shared_ptr<Operation> new_operation(const std::vector<int>& ranks);
+/// Notes what one of its ranks, by place, issues, and complains where it is not what others have
+/// issued.
+void join(Operation& operation, const std::string& name, std::size_t place, const Shape& shape,
           const void* sent);
+/// A number from 0 to `below` - 1.
+int draw(int below);
+/// Has an abort end with the group that this thread has begun. \returns whether it has begun one
+bool put_off(ncclComm* comm);
+void finish_aborts(const std::vector<ncclComm*>& comms);
+
+/// A call that is in progress: NCCL's own thread issues it when it has been asked for so often.
+struct Later {
+  int asked = 0;
+  std::thread::id by;
+  std::function<ncclResult_t()> issue;
+};
 
 }  // namespace fake_nccl
 
@@ -63,4 +84,7 @@ struct ncclComm {
   int rank = 0;
   int splits = 0;  // of it so far
   bool finalized = false;
+  std::optional<fake_nccl::Later> later = {};  // NOLINT(*-redundant-member-init): GCC asks for it
+  std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // shared with work of streams
+  std::shared_ptr<int> graphs = std::make_shared<int>(0);         // shared with graphs that hold it
 };

@@ -16,6 +16,7 @@ namespace {
 struct Block {
   std::size_t bytes = 0;
   bool pinned = false;
+  bool mappable = false;
 };
 std::map<const char*, Block> blocks;
 int events = 0;
@@ -23,15 +24,21 @@ thread_local cudaError_t last_error = cudaSuccess;  // NOLINT(*-naming)
 thread_local int waits_made = 0;                    // NOLINT(*-naming)
 thread_local int forgotten_wait = -1;               // NOLINT(*-naming)
 
-bool within(const void* at, std::size_t bytes, bool pinned) {
+/// The allocation that has the bytes; null where none has.
+const Block* block_of(const void* at, std::size_t bytes) {
   const char* const first = static_cast<const char*>(at);
   const auto after = blocks.upper_bound(first);
-  if (after == blocks.begin()) return false;
+  if (after == blocks.begin()) return nullptr;
   const auto& [begin, block] = *std::prev(after);
-  return block.pinned == pinned && first + bytes <= begin + block.bytes;
+  return first + bytes <= begin + block.bytes ? &block : nullptr;
 }
 
-cudaError_t take(void** at, std::size_t bytes, bool pinned) {
+bool within(const void* at, std::size_t bytes, bool pinned) {
+  const Block* const block = block_of(at, bytes);
+  return block != nullptr && block->pinned == pinned;
+}
+
+cudaError_t take(void** at, std::size_t bytes, bool pinned, bool mappable = false) {
   std::int64_t used = 0;
   for (const auto& [begin, block] : blocks) {
     if (!block.pinned) used += static_cast<std::int64_t>(block.bytes);
@@ -43,13 +50,14 @@ cudaError_t take(void** at, std::size_t bytes, bool pinned) {
   *at = std::aligned_alloc(kPage, std::max(kPage, (bytes + kPage - 1) / kPage * kPage));
   host_cuda::forbid(static_cast<char*>(*at) + bytes, (kPage - bytes % kPage) % kPage);
   std::memset(*at, pinned ? 0 : 0xCD, bytes);
-  blocks[static_cast<char*>(*at)] = {bytes, pinned};
+  blocks[static_cast<char*>(*at)] = {bytes, pinned, mappable};
   return cudaSuccess;
 }
 
-cudaError_t give_back(const char* call, void* at, bool pinned) {
+cudaError_t give_back(const char* call, void* at, bool pinned, bool mappable = false) {
   const auto found = blocks.find(static_cast<char*>(at));
-  if (found == blocks.end() || found->second.pinned != pinned) {
+  if (found == blocks.end() || found->second.pinned != pinned ||
+      found->second.mappable != mappable) {
     complain(std::string(call) + " of what is not an allocation");
     return cudaErrorInvalidValue;
   }
@@ -86,6 +94,14 @@ int forget_wait(int nth) {
   return std::exchange(waits_made, 0);
 }
 bool is_pinned(const void* at, std::size_t bytes) { return within(at, bytes, true); }
+bool is_mappable(const void* at, std::size_t bytes) {
+  const Block* const block = block_of(at, bytes);
+  return block != nullptr && block->mappable;
+}
+cudaError_t take_mappable(void** at, std::size_t bytes) { return take(at, bytes, false, true); }
+cudaError_t give_back_mappable(const char* call, void* at) {
+  return give_back(call, at, false, true);
+}
 int events_left() { return events; }
 int blocks_left() { return static_cast<int>(blocks.size()); }
 
@@ -159,14 +175,16 @@ extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   const Call call(__func__);
-  *count = fake_cuda::the_machine().devices;
+  *count = fake_cuda::gpus_seen();
   return call.error();
 }
 
 cudaError_t cudaSetDevice(int device) {
   const Call call(__func__);
   if (call.error() != cudaSuccess) return call.error();
-  return device < fake_cuda::the_machine().devices ? cudaSuccess : cudaErrorInvalidDevice;
+  if (device >= fake_cuda::gpus_seen()) return cudaErrorInvalidDevice;
+  fake_cuda::choose();
+  return cudaSuccess;
 }
 
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -181,7 +199,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return call.error();
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   const Call call(__func__);
   if (call.error() != cudaSuccess) return call.error();
   const fake_cuda::Machine& machine = fake_cuda::the_machine();
@@ -189,6 +207,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) 
   machine.name.copy(properties->name, sizeof(properties->name) - 1);
   properties->major = machine.major;
   properties->minor = machine.minor;
+  properties->uuid.bytes[0] = static_cast<char>(0xFA);
+  properties->uuid.bytes[15] = static_cast<char>(fake_cuda::gpu_seen(device));
   return cudaSuccess;
 }
 

@@ -95,6 +95,24 @@ void Streams::close(cudaStream_t stream) {
   delete stream;
 }
 
+void Streams::close_later(std::vector<cudaStream_t> streams, std::shared_ptr<void> keep) {
+  closing_.push_back({std::move(streams), std::move(keep)});
+  close_what_is_over();
+}
+
+void Streams::close_what_is_over() {
+  const auto is_over = [](const Closing& each) {
+    return std::ranges::all_of(each.streams,
+                               [](const CUstream_st* stream) { return stream->queue.empty(); });
+  };
+  for (Closing& each : closing_) {
+    if (!is_over(each)) continue;
+    for (const cudaStream_t stream : each.streams) close(stream);
+    each = {};
+  }
+  std::erase_if(closing_, [](const Closing& each) { return each.streams.empty(); });
+}
+
 void Streams::run_all() {
   while (run_one()) {
   }
@@ -136,6 +154,7 @@ bool Streams::run_one() {
   }
   if (can.empty()) return false;
   run_head(can[random_() % can.size()]);
+  if (!closing_.empty()) close_what_is_over();
   return true;
 }
 
@@ -171,6 +190,7 @@ cudaError_t Streams::ask(const std::function<bool()>& over) {
 }
 
 void Streams::reset(std::uint64_t seed) {
+  closing_.clear();
   while (!open_streams.empty()) {
     open_streams.back()->queue.clear();
     close(open_streams.back());

@@ -74,6 +74,8 @@ class Streams {
   cudaStream_t open();
   /// Runs what it has left first.
   void close(cudaStream_t stream);
+  /// Closes streams of a graph, and lets go of `keep`, once they have nothing left.
+  void close_later(std::vector<cudaStream_t> streams, std::shared_ptr<void> keep);
   void put(cudaStream_t stream, Item item);
   /// Runs heads until `over`. \returns cudaErrorLaunchTimeout when nothing can run any more
   cudaError_t wait(std::unique_lock<std::mutex>& lock, const std::function<bool()>& over);
@@ -92,11 +94,18 @@ class Streams {
   int hosts = 1;
 
  private:
+  struct Closing {
+    std::vector<cudaStream_t> streams;
+    std::shared_ptr<void> keep;
+  };
+
+  void close_what_is_over();
   bool run_one();
   bool stuck();
   void run_head(cudaStream_t stream);
 
   std::vector<host_cuda::Context> stacks_;  // of streams that are closed
+  std::vector<Closing> closing_;
   std::mt19937_64 random_;
   std::condition_variable changed_;
   std::set<std::thread::id> waiting_;  // threads that found nothing to run since something changed

@@ -27,6 +27,9 @@ class Drained {
 
 }  // namespace
 
+MappableMemory::MappableMemory() { ncclMemAlloc(&memory_, kBytes); }
+MappableMemory::~MappableMemory() { ncclMemFree(memory_); }
+
 NcclLibrary fake_library() {
   NcclCalls calls;
   calls.get_version = ncclGetVersion;
@@ -48,6 +51,8 @@ NcclLibrary fake_library() {
   calls.receive = ncclRecv;
   calls.group_start = ncclGroupStart;
   calls.group_end = ncclGroupEnd;
+  calls.allocate_memory = ncclMemAlloc;
+  calls.free_memory = ncclMemFree;
   calls.register_window = ncclCommWindowRegister;
   calls.deregister_window = ncclCommWindowDeregister;
   return {calls, "a fake"};
@@ -56,7 +61,9 @@ NcclLibrary fake_library() {
 std::string run_fake(const FakeJob& job, const std::function<void(NcclWorld&, CudaStream&)>& body,
                      const std::function<void()>& before) {
   fake_nccl::reset();
-  fake_cuda::reset(job.seed);
+  fake_cuda::Machine machine;
+  machine.devices = job.ranks;
+  fake_cuda::reset(job.seed, machine);
   fake_cuda::set_hosts(job.ranks);
   if (before) before();
   const NcclLibrary library = fake_library();
@@ -64,9 +71,10 @@ std::string run_fake(const FakeJob& job, const std::function<void(NcclWorld&, Cu
   const auto rank_main = [&](World& threads) {
     const int rank = threads.rank();
     const std::int64_t restart = rank == 1 ? job.restart_of_rank_1 : 0;
+    CudaCalls(rank).check(cudaSetDevice(rank), "cudaSetDevice");
     CudaStream stream{CudaCalls(rank), StreamPriority::high};
     const Drained drained(stream);
-    NcclWorld world(library, threads, job.policy, restart, abort, job.timeout_s);
+    NcclWorld world(library, rank, threads, job.policy, restart, abort, job.timeout_s);
     body(world, stream);
     if (job.one_waits) {
       // All have issued.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "executor/comm/nccl/nccl_world.h"
@@ -13,6 +14,20 @@ namespace shardwise::exec::test {
 
 /// The fake's functions.
 NcclLibrary fake_library();
+
+/// Two pages that NCCL gave.
+class MappableMemory {
+ public:
+  MappableMemory();
+  ~MappableMemory();
+  MappableMemory(const MappableMemory&) = delete;
+  MappableMemory& operator=(const MappableMemory&) = delete;
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(memory_), kBytes}; }
+
+ private:
+  static constexpr std::size_t kBytes = 8192;
+  void* memory_ = nullptr;
+};
 
 struct FakeJob {
   int ranks = 2;

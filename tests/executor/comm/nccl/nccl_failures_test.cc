@@ -3,10 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "executor/comm/nccl/nccl_world.h"
+#include "executor/device/cuda/cuda_graph.h"
 #include "tests/executor/comm/nccl/every_call.h"
 #include "tests/executor/comm/nccl/fake_job.h"
 #include "tests/support/host_cuda/fake_cuda.h"
@@ -17,7 +19,9 @@ namespace {
 
 using testing::HasSubstr;
 
-// One line with the call, the communicator and NCCL's word for it, and nothing left.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// A line with the call, the communicator and NCCL's word for it, and nothing left.
 TEST(NcclWorld, SaysWhichCallFailedAndLeavesNothing) {
   struct Failing {
     const char* call;
@@ -62,7 +66,8 @@ TEST(NcclWorld, SaysWhichCallFailedAndLeavesNothing) {
           steps[rank]->issue(*world.communicator({0, 1}, Stream::reduce_scatter), stream);
         },
         [&] { fake_cuda::fail(each.call, 0, static_cast<cudaError_t>(each.error)); });
-    EXPECT_THAT(why, testing::MatchesRegex(std::string("rank [01]: ") + each.said)) << each.call;
+    EXPECT_THAT(first_line(why), testing::MatchesRegex(std::string("rank [01]: ") + each.said))
+        << each.call;
     EXPECT_EQ(fake_nccl::left_over(), 0) << each.call;
   }
 }
@@ -110,13 +115,49 @@ TEST(NcclWorld, EndsTheRunWhenAnOperationDoesNotEndAndSaysWhatAllRanksIssued) {
   EXPECT_THAT(why, testing::ContainsRegex("rank 1: NCCL [^\n]*\n *reduce_scatter among ranks 0, "
                                           "1: ncclAllReduce of 16 elements .number 0.\n?"));
   EXPECT_EQ(fake_nccl::left_over(), 0);
+  // The thread that looks for it has the rank's GPU.
+  EXPECT_THAT(fake_cuda::complaints(), testing::Not(testing::Contains(HasSubstr("has chosen"))));
+}
+
+// NCCL writes the child that could not be made once the parent ends: it is not lost.
+TEST(NcclWorld, EndsASplitThatAnotherRankDoesNotJoin) {
+  const std::string why = run_fake({.timeout_s = 0.2}, [](NcclWorld& world, CudaStream&) {
+    if (world.rank() == 0) world.communicator({0, 1}, Stream::all_gather);
+    const auto everyone = world.control_group({0, 1}, Control::results);
+    for (;;) all_gather_texts(*everyone, "");
+  });
+  EXPECT_EQ(first_line(why),
+            "rank 0 waited 0.2 s in ncclCommSplit of the communicator of all 2 ranks");
+  EXPECT_EQ(fake_nccl::left_over(), 0);
+}
+
+// Each rank has a graph that holds two communicators, and rank 0's has begun: it waits in the first
+// for rank 1, which fails, and would wait in the second.
+TEST(NcclWorld, AbortsAllCommunicatorsThatAGraphHoldsAtOnce) {
+  std::vector<std::vector<float>> values(2, std::vector<float>(16));
+  const std::string why = run_fake({}, [&](NcclWorld& world, CudaStream& stream) {
+    const auto one = world.communicator({0, 1}, Stream::all_gather);
+    const auto other = world.communicator({0, 1}, Stream::reduce_scatter);
+    const TensorView own(values[static_cast<std::size_t>(world.rank())]);
+    const CudaGraph step(CudaCalls(world.rank()), stream, [&] {
+      one->all_reduce(own, stream);
+      other->all_reduce(own, stream);
+    });
+    if (world.rank() == 0) step.launch(stream);
+    const auto everyone = world.control_group({0, 1}, Control::results);
+    all_gather_texts(*everyone, "");
+    if (world.rank() == 1) throw std::runtime_error("it breaks");
+    for (;;) all_gather_texts(*everyone, "");
+  });
+  EXPECT_EQ(why, "rank 1: it breaks");
+  EXPECT_THAT(fake_cuda::complaints(), testing::IsEmpty());
+  EXPECT_EQ(fake_nccl::left_over(), 0);
 }
 
 // What fails when the run has its result changes it no more, and keeps no rank waiting.
 TEST(NcclWorld, EndsInTimeWhereACallOfItsEndFails) {
   for (const char* call :
        {"ncclCommFinalize", "ncclCommDestroy", "ncclCommDeregister", "ncclCommWindowDeregister"}) {
-    alignas(4096) static std::byte memory[8192];
     NcclPolicy policy;
     policy.register_buffers = std::string(call) == "ncclCommDeregister";
     policy.symmetric_windows = std::string(call) == "ncclCommWindowDeregister";
@@ -127,7 +168,8 @@ TEST(NcclWorld, EndsInTimeWhereACallOfItsEndFails) {
           const auto rank = static_cast<std::size_t>(world.rank());
           steps[rank] = std::make_unique<Step>(world.rank(), 2);
           const auto group = world.communicator({0, 1}, Stream::reduce_scatter);
-          world.register_memory(memory);
+          const MappableMemory memory;
+          world.register_memory(memory.bytes());
           steps[rank]->issue(*group, stream);
           stream.synchronize();
         },
@@ -138,19 +180,19 @@ TEST(NcclWorld, EndsInTimeWhereACallOfItsEndFails) {
 }
 
 TEST(NcclWorld, SaysThatMemoryCouldNotBeRegistered) {
-  alignas(4096) static std::byte memory[8192];
   for (const bool windows : {false, true}) {
     NcclPolicy policy;
     policy.register_buffers = !windows;
     policy.symmetric_windows = windows;
     const std::string call = windows ? "ncclCommWindowRegister" : "ncclCommRegister";
-    EXPECT_THAT(run_fake(
+    EXPECT_THAT(first_line(run_fake(
                     {.policy = policy},
                     [](NcclWorld& world, CudaStream&) {
                       world.communicator({0, 1}, Stream::all_gather);
-                      world.register_memory(memory);
+                      const MappableMemory memory;
+                      world.register_memory(memory.bytes());
                     },
-                    [&] { fake_cuda::fail(call, 0, static_cast<cudaError_t>(ncclSystemError)); }),
+                    [&] { fake_cuda::fail(call, 0, static_cast<cudaError_t>(ncclSystemError)); })),
                 testing::MatchesRegex("rank [01]: " + call +
                                       " of all_gather among ranks 0, 1: unhandled system error"));
     EXPECT_EQ(fake_nccl::left_over(), 0);
@@ -189,7 +231,7 @@ TEST(NcclWorld, EndsWhereEvenTheAbortFails) {
         fake_cuda::fail("ncclAllReduce", 0, static_cast<cudaError_t>(ncclSystemError));
         fake_cuda::fail("ncclCommAbort", 0, static_cast<cudaError_t>(ncclInternalError));
       });
-  EXPECT_THAT(why,
+  EXPECT_THAT(first_line(why),
               testing::MatchesRegex("rank [01]: ncclAllReduce of reduce_scatter among ranks 0, "
                                     "1: unhandled system error"));
   EXPECT_EQ(fake_nccl::left_over(), 0);

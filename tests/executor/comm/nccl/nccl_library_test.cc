@@ -4,9 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "executor/comm/nccl/nccl_policy.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::exec {
 namespace {
@@ -15,9 +20,9 @@ TEST(NcclLibrary, SaysWhereItLookedWhenItIsNotThere) {
   try {
     NcclLibrary::open({"/nowhere", "/also/nowhere"});
     FAIL() << "opened it";
-  } catch (const NcclError& refused) {
+  } catch (const IoError& refused) {
     EXPECT_STREQ(refused.what(),
-                 "no NCCL (libnccl.so.2) on this machine; looked in /nowhere, /also/nowhere");
+                 "no libnccl.so.2 on this machine; looked in /nowhere, /also/nowhere");
   }
 }
 
@@ -45,10 +50,49 @@ TEST(NcclLibrary, OpensTheOneOfThisMachine) {
     EXPECT_THAT(library.describe(), testing::MatchesRegex("NCCL 2[.][0-9]+[.][0-9]+ .*libnccl.*"));
     EXPECT_STREQ(library.calls().get_error_string(ncclInvalidUsage),
                  "invalid usage (run with NCCL_DEBUG=WARN for details)");
-  } catch (const NcclError& none) {
+  } catch (const IoError& none) {
     lacking = none.what();
   }
   if (!lacking.empty()) GTEST_SKIP() << lacking;
+}
+
+/// Has a variable of the environment for as long as it lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* const was = std::getenv(name)) was_ = was;
+    setenv(name, value.c_str(), 1);
+  }
+  ~Variable() {
+    if (was_) {
+      setenv(name_, was_->c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> was_;
+};
+
+// pip has a folder for NCCL, or, from CUDA 13 on, one for all of the toolkit; conda its own too.
+TEST(NvidiaLibrary, IsLookedForInTheActiveEnvironments) {
+  const shardwise::test::Scratch scratch;
+  const std::string python = "/lib/python3.11/site-packages/nvidia/";
+  const std::string one = scratch.path("one");
+  const std::string other = scratch.path("other");
+  const std::vector<std::string> expected = {one + python + "nccl/lib", one + python + "cu13/lib",
+                                             other + "/lib", other + python + "cu13/lib"};
+  for (const std::string& folder : expected) std::filesystem::create_directories(folder);
+  std::filesystem::create_directories(one + python + "cudnn/lib");
+  const Variable virtual_environment("VIRTUAL_ENV", one);
+  const Variable conda("CONDA_PREFIX", other);
+  const std::vector<std::string> found = NcclLibrary::default_folders();
+  ASSERT_GE(found.size(), expected.size());
+  EXPECT_EQ(std::vector<std::string>(found.end() - std::ssize(expected), found.end()), expected);
 }
 
 TEST(NcclPolicy, ReadsWhatItWrites) {
@@ -61,7 +105,9 @@ TEST(NcclPolicy, ReadsWhatItWrites) {
   policy.max_ctas = 16;
   policy.separate_all_gather = false;
   policy.symmetric_windows = true;
+  policy.cta_policy = "efficiency";
   policy.algorithm = "ring";
+  policy.protocol = "ll128";
   EXPECT_EQ(*parse_nccl_policy(to_string(policy)), policy);
 }
 
@@ -73,6 +119,11 @@ TEST(NcclPolicy, RefusesUnknownFieldsAndValues) {
   EXPECT_THAT(said("max_ctas=65"), testing::HasSubstr("--nccl: max_ctas=65 is not known\n    use 0 "
                                                       "(NCCL's choice) to 64"));
   EXPECT_THAT(said("ctas=2"), testing::HasSubstr("use min_ctas, max_ctas, separate_all_gather"));
+  EXPECT_THAT(
+      said("algorithm=rign"),
+      testing::HasSubstr("use ring, tree, collnetdirect, collnetchain, nvls, nvlstree, pat"));
+  EXPECT_THAT(said("protocol=l128"), testing::HasSubstr("use simple, ll, ll128"));
+  EXPECT_THAT(said("cta_policy=few"), testing::HasSubstr("use default, efficiency, zero"));
   EXPECT_THAT(said("register_buffers=yes"), testing::HasSubstr("use on or off"));
   EXPECT_THAT(said("min_ctas=8,max_ctas=4"),
               testing::HasSubstr("min_ctas 8 is more than max_ctas 4"));

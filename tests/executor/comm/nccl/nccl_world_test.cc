@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 namespace shardwise::exec::test {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -161,11 +163,38 @@ TEST(FakeNccl, NamesTheRankThatDoesNotIssueACollective) {
                                                 "0, 1, not issued by rank 1"))));
 }
 
-// NCCL refuses two ranks on one GPU of one host.
-TEST(NcclPolicy, GivesEachProcessThatSharesAGpuAHostOfItsOwn) {
-  apply_shared_gpu(3);
-  EXPECT_STREQ(std::getenv("NCCL_HOSTID"), "shardwise-rank-3");
-  unsetenv("NCCL_HOSTID");
+TEST(FakeNccl, NamesMessagesThatTheOtherEndDoesNotIssue) {
+  const auto rank_issues = [](int rank, const Message& message) {
+    return said_of([=](Communicator& group, CudaStream& stream, std::vector<float>& values) {
+      if (group.rank() != rank) return;
+      Message own = message;
+      if (own.sent.count > 0) own.sent.data = TensorView(values).data;
+      if (own.received.count > 0) own.received.data = TensorView(values).data;
+      group.send_receive({&own, 1}, stream);
+    });
+  };
+  const TensorView four(nullptr, 4, DType::fp32);
+  EXPECT_THAT(rank_issues(0, {1, four, {}}),
+              Contains("rank 0 sent rank 1 a message of 4 elements of 4 bytes as number 0 of "
+                       "reduce_scatter among ranks 0, 1, which it does not receive"));
+  EXPECT_THAT(rank_issues(0, {1, {}, four}),
+              Contains("rank 0 receives from rank 1 a message of 4 elements of 4 bytes as number 0 "
+                       "of reduce_scatter among ranks 0, 1, which it does not send"));
+}
+
+TEST(FakeNccl, NamesMessagesOfWhichTheEndsHaveDifferentSizes) {
+  EXPECT_THAT(
+      said_of([](Communicator& group, CudaStream& stream, std::vector<float>& values) {
+        const TensorView own(values);
+        const bool sends = group.rank() == 1;
+        const Message message = sends ? Message{0, ConstTensorView(own).part(0, 4), {}}
+                                      : Message{1, {}, own.part(0, 5)};
+        group.send_receive({&message, 1}, stream);
+      }),
+      Contains(testing::ContainsRegex(
+          "^message 0 of reduce_scatter among ranks 0, 1: rank (0 issues message of 5|1 issues "
+          "message of 4) elements of 4 bytes, rank (0 issues message of 5|1 issues message of "
+          "4)")));
 }
 
 TEST(NcclWorld, RefusesRanksOfAnotherAttempt) {
@@ -175,23 +204,75 @@ TEST(NcclWorld, RefusesRanksOfAnotherAttempt) {
   EXPECT_THAT(fake_nccl::communicators(), IsEmpty());
 }
 
+NcclPolicy registering(bool windows) {
+  NcclPolicy policy;
+  policy.register_buffers = !windows;
+  policy.symmetric_windows = windows;
+  return policy;
+}
+
+void register_pages(NcclWorld& world, CudaStream& /*stream*/) {
+  world.communicator({0, 1}, Stream::all_gather);
+  const MappableMemory memory;
+  world.register_memory(memory.bytes());
+}
+
 TEST(NcclWorld, RegistersMemoryAsThePolicySays) {
-  alignas(4096) static std::byte memory[8192];
   for (const bool windows : {false, true}) {
-    NcclPolicy policy;
-    policy.register_buffers = !windows;
-    policy.symmetric_windows = windows;
-    EXPECT_EQ(run_fake({.policy = policy},
-                       [](NcclWorld& world, CudaStream&) {
-                         world.communicator({0, 1}, Stream::all_gather);
-                         world.register_memory(memory);
-                       }),
-              "");
+    EXPECT_EQ(run_fake({.policy = registering(windows)}, register_pages), "");
     const auto calls = fake_cuda::calls();
     EXPECT_EQ(calls.contains("ncclCommRegister"), !windows);
     EXPECT_EQ(calls.contains("ncclCommWindowRegister"), windows);
     EXPECT_EQ(calls.at(windows ? "ncclCommWindowDeregister" : "ncclCommDeregister"), 2);
+    EXPECT_THAT(fake_cuda::complaints(), IsEmpty());
   }
+}
+
+// NCCL says yes and gives no window where GPUs cannot map one another's memory.
+TEST(NcclWorld, GivesBackNoWindowWhereNoneWasMade) {
+  EXPECT_EQ(run_fake({.policy = registering(true)}, register_pages,
+                     [] { fake_nccl::set_symmetric(false); }),
+            "");
+  EXPECT_FALSE(fake_cuda::calls().contains("ncclCommWindowDeregister"));
+  EXPECT_THAT(fake_cuda::complaints(), IsEmpty());
+}
+
+// Windows are of memory that other GPUs can map, which is NCCL's own.
+TEST(FakeNccl, RefusesWindowsOfOtherMemory) {
+  alignas(4096) static std::byte memory[8192];
+  EXPECT_THAT(run_fake({.policy = registering(true)},
+                       [](NcclWorld& world, CudaStream&) {
+                         world.communicator({0, 1}, Stream::all_gather);
+                         world.register_memory(memory);
+                       }),
+              HasSubstr("ncclCommWindowRegister of all_gather among ranks 0, 1: invalid argument"));
+}
+
+// NCCL refuses two ranks on one GPU of one host.
+TEST(NcclPolicy, GivesEachProcessThatSharesAGpuAHostOfItsOwn) {
+  const std::map<std::string, std::string> expected = {
+      {"NCCL_HOSTID", "shardwise-rank-3"}, {"NCCL_MNNVL_ENABLE", "0"}, {"NCCL_NVLS_ENABLE", "0"}};
+  const auto expect_set = [&] {
+    for (const auto& [name, value] : expected) EXPECT_EQ(std::getenv(name.c_str()), value) << name;
+  };
+  apply_shared_gpu(3, false);
+  expect_set();
+  EXPECT_EQ(std::getenv("NCCL_SOCKET_IFNAME"), nullptr);
+  apply_shared_gpu(3, true);
+  expect_set();
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "lo");
+  setenv("NCCL_SOCKET_IFNAME", "eth7", 1);
+  apply_shared_gpu(3, true);
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "eth7");
+  EXPECT_EQ(nccl_environment(),
+            "NCCL_HOSTID=shardwise-rank-3 NCCL_MNNVL_ENABLE=0 NCCL_NVLS_ENABLE=0 "
+            "NCCL_SOCKET_IFNAME=eth7");
+  for (const auto& [name, value] : expected) unsetenv(name.c_str());
+  unsetenv("NCCL_SOCKET_IFNAME");
+  EXPECT_EQ(policy_of_shared_gpu({}).max_ctas, 2);
+  NcclPolicy own;
+  own.max_ctas = 8;
+  EXPECT_EQ(policy_of_shared_gpu(own), own);
 }
 
 }  // namespace
