@@ -49,6 +49,9 @@ CudaRunner::CudaRunner(const std::vector<const StageProgram*>& programs, int ran
 
 CudaRunner::~CudaRunner() {
   watched_.reset();
+  // A communicator that is aborted waits for the graphs that hold it: they go first, those under
+  // way when they are over.
+  for (Bound& each : bound_) each.graph.reset();
   // Kernels under way read what the owner frees next. Errors have been said where they came from.
   for (const std::unique_ptr<CudaStream>& stream : streams_) {
     if (stream) static_cast<void>(cudaStreamSynchronize(stream->handle()));
@@ -127,6 +130,7 @@ void CudaRunner::run_step(Bound& bound, const OpKernels& kernels, Spans spans) {
           std::make_unique<CudaGraph>(calls_, compute, [&] { issue(bound, kernels, false); });
     }
     if (bound.graph) {
+      launched_ = true;
       bound.graph->launch(compute);
     } else {
       issue(bound, kernels, false);
@@ -141,6 +145,8 @@ void CudaRunner::run(std::size_t program, const OpKernels& kernels, Spans spans)
   abort_.check();
   Bound& bound = bound_[program];
   running_ = bound.program;
+  ++steps_;
+  launched_ = false;
   since_ = now_ns();
   try {
     run_step(bound, kernels, spans);
@@ -151,7 +157,7 @@ void CudaRunner::run(std::size_t program, const OpKernels& kernels, Spans spans)
     const std::uint32_t op = issuing_;
     const std::string where =
         op == kNone ? "the step" : name_of(*bound.program, bound.program->operations[op]);
-    abort_.raise(failure_line(calls_.rank(), where, broken));
+    abort_.raise(failure_of(calls_.rank(), where, broken));
   }
   since_ = 0;
   abort_.check();
@@ -172,11 +178,13 @@ std::string CudaRunner::describe() const {
   const std::uint32_t op = issuing_;
   const double seconds = static_cast<double>(now_ns() - since) * 1e-9;
   if (op == kNone) {
-    return fmt::format("rank {}: the GPU runs a step of {} operations since {:.1f} s",
-                       calls_.rank(), program->operations.size(), seconds);
+    return fmt::format(
+        "rank {}: the GPU runs step {} of this process, {} operations{}, for {:.1f} s",
+        calls_.rank(), steps_.load(), program->operations.size(), launched_ ? " as a graph" : "",
+        seconds);
   }
-  return fmt::format("rank {}: issues {} of a step since {:.1f} s", calls_.rank(),
-                     name_of(*program, program->operations[op]), seconds);
+  return fmt::format("rank {}: issues {} of step {} of this process for {:.1f} s", calls_.rank(),
+                     name_of(*program, program->operations[op]), steps_.load(), seconds);
 }
 
 }  // namespace shardwise::exec

@@ -79,6 +79,8 @@ class CudaRunner : public ProgramRunner {
   // For who looks from another thread.
   std::atomic<std::int64_t> since_{0};  // 0: between two steps
   std::atomic<const StageProgram*> running_{nullptr};
+  std::atomic<std::int64_t> steps_{0};         // run() so far
+  std::atomic<bool> launched_{false};          // the step is a graph's launch
   std::atomic<std::uint32_t> issuing_{kNone};  // kNone: all of the step is issued
   std::shared_ptr<void> watched_;
 };

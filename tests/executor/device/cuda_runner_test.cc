@@ -252,6 +252,28 @@ TEST(CudaRunner, StopsWaitingWhenTheRunFailsElsewhere) {
   EXPECT_EQ(abort.message(), "rank 1 is gone");
 }
 
+// NCCL lists what a graph holds when it is captured: the step says how old a launch is.
+TEST(CudaRunner, SaysWhichStepRunsAsAGraph) {
+  fake_cuda::reset(5);
+  const StageProgram program = made_program({{kCompute, {}}, {kGather, {0}}});
+  AbortSignal abort;
+  std::string said;
+  OpKernels kernels(2);
+  kernels[0].run = [](DeviceStream&) {};
+  kernels[1].run = [&](DeviceStream& stream) {
+    fake_cuda::enqueue(cuda_stream(stream).handle(), "all_gather", [&](std::int64_t) {
+      return std::vector<fake_cuda::Work>{{"all_gather", {}, {}, [&] { said = abort.describe(); }}};
+    });
+  };
+  CudaRunner runner({&program}, 2, abort, "");
+  for (int step = 1; step <= CudaRunner::kGraphAfter + 1; ++step) {
+    runner.run(0, kernels, Spans::none);
+    const std::string how = step > CudaRunner::kGraphAfter ? " as a graph" : "";
+    EXPECT_THAT(said, HasSubstr("rank 2: the GPU runs step " + std::to_string(step) +
+                                " of this process, 2 operations" + how + ", for 0.0 s"));
+  }
+}
+
 /// Runs two ranks, a thread each, whose gather begins when both have come to it. \returns what the
 /// run says, empty for nothing
 std::string message_of_two_ranks(std::uint64_t seed) {
