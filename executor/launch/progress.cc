@@ -17,7 +17,7 @@ namespace shardwise::exec {
 
 namespace {
 
-constexpr std::string_view kFirstLine = "{\"schema\":\"shardwise.metrics/1\"}";
+constexpr std::string_view kFirstLine = "{\"schema\":\"shardwise.metrics/1\"";  // and what follows
 constexpr std::string_view kStepKey = "{\"step\":";
 
 /// Cuts a file behind what a run that goes on leaves of it. \returns whether anything is left
@@ -40,7 +40,7 @@ std::int64_t kept_metrics(std::istream& text, std::int64_t first_step) {
   // A line that the end of the file cuts short sets eof.
   while (std::getline(text, line) && !text.eof()) {
     if (kept == 0) {
-      if (line != kFirstLine) return 0;
+      if (!line.starts_with(kFirstLine)) return 0;
     } else {
       std::int64_t step = -1;
       if (line.starts_with(kStepKey)) {
@@ -54,7 +54,7 @@ std::int64_t kept_metrics(std::istream& text, std::int64_t first_step) {
 }
 
 Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::string& metrics,
-                   std::int64_t first_step)
+                   std::int64_t first_step, const std::string& note)
     : steps_(steps), tokens_(tokens_a_step), name_(metrics) {
   if (metrics.empty()) return;
   const bool goes_on = first_step > 0 && cut_metrics(metrics, first_step);
@@ -69,7 +69,9 @@ Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::st
     metrics_.reset(std::fopen(metrics.c_str(), goes_on ? "a" : "w"));
   }
   if (!metrics_) throw IoError(fmt::format("{} cannot be written", metrics));
-  if (!goes_on) fmt::print(metrics_.get(), "{}\n", kFirstLine);
+  if (goes_on) return;
+  fmt::print(metrics_.get(), "{}{}}}\n", kFirstLine,
+             note.empty() ? "" : fmt::format(",\"note\":\"{}\"", note));
 }
 
 void Progress::step(const StepResult& result, double held_s) {

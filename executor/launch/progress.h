@@ -19,8 +19,9 @@ class Progress {
   /// \param first_step  of this run: after a checkpoint the file goes on, without what it has of
   /// this
   ///                    step and those after it
+  /// \param note  why times mean nothing, in the file's first line; empty where they do
   Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::string& metrics,
-           std::int64_t first_step);
+           std::int64_t first_step, const std::string& note = {});
   /// \param held_s  seconds for which the run stood still after the step, for a checkpoint to copy
   /// what
   ///                it keeps and for the one before to be complete; 0 without one

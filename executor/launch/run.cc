@@ -159,7 +159,7 @@ void train_steps(const Run& run, Trainer& trainer, World& world, Device& device,
   const std::int64_t steps = options.train.steps;
   if (speaks) {
     progress.emplace(steps, batch * run.plan.job.sequence_length, options.metrics,
-                     trainer.next_step());
+                     trainer.next_step(), run.devices.timings_note());
   }
   std::optional<Checkpointer> checkpointer;
   if (!options.checkpoint_dir.empty()) {
@@ -248,12 +248,15 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
           used};
 }
 
-void write_records(const Plan& plan, const RunOptions& options,
-                   const std::vector<RankRecord>& records) {
+void write_records(const Run& run, const std::vector<RankRecord>& records) {
+  const RunOptions& options = run.options;
+  const std::string& note = run.devices.timings_note();
   if (!options.report.empty()) {
-    write_file(options.report, report_json(measured_report(plan, records)));
+    StepReport report = measured_report(run.plan, records);
+    if (!note.empty()) report.assumptions.push_back({"device.shared", note, "--share-gpu"});
+    write_file(options.report, report_json(report));
   }
-  if (!options.trace.empty()) write_file(options.trace, measured_trace(plan, records));
+  if (!options.trace.empty()) write_file(options.trace, measured_trace(run.plan, records, note));
 }
 
 int run_threads(const Run& run) {
@@ -279,7 +282,7 @@ int run_threads(const Run& run) {
     std::_Exit(kWorldBroke);
   });
   run_ranks(static_cast<int>(ranks), abort, rank_main, patience_of(options));
-  if (!run.resumed || !run.resumed->finished) write_records(plan, options, records);
+  if (!run.resumed || !run.resumed->finished) write_records(run, records);
   return kDone;
 }
 
@@ -360,7 +363,7 @@ int run_as_rank(const Result<Plan>& plan, RunOptions options, World& world, Abor
   if (run.resumed && run.resumed->finished) return kDone;
   const GatheredRecords gathered = gather_records(world, std::move(own));
   for (const std::string& line : gathered.left_out) fmt::print(stderr, "shardwise-run: {}\n", line);
-  if (world.rank() == 0) write_records(run.plan, options, gathered.ranks);
+  if (world.rank() == 0) write_records(run, gathered.ranks);
   return kDone;
 }
 
@@ -377,6 +380,7 @@ int run(const RunOptions& asked) {
   const Launcher& launcher = *launched;
   options.device.restart = launcher.restart;
   options.train.records = !options.report.empty() || !options.trace.empty();
+  options.device.gpus.timeout_s = options.timeout_s;
   const Result<Plan> plan =
       read_plan(options.plan, [](const Plan& each) { return problems_of(each); });
   if (plan) {

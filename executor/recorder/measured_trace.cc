@@ -24,15 +24,17 @@ void write_memory(TraceWriter& writer, const RankRecord& rank, std::int64_t zero
 
 }  // namespace
 
-std::string measured_trace(const Plan& plan, const std::vector<RankRecord>& ranks) {
+std::string measured_trace(const Plan& plan, const std::vector<RankRecord>& ranks,
+                           const std::string& note) {
   std::map<std::string, std::int64_t> begins;  // by clock
   for (const RankRecord& rank : ranks) {
     const auto [at, fresh] = begins.try_emplace(rank.clock, begin_of(rank.steady));
     at->second = std::min(at->second, begin_of(rank.steady));
   }
   std::string text;
-  TraceWriter writer("measured", digest(plan), Granularity::layer,
-                     [&text](std::string_view piece) { text += piece; });
+  TraceWriter writer(
+      "measured", digest(plan), Granularity::layer,
+      [&text](std::string_view piece) { text += piece; }, note);
   for (const RankRecord& rank : ranks) {
     const std::int64_t begin = begins.at(rank.clock);
     writer.rank(static_cast<std::size_t>(rank.rank), rank.rank, recorded(rank.steady, begin));

@@ -69,13 +69,14 @@ std::string_view axis_of(GroupKind group) {
 }  // namespace
 
 TraceWriter::TraceWriter(std::string_view origin, std::string_view plan_digest,
-                         Granularity granularity, TextSink sink)
+                         Granularity granularity, TextSink sink, std::string_view note)
     : sink_(std::move(sink)) {
   text_.reserve(kPiece + 4096);
   fmt::format_to(std::back_inserter(text_),
                  R"({{"displayTimeUnit":"ms","otherData":{{"schema":"shardwise.trace/1",)"
-                 R"("origin":"{}","plan_digest":"{}","granularity":"{}"}},"traceEvents":[)",
-                 origin, plan_digest, granularity == Granularity::kernel ? "kernel" : "layer");
+                 R"("origin":"{}","plan_digest":"{}","granularity":"{}"{}}},"traceEvents":[)",
+                 origin, plan_digest, granularity == Granularity::kernel ? "kernel" : "layer",
+                 note.empty() ? "" : fmt::format(R"(,"note":"{}")", note));
 }
 
 template <class... Values>

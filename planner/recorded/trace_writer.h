@@ -20,9 +20,10 @@ using TextSink = std::function<void(std::string_view)>;
 /// for each operation, flow arrows for waits and messages, counters. Moments are seconds.
 class TraceWriter {
  public:
-  /// \param origin  "predicted" or "measured"
+  /// \param origin  "predicted" or "measured"  \param note  about all of it; may be empty
+  /// \pre the note has nothing to escape
   TraceWriter(std::string_view origin, std::string_view plan_digest, Granularity granularity,
-              TextSink sink);
+              TextSink sink, std::string_view note = {});
 
   /// \param pid  number of the rank's process in the trace
   void rank(std::size_t pid, std::int64_t rank, const RecordedStep& step);
