@@ -50,6 +50,7 @@ if [ $cuda = on ]; then
   rmdir --ignore-fail-on-non-empty "$folder/lib"
   mkdir -p "$folder/gpu_check/tests"
   cp -r --parents scripts/gpu_check.sh scripts/gpu_check tests/bench/*.py configs README.md "$folder/gpu_check/"
+  git rev-parse HEAD >"$folder/gpu_check/COMMIT" 2>/dev/null || rm -f "$folder/gpu_check/COMMIT"
 fi
 
 say "checking that nothing but the C library is needed"
