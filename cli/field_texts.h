@@ -44,7 +44,7 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
     {kKernelGroup, "loss", "KIND", "fused, fused_fp32, materialised or chunked [fused]"},
     {kKernelGroup, "loss_chunk_rows", "N",
      "Tokens of each chunk of --loss chunked in our kernels; 0: vocabulary / hidden size chunks "
-     "[2048; 0 on CPUs]"},
+     "[on GPUs the fastest of 1024, 2048 and 4096 that fits; 0 on CPUs]"},
     {kKernelGroup, "kernels", "KIND",
      "eager, compiled, transformer_engine or planned (our own) [the engine's]"},
     {kKernelGroup, "tp_overlap", "KIND",

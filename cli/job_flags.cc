@@ -13,11 +13,12 @@
 #include "cli/module_names.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
+#include "planner/cost/loss_rows.h"
 #include "planner/cost/recompute_modules.h"
 #include "planner/engines/engines.h"
-#include "planner/engines/executed.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/default_batch.h"
+#include "planner/search/search.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/curve_sources.h"
 #include "planner/spec/format.h"
@@ -248,7 +249,7 @@ Result<Subject> read_subject(const JobFlags& flags) {
     };
     if (open("precision")) subject.job.precision = usual_precision(subject.cluster.gpu);
     if (open("loss_chunk_rows")) {
-      subject.job.loss_chunk_rows = usual_loss_chunk_rows(subject.cluster);
+      subject.job.loss_chunk_rows = usual_loss_chunk_rows(subject.cluster.gpu);
     }
     append(problems, check_precision(subject.cluster, subject.job));
   } else {
@@ -358,6 +359,8 @@ Result<Layout> read_layout(const LayoutFlags& flags, Subject& subject, BatchWhen
   }
   Diagnostics illegal = check_layout(subject.model, subject.cluster, subject.job, engine, layout);
   if (!illegal.empty()) return illegal;
+  subject.job = decided_job(subject.model, subject.cluster, subject.job, engine, layout,
+                            usable_memory(subject.cluster, subject.job, Bytes(0)));
   note_idle(subject, layout);
   return layout;
 }

@@ -33,6 +33,7 @@ class LoopbackWorld final : public World {
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
+  CommunicatorTraits traits() const override { return kAllTraits; }
   std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
                                               Control control) override {
     return control_.control_group(ranks, control);
@@ -59,7 +60,7 @@ class LoopbackCommunicator final : public Communicator {
 
   int rank() const override { return everyone_->rank(); }
   int size() const override { return everyone_->size(); }
-  CommunicatorTraits traits() const override { return {true, true, true}; }
+  CommunicatorTraits traits() const override { return kAllTraits; }
   void all_gather(const ConstTensorView& mine, const TensorView& all, std::int64_t shard,
                   DeviceStream& stream) override;
   void reduce_scatter(const ConstTensorView& all, const TensorView& mine, std::int64_t shard,

@@ -116,6 +116,7 @@ class MpiWorld : public World {
   }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
+  CommunicatorTraits traits() const override { return kAllTraits; }
 
   std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
                                               Control control) override {

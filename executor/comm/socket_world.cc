@@ -109,6 +109,7 @@ class SocketWorld : public World {
       : hub_(hub), patience_(patience), raised_(*patience.abort) {}
   int rank() const override { return patience_.rank; }
   int size() const override { return static_cast<int>(hub_.members().size()); }
+  CommunicatorTraits traits() const override { return kAllTraits; }
 
   std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
                                               Control control) override {

@@ -50,7 +50,7 @@ class ThreadCommunicator : public Communicator {
 
   int rank() const override { return end_.rank(); }
   int size() const override { return end_.size(); }
-  CommunicatorTraits traits() const override { return {true, true, true}; }
+  CommunicatorTraits traits() const override { return kAllTraits; }
   void all_gather(const ConstTensorView& mine, const TensorView& all, std::int64_t shard,
                   DeviceStream& stream) override;
   void reduce_scatter(const ConstTensorView& all, const TensorView& mine, std::int64_t shard,

@@ -19,6 +19,7 @@ class ThreadWorld : public World {
   ThreadWorld(ThreadRanks& ranks, int rank) : ranks_(ranks), rank_(rank) {}
   int rank() const override { return rank_; }
   int size() const override { return ranks_.size(); }
+  CommunicatorTraits traits() const override { return kAllTraits; }
   std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
                                               Control control) override {
     return std::make_unique<ThreadControlGroup>(end(ranks, control));

@@ -1,11 +1,25 @@
 // Weights and gradients between shards and whole. The first operand becomes the second, a group's
 // of its `piece` a rank.
 #include "executor/engine/program_binder.h"
+#include "planner/spec/check.h"
 
 namespace shardwise::exec {
 
-OpKernel ProgramBinder::nothing(const ProgramOp& /*op*/) {
-  return [](DeviceStream& /*stream*/) {};
+/// What a reduction summed becomes the shard, or is added to it. Nothing where the reduction did.
+OpKernel ProgramBinder::accumulate(const ProgramOp& op) {
+  const Operands operands = program_.operands_of(op);
+  return [this, operands](DeviceStream& stream) {
+    if (!operands.empty()) put(operands[1], numbers(operands[0]), stream);
+  };
+}
+
+void ProgramBinder::put(const Operand& shard, const ConstTensorView& sum,
+                        DeviceStream& stream) const {
+  if (shard.access == Access::accumulate) {
+    parts_.compute->accumulate(numbers(shard), sum, stream);
+  } else {
+    parts_.compute->cast(numbers(shard), sum, stream);
+  }
 }
 
 OpKernel ProgramBinder::copy(const ProgramOp& op) {
@@ -37,40 +51,43 @@ void ProgramBinder::check(const ProgramOp& op, const Operand& gradients,
       stream);
 }
 
+/// What is sent and read again is summed in its place there, in the type that is sent.
 OpKernel ProgramBinder::reduce_scatter(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   const bool own = op.role == OpRole::reduce;  // those of others are in what goes on from there
-  return [this, &op, operands, own, group = group_of(op)](DeviceStream& stream) {
+  const bool in_place = operands[0].access == Access::accumulate;
+  // Else the program's next operation does.
+  const bool puts = operands.size() > 1 && operands[1].part == OperandPart::gradients;
+  Communicator* const group = group_of(op);
+  SHARDWISE_CHECK(
+      in_place || group->traits().adds_into_shard ||
+          (operands[1].access == Access::output && operands[0].dtype == operands[1].dtype),
+      name_of(program_, op));
+  return [this, &op, operands, own, in_place, puts, group](DeviceStream& stream) {
     if (own) check(op, operands[0], stream);
     const TensorView sent = numbers(operands[0]);
-    const TensorView shard = numbers(operands[1]);
-    const bool joins = operands[1].access == Access::accumulate;
     const std::int64_t piece = operands[0].piece;
-    const bool alike = !joins && sent.dtype == shard.dtype;
-    if (alike || group->traits().adds_into_shard) {
-      group->reduce_scatter(sent, shard, piece, joins, stream);
-      return;
+    if (!in_place) {
+      const bool joins = operands[1].access == Access::accumulate;
+      return group->reduce_scatter(sent, numbers(operands[1]), piece, joins, stream);
     }
-    // In the type that is sent, in its own place in what is sent, whose values nobody reads again.
     const Piece here = piece_of(static_cast<std::int64_t>(sent.count), piece, group->rank());
-    const TensorView in_place = sent.part(here.begin, here.count);
-    group->reduce_scatter(sent, in_place, piece, false, stream);
-    if (joins) {
-      parts_.compute->accumulate(shard, in_place, stream);
-    } else {
-      parts_.compute->cast(shard, in_place, stream);
-    }
+    const TensorView sum = sent.part(here.begin, here.count);
+    group->reduce_scatter(sent, sum, piece, false, stream);
+    if (puts) put(operands[1], sum, stream);
   };
 }
 
-/// In the type in which it travels: narrowed where it is, and widened again.
+/// In the type in which it travels, which has an operand where it is another.
 OpKernel ProgramBinder::all_reduce(const ProgramOp& op) {
   const Operands operands = program_.operands_of(op);
   const bool own = op.role == OpRole::reduce;
-  return [this, &op, operands, own, group = group_of(op)](DeviceStream& stream) {
+  const bool alike = operands.size() == 1 || operands[1].part != OperandPart::sent_gradients;
+  return [this, &op, operands, own, alike, group = group_of(op)](DeviceStream& stream) {
     if (own) check(op, operands[0], stream);
     const TensorView kept = numbers(operands[0]);
-    const TensorView sent = {kept.data, kept.count, parts_.state->types().reduced};
+    if (alike) return group->all_reduce(kept, stream);
+    const TensorView sent = numbers(operands[1]);
     parts_.compute->cast(sent, kept, stream);
     group->all_reduce(sent, stream);
     parts_.compute->cast(kept, sent, stream);

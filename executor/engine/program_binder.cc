@@ -42,8 +42,8 @@ ProgramBinder::Maker ProgramBinder::maker_of(const StageProgram& program, const 
       return nullptr;
     case OpRole::sum:
       return &ProgramBinder::sum;
-    case OpRole::accumulate:  // the reduction began its fold with what was there
-      return &ProgramBinder::nothing;
+    case OpRole::accumulate:
+      return &ProgramBinder::accumulate;
     case OpRole::finalize:
       if (op.part == FinalizePart::kTokens) return &ProgramBinder::count_tokens;
       if (op.part == FinalizePart::kScale) return &ProgramBinder::scale_gradients;

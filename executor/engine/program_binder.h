@@ -67,7 +67,7 @@ class ProgramBinder {
   OpKernel recompute(const ProgramOp& op);
   OpKernel backward(const ProgramOp& op);
   // bind_moves.cc: the first operand becomes the second
-  OpKernel nothing(const ProgramOp& op);
+  OpKernel accumulate(const ProgramOp& op);
   OpKernel copy(const ProgramOp& op);
   OpKernel all_gather(const ProgramOp& op);
   OpKernel reduce_scatter(const ProgramOp& op);
@@ -104,6 +104,8 @@ class ProgramBinder {
   /// Looks at this rank's gradients, before they are summed with those of others. On a stream
   /// beside that of the passes.
   void check(const ProgramOp& op, const Operand& gradients, DeviceStream& stream) const;
+  /// Makes the sum of a reduction the shard, or adds it, as the operand says.
+  void put(const Operand& shard, const ConstTensorView& sum, DeviceStream& stream) const;
   /// The root of the squares of `ranks` at `sums`, and what clipping makes of it.
   void take_norm(Operands operands, OperandPart sums, int ranks, DeviceStream& stream) const;
   /// What an operand of the step's block is.

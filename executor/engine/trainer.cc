@@ -76,16 +76,16 @@ Trainer::Trainer(const Plan& plan, World& world, Device& device, Arena& arena, A
   for (const LayerSpec& kind : plan.model.kinds) parts_.layers.push_back(kernels.make(kind));
   parts_.fill_tables = kernels.fill_tables;
   const std::vector<LayerRoom> rooms = rooms_of(parts_.layers);
+  parts_.compute = device.compute(options.threads);
+  parts_.tensors = device.world(world, *parts_.compute, abort);
+  World& moves = parts_.tensors ? *parts_.tensors : world;
   for (const StepKind step : {StepKind::first, StepKind::steady}) {
-    programs_.push_back(lower_to_run(plan, step, place, rooms));
+    programs_.push_back(lower_to_run(plan, step, place, rooms, moves.traits().adds_into_shard));
   }
   SHARDWISE_CHECK(program(0).units == program(1).units, "states lie where they lay");
   parts_.state = std::make_unique<RankState>(units_, context_.placement, state_types(context_),
                                              place, program(0).units);
-  parts_.compute = device.compute(options.threads);
-  parts_.tensors = device.world(world, *parts_.compute, abort);
-  parts_.communicators = std::make_unique<CommunicatorTable>(
-      programs_, plan.layout, parts_.tensors ? *parts_.tensors : world);
+  parts_.communicators = std::make_unique<CommunicatorTable>(programs_, plan.layout, moves);
   parts_.arena = &arena;
   parts_.clip_norm = options.optimizer.clip_norm;
   SHARDWISE_CHECK(parts_.compute->squares_bytes() == kSquaresBytes, "squares have their room");

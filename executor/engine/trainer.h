@@ -102,6 +102,8 @@ class Trainer {
   const RankState& state() const { return *parts_.state; }
   /// How the device runs steady steps (ProgramRunner::how_it_runs()).
   std::string how_it_runs() const { return runner_->how_it_runs(programs_.size() - 1); }
+  /// What the communicators of its tensors promise.
+  CommunicatorTraits traits() const { return (parts_.tensors ? *parts_.tensors : world_).traits(); }
   /// All ranks, between steps.
   ControlGroup& everyone() { return *everyone_; }
   std::int64_t next_step() const { return step_; }

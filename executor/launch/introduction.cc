@@ -70,9 +70,14 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
   std::fflush(stdout);
 }
 
-void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs) {
+void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs,
+                       std::int64_t ranks, const CommunicatorTraits& traits) {
   for (const std::string& note : notes) fmt::print("{}\n", note);
   if (!how_it_runs.empty()) fmt::print("{}\n", how_it_runs);
+  if (ranks > 1 && !traits.sums_in_rank_order) {
+    fmt::print(
+        "sums over ranks are not in rank order: losses differ from CPUs' in the last bits\n");
+  }
   std::fflush(stdout);
 }
 

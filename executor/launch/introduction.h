@@ -18,7 +18,9 @@ void announce(const Plan& plan, std::int64_t steps);
 /// ranks call together; the one that speaks prints.
 void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks);
 
-/// Prints what computes, and how steady steps run; nothing of what is empty.
-void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs);
+/// Prints what computes, how steady steps run (nothing of what is empty), and whether sums over
+/// `ranks` have another order than on CPUs.
+void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs,
+                       std::int64_t ranks, const CommunicatorTraits& traits);
 
 }  // namespace shardwise::exec

@@ -225,7 +225,9 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
     trainer.initialise();
   }
   introduce(run.plan, arena, world, world.rank() == 0);
-  if (world.rank() == 0) introduce_devices(run.devices.notes(), trainer.how_it_runs());
+  if (world.rank() == 0) {
+    introduce_devices(run.devices.notes(), trainer.how_it_runs(), world.size(), trainer.traits());
+  }
   if (run.resumed && world.rank() == 0) {
     introduce_resumed(run.resumed->saved.manifest(), run.options);
     if (run.resumed->finished) tell_unmeasured(run.options);

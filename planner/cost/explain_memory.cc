@@ -116,7 +116,7 @@ class MemoryExplainer {
         placement_of(m_.layout.zero_stage, m_.layout.outer_shards_optimizer);
     const auto placed = [&](const char* state, Placement p) {
       const ShardRanks ranks = shard_ranks(m_.layout, p);
-      const Unit held = placed_elements(parts_, m_.engine, m_.layout, p, m_.rules.shard_multiple);
+      const Unit held = held_elements(parts_, m_.rules, m_.layout, p);
       std::string text = fmt::format("{}: {} / {} -> {}", state, format_count(parts_.dense),
                                      ranks.dense, format_count(held.dense));
       if (parts_.routed > 0) {

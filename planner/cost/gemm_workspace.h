@@ -13,4 +13,7 @@ constexpr std::int64_t gemm_workspace_bytes(int capability) {
   return (capability >= 90 ? 32 : 4) * kMiB;
 }
 
+/// The last of them have the sums that an epilogue makes of bias gradients, in fp32.
+inline constexpr std::int64_t kBiasSumBytes = std::int64_t{1} << 19;
+
 }  // namespace shardwise

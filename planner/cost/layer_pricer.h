@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "planner/cost/collective.h"
+#include "planner/cost/kernel_traits.h"
 #include "planner/cost/layer_time.h"
 #include "planner/cost/operation_sizes.h"
 
@@ -15,7 +16,7 @@ struct LayerSizes : OperationSizes {
   double met = 0;      // copies of tokens that meet this rank's experts: the busiest rank's
   double element = 2;  // bytes of an activation element
   Kernels pointwise = Kernels::eager;  // who wrote what only moves bytes
-  bool epilogues = false;              // our kernels on a GPU, traffic_of
+  KernelTraits ours;                   // of our kernels; none where the layer has others
   /// Megatron's modules over PyTorch's operators: fused pointwise kernels, and copies between them.
   bool megatron_eager() const { return kernels == Kernels::eager && pointwise != kernels; }
   TpOverlap tp_overlap = TpOverlap::none;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "planner/cost/expert_load.h"
+#include "planner/cost/layer_gradients.h"
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/layer_pricer.h"
 #include "planner/cost/saved_tensors.h"
@@ -33,7 +34,8 @@ bool joins(const OperationSpec& a, const OperationSpec& b) {
 class LayerWalk {
  public:
   LayerWalk(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
-            const EngineProfile& engine, const Layout& layout, const LayerPricer& pricer)
+            const EngineProfile& engine, const Layout& layout, const LayerPricer& pricer,
+            std::int64_t microbatches_a_sum)
       : model_(model),
         layer_(layer),
         job_(job),
@@ -41,6 +43,7 @@ class LayerWalk {
         layout_(layout),
         pricer_(pricer),
         s_(pricer.sizes()),
+        gradients_(model, layer, job, engine, layout, s_, microbatches_a_sum),
         region_(pricer, layout, time_.forward, time_.backward) {}
 
   LayerTime run() {
@@ -48,7 +51,7 @@ class LayerWalk {
     for (std::size_t i = 0; i < layer_.operations.size();) i = operation(i, i < needed);
     region_.close();
     narrow_what_is_saved();
-    accumulate_gradients();
+    time_.backward.memory_bound += gradients_.moved(pricer_);
     pricer_.note_late();
     time_.traffic = pricer_.traffic();
     return time_;
@@ -139,7 +142,7 @@ class LayerWalk {
     const bool by_chunks = in_backward(op) && job_.loss == LossKernel::chunked;
     const double pieces =
         by_chunks ? static_cast<double>(ceil_div(s_.tokens, s_.loss_rows(op))) : 1;
-    const Product p = pricer_.product(name, dtype, groups, rows, width, k, weight_gradient(),
+    const Product p = pricer_.product(name, dtype, groups, rows, width, k, gradients_.output(),
                                       !job_.frozen_base, pieces);
     PassTime& forward = forward_of(op);
     forward.gemm += p.forward;
@@ -160,12 +163,12 @@ class LayerWalk {
     if (op.bias) {
       // Added in the epilogue; its gradient sums the output's gradient over the rows.
       if (!job_.frozen_base) {
-        time_.backward.memory_bound +=
-            pricer_.moved(Pass::backward, all_rows * static_cast<double>(width) * s_.element);
+        const double bytes = gradients_.bias_bytes(op, all_rows, width);
+        time_.backward.memory_bound += pricer_.moved(Pass::backward, bytes);
         time_.backward.kernels += 1;
       }
       // On a CPU our product is added to rows of the bias.
-      if (s_.kernels == Kernels::planned && !s_.epilogues) {
+      if (s_.kernels == Kernels::planned && !s_.ours.epilogues) {
         forward.memory_bound +=
             pricer_.moved(Pass::forward, all_rows * static_cast<double>(width) * s_.element);
         forward.kernels += 1;
@@ -208,7 +211,7 @@ class LayerWalk {
     time_.backward.memory_bound += pricer_.moved(Pass::backward, rows * k * s_.element);
     time_.forward.kernels += 1;
     time_.backward.kernels += 1;
-    if (job_.frozen_base || weight_gradient() != GemmOutput::written) return;
+    if (job_.frozen_base || gradients_.output() != GemmOutput::written) return;
     time_.backward.memory_bound += pricer_.moved(Pass::backward, groups * k * width * s_.element);
     time_.backward.kernels += 1;
   }
@@ -244,7 +247,7 @@ class LayerWalk {
 
   /// Tokens to their experts and back: permutation, all-to-all over ep, gather over etp.
   void exchange(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.epilogues, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours.epilogues, s_.element);
     const double width = static_cast<double>(op.width);
     const double met = s_.met * width * s_.element;
     const bool dispatch = op.kind == OpKind::dispatch;
@@ -274,7 +277,7 @@ class LayerWalk {
   }
 
   void pointwise(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.epilogues, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours.epilogues, s_.element);
     const bool cut = op.tp != TpSplit::none;
     double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
     const bool embedding = op.kind == OpKind::embedding;
@@ -308,58 +311,6 @@ class LayerWalk {
     time_.backward.kernels += saved.widening_kernels;
   }
 
-  /// Gradients of weights join those of earlier micro-batches in a buffer that stays: in the
-  /// product itself where that is fused.
-  GemmOutput weight_gradient() const {
-    if (adds_to_zeros()) return GemmOutput::fp32_sum;
-    if (engine_.gradient_buffer != GradientBuffer::contiguous || !s_.fuses_weight_gradient) {
-      return GemmOutput::written;
-    }
-    return layout_.fp32_gradients ? GemmOutput::fp32_sum : GemmOutput::sum;
-  }
-
-  /// Our kernels add gradients, in fp32, to what a unit's buffer holds, which is zeros first.
-  bool adds_to_zeros() const {
-    return s_.kernels == Kernels::planned && engine_.gradient_buffer == GradientBuffer::unit_queue;
-  }
-
-  /// Where it is not, the product's output is read and added to the buffer.
-  void accumulate_gradients() {
-    if (adds_to_zeros() && !job_.frozen_base) {
-      const double each = layout_.fp32_gradients ? static_cast<double>(kFp32Bytes) : s_.element;
-      time_.backward.memory_bound += pricer_.moved(Pass::backward, each * cleared_elements());
-    }
-    if (engine_.gradient_buffer != GradientBuffer::contiguous || job_.frozen_base) return;
-    if (s_.fuses_weight_gradient) return;
-    const double each = 2 * (layout_.fp32_gradients ? 4.0 : 2.0) + s_.element;
-    time_.backward.memory_bound += pricer_.moved(Pass::backward, each * held_elements());
-  }
-
-  /// Elements of the layer's parameters that a rank computes with.
-  double held_elements() const {
-    double elements = 0;
-    for (const ParameterSpec& p : layer_.parameters) {
-      const double ways = p.routed_expert ? layout_.ep * layout_.etp
-                          : p.tp_dim >= 0 ? layout_.tp
-                                          : 1;
-      elements += static_cast<double>(p.elements()) / ways;
-    }
-    return elements;
-  }
-
-  /// Set to zero before the layer adds to their gradients: a table that head and embedding share is
-  /// by the head, which comes first.
-  double cleared_elements() const {
-    double shared = 0;
-    for (const OperationSpec& op : layer_.operations) {
-      const bool reads = op.kind == OpKind::gemm || op.kind == OpKind::embedding;
-      if (!model_.tie_word_embeddings || !reads || op.tp != TpSplit::vocab) continue;
-      const double table = static_cast<double>(op.width) * static_cast<double>(op.k) / layout_.tp;
-      shared += op.kind == OpKind::gemm ? table : -table;
-    }
-    return held_elements() + shared;
-  }
-
   const ModelSpec& model_;
   const LayerSpec& layer_;
   const JobSpec& job_;
@@ -367,6 +318,7 @@ class LayerWalk {
   const Layout& layout_;
   const LayerPricer& pricer_;
   const LayerSizes& s_;
+  LayerGradients gradients_;
   LayerTime time_;
   TensorRegion region_;
 };
@@ -376,9 +328,17 @@ class LayerWalk {
 LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                      const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
                      std::vector<GemmUse>* gemms, std::vector<LayerItem>* items) {
+  return layer_time(model, layer, job, engine, cluster, layout,
+                    microbatches_a_sum(job, engine, cluster, layout), gemms, items);
+}
+
+LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                     const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
+                     std::int64_t microbatches_a_sum, std::vector<GemmUse>* gemms,
+                     std::vector<LayerItem>* items) {
   const LayerSizes sizes = layer_sizes(model, job, engine, cluster, layout);
   const LayerPricer pricer(layer, job, cluster, layout, sizes, gemms, items);
-  LayerTime time = LayerWalk(model, layer, job, engine, layout, pricer).run();
+  LayerTime time = LayerWalk(model, layer, job, engine, layout, pricer, microbatches_a_sum).run();
   const auto products =
       static_cast<double>(std::ranges::count(layer.operations, OpKind::gemm, &OperationSpec::kind));
   time.weight_kernels = job.frozen_base ? 0 : std::min(products, time.backward.kernels);
@@ -388,10 +348,17 @@ LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSp
 std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,
                                    const EngineProfile& engine, const ClusterSpec& cluster,
                                    const Layout& layout) {
+  return layer_times(model, job, engine, cluster, layout,
+                     microbatches_a_sum(job, engine, cluster, layout));
+}
+
+std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,
+                                   const EngineProfile& engine, const ClusterSpec& cluster,
+                                   const Layout& layout, std::int64_t microbatches_a_sum) {
   std::vector<LayerTime> times;
   times.reserve(model.kinds.size());
   for (const LayerSpec& layer : model.kinds) {
-    times.push_back(layer_time(model, layer, job, engine, cluster, layout));
+    times.push_back(layer_time(model, layer, job, engine, cluster, layout, microbatches_a_sum));
   }
   return times;
 }

@@ -40,7 +40,8 @@ struct PassTime {
 ///
 /// Depends on the kind and on tp, cp, ep, etp, micro_batch_size, sequence_parallel, recompute,
 /// recompute_interval, cp_kind, fp32_gradients and order of the layout (and, through the place of
-/// tp, cp and ep on the link tiers, on nothing else): the search caches it.
+/// tp, cp and ep on the link tiers, and microbatches_a_sum(), on nothing else): the search caches
+/// it.
 struct LayerTime {
   PassTime forward;
   PassTime backward;          // without recompute
@@ -63,16 +64,24 @@ struct LayerItem {
   double launches = 1;  // of a collective: kernels that take the host as long to issue
 };
 
+/// \param microbatches_a_sum  layer_gradients.h; that of the layout where it is not given
 /// \param gemms  receives every matrix product when not null
 /// \param items  receives everything that runs when not null
 LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                      const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
                      std::vector<GemmUse>* gemms = nullptr,
                      std::vector<LayerItem>* items = nullptr);
+LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
+                     const EngineProfile& engine, const ClusterSpec& cluster, const Layout& layout,
+                     std::int64_t microbatches_a_sum, std::vector<GemmUse>* gemms = nullptr,
+                     std::vector<LayerItem>* items = nullptr);
 
 /// Same for every kind of `model`, in the order of model.kinds.
 std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,
                                    const EngineProfile& engine, const ClusterSpec& cluster,
                                    const Layout& layout);
+std::vector<LayerTime> layer_times(const ModelSpec& model, const JobSpec& job,
+                                   const EngineProfile& engine, const ClusterSpec& cluster,
+                                   const Layout& layout, std::int64_t microbatches_a_sum);
 
 }  // namespace shardwise

@@ -40,7 +40,9 @@ struct MemoryRules {
   std::int32_t reduce_bytes = 4;     // an element of a gradient on its way to the reduction
   bool fp32_accumulation = false;    // reductions are all-to-alls and sums in fp32
   GpuKernels gpu_kernels;
+  bool adds_to_sums = false;         // kernel_traits
   std::int64_t shard_multiple = 1;   // elements of which a piece of a unit is a multiple
+  bool whole_pieces = false;         // our kernels on GPUs: units end where the last piece does
   bool step_block = false;           // our kernels: host and device share step_block()
   std::int64_t sequence_length = 0;  // of it …
   bool per_token_loss = false;       // … and whether tokens are counted

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "planner/cost/expert_load.h"
+#include "planner/cost/loss_rows.h"
 #include "planner/cost/saved_tensors.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
@@ -277,6 +278,7 @@ void size_embedding(OperationMemory& m, const OperationSizes& s) {
 
 std::int64_t loss_chunk_rows(std::int64_t asked, std::int64_t tokens, std::int64_t vocabulary,
                              std::int64_t hidden) {
+  if (asked == kOpenLossRows) asked = kUsualLossRows;
   if (asked > 0) return std::min(asked, tokens);
   // Fewer rows multiply no faster than the head's matrix and its gradient are read and written.
   constexpr std::int64_t kLeastRows = 256;

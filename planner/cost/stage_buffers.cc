@@ -148,7 +148,8 @@ StageBuffers stage_buffers(const StageParts& parts, const StageContext& context)
   if (gradients_wait(context)) {
     const bool copies = engine.gradient_buffer == GradientBuffer::copy_in;
     b.unreduced = {
-        all, copies ? context.rules->reduce_bytes : gradient_element_bytes(*context.rules, layout)};
+        held_elements(parts, *context.rules, layout, Placement::replicate).elements(),
+        copies ? context.rules->reduce_bytes : gradient_element_bytes(*context.rules, layout)};
   } else if (layout.zero_stage >= 2 && engine.gradient_buffer == GradientBuffer::unit_queue) {
     const std::int64_t elements = layout.double_buffer
                                       ? 2 * block
@@ -231,16 +232,25 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   return g;
 }
 
-GradientsBeside gradients_beside(const StageParts& parts, const StageContext& context,
-                                 const LayerMemory& layer) {
-  const MemoryRules& rules = *context.rules;
-  const Layout& layout = *context.layout;
+bool adds_to_sums(const MemoryRules& rules) {
+  return rules.adds_to_sums && rules.engine->gradient_buffer != GradientBuffer::copy_in;
+}
+
+bool gradients_join(const Layout& layout, std::int64_t num_microbatches) {
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const ShardRanks ranks = shard_ranks(layout, Placement::shard_inner);
   const bool leaves = placement.gradients != Placement::replicate &&
                       ranks.dense * ranks.routed > 1 && layout.reduce_every_microbatch;
-  const bool joins = own_kernels(layer) && layout.pp == 1 && context.num_microbatches > 1 &&
-                     !leaves && rules.engine->gradient_buffer != GradientBuffer::copy_in;
+  return num_microbatches > 1 && !leaves;
+}
+
+GradientsBeside gradients_beside(const StageParts& parts, const StageContext& context,
+                                 const LayerMemory& layer) {
+  const MemoryRules& rules = *context.rules;
+  const Layout& layout = *context.layout;
+  const bool joins = own_kernels(layer) && layout.pp == 1 &&
+                     gradients_join(layout, context.num_microbatches) && !adds_to_sums(rules) &&
+                     rules.engine->gradient_buffer != GradientBuffer::copy_in;
   if (!joins) return {};
   const std::int64_t each = gradient_element_bytes(rules, layout);
   GradientsBeside beside;

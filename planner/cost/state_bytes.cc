@@ -133,6 +133,19 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
   return sharded_by_unit(parts, engine, ranks, layout, multiple);
 }
 
+Unit held_elements(const StageParts& parts, const MemoryRules& rules, const Layout& layout,
+                   Placement placement) {
+  const auto placed = [&](Placement p) {
+    return placed_elements(parts, *rules.engine, layout, p, rules.shard_multiple);
+  };
+  const StatePlacement all = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  if (!rules.whole_pieces || all.optimizer == Placement::replicate) return placed(placement);
+  const Unit finest = placed(all.optimizer);
+  const ShardRanks ranks = shard_ranks(layout, all.optimizer);
+  const ShardRanks of = shard_ranks(layout, placement);
+  return {finest.dense * (ranks.dense / of.dense), finest.routed * (ranks.routed / of.routed)};
+}
+
 std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout) {
   const std::int64_t narrow = rules.weight_bytes;
   return layout.fp32_gradients ? std::max(narrow, kMainBytes) : narrow;
@@ -148,7 +161,7 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const Layout& layout = *context.layout;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   const auto placed = [&](Placement p) {
-    return placed_elements(parts, engine, layout, p, rules.shard_multiple).elements();
+    return held_elements(parts, rules, layout, p).elements();
   };
   const std::int64_t parameters = placed(placement.parameters);
   const std::int64_t gradients =

@@ -23,6 +23,11 @@ ShardRanks shard_ranks(const Layout& layout, Placement placement);
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
                      Placement placement, std::int64_t multiple);
 
+/// What a rank has room for of a state: placed_elements(), or, where units end with the last piece
+/// (MemoryRules::whole_pieces), all pieces of the most finely cut state that it has.
+Unit held_elements(const StageParts& parts, const MemoryRules& rules, const Layout& layout,
+                   Placement placement);
+
 /// The states of one stage on one rank, in elements of so many bytes.
 /// Source: Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 3 and figure 1, and what the
 /// engine adds to it (docs/memory.md).

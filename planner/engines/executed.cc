@@ -28,10 +28,6 @@ std::span<const std::string_view> executed_engines() {
 
 bool executor_trains_on(const ClusterSpec& cluster) { return cluster.gpu.vendor == "cpu"; }
 
-std::int64_t usual_loss_chunk_rows(const ClusterSpec& cluster) {
-  return executor_trains_on(cluster) ? 0 : 2048;
-}
-
 std::vector<ExecutedField> executed_fields_besides(
     const std::vector<std::pair<std::string, std::string>>& locks,
     const std::vector<std::string>& opened) {

@@ -27,11 +27,6 @@ std::span<const std::string_view> executed_engines();
 /// Whether our executor is what trains on these machines: they are CPUs.
 bool executor_trains_on(const ClusterSpec& cluster);
 
-/// JobSpec::loss_chunk_rows where nobody states it. Every chunk reads and writes the head's whole
-/// gradient in fp32: on a GPU few rows cost more time than the logits of many cost memory, on a CPU
-/// few rows stay in its caches. docs/memory.md, "Shardwise's executor", has figures.
-std::int64_t usual_loss_chunk_rows(const ClusterSpec& cluster);
-
 /// The executed fields that a search holds at their value: all but those that `locks` and `opened`
 /// name.
 std::vector<ExecutedField> executed_fields_besides(

@@ -1,5 +1,6 @@
 #include "planner/lowering/data_parallel_operands.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,6 +24,7 @@ class OperandLister {
         sent_(parts_),
         received_(parts_),
         joins_(parts_.size(), false),
+        summed_(parts_.size()),
         cast_(parts_) {}
 
   void list(OpId op) {
@@ -57,8 +59,8 @@ class OperandLister {
       case OpRole::gradient_norm:
       case OpRole::optimizer:
         return list_step_operands(writer_, op);
-      case OpRole::accumulate:  // the reduction began with what was there
-        return;
+      case OpRole::accumulate:
+        return accumulate(op, unit(each));
       default:
         SHARDWISE_CHECK(false, name_of(writer_.program(), each));
     }
@@ -168,18 +170,12 @@ class OperandLister {
     }
     SHARDWISE_CHECK(source.part == gradients || source.dtype == travels(),
                     name_of(writer_.program(), writer_.operation(op)));
-    if (work->kind == CollectiveKind::all_reduce) {
-      source.part = gradients;
-      source.access = Access::accumulate;
-      writer_.add(op, source);
-      return;
-    }
+    if (work->kind == CollectiveKind::all_reduce) return all_reduce(op, source);
     joins_[u] = source.part != gradients && flow_.joins_earlier(op);
     source.piece = writer_.room(u, kInner);
-    // A back end that cannot add into the shard sums in its place in what is sent.
-    if (joins_[u] && work->kind == CollectiveKind::reduce_scatter) {
-      source.access = Access::accumulate;
-    }
+    const bool alike = !joins_[u] && source.dtype == writer_.types().gradients;
+    const bool scatters = work->kind == CollectiveKind::reduce_scatter;
+    if (scatters && !alike && !writer_.run().adds_into_shard) return reduce_in_place(op, source, u);
     writer_.add(op, source);
     if (work->kind == CollectiveKind::all_to_all) {
       received_[u] =
@@ -189,8 +185,53 @@ class OperandLister {
       // The shard exists from here on where it does not over the step.
       writer_.touch(writer_.state(u).gradients, op);
     } else {
-      writer_.add(op, writer_.reduced(joins_[u] ? Access::accumulate : kOutput, u));
+      writer_.add(op, writer_.reduced(shard_access(u), u));
     }
+  }
+
+  /// The sum is in its place in what is sent, whose values nobody reads again. What the program
+  /// has for that makes it the shard, or adds it; where it has nothing, the reduction does.
+  void reduce_in_place(OpId op, Operand source, std::size_t u) {
+    source.access = Access::accumulate;
+    writer_.add(op, source);
+    const OpId next = op + 1;
+    const auto& all = writer_.program().operations;
+    const bool follows = next < all.size() && all[next].role == OpRole::accumulate &&
+                         unit(all[next]) == u && all[next].microbatch == all[op].microbatch;
+    if (!follows) return writer_.add(op, writer_.reduced(shard_access(u), u));
+    const ShardRange own = held_of(writer_.unit(u), kInner, place());
+    source.access = kInput;
+    source.first += own.begin;
+    source.count = own.count;
+    source.piece = 0;
+    summed_[u] = source;
+  }
+
+  /// Nothing where the reduction did.
+  void accumulate(OpId op, std::size_t u) {
+    const std::optional<Operand> summed = std::exchange(summed_[u], std::nullopt);
+    if (!summed) return;
+    writer_.add(op, *summed);
+    writer_.add(op, writer_.reduced(shard_access(u), u));
+  }
+
+  Access shard_access(std::size_t u) const { return joins_[u] ? Access::accumulate : kOutput; }
+
+  /// Of what a rank keeps, in the type that travels: narrowed where it is, and widened again.
+  void all_reduce(OpId op, Operand kept) {
+    kept.part = gradients;
+    kept.access = Access::accumulate;
+    if (kept.dtype == travels()) return writer_.add(op, kept);
+    Operand sent = kept;
+    sent.part = sent_gradients;
+    sent.access = kOutput;
+    sent.dtype = travels();
+    sent.first = kept.begin_byte() / bytes_of(travels());
+    kept.access = kInput;
+    writer_.add(op, kept);
+    writer_.add(op, sent);
+    kept.access = kOutput;
+    writer_.add(op, kept);
   }
 
   Operand received(Access access, std::size_t u) const {
@@ -201,7 +242,7 @@ class OperandLister {
   }
 
   void sum(OpId op, std::size_t u) {
-    const Operand shard = writer_.reduced(joins_[u] ? Access::accumulate : kOutput, u);
+    const Operand shard = writer_.reduced(shard_access(u), u);
     Operand sums =
         writer_.whole(shard_sum, Access::workspace, u,
                       writer_.placed_or_made(op, shard_sum, MemoryCategory::gradient_staging,
@@ -217,8 +258,7 @@ class OperandLister {
     const CollectiveWork* work = writer_.program().communication(writer_.operation(op));
     const Placement updated = writer_.placement().optimizer;
     if (work == nullptr || work->kind != CollectiveKind::reduce_scatter) {
-      writer_.add(op, writer_.gradients(Access::accumulate, u, updated));
-      return;
+      return all_reduce(op, writer_.gradients(Access::accumulate, u, updated));
     }
     Operand all = writer_.reduced(kInput, u);
     all.piece = writer_.room(u, Placement::shard_both);
@@ -233,7 +273,8 @@ class OperandLister {
   std::vector<BufferId> sent_;      // by unit: its gradients, in a reduction's input
   std::vector<BufferId> received_;  // by unit: of its gradients
   std::vector<bool> joins_;         // by unit: they join what earlier micro-batches left
-  std::vector<BufferId> cast_;      // by unit: this rank's shard, to be gathered
+  std::vector<std::optional<Operand>> summed_;  // by unit: in its place in what was sent
+  std::vector<BufferId> cast_;                  // by unit: this rank's shard, to be gathered
 };
 
 }  // namespace

@@ -108,7 +108,8 @@ void GradientFlow::follow(const Part& part, const std::vector<OpId>& ops) {
   target.owner = part.owner;
   set_range(target);
   const bool first = begun_.insert({window, part.owner}).second;
-  target.apart = !first || made != sum_dtype_;
+  target.joins = !first && made == sum_dtype_ && writer_.adds_to_sums();
+  target.apart = made != sum_dtype_ || (!first && !target.joins);
   const BufferId own = writer_.state(unit).gradients;
   target.sum = writer_.whole(OperandPart::gradient_sum, first ? Access::output : Access::accumulate,
                              unit, held ? sums_[window] : own, sum_dtype_);
@@ -124,7 +125,7 @@ void GradientFlow::follow(const Part& part, const std::vector<OpId>& ops) {
   }
   for (const OpId op : ops) {
     GradientTarget here = target;
-    here.zeroes = op == ops.front();
+    here.begins = op == ops.front();
     here.ends = op == ops.back();
     targets_[op].push_back(here);
   }

@@ -15,12 +15,13 @@ namespace shardwise {
 /// Kernels make them in StateTypes::made. Sums of micro-batches have the type of what a rank keeps,
 /// or, where single tensors wait for the last micro-batch to be reduced, of what is reduced.
 ///
-/// Gradients of one micro-batch are made from zeros, then added to those of earlier micro-batches:
-/// ((g0 + g1) + g2) + …, the fold that a reduction over ranks makes too, so that it does not matter
-/// to a bit whether one rank ran the micro-batches or each a rank of its own.
+/// On a CPU gradients of one micro-batch are made from zeros, then added to those of earlier
+/// micro-batches: ((g0 + g1) + g2) + …, the fold that a reduction over ranks makes too, so that it
+/// does not matter to a bit whether one rank ran the micro-batches or each a rank of its own. What
+/// does not begin a sum lies beside it as long as its layer runs, a table that the head works with
+/// too from the head on: the ledger counts it (Staging::beside).
 ///
-/// What does not begin a sum lies beside it as long as its layer runs, a table that the head works
-/// with too from the head on: the ledger counts it (Staging::beside).
+/// Kernels of GPUs add to the sum itself (KernelTraits::adds_to_sums).
 struct GradientTarget {
   std::size_t unit = 0;
   std::int32_t owner = 0;  // the layer whose tensors of the unit these are
@@ -29,7 +30,8 @@ struct GradientTarget {
   Operand made;         // they are made here
   Operand sum;          // and become this, or join it, where that is elsewhere
   bool apart = false;   // `made` is elsewhere than `sum`
-  bool zeroes = false;  // this operation is the first to touch them
+  bool joins = false;   // `made` is the sum of earlier micro-batches
+  bool begins = false;  // this operation is the first to touch them
   bool ends = false;    // it is the last
 };
 

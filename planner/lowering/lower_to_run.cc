@@ -8,7 +8,7 @@
 namespace shardwise {
 
 StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlace& place,
-                         std::span<const LayerRoom> rooms) {
+                         std::span<const LayerRoom> rooms, bool adds_into_shard) {
   SHARDWISE_CHECK(plan.layout.pp == 1, "one stage runs");
   const LoweringContext context =
       lowering_context(plan, Granularity::layer, step == StepKind::first);
@@ -19,7 +19,7 @@ StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlac
   std::vector<PlacedOperand> placed;
   program.stages.push_back(lower_stage(context, 0, &placed));
   const StateUnits units = state_units(context, 0);
-  const RunShape run{&context, &units, place, rooms};
+  const RunShape run{&context, &units, place, rooms, adds_into_shard};
   OperandWriter writer(run, program.stages.front(), placed);
   list_operands(writer);
   writer.finish();

@@ -25,9 +25,11 @@ struct LayerRoom {
 /// planned arena and our kernels these are the ledger's bytes; under other engines the schedule's
 /// buffers, and the rooms of the kernels that run.
 /// \param rooms  by kind of layer
+/// \param adds_into_shard  a reduction adds into its shard, and into one of another type than what
+/// is sent. Else it sums in its place in what is sent, and the operation `accumulate` adds
 /// \pre one stage, whole heads and experts: pp, tp, cp and ep are 1
 StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlace& place,
-                         std::span<const LayerRoom> rooms);
+                         std::span<const LayerRoom> rooms, bool adds_into_shard = true);
 
 /// The parameters that a layer computes with: its own, and the token table where a head has none.
 std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits& units,

@@ -9,6 +9,7 @@ enum class Held : std::uint8_t {
   none,  // the same for all micro-batches, or not what they are told by
   host,  // written by the host for one micro-batch
   pass,  // of one micro-batch
+  made,  // gradients of one micro-batch, or of a sum that ends with it
   sum,   // gradients
 };
 
@@ -24,9 +25,11 @@ Held held_in(OperandPart part) {
     case saved:
     case layer_workspace:
     case fresh_gradients:
-    case parameter_gradient:
     case made_gradients:
       return Held::pass;
+    case parameter_gradient:
+      return Held::made;
+    case joined_gradients:
     case gradient_sum:
     case gradients:
     case sent_gradients:
@@ -50,14 +53,23 @@ bool OperandMicrobatches::joins(const Operand& operand) const {
 bool OperandMicrobatches::may_read(const Operand& operand, const Microbatches& held) const {
   const Held kind = held_in(operand.part);
   if (kind == Held::none || (kind == Held::host && held.none())) return true;
+  if (kind == Held::made) return held.last == own_;
   if (kind != Held::sum) return held == Microbatches{own_, own_};
+  if (operand.part == OperandPart::joined_gradients) {
+    return !held.none() && held.last + 1 == own_;
+  }
   if (joins(operand)) return !held.none() && held.last + 1 == read_.first;
   if (own_ < 0) return held == Microbatches{0, all_ - 1};
   return held.last == own_;
 }
 
 std::string OperandMicrobatches::wanted(const Operand& operand) const {
-  if (held_in(operand.part) != Held::sum) return fmt::format("micro-batch {}", own_);
+  const Held kind = held_in(operand.part);
+  if (kind == Held::made) return fmt::format("those up to {}", own_);
+  if (kind != Held::sum) return fmt::format("micro-batch {}", own_);
+  if (operand.part == OperandPart::joined_gradients) {
+    return fmt::format("those up to {}", own_ - 1);
+  }
   if (joins(operand)) return fmt::format("those up to {}", read_.first - 1);
   if (own_ < 0) return text_of({0, all_ - 1});
   return fmt::format("those up to {}", own_);
@@ -66,6 +78,9 @@ std::string OperandMicrobatches::wanted(const Operand& operand) const {
 Microbatches OperandMicrobatches::after(const Operand& operand, const Microbatches& held) {
   const Held kind = held_in(operand.part);
   if (kind == Held::none) return {};
+  if (kind == Held::made || operand.part == OperandPart::joined_gradients) {
+    return {held.first, own_};
+  }
   if (kind == Held::sum || operand.part == OperandPart::made_gradients) {
     if (joins(operand)) return {held.first, read_.last};
     if (operand.access == Access::output) return read_;

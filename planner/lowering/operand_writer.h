@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/stage_buffers.h"
 #include "planner/cost/step_block.h"
 #include "planner/lowering/lower_to_run.h"
 #include "planner/lowering/run_buffers.h"
@@ -20,6 +21,7 @@ struct RunShape {
   const StateUnits* units = nullptr;
   DataParallelPlace place;
   std::span<const LayerRoom> rooms;  // by kind
+  bool adds_into_shard = true;       // lower_to_run()
 
   const ModelSpec& model() const { return context->plan->model; }
   const LayerSpec& kind_of(std::int32_t layer) const {
@@ -43,6 +45,8 @@ class OperandWriter {
   const StateUnit& unit(std::size_t number) const { return run_.units->units[number]; }
   const StateTypes& types() const { return types_; }
   const StatePlacement& placement() const { return run_.context->placement; }
+  /// Whether kernels add a micro-batch's gradients to the sum of those before.
+  bool adds_to_sums() const { return shardwise::adds_to_sums(run_.context->memory_rules); }
 
   /// Nothing where there is no buffer. One of no elements stands for a rank whose piece is empty.
   void add(OpId op, const Operand& operand);

@@ -113,11 +113,11 @@ void PassOperands::parameters(OpId op, const std::vector<TensorPlace>& places) {
 void PassOperands::gradients(OpId op, const std::vector<TensorPlace>& places) {
   const std::vector<GradientTarget>& targets = flow_.of(op);
   for (const GradientTarget& target : targets) {
-    if (!target.zeroes) continue;
-    Operand fresh = target.made;
-    fresh.part = OperandPart::fresh_gradients;
-    fresh.access = Access::output;
-    writer_.add(op, fresh);
+    if (!target.begins) continue;
+    Operand whole = target.made;
+    whole.part = target.joins ? OperandPart::joined_gradients : OperandPart::fresh_gradients;
+    whole.access = target.joins ? Access::accumulate : Access::output;
+    writer_.add(op, whole);
   }
   for (const TensorPlace& place : places) {
     const UnitTensor& tensor = writer_.run().units->tensor(place);

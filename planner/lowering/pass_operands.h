@@ -9,9 +9,9 @@
 namespace shardwise {
 
 /// Lists what the passes of layers read and write, in the order in which an operation does: tables;
-/// weights that it casts, each beside what they become; parameters; gradients that it clears;
-/// gradients of the parameters; the stream, what is saved, the workspace; tokens and loss;
-/// gradients of this micro-batch, each beside the sum that it joins.
+/// weights that it casts, each beside what they become; parameters; gradients that it clears, and
+/// sums that it adds to; gradients of the parameters; the stream, what is saved, the workspace;
+/// tokens and loss; gradients of this micro-batch, each beside the sum that it joins.
 class PassOperands {
  public:
   PassOperands(OperandWriter& writer, const GradientFlow& gradients);

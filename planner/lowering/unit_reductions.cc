@@ -39,6 +39,7 @@ UnitReductions::UnitReductions(const LoweringContext& context, std::int32_t stag
   late_bytes_ = stage_states(parts, context.of_stage(stage)).late_gradients.bytes_each;
   staged_bytes_ = copies_ ? context.memory_rules.reduce_bytes
                           : gradient_element_bytes(context.memory_rules, context.layout());
+  ends_with_piece_ = context.memory_rules.whole_pieces && gradients_wait(context.of_stage(stage));
   if (!slots.on())
     buffer_bytes_ = stage_buffers(parts, context.of_stage(stage)).reduce_buffer.bytes();
   std::size_t layers = 0;
@@ -93,7 +94,9 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
     }
     return;
   }
-  const std::int64_t bytes = work.sizes.trained() * staged_bytes_;
+  const std::int64_t elements =
+      ends_with_piece_ ? work.sizes.padded_dense + work.sizes.padded_routed : work.sizes.trained();
+  const std::int64_t bytes = elements * staged_bytes_;
   const BufferId left = queues() ? wait_for_place(turn, bytes, lists) : kNone;
   // Single tensors are counted with the layer that makes them, unless they wait for a later
   // micro-batch.

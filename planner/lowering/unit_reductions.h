@@ -64,6 +64,7 @@ class UnitReductions {
   std::int64_t pending_elements_ = 0;
   OpId last_reduced_ = kNone;
   std::int64_t buffer_bytes_ = 0;  // of one buffer that all reductions go through
+  bool ends_with_piece_ = false;   // whole units that wait: MemoryRules::whole_pieces
   BufferId buffer_ = kNone;
   std::vector<BufferId> late_buffers_;
 };

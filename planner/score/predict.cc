@@ -7,6 +7,7 @@
 
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
+#include "planner/cost/loss_rows.h"
 #include "planner/model/build.h"
 #include "planner/score/row_engine.h"
 #include "planner/score/row_layout.h"
@@ -64,7 +65,8 @@ void understand(const Row& row, Machines& machines, RowPrediction& p) {
   p.model = *std::move(model);
   p.engine = engine->profile;
   p.variants = job->variants;
-  for (const RowVariant& variant : p.variants) {
+  for (RowVariant& variant : p.variants) {
+    variant.job.loss_chunk_rows = usual_loss_chunk_rows(p.cluster->gpu);
     if (std::string reason = refused_layout(p, variant); !reason.empty()) {
       p.notes.refuse(std::move(reason));
       return;

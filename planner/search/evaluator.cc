@@ -5,6 +5,7 @@
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/held_passes.h"
+#include "planner/cost/layer_gradients.h"
 #include "planner/search/time_floor.h"
 #include "planner/spec/schedule_facts.h"
 
@@ -84,6 +85,7 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       engine_(engine),
       memory_rules_(memory_rules_on(cluster.gpu, model_, job_, engine)),
       time_rules_(time_rules(job, engine, cluster)),
+      sums_microbatches_(kernels_of(job, engine) == Kernels::planned),
       memories_(model, memory_rules_),
       tables_(cluster),
       world_(shape_of_all(cluster)) {}
@@ -163,7 +165,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
         }
         if (c == 0 || !shares_time(item.layers[c], item.layers[c - 1])) {
           with_time = c;
-          timed_.assign(stage_shapes_.size(), std::nullopt);
+          timed_.clear();
         }
         price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor);
       }
@@ -181,8 +183,13 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
   const Place& any = places_.front().front();
   move_to(stretch.meshes.front());
   layout.order = any.order->order;
-  const Seconds floor = time_floor(layer_times_of(layers, any, layout), stages.layers, time_rules_,
-                                   layout, stretch.num_microbatches);
+  // Whatever states are chosen.
+  const auto floor_of = [&](std::int64_t microbatches_a_sum) {
+    return time_floor(layer_times_of(layers, any, layout, microbatches_a_sum), stages.layers,
+                      time_rules_, layout, stretch.num_microbatches);
+  };
+  Seconds floor = floor_of(1);
+  if (sums_microbatches_) floor = std::min(floor, floor_of(stretch.num_microbatches));
   std::size_t leaf = 0;
   for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
     const auto orders = static_cast<std::int64_t>(places_[m].size());
@@ -198,12 +205,14 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
       }
       for (const Place& place : places_[m]) {
         layout.order = place.order->order;
-        const Leaf of = {stages,
-                         memories,
-                         layers,
-                         place,
-                         {&time_rules_, &layout, &place.groups, stretch.num_microbatches},
-                         leaf++};
+        const Leaf of = {
+            stages,
+            memories,
+            layers,
+            place,
+            {&time_rules_, &layout, &place.groups, stretch.num_microbatches},
+            leaf++,
+            sums_microbatches_ ? microbatches_a_sum(job_, engine_, cluster_, layout) : 1};
         const std::int64_t index = index_++;
         const Seconds time = time_within(limit, of);
         if (time <= limit) visitor.time(layout, memory, time, index);
@@ -244,29 +253,30 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
 }
 
 const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Place& place,
-                                                        const Layout& layout) {
-  if (layers.times.size() < layer_shapes_.size()) layers.times.resize(layer_shapes_.size());
-  std::vector<LayerTime>& times = layers.times[static_cast<std::size_t>(place.layer_place)];
-  if (times.empty()) times = layer_times(model_, job_, engine_, cluster_, layout);
+                                                        const Layout& layout,
+                                                        std::int64_t microbatches_a_sum) {
+  std::vector<LayerTime>& times = layers.times[{place.layer_place, microbatches_a_sum}];
+  if (times.empty()) {
+    times = layer_times(model_, job_, engine_, cluster_, layout, microbatches_a_sum);
+  }
   return times;
 }
 
 Evaluator::Timed& Evaluator::timed_of(const Leaf& leaf) {
-  std::optional<Timed>& made = timed_[static_cast<std::size_t>(leaf.place.stage_place)];
-  if (made) return *made;
-  made.emplace();
-  const Layout& layout = *leaf.context.layout;
-  made->floor = stream_floor(layer_times_of(leaf.layers, leaf.place, layout), leaf.stages.layers,
-                             time_rules_, layout, leaf.context.num_microbatches);
-  return *made;
+  const auto [made, is_new] = timed_.try_emplace({leaf.place.stage_place, leaf.microbatches_a_sum});
+  if (is_new) {
+    made->second.floor = stream_floor(layer_times_of(leaf), leaf.stages.layers, time_rules_,
+                                      *leaf.context.layout, leaf.context.num_microbatches);
+  }
+  return made->second;
 }
 
 void Evaluator::sum_up(Timed& timed, const Leaf& leaf) {
   if (timed.summed) return;
   timed.summed = true;
   const Layout& layout = *leaf.context.layout;
-  timed.stages = stage_sums(layout, time_rules_, layer_times_of(leaf.layers, leaf.place, layout),
-                            leaf.memories, leaf.stages.mixes);
+  timed.stages =
+      stage_sums(layout, time_rules_, layer_times_of(leaf), leaf.memories, leaf.stages.mixes);
   timed.states = number_states(timed.stages, layout);
   timed.straggler = static_cast<double>(leaf.context.num_microbatches) *
                     timed.stages.slowest.compute() * time_rules_.slowest_gpu_excess;
@@ -282,8 +292,8 @@ const PathTimes& Evaluator::path_times_of(Timed& timed, const Leaf& leaf) {
     timed.stages.hop_traffic = hop.traffic;
   }
   std::vector<LayerPace>& layers = timed.stages.pipeline.layers;
-  layers = layer_paces(layer_times_of(leaf.layers, leaf.place, layout), leaf.memories, time_rules_,
-                       layout, leaf.stages.layers);
+  layers =
+      layer_paces(layer_times_of(leaf), leaf.memories, time_rules_, layout, leaf.stages.layers);
   return timed.paths.emplace(layers, timed.stages.hop, cluster_.host_link);
 }
 

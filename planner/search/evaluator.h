@@ -52,7 +52,8 @@ class Evaluator {
   /// both, those that differ in fp32_gradients share memories.
   struct Layers {
     std::vector<LayerMemory> memories;
-    std::vector<std::vector<LayerTime>> times;  // by place of tp, cp, ep and etp on the links
+    // By place of tp, cp, ep and etp on the links, and microbatches_a_sum().
+    std::map<std::pair<std::int32_t, std::int64_t>, std::vector<LayerTime>> times;
   };
   /// A mesh and an order, with what they are on the links.
   struct Place {
@@ -68,8 +69,6 @@ class Evaluator {
   void price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
              const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
              LayoutVisitor& visitor);
-  const std::vector<LayerTime>& layer_times_of(Layers& layers, const Place& place,
-                                               const Layout& layout);
   /// A mesh, states and an order of a pipeline under a layer choice.
   struct Leaf {
     const PipelineStages& stages;
@@ -78,7 +77,14 @@ class Evaluator {
     const Place& place;
     LeafContext context;
     std::size_t number = 0;  // among those of the pipeline and the layer choice
+    std::int64_t microbatches_a_sum = 1;
   };
+  const std::vector<LayerTime>& layer_times_of(Layers& layers, const Place& place,
+                                               const Layout& layout,
+                                               std::int64_t microbatches_a_sum);
+  const std::vector<LayerTime>& layer_times_of(const Leaf& leaf) {
+    return layer_times_of(leaf.layers, leaf.place, *leaf.context.layout, leaf.microbatches_a_sum);
+  }
   /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`.
   Seconds time_within(Seconds limit, const Leaf& leaf);
   static constexpr Seconds kTooSlow = Seconds(std::numeric_limits<double>::infinity());
@@ -127,6 +133,7 @@ class Evaluator {
   const EngineProfile& engine_;
   MemoryRules memory_rules_;
   TimeRules time_rules_;
+  bool sums_microbatches_ = false;  // microbatches_a_sum() is not always 1
   MemoryPricer memories_;
   CollectiveTables tables_;
   GroupShape world_;  // all ranks
@@ -144,8 +151,8 @@ class Evaluator {
   std::size_t leaves_ = 0;                  // of a pipeline and a layer choice
   std::vector<MovedStates> states_;
   // Of the pipeline and layer choice in work.
-  std::vector<std::optional<Timed>> timed_;  // by stage_place
-  SlotEnds ends_;                            // of the last sweep
+  std::map<std::pair<std::int32_t, std::int64_t>, Timed> timed_;  // by stage_place, and as times
+  SlotEnds ends_;                                                 // of the last sweep
 };
 
 }  // namespace shardwise

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "planner/cost/loss_rows.h"
 #include "planner/engines/executed.h"
 #include "planner/search/evaluator.h"
 #include "planner/spec/check.h"
@@ -212,6 +213,8 @@ Diagnostics shape(EngineSpace& each, const SearchRequest& request) {
   return problems;
 }
 
+Result<SearchResult> search_as_priced(const SearchRequest& request);
+
 /// The answer of the usual space, which is part of the space of `request`; nothing when it is the
 /// whole of it, or when nothing in it fits.
 std::unique_ptr<Bound> usual_answer(const SearchRequest& request) {
@@ -221,12 +224,43 @@ std::unique_ptr<Bound> usual_answer(const SearchRequest& request) {
   usual.breadth = Breadth::usual;
   usual.opened.clear();
   usual.progress = nullptr;
-  const Result<SearchResult> found = search(usual);
+  const Result<SearchResult> found = search_as_priced(usual);
   if (!found || found->best.empty()) return nullptr;
   auto bound = std::make_unique<Bound>(request);
   for (const Candidate& each : found->best) bound->best.offer(each);
   for (const Candidate& each : found->front) bound->front.offer(each);
   return bound;
+}
+
+/// What was found, as the answer of a search.
+void answer(const Finder& all, SearchResult& result) {
+  result.best.assign(all.fitting.best.entries().begin(), all.fitting.best.entries().end());
+  result.front.assign(all.fitting.front.entries().begin(), all.fitting.front.entries().end());
+  result.risky.clear();
+  result.smallest.reset();
+  if (all.fits()) return;
+  result.risky.assign(all.risky.entries().begin(), all.risky.entries().end());
+  result.smallest = all.smallest;
+}
+
+/// Has every layout of an answer cost what it does with the rows of its loss decided.
+void decide(const SearchRequest& request, SearchResult& result) {
+  if (request.job->loss_chunk_rows != kOpenLossRows) return;
+  Finder all(request, result.usable);
+  const auto offer = [&](Candidate candidate) {
+    const EngineProfile& engine = *request.engines[static_cast<std::size_t>(candidate.engine)];
+    const JobSpec job = decided_job(*request.model, *request.cluster, *request.job, engine,
+                                    candidate.layout, result.usable);
+    if (job.loss_chunk_rows != kUsualLossRows) {
+      candidate.cost = evaluate(*request.model, *request.cluster, job, engine, candidate.layout);
+    }
+    all.offer(candidate);
+  };
+  for (const auto& entries : {result.best, result.front, result.risky}) {
+    for (const Candidate& each : entries) offer(each);
+  }
+  if (result.smallest) offer(*result.smallest);
+  answer(all, result);
 }
 
 }  // namespace
@@ -247,6 +281,14 @@ Bytes usable_memory(const ClusterSpec& cluster, const JobSpec& job, Bytes most_m
 }
 
 Result<SearchResult> search(const SearchRequest& request) {
+  Result<SearchResult> found = search_as_priced(request);
+  if (found) decide(request, *found);
+  return found;
+}
+
+namespace {
+
+Result<SearchResult> search_as_priced(const SearchRequest& request) {
   SHARDWISE_CHECK(request.job->global_batch_size > 0, "a search compares steps of one batch");
   std::vector<std::unique_ptr<EngineSpace>> spaces;
   std::vector<Task> tasks;
@@ -341,13 +383,10 @@ Result<SearchResult> search(const SearchRequest& request) {
     const std::optional<Candidate>& smallest = finder->smallest;
     if (smallest) all.offer(*smallest);
   }
-  result.best.assign(all.fitting.best.entries().begin(), all.fitting.best.entries().end());
-  result.front.assign(all.fitting.front.entries().begin(), all.fitting.front.entries().end());
-  if (!all.fits()) {
-    result.risky.assign(all.risky.entries().begin(), all.risky.entries().end());
-    result.smallest = all.smallest;
-  }
+  answer(all, result);
   return result;
 }
+
+}  // namespace
 
 }  // namespace shardwise

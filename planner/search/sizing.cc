@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "planner/cost/estimate.h"
+#include "planner/cost/loss_rows.h"
 #include "planner/engines/executed.h"
 #include "planner/search/search.h"
 #include "planner/spec/check.h"
@@ -138,7 +139,9 @@ BestStep best_step(const ModelSpec& model, const JobSpec& job, const EngineProfi
     const Result<SearchResult> found = search(request);
     if (!found || (found->best.empty() && found->risky.empty())) return std::nullopt;
     const Candidate& winner = found->best.empty() ? found->risky.front() : found->best.front();
-    return estimate(model, cluster, job, engine, winner.layout);
+    return estimate(model, cluster,
+                    decided_job(model, cluster, job, engine, winner.layout, found->usable), engine,
+                    winner.layout);
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
+#include "planner/cost/loss_rows.h"
 #include "planner/spec/plan_fields.h"
 
 namespace shardwise {
@@ -48,8 +49,10 @@ Result<WhyNot> why_not(const SearchRequest& request, const Candidate& winner,
   if (!found) return found.problems();
 
   const auto report = [&](const Candidate& candidate) {
-    return estimate(*request.model, *request.cluster, *request.job,
-                    *request.engines[static_cast<std::size_t>(candidate.engine)], candidate.layout);
+    const EngineProfile& engine = *request.engines[static_cast<std::size_t>(candidate.engine)];
+    const JobSpec job = decided_job(*request.model, *request.cluster, *request.job, engine,
+                                    candidate.layout, found->usable);
+    return estimate(*request.model, *request.cluster, job, engine, candidate.layout);
   };
   WhyNot answer;
   answer.winner = report(winner);

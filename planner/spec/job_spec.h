@@ -64,6 +64,9 @@ enum class ExpertDispatch : std::uint8_t {
 
 enum class Optimizer : std::uint8_t { adamw, sgd, sgd_momentum };
 
+/// JobSpec::loss_chunk_rows that follow from the layout (planner/cost/loss_rows.h).
+inline constexpr std::int64_t kOpenLossRows = -1;
+
 /// What is trained, whatever the layout: fixed by the user, never searched.
 struct JobSpec {
   std::int64_t sequence_length = 4096;  // tokens of one sequence
@@ -83,7 +86,8 @@ struct JobSpec {
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::fused;
   /// Tokens whose logits exist at once in our kernels' chunked loss; 0 = as many chunks as the
-  /// vocabulary is wider than the hidden state.
+  /// vocabulary is wider than the hidden state; kOpenLossRows: nobody has decided. Plans have one
+  /// of the others.
   std::int64_t loss_chunk_rows = 0;
   Kernels kernels = Kernels::by_engine;
   bool deterministic = false;  // bitwise repeatable kernels, with the workspaces they need

@@ -30,6 +30,7 @@ enum class OperandPart : std::uint8_t {
   parameter,           // a tensor that a layer computes with, in the order of the layer
   parameter_gradient,  // and what is added to its gradient
   fresh_gradients,     // cleared before a pass makes them
+  joined_gradients,    // or those of earlier micro-batches, which a pass adds to
   made_gradients,      // of one micro-batch: after the pass they join …
   gradient_sum,        // … this sum, the next operand, or begin it
   gradients,           // of a unit, as this rank keeps them
@@ -69,6 +70,7 @@ inline constexpr std::array<std::string_view, kOperandParts> kOperandPartNames =
     "parameter",
     "parameter_gradient",
     "fresh_gradients",
+    "joined_gradients",
     "made_gradients",
     "gradient_sum",
     "gradients",

@@ -6,6 +6,7 @@
 #include <limits>
 #include <tuple>
 
+#include "planner/cost/loss_rows.h"
 #include "planner/search/relief.h"
 #include "planner/spec/format.h"
 #include "simulator/planning/simulated_steps.h"
@@ -242,8 +243,12 @@ std::vector<SearchCounts> PlanAnswer::counts() const {
 }
 
 Plan plan_of(const PlanQuestion& question, const PlanRow& row) {
-  return {question.model, *row.cluster, question.job,
-          *question.engines[static_cast<std::size_t>(row.candidate.engine)], row.candidate.layout};
+  const EngineProfile& engine = *question.engines[static_cast<std::size_t>(row.candidate.engine)];
+  const Bytes usable = usable_memory(*row.cluster, question.job, question.max_memory);
+  return {
+      question.model, *row.cluster,
+      decided_job(question.model, *row.cluster, question.job, engine, row.candidate.layout, usable),
+      engine, row.candidate.layout};
 }
 
 Result<PlanAnswer> answer(const PlanQuestion& question, const SayPlanning& say) {

@@ -19,7 +19,8 @@ class NcclCommunicator : public Communicator {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  CommunicatorTraits traits() const override { return {false, false, false}; }
+  static constexpr CommunicatorTraits kTraits = {false, false, false};
+  CommunicatorTraits traits() const override { return kTraits; }
   void all_gather(const ConstTensorView& mine, const TensorView& all, std::int64_t shard,
                   DeviceStream& stream) override;
   /// In place where `mine` is this rank's piece of `all`.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/comm/nccl/nccl_communicator.h"
 #include "executor/comm/nccl/nccl_handle.h"
 #include "executor/comm/nccl/nccl_policy.h"
 #include "executor/comm/world.h"
@@ -39,6 +40,7 @@ class NcclWorld final : public World {
 
   int rank() const override { return control_.rank(); }
   int size() const override { return control_.size(); }
+  CommunicatorTraits traits() const override { return NcclCommunicator::kTraits; }
   std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
                                               Control control) override {
     return control_.control_group(ranks, control);

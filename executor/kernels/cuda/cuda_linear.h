@@ -2,6 +2,7 @@
 
 #include "executor/kernels/cuda/gemm_plans.h"
 #include "executor/kernels/cuda/linear_kernels.h"
+#include "planner/cost/gemm_workspace.h"
 #include "planner/cost/gpu_workspace.h"
 
 namespace shardwise::exec {
@@ -60,7 +61,6 @@ class CudaLinear final : public LinearKernels {
   static std::int64_t product_bytes(std::int64_t workspace_bytes) {
     return workspace_bytes - kBiasSumBytes;
   }
-  static constexpr std::int64_t kBiasSumBytes = std::int64_t{1} << 19;
 
   /// gemm_workspace_bytes(), as GemmPlans::Options has the rest.
   std::int64_t workspace_bytes() const override {

@@ -25,7 +25,7 @@ BoundRank::BoundRank(const Plan& plan, World& world, const LayerKernels& kernels
     const LayerBytes bytes = parts_.layers.back()->bytes();
     rooms.push_back({bytes.saved, bytes.forward_workspace, bytes.backward_workspace, bytes.tables});
   }
-  program_ = lower_to_run(plan, step, place, rooms);
+  program_ = lower_to_run(plan, step, place, rooms, world.traits().adds_into_shard);
   parts_.context = &context_;
   parts_.fill_tables = kernels.fill_tables;
   parts_.state = std::make_unique<RankState>(units_, context_.placement, state_types(context_),

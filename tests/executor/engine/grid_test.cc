@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/cost/legality.h"
+#include "planner/cost/stage_buffers.h"
 #include "planner/engines/engines.h"
 #include "planner/lowering/lower.h"
 #include "planner/spec/cluster_reader.h"
@@ -87,8 +88,19 @@ TEST(DataParallelGrid, HasTheLossesOfCpusByEqualPiecesOnGpus) {
         if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, layout)) continue;
         const Curve curve = train(plan, 2);
         plan.cluster = *with_gpus(*find_cluster("dgx-h100"), layout.world());
-        EXPECT_EQ(train(plan, 2, {}, equal_pieces), curve)
-            << name << " ZeRO-" << int{layout.zero_stage} << " " << name_of(numeric.precision);
+        const Curve on_gpus = train(plan, 2, {}, equal_pieces);
+        const std::string what =
+            fmt::format("{} ZeRO-{} {}", name, int{layout.zero_stage}, name_of(numeric.precision));
+        const bool tensors = plan.engine.gradient_buffer == GradientBuffer::copy_in;
+        if (tensors || !gradients_join(layout, 2)) {
+          EXPECT_EQ(on_gpus, curve) << what;
+        } else {  // a GPU adds the second micro-batch's gradients to the sum one by one
+          const double tolerance = numeric.precision == DType::bf16 ? 0.02 : 1e-6;
+          EXPECT_NEAR(on_gpus.losses.back(), curve.losses.back(), tolerance * curve.losses.back())
+              << what;
+          EXPECT_NEAR(on_gpus.norms.back(), curve.norms.back(), tolerance * curve.norms.back())
+              << what;
+        }
         ++plans;
       }
     }

@@ -60,6 +60,7 @@ class PlainWorld : public World {
       : of_(of), traits_(traits), made_(made) {}
   int rank() const override { return of_.rank(); }
   int size() const override { return of_.size(); }
+  CommunicatorTraits traits() const override { return traits_; }
   std::unique_ptr<ControlGroup> control_group(const std::vector<std::int64_t>& ranks,
                                               Control control) override {
     return of_.control_group(ranks, control);

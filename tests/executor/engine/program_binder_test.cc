@@ -17,6 +17,7 @@
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
 #include "tests/executor/engine/bound_rank.h"
+#include "tests/executor/engine/plain_world.h"
 #include "tests/executor/engine/stand_in.h"
 
 namespace shardwise::exec::test {
@@ -111,6 +112,22 @@ TEST(ProgramBinder, ClearsGradientsAndAddsThemToTheSumAfterTheBackwardPass) {
   });
 }
 
+// Kernels of GPUs add to what earlier micro-batches left.
+TEST(ProgramBinder, HasKernelsOfGpusAddToTheSumItself) {
+  Plan plan = plan_of("shardwise", 0, 1, 2);
+  plan.cluster = *with_gpus(*find_cluster("dgx-a100"), 1);
+  on_ranks(plan, [&](World& world) {
+    BoundRank rank(plan, world, given());
+    const std::string name = "bwd.layer1.mb1";
+    const TensorView sum = rank.numbers(rank.operand(name, OperandPart::joined_gradients));
+    fill(sum, 5);
+    rank.run(name);
+    const auto tensors = std::ssize(plan.model.kinds[1].parameters);
+    EXPECT_EQ(std::ranges::count(sum.floats(), 8.0F), tensors);  // the first element of each
+    EXPECT_EQ(std::ranges::count(sum.floats(), 5.0F), std::ssize(sum.floats()) - tensors);
+  });
+}
+
 TEST(ProgramBinder, GathersTheShardsOfAllRanks) {
   const Plan plan = plan_of("shardwise", 3, 2, 1);
   on_ranks(plan, [&](World& world) {
@@ -123,6 +140,29 @@ TEST(ProgramBinder, GathersTheShardsOfAllRanks) {
     const std::span<float> whole = rank.numbers(all).floats();
     EXPECT_EQ(std::ranges::count(whole, 1.0F), all.piece);
     EXPECT_EQ(std::ranges::count(whole, 2.0F), all.count - all.piece);
+  });
+}
+
+// A communicator that does not add sums in its place in what is sent; the program's own operation
+// adds it.
+TEST(ProgramBinder, AccumulatesWhatWasReducedInPlace) {
+  const Plan plan = plan_of("shardwise", 3, 2, 2);
+  on_ranks(plan, [&](World& threads) {
+    PlainWorld world(threads, {.sums_in_rank_order = true, .ragged_shards = true});
+    BoundRank rank(plan, world, given());
+    const std::string reduce = "reduce.layer1.mb1";
+    const std::string accumulate = "accumulate.layer1.mb1";
+    const TensorView shard = rank.numbers(rank.operand(accumulate, OperandPart::gradients));
+    fill(shard, 10);
+    fill(rank.numbers(rank.operand(reduce, OperandPart::sent_gradients)),
+         static_cast<float>(world.rank() + 1));
+    rank.run(reduce);
+    EXPECT_EQ(shard.floats().front(), 10);
+    EXPECT_EQ(rank.numbers(rank.operand(accumulate, OperandPart::sent_gradients)).floats().front(),
+              3);
+    rank.run(accumulate);
+    EXPECT_EQ(shard.floats().front(), 13);
+    EXPECT_EQ(shard.floats().back(), 13);
   });
 }
 
@@ -204,8 +244,15 @@ struct Case {
   std::int32_t reshard;
 };
 
-TEST(ProgramBinder, BindsKernelsThatReadAndWriteTheirOperandsAndNothingElse) {
+/// What the operations of seven plans were. \param adds  communicators add into shards
+struct Ran {
   std::set<OpRole> roles;
+  std::size_t accumulate = 0;  // those that have operands
+};
+Ran run_all(bool adds) {
+  const CommunicatorTraits traits = {
+      .sums_in_rank_order = true, .adds_into_shard = adds, .ragged_shards = true};
+  Ran ran;
   std::mutex mutex;
   for (const Case& each : {Case{"shardwise", 3, 3, 1, DType::bf16, false, 1},
                            Case{"shardwise", 2, 2, 2, DType::fp32, true, 1},
@@ -226,23 +273,34 @@ TEST(ProgramBinder, BindsKernelsThatReadAndWriteTheirOperandsAndNothingElse) {
     plan.cluster = *with_gpus(*find_cluster("laptop"), plan.layout.world());
     plan.job.global_batch_size = plan.layout.dp() * 2;
     SCOPED_TRACE(std::string(each.engine) + " ZeRO-" + std::to_string(each.zero_stage));
-    ASSERT_TRUE(is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout));
-    on_ranks(plan, [&](World& world) {
+    EXPECT_TRUE(is_legal(plan.model, plan.cluster, plan.job, plan.engine, plan.layout));
+    on_ranks(plan, [&](World& threads) {
+      PlainWorld world(threads, traits);
       BoundRank rank(plan, world, stand_in_kernels(plan));
       std::mt19937 random(static_cast<std::uint32_t>(world.rank()));
       for (const ProgramOp& op : rank.program().operations) {
         expect_only_operands(rank, op, random);
         const std::lock_guard<std::mutex> lock(mutex);
-        roles.insert(op.role);
+        ran.roles.insert(op.role);
+        const bool works = !rank.program().operands_of(op).empty();
+        if (op.role == OpRole::accumulate && works) ++ran.accumulate;
       }
     });
   }
+  return ran;
+}
+
+// With communicators that add into shards, and with those that do not, as NCCL's.
+TEST(ProgramBinder, BindsKernelsThatReadAndWriteTheirOperandsAndNothingElse) {
+  const Ran ran = run_all(true);
   for (const OpRole role : {OpRole::forward, OpRole::backward, OpRole::recompute, OpRole::cast,
                             OpRole::gather, OpRole::gather_outer, OpRole::copy_in, OpRole::copy_out,
                             OpRole::reshard, OpRole::reduce, OpRole::reduce_outer, OpRole::finalize,
                             OpRole::gradient_norm, OpRole::optimizer, OpRole::gather_updated}) {
-    EXPECT_TRUE(roles.contains(role)) << name_of(role);
+    EXPECT_TRUE(ran.roles.contains(role)) << name_of(role);
   }
+  EXPECT_EQ(ran.accumulate, 0U);
+  EXPECT_GT(run_all(false).accumulate, 0U);
 }
 
 }  // namespace

@@ -69,6 +69,9 @@ void expect_as_on_the_cpu(const std::string& model, DType precision, const Way& 
   ASSERT_EQ(gpu.exit_code, 0) << what << gpu.out << gpu.err;
   EXPECT_EQ(gpu.err, "") << what;
   EXPECT_THAT(gpu.out, testing::HasSubstr("kernels of GPUs on the host")) << what;
+  const bool by_nccl = way.ranks > 1 && !way.share_gpu;
+  EXPECT_EQ(gpu.out.find("sums over ranks are not in rank order") != std::string::npos, by_nccl)
+      << gpu.out;
   words = words_with(on_cpu, way);
   Plan same = small_plan(model, precision, way.zero_stage, way.ranks, way.num_microbatches);
   same.cluster = *with_gpus(*find_cluster("laptop"), way.ranks);

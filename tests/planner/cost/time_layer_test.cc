@@ -2,9 +2,10 @@
 
 #include <cmath>
 
+#include "planner/cost/estimate.h"
 #include "planner/cost/flops.h"
 #include "planner/cost/layer_time.h"
-#include "planner/engines/executed.h"
+#include "planner/cost/loss_rows.h"
 #include "tests/planner/cost/time_fixture.h"
 
 namespace shardwise {
@@ -335,11 +336,93 @@ TEST(LayerTime, OfAChunkedLossIsThatOfItsChunks) {
   EXPECT_EQ(p.layer("head").backward.gemm, by_rule);
 }
 
-// A GPU reads and writes the head's gradient for every chunk, 2.1 GB each for this head; a CPU's
-// caches hold few rows.
-TEST(LossChunks, AreLargerOnGpus) {
-  EXPECT_EQ(usual_loss_chunk_rows(*find_cluster("dgx-h100")), 2048);
-  EXPECT_EQ(usual_loss_chunk_rows(*find_cluster("laptop")), 0);
+/// A step of a model whose head's gradient has 2.1 GB in fp32, by chunks of rows that are open.
+Priced with_open_rows() {
+  Priced p;
+  p.engine = shardwise_engine();
+  p.job.sequence_length = 8192;
+  p.job.loss = LossKernel::chunked;
+  p.job.loss_chunk_rows = usual_loss_chunk_rows(p.cluster.gpu);
+  p.layout.zero_stage = 3;
+  p.layout.dp_shard = 8;
+  p.size(2);
+  return p;
+}
+
+Evaluation cost_of(const Priced& p, std::int64_t rows) {
+  JobSpec job = p.job;
+  job.loss_chunk_rows = rows;
+  return evaluate(p.model, p.cluster, job, p.engine, p.layout);
+}
+
+std::int64_t decided_rows(const Priced& p, Bytes usable) {
+  return decided_job(p.model, p.cluster, p.job, p.engine, p.layout, usable).loss_chunk_rows;
+}
+
+// A GPU reads and writes the head's gradient for every chunk; the logits of 2048 more tokens are
+// 0.5 GB.
+TEST(LossChunks, HaveTheRowsOfTheFastestStepThatFits) {
+  const Priced p = with_open_rows();
+  EXPECT_LT(cost_of(p, 4096).step_time, cost_of(p, 2048).step_time);
+  EXPECT_LT(cost_of(p, 2048).step_time, cost_of(p, 1024).step_time);
+  EXPECT_EQ(decided_rows(p, cost_of(p, 4096).upper), 4096);
+  EXPECT_EQ(decided_rows(p, cost_of(p, 4096).upper - Bytes(1)), 2048);
+  EXPECT_EQ(decided_rows(p, cost_of(p, 2048).upper - Bytes(1)), 1024);
+  EXPECT_EQ(decided_rows(p, Bytes(1)), 1024);
+}
+
+TEST(LossChunks, ArePricedWith2048RowsUntilTheyAreDecided) {
+  const Priced p = with_open_rows();
+  EXPECT_EQ(cost_of(p, kOpenLossRows).step_time, cost_of(p, 2048).step_time);
+  EXPECT_EQ(cost_of(p, kOpenLossRows).point, cost_of(p, 2048).point);
+}
+
+TEST(LossChunks, AreWhatSomebodyStatedAndTheRuleOnCpus) {
+  Priced p = with_open_rows();
+  p.job.loss_chunk_rows = 512;
+  EXPECT_EQ(decided_rows(p, Bytes(1)), 512);
+  EXPECT_EQ(usual_loss_chunk_rows(find_cluster("laptop")->gpu), 0);
+}
+
+/// The GPU's kernels sum a bias gradient in the product of the weight gradient: three times its
+/// 512 columns in fp32, not 4096 rows of the output's gradient in bf16.
+TEST(LayerTime, SumsBiasGradientsInTheProductOnlyWhereItsEpilogueDoes) {
+  Priced p;
+  p.model = test::gpt(8, 512, 8, 32000);
+  p.engine = shardwise_engine();
+  const double rows = 4096;
+  const double widths = 3 * 512 + 512 + 2048 + 512;  // qkv, output, up, down
+  const double wide = copied_backward(p, "block");
+  p.layout.fp32_gradients = false;
+  const double narrow = copied_backward(p, "block");
+  const double parameters = static_cast<double>(p.kind("block").parameter_count());
+  EXPECT_EQ(wide, 12 * widths + 4 * parameters);
+  EXPECT_EQ(narrow, 2 * rows * widths + 2 * parameters);
+  // There are no kernels of ours for AMD: as on a CPU.
+  p.layout.fp32_gradients = true;
+  p.cluster = *find_cluster("mi300x");
+  EXPECT_EQ(copied_backward(p, "block"), 2 * rows * widths + 4 * parameters);
+}
+
+// A GPU clears what the first of four micro-batches begins and adds the others to it. A CPU clears
+// each, and reads, reads and writes 4 B of each element for three of them.
+TEST(LayerTime, ChargesWhatJoinsAnEarlierMicrobatchsGradients) {
+  Priced p;
+  p.model = test::gpt(8, 512, 8, 32000);
+  p.engine = shardwise_engine();
+  p.layout.zero_stage = 1;
+  p.layout.dp_shard = 2;
+  p.size(4);
+  const double head = 4.0 * 2 * 512;  // of its norm
+  const double table = 4.0 * 32000 * 512;
+  EXPECT_EQ(copied_backward(p, "head"), (head + table) / 4);
+  p.layout.zero_stage = 2;  // each micro-batch's are reduced
+  EXPECT_EQ(copied_backward(p, "head"), head + table);
+  p.layout.zero_stage = 1;
+  p.cluster = *with_gpus(*find_cluster("laptop"), 2);
+  EXPECT_EQ(copied_backward(p, "head"), head + table + 0.75 * 3 * head);
+  p.layout.zero_stage = 2;
+  EXPECT_EQ(copied_backward(p, "head"), head + table);
 }
 
 // Llama-3.1-8B at 8192 tokens: 51.5 GFLOP a token with half of the attention, 57.9 with all of it

@@ -125,7 +125,7 @@ TEST(CheckOperands, FindsAReductionOfAnotherMicrobatchsGradients) {
   read_instead(program.stages[0], "reduce.layer4.mb1", "copy_in.layer4.mb0",
                OperandPart::sent_gradients);
   EXPECT_THAT(problems_of(program),
-              HasSubstr("reduce.layer4.mb1 has sent_gradients as accumulate in buffer"));
+              HasSubstr("reduce.layer4.mb1 has sent_gradients as input in buffer"));
   EXPECT_THAT(problems_of(program), HasSubstr("which holds micro-batch 0, not those up to 1"));
 }
 
@@ -141,6 +141,22 @@ TEST(CheckOperands, FindsAMicrobatchThatGradientsLack) {
                       HasSubstr("which holds micro-batches 1 to 2, not micro-batches 0 to 2")))
         << op;
   }
+}
+
+// Kernels of GPUs add to what earlier micro-batches left.
+TEST(CheckOperands, FindsASumThatAMicrobatchDoesNotJoin) {
+  Layout layout;
+  layout.dp_shard = 8;
+  layout.zero_stage = 1;
+  StepProgram program = run_program(small_plan(shardwise_engine(), layout, 3));
+  ASSERT_EQ(problems_of(program), "");
+  StageProgram& stage = program.stages[0];
+  operand_of(stage, "bwd.layer4.mb1", OperandPart::joined_gradients, Access::accumulate).access =
+      Access::input;
+  EXPECT_THAT(problems_of(program),
+              AllOf(HasSubstr("bwd.layer4.mb1 has parameter_gradient as accumulate in buffer"),
+                    HasSubstr("which holds micro-batch 0, not those up to 1"),
+                    HasSubstr("bwd.layer4.mb2 has joined_gradients as accumulate in buffer")));
 }
 
 TEST(CheckOperands, FindsAnOperandThatIsReadAfterItsBufferIsFreed) {
@@ -194,8 +210,7 @@ TEST(CheckOperands, FindsAReductionThatDoesNotWaitForItsGradients) {
   StepProgram program = sound();
   ProgramOp& reduce = find(program.stages[0], "reduce.layer4.mb1");
   reduce.waits.end = reduce.waits.begin;
-  EXPECT_THAT(problems_of(program),
-              HasSubstr("reduce.layer4.mb1 has sent_gradients as accumulate"));
+  EXPECT_THAT(problems_of(program), HasSubstr("reduce.layer4.mb1 has sent_gradients as input"));
   EXPECT_THAT(problems_of(program), HasSubstr("which bwd.layer4.mb1 may write at the same time"));
 }
 

@@ -1,4 +1,5 @@
 // What operations read and write, and that every data-parallel program says so soundly.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string_view>
@@ -9,6 +10,11 @@
 
 namespace shardwise::test {
 namespace {
+
+using testing::ContainsRegex;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
 
 /// A Llama whose units have 512 (embedding), 1360 (block) and 520 elements (head), the head first.
 Plan tiny(const char* engine, int zero_stage, std::int64_t num_microbatches) {
@@ -42,11 +48,13 @@ std::string ragged_pieces(StageProgram& stage, const Layout& layout) {
   return text;
 }
 
-/// \returns programs of both steps, of the last rank, whose pieces are the shortest
+/// \returns programs of both steps, of the last rank, whose pieces are the shortest; and of one
+/// whose communicators do not add into shards
 int check_programs(const Plan& plan) {
   const int last = static_cast<int>(plan.layout.world()) - 1;
-  for (const StepKind step : {StepKind::first, StepKind::steady}) {
-    StepProgram program = run_program(plan, step, last);
+  for (const auto& [step, adds] :
+       {std::pair{StepKind::first, true}, {StepKind::steady, true}, {StepKind::steady, false}}) {
+    StepProgram program = run_program(plan, step, last, adds);
     const Layout& layout = plan.layout;
     const std::string text =
         fmt::format("{} ZeRO-{}, {} x {} on {}", plan.engine.name, int{layout.zero_stage},
@@ -55,7 +63,7 @@ int check_programs(const Plan& plan) {
     if (plan.cluster.gpu.vendor == "cpu") continue;
     EXPECT_EQ(ragged_pieces(program.stages.front(), plan.layout), "") << text;
   }
-  return 2;
+  return 3;
 }
 
 TEST(LowerToRun, ListsSoundOperandsForEveryEngineThatRuns) {
@@ -99,7 +107,7 @@ TEST(LowerToRun, ListsSoundOperandsForEveryEngineThatRuns) {
       }
     }
   }
-  EXPECT_GT(programs, 1600);
+  EXPECT_GT(programs, 2400);
 }
 
 TEST(LowerToRun, PutsStatesIntoTheSameBuffersInBothSteps) {
@@ -155,6 +163,70 @@ TEST(LowerToRun, CastsAShardBeforeItIsGatheredAndCopiesItOut) {
   EXPECT_EQ(operands_of(stage, "copy_out.layer1.mb0"),
             "input gathered_weights 1 [0, 1360) bf16 of gathered_weights\n"
             "output gathered_weights 1 [0, 1360) bf16 of gathered_weights\n");
+}
+
+// Kernels of GPUs add to the sum of earlier micro-batches: nothing is cleared or made beside it.
+TEST(LowerToRun, AddsALaterMicrobatchsGradientsToTheSumOnGpus) {
+  Plan plan = tiny("shardwise", 1, 2);
+  // What is listed first of the gradients.
+  const auto made_of = [&](const std::string& op) {
+    StageProgram stage = run_program(plan).stages[0];
+    const std::string text = operands_of(stage, op);
+    const std::size_t at = text.find("_gradients");
+    return text.substr(text.rfind('\n', at) + 1);
+  };
+  EXPECT_THAT(made_of("bwd.layer1.mb1"),
+              StartsWith("output fresh_gradients 1 [0, 1360) bf16 of gradient_staging\n"));
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 2);
+  EXPECT_THAT(made_of("bwd.layer1.mb0"),
+              StartsWith("output fresh_gradients 1 [0, 1408) bf16 of gradients\n"));
+  StageProgram stage = run_program(plan).stages[0];
+  EXPECT_THAT(made_of("bwd.layer1.mb1"),
+              StartsWith("accumulate joined_gradients 1 [0, 1408) bf16 of gradients\n"));
+  EXPECT_THAT(operands_of(stage, "bwd.layer1.mb1"), Not(HasSubstr("gradient_sum")));
+}
+
+// FSDP's gradients are tensors of each micro-batch, which join those before.
+TEST(LowerToRun, AddsTensorsOfOtherEnginesToTheSumOnGpusToo) {
+  Plan plan = tiny("fsdp1", 0, 2);
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 2);
+  StageProgram stage = run_program(plan).stages[0];
+  EXPECT_THAT(operands_of(stage, "bwd.layer1.mb1"), HasSubstr("accumulate gradient_sum"));
+}
+
+/// Without what looks at a rank's own gradients.
+std::string gradients_of(StageProgram& stage, const std::string& op) {
+  const std::string text = operands_of(stage, op);
+  return text.substr(0, text.find("workspace own_squares"));
+}
+
+// The sum of rank 0 is in the first half of what it sent; a second operation adds it to the shard.
+TEST(LowerToRun, SumsInPlaceAndAccumulatesWhereCommunicatorsDoNotAdd) {
+  const Plan plan = tiny("shardwise", 3, 2);
+  StageProgram adding = run_program(plan).stages[0];
+  EXPECT_EQ(gradients_of(adding, "reduce.layer1.mb1"),
+            "input sent_gradients 1 [0, 1360) bf16 of gradient_staging, by 680\n"
+            "accumulate gradients 1 [0, 680) bf16 of gradients\n");
+  EXPECT_EQ(operands_of(adding, "accumulate.layer1.mb1"), "");
+  StageProgram stage = run_program(plan, StepKind::steady, 0, false).stages[0];
+  EXPECT_EQ(gradients_of(stage, "reduce.layer1.mb0"),
+            "input sent_gradients 1 [0, 1360) bf16 of gradient_staging, by 680\n"
+            "output gradients 1 [0, 680) bf16 of gradients\n");
+  EXPECT_EQ(gradients_of(stage, "reduce.layer1.mb1"),
+            "accumulate sent_gradients 1 [0, 1360) bf16 of gradient_staging, by 680\n");
+  EXPECT_EQ(operands_of(stage, "accumulate.layer1.mb1"),
+            "input sent_gradients 1 [0, 680) bf16 of gradient_staging\n"
+            "accumulate gradients 1 [0, 680) bf16 of gradients\n");
+}
+
+// FSDP1 keeps fp32 gradients and sends bf16: narrowed in their place, and widened again.
+TEST(LowerToRun, ListsTheTypeThatTravelsInAnAllReduce) {
+  StageProgram stage = run_program(tiny("fsdp1", 0, 1)).stages[0];
+  const auto found = std::ranges::find(stage.operations, OpRole::reduce, &ProgramOp::role);
+  EXPECT_THAT(operands_of(stage, name_of(stage, *found)),
+              ContainsRegex("input gradients .* fp32 of gradients\n"
+                            "output sent_gradients .* bf16 of gradients\n"
+                            "output gradients .* fp32 of gradients\n"));
 }
 
 }  // namespace

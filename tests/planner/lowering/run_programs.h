@@ -28,8 +28,10 @@ inline DataParallelPlace place_of(const Layout& layout, int rank) {
   return place;
 }
 
-inline StepProgram run_program(const Plan& plan, StepKind step = StepKind::steady, int rank = 0) {
-  return lower_to_run(plan, step, place_of(plan.layout, rank), made_up_rooms(plan));
+inline StepProgram run_program(const Plan& plan, StepKind step = StepKind::steady, int rank = 0,
+                               bool adds_into_shard = true) {
+  return lower_to_run(plan, step, place_of(plan.layout, rank), made_up_rooms(plan),
+                      adds_into_shard);
 }
 
 inline ProgramOp& find(StageProgram& stage, const std::string& name) {

@@ -1,0 +1,40 @@
+#include "planner/cost/loss_rows.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "planner/cost/estimate.h"
+#include "planner/cost/operation_memory.h"
+
+namespace shardwise {
+
+std::int64_t usual_loss_chunk_rows(const GpuSpec& gpu) {
+  return gpu.vendor == "cpu" ? 0 : kOpenLossRows;
+}
+
+JobSpec decided_job(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                    const EngineProfile& engine, const Layout& layout, Bytes usable) {
+  JobSpec decided = job;
+  if (job.loss_chunk_rows != kOpenLossRows) return decided;
+  decided.loss_chunk_rows = kUsualLossRows;
+  const bool matters =
+      kernels_of(job, engine) == Kernels::planned && job.loss == LossKernel::chunked;
+  if (!matters) return decided;
+  using Rank = std::tuple<bool, Bytes, Seconds>;
+  std::optional<Rank> best;
+  for (const std::int64_t rows : kLossRowChoices) {
+    JobSpec tried = job;
+    tried.loss_chunk_rows = rows;
+    const Evaluation cost = evaluate(model, cluster, tried, engine, layout);
+    const bool fits = cost.upper <= usable;
+    // Of those that fit the fastest, of others the smallest; of equal ones the fewest rows.
+    const Rank rank = {!fits, fits ? Bytes(0) : cost.upper, cost.step_time};
+    if (best && *best <= rank) continue;
+    best = rank;
+    decided = tried;
+  }
+  return decided;
+}
+
+}  // namespace shardwise
