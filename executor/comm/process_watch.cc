@@ -71,7 +71,7 @@ void ProcessWatch::serve() {
     hear();
     if (!failure_ && abort_.raised()) failure_ = abort_.failure();
     if (!failure_ && gone_ >= 0 && Clock::now() - gone_at_ > kLauncherFirst) {
-      failure_ = Failure{Failure::Kind::broken, gone_text(gone_)};
+      failure_ = Failure{Failure::Kind::hung, gone_text(gone_)};
       abort_.raise(*failure_);
     }
     if (!failure_) continue;
@@ -193,7 +193,7 @@ std::string ProcessWatch::whole_message(const Failure& failure) const {
       text += abort_.describe();
     } else if (other.does) {
       text += *other.does;
-    } else if (!other.over) {
+    } else if (!other.over && rank != gone_) {
       text += fmt::format("\nrank {}\n  its process {} on {} {}", rank, member.process,
                           member.host.data(), other.line.is_open() ? "does not answer" : "is gone");
     }

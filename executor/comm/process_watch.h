@@ -20,9 +20,9 @@ namespace shardwise::exec {
 /// connection to every other, and a thread that listens.
 ///
 /// Who finds that the run has failed tells the lowest rank that is there. That one asks the others
-/// what they do, where ranks hang; says what is wrong; and has all of them end. Where it does not
-/// react, the next one takes its place. A process that is killed has its connections closed: the
-/// launcher, which says so too, is given a second first.
+/// what they do, where ranks hang or are gone; says what is wrong; and has all of them end. Where
+/// it does not react, the next one takes its place. A process that is killed has its connections
+/// closed: the launcher, which says so too, is given a second first.
 class ProcessWatch {
  public:
   /// All ranks make one. \param say  prints what ended the run; called in one process
