@@ -57,7 +57,7 @@ enum class OperandPart : std::uint8_t {
   gradient_check,  // what is known of this rank's gradients
   adam_step,       // the optimizer's numbers
 };
-inline constexpr std::size_t kOperandParts = 35;
+inline constexpr std::size_t kOperandParts = 36;
 inline constexpr std::array<std::string_view, kOperandParts> kOperandPartNames = {
     "weights",
     "cast_weights",
