@@ -73,11 +73,11 @@ TEST_F(CheckPlan, NamesWhatRemaindersOfMainWeightsNeed) {
   change("\"optimizer\": \"adamw\"", "\"optimizer\": \"sgd\"");
   EXPECT_EQ(
       problems(),
-      "plan.json:20:60: /layout/store_param_remainders: megatron_ddp cannot keep main weights "
+      "plan.json:20:59: /layout/store_param_remainders: megatron_ddp cannot keep main weights "
       "as 16-bit remainders\n"
-      "plan.json:20:60: /layout/store_param_remainders: needs adamw, not sgd\n"
+      "plan.json:20:59: /layout/store_param_remainders: needs adamw, not sgd\n"
       "    use optimizer adamw\n"
-      "plan.json:20:60: /layout/store_param_remainders: needs bf16 weights and fp32 main "
+      "plan.json:20:59: /layout/store_param_remainders: needs bf16 weights and fp32 main "
       "weights, not fp32 and fp32\n"
       "    use precision bf16 main_dtype fp32\n"
       "3 problems, nothing was run\n");

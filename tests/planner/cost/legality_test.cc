@@ -229,6 +229,9 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
     sample.job.global_batch_size = static_cast<std::int64_t>(pick(200));
     sample.engine.outer_shards_optimizer = pick(2) == 0;
     sample.engine.hybrid = pick(2) == 0;
+    sample.engine.param_remainders = pick(2) == 0;
+    sample.job.optimizer = pick(2) == 0 ? Optimizer::adamw : Optimizer::sgd;
+    sample.job.main_dtype = pick(2) == 0 ? DType::fp32 : DType::bf16;
     sample.engine.pipeline = pick(2) == 0;
     sample.engine.gather = pick(2) == 0 ? GatherBuffer::copy_out : GatherBuffer::in_place;
     const LayoutQuestion question =
