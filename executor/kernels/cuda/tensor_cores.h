@@ -33,7 +33,7 @@ struct SumFragment {
 inline __device__ void multiply(const LeftFragment& left, const RightFragments& right, int half,
                                 SumFragment& sums) {
   const unsigned* const a = left.at;
-  const unsigned* const b = right.at + 2 * half;
+  const unsigned* const b = right.at + (half == 0 ? 0 : 2);
   float* const c = sums.at;
 #if defined(__CUDA_ARCH__)
   asm volatile(

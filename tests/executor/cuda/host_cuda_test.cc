@@ -213,12 +213,12 @@ TEST(HostCuda, RefusesMoreThreadsThanABlockHas) {
 /// is, b transposed where it is read, as [n, k] where it `is_turned` already.
 __global__ void small_product(const Bf16* a, const Bf16* b, bool is_turned, float* c) {
   SHARDWISE_SHARED(Vector<Bf16>, rows, 64);
-  const int lane = static_cast<int>(threadIdx.x);
-  const int wide_b = is_turned ? 16 : 8;
+  const std::ptrdiff_t lane = threadIdx.x;
+  const std::ptrdiff_t wide_b = is_turned ? 16 : 8;
   Bf16* const a_rows = rows[0].at;
   Bf16* const b_rows = a_rows + 256;
-  for (int i = lane; i < 256; i += kWarp) a_rows[i] = a[i];
-  for (int i = lane; i < 128; i += kWarp) b_rows[i] = b[i];
+  for (std::ptrdiff_t i = lane; i < 256; i += kWarp) a_rows[i] = a[i];
+  for (std::ptrdiff_t i = lane; i < 128; i += kWarp) b_rows[i] = b[i];
   __syncwarp();
   LeftFragment left;
   RightFragments right;
@@ -230,7 +230,7 @@ __global__ void small_product(const Bf16* a, const Bf16* b, bool is_turned, floa
   }
   SumFragment sums = {};
   multiply(left, right, 0, sums);
-  for (int i = 0; i < 4; ++i) {
+  for (std::ptrdiff_t i = 0; i < 4; ++i) {
     c[(lane / 4 + i / 2 * 8) * 8 + 2 * (lane % 4) + i % 2] = sums.at[i];
   }
 }
@@ -281,7 +281,7 @@ __global__ void turn_copies(const float* in, float* out, CopyDefects planted) {
   SHARDWISE_SHARED(float, row, kThreads + 1);
   const int thread = static_cast<int>(threadIdx.x);
   for (int r = 0; r < 2; ++r) {
-    const float* const from = in + r * kThreads + thread + (planted.beyond ? 1 : 0);
+    const float* const from = &in[r * kThreads + thread + (planted.beyond ? 1 : 0)];
     char* const to = reinterpret_cast<char*>(row + thread) + (planted.odd ? 2 : 0);
     copy_async<4>(to, from, thread != 5);
     if (!planted.no_wait) wait_for_copies();

@@ -449,13 +449,13 @@ void multiply(const unsigned* a, const unsigned* b, float* c) {
 
 void distribute_matrices(const void* row, bool transposed, unsigned* made) {
   bring(row, 16, made, "ldmatrix", [transposed](const Warp& warp) {
-    for (unsigned lane = 0; lane < kLanes; ++lane) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
       std::array<std::array<std::uint16_t, 2>, 4> got;
-      for (unsigned n = 0; n < 8; ++n) {
-        const unsigned group = lane / 4;
-        const unsigned side = 2 * (lane % 4) + n % 2;
+      for (std::size_t n = 0; n < 8; ++n) {
+        const std::size_t group = lane / 4;
+        const std::size_t side = 2 * (lane % 4) + n % 2;
         const Wish& from = warp.wishes[8 * (n / 2) + (transposed ? side : group)];
-        copy(&got[n / 2][n % 2], from.brought.data() + 2 * (transposed ? group : side), 2);
+        copy(&got[n / 2][n % 2], &from.brought[2 * (transposed ? group : side)], 2);
       }
       copy(warp.wishes[lane].place, got.data(), sizeof(got));
     }

@@ -26,6 +26,10 @@ inline void set_enqueue(const Enqueue& /*enqueue*/) {}
                                         const std::function<void()>& /*thread*/) {
   throw std::logic_error(std::string("the kernel ") + name + " was compiled for the host");
 }
+[[noreturn]] inline void run_grid(dim3 /*grid*/, dim3 /*block*/, std::size_t /*shared_bytes*/,
+                                  const std::function<void()>& /*thread*/, const char* name) {
+  throw std::logic_error(std::string("the kernel ") + name + " was compiled for the host");
+}
 
 inline void leave_out_barrier(int /*index*/) {}
 inline int barriers_met() { return 0; }
