@@ -148,7 +148,7 @@ RecordedSpan span_of(const StageRunTimes& run, std::uint32_t op) {
 }
 
 RecordedStep recorded(const StageRunTimes& run) {
-  RecordedStep step{run.work->program, {}, run.length, run.work->issued_from};
+  RecordedStep step{run.work->program, {}, run.length, run.work->issued_from, {}};
   step.spans.reserve(run.start.size());
   step.rendezvous.reserve(run.start.size());
   for (std::uint32_t op = 0; op < run.start.size(); ++op) {

@@ -28,7 +28,7 @@ std::int64_t begin_of(const StepRecord& record) {
 }
 
 RecordedStep recorded(const StepRecord& record, std::int64_t zero) {
-  RecordedStep step{&record.program, {}, record.seconds};
+  RecordedStep step{&record.program, {}, record.seconds, {}, {}};
   step.spans.reserve(record.spans.size());
   const auto at = [zero](std::int64_t moment) { return seconds(moment - zero).value(); };
   for (const OpSpan& span : record.spans) {

@@ -33,11 +33,11 @@ struct RecordedStep {
   double length = 0;                      // of the whole step, in seconds
   /// By operation, the one that the host waited for before it issued this one, kNoOperation for
   /// none; empty where the host waits for nothing. Outlives the record.
-  std::span<const std::uint32_t> issued_after = {};
+  std::span<const std::uint32_t> issued_after;
   /// By operation, the number of its rendezvous, kNoRendezvous for one that communicates with
   /// nobody. Of the ranks of one clock, operations of the same number wait for one another. Empty
   /// where other ranks are not known.
-  std::vector<std::uint32_t> rendezvous = {};
+  std::vector<std::uint32_t> rendezvous;
 };
 
 }  // namespace shardwise

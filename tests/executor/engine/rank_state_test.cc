@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "executor/device/cpu/cpu_device.h"
+#include "executor/kernels/element.h"
 
 namespace shardwise::exec {
 namespace {
@@ -44,7 +45,8 @@ DataParallelPlace place_of(int shard_rank, int replica) {
 /// Elements of the unit as they are read from elsewhere: 100 x the tensor and the element's number.
 void read_numbers(const UnitTensor& tensor, std::int64_t first, std::span<float> values) {
   EXPECT_LE(first + std::ssize(values), tensor.filled) << tensor.name;
-  std::iota(values.begin(), values.end(), static_cast<float>(100 * tensor.parameter + first));
+  std::iota(values.begin(), values.end(),
+            static_cast<float>(std::int64_t{100} * tensor.parameter + first));
 }
 
 /// A rank with memory for all its state: five buffers of 64 bytes.
@@ -127,7 +129,7 @@ TEST(RankState, ViewsAShortLastShardAndMainWeights) {
   const RankState::View v = rank.view();
   EXPECT_EQ(v.held.begin, 8);
   EXPECT_EQ(v.held.count, 2);
-  EXPECT_EQ(v.updated.data, rank.buffer(0) + 8 * 2);
+  EXPECT_EQ(v.updated.data, rank.buffer(0) + 8 * sizeof(Bf16));
   EXPECT_EQ(v.updated.dtype, DType::bf16);
   EXPECT_EQ(v.main.data, rank.buffer(1));
   EXPECT_EQ(v.main.count, 2U);

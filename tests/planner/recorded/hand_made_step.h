@@ -33,7 +33,7 @@ class Step {
     program_.costs.back().collectives.push_back(work);
     return *this;
   }
-  RecordedStep of(double length) const { return {&program_, spans_, length * 1e-3}; }
+  RecordedStep of(double length) const { return {&program_, spans_, length * 1e-3, {}, {}}; }
 
  private:
   StageProgram program_;

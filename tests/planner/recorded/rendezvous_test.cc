@@ -33,7 +33,7 @@ class Stage {
     program_.costs.emplace_back();
     return add(number);
   }
-  RecordedStep step() const { return {&program_, {}, 0}; }
+  RecordedStep step() const { return {&program_, {}, 0, {}, {}}; }
 
  private:
   Stage& add(std::int32_t message) {
