@@ -12,11 +12,10 @@ namespace shardwise::exec {
 
 /// What only some back ends promise. Code that relies on one of these asks for it.
 struct CommunicatorTraits {
-  /// Printed at the start of a run that lacks it.
   /// Sums are ((g0 + g1) + g2) + …, element by element, so the same inputs give the same bits
   /// whatever the timing and the back end. Each addition of bf16 numbers is rounded to bf16, as
   /// each hop of NCCL's ring rounds (a ring begins behind the owner of the piece; here every piece
-  /// begins with rank 0).
+  /// begins with rank 0). A run whose communicators lack it prints so at its start.
   bool sums_in_rank_order = false;
   /// reduce_scatter() takes `add`, and a shard of another type than what is summed.
   bool adds_into_shard = false;

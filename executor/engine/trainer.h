@@ -18,7 +18,7 @@
 namespace shardwise::exec {
 
 struct TrainOptions {
-  std::int64_t steps = 1;  // the number of the last one
+  std::int64_t steps = 1;  // in all, those before a checkpoint too; the last is number steps - 1
   bool records = true;     // when operations ran is asked for, as for a report; see Recording
   std::uint64_t seed = 1234;
   int threads = 1;  // that compute, a rank
@@ -54,8 +54,8 @@ struct StepSpans {
 struct Recording {
   bool takes_time = false;
   bool asked_for = true;
-  std::int64_t first = 0;  // step of this run
-  std::int64_t steps = 1;  // the number of the last one
+  std::int64_t first = 0;  // number of this run's first step
+  std::int64_t steps = 1;  // as TrainOptions::steps
 
   Spans of(std::int64_t step) const;
 };
@@ -89,7 +89,7 @@ class Trainer {
   const std::vector<MemoryItem>& items(std::size_t number) const {
     return binders_[number]->items();
   }
-  /// The first step. \pre it has run and was recorded
+  /// The first step, without spans where it was not recorded. \pre it has run
   const StepSpans& first_step() const { return first_; }
   /// Of the recorded steps that ran last, after the first: the one of median length on rank 0, with
   /// what its operations waited for other ranks. The first where no other was recorded. All ranks

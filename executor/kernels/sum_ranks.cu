@@ -1,5 +1,6 @@
 #include "executor/kernels/cuda/movement.h"
 #include "executor/kernels/cuda/typed.h"
+#include "executor/kernels/with_dtype.h"
 
 namespace shardwise::exec::cuda {
 namespace {
@@ -41,8 +42,8 @@ __global__ void __launch_bounds__(kChunkThreads)
 void sum_ranks(const SumRanksWork& w, cudaStream_t stream) {
   const auto count = static_cast<std::int64_t>(w.shard.count);
   if (count == 0) return;
-  with_element(w.pieces.dtype, [&]<class E>(E) {
-    with_element(w.shard.dtype, [&]<class G>(G) {
+  with_dtype(w.pieces.dtype, [&]<class E>(E) {
+    with_dtype(w.shard.dtype, [&]<class G>(G) {
       constexpr int kStep = kSharedStep<E, G>;
       const E* const each = elements<E>(w.pieces);
       G* const shard = elements<G>(w.shard);

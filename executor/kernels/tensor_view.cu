@@ -2,6 +2,7 @@
 
 #include "executor/kernels/cuda/movement.h"
 #include "executor/kernels/cuda/typed.h"
+#include "executor/kernels/with_dtype.h"
 
 namespace shardwise::exec::cuda {
 namespace {
@@ -135,7 +136,7 @@ __global__ void factor_of_tokens(const std::int64_t* tokens, std::int64_t ranks,
 
 template <class F>
 void each_of(const char* name, const TensorView& to, F f, cudaStream_t stream) {
-  with_element(to.dtype, [&]<class E>(E) {
+  with_dtype(to.dtype, [&]<class E>(E) {
     E* const at = elements<E>(to);
     start(name, 0, static_cast<std::int64_t>(to.count), at, static_cast<const E*>(at), f, stream);
   });
@@ -158,8 +159,8 @@ void token_factor(const TokenFactorWork& w, cudaStream_t stream) {
 void cast(const TensorView& to, const ConstTensorView& from, cudaStream_t stream) {
   const auto count = static_cast<std::int64_t>(to.count);
   if (to.data == from.data && to.dtype == from.dtype) return;
-  with_element(to.dtype, [&]<class To>(To) {
-    with_element(from.dtype, [&]<class From>(From) {
+  with_dtype(to.dtype, [&]<class To>(To) {
+    with_dtype(from.dtype, [&]<class From>(From) {
       if (sizeof(To) != sizeof(From) && to.data == from.data) {
         return cast_in_place(count, elements<To>(to), elements<From>(from), stream);
       }
@@ -169,8 +170,8 @@ void cast(const TensorView& to, const ConstTensorView& from, cudaStream_t stream
 }
 
 void accumulate(const TensorView& sum, const ConstTensorView& each, cudaStream_t stream) {
-  with_element(sum.dtype, [&]<class To>(To) {
-    with_element(each.dtype, [&]<class From>(From) {
+  with_dtype(sum.dtype, [&]<class To>(To) {
+    with_dtype(each.dtype, [&]<class From>(From) {
       start("accumulate", 0, static_cast<std::int64_t>(sum.count), elements<To>(sum),
             elements<From>(each), Add(), stream);
     });

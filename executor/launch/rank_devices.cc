@@ -214,6 +214,8 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
 
   devices.host_ = ranks_of_host(world, devices.ranks_);
   devices.shared_ = options.share_gpu && devices.host_.count > 1;
+  const std::vector<std::string> sharing = gathered(world, devices.shared_ ? "shared" : "own");
+  const bool any_shared = std::ranges::find(sharing, "shared") != sharing.end();
   const GpuPlatform& platform = *devices.platform_;
   const Together together = world == nullptr ? Together() : Together(*world);
   Diagnostics problems;
@@ -237,7 +239,7 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
     facts.push_back(own);
   }
   const std::vector<DeviceFacts> all = facts_of_all(world, facts);
-  if (!devices.shared_) {
+  if (!any_shared) {
     for (const Diagnostic& each : problems_of_sharing(all)) problems.push_back(each);
   }
   for (const Diagnostic& each : problems_of_mixture(all)) problems.push_back(each);
@@ -252,7 +254,7 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
     devices.notes_.push_back("--nccl is not used: " + why);
   }
   devices.notes_.push_back(fmt::format("{} x {}", devices.ranks_, all.front().name));
-  if (devices.shared_) {
+  if (any_shared) {
     devices.timings_note_ = devices.host_.processes ? kByHost : kByCopies;
     devices.notes_.push_back(devices.timings_note_);
   }
@@ -260,27 +262,32 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
 }
 
 std::vector<std::string> describe_gpus() {
+  std::vector<std::string> lines;
   try {
     const GpuLibrary library = open_gpu_library();
     if (library.platform == nullptr) return {"no GPUs: " + library.why_none};
     GpuPlatform& platform = *library.platform;
     if (platform.absent()) return {"no GPUs: " + platform.problem()};
     if (!platform.problem().empty()) throw IoError(platform.problem());
-    std::vector<std::string> lines;
     for (int gpu = 0; gpu < platform.gpus(); ++gpu) {
       const DeviceFacts facts = platform.facts(gpu);
       lines.push_back(fmt::format("GPU {}: {}, compute capability {}.{}, {}", gpu, facts.name,
                                   facts.capability / 10, facts.capability % 10,
                                   format_bytes(Bytes(facts.total_bytes))));
     }
-    GpuPlace of_several;
-    of_several.ranks = 2;  // with the library that moves tensors
-    const std::vector<std::string> libraries = library.platform->open_libraries(of_several, {});
+    GpuPlace place;
+    std::vector<std::string> libraries = platform.open_libraries(place, {});
+    try {
+      place.ranks = 2;  // with the library that moves tensors
+      libraries = platform.open_libraries(place, {});
+    } catch (const std::exception& broken) {
+      libraries.push_back(fmt::format("several GPUs cannot be used: {}", broken.what()));
+    }
     lines.insert(lines.end(), libraries.begin(), libraries.end());
-    return lines;
   } catch (const std::exception& broken) {
-    return {fmt::format("GPUs cannot be used: {}", broken.what())};
+    lines.push_back(fmt::format("GPUs cannot be used: {}", broken.what()));
   }
+  return lines;
 }
 
 /// Processes that a launcher gave GPUs of their own see these alone, and count from 0.

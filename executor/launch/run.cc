@@ -25,6 +25,7 @@
 #include "executor/launch/rank_devices.h"
 #include "executor/launch/rank_processors.h"
 #include "executor/launch/resume.h"
+#include "executor/launch/run_checks.h"
 #include "executor/launch/run_input.h"
 #include "executor/launch/together.h"
 #include "executor/recorder/gather_records.h"
@@ -38,83 +39,6 @@
 
 namespace shardwise::exec {
 namespace {
-
-Diagnostic wrong_use(const std::string& flag, const std::string& message, const std::string& hint) {
-  return {"command line", 0, 0, flag, message, hint};
-}
-
-std::string started_text(const Launcher& launcher) {
-  return fmt::format("{} started {} process{}", name_of(launcher.kind), launcher.ranks,
-                     launcher.ranks == 1 ? "" : "es");
-}
-
-/// What keeps a plan from running anywhere.
-Diagnostics problems_of(const Plan& plan) {
-  const Diagnostics illegal =
-      check_layout(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-  return illegal.empty() ? cannot_execute(plan) : illegal;
-}
-
-/// Whether the launcher and --ranks give the plan its ranks. Known before ranks meet.
-Diagnostics problems_of_ranks(const Plan& plan, const RunOptions& options,
-                              const Launcher& launcher) {
-  const std::int64_t world = plan.layout.world();
-  const bool torchrun = launcher.kind == Launcher::Kind::torchrun;
-  if (launcher.ranks > 1 && options.ranks > 0) {
-    return {wrong_use("--ranks", started_text(launcher),
-                      "leave --ranks out; it starts threads in a single process")};
-  }
-  // A process that torchrun started alone may be one of several whose WORLD_SIZE is wrong.
-  if (launcher.ranks != world && (launcher.ranks > 1 || (torchrun && options.ranks == 0))) {
-    const std::string threads =
-        launcher.ranks == 1 ? fmt::format(", or --ranks {} for threads", world) : "";
-    return {wrong_use(
-        name_of(launcher.kind),
-        fmt::format("{}, the plan is for {} ranks", started_text(launcher), world),
-        fmt::format("start {}, or make a plan for {}{}", world, launcher.ranks, threads))};
-  }
-  if (options.ranks > 0 && options.ranks != world) {
-    return {wrong_use("--ranks", fmt::format("the plan is for {} ranks", world),
-                      fmt::format("--ranks {}, or a plan for {}", world, options.ranks))};
-  }
-  return {};
-}
-
-Diagnostics problems_of_outputs(const RunOptions& options) {
-  Diagnostics problems;
-  const std::pair<const char*, const std::string&> outputs[] = {
-      {"--report", options.report}, {"--trace", options.trace}, {"--metrics", options.metrics}};
-  for (const auto& [flag, path] : outputs) {
-    if (!path.empty()) find_unwritable(flag, path, problems);
-  }
-  const std::vector<NamedFile> files = {{"--report", options.report},
-                                        {"--trace", options.trace},
-                                        {"--metrics", options.metrics},
-                                        {"--save-weights", options.save_weights}};
-  const Diagnostics shared = check_outputs(files, {{"PLAN", options.plan},
-                                                   {"--data", options.data},
-                                                   {"--tokenizer", options.tokenizer},
-                                                   {"--init-from", options.init_from},
-                                                   {"--resume", options.resume}});
-  problems.insert(problems.end(), shared.begin(), shared.end());
-  for (const NamedFile& file : files) {
-    const bool both = !file.path.empty() && !options.checkpoint_dir.empty();
-    if (!both || !is_inside(file.path, options.checkpoint_dir)) continue;
-    problems.push_back(wrong_use(
-        file.flag, fmt::format("{} is in the folder of --checkpoint-dir", file.path),
-        "name a place outside: the checkpoints of the run are written and removed there"));
-  }
-  for (const auto& [flag, path] : outputs) {
-    const bool both = !path.empty() && !options.save_weights.empty();
-    const std::filesystem::path name = std::filesystem::path(path).filename();
-    if (!both || !is_file_of_weights(name) || !is_inside(path, options.save_weights)) continue;
-    problems.push_back(wrong_use(flag,
-                                 fmt::format("{} is a name of the files of --save-weights", path),
-                                 "give another file"));
-  }
-  if (problems.empty()) reserve_standard_output(files);
-  return problems;
-}
 
 LayerKernels kernels_of(const Plan& plan) {
   LayerShape shape = layer_shape(plan.model, plan.job, plan.layout);
@@ -336,6 +260,9 @@ Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const To
                          World* world) {
   Result<Plan> checked = prepare_plan(plan, options, together);
   if (!checked) return checked.problems();
+  // Rank 0 writes what all of them record.
+  const bool records = !options.report.empty() || !options.trace.empty();
+  options.train.records = together.from_first(records ? "yes" : "no") == "yes";
   Result<RankDevices> devices = RankDevices::open(*checked, options.device, world);
   if (!devices) return devices.problems();
   Result<RunFolder> folder = RunFolder::enter(options, together);
@@ -381,7 +308,6 @@ int run(const RunOptions& asked) {
   if (!launched) return refuse(launched.problems());
   const Launcher& launcher = *launched;
   options.device.restart = launcher.restart;
-  options.train.records = !options.report.empty() || !options.trace.empty();
   options.device.gpus.timeout_s = options.timeout_s;
   const Result<Plan> plan =
       read_plan(options.plan, [](const Plan& each) { return problems_of(each); });

@@ -166,6 +166,10 @@ StepReport measured_report(const Plan& plan, std::span<const RankRecord> ranks) 
   timeline.critical_path = measured_critical_path(plan, ranks, record);
   timeline.overlap = overlap_of(timeline.stages);
   report.by_axis = times_by_axis(timeline.stages.front());
+  for (AxisTime& axis : report.by_axis) {
+    axis.total = axis.total * (length / record.steady.seconds);
+    axis.exposed = axis.exposed * (length / record.steady.seconds);
+  }
   report.timeline = std::move(timeline);
   return report;
 }

@@ -26,10 +26,10 @@ GemmOutput LayerGradients::output() const {
 }
 
 double LayerGradients::bias_bytes(const OperationSpec& op, double rows, std::int64_t width) const {
-  const bool summed = s_.ours.epilogues && !op.routed_expert && element_bytes() == kFp32Bytes &&
-                      width * kFp32Bytes <= kBiasSumBytes;
   const auto columns = static_cast<double>(width);
-  return summed ? 3 * kFp32Bytes * columns : rows * columns * s_.element;
+  const bool summed = s_.ours.epilogues && !op.routed_expert &&
+                      element_bytes() * columns <= static_cast<double>(kBiasSumBytes);
+  return summed ? 3 * element_bytes() * columns : rows * columns * s_.element;
 }
 
 Seconds LayerGradients::moved(const LayerPricer& pricer) const {

@@ -21,7 +21,9 @@ LayerSizes layer_sizes(const ModelSpec& model, const JobSpec& job, const EngineP
   // --no-bias-gelu-fusion, --no-bias-dropout-fusion: on by default).
   const bool fuses = s.kernels == Kernels::eager && has_megatron_modules(engine);
   s.pointwise = fuses ? Kernels::transformer_engine : s.kernels;
-  if (s.kernels == Kernels::planned) s.ours = kernel_traits(cluster.gpu);
+  if (s.kernels == Kernels::planned) {
+    s.ours = kernel_traits(cluster.gpu, model.numerics.activation);
+  }
   s.tp_overlap = job.tp_overlap == TpOverlap::by_engine ? engine.tp_overlap : job.tp_overlap;
   s.tp_tax = overlap_tax(cluster.gpu, layout.tp > cluster.gpus_per_node, s.kernels).gemm;
   const bool cp_across = std::int64_t{layout.tp} * layout.cp > cluster.gpus_per_node;

@@ -247,7 +247,7 @@ class LayerWalk {
 
   /// Tokens to their experts and back: permutation, all-to-all over ep, gather over etp.
   void exchange(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours.epilogues, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours, s_.element);
     const double width = static_cast<double>(op.width);
     const double met = s_.met * width * s_.element;
     const bool dispatch = op.kind == OpKind::dispatch;
@@ -277,7 +277,7 @@ class LayerWalk {
   }
 
   void pointwise(const OperationSpec& op) {
-    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours.epilogues, s_.element);
+    const Traffic traffic = traffic_of(op, job_, s_.pointwise, s_.ours, s_.element);
     const bool cut = op.tp != TpSplit::none;
     double elements = op.routed_expert ? s_.met : static_cast<double>(cut ? s_.tokens : s_.spread);
     const bool embedding = op.kind == OpKind::embedding;

@@ -5,12 +5,13 @@
 #include <tuple>
 
 #include "planner/cost/estimate.h"
+#include "planner/cost/kernel_traits.h"
 #include "planner/cost/operation_memory.h"
 
 namespace shardwise {
 
 std::int64_t usual_loss_chunk_rows(const GpuSpec& gpu) {
-  return gpu.vendor == "cpu" ? 0 : kOpenLossRows;
+  return kernel_traits(gpu).chooses_loss_rows ? kOpenLossRows : 0;
 }
 
 JobSpec decided_job(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,

@@ -92,7 +92,8 @@ MemoryRules memory_rules_on(const GpuSpec& gpu, const ModelSpec& model, const Jo
                             const EngineProfile& engine) {
   MemoryRules rules = memory_rules(job, engine, runtime_memory(engine, gpu));
   rules.shard_multiple = shard_multiple(engine, job, gpu);
-  rules.whole_pieces = gpu.vendor != "cpu" && kernels_of(job, engine) == Kernels::planned;
+  rules.whole_pieces =
+      kernel_traits(gpu).whole_pieces && kernels_of(job, engine) == Kernels::planned;
   rules.adds_to_sums = kernel_traits(gpu).adds_to_sums;
   const int capability = cuda_capability(gpu);
   if (capability > 0 && kernels_of(job, engine) == Kernels::planned) {

@@ -22,10 +22,10 @@ Traffic norm_traffic(const OperationSpec& op, Kernels kernels, double b) {
   return t;
 }
 
-Traffic activation_traffic(const OperationSpec& op, Kernels kernels, bool epilogues, double b) {
+Traffic activation_traffic(const OperationSpec& op, Kernels kernels, bool fused, double b) {
   // The product that makes the input writes the result too; the one that makes the result's
   // gradient reads the input.
-  if (!op.gated && epilogues) return {b, b, 0, 0};
+  if (!op.gated && fused) return {b, b, 0, 0};
   if (!op.gated) return {2 * b, 3 * b, 1, 1};
   if (kernels != Kernels::eager) return {3 * b, 5 * b, 1, 1};
   // silu, then the product; the product's two gradients, then silu's.
@@ -51,15 +51,15 @@ Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
 
 }  // namespace
 
-Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels, bool epilogues,
-                   double bytes) {
+Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
+                   const KernelTraits& ours, double bytes) {
   const double b = bytes;
   const bool eager = kernels == Kernels::eager;
   switch (op.kind) {
     case OpKind::norm:
       return norm_traffic(op, kernels, b);
     case OpKind::activation:
-      return activation_traffic(op, kernels, epilogues, b);
+      return activation_traffic(op, kernels, ours.fuses_activation, b);
     case OpKind::rope:
       // Eager: two products, the rotation, the sum, for queries and for keys.
       return eager ? Traffic{8 * b, 8 * b, 8, 8} : Traffic{2 * b, 2 * b, 2, 2};
@@ -71,7 +71,8 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
       // Ours: the product before is added to the stream, of which a norm keeps a copy; backward the
       // norm's gradient is added to the stream's.
       if (kernels == Kernels::planned) t = {3 * b, 0, 1, 0};
-      if (epilogues) t = {2 * b, 0, 0, 0};  // the copy is written by the norm, which reads anyway
+      if (ours.epilogues)
+        t = {2 * b, 0, 0, 0};  // the copy is written by the norm, which reads anyway
       if (job.dropout > 0) {
         t.forward += eager ? 2 * b + 1 : 1;
         t.backward += b + 1;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "planner/cost/kernel_traits.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/kernel_work.h"
@@ -18,13 +19,13 @@ struct Traffic {
 /// Bytes per element of `op` as `kernels` execute it: how often its tensors are read and written
 /// depends on what is fused. docs/time.md has the table with the count behind each entry. For
 /// dispatch and combine an element is one of a routed token's copy; for the loss one logit.
-/// \param epilogues  of our kernels on a GPU: products add to the residual stream, apply GELU and
-///   its gradient, and a norm keeps its copy of the stream in the pass that reads it
+/// \param ours  of our kernels: on a GPU products add to the residual stream, apply the tanh GELU
+///   and its gradient, and a norm keeps its copy of the stream in the pass that reads it
 ///   (executor/kernels/compute.h)
 /// \param bytes   of an activation element
-/// \pre kernels != by_engine; epilogues with kernels planned alone
-Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels, bool epilogues,
-                   double bytes);
+/// \pre kernels != by_engine; ours is {} but with kernels planned
+Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
+                   const KernelTraits& ours, double bytes);
 
 /// Bytes of an element of the optimizer's state in a step: gradient norm, clipping, update. Without
 /// the norm where that is shared_norm_traffic's.

@@ -27,8 +27,6 @@ struct NcclCalls {
   decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
   decltype(&ncclCommGetAsyncError) get_async_error = nullptr;
-  decltype(&ncclCommRegister) register_buffer = nullptr;
-  decltype(&ncclCommDeregister) deregister_buffer = nullptr;
   decltype(&ncclAllGather) all_gather = nullptr;
   decltype(&ncclReduceScatter) reduce_scatter = nullptr;
   decltype(&ncclAllReduce) all_reduce = nullptr;
@@ -37,6 +35,8 @@ struct NcclCalls {
   decltype(&ncclGroupStart) group_start = nullptr;
   decltype(&ncclGroupEnd) group_end = nullptr;
   // From 2.19 on; null before.
+  decltype(&ncclCommRegister) register_buffer = nullptr;
+  decltype(&ncclCommDeregister) deregister_buffer = nullptr;
   decltype(&ncclMemAlloc) allocate_memory = nullptr;
   decltype(&ncclMemFree) free_memory = nullptr;
   // From 2.27 on; null before.

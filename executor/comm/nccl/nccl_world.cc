@@ -262,7 +262,9 @@ void NcclWorld::close_all() {
   const NcclCalls& calls = context_.library->calls();
   for (const Registered& each : registered_) {
     if (each.window == nullptr && each.buffer == nullptr) continue;
-    each.handle->call("ncclCommDeregister", 0, [&](ncclComm_t comm) {
+    const char* const name =
+        each.window != nullptr ? "ncclCommWindowDeregister" : "ncclCommDeregister";
+    each.handle->call(name, 0, [&](ncclComm_t comm) {
       return each.window != nullptr ? calls.deregister_window(comm, each.window)
                                     : calls.deregister_buffer(comm, each.buffer);
     });

@@ -20,7 +20,7 @@ namespace shardwise::exec {
 /// program order and then waits for the end of the step alone. Operations wait by events
 /// (event_plan()). Streams other than compute have high priority.
 ///
-/// From the kGraphAfter-th unrecorded run of a program on, its step is a graph, if it can be one.
+/// After kGraphAfter unrecorded runs of a program its step is a graph, if it can be one.
 class CudaRunner : public ProgramRunner {
  public:
   static constexpr int kGraphAfter = 2;

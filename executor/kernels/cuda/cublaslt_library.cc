@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <system_error>
 #include <utility>
+
+#include "executor/device/nvidia_library.h"
 
 namespace shardwise::exec {
 namespace {
@@ -43,20 +44,6 @@ const char* name_of(cublasStatus_t status) {
       return "CUBLAS_STATUS_LICENSE_ERROR";
   }
   return "unknown status";
-}
-
-/// Site-packages of the Python environment that is active: pip puts NVIDIA's libraries there.
-void add_python_folders(std::vector<std::string>& folders) {
-  const char* const environment = std::getenv("VIRTUAL_ENV");
-  if (environment == nullptr) return;
-  std::error_code none;
-  const std::filesystem::path lib = std::filesystem::path(environment) / "lib";
-  for (const auto& python : std::filesystem::directory_iterator(lib, none)) {
-    for (const char* const package : {"cu13", "cublas"}) {
-      const auto folder = python.path() / "site-packages" / "nvidia" / package / "lib";
-      if (std::filesystem::is_directory(folder, none)) folders.push_back(folder.string());
-    }
-  }
 }
 
 /// The first of the files that opens, and its path. \throws CublasLtError
@@ -94,15 +81,7 @@ CublasLtError::CublasLtError(int rank, const char* call, cublasStatus_t status)
       status_(status) {}
 
 std::vector<std::string> CublasLtLibrary::default_folders() {
-  std::vector<std::string> folders = {""};
-  for (const char* const name : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* const home = std::getenv(name);
-    if (home == nullptr) continue;
-    for (const char* const sub : {"/lib64", "/lib"}) folders.push_back(std::string(home) + sub);
-  }
-  folders.insert(folders.end(), {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"});
-  add_python_folders(folders);
-  return folders;
+  return NvidiaLibrary::default_folders("cublas");
 }
 
 std::vector<std::string> CublasLtLibrary::names(int runtime) {

@@ -56,7 +56,7 @@ class CublasLtLibrary {
                               int runtime = CUDART_VERSION);
   /// Files of the versions that are known, that of the runtime's major version first.
   static std::vector<std::string> names(int runtime);
-  /// The loader's search, the CUDA toolkit's folders and those of NVIDIA's Python packages.
+  /// Those of NvidiaLibrary.
   static std::vector<std::string> default_folders();
 
   CublasLtLibrary(const CublasLtCalls& calls, std::string where);

@@ -5,13 +5,6 @@
 
 namespace shardwise::exec::cuda {
 
-/// Calls f with an element of `dtype`, fp32 or bf16.
-template <class F>
-void with_element(DType dtype, F f) {
-  if (dtype == DType::bf16) return f(Bf16());
-  f(0.0F);
-}
-
 template <class E>
 E* elements(const TensorView& tensor) {
   return reinterpret_cast<E*>(tensor.data);

@@ -55,7 +55,7 @@ TEST(PreparedSteps, AskCublasLtForNothingAndAllocateNothing) {
     machine.total_bytes = std::int64_t{1} << 32;
     reset_fake_gpus(3, machine, FakeKernels::gpu);
     const std::unique_ptr<GpuPlatform> platform = fake_gpu_plugin()->open();
-    platform->open_libraries(1, {});
+    platform->open_libraries({}, {});
     const TokenSequences data = laptop_text(plan);
     std::vector<std::string> told;
     std::vector<double> losses;

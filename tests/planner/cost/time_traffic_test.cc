@@ -44,25 +44,31 @@ TEST(CopyTraffic, IsOneReadAndOneWriteAnElement) {
 // GELU reads and writes (2 + 2), its gradient reads both and writes (2 + 2 + 2).
 TEST(EpilogueTraffic, TakesThePassesAwayThatProductsAndNormsMakeThemselves) {
   const JobSpec job;
+  const KernelTraits on_gpu =
+      kernel_traits(find_cluster("dgx-h100")->gpu, ActivationFunction::gelu_tanh);
   OperationSpec residual;
   residual.kind = OpKind::residual;
   OperationSpec gelu;
   gelu.kind = OpKind::activation;
-  const Traffic stream = traffic_of(residual, job, Kernels::planned, true, 2);
+  const Traffic stream = traffic_of(residual, job, Kernels::planned, on_gpu, 2);
   EXPECT_EQ(stream.forward, 2 + 2);
   EXPECT_EQ(stream.backward, 0);
   EXPECT_EQ(stream.forward_kernels, 0);
-  EXPECT_EQ(traffic_of(residual, job, Kernels::planned, false, 2).forward, 2 + 2 + 2);
-  const Traffic made = traffic_of(gelu, job, Kernels::planned, true, 2);
+  EXPECT_EQ(traffic_of(residual, job, Kernels::planned, {}, 2).forward, 2 + 2 + 2);
+  const Traffic made = traffic_of(gelu, job, Kernels::planned, on_gpu, 2);
   EXPECT_EQ(made.forward, 2);
   EXPECT_EQ(made.backward, 2);
   EXPECT_EQ(made.forward_kernels + made.backward_kernels, 0);
-  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, false, 2).forward, 2 + 2);
-  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, false, 2).backward, 2 + 2 + 2);
+  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, {}, 2).forward, 2 + 2);
+  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, {}, 2).backward, 2 + 2 + 2);
+  const KernelTraits exact =
+      kernel_traits(find_cluster("dgx-h100")->gpu, ActivationFunction::gelu_erf);
+  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, exact, 2).forward, 2 + 2);
+  EXPECT_EQ(traffic_of(gelu, job, Kernels::planned, exact, 2).backward_kernels, 1);
   OperationSpec gated = gelu;
   gated.gated = true;
-  EXPECT_EQ(traffic_of(gated, job, Kernels::planned, true, 2).forward,
-            traffic_of(gated, job, Kernels::planned, false, 2).forward);
+  EXPECT_EQ(traffic_of(gated, job, Kernels::planned, on_gpu, 2).forward,
+            traffic_of(gated, job, Kernels::planned, {}, 2).forward);
 }
 
 /// How long the busiest link of a stage is busy, over one message.
