@@ -202,7 +202,7 @@ class MoveTimer {
   }
   /// With the bytes that the planner counts.
   void note(const OperationSpec& op, Pass pass, std::int64_t elements, double seconds) {
-    const Traffic traffic = traffic_of(op, job_, Kernels::planned, false, sizeof(E));
+    const Traffic traffic = traffic_of(op, job_, Kernels::planned, {}, sizeof(E));
     const double each = pass == Pass::forward ? traffic.forward : traffic.backward;
     add(move_kind(op), pass, each * static_cast<double>(elements), seconds);
   }

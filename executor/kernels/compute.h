@@ -285,8 +285,8 @@ class Compute {
   /// none.
   virtual void set_workspace(std::span<std::byte> /*workspace*/) {}
 
-  /// Makes and chooses, before the first step, what operations need beside their works, so that no
-  /// step makes, times or waits for it. \pre set_workspace(), and nothing else runs on the device
+  /// Makes and chooses before the first step what operations need, so that no step makes, times or
+  /// waits for it, unless equal bits are asked for. \pre set_workspace(), and nothing else runs
   /// \returns whether tensors of passes were written: their contents are lost
   virtual bool prepare(const Preparation& /*preparation*/) { return false; }
 

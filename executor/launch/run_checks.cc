@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/launch/command.h"
 #include "executor/launch/executable.h"
 #include "executor/weights/save_weights.h"
 #include "planner/cost/legality.h"

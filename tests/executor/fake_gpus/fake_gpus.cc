@@ -60,7 +60,9 @@ CudaParts fake_parts() {
             fake_cuda::set_hosts(++hosts);
             deterministic_now = asked.deterministic;
             if (on_cpu) return std::make_unique<StreamCompute>();
-            return make_gpu_compute(device.facts(), rank, kernels.libraries, kernels.options);
+            GpuComputeOptions options = kernels.options;
+            options.deterministic = asked.deterministic;
+            return make_gpu_compute(device.facts(), rank, kernels.libraries, options);
           }};
 }
 
