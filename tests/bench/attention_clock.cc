@@ -27,7 +27,7 @@ AttentionTime time_attention(CudaDevice& device, EventClock& clock, Compute& com
   const std::int64_t qkv_bytes = tokens * s.qkv_width() * bytes_of(DType::bf16);
   const std::int64_t out_bytes = tokens * s.heads * s.head_dim * bytes_of(DType::bf16);
   const std::int64_t workspace_bytes = pieces(sdpa_backward_workspace(
-      tokens, {s.heads, s.kv_heads, s.head_dim}, device.facts().capability));
+      {s.batch, s.sequence, {s.heads, s.kv_heads, s.head_dim}, device.facts().capability}));
   const std::int64_t backward_bytes = attention_backward_bytes(s);
   const std::int64_t log_sums_bytes = tokens * s.heads * 4;
   const std::int64_t all =

@@ -6,7 +6,7 @@
 
 int main(int argc, char** argv) {
   using namespace shardwise::exec;
-  constexpr GpuComputeOptions kKernels;
+  const GpuComputeOptions kernels;
   return run_ceilings(
-      argc, argv, [&] { return GpuLibraries::open(kKernels); }, kKernels);
+      argc, argv, [&] { return GpuLibraries::open(kernels); }, kernels);
 }
