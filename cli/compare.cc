@@ -164,8 +164,8 @@ std::string comparison_text(const Side& a, const Side& b, const sim::Comparison&
   }
   text += "B takes " + longer_text(found.relative());
   if (reports) {
-    text += fmt::format("; peak memory {} against {}", format_bytes(found.second_peak),
-                        format_bytes(found.first_peak));
+    text += fmt::format("; peak memory {} in A, {} in B", format_bytes(found.first_peak),
+                        format_bytes(found.second_peak));
   }
   text += "\n";
   if (reports) {

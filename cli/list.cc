@@ -156,7 +156,8 @@ std::string executed_text() {
   for (const ExecutedField& field : executed_fields()) {
     fields.push_back(fmt::format("{} {}", field.key, field.value));
   }
-  return wrap(fmt::format("shardwise run trains on CPUs, with {}; plan, simulate and size search "
+  return wrap(fmt::format("shardwise run trains on CPUs, and on NVIDIA GPUs (never tried yet), "
+                          "with {}; plan, simulate and size search "
                           "such layouts on clusters of CPUs (plan --open FIELD lifts it)",
                           fmt::join(fields, ", ")),
               kWidth) +

@@ -60,9 +60,17 @@ class Join {
   std::map<std::pair<std::string, std::int32_t>, ComparedTime> rows_;
 };
 
-Bytes peak_of(const StepReport& report) {
+/// \param own  without what libraries take besides
+Bytes peak_of(const StepReport& report, bool own) {
   Bytes peak;
-  for (const StageMemory& stage : report.stages) peak = std::max(peak, stage.peak_total());
+  for (const StageMemory& stage : report.stages) {
+    if (!own) peak = std::max(peak, stage.peak_total());
+    for (const Ledger& phase : stage.phases) {
+      const Bytes beside(phase[MemoryCategory::runtime_context] +
+                         phase[MemoryCategory::communicator]);
+      if (own) peak = std::max(peak, phase.total() - beside);
+    }
+  }
   return peak;
 }
 
@@ -86,8 +94,9 @@ Comparison compare(const StepReport& first, const StepReport& second) {
   Comparison made;
   made.first_step = first.step_time;
   made.second_step = second.step_time;
-  made.first_peak = peak_of(first);
-  made.second_peak = peak_of(second);
+  made.own_memory = first.origin != second.origin;
+  made.first_peak = peak_of(first, made.own_memory);
+  made.second_peak = peak_of(second, made.own_memory);
   Join parts;
   Join axes;
   Join operations;

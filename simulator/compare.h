@@ -30,8 +30,11 @@ struct Comparison {
   std::vector<ComparedTime> parts;       // of the step on the slowest stage
   std::vector<ComparedTime> operations;  // joined on their names; empty without timelines
   std::vector<ComparedTime> axes;        // exposed communication
-  Bytes first_peak;                      // of the fullest stage, as nvidia-smi shows it
+  /// Of the fullest stage, as nvidia-smi shows it; of a measured report and another, what ranks
+  /// hold themselves, without context and communicators, which a run does not measure.
+  Bytes first_peak;
   Bytes second_peak;
+  bool own_memory = false;  // the latter
 
   /// (second - first) / first of the step time.
   double relative() const { return second_step / first_step - 1; }

@@ -70,10 +70,14 @@ void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks) 
   std::fflush(stdout);
 }
 
-void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs,
-                       std::int64_t ranks, const CommunicatorTraits& traits) {
+void introduce_devices(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) fmt::print("{}\n", note);
-  if (!how_it_runs.empty()) fmt::print("{}\n", how_it_runs);
+  std::fflush(stdout);
+}
+
+void introduce_steps(const std::string& how_they_run, std::int64_t ranks,
+                     const CommunicatorTraits& traits) {
+  if (!how_they_run.empty()) fmt::print("{}\n", how_they_run);
   if (ranks > 1 && !traits.sums_in_rank_order) {
     fmt::print(
         "sums over ranks are not in rank order: losses differ from CPUs' in the last bits\n");

@@ -18,9 +18,12 @@ void announce(const Plan& plan, std::int64_t steps);
 /// ranks call together; the one that speaks prints.
 void introduce(const Plan& plan, const Arena& arena, World& world, bool speaks);
 
-/// Prints what computes, how steady steps run (nothing of what is empty), and whether sums over
-/// `ranks` have another order than on CPUs.
-void introduce_devices(const std::vector<std::string>& notes, const std::string& how_it_runs,
-                       std::int64_t ranks, const CommunicatorTraits& traits);
+/// Prints what computes, before memory is taken.
+void introduce_devices(const std::vector<std::string>& notes);
+
+/// Prints how steady steps run, where that is not empty, and whether sums over `ranks` have another
+/// order than on CPUs.
+void introduce_steps(const std::string& how_they_run, std::int64_t ranks,
+                     const CommunicatorTraits& traits);
 
 }  // namespace shardwise::exec

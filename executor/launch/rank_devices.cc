@@ -165,6 +165,30 @@ std::string why_no_nccl(bool on_gpus, const GpuPlace& place) {
              : "";
 }
 
+/// Bytes that programs of this machine may still take. Source: Linux,
+/// Documentation/filesystems/proc.rst, meminfo.
+Bytes available_memory() {
+  std::ifstream file("/proc/meminfo");
+  std::string key;
+  std::int64_t kib = 0;
+  for (std::string unit; file >> key >> kib; std::getline(file, unit)) {
+    if (key == "MemAvailable:") return Bytes(kib * 1024);
+  }
+  return Bytes(INT64_MAX);
+}
+
+/// Of a plan for GPUs that this host is to train, \param ranks of it here, \param why not on GPUs
+Diagnostics problems_of_host_memory(const Plan& plan, int ranks, const std::string& why) {
+  Bytes context(0);
+  const Bytes needed = needed_by(plan, context) * ranks;
+  const Bytes available = available_memory();
+  if (needed <= available) return {};
+  return {{"plan", 0, 0, "/layout",
+           fmt::format("needs {} of this host for {} rank{}, where {} are available",
+                       format_bytes(needed), ranks, ranks == 1 ? "" : "s", format_bytes(available)),
+           why + "; --device cuda refuses to train without GPUs"}};
+}
+
 /// The platform where GPUs are to be used, none where the CPU is: then a note says why.
 std::unique_ptr<GpuPlatform> platform_for(const DeviceOptions& options, std::string& note) {
   GpuLibrary library = open_gpu_library();
@@ -172,7 +196,8 @@ std::unique_ptr<GpuPlatform> platform_for(const DeviceOptions& options, std::str
   const std::string why =
       library.platform == nullptr ? library.why_none : library.platform->problem();
   if (absent && options.kind == DeviceKind::planned) {
-    note = fmt::format("the plan is for GPUs and trains on the CPU: {}", why);
+    note = fmt::format("the plan is for GPUs and trains on the CPU, where times mean nothing: {}",
+                       why);
     return nullptr;
   }
   if (!why.empty()) throw IoError(why);
@@ -194,7 +219,10 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   }
   std::string note;
   if (!on_cpu) devices.platform_ = platform_for(options, note);
-  if (!note.empty()) devices.notes_.push_back(note);
+  if (!note.empty()) {
+    devices.notes_.push_back(note);
+    devices.timings_note_ = note;
+  }
   const std::vector<std::string> kinds = gathered(world, devices.platform_ ? "GPUs" : "the CPU");
   for (std::size_t rank = 1; rank < kinds.size(); ++rank) {
     if (kinds[rank] == kinds.front()) continue;
@@ -209,6 +237,15 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   const bool asked = options.gpus.nccl != NcclPolicy();
   if (!devices.platform_) {
     if (asked) devices.notes_.push_back("--nccl is not used: " + why_no_nccl(false, {}));
+    for (const auto& [flag, given] :
+         {std::pair("--share-gpu", options.share_gpu), {"--no-graph", !options.gpus.graphs}}) {
+      if (given) devices.notes_.push_back(fmt::format("{} is not used: there is no GPU", flag));
+    }
+    if (note.empty()) return devices;
+    const HostRanks host = ranks_of_host(world, devices.ranks_);
+    const Together all = world == nullptr ? Together() : Together(*world);
+    const Diagnostics large = all.gather(problems_of_host_memory(plan, host.count, note));
+    if (!large.empty()) return large;
     return devices;
   }
 

@@ -136,6 +136,7 @@ void tell_unmeasured(const RunOptions& options) {
 /// A rank's whole run; rank 0 tells how it goes.
 RankRecord train(const Run& run, const Start& start, World& world, Device& device, Arena& arena,
                  AbortSignal& abort) {
+  if (world.rank() == 0) introduce_devices(run.devices.notes());
   DeviceUse used;
   used.at_start = used_of(run, device);
   Trainer trainer(run.plan, world, device, arena, abort, run.options.train, kernels_of(run.plan));
@@ -149,9 +150,7 @@ RankRecord train(const Run& run, const Start& start, World& world, Device& devic
     trainer.initialise();
   }
   introduce(run.plan, arena, world, world.rank() == 0);
-  if (world.rank() == 0) {
-    introduce_devices(run.devices.notes(), trainer.how_it_runs(), world.size(), trainer.traits());
-  }
+  if (world.rank() == 0) introduce_steps(trainer.how_it_runs(), world.size(), trainer.traits());
   if (run.resumed && world.rank() == 0) {
     introduce_resumed(run.resumed->saved.manifest(), run.options);
     if (run.resumed->finished) tell_unmeasured(run.options);
@@ -179,7 +178,11 @@ void write_records(const Run& run, const std::vector<RankRecord>& records) {
   const std::string& note = run.devices.timings_note();
   if (!options.report.empty()) {
     StepReport report = measured_report(run.plan, records);
-    if (!note.empty()) report.assumptions.push_back({"device.shared", note, "--share-gpu"});
+    if (!note.empty()) {
+      const bool shared = run.devices.on_gpus();
+      report.assumptions.push_back({shared ? "device.shared" : "device.cpu", note,
+                                    shared ? "--share-gpu" : "the start of the run"});
+    }
     write_file(options.report, report_json(report));
   }
   if (!options.trace.empty()) write_file(options.trace, measured_trace(run.plan, records, note));

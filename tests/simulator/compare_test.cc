@@ -45,6 +45,22 @@ TEST(Compare, HasPartsThatAddUpToTheDifferenceOfTheSteps) {
   EXPECT_EQ(sum, found.second_step - found.first_step);
 }
 
+// A run does not measure what NVIDIA's libraries take.
+TEST(Compare, ComparesTheMemoryThatRanksHoldThemselvesWithARuns) {
+  StepReport predicted = report_of(4, 1, 0);
+  predicted.stages.emplace_back();
+  Ledger& fullest = predicted.stages[0][MemoryPhase::steady_forward_backward];
+  fullest[MemoryCategory::weights] = 100;
+  StepReport measured = predicted;
+  measured.origin = "measured";
+  fullest[MemoryCategory::runtime_context] = 50;
+  fullest[MemoryCategory::communicator] = 7;
+  const Comparison found = compare(predicted, measured);
+  EXPECT_EQ(found.first_peak, Bytes(100));
+  EXPECT_EQ(found.second_peak, Bytes(100));
+  EXPECT_EQ(compare(predicted, predicted).first_peak, Bytes(157));
+}
+
 TEST(Compare, FindsNothingBetweenAReportAndItself) {
   const Comparison found = compare(report_of(4, 1, 1), report_of(4, 1, 1));
   for (const ComparedTime& row : found.operations) EXPECT_EQ(row.difference(), Seconds(0));

@@ -12,6 +12,7 @@
 #include "executor/device/gpu_plugin.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
 
@@ -24,6 +25,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 namespace files = std::filesystem;
+
+constexpr const char* kFallback =
+    "the plan is for GPUs and trains on the CPU, where times mean nothing: ";
 
 constexpr const char* kNoDriver = "there is no driver of NVIDIA's (libcuda.so.1) on this machine";
 
@@ -43,9 +47,12 @@ class GpuPluginFile : public testing::Test {
     return scratch_.path(folder + "/" + kGpuPluginFile);
   }
   /// Trains a step of a plan for a cluster of the catalogue.
-  Outcome train(const std::string& cluster, std::vector<std::string> words = {}) const {
+  Outcome train(const std::string& cluster, std::vector<std::string> words = {},
+                std::int32_t micro_batch_size = 1) const {
     Plan plan = tiny_plan("shardwise", 0, 1, 1);
     plan.cluster = *with_gpus(*find_cluster(cluster), 1);
+    plan.layout.micro_batch_size = micro_batch_size;
+    plan.job.global_batch_size = micro_batch_size;
     words.insert(words.begin(), {"train", scratch_.write(plan), "--steps", "1"});
     return shardwise::test::run_program(scratch_.path("bin/shardwise-run"), words);
   }
@@ -63,7 +70,7 @@ TEST_F(GpuPluginFile, OpensBesideTheProgramAndInLibAndNamesTheDriverThatIsMissin
     EXPECT_EQ(refused.err, std::string("shardwise-run: ") + kNoDriver + "\n") << folder;
     const Outcome trained = train("dgx-h100");
     EXPECT_EQ(trained.exit_code, 0) << folder << trained.err;
-    EXPECT_THAT(trained.out, HasSubstr(std::string("trains on the CPU: ") + kNoDriver)) << folder;
+    EXPECT_THAT(trained.out, HasSubstr(kFallback + std::string(kNoDriver))) << folder;
     files::remove(plugin(folder));
   }
 }
@@ -73,6 +80,29 @@ TEST_F(GpuPluginFile, IsNamedWithBothFoldersWhereItIsMissing) {
   EXPECT_EQ(refused.exit_code, 3);
   EXPECT_THAT(refused.err, AllOf(HasSubstr(kGpuPluginFile), HasSubstr(scratch().path("bin")),
                                  HasSubstr(scratch().path("lib"))));
+}
+
+// Where a plan for GPUs trains on the CPU its files say so: a batch job may have been meant for
+// GPUs.
+TEST_F(GpuPluginFile, IsMissedInTheReportOfAPlanThatTrainsOnTheCpu) {
+  const std::string file = scratch().path("report.json");
+  const Outcome trained = train("dgx-h100", {"--report", file, "--share-gpu", "--no-graph"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_THAT(trained.out, AllOf(HasSubstr("--share-gpu is not used: there is no GPU\n"),
+                                 HasSubstr("--no-graph is not used: there is no GPU\n")));
+  const Result<StepReport> report = read_report(file);
+  ASSERT_TRUE(report);
+  ASSERT_EQ(report->assumptions.size(), 1U);
+  EXPECT_EQ(report->assumptions.front().id, "device.cpu");
+  EXPECT_THAT(report->assumptions.front().text, HasSubstr(kFallback));
+}
+
+TEST_F(GpuPluginFile, IsMissedBeforeTheHostsMemoryEnds) {
+  constexpr std::int32_t kMore = 10'000'000;  // sequences than a host has memory for
+  const Outcome refused = train("dgx-h100", {}, kMore);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("/layout: needs "), HasSubstr(" are available"),
+                                 HasSubstr(kFallback)));
 }
 
 TEST_F(GpuPluginFile, ThatIsCutIsNamedAndOnlyOpenedForPlansOfGpus) {
