@@ -55,7 +55,7 @@ std::pair<void*, std::string> open_first(const std::vector<std::string>& names,
   }
   for (const std::string& name : names) {
     for (const std::string& folder : folders) {
-      const std::string path = folder.empty() ? name : folder + "/" + name;
+      const std::string path = folder.empty() ? name : fmt::format("{}/{}", folder, name);
       void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (library != nullptr) return {library, path};
       // A file that is there and does not load says why.

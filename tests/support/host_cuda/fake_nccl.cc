@@ -142,7 +142,7 @@ ncclResult_t state_of(ncclComm& comm) {
   if (!comm.clique) return ncclInProgress;
   const Clique& clique = *comm.clique;
   if (clique.error != ncclSuccess) return clique.error;
-  if (clique.endless) return ncclInProgress;
+  if (comm.endless) return ncclInProgress;
   if (comm.later) return ask(comm);
   if (clique.joined < clique.size) return ncclInProgress;
   const auto splitting = splits.find({comm.clique.get(), comm.splits - 1});
@@ -269,8 +269,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   auto& clique = fake_nccl::by_id[std::string(id.internal, sizeof id.internal)];
   if (!clique) clique = fake_nccl::new_clique(fake_nccl::name_in(config), ranks);
   ++clique->joined;
-  clique->endless = fake_nccl::endless.contains("ncclCommInitRankConfig");
   *comm = *fake_nccl::open.insert(new ncclComm{clique, rank}).first;
+  (*comm)->endless = fake_nccl::endless.contains("ncclCommInitRankConfig");
   return ncclInProgress;
 }
 
@@ -281,8 +281,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   fake_nccl::Split& split = fake_nccl::splits[{comm->clique.get(), comm->splits++}];
   *made = nullptr;  // until all ranks have come
   split.parts[comm->rank] = {color, key, made, fake_nccl::name_in(config)};
-  comm->clique->endless = fake_nccl::endless.contains("ncclCommSplit");
-  if (std::ssize(split.parts) == comm->clique->size && !comm->clique->endless) {
+  comm->endless = fake_nccl::endless.contains("ncclCommSplit");
+  if (std::ssize(split.parts) == comm->clique->size && !comm->endless) {
     fake_nccl::finish_split(split);
   }
   return ncclInProgress;
