@@ -30,6 +30,7 @@ namespace {
 // Rows of a table when --top does not say.
 constexpr std::int64_t kRows = 6;
 constexpr std::int64_t kLongRows = 20;
+constexpr std::size_t kNoteWidth = 80;
 
 struct CompareFlags {
   std::string first;
@@ -92,8 +93,13 @@ std::string side_text(const char* letter, const Side& side) {
   const std::string step = format_seconds(step_of(side));
   if (!side.traced) {
     const StepReport& r = side.report;
-    return fmt::format("{}  {}, {}, {}, {}: {}\n", letter, r.origin, r.model, r.cluster, r.engine,
-                       step);
+    std::string text = fmt::format("{}  {}, {}, {}, {}: {}\n", letter, r.origin, r.model, r.cluster,
+                                   r.engine, step);
+    // Why times mean nothing.
+    for (const Assumption& each : r.assumptions) {
+      if (each.id.starts_with("device.")) text += wrap("   " + each.text, kNoteWidth) + "\n";
+    }
+    return text;
   }
   const std::size_t steps =
       side.profiled() ? side.run.profiled.steps.size() : side.run.operations.size();

@@ -24,7 +24,10 @@ esac
 [ $# -le 1 ] || { echo "cluster.sh: one folder, not $*" >&2 && exit 2; }
 folder=${1-build/cluster/shardwise}
 case $folder in /*) ;; *) folder=$PWD/$folder ;; esac
-if [ -e "$folder" ] && [ -n "$(ls -A "$folder" 2>/dev/null)" ] && [ ! -e "$folder/bin/shardwise-run" ]; then
+if [ -e "$folder" ] && [ ! -d "$folder" ]; then
+  echo "cluster.sh: $folder is no folder" >&2 && exit 2
+fi
+if [ -d "$folder" ] && [ -n "$(ls -A "$folder")" ] && [ ! -e "$folder/.made_by_cluster_sh" ]; then
   echo "cluster.sh: $folder has other files: name a new or empty folder" >&2 && exit 2
 fi
 
@@ -41,7 +44,12 @@ say "configuring build/cluster"
 cmake --preset cluster -D SHARDWISE_CUDA=$cuda || exit 3
 say "building ${programs[*]} with $(nproc) cores"
 cmake --build build/cluster --parallel "$(nproc)" --target "${programs[@]}" || exit 3
+# Filled beside it, so that what was there stays where something fails.
+made=$folder
+folder=$made.part
 rm -rf "$folder"
+mkdir -p "$folder"
+touch "$folder/.made_by_cluster_sh"
 cmake --install build/cluster --prefix "$folder" >/dev/null
 if [ $cuda = on ]; then
   for program in "${on_gpus[@]}"; do cp "build/cluster/bin/$program" "$folder/bin/"; done
@@ -84,4 +92,7 @@ if [ $cuda = on ]; then
   esac
 fi
 [ $broken -eq 0 ] || exit 1
+rm -rf "$made"
+mv "$folder" "$made"
+folder=$made
 say "$folder: $(du -shL "$folder" | cut -f1), of which programs $(du -shL "$folder/bin" | cut -f1); needs glibc $newest or later"

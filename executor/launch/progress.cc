@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -68,7 +70,9 @@ Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::st
   } else {
     metrics_.reset(std::fopen(metrics.c_str(), goes_on ? "a" : "w"));
   }
-  if (!metrics_) throw IoError(fmt::format("{} cannot be written", metrics));
+  if (!metrics_) {
+    throw IoError(fmt::format("{} cannot be written: {}", metrics, std::strerror(errno)));
+  }
   if (goes_on) return;
   fmt::print(metrics_.get(), "{}{}}}\n", kFirstLine,
              note.empty() ? "" : fmt::format(",\"note\":\"{}\"", note));
@@ -93,7 +97,9 @@ void Progress::step(const StepResult& result, double held_s) {
              "\"step_time_s\":{},\"tokens_per_s\":{},\"held_by_checkpoint_s\":{}}}\n",
              result.step, result.loss, result.gradient_norm, result.learning_rate, result.seconds,
              rate, held_s);
-  if (std::fflush(metrics_.get()) != 0) throw IoError(fmt::format("{} cannot be written", name_));
+  if (std::fflush(metrics_.get()) != 0) {
+    throw IoError(fmt::format("{} cannot be written: {}", name_, std::strerror(errno)));
+  }
 }
 
 }  // namespace shardwise::exec

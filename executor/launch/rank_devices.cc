@@ -56,14 +56,16 @@ HostRanks ranks_of_host(World* world, int ranks) {
           std::ranges::count(hosts, *own) == std::ssize(hosts)};
 }
 
-/// Bytes that a plan's ranks take of a GPU besides its context.
-Bytes needed_by(const Plan& plan, Bytes& context) {
+/// Bytes that a plan's ranks take of a GPU besides its context. \param by_nccl  tensors move by it,
+/// whose communicators take memory too
+Bytes needed_by(const Plan& plan, Bytes& context, bool by_nccl) {
   const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   Bytes most(0);
   for (const StageMemory& stage : report.stages) {
     for (const Ledger& phase : stage.phases) {
       const Bytes beside(phase[MemoryCategory::runtime_context] +
-                         phase[MemoryCategory::allocator_slack]);
+                         phase[MemoryCategory::allocator_slack] +
+                         (by_nccl ? 0 : phase[MemoryCategory::communicator]));
       if (phase.total() - beside <= most) continue;
       most = phase.total() - beside;
       context = beside;
@@ -84,9 +86,9 @@ Diagnostics problems_of_architecture(const Plan& plan, const DeviceFacts& facts)
            "plan for a cluster of this GPU (shardwise list clusters)"}};
 }
 
-Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts) {
+Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts, bool by_nccl) {
   Bytes context(0);
-  const Bytes needed = needed_by(plan, context);
+  const Bytes needed = needed_by(plan, context, by_nccl);
   const Bytes free(facts.free_bytes);
   if (needed <= free) return {};
   const std::optional<Fix> fix =
@@ -180,7 +182,7 @@ Bytes available_memory() {
 /// Of a plan for GPUs that this host is to train, \param ranks of it here, \param why not on GPUs
 Diagnostics problems_of_host_memory(const Plan& plan, int ranks, const std::string& why) {
   Bytes context(0);
-  const Bytes needed = needed_by(plan, context) * ranks;
+  const Bytes needed = needed_by(plan, context, false) * ranks;
   const Bytes available = available_memory();
   if (needed <= available) return {};
   return {{"plan", 0, 0, "/layout",
@@ -214,8 +216,10 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   const GpuSpec& planned = plan.cluster.gpu;
   const bool on_cpu = planned.vendor != "nvidia";
   if (on_cpu && !executor_trains_on(plan.cluster)) {
-    devices.notes_.push_back(
-        fmt::format("the plan is for {} and trains on the CPU", planned.label));
+    devices.timings_note_ =
+        fmt::format("the plan is for {} of {} and trains on the CPU, where times mean nothing",
+                    planned.label, planned.vendor);
+    devices.notes_.push_back(devices.timings_note_);
   }
   std::string note;
   if (!on_cpu) devices.platform_ = platform_for(options, note);
@@ -265,13 +269,14 @@ Result<RankDevices> RankDevices::open(const Plan& plan, const DeviceOptions& opt
   }
 
   std::vector<DeviceFacts> facts;
+  const bool by_nccl = why_no_nccl(true, devices.place(devices.first_rank_)).empty();
   for (int i = 0; i < (devices.host_.processes ? 1 : devices.host_.count); ++i) {
     DeviceFacts own = platform.facts(devices.place(devices.first_rank_ + i).gpu);
     const std::string unknown = platform.problem_of_capability(own.capability);
     if (!unknown.empty()) throw IoError(fmt::format("{}: {}", own.name, unknown));
     if (devices.shared_) own.free_bytes /= devices.host_.count;
     Diagnostics unfit = problems_of_architecture(plan, own);
-    if (unfit.empty()) unfit = problems_of_memory(plan, own);
+    if (unfit.empty()) unfit = problems_of_memory(plan, own, by_nccl);
     if (problems.empty()) problems = unfit;
     facts.push_back(own);
   }

@@ -69,7 +69,8 @@ std::vector<std::string> describe_gpus();
 /// The GPU is of another architecture than the plan's, for which kernels have other memory.
 Diagnostics problems_of_architecture(const Plan& plan, const DeviceFacts& facts);
 /// Less memory is free than the plan needs: both figures and the cheapest change that fits.
-Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts);
+/// \param by_nccl  tensors move by it, whose communicators take memory too
+Diagnostics problems_of_memory(const Plan& plan, const DeviceFacts& facts, bool by_nccl);
 /// Ranks that have one GPU, though each should have its own.
 Diagnostics problems_of_sharing(const std::vector<DeviceFacts>& by_rank);
 /// GPUs that are not alike, by rank.

@@ -267,7 +267,13 @@ Result<Prepared> prepare(const Result<Plan>& plan, RunOptions& options, const To
   const bool records = !options.report.empty() || !options.trace.empty();
   options.train.records = together.from_first(records ? "yes" : "no") == "yes";
   Result<RankDevices> devices = RankDevices::open(*checked, options.device, world);
-  if (!devices) return devices.problems();
+  if (!devices) {
+    Diagnostics problems = devices.problems();
+    for (Diagnostic& each : problems) {
+      if (each.file == "plan") each.file = options.plan;
+    }
+    return problems;
+  }
   Result<RunFolder> folder = RunFolder::enter(options, together);
   if (!folder) return folder.problems();
   Result<std::optional<Resumed>> resumed = find_resumed(*checked, options, together);

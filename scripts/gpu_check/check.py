@@ -46,8 +46,16 @@ def write_json(path, value):
 
 
 def read_json(path):
-    with open(path) as file:
-        return json.load(file)
+    """An object of a file; ends with exit code 2 where it has none."""
+    try:
+        with open(path) as file:
+            value = json.load(file)
+    except ValueError as broken:
+        value = broken
+    if not isinstance(value, dict):
+        sys.stderr.write(f"gpu_check.sh: {path}: {value if isinstance(value, ValueError) else 'not an object'}; remove it\n")
+        sys.exit(2)
+    return value
 
 
 def digest_of(paths):

@@ -78,6 +78,7 @@ void CudaRunner::issue(const Bound& bound, const OpKernels& kernels, bool timed)
   begin_.record(compute);
   for (std::uint32_t op = 0; op < program.operations.size(); ++op) {
     issuing_ = op;
+    since_ = now_ns();
     const EventPlan::Op& plan = bound.plan.ops[op];
     CudaStream& stream = stream_of(program, op);
     if (plan.after_begin) begin_.hold(stream);
@@ -89,10 +90,20 @@ void CudaRunner::issue(const Bound& bound, const OpKernels& kernels, bool timed)
   issuing_ = kNone;
 }
 
-/// Asks instead of waiting, so that a failure elsewhere ends it.
-void CudaRunner::await_end() {
+/// Asks instead of waiting, so that a failure elsewhere ends it, and notes what has ended.
+void CudaRunner::await_end(const Bound& bound) {
+  const std::vector<EventPlan::Op>& ops = bound.plan.ops;
+  std::size_t next = 0;
   while (!end_.over()) {
     abort_.check();
+    const std::int64_t now = now_ns();
+    if (launched_) {
+      if (now - begun_ < kSlowest * bound.issued_ns) since_ = now;
+    } else {
+      for (; next < ops.size() && (!ops[next].records || events_[next]->over()); ++next) {
+        since_ = now;
+      }
+    }
     std::this_thread::yield();
   }
 }
@@ -137,7 +148,8 @@ void CudaRunner::run_step(Bound& bound, const OpKernels& kernels, Spans spans) {
     }
   }
   end_.record(compute);
-  await_end();
+  await_end(bound);
+  if (!launched_) bound.issued_ns = now_ns() - begun_;
   if (timed) read_spans(bound, zero);
 }
 
@@ -148,6 +160,7 @@ void CudaRunner::run(std::size_t program, const OpKernels& kernels, Spans spans)
   ++steps_;
   launched_ = false;
   since_ = now_ns();
+  begun_ = since_.load();
   try {
     run_step(bound, kernels, spans);
   } catch (const Aborted&) {
@@ -176,15 +189,16 @@ std::string CudaRunner::describe() const {
     return fmt::format("rank {}: between two steps", calls_.rank());
   }
   const std::uint32_t op = issuing_;
-  const double seconds = static_cast<double>(now_ns() - since) * 1e-9;
+  const double seconds = static_cast<double>(now_ns() - begun_) * 1e-9;
   if (op == kNone) {
     return fmt::format(
         "rank {}: the GPU runs step {} of this process, {} operations{}, for {:.1f} s",
         calls_.rank(), steps_.load(), program->operations.size(), launched_ ? " as a graph" : "",
         seconds);
   }
-  return fmt::format("rank {}: issues {} of step {} of this process for {:.1f} s", calls_.rank(),
-                     name_of(*program, program->operations[op]), steps_.load(), seconds);
+  return fmt::format("rank {}: issues {} of step {} of this process, for {:.1f} s in it",
+                     calls_.rank(), name_of(*program, program->operations[op]), steps_.load(),
+                     seconds);
 }
 
 }  // namespace shardwise::exec

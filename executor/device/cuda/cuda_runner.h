@@ -24,6 +24,9 @@ namespace shardwise::exec {
 class CudaRunner : public ProgramRunner {
  public:
   static constexpr int kGraphAfter = 2;
+  /// A graph says nothing of its operations: it counts as at work for as many times what its step
+  /// took before.
+  static constexpr std::int64_t kSlowest = 10;
 
   /// \param rank  for messages  \param no_graph  why no step is to be a graph; empty: they may
   /// \throws CudaError
@@ -44,8 +47,9 @@ class CudaRunner : public ProgramRunner {
   struct Bound {
     const StageProgram* program = nullptr;
     EventPlan plan;
-    std::string no_graph;  // why its step is no graph; empty: it will be
-    int runs = 0;          // unrecorded ones
+    std::string no_graph;        // why its step is no graph; empty: it will be
+    int runs = 0;                // unrecorded ones
+    std::int64_t issued_ns = 0;  // that the last step took which was issued, not launched
     std::unique_ptr<CudaGraph> graph;
   };
   /// Of an operation in a recorded run.
@@ -60,7 +64,7 @@ class CudaRunner : public ProgramRunner {
   void run_step(Bound& bound, const OpKernels& kernels, Spans spans);
   void issue(const Bound& bound, const OpKernels& kernels, bool timed);
   void issue_op(const OpKernel& kernel, std::uint32_t op, CudaStream& stream, bool timed);
-  void await_end();
+  void await_end(const Bound& bound);
   void read_spans(const Bound& bound, std::int64_t zero);
   CudaStream& stream_of(const StageProgram& program, std::uint32_t op);
   std::string describe() const;
@@ -77,7 +81,8 @@ class CudaRunner : public ProgramRunner {
   std::vector<OpSpan> spans_;
 
   // For who looks from another thread.
-  std::atomic<std::int64_t> since_{0};  // 0: between two steps
+  std::atomic<std::int64_t> since_{0};  // that nothing was issued or ended; 0: between two steps
+  std::atomic<std::int64_t> begun_{0};  // the step
   std::atomic<const StageProgram*> running_{nullptr};
   std::atomic<std::int64_t> steps_{0};         // run() so far
   std::atomic<bool> launched_{false};          // the step is a graph's launch

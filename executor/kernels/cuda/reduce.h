@@ -20,10 +20,9 @@ struct Larger {
 /// \tparam kLanes  of a warp, a power of two that lie together: the others need not call it
 template <int kLanes = kWarp, class T, class F>
 __device__ T reduce_warp(T x, F join) {
-  unsigned lanes = kWholeWarp;
-  if constexpr (kLanes < kWarp) {
-    lanes = ((1U << kLanes) - 1U) << (threadIdx.x % kWarp / kLanes * kLanes);
-  }
+  constexpr unsigned kPart = (1U << kLanes % kWarp) - 1U;  // of fewer than all lanes
+  const unsigned lanes =
+      kLanes == kWarp ? kWholeWarp : kPart << (threadIdx.x % kWarp / kLanes * kLanes);
   SHARDWISE_UNROLL
   for (int by = kLanes / 2; by > 0; by /= 2) x = join(x, __shfl_xor_sync(lanes, x, by));
   return x;

@@ -253,6 +253,23 @@ TEST(CudaRunner, StopsWaitingWhenTheRunFailsElsewhere) {
 }
 
 // NCCL lists what a graph holds when it is captured: the step says how old a launch is.
+// A step may take longer than a rank may stand still: what counts is when something last began.
+TEST(CudaRunner, StandsStillSinceTheOperationItIssuedLast) {
+  fake_cuda::reset(6);
+  const StageProgram program = made_program({{kCompute, {}}, {kCompute, {}}, {kCompute, {}}});
+  AbortSignal abort;
+  std::vector<std::int64_t> since;
+  OpKernels kernels(3);
+  for (OpKernel& each : kernels) {
+    each.run = [&](DeviceStream&) { since.push_back(abort.stillest().second); };
+  }
+  CudaRunner runner({&program}, 0, abort, "");
+  runner.run(0, kernels, Spans::none);
+  ASSERT_EQ(since.size(), 3U);
+  EXPECT_LT(since[0], since[1]);
+  EXPECT_LT(since[1], since[2]);
+}
+
 TEST(CudaRunner, SaysWhichStepRunsAsAGraph) {
   fake_cuda::reset(5);
   const StageProgram program = made_program({{kCompute, {}}, {kGather, {0}}});
