@@ -1,5 +1,6 @@
 #include "planner/lowering/data_parallel_operands.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -226,7 +227,7 @@ class OperandLister {
     sent.part = sent_gradients;
     sent.access = kOutput;
     sent.dtype = travels();
-    sent.first = kept.begin_byte() / bytes_of(travels());
+    sent.first = kept.begin_byte() / std::max<std::int64_t>(1, bytes_of(travels()));
     kept.access = kInput;
     writer_.add(op, kept);
     writer_.add(op, sent);
