@@ -259,8 +259,8 @@ TEST(LedgerGrid, IsThatOfRunsOfPlansForGpus) {
   EXPECT_EQ(plans["fsdp1"], 13);
 }
 
-// The head's 8224 elements in fp32, of the second micro-batch, lie beside the sum on a CPU alone. It
-// is then that a pass is at its fullest.
+// The head's 8224 elements in fp32, of the second micro-batch, lie beside the sum on a CPU alone.
+// It is then that a pass is at its fullest.
 TEST(LedgerGrid, HasNoGradientsBesideASumOnGpus) {
   Plan plan = tiny_plan("shardwise", 0, 1, 2);
   plan.job.kernels = Kernels::planned;
