@@ -8,11 +8,8 @@ endif()
 
 # Archives come first; scripts/cluster.sh refuses programs that still need a shared library.
 set(CMAKE_FIND_LIBRARY_SUFFIXES .a .so)
-# Debian has no archive of fmt: its headers have all of it, and what nobody calls is not linked. The
-# preset release says the same, so that a compiler cache serves both.
-if(NOT CMAKE_CXX_FLAGS_RELEASE MATCHES "-DFMT_HEADER_ONLY")
-  target_compile_definitions(shardwise_build INTERFACE FMT_HEADER_ONLY)
-endif()
+# Debian has no archive of fmt: its headers have all of it, and what nobody calls is not linked.
+target_compile_definitions(shardwise_build INTERFACE FMT_HEADER_ONLY)
 target_link_options(shardwise_build INTERFACE
   LINKER:--as-needed LINKER:--strip-all -static-libgcc -static-libstdc++)
 
