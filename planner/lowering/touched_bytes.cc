@@ -19,7 +19,7 @@ TouchedBytes::Race TouchedBytes::touch(const DependencyOrder& order, OpId op,
   });
   if (race.op != kNone) return race;
   if (writes) {
-    // Whoever is ordered after this one is after those that it wrote over.
+    // What comes after this operation comes after those whose bytes it wrote over.
     touches_.set(bytes, {op, {}});
     return race;
   }

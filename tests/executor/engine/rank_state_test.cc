@@ -156,7 +156,7 @@ TEST(RankState, FillsMainWeightsByThePlacementOfTheOptimizer) {
   EXPECT_EQ(values_of(rank.view().main), (std::vector<float>{100, 101}));
 }
 
-// Six ranks: each element of a checkpoint is written by one of them, whoever else has it.
+// Six ranks: one of them writes an element of a checkpoint, though several may hold it.
 TEST(RankState, StandsForEveryElementOnceOverAllRanks) {
   for (const Placement optimizer :
        {Placement::replicate, Placement::shard_inner, Placement::shard_both}) {
