@@ -1,10 +1,12 @@
 # One function per kind of target. Every list is explicit; includes are rooted at the repository root.
 
+# _shardwise_common(target [precompiled headers])
 function(_shardwise_common target)
   set_target_properties(${target} PROPERTIES
     CXX_EXTENSIONS OFF
     RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
   shardwise_use_ccache(${target})
+  shardwise_reuse_headers(${target} ${ARGV1})
 endfunction()
 
 # shardwise_library(name [SOURCES a.cc…] [DEPENDS library…])
@@ -14,11 +16,19 @@ function(shardwise_library name)
   if(arg_SOURCES)
     add_library(${name} STATIC ${arg_SOURCES})
     target_link_libraries(${name} PUBLIC shardwise_build ${arg_DEPENDS})
-    _shardwise_common(${name})
+    _shardwise_common(${name} shardwise_headers)
   else()
     add_library(${name} INTERFACE)
     target_link_libraries(${name} INTERFACE shardwise_build ${arg_DEPENDS})
   endif()
+endfunction()
+
+# shardwise_position_independent(target…): libraries that go into a shared one. Their code differs
+# from what the precompiled headers were compiled as.
+function(shardwise_position_independent)
+  set_target_properties(${ARGN} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON
+    DISABLE_PRECOMPILE_HEADERS ON)
 endfunction()
 
 # shardwise_executable(name SOURCES a.cc… [DEPENDS library…])
@@ -27,12 +37,13 @@ function(shardwise_executable name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS})
-  _shardwise_common(${name})
+  _shardwise_common(${name} shardwise_headers)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
 # shardwise_test(name SOURCES a_test.cc… [DEPENDS library…] [LABELS label…])
-# A GoogleTest program; ctest lists each of its tests. Tests run in the repository root, so
+# A GoogleTest program; ctest lists each of its tests, but under sanitizers, where a process for each
+# takes longer than the test, the program. Tests run in the repository root, so
 # "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
 # Label `threads` has the thread sanitizer watch it (preset tsan), `gpu` that it skips without one.
 function(shardwise_test name)
@@ -42,9 +53,14 @@ function(shardwise_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
-  _shardwise_common(${name})
+  _shardwise_common(${name} shardwise_test_headers)
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threaded ${name})
+  endif()
+  if(SHARDWISE_SANITIZE)
+    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${arg_LABELS}")
+    return()
   endif()
   gtest_discover_tests(${name}
     WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
@@ -53,17 +69,22 @@ function(shardwise_test name)
     PROPERTIES TIMEOUT 900 LABELS "${arg_LABELS}")
 endfunction()
 
-# shardwise_benchmark(name SOURCES a_bench.cc… [DEPENDS library…])
-# A google-benchmark program; ctest runs each of its benchmarks for a moment so that it cannot rot.
+# shardwise_benchmark(name SOURCES a_bench.cc… [DEPENDS library…] [CTEST_OMITS regex])
+# A google-benchmark program; ctest runs each of its benchmarks for a moment so that it cannot rot,
+# but those that take minutes even so and whose code others run.
 function(shardwise_benchmark name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "CTEST_OMITS" "SOURCES;DEPENDS")
   if(NOT SHARDWISE_BENCHMARKS OR NOT arg_SOURCES)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS} benchmark::benchmark_main)
-  _shardwise_common(${name})
-  add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.001
+  _shardwise_common(${name} shardwise_headers)
+  set(which)
+  if(arg_CTEST_OMITS)
+    set(which --benchmark_filter=-${arg_CTEST_OMITS})
+  endif()
+  add_test(NAME ${name} COMMAND ${name} --benchmark_min_time=0.001 ${which}
            WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 LABELS bench)
 endfunction()
@@ -77,7 +98,7 @@ function(shardwise_fuzzer name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "MUTATES_JSON" "" "SOURCES;DEPENDS;CORPUS")
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS})
-  _shardwise_common(${name})
+  _shardwise_common(${name} shardwise_headers)
   add_dependencies(fuzzers ${name})
   if(SHARDWISE_FUZZ)
     set(SHARDWISE_FUZZ_SECONDS 10 CACHE STRING "Seconds ctest gives each fuzzer")

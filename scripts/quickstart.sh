@@ -1,24 +1,26 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to the best layouts of Llama-3.1-70B on 64 H100, and to a small Llama that
 # is planned, simulated and trained for real on this machine: installs what is missing, builds in
-# build/release. Needs no GPU. Safe to run again.
+# build/release. Needs no GPU. Safe to run again. SHARDWISE_PRESET=dev takes the programs of build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
+preset=${SHARDWISE_PRESET:-release}
+bin=build/$preset/bin
 
 need_packages "${packages_build[@]}" python3
-say "configuring build/release"
-cmake --preset release -D BUILD_TESTING=OFF
+say "configuring build/$preset"
+cmake --preset "$preset" -D BUILD_TESTING=OFF
 say "building shardwise and shardwise-run with $(nproc) cores"
-cmake --build --preset release --target shardwise shardwise-run --parallel "$(nproc)"
+cmake --build --preset "$preset" --target shardwise shardwise-run --parallel "$(nproc)"
 
 plan=(plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json)
-say "build/release/bin/shardwise ${plan[*]}"
-build/release/bin/shardwise "${plan[@]}"
+say "$bin/shardwise ${plan[*]}"
+"$bin/shardwise" "${plan[@]}"
 
 # The same small model on four ranks of this machine under every ZeRO stage: what the planner says
 # it holds and takes, on the machine as it was just measured, and what it held and took.
 say "measuring this machine; planning, simulating and running llama-tiny on 4 ranks, 20 steps each"
-python3 tests/bench/step_times.py --bin build/release/bin --out build/quickstart --model llama-tiny --ranks 4
-say "next, one layout in detail: build/release/bin/shardwise estimate --model llama-3.1-8b" \
+python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model llama-tiny --ranks 4
+say "next, one layout in detail: $bin/shardwise estimate --model llama-3.1-8b" \
     "--cluster dgx-h100 --engine fsdp2 --zero-stage 3 --explain"
