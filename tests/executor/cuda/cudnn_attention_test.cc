@@ -2,6 +2,8 @@
 // the CPU's kernel.
 #include "executor/kernels/cuda/cudnn_attention.h"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <array>
 #include <thread>
@@ -228,6 +230,7 @@ class AttentionClock final : public KernelClock {
     ++timed;
     const int before = cudnn_.executions;
     issue();
+    EXPECT_EQ(cudaStreamSynchronize(stream_), cudaSuccess);  // the next fill writes what it reads
     return cudnn_.executions > before ? 1 : own_;
   }
   int timed = 0;
