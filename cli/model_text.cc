@@ -1,7 +1,6 @@
 #include "cli/model_text.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "planner/model/parameter_counts.h"
 #include "planner/spec/format.h"
@@ -19,15 +18,6 @@ std::string parameters_words(const ModelSpec& model) {
 ReportedParameters reported_parameters(const ModelSpec& model) {
   const ParameterCounts counts = count_parameters(model);
   return {.parameters = counts.main_model(), .active_parameters = counts.active};
-}
-
-std::vector<Assumption> absent_keys_assumption(const ModelSpec& model,
-                                               const std::vector<std::string>& absent_keys) {
-  if (absent_keys.empty()) return {};
-  return {{"model.absent_keys",
-           fmt::format("keys that the configuration of {} lacks, as transformers takes them: {}",
-                       model.name, fmt::join(absent_keys, ", ")),
-           "docs/models.md, Families"}};
 }
 
 }  // namespace shardwise::cli

@@ -12,7 +12,7 @@ NamedFile named_file(const char* flag, std::string_view kind, const std::string&
   return {flag, found && found->exists ? found->path.string() : ""};
 }
 
-std::vector<NamedFile> files_of(const JobFlags& flags) {
+std::vector<NamedFile> files_of(const AskedJob& flags) {
   return {named_file("--model", "models", flags.model),
           named_file("--cluster", "clusters", flags.cluster)};
 }

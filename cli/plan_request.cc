@@ -9,6 +9,8 @@
 
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
+#include "planner/question/asked_engines.h"
+#include "planner/question/flags.h"
 #include "planner/search/default_batch.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/names.h"
@@ -19,10 +21,6 @@
 
 namespace shardwise::cli {
 namespace {
-
-Diagnostic wrong(std::string flag, std::string message, std::string hint = {}) {
-  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
-}
 
 void append(Diagnostics& to, const Diagnostics& from) {
   to.insert(to.end(), from.begin(), from.end());
@@ -48,9 +46,9 @@ std::size_t choose(const std::string& text, const std::string& flag,
     if (names[i] == text) return i;
   }
   const auto near = nearest(text, {names.begin(), names.end()});
-  problems.push_back(wrong(flag, fmt::format("'{}' is not a choice", shown(text)),
-                           near ? fmt::format("did you mean {}?", *near)
-                                : fmt::format("use {}", fmt::join(names, ", "))));
+  problems.push_back(wrong_flag(flag, fmt::format("'{}' is not a choice", shown(text)),
+                                near ? fmt::format("did you mean {}?", *near)
+                                     : fmt::format("use {}", fmt::join(names, ", "))));
   return 0;
 }
 
@@ -79,7 +77,7 @@ Result<FieldValues> read_values(const std::string& text, const std::string& flag
     const std::size_t equals = part.find('=');
     if (equals == std::string::npos) {
       problems.push_back(
-          wrong(flag, fmt::format("'{}' has no value", shown(part)), "write it as tp=8"));
+          wrong_flag(flag, fmt::format("'{}' has no value", shown(part)), "write it as tp=8"));
       continue;
     }
     const std::string key = part.substr(0, equals);
@@ -88,7 +86,7 @@ Result<FieldValues> read_values(const std::string& text, const std::string& flag
     if (problem.empty()) {
       values.emplace_back(key, value);
     } else {
-      problems.push_back(wrong(flag, problem));
+      problems.push_back(wrong_flag(flag, problem));
     }
   }
   if (!problems.empty()) return problems;
@@ -98,7 +96,7 @@ Result<FieldValues> read_values(const std::string& text, const std::string& flag
 Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
   Diagnostics problems;
   sim::PlanQuestion q;
-  JobFlags job = flags.job;
+  AskedJob job = flags.job;
   Result<std::vector<const EngineProfile*>> engines = read_engines(flags.job.engine);
   if (engines) {
     q.engines = *std::move(engines);
@@ -139,7 +137,7 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
     const std::string problem =
         read_size(flags.max_memory, 1_GiB, 1_MiB, kMostMemory, q.max_memory);
     if (!problem.empty()) {
-      problems.push_back(wrong("--max-memory", problem, "a number alone counts GiB"));
+      problems.push_back(wrong_flag("--max-memory", problem, "a number alone counts GiB"));
     }
   }
   for (const std::string& text : flags.locks) {
@@ -151,7 +149,7 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
     for (const auto& [key, value] : *values) {
       const bool twice =
           std::ranges::any_of(q.locks, [&name = key](const auto& l) { return l.first == name; });
-      if (twice) problems.push_back(wrong("--lock", fmt::format("{} is locked twice", key)));
+      if (twice) problems.push_back(wrong_flag("--lock", fmt::format("{} is locked twice", key)));
       q.locks.emplace_back(key, value);
     }
   }
@@ -159,7 +157,7 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
     Layout scratch;
     const std::string problem = set_field(scratch, key, "");
     // An empty text is no value of a field that exists.
-    if (!problem.starts_with(key + ":")) problems.push_back(wrong("--open", problem));
+    if (!problem.starts_with(key + ":")) problems.push_back(wrong_flag("--open", problem));
   }
   if (!flags.why_not.empty()) {
     const auto values = read_values(flags.why_not, "--why-not");
@@ -170,8 +168,8 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
   const bool money = q.objective == Objective::cost || q.objective == Objective::tokens_per_dollar;
   const ClusterSpec& cluster = q.clusters.front();
   if (money && !cluster.price_per_gpu_hour && !cluster.gpu.price_per_hour) {
-    return wrong("--rank-by", fmt::format("{} has no price", cluster.name),
-                 "put price_per_gpu_hour_usd into a cluster file of your own");
+    return wrong_flag("--rank-by", fmt::format("{} has no price", cluster.name),
+                      "put price_per_gpu_hour_usd into a cluster file of your own");
   }
   if (q.job.global_batch_size == 0) {
     q.job.global_batch_size = default_batch(cluster, q.job);

@@ -13,7 +13,7 @@ namespace shardwise::cli {
 
 /// What `plan` was asked, as typed.
 struct PlanFlags {
-  JobFlags job;
+  AskedJob job;
   std::string output;
   std::string space = "usual";
   std::string rank_by = "step_time";

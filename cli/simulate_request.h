@@ -16,8 +16,8 @@ namespace shardwise::cli {
 
 /// What `shardwise simulate` was asked, as given.
 struct SimulateFlags {
-  JobFlags job;
-  LayoutFlags layout;
+  AskedJob job;
+  AskedLayout layout;
   std::string plan;
   std::string output;
   std::string trace;

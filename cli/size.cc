@@ -26,7 +26,7 @@ namespace shardwise::cli {
 namespace {
 
 struct SizeFlags {
-  JobFlags job;
+  AskedJob job;
   std::vector<std::string> clusters;
   double tokens = 0;
   double days = 0;
@@ -56,7 +56,7 @@ Result<std::vector<ClusterSpec>> read_clusters(const std::vector<std::string>& a
 
 /// The job is read beside the first cluster that computes in its precision; one that does not is
 /// never in time. The first of all when none does.
-std::size_t first_that_computes(const std::vector<ClusterSpec>& clusters, const JobFlags& job) {
+std::size_t first_that_computes(const std::vector<ClusterSpec>& clusters, const AskedJob& job) {
   const auto text = job.texts.find("precision");
   const bool given = text != job.texts.end() && !text->second.empty();
   const DType asked = given ? dtype_from_name(text->second).value_or(DType::bf16) : DType::bf16;
@@ -72,7 +72,7 @@ ExitCode run_size(const SizeFlags& flags) {
     problems.insert(problems.end(), clusters.problems().begin(), clusters.problems().end());
     return refuse(problems);
   }
-  JobFlags job_flags = flags.job;
+  AskedJob job_flags = flags.job;
   const std::size_t judge = first_that_computes(*clusters, flags.job);
   job_flags.cluster = flags.clusters.empty() ? (*clusters)[judge].name : flags.clusters[judge];
   Result<Subject> subject = read_subject(job_flags);

@@ -7,7 +7,7 @@ set(executor_may planner executor)
 set(gui_may planner simulator gui)
 set(cli_may planner simulator cli)
 
-# Inside the planner: score -> search -> lowering -> cost, engines, model -> spec.
+# Inside the planner: score, question -> search -> lowering -> cost, engines, model -> spec.
 set(planner_spec_may spec)
 set(planner_files_may spec files)
 set(planner_recorded_may spec recorded)
@@ -16,6 +16,7 @@ set(planner_cost_may spec cost)
 set(planner_engines_may spec engines)
 set(planner_lowering_may spec model cost engines lowering)
 set(planner_search_may spec model cost engines lowering search)
+set(planner_question_may spec model cost engines lowering search question)
 set(planner_score_may spec model cost engines lowering search score)
 
 # The planner and the simulator are pure: no clock, no console, no files besides the reader and the file it opens, and

@@ -91,4 +91,15 @@ Diagnostics problems_in_file(Diagnostics problems, const JsonValue& root, const 
   return problems;
 }
 
+Diagnostics problems_in_form(Diagnostics problems, const std::string& form) {
+  for (Diagnostic& each : problems) {
+    if (each.file != "command line") continue;
+    each.file = form;
+    each.message = in_keys(each.message);
+    each.hint = in_keys(each.hint);
+    if (each.path.starts_with("--")) each.path = key_of(each.path);
+  }
+  return problems;
+}
+
 }  // namespace shardwise

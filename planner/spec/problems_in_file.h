@@ -13,4 +13,9 @@ namespace shardwise {
 /// \param root  of a plan or a report: flags are looked for in its layout, in its job, in itself
 Diagnostics problems_in_file(Diagnostics problems, const JsonValue& root, const std::string& file);
 
+/// The same said of a form, where somebody fills in fields: `--micro-batch-size` is
+/// micro_batch_size. Problems of files stay as they are.
+/// \param form  what stands where a problem of the command says "command line"
+Diagnostics problems_in_form(Diagnostics problems, const std::string& form);
+
 }  // namespace shardwise

@@ -7,9 +7,10 @@
 #include "planner/spec/layout.h"
 #include "planner/spec/plan_fields.h"
 
-namespace shardwise::cli {
+namespace shardwise {
 
-/// A field of a JobSpec or a Layout as --help-all prints its flag.
+/// A field of a JobSpec or a Layout in words: for the help of its flag and for the form of a
+/// viewer.
 struct FieldText {
   const char* group;
   const char* field;
@@ -131,4 +132,4 @@ inline constexpr std::array<FieldText, 28> kLayoutTexts = {{
 static_assert(kJobTexts.size() == field_count<JobSpec>(), "give the new field a flag");
 static_assert(kLayoutTexts.size() == field_count<Layout>(), "give the new field a flag");
 
-}  // namespace shardwise::cli
+}  // namespace shardwise

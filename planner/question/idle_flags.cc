@@ -1,16 +1,16 @@
-#include "cli/idle_flags.h"
+#include "planner/question/idle_flags.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "planner/cost/estimate.h"
+#include "planner/question/flags.h"
 #include "planner/spec/report_json.h"
 
-namespace shardwise::cli {
+namespace shardwise {
 namespace {
 
 /// What is asked, once it is read.
@@ -19,7 +19,7 @@ struct Question {
   Layout layout;
 };
 
-std::optional<Question> read_question(const JobFlags& job, const LayoutFlags& layout) {
+std::optional<Question> read_question(const AskedJob& job, const AskedLayout& layout) {
   Result<Subject> subject = read_subject(job);
   if (!subject) return std::nullopt;
   const Result<Layout> read = read_layout(layout, *subject);
@@ -40,8 +40,7 @@ std::string numbers_of(StepReport report) {
 
 /// A flag as it is typed: a switch alone, or "=false" behind it.
 std::string as_typed(const std::string& field, const std::string& text) {
-  std::string flag = "--" + field;
-  std::ranges::replace(flag, '_', '-');
+  std::string flag = flag_of(field);
   if (text == "true") return flag;
   return flag + (text == "false" ? "=" : " ") + text;
 }
@@ -53,14 +52,14 @@ bool asks_the_same(const Question& a, const Question& b) {
 
 }  // namespace
 
-std::vector<std::string> idle_flags(const JobFlags& job, const LayoutFlags& layout,
+std::vector<std::string> idle_flags(const AskedJob& job, const AskedLayout& layout,
                                     const StepReport& answer) {
   std::vector<std::string> idle;
   const std::optional<Question> asked = read_question(job, layout);
   if (!asked) return idle;
   const std::string numbers = numbers_of(answer);
-  const auto look = [&](const std::string& field, const std::string& text, const JobFlags& j,
-                        const LayoutFlags& l) {
+  const auto look = [&](const std::string& field, const std::string& text, const AskedJob& j,
+                        const AskedLayout& l) {
     const std::optional<Question> without = read_question(j, l);
     if (!without || asks_the_same(*asked, *without)) return;
     const Subject& s = without->subject;
@@ -71,24 +70,24 @@ std::vector<std::string> idle_flags(const JobFlags& job, const LayoutFlags& layo
   for (const auto& [field, text] : job.texts) {
     // What a report has no number for: it serves other verbs.
     if (text.empty() || field == "tokens_total") continue;
-    JobFlags others = job;
+    AskedJob others = job;
     others.texts.erase(field);
     look(field, text, others, layout);
   }
   for (const auto& [field, text] : layout.texts) {
     if (text.empty()) continue;
-    LayoutFlags others = layout;
+    AskedLayout others = layout;
     others.texts.erase(field);
     look(field, text, job, others);
   }
   return idle;
 }
 
-std::vector<Assumption> idle_flags_assumption(const JobFlags& job, const LayoutFlags& layout,
+std::vector<Assumption> idle_flags_assumption(const AskedJob& job, const AskedLayout& layout,
                                               const StepReport& answer) {
   const std::vector<std::string> idle = idle_flags(job, layout, answer);
   if (idle.empty()) return {};
   return {{"no_effect", fmt::format("no effect here: {}", fmt::join(idle, ", ")), ""}};
 }
 
-}  // namespace shardwise::cli
+}  // namespace shardwise

@@ -1,4 +1,4 @@
-#include "cli/module_names.h"
+#include "planner/question/module_names.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "planner/cost/recompute_modules.h"
+#include "planner/question/flags.h"
 
-namespace shardwise::cli {
+namespace shardwise {
 
 bool names_modules(std::map<std::string, std::string>& texts) {
   const auto found = texts.find(kModulesField);
@@ -52,11 +53,11 @@ void expand_modules(Subject& subject, Diagnostics& problems) {
     std::erase_if(present, [&](const std::string& module) {
       return module != "core_attn" && operations_of_module(subject.model, module).empty();
     });
-    problems.push_back({"command line", 0, 0, "--recompute-modules",
-                        fmt::format("{} has no {}", subject.model.name, name),
-                        fmt::format("it has {}", fmt::join(present, ", "))});
+    problems.push_back(wrong_flag("--recompute-modules",
+                                  fmt::format("{} has no {}", subject.model.name, name),
+                                  fmt::format("it has {}", fmt::join(present, ", "))));
   }
   subject.job.recompute_operations = std::move(expanded);
 }
 
-}  // namespace shardwise::cli
+}  // namespace shardwise

@@ -1,0 +1,48 @@
+#include "planner/question/asked_engines.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "planner/engines/engines.h"
+#include "planner/question/flags.h"
+#include "planner/spec/nearest.h"
+
+namespace shardwise {
+
+const EngineProfile* read_engine(const std::string& name, Diagnostics& problems) {
+  const EngineProfile* engine = find_engine(name);
+  if (engine != nullptr) return engine;
+  const auto near = nearest(name, engine_names());
+  problems.push_back(wrong_flag("--engine", fmt::format("'{}' is not an engine", name),
+                                near ? fmt::format("did you mean {}?", *near)
+                                     : fmt::format("use {}", fmt::join(engine_names(), ", "))));
+  return nullptr;
+}
+
+Result<std::vector<const EngineProfile*>> read_engines(const std::string& names) {
+  Diagnostics problems;
+  std::vector<const EngineProfile*> engines;
+  std::vector<std::string> asked;
+  if (names == "all") {
+    asked = engine_names();
+  } else {
+    for (std::size_t at = 0; at <= names.size();) {
+      const std::size_t end = std::min(names.find(',', at), names.size());
+      asked.push_back(names.substr(at, end - at));
+      at = end + 1;
+    }
+    if (names.empty()) asked = {kUsualEngine};
+  }
+  for (const std::string& name : asked) {
+    const EngineProfile* engine = read_engine(name, problems);
+    const bool twice = std::find(engines.begin(), engines.end(), engine) != engines.end();
+    if (engine != nullptr && !twice) engines.push_back(engine);
+  }
+  if (!problems.empty()) return problems;
+  return engines;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/engine_profile.h"
+#include "planner/spec/job_spec.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// What is trained, on what, by which software, as a user gave it: texts of flags or of a form.
+struct AskedJob {
+  std::string model;    // of the catalogue, or a file
+  std::string cluster;  // the same
+  std::string gpus;     // empty: one node, or what the layout's degrees multiply to
+  std::string engine;   // empty: the usual one
+  std::map<std::string, std::string> texts;  // the rest, by field of JobSpec; "" = not given
+};
+
+/// The four things that do not depend on the layout.
+struct Subject {
+  ModelSpec model;
+  ClusterSpec cluster;  // gpus as asked for
+  JobSpec job;
+  EngineProfile engine;
+  bool gpus_given = false;
+  bool recompute_core_attention = false;  // recompute_modules core_attn
+  std::vector<Assumption> assumptions;    // what was taken for want of a flag or a key
+};
+
+/// Loads and checks everything that is named. All problems are reported, not the first; they name
+/// flags of the command line (planner/question/flags.h).
+Result<Subject> read_subject(const AskedJob& asked);
+
+/// Adds what a first screen says of times whose curves were not measured: curves_assumption().
+void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                 std::vector<Assumption>& assumptions);
+
+}  // namespace shardwise

@@ -1,0 +1,96 @@
+// The estimate of a question in texts.
+#include "planner/question/answer_estimate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/search/cheapest_fix.h"
+#include "planner/spec/report_json.h"
+#include "tests/support/scratch.h"
+
+namespace shardwise {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+AskedEstimate llama_on_a_node() {
+  AskedEstimate asked;
+  asked.job.model = "llama-3.1-8b";
+  asked.job.cluster = "dgx-h100";
+  asked.layout.texts = {{"tp", "2"}};
+  return asked;
+}
+
+std::vector<std::string> ids(const std::vector<Assumption>& assumptions) {
+  std::vector<std::string> found;
+  for (const Assumption& each : assumptions) found.push_back(each.id);
+  return found;
+}
+
+TEST(AnswerEstimate, IsTheEstimateOfWhatWasRead) {
+  const Result<EstimateAnswer> answer = answer_estimate(llama_on_a_node());
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  const Subject& s = answer->subject;
+  EXPECT_EQ(answer->layout.dp_shard, 4);
+  const Evaluation alone = evaluate(s.model, s.cluster, s.job, s.engine, answer->layout);
+  EXPECT_EQ(answer->report.step_time, alone.step_time);
+  EXPECT_EQ(answer->report.verdict.point, alone.point);
+  EXPECT_TRUE(answer->report.verdict.cheapest_fix.empty());
+  EXPECT_THAT(ids(answer->said), Contains("global_batch_size"));
+  EXPECT_THAT(ids(answer->said), Not(Contains("no_effect")));
+  for (const Assumption& each : answer->said) {
+    EXPECT_THAT(ids(answer->report.assumptions), Contains(each.id));
+  }
+}
+
+TEST(AnswerEstimate, NamesTheCheapestFixWhereItDoesNotFit) {
+  AskedEstimate asked = llama_on_a_node();
+  asked.job.model = "llama-3.1-70b";
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  const Subject& s = answer->subject;
+  ASSERT_EQ(answer->report.verdict.fit, Fit::does_not_fit);
+  const std::optional<Fix> fix = cheapest_fix(s.model, s.cluster, s.job, s.engine, answer->layout,
+                                              answer->report.verdict.usable);
+  EXPECT_EQ(answer->report.verdict.cheapest_fix, fix ? to_string(*fix) : "");
+}
+
+TEST(AnswerEstimate, SaysWhatHasNoEffect) {
+  AskedEstimate asked = llama_on_a_node();
+  asked.layout.texts["recompute_interval"] = "2";
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  EXPECT_EQ(answer->said.back().text, "no effect here: --recompute-interval 2");
+}
+
+// A run that took half as long again as predicted: so does the estimate.
+TEST(AnswerEstimate, CarriesTheErrorOfARunOver) {
+  const test::Scratch scratch;
+  AskedEstimate asked = llama_on_a_node();
+  const Seconds predicted = answer_estimate(asked)->report.step_time;
+  StepReport measured = answer_estimate(asked)->report;
+  measured.origin = "measured";
+  measured.step_time = 1.5 * predicted;
+  measured.time.bubble += 0.5 * predicted;
+  measured.timeline.emplace().stages.emplace_back();
+  asked.anchor = scratch.write_bytes("run.json", report_json(measured));
+  const Result<EstimateAnswer> answer = answer_estimate(asked);
+  ASSERT_TRUE(answer.ok()) << to_string(answer.problems());
+  EXPECT_NEAR(answer->report.step_time / predicted, 1.5, 1e-6);
+
+  measured.origin = "predicted";
+  asked.anchor = scratch.write_bytes("prediction.json", report_json(measured));
+  const Result<EstimateAnswer> refused = answer_estimate(asked);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.problems().front().path, "/origin");
+  EXPECT_THAT(refused.problems().front().message, HasSubstr("is a prediction"));
+}
+
+}  // namespace
+}  // namespace shardwise
