@@ -10,6 +10,7 @@
 #include "planner/spec/catalogue.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
+#include "simulator/planning/plan_question.h"
 
 namespace shardwise::cli {
 namespace {
@@ -65,7 +66,7 @@ Words values_of(const std::string& flag, const std::string& type) {
   if (flag == "--zero-stage") return {"0", "1", "2", "3"};
   if (flag == "--granularity") return {"layer", "kernel"};
   if (flag == "--transport") return {"usual", "registered", "copy_engines"};
-  if (flag == "--rank-by") return {"step_time", "memory", "cost", "tokens_per_dollar"};
+  if (flag == "--rank-by") return {sim::kObjectiveNames.begin(), sim::kObjectiveNames.end()};
   if (flag == "--lock" || flag == "--why-not") return locks();
   if (flag == "--open") return layout_keys();
   return alternatives_in(type);

@@ -9,6 +9,7 @@
 #include "cli/terminal.h"
 #include "planner/cost/collective_measurements.h"
 #include "planner/files/atomic_file_set.h"
+#include "planner/question/flags.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/format.h"
@@ -16,10 +17,6 @@
 
 namespace shardwise::cli {
 namespace {
-
-Diagnostic wrong_flag(std::string flag, std::string message, std::string hint = {}) {
-  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
-}
 
 Result<RowFilter> row_filter(const std::vector<std::string>& only) {
   RowFilter filter;

@@ -12,6 +12,7 @@
 #include "planner/cost/fit_gemm.h"
 #include "planner/cost/measurements.h"
 #include "planner/files/atomic_file_set.h"
+#include "planner/question/flags.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/format.h"
 #include "planner/spec/gpu_reader.h"
@@ -27,10 +28,6 @@ constexpr std::size_t kLeastGemms = 40;
 constexpr std::size_t kLeastPoints = 8;
 
 using Named = std::map<std::string, std::string, std::less<>>;
-
-Diagnostic wrong_flag(std::string flag, std::string message, std::string hint = {}) {
-  return {"command line", 0, 0, std::move(flag), std::move(message), std::move(hint)};
-}
 
 /// Splits "name=value".
 Result<Named> named(const std::vector<std::string>& pairs, const std::string& flag) {

@@ -7,23 +7,26 @@
 #include <memory>
 #include <string>
 
+#include "cli/job_flags.h"
 #include "cli/model_text.h"
 #include "cli/output_flags.h"
-#include "cli/plan_request.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
+#include "cli/screen_flags.h"
 #include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/cost/estimate.h"
 #include "planner/files/atomic_file_set.h"
+#include "planner/question/field_values.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/table.h"
+#include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_answer.h"
 
 namespace shardwise::cli {
@@ -36,14 +39,13 @@ constexpr std::size_t kFirstRows = 5;
 constexpr std::size_t kFewestRows = 2;
 constexpr std::size_t kFrontRows = 15;
 
-/// Where only layouts of our executor are searched, another layout may run elsewhere.
-Diagnostics with_executed_hint(const sim::PlanQuestion& q, Diagnostics problems) {
-  if (!q.executed || problems.empty()) return problems;
-  std::string& hint = problems.back().hint;
-  if (!hint.empty()) hint += "\n    ";
-  hint += "on CPUs only layouts that shardwise run executes are searched; --open tp searches more";
-  return problems;
-}
+struct PlanFlags {
+  sim::AskedPlan asked;
+  std::string output;
+  bool pareto = false;
+  bool explain = false;
+  ScreenFlags screen;
+};
 
 /// \param first_rows  layouts of the table, where neither --top nor --long says how many
 std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
@@ -64,7 +66,7 @@ std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
   std::string text = paint(wrap(heading, kWidth), Tone::quiet, colour) + "\n";
   const bool whole = flags.screen.whole || flags.explain;
   std::vector<sim::PlanRow> rows = answer.best;
-  if (!whole && flags.top == 0 && rows.size() > first_rows) rows.resize(first_rows);
+  if (!whole && flags.asked.top == 0 && rows.size() > first_rows) rows.resize(first_rows);
   text += fmt::format("{}", layouts_text(rows, engines.size() > 1, colour));
   text +=
       fmt::format("{}{}", ranking_text(answer, rows, colour), counts_text(answer.counts(), colour));
@@ -97,16 +99,18 @@ void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim:
   for (std::size_t rows = kFirstRows; rows >= kFewestRows; --rows) {
     text = answer_text(q, flags, answer, estimated, rows, colour);
     const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
-    if (fits || flags.screen.whole || flags.explain || flags.top > 0) break;
+    if (fits || flags.screen.whole || flags.explain || flags.asked.top > 0) break;
   }
   fmt::print("{}", text);
 }
 
 ExitCode run_plan(const PlanFlags& flags) {
-  const Result<sim::PlanQuestion> question = read_question(flags);
+  sim::AskedPlan asked = flags.asked;
+  asked.front = flags.pareto || flags.screen.json;
+  const Result<sim::PlanQuestion> question = sim::read_question(asked);
   if (!question) return refuse(question.problems());
   const Diagnostics outputs =
-      prepare_outputs({{"--output", flags.output}}, files_of(flags.job), flags.screen.json);
+      prepare_outputs({{"--output", flags.output}}, files_of(flags.asked.job), flags.screen.json);
   if (!outputs.empty()) return refuse(outputs);
   const sim::PlanQuestion& q = *question;
   const bool colour = wants_colour();
@@ -115,7 +119,7 @@ ExitCode run_plan(const PlanFlags& flags) {
   const Result<sim::PlanAnswer> found =
       sim::answer(q, [&](const std::string& what) { progress.say(what); });
   progress.clear();
-  if (!found) return refuse(with_executed_hint(q, found.problems()));
+  if (!found) return refuse(sim::with_executed_hint(q, found.problems()));
   const sim::PlanAnswer& answer = *found;
   if (answer.best.empty()) {
     fmt::print("{}", flags.screen.json ? plan_json(q, answer, nullptr)
@@ -123,11 +127,11 @@ ExitCode run_plan(const PlanFlags& flags) {
     return ExitCode::nothing_fits;
   }
 
-  if (!flags.why_not.empty()) {
-    const auto asked = *read_values(flags.why_not, "--why-not");
-    const Result<WhyNot> why = sim::why_not(q, answer, asked);
+  if (!flags.asked.why_not.empty()) {
+    const FieldValues values = *read_values(flags.asked.why_not, "--why-not");
+    const Result<WhyNot> why = sim::why_not(q, answer, values);
     if (!why) return refuse(why.problems());
-    fmt::print("{}", flags.screen.json ? why_not_json(*why) : why_not_text(*why, asked, colour));
+    fmt::print("{}", flags.screen.json ? why_not_json(*why) : why_not_text(*why, values, colour));
     return ExitCode::done;
   }
   const Plan plan = sim::plan_of(q, answer.best.front());
@@ -149,7 +153,7 @@ void add_plan(CLI::App& app, Run& run) {
   CLI::App* verb =
       app.add_subcommand("plan", "Rank all layouts of a cluster; write the best as plan.json");
   auto flags = std::make_shared<PlanFlags>();
-  add_job_flags(*verb, flags->job);
+  add_job_flags(*verb, flags->asked.job);
   verb->get_option("--engine")
       ->description("One, several with a comma between, or all [the fastest that runs today]");
   verb->get_option("--gpus")->description(
@@ -158,17 +162,19 @@ void add_plan(CLI::App& app, Run& run) {
     verb->add_option(name, value, text)->type_name(type)->group("Search");
   };
   option("-o,--output", flags->output, "FILE", "Write the best layout as plan.json");
-  option("--rank-by", flags->rank_by, "WHAT",
+  option("--rank-by", flags->asked.rank_by, "WHAT",
          "step_time, memory, cost or tokens_per_dollar [step_time]");
-  option("--lock", flags->locks, "FIELD=VALUE", "Only layouts with this value; repeatable");
-  option("--open", flags->opened, "FIELD", "Search every value of this field; repeatable");
-  option("--space", flags->space, "usual|full", "usual, or full: every value of every field");
-  option("--max-memory", flags->max_memory, "SIZE",
+  option("--lock", flags->asked.locks, "FIELD=VALUE", "Only layouts with this value; repeatable");
+  option("--open", flags->asked.opened, "FIELD", "Search every value of this field; repeatable");
+  option("--space", flags->asked.space, "usual|full", "usual, or full: every value of every field");
+  option("--max-memory", flags->asked.max_memory, "SIZE",
          "Memory a plan may use on each GPU, for example 70GiB");
-  option("--why-not", flags->why_not, "FIELD=VALUE,…",
+  option("--why-not", flags->asked.why_not, "FIELD=VALUE,…",
          "Explain why the best layout has other values");
-  add_integer(*verb, "--top", flags->top, 1, 10'000, "Layouts in the table [10]")->group("Search");
-  add_integer(*verb, "--threads", flags->threads, 1, 1024, "Threads [all cores]")->group("Search");
+  add_integer(*verb, "--top", flags->asked.top, 1, 10'000, "Layouts in the table [10]")
+      ->group("Search");
+  add_integer(*verb, "--threads", flags->asked.threads, 1, 1024, "Threads [all cores]")
+      ->group("Search");
   verb->add_flag("--pareto", flags->pareto, "Print the Pareto front of memory and time")
       ->group("Search");
   verb->add_flag("--explain", flags->explain, "Print what the rules dropped, and every formula")

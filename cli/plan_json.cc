@@ -185,8 +185,6 @@ std::string why_not_json(const WhyNot& answer) {
 
 std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
                       const StepReport* report) {
-  constexpr std::array<std::string_view, 4> kObjectives = {"step_time", "memory", "cost",
-                                                           "tokens_per_dollar"};
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.search/1");
@@ -195,8 +193,8 @@ std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& 
   json.member("parameters", counts.parameters);
   json.member("active_parameters", counts.active_parameters);
   json.member("cluster", question.clusters.front().name);
-  json.member("rank_by", kObjectives[static_cast<std::size_t>(question.objective)]);
-  json.member("space", question.breadth == Breadth::full ? "full" : "usual");
+  json.member("rank_by", sim::kObjectiveNames[static_cast<std::size_t>(question.objective)]);
+  json.member("space", sim::kBreadthNames[static_cast<std::size_t>(question.breadth)]);
   json.member("usable_bytes", answer.usable.value());
   json.begin_object("job");
   write_fields(json, question.job);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/plan_request.h"
+#include "planner/question/field_values.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/report.h"
 #include "simulator/planning/plan_answer.h"

@@ -16,7 +16,6 @@
 #include "cli/import_text.h"
 #include "cli/model_text.h"
 #include "cli/noise_flags.h"
-#include "cli/plan_request.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
@@ -38,6 +37,7 @@
 #include "planner/spec/report_json.h"
 #include "simulator/closed_form.h"
 #include "simulator/noise.h"
+#include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/simulate.h"
 #include "simulator/versus.h"
@@ -144,10 +144,10 @@ bool no_trial_runs(const StepReport& report) {
 Result<std::optional<SimulatedPlan>> best_plan(const SimulateFlags& flags) {
   const Result<Subject> subject = read_subject(flags.job);
   if (!subject) return subject.problems();
-  PlanFlags asked;
+  sim::AskedPlan asked;
   asked.job = flags.job;
   asked.top = 1;
-  Result<sim::PlanQuestion> question = read_question(asked);
+  Result<sim::PlanQuestion> question = sim::read_question(asked);
   if (!question) return question.problems();
   Progress progress;
   const Result<sim::PlanAnswer> answer =

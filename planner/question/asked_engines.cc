@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
 
 #include "planner/engines/engines.h"
+#include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/spec/nearest.h"
 
@@ -29,11 +29,7 @@ Result<std::vector<const EngineProfile*>> read_engines(const std::string& names)
   if (names == "all") {
     asked = engine_names();
   } else {
-    for (std::size_t at = 0; at <= names.size();) {
-      const std::size_t end = std::min(names.find(',', at), names.size());
-      asked.push_back(names.substr(at, end - at));
-      at = end + 1;
-    }
+    asked = split_at(names, ',');
     if (names.empty()) asked = {kUsualEngine};
   }
   for (const std::string& name : asked) {

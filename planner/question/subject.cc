@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include "planner/cost/loss_rows.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/asked_engines.h"
+#include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 #include "planner/spec/cluster_reader.h"
@@ -40,13 +40,11 @@ JobSpec read_job(const std::map<std::string, std::string>& texts, Diagnostics& p
     value.string = text;
     if (field == "recompute_operations") {
       value.kind = JsonValue::Kind::array;
-      for (std::size_t at = 0; at <= text.size();) {
-        const std::size_t end = std::min(text.find(',', at), text.size());
+      for (const std::string& part : split_at(text, ',')) {
         JsonValue name;
         name.kind = JsonValue::Kind::string;
-        name.string = text.substr(at, end - at);
+        name.string = part;
         value.elements.push_back(name);
-        at = end + 1;
       }
     } else if (text == "true" || text == "false") {
       value.kind = JsonValue::Kind::boolean;

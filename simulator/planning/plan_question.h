@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,11 @@
 #include "planner/spec/report.h"
 
 namespace shardwise::sim {
+
+/// By value, as in flags and JSON.
+inline constexpr std::array<std::string_view, 2> kBreadthNames = {"usual", "full"};
+inline constexpr std::array<std::string_view, 4> kObjectiveNames = {"step_time", "memory", "cost",
+                                                                    "tokens_per_dollar"};
 
 /// What `plan` is asked, with everything loaded: one cluster for each count of GPUs.
 struct PlanQuestion {

@@ -1,41 +1,30 @@
-#include "cli/plan_request.h"
+#include "simulator/planning/asked_plan.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
-#include <optional>
+#include <cstddef>
+#include <string_view>
+#include <utility>
 
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
 #include "planner/question/asked_engines.h"
+#include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/search/default_batch.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/names.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/utf8.h"
 
-namespace shardwise::cli {
+namespace shardwise::sim {
 namespace {
 
 void append(Diagnostics& to, const Diagnostics& from) {
   to.insert(to.end(), from.begin(), from.end());
-}
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == at) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
 }
 
 /// The entry of `names` that `text` is, or a problem with the nearest.
@@ -53,7 +42,7 @@ std::size_t choose(const std::string& text, const std::string& flag,
 }
 
 /// Says which layouts are left out where our executor trains, and which flag searches them too.
-void note_executed(sim::PlanQuestion& q) {
+void note_executed(PlanQuestion& q) {
   std::vector<std::string> held;
   for (const ExecutedField& field : executed_fields_besides(q.locks, q.opened)) {
     held.push_back(fmt::format("{} {}", field.key, field.value));
@@ -67,37 +56,10 @@ void note_executed(sim::PlanQuestion& q) {
        "docs/executor.md"});
 }
 
-}  // namespace
-
-Result<FieldValues> read_values(const std::string& text, const std::string& flag) {
-  Diagnostics problems;
-  FieldValues values;
-  Layout scratch;
-  for (const std::string& part : split(text, ',')) {
-    const std::size_t equals = part.find('=');
-    if (equals == std::string::npos) {
-      problems.push_back(
-          wrong_flag(flag, fmt::format("'{}' has no value", shown(part)), "write it as tp=8"));
-      continue;
-    }
-    const std::string key = part.substr(0, equals);
-    const std::string value = part.substr(equals + 1);
-    const std::string problem = set_field(scratch, key, value);
-    if (problem.empty()) {
-      values.emplace_back(key, value);
-    } else {
-      problems.push_back(wrong_flag(flag, problem));
-    }
-  }
-  if (!problems.empty()) return problems;
-  return values;
-}
-
-Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
-  Diagnostics problems;
-  sim::PlanQuestion q;
-  AskedJob job = flags.job;
-  Result<std::vector<const EngineProfile*>> engines = read_engines(flags.job.engine);
+/// Engines, model, job and clusters.
+void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
+  AskedJob job = asked.job;
+  Result<std::vector<const EngineProfile*>> engines = read_engines(asked.job.engine);
   if (engines) {
     q.engines = *std::move(engines);
     job.engine = q.engines.front()->name;
@@ -105,7 +67,7 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
     append(problems, engines.problems());
     job.engine = "";
   }
-  const std::vector<std::string> counts = split(flags.job.gpus, ',');
+  const std::vector<std::string> counts = split_at(asked.job.gpus, ',');
   job.gpus = counts.front();
   Result<Subject> subject = read_subject(job);
   if (subject) {
@@ -126,21 +88,22 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
   } else {
     append(problems, subject.problems());
   }
+}
 
-  constexpr std::array<std::string_view, 2> kSpaces = {"usual", "full"};
-  constexpr std::array<std::string_view, 4> kObjectives = {"step_time", "memory", "cost",
-                                                           "tokens_per_dollar"};
-  q.breadth = static_cast<Breadth>(choose(flags.space, "--space", kSpaces, problems));
-  q.objective = static_cast<Objective>(choose(flags.rank_by, "--rank-by", kObjectives, problems));
-  if (!flags.max_memory.empty()) {
+/// What is searched, and by what it is ranked.
+void read_space(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
+  q.breadth = static_cast<Breadth>(choose(asked.space, "--space", kBreadthNames, problems));
+  q.objective =
+      static_cast<Objective>(choose(asked.rank_by, "--rank-by", kObjectiveNames, problems));
+  if (!asked.max_memory.empty()) {
     constexpr Bytes kMostMemory = 1024_GiB * 1024;
     const std::string problem =
-        read_size(flags.max_memory, 1_GiB, 1_MiB, kMostMemory, q.max_memory);
+        read_size(asked.max_memory, 1_GiB, 1_MiB, kMostMemory, q.max_memory);
     if (!problem.empty()) {
       problems.push_back(wrong_flag("--max-memory", problem, "a number alone counts GiB"));
     }
   }
-  for (const std::string& text : flags.locks) {
+  for (const std::string& text : asked.locks) {
     const auto values = read_values(text, "--lock");
     if (!values) {
       append(problems, values.problems());
@@ -153,16 +116,25 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
       q.locks.emplace_back(key, value);
     }
   }
-  for (const std::string& key : flags.opened) {
+  for (const std::string& key : asked.opened) {
     Layout scratch;
     const std::string problem = set_field(scratch, key, "");
     // An empty text is no value of a field that exists.
     if (!problem.starts_with(key + ":")) problems.push_back(wrong_flag("--open", problem));
   }
-  if (!flags.why_not.empty()) {
-    const auto values = read_values(flags.why_not, "--why-not");
+  if (!asked.why_not.empty()) {
+    const auto values = read_values(asked.why_not, "--why-not");
     if (!values) append(problems, values.problems());
   }
+}
+
+}  // namespace
+
+Result<PlanQuestion> read_question(const AskedPlan& asked) {
+  Diagnostics problems;
+  PlanQuestion q;
+  read_job(asked, q, problems);
+  read_space(asked, q, problems);
   if (!problems.empty()) return problems;
 
   const bool money = q.objective == Objective::cost || q.objective == Objective::tokens_per_dollar;
@@ -177,17 +149,25 @@ Result<sim::PlanQuestion> read_question(const PlanFlags& flags) {
   }
   note_curves(q.model, *std::ranges::max_element(q.clusters, {}, &ClusterSpec::gpus), q.job,
               q.assumptions);
-  q.opened = flags.opened;
+  q.opened = asked.opened;
   q.executed = executor_trains_on(cluster);
   if (q.executed) note_executed(q);
-  if (flags.top > 0) q.top = static_cast<std::size_t>(flags.top);
-  q.front = flags.pareto || flags.screen.json;
-  q.threads = flags.threads;
-  if (flags.job.engine.empty()) {
+  if (asked.top > 0) q.top = static_cast<std::size_t>(asked.top);
+  q.front = asked.front;
+  q.threads = asked.threads;
+  if (asked.job.engine.empty()) {
     q.engines = engines_of_today(cluster);
     q.takes_engine = q.engines.size() > 1;
   }
   return q;
 }
 
-}  // namespace shardwise::cli
+Diagnostics with_executed_hint(const PlanQuestion& question, Diagnostics problems) {
+  if (!question.executed || problems.empty()) return problems;
+  std::string& hint = problems.back().hint;
+  if (!hint.empty()) hint += "\n    ";
+  hint += "on CPUs only layouts that shardwise run executes are searched; --open tp searches more";
+  return problems;
+}
+
+}  // namespace shardwise::sim
