@@ -133,7 +133,7 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
   }
 }
 
-void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
+void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, const std::stop_token& stop) {
   layer_shapes_.clear();
   hop_shapes_.clear();
   stage_shapes_.clear();
@@ -142,6 +142,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
   Layout layout = item.base;
   for (std::size_t c = 0; c < item.layers.size(); ++c) {
     if (c > 0 && shares_memory(item.layers[c], item.layers[c - 1])) continue;
+    if (stop.stop_requested()) return;
     set(layout, item.layers[c]);
     layers[c].memories = layer_memories(model_, job_, engine_, layout);
   }
@@ -158,6 +159,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
       std::size_t with_memory = 0;
       std::size_t with_time = 0;
       for (std::size_t c = 0; c < item.layers.size(); ++c) {
+        if (stop.stop_requested()) return;
         set(layout, item.layers[c]);
         if (c == 0 || !shares_memory(item.layers[c], item.layers[c - 1])) {
           with_memory = c;
@@ -167,7 +169,8 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
           with_time = c;
           timed_.clear();
         }
-        price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor);
+        price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor,
+              stop);
       }
     }
   }
@@ -175,7 +178,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor) {
 
 void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
                       const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
-                      LayoutVisitor& visitor) {
+                      LayoutVisitor& visitor, const std::stop_token& stop) {
   const auto move_to = [&](const WorkItem::PlacedMesh& mesh) {
     layout.dp_shard = mesh.mesh->dp_shard;
     layout.dp_replicate = mesh.mesh->dp_replicate;
@@ -195,6 +198,7 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
     const auto orders = static_cast<std::int64_t>(places_[m].size());
     move_to(stretch.meshes[m]);
     for (std::size_t s = 0; s < stretch.meshes[m].states.size(); ++s) {
+      if (stop.stop_requested()) return;
       set(layout, stretch.meshes[m].states[s]);
       const MemoryPrice memory = memories_.price(layout, m, s);
       const Seconds limit = visitor.memory(layout, memory, floor, orders);
@@ -204,6 +208,7 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
         continue;
       }
       for (const Place& place : places_[m]) {
+        if (stop.stop_requested()) return;
         layout.order = place.order->order;
         const Leaf of = {
             stages,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -45,7 +46,8 @@ class Evaluator {
   Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
             const EngineProfile& engine);
 
-  void run(const WorkItem& item, LayoutVisitor& visitor);
+  /// Asked to stop, it leaves out the layouts that are left.
+  void run(const WorkItem& item, LayoutVisitor& visitor, const std::stop_token& stop = {});
 
  private:
   /// Costs of layers under one LayerChoice. Those that differ in offload_activations alone share
@@ -68,7 +70,7 @@ class Evaluator {
   /// Every mesh, state choice and order of a pipeline under a layer choice.
   void price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
              const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
-             LayoutVisitor& visitor);
+             LayoutVisitor& visitor, const std::stop_token& stop);
   /// A mesh, states and an order of a pipeline under a layer choice.
   struct Leaf {
     const PipelineStages& stages;

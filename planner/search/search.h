@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,9 @@ struct SearchProgress {
   std::int64_t evaluated = 0;
   std::int64_t items_done = 0;  // shares of the space, of about equal work
   std::int64_t items = 0;
+  /// The best layouts that were found so far, best first: in the end those of the answer, before
+  /// the rows of their loss are decided. Valid during the call.
+  std::span<const Candidate> best;
 };
 
 /// Which layouts of a job on all GPUs of a cluster are looked at, and what is wanted of them.
@@ -47,6 +52,8 @@ struct SearchRequest {
   /// search has found so far still spares layouts their time. The answer is the same.
   bool bounded = true;
   std::function<void(const SearchProgress&)> progress;  // called from one thread, often
+  /// Asked to stop, a search ends within milliseconds, with the best of what it has looked at.
+  std::stop_token stop;
 };
 
 /// What became of every layout of one engine.
@@ -69,6 +76,8 @@ struct SearchResult {
   std::vector<SearchCounts> counts;   // by engine
   std::vector<std::string> held;      // fields that no layout varied: "recompute_interval 1"
   Bytes usable;                       // memory that a layout may use
+  /// The search was asked to stop: layouts may be missing, in the answer and in the counts.
+  bool stopped = false;
 };
 
 /// Bytes of a GPU that the job may use.

@@ -7,10 +7,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
 #include <random>
+#include <stop_token>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -50,7 +53,10 @@ struct Job {
 };
 
 Job gpt3(int threads) { return {"gpt3-175b", 4096, 1536, 2048, Breadth::full, threads}; }
+Job gpt3_complete() { return gpt3(2); }
+Job llama70() { return {"llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2}; }
 Job llama405(Breadth breadth) { return {"llama-3.1-405b", 16384, 2048, 8192, breadth, 2}; }
+Job llama405_usual() { return llama405(Breadth::usual); }
 
 /// Wall and CPU seconds since it was made, all threads of this process together.
 class Watch {
@@ -231,7 +237,7 @@ void print_summary() {
 
 /// The first command of the README.
 void llama_70b_on_64(benchmark::State& state) {
-  const Job job("llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2);
+  const Job job = llama70();
   for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(*search(job.request));
 }
 BENCHMARK(llama_70b_on_64)->Unit(benchmark::kMillisecond)->UseRealTime();
@@ -246,6 +252,40 @@ BENCHMARK(llama_70b_on_odd_counts)
     ->Arg(960)
     ->Unit(benchmark::kMillisecond)
     ->UseRealTime();
+
+/// From the request to stop until search() has returned, after a part of the time that the search
+/// takes: the longest of several, in milliseconds of the wall, and what all threads computed.
+void stop(benchmark::State& state, Job (*make)()) {
+  Job job = make();
+  const Watch whole;
+  benchmark::DoNotOptimize(*search(job.request));
+  const double seconds = whole.wall();
+  double longest = 0;
+  double most = 0;
+  for ([[maybe_unused]] const auto _ : state) {
+    for (int part = 1; part < 20; ++part) {
+      std::stop_source source;
+      job.request.stop = source.get_token();
+      std::atomic<bool> begun = false;
+      std::jthread searching([&] {
+        begun = true;
+        benchmark::DoNotOptimize(*search(job.request));
+      });
+      while (!begun) std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::duration<double>(seconds * part / 20));
+      const Watch watch;
+      source.request_stop();
+      searching.join();
+      longest = std::max(longest, watch.wall());
+      most = std::max(most, watch.cpu());
+    }
+  }
+  state.counters["longest_ms"] = 1000 * longest;
+  state.counters["cpu_ms"] = 1000 * most;
+}
+BENCHMARK_CAPTURE(stop, llama_70b_on_64, llama70)->Iterations(1);
+BENCHMARK_CAPTURE(stop, llama_405b_on_16384, llama405_usual)->Iterations(1);
+BENCHMARK_CAPTURE(stop, gpt3_complete, gpt3_complete)->Iterations(1);
 
 }  // namespace
 }  // namespace shardwise

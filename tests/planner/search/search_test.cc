@@ -7,11 +7,9 @@
 #include <tuple>
 #include <vector>
 
-#include "planner/engines/engines.h"
-#include "planner/model/hf_config.h"
 #include "planner/search/relief.h"
 #include "planner/search/why_not.h"
-#include "planner/spec/cluster_reader.h"
+#include "tests/planner/search/search_job.h"
 
 namespace shardwise {
 namespace {
@@ -26,93 +24,9 @@ bool same_degrees(const Candidate& a, const Candidate& b) {
   return degrees(a) == degrees(b);
 }
 
-/// A job small enough that every layout can be asked for one at a time.
-struct Job {
-  ModelSpec model;
-  ClusterSpec cluster;
-  JobSpec job;
-  SearchRequest request;
-
-  explicit Job(const std::string& model_name, std::int64_t gpus, const std::string& engine)
-      : model(*load_model(model_name)), cluster(*with_gpus(*find_cluster("dgx-h100"), gpus)) {
-    job.global_batch_size = 32;
-    job.sequence_length = 1024;
-    request.engines = {find_engine(engine)};
-    request.threads = 1;
-    request.top = 10;
-  }
-  SearchResult found() {
-    request.model = &model;
-    request.cluster = &cluster;
-    request.job = &job;
-    const Result<SearchResult> result = search(request);
-    EXPECT_TRUE(result.ok()) << to_string(result.problems());
-    return *result;
-  }
-  /// Every legal layout with its cost by the naive path, in the order of the enumeration.
-  std::vector<Candidate> all() const {
-    std::vector<Candidate> candidates;
-    for (std::size_t e = 0; e < request.engines.size(); ++e) {
-      const LayoutQuestion question = layout_question(model, cluster, job, *request.engines[e]);
-      const SearchSpace space = search_space(question, request.breadth);
-      const Enumerator enumerator(question, space);
-      SpaceCounts counts = enumerator.no_counts();
-      ShapeCache shapes(cluster);
-      for (DegreeGroup& group : enumerator.degree_groups(counts)) {
-        enumerator.place(group, shapes);
-        for (const std::int32_t size : enumerator.micro_batch_sizes()) {
-          add(enumerator.work_item(group, size, counts), static_cast<std::int32_t>(e), candidates);
-        }
-      }
-    }
-    return candidates;
-  }
-
- private:
-  void add(const WorkItem& item, std::int32_t engine, std::vector<Candidate>& candidates) const {
-    Candidate c;
-    c.engine = engine;
-    c.layout = item.base;
-    for (const WorkItem::Stretch& stretch : item.stretches) {
-      c.layout.pp = stretch.pp;
-      for (const PipelineChoice& pipeline : stretch.pipelines) {
-        set(c.layout, pipeline);
-        for (const LayerChoice& layer : item.layers) {
-          set(c.layout, layer);
-          for (const WorkItem::PlacedMesh& mesh : stretch.meshes) {
-            c.layout.dp_shard = mesh.mesh->dp_shard;
-            c.layout.dp_replicate = mesh.mesh->dp_replicate;
-            for (const StateChoice& states : mesh.states) {
-              set(c.layout, states);
-              for (const PlacedOrder& order : mesh.mesh->orders) {
-                c.layout.order = order.order;
-                c.cost = evaluate(model, cluster, job,
-                                  *request.engines[static_cast<std::size_t>(engine)], c.layout);
-                c.index = static_cast<std::int64_t>(candidates.size());
-                candidates.push_back(c);
-              }
-            }
-          }
-        }
-      }
-    }
-  }
-};
-
-std::vector<Layout> layouts_of(const std::vector<Candidate>& candidates) {
-  std::vector<Layout> layouts;
-  for (const Candidate& each : candidates) layouts.push_back(each.layout);
-  return layouts;
-}
-
-std::vector<Candidate> that_fit(std::vector<Candidate> candidates, Bytes usable) {
-  std::erase_if(candidates, [&](const Candidate& c) { return c.cost.upper > usable; });
-  return candidates;
-}
-
 TEST(Search, RanksAsTheNaivePath) {
   for (const Objective objective : {Objective::step_time, Objective::memory}) {
-    Job job("gpt2-xl", 16, "megatron_fsdp");
+    SearchJob job("gpt2-xl", 16, "megatron_fsdp");
     job.request.objective = objective;
     const SearchResult result = job.found();
     std::vector<Candidate> expected = that_fit(job.all(), result.usable);
@@ -135,7 +49,7 @@ TEST(Search, RanksAsTheNaivePath) {
 // the list is still the best of each (F5).
 TEST(Search, RanksAsTheNaivePathWhenTheListIsNeverFull) {
   for (const Objective objective : {Objective::step_time, Objective::memory}) {
-    Job job("gpt2-xl", 16, "megatron_fsdp");
+    SearchJob job("gpt2-xl", 16, "megatron_fsdp");
     job.request.objective = objective;
     job.request.top = 10'000;
     for (const int threads : {1, 3}) {
@@ -172,7 +86,7 @@ TEST(BestLayouts, LeaveOutWhatIsWorseThanTheSameDegrees) {
 }
 
 TEST(Search, FrontIsThatOfBruteForce) {
-  Job job("gpt2-xl", 16, "fsdp2");
+  SearchJob job("gpt2-xl", 16, "fsdp2");
   const SearchResult result = job.found();
   const std::vector<Candidate> all = that_fit(job.all(), result.usable);
   std::vector<Candidate> front;
@@ -192,7 +106,7 @@ TEST(Search, FrontIsThatOfBruteForce) {
 }
 
 TEST(Search, SmallestIsThatOfBruteForceWhereNothingFits) {
-  Job job("gpt2-xl", 8, "megatron_ddp");
+  SearchJob job("gpt2-xl", 8, "megatron_ddp");
   EXPECT_FALSE(job.found().smallest.has_value());
   for (const Bytes hbm : {1_GiB, 4_GiB}) {
     job.cluster.gpu.hbm_bytes = hbm;
@@ -208,7 +122,7 @@ TEST(Search, SmallestIsThatOfBruteForceWhereNothingFits) {
 }
 
 TEST(Search, CountsAddUpAndMatchBruteForce) {
-  Job job("gpt2-xl", 8, "megatron_ddp");
+  SearchJob job("gpt2-xl", 8, "megatron_ddp");
   job.cluster.gpu.hbm_bytes = 30_GiB;  // so that some do not fit
   const SearchResult result = job.found();
   const SearchCounts& counts = result.counts.front();
@@ -230,7 +144,7 @@ TEST(Search, CountsAddUpAndMatchBruteForce) {
 TEST(Search, FindsTheSameWithoutTheAnswerOfTheUsualSpace) {
   for (const char* engine : {"megatron_ddp", "megatron_fsdp"}) {
     for (const Objective objective : {Objective::step_time, Objective::memory}) {
-      Job job("gpt2-xl", 16, engine);
+      SearchJob job("gpt2-xl", 16, engine);
       job.request.breadth = Breadth::full;
       job.request.objective = objective;
       job.request.locks = {{"order", "tp-cp-ep-dp_shard-dp_replicate-pp"}};
@@ -255,7 +169,7 @@ TEST(Search, FindsTheSameWithoutTheAnswerOfTheUsualSpace) {
 TEST(Search, FindsTheSameBestWithoutAFront) {
   for (const char* engine : {"megatron_ddp", "fsdp2"}) {
     for (const Breadth breadth : {Breadth::usual, Breadth::full}) {
-      Job job("gpt2-xl", 16, engine);
+      SearchJob job("gpt2-xl", 16, engine);
       job.request.breadth = breadth;
       job.request.locks = {{"order", "tp-cp-ep-dp_shard-dp_replicate-pp"}};
       const SearchResult with = job.found();
@@ -274,7 +188,7 @@ TEST(Search, FindsTheSameBestWithoutAFront) {
 }
 
 TEST(Search, IsTheSameForAnyNumberOfThreads) {
-  Job job("llama-3.1-8b", 32, "megatron_ddp");
+  SearchJob job("llama-3.1-8b", 32, "megatron_ddp");
   job.request.engines.push_back(find_engine("fsdp2"));
   job.request.breadth = Breadth::full;
   job.request.locks = {{"cp", "1"}, {"recompute", "none"}};
@@ -296,7 +210,7 @@ TEST(Search, IsTheSameForAnyNumberOfThreads) {
 }
 
 TEST(Search, MoreMemoryNeverLosesAPlan) {
-  Job job("gpt2-xl", 8, "fsdp2");
+  SearchJob job("gpt2-xl", 8, "fsdp2");
   std::int64_t ranked = 0;
   Seconds best(1e300);
   for (const Bytes hbm : {4_GiB, 8_GiB, 16_GiB, 24_GiB, 40_GiB, 80_GiB, 192_GiB}) {
@@ -312,7 +226,7 @@ TEST(Search, MoreMemoryNeverLosesAPlan) {
 }
 
 TEST(Search, RespectsLocksAndTheMemoryLimit) {
-  Job job("gpt2-xl", 16, "megatron_ddp");
+  SearchJob job("gpt2-xl", 16, "megatron_ddp");
   job.request.locks = {{"pp", "2"}, {"vpp", "3"}};
   job.request.most_memory = 20_GiB;
   const SearchResult result = job.found();
@@ -326,7 +240,7 @@ TEST(Search, RespectsLocksAndTheMemoryLimit) {
 }
 
 TEST(Search, SaysWhatIsWrongWithALock) {
-  Job job("gpt2", 8, "megatron_ddp");
+  SearchJob job("gpt2", 8, "megatron_ddp");
   job.request.model = &job.model;
   job.request.cluster = &job.cluster;
   job.request.job = &job.job;
@@ -337,7 +251,7 @@ TEST(Search, SaysWhatIsWrongWithALock) {
 }
 
 TEST(WhyNot, TellsIllegalTooLargeSlowerAndBestApart) {
-  Job job("llama-3.1-8b", 8, "megatron_ddp");
+  SearchJob job("llama-3.1-8b", 8, "megatron_ddp");
   const SearchResult result = job.found();
   ASSERT_FALSE(result.best.empty());
   const Candidate& winner = result.best.front();
@@ -368,7 +282,7 @@ TEST(WhyNot, TellsIllegalTooLargeSlowerAndBestApart) {
 }
 
 TEST(CheapestRelief, NamesAChangeAfterWhichALayoutFits) {
-  Job job("llama-3.1-70b", 8, "megatron_ddp");
+  SearchJob job("llama-3.1-70b", 8, "megatron_ddp");
   job.request.locks = {{"pp", "1"}};
   const SearchResult result = job.found();
   ASSERT_TRUE(result.best.empty());

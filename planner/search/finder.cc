@@ -1,0 +1,115 @@
+#include "planner/search/finder.h"
+
+#include <algorithm>
+
+namespace shardwise {
+namespace {
+
+constexpr Seconds kForever = Seconds(1e300);
+constexpr Seconds kNever = Seconds(-1);
+
+}  // namespace
+
+void Bound::offer(const Candidate& candidate) {
+  best.offer(candidate);
+  if (has_front) front.offer(candidate);
+}
+
+Seconds Bound::limit(Bytes memory, std::int32_t engine, const Layout& layout) const {
+  const Seconds of_best = best.time_limit(memory, engine, layout);
+  return has_front ? std::max(of_best, front.time_limit(memory)) : of_best;
+}
+
+Bound Found::join(const Bound& more) {
+  const std::lock_guard lock(mutex_);
+  for (const Candidate& each : more.best.entries()) all_.best.offer(each);
+  for (const Candidate& each : more.front.entries()) all_.front.offer(each);
+  return all_;
+}
+
+Finder::Finder(const SearchRequest& request, Bytes usable, const Bound* bound)
+    : counts(request.engines.size()),
+      usable_(usable),
+      bound_(bound),
+      fitting_(request),
+      risky_(request.objective, std::min<std::size_t>(request.top, 1)) {
+  if (bound != nullptr) others_ = *bound;
+}
+
+void Finder::begin(const SearchTask& task) {
+  candidate_.engine = task.engine;
+  first_index_ = task.first_index();
+}
+
+void Finder::meet(Found& others) {
+  constexpr std::size_t kOften = 64;  // layouts
+  if (++alone_ <= fitting_.best.entries().size() / kOften) return;
+  alone_ = 0;
+  others_ = others.join(fitting_);
+}
+
+std::span<const Candidate> Finder::best_of_all() const {
+  return others_ ? others_->best.entries() : fitting_.best.entries();
+}
+
+Seconds Finder::memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
+                       std::int64_t orders) {
+  const auto limit = [&](const Bound& known) {
+    return known.limit(price.point, candidate_.engine, layout);
+  };
+  SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
+  evaluated += orders;
+  if (price.upper <= usable_) {
+    const bool too_slow = bound_ != nullptr && floor > limit(*bound_);
+    (too_slow ? count.too_slow : count.ranked) += orders;
+    if (too_slow) return kNever;
+    const Seconds own = limit(fitting_);
+    return others_ ? std::min(own, limit(*others_)) : own;
+  }
+  const bool risks = price.point <= usable_;
+  (risks ? count.at_risk : count.does_not_fit) += orders;
+  if (fits()) return kNever;
+  // Whether it may be the smallest of all, and up to which time.
+  const bool is_smaller = !smallest_ || price.point < smallest_->cost.point;
+  const bool as_small = smallest_ && price.point == smallest_->cost.point;
+  const Seconds smallest_limit = is_smaller ? kForever
+                                 : as_small ? smallest_->cost.step_time
+                                            : kNever;
+  return std::max(smallest_limit, risks ? risky_.time_limit(price.point) : kNever);
+}
+
+void Finder::time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
+                  std::int64_t index) {
+  candidate_.layout = layout;
+  candidate_.cost = {price.point, price.upper, step_time};
+  candidate_.index = first_index_ + index;
+  offer(candidate_);
+}
+
+void Finder::offer(const Candidate& found) {
+  if (found.cost.upper <= usable_) {
+    fitting_.offer(found);
+    return;
+  }
+  if (!smallest_ || ranks_before(Objective::memory, found, *smallest_)) smallest_ = found;
+  if (found.cost.point <= usable_) risky_.offer(found);
+}
+
+void Finder::offer(const Finder& other) {
+  offer(other.fitting_.best.entries());
+  offer(other.fitting_.front.entries());
+  offer(other.risky_.entries());
+  if (other.smallest_) offer(*other.smallest_);
+}
+
+void Finder::answer(SearchResult& result) const {
+  result.best.assign(fitting_.best.entries().begin(), fitting_.best.entries().end());
+  result.front.assign(fitting_.front.entries().begin(), fitting_.front.entries().end());
+  result.risky.clear();
+  result.smallest.reset();
+  if (fits()) return;
+  result.risky.assign(risky_.entries().begin(), risky_.entries().end());
+  result.smallest = smallest_;
+}
+
+}  // namespace shardwise

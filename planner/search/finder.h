@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "planner/search/evaluator.h"
+#include "planner/search/ranking.h"
+#include "planner/search/search.h"
+#include "planner/search/work_list.h"
+
+namespace shardwise {
+
+/// What a smaller space has already found: an answer never becomes worse than that.
+struct Bound {
+  explicit Bound(const SearchRequest& request)
+      : best(request.objective, request.top), has_front(request.front) {}
+
+  /// A layout that fits.
+  void offer(const Candidate& candidate);
+  void offer(std::span<const Candidate> candidates) {
+    for (const Candidate& each : candidates) offer(each);
+  }
+  /// From this time on, a layout of this memory is in no answer.
+  Seconds limit(Bytes memory, std::int32_t engine, const Layout& layout) const;
+  bool fits() const { return !best.entries().empty() || !front.entries().empty(); }
+
+  BestLayouts best;
+  ParetoFront front;
+  bool has_front;
+};
+
+/// What all threads have found so far. It spares each of them work and changes no answer.
+class Found {
+ public:
+  Found(const SearchRequest& request, const Bound* bound)
+      : all_(bound != nullptr ? *bound : Bound(request)) {}
+  /// Adds what a thread has found. \returns all of it
+  Bound join(const Bound& more);
+
+ private:
+  std::mutex mutex_;
+  Bound all_;
+};
+
+/// What one thread has found.
+class Finder final : public LayoutVisitor {
+ public:
+  Finder(const SearchRequest& request, Bytes usable, const Bound* bound = nullptr);
+
+  void begin(const SearchTask& task);
+  /// Exchanges what was found with the other threads, the more seldom the more it is.
+  void meet(Found& others);
+  /// What all threads had found when this one met the others, best first.
+  std::span<const Candidate> best_of_all() const;
+
+  Seconds memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
+                 std::int64_t orders) override;
+  void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
+            std::int64_t index) override;
+
+  void offer(const Candidate& found);
+  void offer(std::span<const Candidate> found) {
+    for (const Candidate& each : found) offer(each);
+  }
+  /// All that another thread has found.
+  void offer(const Finder& other);
+
+  /// Whether any layout is known that fits: then nobody asks for those that do not.
+  bool fits() const { return fitting_.fits() || (others_ && others_->fits()); }
+  /// What was found, as the answer of a search.
+  void answer(SearchResult& result) const;
+
+  std::vector<SearchCounts> counts;  // by engine
+  std::int64_t evaluated = 0;
+
+ private:
+  Bytes usable_;
+  const Bound* bound_;
+  std::optional<Bound> others_;
+  Candidate candidate_;
+  std::int64_t first_index_ = 0;
+  std::size_t alone_ = 0;  // tasks since it met the others
+  Bound fitting_;
+  // While none is known that fits.
+  BestLayouts risky_;
+  std::optional<Candidate> smallest_;
+};
+
+}  // namespace shardwise

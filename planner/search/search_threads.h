@@ -1,0 +1,45 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <stop_token>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace shardwise {
+
+/// Threads for a request that asks for `threads`; 0 = as many as the machine has cores.
+inline int thread_count(int threads) {
+  if (threads > 0) return threads;
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Runs work(0) … work(threads - 1) on `threads` threads, the calling one among them.
+template <class Work>
+void in_parallel(int threads, Work work) {
+  std::vector<std::thread> others;
+  for (int t = 1; t < threads; ++t) others.emplace_back(work, t);
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+/// Indices 0 … count - 1, each given to one thread, until it is asked to stop.
+class SharedIndices {
+ public:
+  SharedIndices(std::size_t count, std::stop_token stop) : count_(count), stop_(std::move(stop)) {}
+  /// \returns false where none is left
+  bool take(std::size_t& index) {
+    if (stop_.stop_requested()) return false;
+    index = next_++;
+    return index < count_;
+  }
+
+ private:
+  std::atomic<std::size_t> next_ = 0;
+  std::size_t count_;
+  std::stop_token stop_;
+};
+
+}  // namespace shardwise
