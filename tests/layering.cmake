@@ -30,7 +30,8 @@ set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(stea
 set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue simulator/trace_file)
 # One answer for any number of threads is the search's to keep: the rest of the planner has none.
 set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")
-set(may_have_threads planner/search/search planner/search/search_threads planner/search/finder)
+set(may_have_threads planner/search/explore planner/search/finder planner/search/search
+    planner/search/search_threads)
 
 # Headers stay light: these are for sources.
 set(heavy "^#include [<\"](nlohmann/|CLI/|Eigen/|Eigen>)")

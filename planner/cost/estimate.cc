@@ -72,7 +72,7 @@ void fill_memory(StepReport& report, const Built& b, const ModelSpec& model,
     report.stages.push_back(memory);
     report.stage_upper.push_back(upper);
   }
-  v.fit = v.upper <= v.usable ? Fit::fits : v.point <= v.usable ? Fit::at_risk : Fit::does_not_fit;
+  v.fit = fit_of(v.point, v.upper, v.usable);
 }
 
 void fill_communication(StepReport& report, const Built& b, const StepDetail& detail) {
@@ -142,6 +142,10 @@ void fill_checkpoint(StepReport& report, const ModelSpec& model, const ClusterSp
 }
 
 }  // namespace
+
+Fit fit_of(Bytes point, Bytes upper, Bytes usable) {
+  return upper <= usable ? Fit::fits : point <= usable ? Fit::at_risk : Fit::does_not_fit;
+}
 
 Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout) {

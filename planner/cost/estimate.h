@@ -25,6 +25,9 @@ struct Evaluation {
 Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout);
 
+/// Of a layout's memory in what it may use.
+Fit fit_of(Bytes point, Bytes upper, Bytes usable);
+
 enum class Detail : std::uint8_t { numbers, explained };
 
 /// The same with every number a report has, and with `explained` a formula for each.

@@ -53,6 +53,20 @@ SpaceCounts& SpaceCounts::operator+=(const SpaceCounts& other) {
   return *this;
 }
 
+std::int64_t WorkItem::Stretch::leaves() const {
+  std::int64_t leaves = 0;
+  for (const PlacedMesh& each : meshes) leaves += count(each.states) * count(each.mesh->orders);
+  return leaves;
+}
+
+std::int64_t WorkItem::layouts() const {
+  std::int64_t all = 0;
+  for (const Stretch& each : stretches) {
+    all += count(each.pipelines) * count(layers) * each.leaves();
+  }
+  return all;
+}
+
 void set(Layout& layout, const PipelineChoice& choice) {
   layout.vpp = choice.vpp;
   layout.schedule = choice.schedule;

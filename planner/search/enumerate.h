@@ -91,10 +91,15 @@ struct WorkItem {
     std::int64_t num_microbatches = 1;
     std::vector<PipelineChoice> pipelines;
     std::vector<PlacedMesh> meshes;
+
+    /// Of one pipeline and layer choice: states and orders of all meshes.
+    std::int64_t leaves() const;
   };
   Layout base;
   std::vector<LayerChoice> layers;
   std::vector<Stretch> stretches;
+
+  std::int64_t layouts() const;
 };
 
 /// Walks a space, dropping subtrees by rules as soon as the fields a rule reads are chosen, and

@@ -32,38 +32,6 @@ bool shares_time(LayerChoice a, const LayerChoice& b) {
   return a == b;
 }
 
-bool alike(const StageLayers& a, const StageLayers& b) {
-  return a.runs == b.runs && a.copies_embedding == b.copies_embedding;
-}
-
-/// Of stages that hold the same layers, the one that holds the activations of most micro-batches is
-/// the fullest; on a V, where each holds as many, but more of one chunk the nearer it is to an end,
-/// the first or the last of them. The ends of the pipeline are apart: they have other messages.
-std::vector<std::int32_t> fullest_stages(const std::vector<StageLayers>& stages,
-                                         const Layout& layout, std::int64_t num_microbatches) {
-  std::vector<std::int32_t> fullest;
-  const bool v = layout.vpp == 1 && chunks_of_stage(layout) > 1;
-  const std::int32_t last = layout.pp - 1;
-  const auto held = [&](std::int32_t stage) {
-    return micro_batches_in_flight(layout, stage, num_microbatches).held;
-  };
-  const auto alike_inside = [&](std::int32_t a, std::int32_t b) {
-    return a > 0 && b > 0 && !(v && (a == last || b == last)) &&
-           alike(stages[static_cast<std::size_t>(a)], stages[static_cast<std::size_t>(b)]);
-  };
-  for (std::int32_t stage = 0; stage <= last; ++stage) {
-    const auto same = std::ranges::find_if(
-        fullest, [&](std::int32_t other) { return alike_inside(other, stage); });
-    const bool next_alike = stage < last && alike_inside(stage, stage + 1);
-    if (same == fullest.end() || (v && !next_alike)) {
-      fullest.push_back(stage);
-    } else if (!v && held(stage) > held(*same)) {
-      *same = stage;
-    }
-  }
-  return fullest;
-}
-
 /// Whether a sweep leaves the end of every slot: those of a loop are its last.
 bool has_path(const PipelineTimes& pipeline) {
   return pipeline.slots->stages > 1 && pipeline.slots->loops.empty();
@@ -95,9 +63,7 @@ const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t nu
       stages_.try_emplace({layout.pp, layout.vpp, layout.schedule, layout.first_stage_layers,
                            layout.last_stage_layers, num_microbatches});
   if (made) {
-    at->second.layers = assign_stages(model_, layout);
-    at->second.mixes = stage_mixes(at->second.layers);
-    at->second.fullest = fullest_stages(at->second.layers, layout, num_microbatches);
+    at->second = pipeline_stages(model_, layout, num_microbatches);
     memories_.prepare(at->second, layout, num_microbatches);
   }
   return at->second;
@@ -137,43 +103,58 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, const std::sto
   layer_shapes_.clear();
   hop_shapes_.clear();
   stage_shapes_.clear();
-  // Choices that share their layers come one after the other.
+  // Choices that share their layers come one after the other; the first of them stands for all.
   std::vector<Layers> layers(item.layers.size());
-  Layout layout = item.base;
-  for (std::size_t c = 0; c < item.layers.size(); ++c) {
-    if (c > 0 && shares_memory(item.layers[c], item.layers[c - 1])) continue;
-    if (stop.stop_requested()) return;
-    set(layout, item.layers[c]);
-    layers[c].memories = layer_memories(model_, job_, engine_, layout);
-  }
-
+  const auto first_of = [&](std::size_t c, auto shares) {
+    while (c > 0 && shares(item.layers[c], item.layers[c - 1])) --c;
+    return c;
+  };
   index_ = 0;
   for (const WorkItem::Stretch& stretch : item.stretches) {
+    const std::int64_t leaves = stretch.leaves();
+    const std::int64_t end =
+        index_ + leaves * static_cast<std::int64_t>(stretch.pipelines.size() * layers.size());
+    if (end == index_ || !visitor.wants(index_, end)) {
+      index_ = end;
+      continue;
+    }
+    Layout layout = item.base;
     layout.pp = stretch.pp;
-    if (stretch.meshes.empty()) continue;
     place_meshes(item, stretch);
     memories_.start(stretch);
     for (const PipelineChoice& pipeline : stretch.pipelines) {
       set(layout, pipeline);
-      const PipelineStages& stages = stages_of(layout, stretch.num_microbatches);
-      std::size_t with_memory = 0;
-      std::size_t with_time = 0;
-      for (std::size_t c = 0; c < item.layers.size(); ++c) {
+      std::size_t with_memory = layers.size();  // none yet
+      std::size_t with_time = layers.size();
+      for (std::size_t c = 0; c < layers.size(); ++c) {
         if (stop.stop_requested()) return;
-        set(layout, item.layers[c]);
-        if (c == 0 || !shares_memory(item.layers[c], item.layers[c - 1])) {
-          with_memory = c;
-          memories_.start(stages, layers[c].memories, layout);
+        if (!visitor.wants(index_, index_ + leaves)) {
+          index_ += leaves;
+          continue;
         }
-        if (c == 0 || !shares_time(item.layers[c], item.layers[c - 1])) {
-          with_time = c;
+        const PipelineStages& stages = stages_of(layout, stretch.num_microbatches);
+        if (const std::size_t first = first_of(c, shares_memory); first != with_memory) {
+          with_memory = first;
+          set(layout, item.layers[first]);
+          memories_.start(stages, memories_of(layers[first], layout), layout);
+        }
+        if (const std::size_t first = first_of(c, shares_time); first != with_time) {
+          with_time = first;
           timed_.clear();
         }
+        set(layout, item.layers[c]);
         price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor,
               stop);
       }
     }
   }
+}
+
+const std::vector<LayerMemory>& Evaluator::memories_of(Layers& layers, const Layout& layout) {
+  if (layers.memories.empty()) {
+    layers.memories = layer_memories(model_, job_, engine_, layout);
+  }
+  return layers.memories;
 }
 
 void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
@@ -193,22 +174,26 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
   };
   Seconds floor = floor_of(1);
   if (sums_microbatches_) floor = std::min(floor, floor_of(stretch.num_microbatches));
+  const bool bounds = visitor.asks_bounds();
   std::size_t leaf = 0;
   for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
     const auto orders = static_cast<std::int64_t>(places_[m].size());
     move_to(stretch.meshes[m]);
     for (std::size_t s = 0; s < stretch.meshes[m].states.size(); ++s) {
       if (stop.stop_requested()) return;
+      const std::int64_t first = index_;
+      index_ += orders;
+      leaf += places_[m].size();
+      if (!visitor.wants(first, index_)) continue;
       set(layout, stretch.meshes[m].states[s]);
       const MemoryPrice memory = memories_.price(layout, m, s);
       const Seconds limit = visitor.memory(layout, memory, floor, orders);
-      if (limit < floor) {  // nobody asks how long they take
-        index_ += orders;
-        leaf += places_[m].size();
-        continue;
-      }
-      for (const Place& place : places_[m]) {
+      if (limit < floor) continue;  // nobody asks how long they take
+      for (std::int64_t o = 0; o < orders; ++o) {
         if (stop.stop_requested()) return;
+        if (orders > 1 && !visitor.wants(first + o, first + o + 1)) continue;
+        const auto at = static_cast<std::size_t>(o);
+        const Place& place = places_[m][at];
         layout.order = place.order->order;
         const Leaf of = {
             stages,
@@ -216,30 +201,44 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
             layers,
             place,
             {&time_rules_, &layout, &place.groups, stretch.num_microbatches},
-            leaf++,
+            leaf - places_[m].size() + at,
             sums_microbatches_ ? microbatches_a_sum(job_, engine_, cluster_, layout) : 1};
-        const std::int64_t index = index_++;
+        if (bounds) {
+          visitor.bound(layout, memory, std::max(floor, least_time(of)), first + o);
+          continue;
+        }
         const Seconds time = time_within(limit, of);
-        if (time <= limit) visitor.time(layout, memory, time, index);
+        if (time <= limit) visitor.time(layout, memory, time, first + o);
       }
     }
   }
 }
 
+Evaluator::Beside Evaluator::beside(const Timed& timed, const Leaf& leaf) {
+  const Layout& layout = *leaf.context.layout;
+  std::optional<StateTimes>& states = states_[timed.states].times[leaf.number];
+  if (!states) states = state_times(timed.stages, leaf.context);
+  // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
+  const bool carries = layout.offload_activations && !copies_model(layout);
+  return {&*states, carries ? offloaded(timed.stages, leaf.context) : Seconds(0),
+          states->optimizer.update + states->optimizer.finalize};
+}
+
+Seconds Evaluator::least_time(const Leaf& leaf) {
+  Timed& timed = timed_of(leaf);
+  sum_up(timed, leaf);
+  const Beside with = beside(timed, leaf);
+  return (std::max(timed.floor + timed.straggler, with.carried) + with.updated) * kLessRounding;
+}
+
 Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
-  // Sums of the same parts in another order differ in their last bits.
-  const auto too_slow = [&](Seconds least) { return least * (1 - 1e-9) > limit; };
+  const auto too_slow = [&](Seconds least) { return least * kLessRounding > limit; };
   const LeafContext& context = leaf.context;
   const Layout& layout = *context.layout;
   Timed& timed = timed_of(leaf);
   if (too_slow(timed.floor)) return kTooSlow;
   sum_up(timed, leaf);
-  std::optional<StateTimes>& states = states_[timed.states].times[leaf.number];
-  if (!states) states = state_times(timed.stages, context);
-  // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
-  const bool carries = layout.offload_activations && !copies_model(layout);
-  const Seconds carried = carries ? offloaded(timed.stages, context) : Seconds(0);
-  const Seconds updated = states->optimizer.update + states->optimizer.finalize;
+  const auto [states, carried, updated] = beside(timed, leaf);
   if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) return kTooSlow;
   const bool copies = only_offloads(context);
   if (layout.pp > 1 && too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) {

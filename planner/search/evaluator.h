@@ -28,6 +28,9 @@ namespace shardwise {
 class LayoutVisitor {
  public:
   virtual ~LayoutVisitor() = default;
+  /// Whether it looks at any of the layouts `first` to before `end` of the item, in the order of
+  /// the enumeration: the others are neither priced nor timed.
+  virtual bool wants(std::int64_t /*first*/, std::int64_t /*end*/) { return true; }
   /// Once for all `orders` of a layout, none of which takes less than `floor`. \returns the time
   /// from which on they do not matter; below zero, they are not timed
   virtual Seconds memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
@@ -35,6 +38,11 @@ class LayoutVisitor {
   /// An order whose time is below what `memory` returned; `index` counts the orders of the item.
   virtual void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
                     std::int64_t index) = 0;
+  /// Whether it is told a bound on the time of each order instead of its time.
+  virtual bool asks_bounds() const { return false; }
+  /// An order that takes no less than `least`, which is at least the `floor` of all orders.
+  virtual void bound(const Layout& /*layout*/, const MemoryPrice& /*price*/, Seconds /*least*/,
+                     std::int64_t /*index*/) {}
 };
 
 /// Prices every layout of a WorkItem. The answers are those of evaluate(), from the same functions;
@@ -66,6 +74,7 @@ class Evaluator {
   };
 
   const PipelineStages& stages_of(const Layout& layout, std::int64_t num_microbatches);
+  const std::vector<LayerMemory>& memories_of(Layers& layers, const Layout& layout);
   void place_meshes(const WorkItem& item, const WorkItem::Stretch& stretch);
   /// Every mesh, state choice and order of a pipeline under a layer choice.
   void price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
@@ -90,6 +99,8 @@ class Evaluator {
   /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`.
   Seconds time_within(Seconds limit, const Leaf& leaf);
   static constexpr Seconds kTooSlow = Seconds(std::numeric_limits<double>::infinity());
+  /// Sums of the same parts in another order differ in their last bits.
+  static constexpr double kLessRounding = 1 - 1e-9;
   /// KnownPaths::floor() while so many had been added.
   struct KnownFloor {
     Seconds length;
@@ -107,6 +118,16 @@ class Evaluator {
     std::optional<PipelineStep> step;        // made for the first layout that its run leaves
     std::optional<StreamedPasses> streamed;  // where activations are offloaded and nothing else is
   };
+  /// Below the time of a step, whatever hides behind compute: found without its schedule.
+  Seconds least_time(const Leaf& leaf);
+  /// What a leaf adds beside the passes of its pipeline.
+  struct Beside {
+    const StateTimes* states = nullptr;
+    Seconds carried;  // copies of activations to the host and back
+    Seconds updated;  // the optimizer
+  };
+  /// \pre sum_up()
+  Beside beside(const Timed& timed, const Leaf& leaf);
   Timed& timed_of(const Leaf& leaf);
   void sum_up(Timed& timed, const Leaf& leaf);
   /// \pre sum_up()

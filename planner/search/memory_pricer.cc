@@ -81,6 +81,9 @@ MemoryPrice MemoryPricer::price(const Layout& layout, std::size_t mesh, std::siz
     const StagePeaks peaks =
         stage_peaks(states, pass_of(stage, context), {stage.workspace, communicating, block},
                     stage.parts, context);
+    const bool fuller = peaks.point > price.point;
+    const bool as_full = peaks.point == price.point && stage.number < price.worst_stage;
+    if (fuller || as_full) price.worst_stage = stage.number;
     price.point = std::max(price.point, peaks.point);
     price.upper = std::max(price.upper, peaks.upper);
   }

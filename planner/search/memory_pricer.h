@@ -3,17 +3,16 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "planner/cost/held_passes.h"
 #include "planner/cost/memory.h"
-#include "planner/cost/pipeline_path.h"
 #include "planner/cost/stage_times.h"
 #include "planner/cost/stage_totals.h"
 #include "planner/search/enumerate.h"
+#include "planner/search/pipeline_stages.h"
 
 namespace shardwise {
 
@@ -21,17 +20,7 @@ namespace shardwise {
 struct MemoryPrice {
   Bytes point;
   Bytes upper;
-};
-
-/// The stages of a pipeline and those among them that may be the fullest.
-struct PipelineStages {
-  std::vector<StageLayers> layers;
-  std::vector<StageMix> mixes;                         // of `layers`
-  mutable std::shared_ptr<const PipelineSlots> slots;  // made when it is first timed
-  mutable KnownPaths paths;                            // of sweeps through them
-  std::vector<std::int32_t> fullest;  // of stages alike, the one that holds most micro-batches
-  std::vector<std::int32_t> held;     // of `fullest`: numbers of what their states depend on
-  std::vector<HeldChoices> passes;    // of `fullest`: what they hold of other micro-batches
+  std::int32_t worst_stage = 0;  // the first of those whose point this is
 };
 
 /// Memory of the fullest stage of the layouts of a WorkItem, as stage_peaks() has it. States are

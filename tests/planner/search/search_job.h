@@ -28,11 +28,14 @@ struct SearchJob {
     request.threads = 1;
     request.top = 10;
   }
-  SearchResult found() {
+  const SearchRequest& ask() {
     request.model = &model;
     request.cluster = &cluster;
     request.job = &job;
-    const Result<SearchResult> result = search(request);
+    return request;
+  }
+  SearchResult found() {
+    const Result<SearchResult> result = search(ask());
     EXPECT_TRUE(result.ok()) << to_string(result.problems());
     return *result;
   }

@@ -1,0 +1,213 @@
+#include "planner/search/explore.h"
+
+#include <algorithm>
+#include <atomic>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "planner/search/evaluator.h"
+#include "planner/search/explore_visitors.h"
+#include "planner/search/layout_grid.h"
+#include "planner/search/search_threads.h"
+#include "planner/search/timing_jobs.h"
+#include "planner/search/work_list.h"
+#include "planner/spec/check.h"
+
+namespace shardwise {
+namespace {
+
+constexpr Seconds kUnknown(std::numeric_limits<double>::quiet_NaN());
+
+/// One exploration in work.
+class Explorer {
+ public:
+  Explorer(const SearchRequest& request, const ExploreOptions& options, WorkList work)
+      : request_(request),
+        options_(options),
+        work_(std::move(work)),
+        threads_(thread_count(request.threads)),
+        evaluators_(static_cast<std::size_t>(threads_)) {
+    for (auto& of_thread : evaluators_) of_thread.resize(work_.spaces.size());
+    all_.usable = usable_memory(*request.cluster, *request.job, request.most_memory);
+    const EngineSpace& first = *work_.spaces.front();
+    all_.held = held_fields(first.space, first.question, request.locks);
+  }
+
+  Exploration run() {
+    work_.place(request_);
+    list_layouts();
+    if (!stopped()) price_rows();
+    if (!stopped()) time_rows();
+    all_.stopped = stopped();
+    return std::move(all_);
+  }
+
+ private:
+  bool stopped() const { return request_.stop.stop_requested(); }
+  Evaluator& evaluator(int thread, std::int32_t engine);
+  /// Runs use(thread, task, its counts) for every task.
+  template <class Use>
+  void for_each_task(Use use);
+  void list_layouts();
+  void keep_best_of_cells();
+  void resize_rows();
+  void price_rows();
+  void time_rows();
+
+  const SearchRequest& request_;
+  const ExploreOptions& options_;
+  WorkList work_;
+  int threads_;
+  std::vector<std::vector<std::unique_ptr<Evaluator>>> evaluators_;  // by thread and engine
+  std::vector<WorkItem> items_;                                      // by task
+  Exploration all_;
+};
+
+Evaluator& Explorer::evaluator(int thread, std::int32_t engine) {
+  const auto e = static_cast<std::size_t>(engine);
+  std::unique_ptr<Evaluator>& made = evaluators_[static_cast<std::size_t>(thread)][e];
+  if (!made) {
+    made = std::make_unique<Evaluator>(*request_.model, *request_.cluster, *request_.job,
+                                       *work_.spaces[e]->engine);
+  }
+  return *made;
+}
+
+template <class Use>
+void Explorer::for_each_task(Use use) {
+  std::vector<std::vector<SearchCounts>> counts(static_cast<std::size_t>(threads_));
+  SharedIndices next(work_.tasks.size(), request_.stop);
+  in_parallel(threads_, [&](int thread) {
+    std::vector<SearchCounts>& own = counts[static_cast<std::size_t>(thread)];
+    for (const auto& space : work_.spaces)
+      own.emplace_back().space = space->enumerator->no_counts();
+    std::size_t t = 0;
+    while (next.take(t)) {
+      use(thread, t, own[static_cast<std::size_t>(work_.tasks[t].engine)]);
+    }
+  });
+  for (const std::vector<SearchCounts>& own : counts) {
+    for (std::size_t e = 0; e < own.size(); ++e) all_.counts[e] += own[e];
+  }
+}
+
+void Explorer::list_layouts() {
+  for (const auto& space : work_.spaces) {
+    all_.counts.emplace_back().space = space->first;
+  }
+  if (stopped()) return;
+  items_.resize(work_.tasks.size());
+  for_each_task([&](int, std::size_t t, SearchCounts& counts) {
+    items_[t] = work_.item(work_.tasks[t], counts.space);
+  });
+  if (stopped()) return;
+  std::int64_t layouts = 0;
+  for (const WorkItem& item : items_) layouts += item.layouts();
+  if (layouts > static_cast<std::int64_t>(options_.most_rows)) return keep_best_of_cells();
+  all_.index.reserve(static_cast<std::size_t>(layouts));
+  for (std::size_t t = 0; t < items_.size(); ++t) {
+    for (std::int64_t i = 0; i < items_[t].layouts(); ++i) {
+      all_.index.push_back(work_.tasks[t].first_index() + i);
+    }
+  }
+}
+
+void Explorer::keep_best_of_cells() {
+  all_.thinned = true;
+  std::vector<LayoutGrid> grids(static_cast<std::size_t>(threads_));
+  for_each_task([&](int thread, std::size_t t, SearchCounts& counts) {
+    const SearchTask& task = work_.tasks[t];
+    FillsGrid visitor(grids[static_cast<std::size_t>(thread)], task, all_.usable, counts);
+    evaluator(thread, task.engine).run(items_[t], visitor, request_.stop);
+  });
+  if (stopped()) return;
+  LayoutGrid& grid = grids.front();
+  for (std::size_t g = 1; g < grids.size(); ++g) grid.join(grids[g]);
+  all_.index = grid.kept(options_.most_rows);
+  const Result<SearchResult> answer = search(request_);
+  if (!answer) return;
+  for (const auto* found : {&answer->best, &answer->front, &answer->risky}) {
+    for (const Candidate& each : *found) all_.index.push_back(each.index);
+  }
+  std::ranges::sort(all_.index);
+  all_.index.erase(std::ranges::unique(all_.index).begin(), all_.index.end());
+}
+
+void Explorer::resize_rows() {
+  const std::size_t rows = all_.index.size();
+  all_.engine.resize(rows);
+  all_.layout.resize(rows);
+  all_.point.resize(rows);
+  all_.upper.resize(rows);
+  all_.fit.resize(rows);
+  all_.worst_stage.resize(rows);
+  all_.least_time.resize(rows);
+  all_.step_time.assign(rows, kUnknown);
+}
+
+void Explorer::price_rows() {
+  resize_rows();
+  const std::span<const std::int64_t> index = all_.index;
+  for_each_task([&](int thread, std::size_t t, SearchCounts& counts) {
+    const SearchTask& task = work_.tasks[t];
+    const auto begin = std::ranges::lower_bound(index, task.first_index());
+    const auto end = std::lower_bound(begin, index.end(), task.end_index());
+    const auto first = static_cast<std::size_t>(begin - index.begin());
+    const TaskRows rows(task, {begin, end}, first);
+    PricesRows visitor(all_, task, rows, all_.thinned ? nullptr : &counts);
+    evaluator(thread, task.engine).run(items_[t], visitor, request_.stop);
+  });
+  if (stopped()) {
+    all_.index.clear();
+    return resize_rows();
+  }
+  if (options_.priced) options_.priced(all_);
+}
+
+void Explorer::time_rows() {
+  const std::vector<TimingJob> jobs = timing_jobs(all_, work_.tasks, items_);
+  if (jobs.empty()) return;
+  const std::size_t batches = jobs.back().batch + 1;
+  std::vector<std::atomic<std::size_t>> left(batches);  // jobs of each batch
+  std::vector<Rows> rows_of(batches);
+  for (const TimingJob& job : jobs) {
+    ++left[job.batch];
+    rows_of[job.batch].insert(rows_of[job.batch].end(), job.rows.begin(), job.rows.end());
+  }
+  std::vector<Seconds> times(all_.rows(), kUnknown);
+  std::size_t next_batch = 0;
+  const auto hand_out = [&] {
+    for (; next_batch < batches && left[next_batch] == 0 && !stopped(); ++next_batch) {
+      Rows& rows = rows_of[next_batch];
+      for (const std::uint32_t row : rows) all_.step_time[row] = times[row];
+      std::ranges::sort(rows);
+      if (options_.timed) options_.timed(all_, rows);
+    }
+  };
+  SharedIndices next(jobs.size(), request_.stop);
+  in_parallel(threads_, [&](int thread) {
+    std::size_t j = 0;
+    while (next.take(j)) {
+      const TimingJob& job = jobs[j];
+      const SearchTask& task = work_.tasks[job.task];
+      TimesRows visitor(times, job.rows, task, job.indices);
+      evaluator(thread, task.engine).run(items_[job.task], visitor, request_.stop);
+      if (stopped()) return;
+      --left[job.batch];
+      if (thread == 0) hand_out();
+    }
+  });
+  hand_out();
+}
+
+}  // namespace
+
+Result<Exploration> explore(const SearchRequest& request, const ExploreOptions& options) {
+  SHARDWISE_CHECK(request.job->global_batch_size > 0, "layouts are compared by steps of one batch");
+  Result<WorkList> work = work_list(request);
+  if (!work) return work.problems();
+  return Explorer(request, options, *std::move(work)).run();
+}
+
+}  // namespace shardwise
