@@ -2,9 +2,9 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "planner/cost/estimate.h"
+#include "planner/search/single_changes.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
@@ -12,20 +12,6 @@
 #include "planner/spec/model_spec.h"
 
 namespace shardwise {
-
-/// A layout with one choice changed, and what follows from it on the same GPUs.
-struct LayoutChange {
-  std::string text;               // flags to type: "--recompute=full", "--tp=8 --dp-shard=8"
-  bool rounds_gradients = false;  // kept and reduced in 16 bits: results are other numbers
-  Layout layout;
-};
-
-/// Every legal layout that differs from `layout` in one choice: a degree with the data parallelism
-/// that is left, micro-batch, recompute, ZeRO stage, sequence parallelism, resharding, offloading,
-/// main weights as remainders, dtype of gradients, schedule.
-std::vector<LayoutChange> single_changes(const ModelSpec& model, const ClusterSpec& cluster,
-                                         const JobSpec& job, const EngineProfile& engine,
-                                         const Layout& layout);
 
 struct Fix {
   LayoutChange change;
