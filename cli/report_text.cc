@@ -8,6 +8,7 @@
 
 #include "cli/summary_text.h"
 #include "planner/spec/format.h"
+#include "planner/spec/memory_labels.h"
 #include "planner/spec/names.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/table.h"
@@ -19,12 +20,6 @@ constexpr std::size_t kWidth = 80;
 
 std::string heading(const std::string& text, bool colour) {
   return "\n" + paint(text, Tone::strong, colour) + "\n";
-}
-
-std::string words_of(std::string_view key) {
-  std::string words(key);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
 }
 
 /// "self_attn.q_proj+k_proj" reads well as "self_attn.q+k".
@@ -157,11 +152,12 @@ std::string memory_text(const StepReport& report, bool colour) {
                                              worst, report.stages.size())
                                : std::string("Memory, GiB at each phase's peak"),
       colour);
-  Table table(
-      {{"", Align::left}, {"after init"}, {"first pass"}, {"first step"}, {"pass"}, {"step"}});
+  std::vector<Column> columns = {{"", Align::left}};
+  for (const std::string_view phase : kMemoryPhaseLabels) columns.push_back({std::string(phase)});
+  Table table(std::move(columns));
   const auto peak = static_cast<std::size_t>(stage.peak_phase());
   for (std::size_t c = 0; c < kMemoryCategories; ++c) {
-    std::vector<Cell> cells{words_of(name_of(static_cast<MemoryCategory>(c)))};
+    std::vector<Cell> cells{std::string(kMemoryLabels[c].label)};
     bool any = false;
     for (const Ledger& ledger : stage.phases) {
       any = any || ledger.bytes[c] != 0;

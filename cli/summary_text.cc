@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/spec/format.h"
+#include "planner/spec/memory_labels.h"
 #include "planner/spec/names.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/table.h"
@@ -59,9 +60,7 @@ std::string memory_costs_text(const StepReport& report, bool colour) {
   const Ledger& peak = stage[stage.peak_phase()];
   std::vector<Cost> costs;
   for (std::size_t c = 0; c < kMemoryCategories; ++c) {
-    std::string name(name_of(static_cast<MemoryCategory>(c)));
-    std::ranges::replace(name, '_', ' ');
-    costs.push_back({std::move(name), static_cast<double>(peak.bytes[c])});
+    costs.push_back({std::string(kMemoryLabels[c].label), static_cast<double>(peak.bytes[c])});
   }
   std::vector<std::vector<Cell>> rows;
   for (const Cost& cost : three_largest(std::move(costs))) {

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-
+#include "planner/spec/format.h"
 #include "simulator/step_report.h"
 
 namespace shardwise::sim {
@@ -49,29 +46,14 @@ Paint paint_of(const ProgramOp& op) {
   }
 }
 
-/// Red, green and blue of "#3b76b5", 0 to 255.
-std::array<int, 3> parts_of(std::string_view colour) {
-  std::array<int, 3> parts{};
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const char* first = colour.data() + 1 + 2 * i;
-    std::from_chars(first, first + 2, parts[i], 16);
-  }
-  return parts;
-}
-
 }  // namespace
 
-std::string colour_of(const Block& block) {
-  std::array<int, 3> parts = parts_of(kPaints[static_cast<std::size_t>(block.paint)].colour);
-  const double share = std::max(0.55, 1 - 0.2 * block.chunk);
-  for (int& part : parts) part = static_cast<int>(std::lround(255 - share * (255 - part)));
-  return fmt::format("#{:02x}{:02x}{:02x}", parts[0], parts[1], parts[2]);
-}
-
-bool is_pale(std::string_view colour) {
-  const std::array<int, 3> parts = parts_of(colour);
-  // Luma of ITU-R BT.601.
-  return 0.299 * parts[0] + 0.587 * parts[1] + 0.114 * parts[2] > 160;
+std::string words_of(const Block& block) {
+  std::string words(kPaints[static_cast<std::size_t>(block.paint)].name);
+  if (block.microbatch >= 0) words += fmt::format(", micro-batch {}", block.microbatch);
+  if (block.chunk > 0) words += fmt::format(", chunk {}", block.chunk);
+  return words + fmt::format(": {}, from {}", format_seconds(Seconds(block.to - block.from)),
+                             format_seconds(Seconds(block.from)));
 }
 
 std::vector<Block> blocks_of(const StageRunTimes& run, Stream stream, double least_gap) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string_view>
 
 #include "planner/spec/format.h"
@@ -10,26 +11,54 @@
 namespace shardwise::sim {
 namespace {
 
-// Styles of the picture, and the hatch of idle time. The second half holds for a reader whose
-// system is set to dark.
-constexpr std::string_view kStyle =
-    "<style>text{font-family:Inter,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px;"
-    "fill:#1f2933}.title{font-size:17px;font-weight:600}.lane,.small,.value{text-anchor:end}"
-    ".lane{font-size:13px}.small,.number,.scale,.head{font-size:11px}.number,.tick{"
-    "text-anchor:middle}.number{fill:#fff}.on-pale{fill:#1f2933}.head{text-anchor:end}"
-    ".sub,.small,.tick,.scale,.head,.note{fill:#52606d}.axis{stroke:#9aa5b1;fill:none}"
-    ".grid{stroke:#e4e7eb;fill:none}.page{fill:#fff}.bed{fill:#f4f5f7}"
-    ".hatch{stroke:#cbd2d9;stroke-width:2}.allocated{fill:#aebfd6}.reserved{fill:#dde3ec}"
-    ".outside{fill:#8593a5}.limit{stroke:#c62828;stroke-width:1.5;stroke-dasharray:6 4;fill:none}"
-    ".over{fill:#c62828;font-size:11px}\n"
-    "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.number{fill:#fff}.on-pale{fill:#1f2933}"
-    ".sub,.small,.tick,.scale,.head,.note{fill:#a3adb8}.axis{stroke:#6e7681}.grid{stroke:#272e37}"
-    ".page{fill:#0d1117}.bed{fill:#1c222b}.hatch{stroke:#3b4450}.allocated{fill:#5b7aa3}"
-    ".reserved{fill:#34404f}.outside{fill:#7d8896}.limit{stroke:#ff7b72}.over{fill:#ff7b72}}"
-    "</style>\n"
-    "<defs><pattern id=\"idle\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
-    "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" class=\"bed\"/>"
-    "<path d=\"M0 0V6\" class=\"hatch\"/></pattern></defs>\n";
+// Rules of every page, then those of a light and of a dark one. All are of the picture alone: it
+// may stand in a page with styles of its own.
+constexpr std::string_view kShapes =
+    ".timeline text{font-family:Inter,'Segoe UI',Helvetica,Arial,sans-serif;font-size:12px}"
+    ".timeline .title{font-size:17px;font-weight:600}"
+    ".timeline .lane,.timeline .small,.timeline .value,.timeline .head{text-anchor:end}"
+    ".timeline .lane{font-size:13px}"
+    ".timeline .small,.timeline .number,.timeline .scale,.timeline .head,.timeline .over{"
+    "font-size:11px}"
+    ".timeline .number,.timeline .tick{text-anchor:middle}.timeline .number{pointer-events:none}"
+    ".timeline .axis,.timeline .grid,.timeline .limit{fill:none}"
+    ".timeline .hatch{stroke-width:2}"
+    ".timeline .limit{stroke-width:1.5;stroke-dasharray:6 4}";
+
+struct PageColours {
+  std::string_view text, quiet, axis, grid, bed, hatch, allocated, reserved, outside, limit;
+};
+constexpr std::array<PageColours, 2> kPages = {{
+    {"#1f2933", "#52606d", "#9aa5b1", "#e4e7eb", "#f4f5f7", "#cbd2d9", "#aebfd6", "#dde3ec",
+     "#8593a5", "#c62828"},
+    {"#e6edf3", "#a3adb8", "#6e7681", "#272e37", "#1c222b", "#3b4450", "#5b7aa3", "#34404f",
+     "#7d8896", "#ff7b72"},
+}};
+
+std::string colours_on(Ground ground, const TimelineColours& blocks) {
+  const auto which = static_cast<std::size_t>(ground);
+  const PageColours& page = kPages[which];
+  return fmt::format(
+             ".timeline text{{fill:{}}}.timeline .sub,.timeline .small,.timeline .tick,"
+             ".timeline .scale,.timeline .head,.timeline .note{{fill:{}}}"
+             ".timeline .axis{{stroke:{}}}.timeline .grid{{stroke:{}}}.timeline .page{{fill:{}}}"
+             ".timeline .bed{{fill:{}}}.timeline .hatch{{stroke:{}}}"
+             ".timeline .allocated{{fill:{}}}.timeline .reserved{{fill:{}}}"
+             ".timeline .outside{{fill:{}}}.timeline .limit{{stroke:{}}}.timeline .over{{fill:{}}}",
+             page.text, page.quiet, page.axis, page.grid, kGrounds[which], page.bed, page.hatch,
+             page.allocated, page.reserved, page.outside, page.limit, page.limit) +
+         blocks.styles(ground);
+}
+
+/// The styles, and the hatch of idle time. Paper is light.
+std::string styles(const TimelineColours& blocks) {
+  return fmt::format(
+      "<style>{}{}\n@media screen and (prefers-color-scheme:dark){{{}}}</style>\n"
+      "<defs><pattern id=\"idle\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+      "patternTransform=\"rotate(45)\"><rect width=\"6\" height=\"6\" class=\"bed\"/>"
+      "<path d=\"M0 0V6\" class=\"hatch\"/></pattern></defs>\n",
+      kShapes, colours_on(Ground::light, blocks), colours_on(Ground::dark, blocks));
+}
 
 std::string escaped(std::string_view words) {
   std::string made;
@@ -55,15 +84,16 @@ std::string degrees(const Layout& l) {
 
 }  // namespace
 
-std::string timeline_heading(const Plan& plan, const StepReport& report, double width,
-                             double height) {
+std::string timeline_heading(const Plan& plan, const StepReport& report,
+                             const TimelineColours& colours, double width, double height) {
   const std::string title = fmt::format("{} on {} GPUs of {}", escaped(plan.model.name),
                                         plan.layout.world(), escaped(plan.cluster.name));
   std::string made = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "<svg class=\"timeline\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
+      "height=\"{1:.0f}\" "
       "viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n<title>A simulated step of {2}</title>\n",
       width, height, title);
-  made += kStyle;
+  made += styles(colours);
   made += "<rect width=\"100%\" height=\"100%\" class=\"page\"/>\n";
   made += fmt::format("<text x=\"24\" y=\"34\" class=\"title\">{}</text>\n", title);
   made += fmt::format("<text x=\"24\" y=\"55\" class=\"sub\">{}, ZeRO-{}: {}</text>\n",

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <iterator>
 #include <string_view>
@@ -16,6 +15,7 @@
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 #include "simulator/timeline_blocks.h"
+#include "simulator/timeline_colours.h"
 #include "simulator/timeline_heading.h"
 #include "simulator/timeline_ticks.h"
 #include "simulator/timeline_windows.h"
@@ -116,15 +116,14 @@ class Picture {
       const double from = window.x(std::max(block.from, window.from));
       const double width = window.x(std::min(block.to, window.to)) - from;
       if (width < kTooSmall / 2) continue;
-      used_[static_cast<std::size_t>(block.paint)] = true;
-      paler_ = paler_ || block.chunk > 0;
-      const std::string colour = colour_of(block);
+      fainter_ = fainter_ || block.chunk > 0;
       // A seam parts a block from the next of its colour.
       const double seam = numbers && width > 3 ? 0.6 : 0;
       fmt::format_to(out(),
                      "<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" "
-                     "fill=\"{}\"/>\n",
-                     from, y_, std::max(width - seam, kTooSmall), height, colour);
+                     "class=\"{}\"><title>{}</title></rect>\n",
+                     from, y_, std::max(width - seam, kTooSmall), height,
+                     colours_.block_class(block), words_of(block));
       const bool passes = block.paint == Paint::forward || block.paint == Paint::backward ||
                           block.paint == Paint::weight || block.paint == Paint::recompute;
       if (!numbers || !passes || simulation_.program.num_microbatches == 1) continue;
@@ -132,7 +131,7 @@ class Picture {
       if (block.microbatch < 0 || width < kDigit * static_cast<double>(number.size() + 1)) continue;
       numbered_ = true;
       text(from + width / 2, y_ + height / 2 + 4, number,
-           is_pale(colour) ? "class=\"number on-pale\"" : "class=\"number\"");
+           fmt::format("class=\"{}\"", TimelineColours::number_class(block)));
     }
   }
 
@@ -328,15 +327,17 @@ class Picture {
     double at = kLeft;
     y_ += 22;
     for (std::size_t p = 0; p < kPaints.size(); ++p) {
-      if (used_[p]) entry(at, kPaints[p].name, fmt::format("fill=\"{}\"", kPaints[p].colour));
+      const auto paint = static_cast<Paint>(p);
+      if (!colours_.used(paint)) continue;
+      entry(at, kPaints[p].name, fmt::format("class=\"{}\"", TimelineColours::legend_class(paint)));
     }
     entry(at, "idle", "fill=\"url(#idle)\"");
     y_ += 4;
     if (numbered_) note("Numbers are micro-batches.");
-    if (paler_) {
+    if (fainter_) {
       note(copies_model(plan_.layout)
-               ? "Paler blocks are micro-batches that go the other way, from the last stage."
-               : "Paler blocks are later chunks of the model.");
+               ? "Fainter blocks are micro-batches that go the other way, from the last stage."
+               : "Fainter blocks are later chunks of the model.");
     }
     note(
         "Idle is the share of the step in which the compute stream runs nothing. "
@@ -359,7 +360,7 @@ class Picture {
 
   std::string whole() const {
     const double width = kEnd + (unequal_ ? kRightOfImbalance : kRight);
-    return timeline_heading(plan_, simulation_.report, width, y_) +
+    return timeline_heading(plan_, simulation_.report, colours_, width, y_) +
            fmt::format("<path d=\"{}\" class=\"grid\"/>\n", grid_) + body_ + "</svg>\n";
   }
 
@@ -370,9 +371,9 @@ class Picture {
   std::vector<TimeWindow> windows_;
   double drawn_ = 0;      // seconds, of all windows
   bool unequal_ = false;  // stages compute for different times
-  bool paler_ = false;
+  bool fainter_ = false;
   double y_ = kTop;
-  std::array<bool, kPaints.size()> used_{};
+  TimelineColours colours_;
   bool numbered_ = false;
   double hidden_ = 0;  // the most of a stage, of the step
   std::string grid_;   // path data of the lines under all lanes

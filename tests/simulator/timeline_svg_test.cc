@@ -56,7 +56,7 @@ TEST(TimelineSvg, NumbersEachMicroBatchOnEachStage) {
   EXPECT_EQ(svg.substr(0, 5), "<svg ");
   EXPECT_THAT(svg, HasSubstr("</svg>"));
   // 8 micro-batches forward and backward on 4 stages.
-  EXPECT_EQ(count(svg, "class=\"number\""), 8U * 2 * 4);
+  EXPECT_EQ(count(svg, "class=\"number "), 8U * 2 * 4);
   for (const char* part : {"stage 0", "stage 3", "forward", "backward", "idle", "memory"}) {
     EXPECT_THAT(svg, HasSubstr(part));
   }
@@ -323,14 +323,14 @@ TEST(TimelineSvg, DrawsWindowsOfALongStep) {
   EXPECT_GE(scale(windows[0]) * made.timeline.length() / 512, 8);
 }
 
-TEST(TimelineSvg, NamesScheduleExpertsAndPalerBlocks) {
+TEST(TimelineSvg, NamesScheduleExpertsAndFainterBlocks) {
   Plan plan = pipelined(4);
   EXPECT_THAT(picture(plan), HasSubstr("pp 4 by one_f_one_b, dp_shard"));
   plan.engine = *find_engine("shardwise");
   plan.layout.schedule = PipelineSchedule::dualpipe;
   const std::string svg = picture(plan);
   EXPECT_THAT(svg, HasSubstr("pp 4 by dualpipe"));
-  EXPECT_THAT(svg, HasSubstr("Paler blocks are micro-batches that go the other way"));
+  EXPECT_THAT(svg, HasSubstr("Fainter blocks are micro-batches that go the other way"));
 }
 
 // The limit's label at 79.2 GiB took the place of 100 GiB's.

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "planner/spec/memory_labels.h"
+
+namespace shardwise::sim {
+
+/// The colours of every picture: `simulate --svg`, the report, the viewer. They stay apart for
+/// readers who are colour-blind (tests/simulator/palette_test.cc).
+
+/// What a colour of the timeline says.
+enum class Paint : std::uint8_t {
+  forward,
+  backward,
+  weight,
+  recompute,
+  optimizer,
+  gather,
+  reduce,
+  message,
+  layer,
+  copy
+};
+
+/// A colour as "#3b76b5" on a light and on a dark page.
+struct PaintStyle {
+  std::string_view name;
+  std::string_view light;
+  std::string_view dark;
+};
+inline constexpr std::array<PaintStyle, 10> kPaints = {
+    {{"forward", "#2388ce", "#529ef1"},
+     {"backward", "#d5732b", "#e38f3c"},
+     {"weight gradients", "#eba257", "#f9b46a"},
+     {"recompute", "#98caea", "#9cdaf5"},
+     {"optimizer", "#279f5d", "#64a868"},
+     {"parameter gather", "#017970", "#158c7f"},
+     {"gradient reduction", "#9952a1", "#b16cb5"},
+     {"point-to-point messages", "#929595", "#a4a5ab"},
+     {"tensor, context or expert parallel communication", "#deb636", "#e7c94f"},
+     {"copies", "#c38ebb", "#cf98ca"}}};
+
+/// By MemoryGroup; what a group and an operation have in common has one colour.
+inline constexpr std::array<Paint, kMemoryGroups> kGroupPaints = {
+    Paint::forward, Paint::reduce, Paint::optimizer, Paint::backward,
+    Paint::gather,  Paint::layer,  Paint::message};
+constexpr const PaintStyle& paint_of(MemoryGroup group) {
+  return kPaints[static_cast<std::size_t>(kGroupPaints[static_cast<std::size_t>(group)])];
+}
+
+enum class Ground : std::uint8_t { light, dark };
+/// The page that pictures lie on.
+inline constexpr std::array<std::string_view, 2> kGrounds = {"#ffffff", "#0d1117"};
+/// Text on a colour: the one that contrasts more.
+inline constexpr std::string_view kDarkInk = "#0b0f14";
+inline constexpr std::string_view kLightInk = "#ffffff";
+
+/// Red, green and blue of "#3b76b5", 0 to 255.
+std::array<int, 3> channels(std::string_view colour);
+
+/// Between 1 and 21. Source: WCAG 2.2, "contrast ratio" and "relative luminance".
+double contrast(std::string_view first, std::string_view second);
+
+/// kDarkInk or kLightInk.
+std::string_view ink_on(std::string_view colour);
+
+/// A paint on a page, nearer to the page's colour for later chunks of the model, so that an
+/// interleaved schedule can be read.
+std::string shade(Paint paint, int chunk, Ground ground);
+
+}  // namespace shardwise::sim
