@@ -5,9 +5,9 @@
 #include <cmath>
 #include <string>
 
-#include "cli/import_text.h"
 #include "planner/spec/format.h"
 #include "planner/spec/report_fields.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {

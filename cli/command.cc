@@ -53,6 +53,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_simulate(app, run);
   add_run(app, run);
   add_compare(app, run);
+  add_report(app, run);
   add_score(app, run);
   add_fit(app, run);
   add_size(app, run);

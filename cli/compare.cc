@@ -18,6 +18,7 @@
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/report_json.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
 #include "simulator/compare.h"

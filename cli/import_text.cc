@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
 
@@ -152,11 +152,6 @@ std::string short_name(std::string name) {
   const bool spaced = name.starts_with("at::");
   if (!spaced && arguments != std::string::npos && arguments > 8) name.resize(arguments);
   return shown(name, kKernelWidth);
-}
-
-std::string signed_seconds(Seconds time) {
-  const std::string text = format_seconds(Seconds(std::abs(time.value())));
-  return (time < Seconds(0) && text != format_seconds(Seconds(0)) ? "-" : "+") + text;
 }
 
 std::string kinds_text(const sim::StepComparison& step, const char* first, const char* second,

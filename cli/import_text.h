@@ -26,7 +26,4 @@ std::string compared_text(const std::string& heading, const std::vector<sim::Com
 /// A kernel's name without return type and template arguments, cut to 44 columns.
 std::string short_name(std::string name);
 
-/// "+3.20 ms", "-1.00 s".
-std::string signed_seconds(Seconds time);
-
 }  // namespace shardwise::cli

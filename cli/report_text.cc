@@ -12,6 +12,7 @@
 #include "planner/spec/names.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/table.h"
+#include "simulator/verdict_words.h"
 
 namespace shardwise::cli {
 namespace {
@@ -60,28 +61,10 @@ std::string products_text(const StepReport& report, GemmBasis basis, bool colour
 
 std::string verdict_text(const StepReport& report, bool colour) {
   const Verdict& v = report.verdict;
-  const std::string step = format_seconds(report.step_time) + " a step";
-  const std::string of = format_bytes(v.usable);
-  std::string line;
-  Tone tone = Tone::good;
-  switch (v.fit) {
-    case Fit::fits:
-      line = fmt::format("Fits: {} of {} on the fullest GPU, at most {}; {}", format_bytes(v.point),
-                         of, format_bytes(v.upper), step);
-      break;
-    case Fit::at_risk:
-      tone = Tone::warning;
-      line = fmt::format("At risk: {} of {} on the fullest GPU, but up to {}; {}",
-                         format_bytes(v.point), of, format_bytes(v.upper), step);
-      break;
-    case Fit::does_not_fit:
-      tone = Tone::bad;
-      line = fmt::format("Does not fit: {} of {} on the fullest GPU, {} too much",
-                         format_bytes(v.point), of, format_bytes(v.point - v.usable));
-      break;
+  std::string text = paint(sim::verdict_words(report), sim::tone_of(v.fit), colour) + "\n";
+  if (v.fit == Fit::does_not_fit) {
+    text += "With enough memory: " + format_seconds(report.step_time) + " a step\n";
   }
-  std::string text = paint(line, tone, colour) + "\n";
-  if (v.fit == Fit::does_not_fit) text += "With enough memory: " + step + "\n";
   if (!v.cheapest_fix.empty()) text += wrap("Cheapest change: " + v.cheapest_fix, kWidth, 2) + "\n";
   return text;
 }

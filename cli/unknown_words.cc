@@ -32,6 +32,7 @@ constexpr VerbName kVerbNames[] = {
     {"predict", "estimate"},
     {"fits", "estimate"},
     {"diff", "compare"},
+    {"html", "report"},
     {"train", "run"},
     {"execute", "run"},
     {"launch", "run"},

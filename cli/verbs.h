@@ -38,6 +38,7 @@ void add_estimate(CLI::App& app, Run& run);
 void add_fit(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
+void add_report(CLI::App& app, Run& run);
 void add_run(CLI::App& app, Run& run);
 void add_score(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);

@@ -56,6 +56,21 @@ constexpr const PaintStyle& paint_of(MemoryGroup group) {
 enum class Ground : std::uint8_t { light, dark };
 /// The page that pictures lie on.
 inline constexpr std::array<std::string_view, 2> kGrounds = {"#ffffff", "#0d1117"};
+/// What lies on it beside paints.
+struct PageColours {
+  std::string_view panel;  // a field of its own
+  std::string_view text;
+  std::string_view quiet;  // text that people read second
+  std::string_view line;
+  std::string_view good;
+  std::string_view warning;
+  std::string_view bad;
+  std::string_view link;  // what is chosen, and the way to it
+};
+inline constexpr std::array<PageColours, 2> kPages = {{
+    {"#f6f8fa", "#1f2933", "#52606d", "#dfe4ea", "#1a7f37", "#8a5a00", "#c62828", "#0a64ad"},
+    {"#161b22", "#e6edf3", "#a3adb8", "#2b333d", "#4ac26b", "#e0a93b", "#ff7b72", "#6cb6ff"},
+}};
 /// Text on a colour: the one that contrasts more.
 inline constexpr std::string_view kDarkInk = "#0b0f14";
 inline constexpr std::string_view kLightInk = "#ffffff";

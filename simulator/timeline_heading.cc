@@ -7,6 +7,7 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "simulator/markup.h"
 
 namespace shardwise::sim {
 namespace {
@@ -25,19 +26,18 @@ constexpr std::string_view kShapes =
     ".timeline .hatch{stroke-width:2}"
     ".timeline .limit{stroke-width:1.5;stroke-dasharray:6 4}";
 
-struct PageColours {
-  std::string_view text, quiet, axis, grid, bed, hatch, allocated, reserved, outside, limit;
+struct LaneColours {
+  std::string_view axis, grid, bed, hatch, allocated, reserved, outside;
 };
-constexpr std::array<PageColours, 2> kPages = {{
-    {"#1f2933", "#52606d", "#9aa5b1", "#e4e7eb", "#f4f5f7", "#cbd2d9", "#aebfd6", "#dde3ec",
-     "#8593a5", "#c62828"},
-    {"#e6edf3", "#a3adb8", "#6e7681", "#272e37", "#1c222b", "#3b4450", "#5b7aa3", "#34404f",
-     "#7d8896", "#ff7b72"},
+constexpr std::array<LaneColours, 2> kLanes = {{
+    {"#9aa5b1", "#e4e7eb", "#f4f5f7", "#cbd2d9", "#aebfd6", "#dde3ec", "#8593a5"},
+    {"#6e7681", "#272e37", "#1c222b", "#3b4450", "#5b7aa3", "#34404f", "#7d8896"},
 }};
 
 std::string colours_on(Ground ground, const TimelineColours& blocks) {
   const auto which = static_cast<std::size_t>(ground);
   const PageColours& page = kPages[which];
+  const LaneColours& lanes = kLanes[which];
   return fmt::format(
              ".timeline text{{fill:{}}}.timeline .sub,.timeline .small,.timeline .tick,"
              ".timeline .scale,.timeline .head,.timeline .note{{fill:{}}}"
@@ -45,8 +45,8 @@ std::string colours_on(Ground ground, const TimelineColours& blocks) {
              ".timeline .bed{{fill:{}}}.timeline .hatch{{stroke:{}}}"
              ".timeline .allocated{{fill:{}}}.timeline .reserved{{fill:{}}}"
              ".timeline .outside{{fill:{}}}.timeline .limit{{stroke:{}}}.timeline .over{{fill:{}}}",
-             page.text, page.quiet, page.axis, page.grid, kGrounds[which], page.bed, page.hatch,
-             page.allocated, page.reserved, page.outside, page.limit, page.limit) +
+             page.text, page.quiet, lanes.axis, lanes.grid, kGrounds[which], lanes.bed, lanes.hatch,
+             lanes.allocated, lanes.reserved, lanes.outside, page.bad, page.bad) +
          blocks.styles(ground);
 }
 
@@ -60,20 +60,8 @@ std::string styles(const TimelineColours& blocks) {
       kShapes, colours_on(Ground::light, blocks), colours_on(Ground::dark, blocks));
 }
 
-std::string escaped(std::string_view words) {
-  std::string made;
-  for (const char c : words) {
-    if (c == '&')
-      made += "&amp;";
-    else if (c == '<')
-      made += "&lt;";
-    else
-      made += c;
-  }
-  return made;
-}
+}  // namespace
 
-/// "tp 2, cp 1, pp 8 x 2 chunks by one_f_one_b, dp_shard 4, dp_replicate 1".
 std::string degrees(const Layout& l) {
   std::string text = fmt::format("tp {}, cp {}, pp {}", l.tp, l.cp, l.pp);
   if (l.pp > 1 && l.vpp > 1) text += fmt::format(" x {} chunks", l.vpp);
@@ -81,8 +69,6 @@ std::string degrees(const Layout& l) {
   if (l.ep > 1) text += fmt::format(", ep {}", l.ep);
   return text + fmt::format(", dp_shard {}, dp_replicate {}", l.dp_shard, l.dp_replicate);
 }
-
-}  // namespace
 
 std::string timeline_heading(const Plan& plan, const StepReport& report,
                              const TimelineColours& colours, double width, double height) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
 
@@ -17,8 +18,6 @@ namespace {
 constexpr std::size_t kMostSources = 20;
 constexpr std::size_t kMostReasons = 5;
 constexpr std::size_t kReasonWidth = 68;
-
-std::string signed_percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 
 std::string figure_text(Scored quantity, double value) {
   return quantity == Scored::memory ? fmt::format("{:.2f} GiB", value)

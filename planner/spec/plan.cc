@@ -6,6 +6,7 @@
 #include "planner/spec/cluster_writer.h"
 #include "planner/spec/model_lists.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/plan_page.h"
 #include "planner/spec/problems_in_file.h"
 #include "planner/spec/sha256.h"
 
@@ -25,6 +26,14 @@ void write_part(JsonWriter& json, std::string_view key, const T& part) {
   json.begin_object(key);
   write_fields(json, part);
   json.end_object();
+}
+
+/// Of a plan.json, or of the plan in a page.
+Result<JsonValue> read_plan_json(const std::filesystem::path& path) {
+  Result<std::string> text = read_file(path);
+  if (text && is_page(*text)) text = plan_in_page(*text, path.string());
+  if (!text) return text.problems();
+  return parse_json(*text, path.string());
 }
 
 }  // namespace
@@ -69,13 +78,13 @@ Result<Plan> plan_from_json(const JsonValue& root, const std::string& file) {
 }
 
 Result<Plan> read_plan(const std::filesystem::path& path) {
-  const Result<JsonValue> json = read_json(path);
+  const Result<JsonValue> json = read_plan_json(path);
   if (!json) return json.problems();
   return plan_from_json(*json, path.string());
 }
 
 Result<Plan> read_plan(const std::filesystem::path& path, const PlanRules& rules) {
-  const Result<JsonValue> json = read_json(path);
+  const Result<JsonValue> json = read_plan_json(path);
   if (!json) return json.problems();
   Result<Plan> plan = plan_from_json(*json, path.string());
   if (!plan) return plan;

@@ -31,7 +31,7 @@ std::string to_json(const Plan& plan);
 /// \returns the plan, or everything wrong with the file. What is accepted is safe to compute with,
 ///          but the layout may still be illegal: see check_layout.
 Result<Plan> plan_from_json(const JsonValue& root, const std::string& file);
-Result<Plan> read_plan(const std::filesystem::path& path);
+Result<Plan> read_plan(const std::filesystem::path& path);  // or a report.html with one in it
 
 /// What rules say of a plan, by flag (--tp) or by key (/engine/name).
 using PlanRules = std::function<Diagnostics(const Plan& plan)>;

@@ -39,6 +39,7 @@ const std::map<std::string, std::vector<std::string>>& verbs() {
       {"plan", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
       {"simulate", {"--model", "gpt2", "--cluster", "laptop", "--engine", "shardwise"}},
       {"compare", {"a.json", "b.json"}},
+      {"report", {"plan.json", "--output", "report.html"}},
       {"score", {"rows.jsonl"}},
       {"fit", {"--gpu", "h100-sxm"}},
       {"size", {"--model", "gpt2", "--tokens", "1e12", "--days", "30", "--cluster", "laptop"}},

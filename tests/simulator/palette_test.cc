@@ -105,6 +105,18 @@ TEST(Palette, CarriesReadableTextInEveryShade) {
   }
 }
 
+TEST(Palette, HasReadableTextOnEachPage) {
+  for (std::size_t g = 0; g < kPages.size(); ++g) {
+    const PageColours& page = kPages.at(g);
+    for (const std::string_view under : {kGrounds.at(g), page.panel}) {
+      for (const std::string_view text :
+           {page.text, page.quiet, page.good, page.warning, page.bad, page.link}) {
+        EXPECT_GE(contrast(text, under), kLeastContrast) << text << " on " << under;
+      }
+    }
+  }
+}
+
 TEST(Palette, StaysApartForColourBlindReaders) {
   for (const Ground ground : kBoth) {
     for (const Vision& vision : kVisions) {

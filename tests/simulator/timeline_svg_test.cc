@@ -77,7 +77,7 @@ TEST(TimelineSvg, EscapesWhatANameMayHold) {
   Plan plan = pipelined(1);
   plan.model.name = "<a & b>";
   const std::string svg = picture(plan);
-  EXPECT_THAT(svg, HasSubstr("&lt;a &amp; b>"));
+  EXPECT_THAT(svg, HasSubstr("&lt;a &amp; b&gt;"));
   EXPECT_THAT(svg, Not(HasSubstr("<a")));
 }
 

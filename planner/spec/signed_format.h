@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// Differences as people read them, always with a sign: "+12.3 ms", "-1.20 s", "+0 s".
+std::string signed_seconds(Seconds time);
+/// "+3.1 %".
+std::string signed_percent(double share);
+
+}  // namespace shardwise

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "planner/spec/report.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::sim {
+
+Tone tone_of(Fit fit);
+
+/// One sentence: does it fit, how full is the fullest GPU, how long is a step.
+std::string verdict_words(const StepReport& report);
+
+}  // namespace shardwise::sim

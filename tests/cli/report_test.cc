@@ -1,0 +1,170 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "planner/spec/format.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/report_json.h"
+#include "tests/cli/command.h"
+#include "tests/support/scratch.h"
+
+namespace shardwise::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// A plan of GPT-2 on 8 GPUs and its files.
+class ReportVerb : public testing::Test {
+ protected:
+  ReportVerb() : plan_(scratch_.path("plan.json")), page_(scratch_.path("report.html")) {
+    const Outcome made = shardwise({"plan", "--model", "gpt2", "--cluster", "dgx-h100", "--engine",
+                                    "fsdp2", "--global-batch-size", "16", "-o", plan_});
+    EXPECT_EQ(made.exit_code, 0) << made.err;
+  }
+
+  Outcome report(std::vector<std::string> more) const {
+    more.insert(more.begin(), "report");
+    return shardwise(more);
+  }
+  /// What a command must refuse in one line, without a page.
+  std::string refused(const std::vector<std::string>& more) const {
+    const Outcome outcome = report(more);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.out << outcome.err;
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_FALSE(std::filesystem::exists(page_));
+    return outcome.err;
+  }
+  /// The simulated report, said to be measured.
+  std::string measured() const {
+    const std::string file = scratch_.path("measured.json");
+    EXPECT_EQ(shardwise({"simulate", plan_, "-o", file}).exit_code, 0);
+    std::string text = test::bytes_of_file(file);
+    const std::string predicted = "\"origin\": \"predicted\"";
+    text.replace(text.find(predicted), predicted.size(), "\"origin\": \"measured\"");
+    return scratch_.write_bytes("measured.json", text);
+  }
+
+  test::Scratch scratch_;
+  std::string plan_;
+  std::string page_;
+};
+
+TEST_F(ReportVerb, HasTheNumbersOfTheReportThatSimulateWrites) {
+  const Outcome outcome = report({plan_, "-o", page_});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("wrote " + page_));
+  const std::string json = scratch_.path("report.json");
+  ASSERT_EQ(shardwise({"simulate", plan_, "-o", json}).exit_code, 0);
+  const Result<StepReport> simulated = read_report(json);
+  ASSERT_TRUE(simulated.ok());
+  const std::string page = test::bytes_of_file(page_);
+  const auto tile = [&](const char* id, const std::string& value) {
+    const std::size_t at = page.find(std::string("<div id=\"tile-") + id + "\">");
+    ASSERT_NE(at, std::string::npos) << id;
+    EXPECT_THAT(page.substr(at, page.find("</div>", at) - at), HasSubstr(">" + value + "<")) << id;
+  };
+  tile("step_time", format_seconds(simulated->step_time));
+  tile("mfu", format_percent(simulated->mfu));
+  tile("tokens_per_s", format_scaled(simulated->tokens_per_s));
+  tile("peak_memory", format_bytes(simulated->verdict.point));
+  tile("cost", format_dollars(simulated->dollars_per_1e9_tokens));
+  for (const StageMemory& stage : simulated->stages) {
+    EXPECT_THAT(page, HasSubstr(format_count(stage.peak_total().value())));
+  }
+  EXPECT_THAT(page, HasSubstr(simulated->plan_digest));
+}
+
+TEST_F(ReportVerb, IsTakenWhereAPlanIs) {
+  ASSERT_EQ(report({plan_, "-o", page_}).exit_code, 0);
+  EXPECT_EQ(to_json(*read_plan(page_)), test::bytes_of_file(plan_));
+  EXPECT_EQ(shardwise({"simulate", page_, "--json"}).out,
+            shardwise({"simulate", plan_, "--json"}).out);
+  // A page from a page differs in the command that makes it, and in nothing else.
+  const std::string again = scratch_.path("again.html");
+  ASSERT_EQ(report({page_, "-o", again}).exit_code, 0);
+  std::string first = test::bytes_of_file(page_);
+  const std::string made_by = plan_ + " -o " + page_;
+  first.replace(first.find(made_by), made_by.size(), page_ + " -o " + again);
+  EXPECT_EQ(test::bytes_of_file(again), first);
+}
+
+TEST_F(ReportVerb, QuotesTheFilesOfItsCommand) {
+  const std::string odd = scratch_.path("it's a $plan.json");
+  std::filesystem::copy_file(plan_, odd);
+  ASSERT_EQ(report({odd, "-o", page_}).exit_code, 0);
+  EXPECT_THAT(test::bytes_of_file(page_), HasSubstr("/it&#39;\\&#39;&#39;s a $plan.json&#39; -o "));
+}
+
+TEST_F(ReportVerb, TakesAMeasuredReportOfThePlan) {
+  const Outcome outcome = report({plan_, measured(), "-o", page_});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(test::bytes_of_file(page_), HasSubstr("Predicted beside measured"));
+}
+
+TEST_F(ReportVerb, RefusesAMeasurementOfAnotherPlan) {
+  std::string text = test::bytes_of_file(measured());
+  const std::size_t digit = text.find("\"plan_digest\": \"") + 16;
+  text[digit] = text[digit] == '0' ? '1' : '0';
+  EXPECT_THAT(refused({plan_, scratch_.write_bytes("other.json", text), "-o", page_}),
+              HasSubstr("other.json: /plan_digest: of another plan: "));
+}
+
+TEST_F(ReportVerb, RefusesAPredictionInPlaceOfAMeasurement) {
+  const std::string file = scratch_.path("predicted.json");
+  ASSERT_EQ(shardwise({"simulate", plan_, "-o", file}).exit_code, 0);
+  EXPECT_THAT(refused({plan_, file, "-o", page_}),
+              HasSubstr("predicted.json: /origin: predicted, but a measured report is wanted\n"
+                        "    shardwise compare shows two predictions side by side"));
+}
+
+TEST_F(ReportVerb, RefusesFilesThatAreNoPlan) {
+  EXPECT_THAT(refused({scratch_.path("absent.json"), "-o", page_}), HasSubstr("no such file"));
+  EXPECT_THAT(refused({scratch_.write_bytes("a.html", "<html></html>"), "-o", page_}),
+              HasSubstr("a.html: a page without a plan\n"));
+  std::string text = test::bytes_of_file(plan_);
+  EXPECT_THAT(refused({scratch_.write_bytes("cut.json", text.substr(0, 500)), "-o", page_}),
+              HasSubstr("cut.json:"));
+}
+
+TEST_F(ReportVerb, RefusesToWriteOverItsInput) {
+  const Outcome outcome = report({plan_, "-o", plan_});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("--output"));
+  EXPECT_TRUE(read_plan(plan_).ok());
+}
+
+TEST_F(ReportVerb, LeavesNoHalfPageWhenTheDiskIsFull) {
+  const Outcome outcome =
+      test::run_program("sh", {"-c", R"(ulimit -f 8; exec "$0" report "$1" -o "$2")",
+                               test::built("shardwise"), plan_, page_});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot be written"));
+  for (const auto& file : std::filesystem::directory_iterator(scratch_.folder())) {
+    EXPECT_EQ(file.path(), plan_);
+  }
+}
+
+TEST_F(ReportVerb, PrintsThePageAlone) {
+  const Outcome outcome = report({plan_, "-o", "-"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.out, testing::StartsWith("<!doctype html>\n"));
+  EXPECT_THAT(outcome.out, testing::EndsWith("</html>\n"));
+}
+
+TEST_F(ReportVerb, WritesThePageOfAPlanThatDoesNotFit) {
+  std::string text = test::bytes_of_file(plan_);
+  const std::size_t at = text.find("\"hbm_bytes\": ") + 13;
+  text.replace(at, text.find_first_of(",\n", at) - at, "1000000000");
+  const Outcome outcome = report({scratch_.write_bytes("small.json", text), "-o", page_});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("Does not fit: "));
+  EXPECT_THAT(test::bytes_of_file(page_), HasSubstr("class=\"verdict bad\">Does not fit: "));
+}
+
+}  // namespace
+}  // namespace shardwise::cli
