@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/cli/command.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::cli {
@@ -139,6 +140,7 @@ bool installed(const std::string& program) {
 }
 
 TEST(Examples, OfHelpAndReadmeEndWithSuccess) {
+  if (test::kSanitized) GTEST_SKIP() << "searches of minutes, whose parts other tests run";
   std::vector<std::string> commands = examples_in(shardwise({"--help"}).out);
   for (const std::string& verb : kVerbs) {
     const std::vector<std::string> some = examples_in(help_of(verb));

@@ -10,6 +10,7 @@
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/plan_fields.h"
+#include "tests/support/sanitized.h"
 
 namespace shardwise {
 namespace {
@@ -120,18 +121,22 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   }
   ASSERT_GT(counts.legal, 0);
   constexpr double kCompared = 400;
+  constexpr std::size_t kTried = test::kSanitized ? 6 : 1;  // of so many items one
   Comparer comparer(model, cluster, job, engine, kCompared / static_cast<double>(counts.legal));
   Evaluator evaluator(model, cluster, job, engine);
-  for (const WorkItem& item : items) {
+  for (std::size_t i = 0; i < items.size(); i += kTried) {
     comparer.next_item();
-    evaluator.run(item, comparer);
+    evaluator.run(items[i], comparer);
   }
-  EXPECT_EQ(comparer.shown, counts.legal);
-  EXPECT_GT(comparer.compared, kCompared / 2);
+  if constexpr (kTried == 1) {
+    EXPECT_EQ(comparer.shown, counts.legal);
+    EXPECT_GT(comparer.compared, kCompared / 2);
+  }
+  EXPECT_GT(comparer.compared, 0);
   EXPECT_GT(comparer.tight, 0);
 
   AskingTwice asking;
-  constexpr std::size_t kEvery = 5;
+  constexpr std::size_t kEvery = 5 * kTried;
   for (std::size_t i = 0; i < items.size(); i += kEvery) evaluator.run(items[i], asking);
   asking.ask_again();
   for (std::size_t i = 0; i < items.size(); i += kEvery) evaluator.run(items[i], asking);
