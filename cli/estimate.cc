@@ -5,12 +5,12 @@
 #include <memory>
 
 #include "cli/job_flags.h"
-#include "cli/model_text.h"
 #include "cli/report_text.h"
 #include "cli/screen_flags.h"
 #include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "planner/model/parameter_words.h"
 #include "planner/question/answer_estimate.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/report_json.h"

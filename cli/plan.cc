@@ -8,7 +8,6 @@
 #include <string>
 
 #include "cli/job_flags.h"
-#include "cli/model_text.h"
 #include "cli/output_flags.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -28,6 +27,7 @@
 #include "planner/spec/table.h"
 #include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_answer.h"
+#include "simulator/planning/plan_words.h"
 
 namespace shardwise::cli {
 namespace {
@@ -58,18 +58,13 @@ std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
   std::vector<std::string> engines;
   for (const EngineProfile* engine : q.engines) engines.push_back(engine->name);
   if (q.takes_engine) engines = {answer.best.front().engine};
-  const std::string heading =
-      fmt::format("{}, {}, {} GPU{} of {}, {}, batch {} x {} tokens", q.model.name,
-                  parameters_words(q.model), format_count(cluster.gpus),
-                  cluster.gpus == 1 ? "" : "s", cluster.name, fmt::join(engines, ", "),
-                  format_count(q.job.global_batch_size), format_count(q.job.sequence_length));
+  const std::string heading = sim::question_words(q, cluster, engines);
   std::string text = paint(wrap(heading, kWidth), Tone::quiet, colour) + "\n";
   const bool whole = flags.screen.whole || flags.explain;
   std::vector<sim::PlanRow> rows = answer.best;
   if (!whole && flags.asked.top == 0 && rows.size() > first_rows) rows.resize(first_rows);
   text += fmt::format("{}", layouts_text(rows, engines.size() > 1, colour));
-  text +=
-      fmt::format("{}{}", ranking_text(answer, rows, colour), counts_text(answer.counts(), colour));
+  text += fmt::format("{}{}", ranking_text(answer, rows, colour), counts_text(answer, colour));
   text += fmt::format("{}", assumed_text(q.assumptions, colour));
   const bool only_front = flags.pareto && !whole;  // for want of room, with the verdict
   if (!only_front) text += fmt::format("{}", engines_text(q, answer, whole, colour));

@@ -1,9 +1,10 @@
-#include "cli/model_text.h"
 #include "cli/plan_text.h"
+#include "planner/model/parameter_words.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_fields.h"
+#include "simulator/planning/plan_words.h"
 
 namespace shardwise::cli {
 namespace {
@@ -217,8 +218,8 @@ std::string plan_json(const sim::PlanQuestion& question, const sim::PlanAnswer& 
     json.end_object();
   } else {
     write_rows(json, "smallest", answer.nothing.nearest);
-    if (answer.nothing.cheapest_change) {
-      json.member("cheapest_change", *answer.nothing.cheapest_change);
+    if (answer.nothing.way_out) {
+      json.member("cheapest_change", sim::way_out_words(answer.nothing));
     } else {
       json.null_member("cheapest_change");
     }

@@ -25,7 +25,7 @@ std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswe
                          bool whole, bool colour);
 
 /// "111 M combinations, 9,446 valid: 3,290 do not fit, 0 at risk, 6,156 ranked".
-std::string counts_text(const std::vector<SearchCounts>& counts, bool colour);
+std::string counts_text(const sim::PlanAnswer& answer, bool colour);
 
 /// How far from fitting the nearest layout is, and what would help. \pre answer.best is empty
 std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
@@ -36,9 +36,6 @@ std::string rules_text(const sim::PlanAnswer& answer, bool colour);
 
 /// Why the winner won over the layouts with these values.
 std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool colour);
-
-/// What a layout has that most do not: "order tp-pp-…, ulysses, offloads optimizer".
-std::string other_settings(const Layout& layout);
 
 /// The Pareto front, evenly thinned to `most` rows, both ends among them.
 std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std::size_t most,

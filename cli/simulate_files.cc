@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "cli/model_text.h"
 #include "planner/files/atomic_file_set.h"
+#include "planner/model/parameter_words.h"
 #include "planner/spec/report_json.h"
 #include "simulator/chakra.h"
 #include "simulator/timeline_svg.h"

@@ -6,13 +6,13 @@
 #include <memory>
 
 #include "cli/job_flags.h"
-#include "cli/model_text.h"
 #include "cli/progress.h"
 #include "cli/screen_flags.h"
 #include "cli/size_text.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "planner/cost/flops.h"
+#include "planner/model/parameter_words.h"
 #include "planner/search/default_batch.h"
 #include "planner/search/sizing.h"
 #include "planner/search/sizing_json.h"

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "planner/cost/loss_rows.h"
-#include "planner/search/relief.h"
 #include "planner/spec/format.h"
 #include "simulator/planning/simulated_steps.h"
 
@@ -225,11 +224,10 @@ NothingFits nothing_fits(const PlanQuestion& q, const PlanAnswer& answer, std::v
     if (say) say("trying " + what);
   });
   if (relief) {
-    nothing.cheapest_change = to_string(*relief);
-    if (request.engines.size() > 1) {
-      *nothing.cheapest_change += fmt::format(
-          ", engine {}", request.engines[static_cast<std::size_t>(relief->best.engine)]->name);
-    }
+    const EngineProfile* const engine =
+        request.engines.size() > 1 ? request.engines[static_cast<std::size_t>(relief->best.engine)]
+                                   : nullptr;
+    nothing.way_out = WayOut{*relief, engine};
   }
   return nothing;
 }

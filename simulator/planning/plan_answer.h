@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "planner/cost/estimate.h"
+#include "planner/search/relief.h"
 #include "planner/search/search.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/diagnostic.h"
@@ -40,11 +41,17 @@ struct EngineAnswer {
   Diagnostics refused;          // why no layout is legal
 };
 
+/// A single change of the question after which a layout fits.
+struct WayOut {
+  Relief relief;                          // `best.engine` counts the engines that were tried
+  const EngineProfile* engine = nullptr;  // of the layout, where several were tried
+};
+
 /// What to say when no layout fits.
 struct NothingFits {
-  std::vector<PlanRow> nearest;                // one: the best at risk, or else the smallest
-  bool at_risk = false;                        // its upper bound alone does not fit
-  std::optional<std::string> cheapest_change;  // a single change after which a layout fits
+  std::vector<PlanRow> nearest;   // one: the best at risk, or else the smallest
+  bool at_risk = false;           // its upper bound alone does not fit
+  std::optional<WayOut> way_out;  // the cheapest, by GPU time a step
 };
 
 /// What was found on one count of GPUs or several.

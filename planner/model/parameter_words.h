@@ -5,7 +5,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/report_json.h"
 
-namespace shardwise::cli {
+namespace shardwise {
 
 /// "46.7 B parameters, 12.9 B active"; the second where experts make it another number.
 std::string parameters_words(const ModelSpec& model);
@@ -13,4 +13,4 @@ std::string parameters_words(const ModelSpec& model);
 /// The same for --json.
 ReportedParameters reported_parameters(const ModelSpec& model);
 
-}  // namespace shardwise::cli
+}  // namespace shardwise

@@ -1,11 +1,12 @@
-#include "cli/model_text.h"
+#include "planner/model/parameter_words.h"
 
 #include <fmt/format.h>
 
 #include "planner/model/parameter_counts.h"
 #include "planner/spec/format.h"
 
-namespace shardwise::cli {
+namespace shardwise {
+
 std::string parameters_words(const ModelSpec& model) {
   const auto [total, active] = reported_parameters(model);
   std::string text = fmt::format("{} parameters", format_scaled(static_cast<double>(total)));
@@ -20,4 +21,4 @@ ReportedParameters reported_parameters(const ModelSpec& model) {
   return {.parameters = counts.main_model(), .active_parameters = counts.active};
 }
 
-}  // namespace shardwise::cli
+}  // namespace shardwise
