@@ -2,6 +2,8 @@
 
 packages_build=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
   libopenblas-dev libopenmpi-dev openmpi-bin zlib1g-dev libpcre2-dev libutf8proc-dev)
+# The viewer: a window, text, its fonts.
+packages_gui=(python3-pip libglfw3-dev libfreetype-dev libgl1 fonts-inter fonts-jetbrains-mono)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev)
 packages_check=(git clang libclang-rt-dev clang-format-14 clang-tidy-19)
 
@@ -35,4 +37,9 @@ need_packages() {
   "${as_root[@]}" apt-get -qq update
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
     apt-get -qq install --no-install-recommends -y "${missing[@]}" >/dev/null
+}
+
+# fetch_imgui: the viewer's sources, where pip and a network have them. Without, all else is built.
+fetch_imgui() {
+  scripts/imgui.sh || say "shardwise-view is not built"
 }

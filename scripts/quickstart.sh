@@ -8,11 +8,14 @@ source scripts/packages.sh
 preset=${SHARDWISE_PRESET:-release}
 bin=build/$preset/bin
 
-need_packages "${packages_build[@]}" python3
+need_packages "${packages_build[@]}" "${packages_gui[@]}" python3
+fetch_imgui
 say "configuring build/$preset"
 cmake --preset "$preset" -D BUILD_TESTING=OFF
-say "building shardwise and shardwise-run with $(nproc) cores"
-cmake --build --preset "$preset" --target shardwise shardwise-run --parallel "$(nproc)"
+programs=(shardwise shardwise-run)
+grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && programs+=(shardwise-view)
+say "building ${programs[*]} with $(nproc) cores"
+cmake --build --preset "$preset" --target "${programs[@]}" --parallel "$(nproc)"
 
 plan=(plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json)
 say "$bin/shardwise ${plan[*]}"

@@ -4,7 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
 
-need_packages "${packages_build[@]}" "${packages_test[@]}"
+need_packages "${packages_build[@]}" "${packages_gui[@]}" "${packages_test[@]}"
+fetch_imgui
 say "configuring build/dev"
 cmake --preset dev
 say "building with $(nproc) cores"

@@ -33,6 +33,11 @@ set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_varia
 set(may_have_threads planner/search/explore planner/search/finder planner/search/search
     planner/search/search_threads)
 
+# The viewer: what it shows is computed without ImGui, and what draws computes nothing. Panels may
+# know words and units.
+set(draws "^#include <(imgui|implot|imgui_internal|imgui_impl_[a-z0-9]+|GLFW/.*)(\\.h)?>")
+set(panels_may "^#include \"(gui/|planner/spec/|simulator/(palette|timeline_ticks)\\.h)")
+
 # Headers stay light: these are for sources.
 set(heavy "^#include [<\"](nlohmann/|CLI/|Eigen/|Eigen>)")
 
@@ -74,6 +79,11 @@ foreach(room planner simulator executor gui cli)
       elseif(room STREQUAL planner AND line MATCHES "${threads}" AND NOT stem IN_LIST may_have_threads
              AND NOT stem MATCHES "${edge}")
         message(SEND_ERROR "${file}: only the search has threads: ${line}")
+      endif()
+      if(file MATCHES "^gui/models/" AND (line MATCHES "${draws}" OR line MATCHES "\"gui/(draw|panels|app)/"))
+        message(SEND_ERROR "${file}: view models know nothing of drawing: ${line}")
+      elseif(file MATCHES "^gui/panels/" AND line MATCHES "^#include \"" AND NOT line MATCHES "${panels_may}")
+        message(SEND_ERROR "${file}: panels draw what a view model holds: ${line}")
       endif()
       if(file MATCHES "\\.h$" AND line MATCHES "${heavy}")
         message(SEND_ERROR "${file}: headers stay light, include it in the source: ${line}")

@@ -1,0 +1,55 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "gui/app/options.h"
+#include "gui/app/shot.h"
+#include "gui/app/stage.h"
+#include "planner/cost/legality.h"
+#include "planner/files/output_place.h"
+#include "planner/files/program.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kBadInput = 2;
+
+int refuse(const Diagnostics& problems) {
+  fmt::print(stderr, "{}", to_string(problems));
+  return kBadInput;
+}
+
+int run(int argc, const char* const* argv) {
+  const auto read = read_options(argc, argv);
+  if (const int* const code = std::get_if<int>(&read)) return *code;
+  const Options& options = std::get<Options>(read);
+  Result<Plan> plan = read_plan(options.plan, check_plan);
+  if (!plan) return refuse(plan.problems());
+  const Diagnostics outputs = check_outputs({{"--shot", options.shot}}, {{"PLAN", options.plan}});
+  if (!outputs.empty()) return refuse(outputs);
+  Session session(*std::move(plan));
+  session.set_dark(!options.light);
+  session.set_workspace(options.workspace);
+  Stage stage(options.built_in_font ? FontChoice::built_in : FontChoice::installed,
+              options.scale > 0 ? options.scale : 1);
+  if (!stage.fonts().missing.empty()) {
+    fmt::print(stderr, "shardwise-view: {} not found, the built-in font is used\n",
+               stage.fonts().missing);
+  }
+  if (options.shot.empty()) {
+    fmt::print(stderr, "shardwise-view: name a picture: --shot FILE\n");
+    return kBadInput;
+  }
+  write_shot(stage, session, options);
+  return kDone;
+}
+
+}  // namespace
+}  // namespace shardwise::view
+
+int main(int argc, char** argv) {
+  return shardwise::run_program("shardwise-view", [&] { return shardwise::view::run(argc, argv); });
+}

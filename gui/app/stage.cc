@@ -1,0 +1,109 @@
+#include "gui/app/stage.h"
+
+#include <fmt/format.h>
+#include <implot.h>
+
+#include <utility>
+
+#include "gui/draw/raster.h"
+#include "gui/draw/theme.h"
+#include "gui/models/commands.h"
+#include "gui/panels/panels.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr float kFrameSeconds = 1.0F / 60;
+
+void want_keys(Ui& ui) {
+  for (const Command& each : commands()) {
+    const ImGuiKeyChord chord = parse_chord(each.key);
+    if (chord == ImGuiKey_None ||
+        !ImGui::Shortcut(chord, ImGuiInputFlags_RouteGlobal | ImGuiInputFlags_Repeat)) {
+      continue;
+    }
+    ui.want(each.needs_argument() ? fmt::format("app.palette {} ", each.name)
+                                  : std::string(each.name));
+  }
+}
+
+}  // namespace
+
+ImGuiKeyChord parse_chord(std::string_view key) {
+  ImGuiKeyChord chord = ImGuiKey_None;
+  for (const auto& [name, modifier] :
+       {std::pair<std::string_view, int>("Ctrl+", ImGuiMod_Ctrl), {"Shift+", ImGuiMod_Shift}}) {
+    if (!key.starts_with(name)) continue;
+    chord |= modifier;
+    key.remove_prefix(name.size());
+  }
+  if (key == "?") return chord | ImGuiMod_Shift | ImGuiKey_Slash;
+  if (key == "/") return chord | ImGuiKey_Slash;
+  if (key == ".") return chord | ImGuiKey_Period;
+  if (key == ",") return chord | ImGuiKey_Comma;
+  for (int named = ImGuiKey_NamedKey_BEGIN; named < ImGuiKey_NamedKey_END; ++named) {
+    if (key == ImGui::GetKeyName(static_cast<ImGuiKey>(named))) return chord | named;
+  }
+  return ImGuiKey_None;
+}
+
+Stage::Stage(FontChoice choice, float scale)
+    : imgui_(ImGui::CreateContext()), implot_(ImPlot::CreateContext()), scale_(scale) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.IniFilename = nullptr;
+  io.LogFilename = nullptr;
+  io.ConfigFlags |= ImGuiConfigFlags_DockingEnable;
+  io.ConfigWindowsMoveFromTitleBarOnly = true;
+  io.ConfigErrorRecoveryEnableTooltip = false;
+  io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
+  io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+  fonts_ = load_fonts(choice);
+}
+
+Stage::~Stage() {
+  for (ImTextureData* const texture : ImGui::GetPlatformIO().Textures) {
+    // A backend that has ended has taken its textures along.
+    texture->SetTexID(ImTextureID_Invalid);
+    texture->SetStatus(ImTextureStatus_Destroyed);
+  }
+  ImPlot::DestroyContext(implot_);
+  ImGui::DestroyContext(imgui_);
+}
+
+void Stage::prepare(Session& session) {
+  session.collect();
+  apply(theme_of(session.state().dark), scale_);
+}
+
+void Stage::draw(Session& session) {
+  const Theme& theme = theme_of(session.state().dark);
+  probes_.clear();
+  Ui ui{session.state(), theme, fonts_, probes_, scale_, {}, {}};
+  want_keys(ui);
+  draw_window(ui);
+  for (const std::string& line : ui.wanted) {
+    const std::string problem = run_command(session, line);
+    if (!problem.empty()) session.say(problem);
+  }
+  session.want_bars(ui.visible_rows);
+}
+
+void Stage::frame(Session& session, ImVec2 size) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.DisplaySize = size;
+  io.DeltaTime = kFrameSeconds;
+  prepare(session);
+  ImGui::NewFrame();
+  draw(session);
+  ImGui::Render();
+  serve_textures();
+}
+
+Image Stage::picture(const Session& session) const {
+  const std::array<int, 3> page = sim::channels(theme_of(session.state().dark).page);
+  return rasterise(*ImGui::GetDrawData(),
+                   {static_cast<std::uint8_t>(page[0]), static_cast<std::uint8_t>(page[1]),
+                    static_cast<std::uint8_t>(page[2])});
+}
+
+}  // namespace shardwise::view

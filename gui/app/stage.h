@@ -1,0 +1,51 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+#include <vector>
+
+#include "gui/draw/fonts.h"
+#include "gui/draw/image.h"
+#include "gui/draw/probes.h"
+#include "gui/models/session.h"
+
+struct ImGuiContext;
+struct ImPlotContext;
+
+namespace shardwise::view {
+
+/// ImGui, ImPlot and what they need, with or without a window. One exists at a time.
+class Stage {
+ public:
+  Stage(FontChoice choice, float scale);
+  ~Stage();
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  /// Before ImGui's NewFrame(): takes over what the worker found, sets sizes and colours.
+  void prepare(Session& session);
+  /// Between NewFrame() and Render(): draws the session, then runs the commands that keys and
+  /// panels asked for.
+  void draw(Session& session);
+  /// A frame without a window, of a fixed duration, with the events that were queued.
+  void frame(Session& session, ImVec2 size);
+  /// The last frame's pixels.
+  Image picture(const Session& session) const;
+
+  const Probes& probes() const { return probes_; }
+  const Fonts& fonts() const { return fonts_; }
+  void set_scale(float scale) { scale_ = scale; }
+
+ private:
+  ImGuiContext* imgui_;
+  ImPlotContext* implot_;
+  Fonts fonts_;
+  Probes probes_;
+  float scale_ = 1;
+};
+
+/// "Ctrl+Shift+Z", "?", "DownArrow" as ImGui has keys; ImGuiKey_None for what is none.
+ImGuiKeyChord parse_chord(std::string_view key);
+
+}  // namespace shardwise::view

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/models/explore_model.h"
+#include "gui/models/layout_row.h"
+#include "gui/models/memory_model.h"
+#include "gui/models/what_if_model.h"
+#include "planner/spec/memory_labels.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+
+namespace shardwise::view {
+
+enum class Workspace : std::uint8_t { explore, memory, timeline, mesh, scaling };
+inline constexpr std::size_t kWorkspaces = 5;
+inline constexpr std::array<std::string_view, kWorkspaces> kWorkspaceNames = {
+    "explore", "memory", "timeline", "mesh", "scaling"};
+
+/// All that a frame may show. Session alone changes it.
+struct AppState {
+  Plan plan;  // the question, and the layout that is selected
+  StepReport report;
+  std::vector<SliderSection> sliders;
+
+  Answer answer;
+  std::uint64_t asked = 0;  // generation of the question; answer.generation when it is answered
+  ExploreView explore;
+  std::vector<std::uint32_t> shown;  // rows of the answer
+  std::size_t selected = 0;          // row of the answer; rows.size() when the layout is none
+  /// By row of the answer: its peak by group, once it was asked for.
+  std::vector<std::optional<GroupedBytes>> bars;
+
+  Workspace workspace = Workspace::explore;
+  MemoryBy memory_by = MemoryBy::phase;
+  bool dark = true;
+  std::string message;  // the last thing to say; empty: nothing
+
+  bool help_open = false;
+  bool palette_open = false;
+  std::string palette_text;          // what it opens with
+  std::uint64_t palette_opened = 0;  // how often it was opened
+  std::string png_path;              // of a picture that is asked for; empty: none
+  bool quits = false;
+
+  bool current() const { return answer.generation == asked; }
+};
+
+}  // namespace shardwise::view

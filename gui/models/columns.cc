@@ -1,0 +1,114 @@
+#include "gui/models/columns.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "planner/spec/format.h"
+#include "planner/spec/names.h"
+
+namespace shardwise::view {
+namespace {
+
+template <auto Field>
+double number_of(const LayoutRow& row) {
+  return static_cast<double>(row.layout.*Field);
+}
+template <auto Field>
+std::string text_of(const LayoutRow& row) {
+  return fmt::format("{}", row.layout.*Field);
+}
+template <auto Field>
+constexpr Column degree(std::string_view key, std::string_view meaning) {
+  return {key, key, meaning, number_of<Field>, text_of<Field>, 31};
+}
+
+double gib(const LayoutRow& row) { return static_cast<double>(row.memory.value()) / (1 << 30); }
+
+std::string recompute_text(const LayoutRow& row) {
+  if (row.layout.recompute == Recompute::none) return "-";
+  return std::string(name_of(row.layout.recompute));
+}
+
+std::string dollars_text(const LayoutRow& row) {
+  return row.dollars_per_1e9_tokens > 0 ? format_dollars(row.dollars_per_1e9_tokens) : "-";
+}
+
+constexpr std::array<Column, 15> kColumns = {{
+    degree<&Layout::tp>("tp", "ways of tensor parallelism"),
+    degree<&Layout::cp>("cp", "ways of context parallelism"),
+    degree<&Layout::pp>("pp", "pipeline stages"),
+    degree<&Layout::vpp>("vpp", "model chunks of a stage"),
+    degree<&Layout::ep>("ep", "ways of expert parallelism"),
+    degree<&Layout::dp_shard>("shard", "data-parallel ranks that share states"),
+    degree<&Layout::dp_replicate>("repl", "data-parallel replicas"),
+    {"zero", "zero", "ZeRO stage: what is sharded",
+     [](const LayoutRow& row) { return static_cast<double>(row.layout.zero_stage); },
+     [](const LayoutRow& row) { return fmt::format("{}", int{row.layout.zero_stage}); }, 31},
+    degree<&Layout::micro_batch_size>("mbs", "sequences of a micro-batch"),
+    {"recompute", "recomp", "activations that backward makes again",
+     [](const LayoutRow& row) { return static_cast<double>(row.layout.recompute); }, recompute_text,
+     68, true},
+    {"memory", "peak GiB", "peak of the fullest GPU", gib,
+     [](const LayoutRow& row) { return format_gib(row.memory); }, 58},
+    {"step", "step", "time of a step, in seconds",
+     [](const LayoutRow& row) { return row.time.value(); },
+     [](const LayoutRow& row) {
+       return fmt::format("{}{}", row.bound ? "≥ " : "", format_seconds(row.time));
+     },
+     62},
+    {"mfu", "MFU", "model FLOPs over the GPUs' peak, in percent",
+     [](const LayoutRow& row) { return 100 * row.mfu; },
+     [](const LayoutRow& row) { return format_percent(row.mfu); }, 54},
+    {"tokens", "tokens/s", "tokens a second of all GPUs",
+     [](const LayoutRow& row) { return row.tokens_per_s; },
+     [](const LayoutRow& row) { return format_scaled(row.tokens_per_s); }, 70, false, false},
+    {"cost", "$/1e9 tok", "dollars for a billion tokens",
+     [](const LayoutRow& row) { return row.dollars_per_1e9_tokens; }, dollars_text, 68, false,
+     false},
+}};
+
+}  // namespace
+
+std::span<const Column> columns() { return kColumns; }
+
+std::optional<std::size_t> find_column(std::string_view key) {
+  const auto* const found = std::ranges::find(kColumns, key, &Column::key);
+  if (found == kColumns.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - kColumns.begin());
+}
+
+std::vector<std::size_t> telling_columns(const Answer& answer) {
+  static const std::size_t first_result = *find_column("memory");
+  std::vector<std::size_t> telling;
+  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+    const auto number = kColumns[c].number;
+    const bool differs = std::ranges::any_of(answer.rows, [&](const LayoutRow& row) {
+      return number(row) != number(answer.rows.front());
+    });
+    if (kColumns[c].first && (differs || c >= first_result)) telling.push_back(c);
+  }
+  return telling;
+}
+
+std::string rows_csv(const Answer& answer, std::span<const std::uint32_t> rows) {
+  std::string csv;
+  for (std::size_t c = 0; c < kColumns.size(); ++c) {
+    csv += fmt::format("{}{}", c == 0 ? "" : ",", kColumns[c].key);
+  }
+  csv += ",fit\n";
+  static constexpr std::array<std::string_view, 3> kFits = {"fits", "risk", "over"};
+  for (const std::uint32_t i : rows) {
+    const LayoutRow& row = answer.rows[i];
+    for (std::size_t c = 0; c < kColumns.size(); ++c) {
+      const Column& column = kColumns[c];
+      csv += c == 0 ? "" : ",";
+      csv += column.words ? column.text(row) : fmt::format("{}", column.number(row));
+    }
+    csv += fmt::format(",{}\n", kFits[static_cast<std::size_t>(row.fit)]);
+  }
+  return csv;
+}
+
+}  // namespace shardwise::view

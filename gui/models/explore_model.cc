@@ -1,0 +1,58 @@
+#include "gui/models/explore_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "gui/models/columns.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::view {
+
+std::vector<std::uint32_t> shown_rows(const Answer& answer, const ExploreView& view) {
+  std::vector<std::uint32_t> shown;
+  shown.reserve(answer.rows.size());
+  for (std::uint32_t i = 0; i < answer.rows.size(); ++i) {
+    const LayoutRow& row = answer.rows[i];
+    if (view.only_fitting && row.fit != Fit::fits) continue;
+    if (view.parsed.filter.keeps(row)) shown.push_back(i);
+  }
+  // The least important key first: stable sorts keep it among equals of the next.
+  for (std::size_t k = view.sort.size(); k-- > 0;) {
+    const SortKey& key = view.sort[k];
+    const auto number = columns()[key.column].number;
+    std::vector<double> numbers(answer.rows.size());
+    for (const std::uint32_t i : shown) numbers[i] = number(answer.rows[i]);
+    std::ranges::stable_sort(shown, [&](std::uint32_t a, std::uint32_t b) {
+      return key.descending ? numbers[a] > numbers[b] : numbers[a] < numbers[b];
+    });
+  }
+  return shown;
+}
+
+std::size_t find_row(const Answer& answer, const Layout& layout) {
+  return static_cast<std::size_t>(std::ranges::find(answer.rows, layout, &LayoutRow::layout) -
+                                  answer.rows.begin());
+}
+
+std::vector<std::uint32_t> front_rows(const Answer& answer) {
+  std::vector<std::uint32_t> front;
+  for (std::uint32_t i = 0; i < answer.rows.size(); ++i) {
+    if (answer.rows[i].front) front.push_back(i);
+  }
+  std::ranges::sort(front, {}, [&](std::uint32_t i) { return answer.rows[i].memory; });
+  return front;
+}
+
+std::string counts_text(const Answer& answer, std::size_t shown) {
+  if (!answer.problem.empty()) return answer.problem;
+  const std::string fit =
+      answer.counts.ranked == 0
+          ? fmt::format("nothing fits of {}", format_count(answer.counts.legal))
+          : fmt::format("{} of {} fit, {} at risk", format_count(answer.counts.ranked),
+                        format_count(answer.counts.legal), format_count(answer.counts.at_risk));
+  if (shown == answer.rows.size()) return fit;
+  return fmt::format("{} shown, {}", format_count(static_cast<std::int64_t>(shown)), fit);
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "planner/spec/layout.h"
+#include "planner/spec/report.h"
+#include "planner/spec/units.h"
+
+namespace shardwise::view {
+
+/// A legal layout of the question with what people compare.
+struct LayoutRow {
+  Layout layout;
+  Bytes memory;  // peak of the worst stage, as nvidia-smi would show it
+  Bytes upper;   // its upper bound
+  Seconds time;
+  bool bound = false;   // `time` is a lower bound: the exact time is not known yet
+  bool front = false;   // on the Pareto front of memory and time
+  Fit fit = Fit::fits;  // in Answer::usable
+  double mfu = 0;       // of `time`, as the next two; 0 = not known
+  double tokens_per_s = 0;
+  double dollars_per_1e9_tokens = 0;  // 0 = no price known
+};
+
+/// Layouts that the rows leave out, and how many there are in all.
+struct RowCounts {
+  std::int64_t legal = 0;
+  std::int64_t ranked = 0;  // fit
+  std::int64_t at_risk = 0;
+  std::int64_t does_not_fit = 0;
+};
+
+/// The rows of one question.
+struct Answer {
+  std::uint64_t generation = 0;  // of the question that it answers
+  std::vector<LayoutRow> rows;   // best first
+  RowCounts counts;
+  Bytes usable;         // memory that a layout may use
+  std::string problem;  // why there are no rows
+};
+
+}  // namespace shardwise::view

@@ -1,0 +1,50 @@
+#include "gui/models/memory_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shardwise::view {
+namespace {
+
+std::size_t fullest_stage(const StepReport& report) {
+  return std::min(static_cast<std::size_t>(report.verdict.worst_stage), report.stages.size() - 1);
+}
+
+}  // namespace
+
+std::vector<MemoryStack> memory_stacks(const StepReport& report, MemoryBy by) {
+  std::vector<MemoryStack> stacks;
+  if (report.stages.empty()) return stacks;
+  const std::size_t worst = fullest_stage(report);
+  if (by == MemoryBy::phase) {
+    const StageMemory& stage = report.stages[worst];
+    for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+      const auto phase = static_cast<MemoryPhase>(p);
+      stacks.push_back({std::string(label_of(phase)), grouped(stage[phase]), stage[phase].total(),
+                        Bytes(0), phase == stage.peak_phase()});
+    }
+    return stacks;
+  }
+  for (std::size_t s = 0; s < report.stages.size(); ++s) {
+    const StageMemory& stage = report.stages[s];
+    const Ledger& peak = stage[stage.peak_phase()];
+    const Bytes upper = s < report.stage_upper.size() ? report.stage_upper[s] : Bytes(0);
+    stacks.push_back({fmt::format("stage {}", s), grouped(peak), peak.total(), upper, s == worst});
+  }
+  return stacks;
+}
+
+GroupedBytes peak_groups(const StepReport& report) {
+  if (report.stages.empty()) return {};
+  const StageMemory& stage = report.stages[fullest_stage(report)];
+  return grouped(stage[stage.peak_phase()]);
+}
+
+Bytes axis_top(const std::vector<MemoryStack>& stacks, Bytes usable) {
+  Bytes top = usable;
+  for (const MemoryStack& stack : stacks) top = std::max({top, stack.total, stack.upper});
+  return top;
+}
+
+}  // namespace shardwise::view

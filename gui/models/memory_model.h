@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "planner/spec/memory_labels.h"
+#include "planner/spec/report.h"
+#include "planner/spec/units.h"
+
+namespace shardwise::view {
+
+/// A stack of bytes by group: its segments sum to `total` exactly.
+struct MemoryStack {
+  std::string label;  // "first pass", "stage 3"
+  GroupedBytes groups{};
+  Bytes total;
+  Bytes upper;  // bound; 0 = none
+  bool worst = false;
+};
+
+enum class MemoryBy : std::uint8_t { phase, stage };
+
+/// By phase of the fullest stage, or by stage at the peak of each.
+std::vector<MemoryStack> memory_stacks(const StepReport& report, MemoryBy by);
+
+/// The peak of the fullest GPU by group: what a row's bar shows.
+GroupedBytes peak_groups(const StepReport& report);
+
+/// What an axis of memory has room for: all stacks and the usable memory.
+Bytes axis_top(const std::vector<MemoryStack>& stacks, Bytes usable);
+
+}  // namespace shardwise::view

@@ -1,0 +1,233 @@
+#include "gui/models/session.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "gui/models/columns.h"
+#include "gui/models/search_rows.h"
+#include "planner/cost/estimate.h"
+#include "planner/files/atomic_file_set.h"
+#include "planner/search/search.h"
+#include "planner/spec/error.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr std::size_t kMostUndone = 1000;
+
+StepReport report_of(const Plan& plan) {
+  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+}
+
+/// The same question, whatever the layout.
+bool same_question(const Plan& a, const Plan& b) {
+  return a.model == b.model && a.cluster == b.cluster && a.job == b.job && a.engine == b.engine;
+}
+
+LayoutRow row_of(const Plan& plan, const StepReport& report, Bytes usable) {
+  LayoutRow row;
+  row.layout = plan.layout;
+  row.memory = report.verdict.point;
+  row.upper = report.verdict.upper;
+  row.time = report.step_time;
+  row.fit = fit_of(row.memory, row.upper, usable);
+  fill_rates(row, report);
+  return row;
+}
+
+}  // namespace
+
+Session::Session(Plan plan) { put(std::move(plan), Change::question); }
+
+void Session::collect() { worker_.collect(); }
+
+void Session::settle() {
+  do {
+    worker_.finish();
+  } while (worker_.collect());
+}
+
+void Session::change(Plan plan, Change what) {
+  past_.push_back(state_.plan);
+  if (past_.size() > kMostUndone) past_.erase(past_.begin());
+  future_.clear();
+  put(std::move(plan), what);
+}
+
+void Session::undo() {
+  if (past_.empty()) return;
+  Plan plan = std::move(past_.back());
+  past_.pop_back();
+  future_.push_back(state_.plan);
+  const Change what = same_question(plan, state_.plan) ? Change::layout : Change::question;
+  put(std::move(plan), what);
+}
+
+void Session::redo() {
+  if (future_.empty()) return;
+  Plan plan = std::move(future_.back());
+  future_.pop_back();
+  past_.push_back(state_.plan);
+  const Change what = same_question(plan, state_.plan) ? Change::layout : Change::question;
+  put(std::move(plan), what);
+}
+
+void Session::put(Plan plan, Change what) {
+  state_.plan = std::move(plan);
+  state_.report = report_of(state_.plan);
+  state_.sliders = what_if_sliders(state_.plan);
+  if (what == Change::question) {
+    ask();
+  } else if (what == Change::verdict) {
+    Answer& answer = state_.answer;
+    answer.usable = usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0));
+    answer.counts.ranked = answer.counts.at_risk = answer.counts.does_not_fit = 0;
+    for (LayoutRow& row : answer.rows) row.fit = fit_of(row.memory, row.upper, answer.usable);
+    ask();
+  }
+  refresh_shown();
+}
+
+void Session::ask() {
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  const auto report = std::make_shared<const StepReport>(state_.report);
+  state_.asked = worker_.post("rows", [this, plan, report](const std::stop_token& stop) {
+    auto answer = std::make_shared<Answer>(search_rows(*plan, *report, stop));
+    return [this, answer] {
+      state_.answer = std::move(*answer);
+      state_.answer.generation = state_.asked;
+      state_.bars.assign(state_.answer.rows.size(), std::nullopt);
+      bars_asked_.clear();
+      refresh_shown();
+    };
+  });
+}
+
+void Session::refresh_shown() {
+  Answer& answer = state_.answer;
+  state_.selected = find_row(answer, state_.plan.layout);
+  if (state_.selected == answer.rows.size() && state_.current()) {
+    // A layout that the search does not list has a row of its own, in its place by time.
+    const LayoutRow row = row_of(state_.plan, state_.report, answer.usable);
+    const auto place = std::ranges::upper_bound(answer.rows, row.time, {}, &LayoutRow::time);
+    state_.selected = static_cast<std::size_t>(place - answer.rows.begin());
+    answer.rows.insert(place, row);
+    state_.bars.assign(answer.rows.size(), std::nullopt);
+    bars_asked_.clear();
+  }
+  state_.shown = shown_rows(answer, state_.explore);
+}
+
+void Session::select_row(std::size_t row) {
+  if (row >= state_.answer.rows.size() || !state_.current()) return;
+  Plan plan = state_.plan;
+  plan.layout = state_.answer.rows[row].layout;
+  if (plan.layout != state_.plan.layout) change(std::move(plan), Change::layout);
+}
+
+void Session::move_selection(int rows) {
+  if (state_.shown.empty()) return;
+  const auto found = std::ranges::find(state_.shown, state_.selected);
+  std::ptrdiff_t at = found == state_.shown.end() ? -1 : found - state_.shown.begin();
+  at = std::clamp<std::ptrdiff_t>(at + rows, 0,
+                                  static_cast<std::ptrdiff_t>(state_.shown.size()) - 1);
+  select_row(state_.shown[static_cast<std::size_t>(at)]);
+}
+
+void Session::slide(const std::string& id, std::size_t step) {
+  for (const SliderSection& section : state_.sliders) {
+    for (const Slider& slider : section.sliders) {
+      if (slider.id != id || step >= slider.steps.size() || step == slider.at) continue;
+      std::optional<Plan> plan = with_slider(state_.plan, slider, slider.steps[step]);
+      if (plan) change(*std::move(plan), slider.change);
+      return;
+    }
+  }
+}
+
+void Session::set_filter(const std::string& text) {
+  state_.explore.filter_text = text;
+  state_.explore.parsed = parse_filter(text);
+  refresh_shown();
+}
+
+void Session::set_only_fitting(bool only) {
+  state_.explore.only_fitting = only;
+  refresh_shown();
+}
+
+void Session::sort_by(std::size_t column, bool second) {
+  std::vector<SortKey> keys = state_.explore.sort;
+  const auto found = std::ranges::find(keys, column, &SortKey::column);
+  if (found != keys.end()) {
+    found->descending = !found->descending;
+    if (!second) keys = {*found};
+  } else {
+    if (!second) keys.clear();
+    keys.push_back({column, false});
+  }
+  set_sort(std::move(keys));
+}
+
+void Session::set_sort(std::vector<SortKey> keys) {
+  if (keys == state_.explore.sort) return;
+  state_.explore.sort = std::move(keys);
+  refresh_shown();
+}
+
+void Session::open_palette(std::string typed) {
+  state_.palette_open = true;
+  state_.palette_text = std::move(typed);
+  ++state_.palette_opened;
+}
+
+std::string Session::save_csv(const std::string& path) {
+  return save(path, rows_csv(state_.answer, state_.shown));
+}
+
+std::string Session::save_plan(const std::string& path) { return save(path, to_json(state_.plan)); }
+
+std::string Session::save(const std::string& path, const std::string& text) {
+  try {
+    write_file(path, text);
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  say("wrote " + path);
+  return "";
+}
+
+void Session::want_bars(std::span<const std::uint32_t> rows) {
+  std::vector<std::uint32_t> missing;
+  for (const std::uint32_t row : rows) {
+    if (row < state_.bars.size() && !state_.bars[row]) missing.push_back(row);
+  }
+  if (missing.empty() || missing == bars_asked_ || !state_.current()) return;
+  bars_asked_ = missing;
+  auto layouts = std::make_shared<std::vector<std::pair<std::uint32_t, Layout>>>();
+  for (const std::uint32_t row : missing) {
+    layouts->emplace_back(row, state_.answer.rows[row].layout);
+  }
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  const std::uint64_t asked = state_.asked;
+  worker_.post("bars", [this, plan, layouts, asked](const std::stop_token& stop) -> Worker::Apply {
+    auto made = std::make_shared<std::vector<std::pair<Layout, GroupedBytes>>>();
+    for (const auto& [row, layout] : *layouts) {
+      if (stop.stop_requested()) return {};
+      made->emplace_back(layout, peak_groups(estimate(plan->model, plan->cluster, plan->job,
+                                                      plan->engine, layout)));
+    }
+    return [this, made, layouts, asked] {
+      if (asked != state_.asked) return;
+      for (std::size_t i = 0; i < made->size(); ++i) {
+        const std::uint32_t row = (*layouts)[i].first;
+        const bool same =
+            row < state_.answer.rows.size() && state_.answer.rows[row].layout == (*made)[i].first;
+        if (same) state_.bars[row] = (*made)[i].second;
+      }
+    };
+  });
+}
+
+}  // namespace shardwise::view

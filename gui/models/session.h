@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gui/models/app_state.h"
+#include "gui/models/worker.h"
+
+namespace shardwise::view {
+
+/// The one owner of the state: panels read it, commands call what changes it.
+class Session {
+ public:
+  explicit Session(Plan plan);
+
+  const AppState& state() const { return state_; }
+  Worker& worker() { return worker_; }
+
+  /// Takes over what the worker has found. Once a frame.
+  void collect();
+  /// Waits for all of it: for pictures and scripts.
+  void settle();
+
+  /// Another plan: undo() comes back.
+  void change(Plan plan, Change what);
+  void undo();
+  void redo();
+  bool can_undo() const { return !past_.empty(); }
+  bool can_redo() const { return !future_.empty(); }
+
+  void select_row(std::size_t row);  // of the answer
+  void move_selection(int rows);     // among those shown
+  /// A slider of the state to one of its steps.
+  void slide(const std::string& id, std::size_t step);
+  void set_filter(const std::string& text);
+  void set_only_fitting(bool only);
+  /// Sorts by a column, or turns its order around; `second` keeps what is sorted by so far.
+  void sort_by(std::size_t column, bool second);
+  void set_sort(std::vector<SortKey> keys);
+
+  void set_workspace(Workspace workspace) { state_.workspace = workspace; }
+  void set_memory_by(MemoryBy by) { state_.memory_by = by; }
+  void set_dark(bool dark) { state_.dark = dark; }
+  void say(std::string message) { state_.message = std::move(message); }
+  void open_palette(std::string typed);
+  void toggle_help() { state_.help_open = !state_.help_open; }
+  void close_all() { state_.palette_open = state_.help_open = false; }
+  void quit() { state_.quits = true; }
+
+  /// The picture of the frame that follows; take_png() is for who draws it.
+  void request_png(std::string path) { state_.png_path = std::move(path); }
+  std::string take_png() { return std::exchange(state_.png_path, ""); }
+  /// \returns empty, or why it could not be written
+  std::string save_csv(const std::string& path);
+  std::string save_plan(const std::string& path);
+
+  /// Has the bars of these rows made; they come with a later collect().
+  void want_bars(std::span<const std::uint32_t> rows);
+
+ private:
+  void put(Plan plan, Change what);
+  void ask();
+  std::string save(const std::string& path, const std::string& text);
+  void refresh_shown();
+
+  AppState state_;
+  std::vector<Plan> past_;
+  std::vector<Plan> future_;
+  std::vector<std::uint32_t> bars_asked_;
+  Worker worker_;
+};
+
+}  // namespace shardwise::view

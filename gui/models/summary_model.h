@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::view {
+
+/// A number of the summary bar.
+struct Tile {
+  std::string id;     // "step", of its probe: "summary.step"
+  std::string label;  // "step time"
+  std::string value;  // "56.5"
+  std::string unit;   // "s", "of 80 GiB"
+  Tone tone = Tone::plain;
+  std::string subject;  // of the explanation: "step_time"
+};
+
+/// The numbers of a report, in the order of their weight.
+std::vector<Tile> summary_tiles(const StepReport& report);
+
+/// "llama-3.1-70b on 64 x dgx-h100", and "megatron_fsdp, batch 1,024 x 4,096 tokens".
+std::string title_text(const Plan& plan);
+std::string question_text(const Plan& plan);
+/// What a layout is, in words that people use: "tp2 cp2 pp8 vpp2 dp2 zero-1 mbs1 no recompute".
+std::string layout_text(const Layout& layout);
+
+}  // namespace shardwise::view

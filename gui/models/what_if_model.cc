@@ -1,0 +1,178 @@
+#include "gui/models/what_if_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include "planner/cost/gathers_once.h"
+#include "planner/cost/legality.h"
+#include "planner/search/space.h"
+#include "planner/search/why_not.h"
+#include "planner/spec/cluster_reader.h"
+#include "planner/spec/format.h"
+#include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr std::int64_t kMostHeldBack = 30;  // percent
+constexpr std::int64_t kLeastSequence = 512;
+constexpr std::int64_t kMostSequence = 1 << 20;
+constexpr std::int64_t kMostBatchDoublings = 6;  // to either side
+
+std::optional<Plan> with_layout(const Plan& plan, const std::string& key, std::int64_t step) {
+  Plan changed = plan;
+  std::string text = std::to_string(step);
+  if (key == "recompute") text = kNamesOf<Recompute>[static_cast<std::size_t>(step)];
+  changed.layout = with_values(plan.layout, plan.cluster.gpus, {{key, text}});
+  gather_once(changed.layout, plan.engine, plan.job);
+  if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, changed.layout)) {
+    return std::nullopt;
+  }
+  return changed;
+}
+
+std::optional<Plan> checked(Plan plan) {
+  if (!check_plan(plan).empty()) return std::nullopt;
+  return plan;
+}
+
+std::optional<Plan> on_gpus(const Plan& plan, std::int64_t gpus) {
+  Result<ClusterSpec> cluster = with_gpus(plan.cluster, gpus);
+  if (!cluster) return std::nullopt;
+  Plan changed = plan;
+  changed.cluster = *std::move(cluster);
+  changed.layout = with_values(plan.layout, gpus, {});
+  gather_once(changed.layout, plan.engine, plan.job);
+  return checked(std::move(changed));
+}
+
+/// The values after which with_slider() has a plan, and the one that is.
+void keep_valid(const Plan& plan, Slider& slider, std::vector<std::int64_t> values,
+                std::int64_t now) {
+  values.push_back(now);
+  std::ranges::sort(values);
+  values.erase(std::ranges::unique(values).begin(), values.end());
+  for (const std::int64_t value : values) {
+    if (value == now) slider.at = slider.steps.size();
+    if (value == now || with_slider(plan, slider, value)) slider.steps.push_back(value);
+  }
+}
+
+/// Powers of two from `least` to `most`.
+std::vector<std::int64_t> doublings(std::int64_t least, std::int64_t most) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = std::max<std::int64_t>(1, least); value <= most; value *= 2) {
+    values.push_back(value);
+  }
+  return values;
+}
+
+Slider field(const Plan& plan, const SearchSpace& space, std::string id, std::string label) {
+  std::vector<std::int64_t> values;
+  const auto take = [&](const auto& of) { values.assign(of.begin(), of.end()); };
+  std::int64_t now = 0;
+  std::string text;
+  const Layout& layout = plan.layout;
+  const auto number = [&](const auto& of, std::int64_t value) {
+    take(of);
+    now = value;
+    text = std::to_string(value);
+  };
+  if (id == "tp") number(space.tp, layout.tp);
+  if (id == "cp") number(space.cp, layout.cp);
+  if (id == "pp") number(space.pp, layout.pp);
+  if (id == "vpp") number(space.vpp, layout.vpp);
+  if (id == "ep") number(space.ep, layout.ep);
+  if (id == "dp_replicate") number(space.dp_replicate, layout.dp_replicate);
+  if (id == "micro_batch_size") number(space.micro_batch_size, layout.micro_batch_size);
+  if (id == "zero_stage") number(space.zero_stage, layout.zero_stage);
+  if (id == "recompute") {
+    for (const Recompute each : space.recompute) values.push_back(static_cast<std::int64_t>(each));
+    now = static_cast<std::int64_t>(layout.recompute);
+    text = std::string(name_of(layout.recompute));
+  }
+  Slider slider{std::move(id), std::move(label), {}, 0, std::move(text), Change::layout};
+  keep_valid(plan, slider, std::move(values), now);
+  return slider;
+}
+
+Slider question(const Plan& plan, std::string id, std::string label,
+                std::vector<std::int64_t> values, std::int64_t now, std::string text) {
+  Slider slider{std::move(id), std::move(label), {}, 0, std::move(text), Change::question};
+  keep_valid(plan, slider, std::move(values), now);
+  return slider;
+}
+
+std::vector<std::int64_t> batches(std::int64_t now) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 1; i <= kMostBatchDoublings; ++i) {
+    const std::int64_t factor = std::int64_t{1} << i;
+    if (now % factor == 0) values.push_back(now / factor);
+    if (now <= kMaxBatch / factor) values.push_back(now * factor);
+  }
+  return values;
+}
+
+std::int64_t held_back_percent(const Plan& plan) { return std::llround(100 * plan.job.held_back); }
+
+}  // namespace
+
+std::optional<Plan> with_slider(const Plan& plan, const Slider& slider, std::int64_t step) {
+  Plan changed = plan;
+  if (slider.id == "sequence_length") {
+    changed.job.sequence_length = step;
+  } else if (slider.id == "global_batch_size") {
+    changed.job.global_batch_size = step;
+  } else if (slider.id == "gpus") {
+    return on_gpus(plan, step);
+  } else if (slider.id == "held_back") {
+    changed.job.held_back = static_cast<double>(step) / 100;
+  } else {
+    return with_layout(plan, slider.id, step);
+  }
+  return checked(std::move(changed));
+}
+
+std::vector<SliderSection> what_if_sliders(const Plan& plan) {
+  const SearchSpace space =
+      search_space(layout_question(plan.model, plan.cluster, plan.job, plan.engine), Breadth::full);
+  SliderSection mesh{"Mesh", {}};
+  for (const auto& [id, label] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"tp", "tensor parallel"},
+           {"cp", "context parallel"},
+           {"pp", "pipeline stages"},
+           {"vpp", "chunks of a stage"},
+           {"ep", "expert parallel"},
+           {"dp_replicate", "replicas"},
+           {"zero_stage", "ZeRO stage"},
+           {"micro_batch_size", "micro-batch"},
+           {"recompute", "recompute"}}) {
+    Slider slider = field(plan, space, id, label);
+    if (slider.steps.size() > 1) mesh.sliders.push_back(std::move(slider));
+  }
+  SliderSection job{"Job", {}};
+  job.sliders.push_back(question(plan, "sequence_length", "sequence length",
+                                 doublings(kLeastSequence, kMostSequence), plan.job.sequence_length,
+                                 format_count(plan.job.sequence_length)));
+  job.sliders.push_back(question(plan, "global_batch_size", "global batch",
+                                 batches(plan.job.global_batch_size), plan.job.global_batch_size,
+                                 format_count(plan.job.global_batch_size)));
+  SliderSection machines{"Cluster", {}};
+  machines.sliders.push_back(question(plan, "gpus", "GPUs",
+                                      doublings(plan.cluster.gpus_per_node, 1 << 14),
+                                      plan.cluster.gpus, format_count(plan.cluster.gpus)));
+  std::vector<std::int64_t> shares;
+  for (std::int64_t percent = 0; percent <= kMostHeldBack; ++percent) shares.push_back(percent);
+  Slider held = question(plan, "held_back", "memory held back", std::move(shares),
+                         held_back_percent(plan), fmt::format("{} %", held_back_percent(plan)));
+  held.change = Change::verdict;
+  machines.sliders.push_back(std::move(held));
+  return {std::move(mesh), std::move(job), std::move(machines)};
+}
+
+}  // namespace shardwise::view

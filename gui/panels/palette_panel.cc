@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gui/models/commands.h"
+#include "gui/panels/panels.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr float kWidth = 560;
+constexpr float kRows = 14;
+
+void place_in_middle(Ui& ui, float width, float top) {
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(
+      {viewport->WorkPos.x + viewport->WorkSize.x / 2, viewport->WorkPos.y + ui.units(top)},
+      ImGuiCond_Always, {0.5F, 0});
+  ImGui::SetNextWindowSize({std::min(ui.units(width), viewport->WorkSize.x), 0});
+}
+
+constexpr ImGuiWindowFlags kFloating = ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                                       ImGuiWindowFlags_NoDocking |
+                                       ImGuiWindowFlags_NoSavedSettings;
+
+void key_right(Ui& ui, std::string_view key) { number_right(ui, key, ui.theme.quiet); }
+
+}  // namespace
+
+void draw_palette(Ui& ui) {
+  static std::array<char, 256> typed{};  // of the one palette
+  static std::uint64_t opened = 0;
+  if (!ui.state.palette_open) return;
+  const bool fresh = opened != ui.state.palette_opened;
+  if (fresh) {
+    opened = ui.state.palette_opened;
+    typed.fill('\0');
+    ui.state.palette_text.copy(typed.data(), typed.size() - 1);
+  }
+  place_in_middle(ui, kWidth, 70);
+  ImGui::SetNextWindowFocus();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::Begin("palette", nullptr, kFloating);
+  ImGui::PopStyleVar();
+  if (fresh) ImGui::SetKeyboardFocusHere();
+  ImGui::SetNextItemWidth(-1);
+  const bool entered = ImGui::InputTextWithHint("##command", "a command", typed.data(),
+                                                typed.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  ui.probes.put_item("palette.input");
+  const std::string line(typed.data());
+  const std::size_t space = line.find(' ');
+  const Command* const named = find_command(line.substr(0, space));
+  const std::vector<const Command*> found = matching_commands(line);
+  if (entered && named != nullptr) {
+    ui.want("app.close");
+    ui.want(line);
+  } else if (entered && !found.empty()) {
+    if (!found.front()->needs_argument()) {
+      ui.want("app.close");
+      ui.want(std::string(found.front()->name));
+    } else {
+      ui.want(fmt::format("app.palette {} ", found.front()->name));
+    }
+  }
+  std::size_t drawn = 0;
+  for (const Command* const each : found) {
+    if (static_cast<float>(++drawn) > kRows) break;
+    ImGui::PushID(each->name.data());
+    const ImVec2 at = ImGui::GetCursorPos();
+    if (ImGui::Selectable("##row", drawn == 1)) {
+      ui.want("app.close");
+      ui.want(!each->needs_argument() ? std::string(each->name)
+                                      : fmt::format("app.palette {} ", each->name));
+    }
+    ui.probes.put_item(fmt::format("palette.{}", each->name));
+    ImGui::SetCursorPos(at);
+    text(ui, each->text, ui.theme.text);
+    ImGui::SameLine();
+    text(ui, fmt::format("{} {}", each->name, each->argument), ui.theme.quiet);
+    ImGui::SameLine();
+    key_right(ui, each->key);
+    ImGui::PopID();
+  }
+  if (named != nullptr && !named->argument.empty()) {
+    text(ui, fmt::format("{} {}", named->name, named->argument), ui.theme.quiet);
+  }
+  ImGui::End();
+}
+
+void draw_help(Ui& ui) {
+  if (!ui.state.help_open) return;
+  place_in_middle(ui, 720, 40);
+  ImGui::SetNextWindowFocus();
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
+  ImGui::Begin("help", nullptr, kFloating);
+  ImGui::PopStyleVar();
+  heading(ui, "Keys", "Escape closes this");
+  if (ImGui::BeginTable("keys", 3, ImGuiTableFlags_SizingFixedFit)) {
+    for (const Command& each : commands()) {
+      ImGui::TableNextRow();
+      ImGui::TableNextColumn();
+      text(ui, each.key, ui.theme.accent);
+      ImGui::TableNextColumn();
+      text(ui, each.text, ui.theme.text);
+      ImGui::TableNextColumn();
+      text(ui, fmt::format("{} {}", each.name, each.argument), ui.theme.quiet);
+      ui.probes.put_item(fmt::format("help.{}", each.name));
+    }
+    ImGui::EndTable();
+  }
+  ImGui::End();
+}
+
+}  // namespace shardwise::view

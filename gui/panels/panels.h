@@ -1,0 +1,37 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "gui/panels/ui.h"
+
+namespace shardwise::view {
+
+/// A panel: draws what the state holds, and asks for commands. It computes nothing that a view
+/// model could. To add one: declare its function here, name it in panel_list() of
+/// workspaces.cc with its workspace and its place, and give what it shows a model.
+struct Panel {
+  std::string_view id;  // of its probes: "explorer"
+  Workspace workspace = Workspace::explore;
+  void (*draw)(Ui& ui) = nullptr;
+};
+
+void draw_what_if(Ui& ui);
+void draw_explorer(Ui& ui);
+void draw_trade(Ui& ui);   // memory and time of all layouts
+void draw_memory(Ui& ui);  // of one GPU, by group
+
+/// The bar above all workspaces. \returns its height
+float draw_summary(Ui& ui);
+/// The palette and the help, where they are open.
+void draw_palette(Ui& ui);
+void draw_help(Ui& ui);
+
+std::span<const Panel> panel_list();
+/// The workspace of the state, in what the summary leaves of the window.
+void draw_workspace(Ui& ui, float top);
+
+/// Everything of a frame.
+void draw_window(Ui& ui);
+
+}  // namespace shardwise::view

@@ -1,0 +1,112 @@
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gui/models/summary_model.h"
+#include "gui/panels/panels.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr float kTileSize = 24;
+constexpr float kUnitSize = 14;
+constexpr float kTileGap = 30;
+constexpr float kTileHeight = 50;
+
+float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
+  const ImU32 quiet = ui.ink(ui.theme.quiet);
+  draw_text(ui, at, tile.label, quiet);
+  const float label = ImGui::CalcTextSize(tile.label.c_str()).x;
+  const ImVec2 below(at.x, at.y + ImGui::GetTextLineHeight() + ui.units(1));
+  ImGui::PushFont(ui.fonts.tile, kTileSize);
+  draw_text(ui, below, tile.value, ui.ink(ui.theme.of(tile.tone)));
+  const float value = ImGui::CalcTextSize(tile.value.c_str()).x;
+  const float height = ImGui::GetTextLineHeight();
+  ImGui::PopFont();
+  ImGui::PushFont(nullptr, kUnitSize);
+  const float unit_gap = ui.units(6);
+  const float drop = height - ImGui::GetTextLineHeight() - ui.units(2);
+  draw_text(ui, {below.x + value + unit_gap, below.y + drop}, tile.unit, quiet);
+  const float unit = ImGui::CalcTextSize(tile.unit.c_str()).x;
+  ImGui::PopFont();
+  const float width = std::max(label, value + unit_gap + unit);
+  ui.probes.put("summary." + tile.id, at, {at.x + width, at.y + ui.units(kTileHeight)});
+  return width;
+}
+
+float width_of_tile(Ui& ui, const Tile& tile) {
+  ImGui::PushFont(ui.fonts.tile, kTileSize);
+  const float value = ImGui::CalcTextSize(tile.value.c_str()).x;
+  ImGui::PopFont();
+  ImGui::PushFont(nullptr, kUnitSize);
+  const float unit = ImGui::CalcTextSize(tile.unit.c_str()).x;
+  ImGui::PopFont();
+  return std::max(ImGui::CalcTextSize(tile.label.c_str()).x, value + ui.units(6) + unit);
+}
+
+void draw_bar(Ui& ui) {
+  ImGui::PushFont(ui.fonts.heading, 0);
+  text(ui, "shardwise", ui.theme.accent);
+  ImGui::PopFont();
+  ImGui::SameLine(0, ui.units(18));
+  std::vector<std::string> names(kWorkspaceNames.begin(), kWorkspaceNames.end());
+  const int clicked = segments(ui, "workspace", names, static_cast<int>(ui.state.workspace));
+  if (clicked >= 0) ui.want("view." + names[static_cast<std::size_t>(clicked)]);
+  const char* const button = "Commands  Ctrl+K";
+  const float width = ImGui::CalcTextSize(button).x + 2 * ImGui::GetStyle().FramePadding.x;
+  const float right = ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x - width;
+  if (!ui.state.message.empty()) {
+    ImGui::SameLine(0, ui.units(24));
+    text(ui, ui.state.message, ui.theme.quiet);
+  }
+  ImGui::SameLine(std::max(right, ImGui::GetCursorPosX()));
+  if (ImGui::Button(button)) ui.want("app.palette");
+  ui.probes.put_item("summary.commands");
+}
+
+}  // namespace
+
+float draw_summary(Ui& ui) {
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  ImGui::SetNextWindowPos(viewport->WorkPos);
+  ImGui::SetNextWindowSize({viewport->WorkSize.x, 0});
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {ui.units(16), ui.units(8)});
+  ImGui::Begin("summary", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus);
+  ImGui::PopStyleVar();
+  draw_bar(ui);
+  ImGui::Dummy({0, ui.units(1)});
+
+  const ImVec2 begin = ImGui::GetCursorScreenPos();
+  const float right = begin.x + ImGui::GetContentRegionAvail().x;
+  const std::string title = title_text(ui.state.plan);
+  const std::string question = question_text(ui.state.plan);
+  const std::string layout = layout_text(ui.state.plan.layout);
+  ImGui::PushFont(ui.fonts.heading, 0);
+  float title_width = ImGui::CalcTextSize(title.c_str()).x;
+  draw_text(ui, begin, title, ui.ink(ui.theme.text));
+  ImGui::PopFont();
+  ui.probes.put("summary.title", begin, {begin.x + title_width, begin.y + ui.units(kTileHeight)});
+  const float line = ImGui::GetTextLineHeight();
+  draw_text(ui, {begin.x, begin.y + line + ui.units(1)}, question, ui.ink(ui.theme.quiet));
+  draw_text(ui, {begin.x, begin.y + 2 * line + ui.units(2)}, layout, ui.ink(ui.theme.quiet));
+  title_width = std::max({title_width, ImGui::CalcTextSize(question.c_str()).x,
+                          ImGui::CalcTextSize(layout.c_str()).x});
+
+  ImVec2 at(begin.x + title_width + ui.units(1.4F * kTileGap), begin.y + ui.units(2));
+  const float row = ui.units(kTileHeight + 4);
+  for (const Tile& tile : summary_tiles(ui.state.report)) {
+    const float width = width_of_tile(ui, tile);
+    if (at.x > begin.x && at.x + width > right) at = {begin.x, at.y + row};
+    draw_tile(ui, tile, at);
+    at.x += width + ui.units(kTileGap);
+  }
+  ImGui::Dummy({0, at.y + row - begin.y});
+  const float height = ImGui::GetWindowHeight();
+  ImGui::End();
+  return height;
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <imgui.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gui/draw/fonts.h"
+#include "gui/draw/probes.h"
+#include "gui/draw/theme.h"
+#include "gui/models/app_state.h"
+
+namespace shardwise::view {
+
+/// What a panel draws with. Panels read the state and say which commands are wanted; those run
+/// after the frame, so that a frame shows one state.
+struct Ui {
+  const AppState& state;
+  const Theme& theme;
+  const Fonts& fonts;
+  Probes& probes;
+  float scale = 1;  // of the window: own drawing is in units of it
+
+  std::vector<std::string> wanted;          // commands, in their order
+  std::vector<std::uint32_t> visible_rows;  // of the answer, whose bars are drawn
+
+  void want(std::string command) { wanted.push_back(std::move(command)); }
+  float units(float count) const { return count * scale; }
+  ImU32 ink(std::string_view hex, float alpha = 1) const { return colour(hex, alpha); }
+};
+
+/// A panel's heading, and what it says beside it in quiet letters.
+void heading(Ui& ui, std::string_view title, std::string_view note = {});
+
+/// Text in a colour of the theme.
+void text(Ui& ui, std::string_view words, std::string_view hex);
+/// Text that ends at the right edge of what is left of the line, in digits of one width.
+void number_right(Ui& ui, std::string_view words, std::string_view hex);
+
+/// Text drawn at a place; `align` 0 begins there, 0.5 is centred on it, 1 ends there.
+void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align = 0);
+
+/// A row of words of which one is chosen. \returns the one that was clicked, or -1
+int segments(Ui& ui, const char* id, const std::vector<std::string>& words, int chosen);
+/// What it takes of a line.
+float segments_width(Ui& ui, const std::vector<std::string>& words);
+
+/// Colours and what they say, in lines as wide as there is room.
+void legend(Ui& ui, const std::vector<std::pair<std::string, std::string_view>>& entries);
+
+}  // namespace shardwise::view

@@ -1,0 +1,115 @@
+#include <fmt/format.h>
+#include <imgui_internal.h>
+
+#include <array>
+#include <string>
+
+#include "gui/panels/panels.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr std::array kPanels = std::to_array<Panel>({
+    {"what_if", Workspace::explore, draw_what_if},
+    {"explorer", Workspace::explore, draw_explorer},
+    {"trade", Workspace::explore, draw_trade},
+    {"memory", Workspace::explore, draw_memory},
+    {"what_if", Workspace::memory, draw_what_if},
+    {"memory", Workspace::memory, draw_memory},
+});
+
+std::string window_name(const Panel& panel) {
+  return fmt::format("{}##{}", panel.id,
+                     kWorkspaceNames[static_cast<std::size_t>(panel.workspace)]);
+}
+
+/// Puts a panel of a workspace into a part of its dock, where the workspace has it.
+void dock(Workspace workspace, std::string_view id, ImGuiID node) {
+  for (const Panel& panel : kPanels) {
+    if (panel.workspace == workspace && panel.id == id) {
+      ImGui::DockBuilderDockWindow(window_name(panel).c_str(), node);
+    }
+  }
+}
+
+/// The default arrangement.
+void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
+  ImGui::DockBuilderRemoveNode(whole);
+  ImGui::DockBuilderAddNode(whole, ImGuiDockNodeFlags_DockSpace);
+  ImGui::DockBuilderSetNodeSize(whole, size);
+  ImGuiID rest = whole;
+  const auto cut = [&rest](ImGuiDir side, float share) {
+    return ImGui::DockBuilderSplitNode(rest, side, share, nullptr, &rest);
+  };
+  switch (workspace) {
+    case Workspace::explore: {
+      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      ImGuiID right = cut(ImGuiDir_Right, 0.38F);
+      ImGuiID below = 0;
+      ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
+      dock(workspace, "trade", right);
+      dock(workspace, "memory", below);
+      dock(workspace, "explorer", rest);
+      break;
+    }
+    case Workspace::memory:
+      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock(workspace, "memory", rest);
+      break;
+    case Workspace::timeline:
+    case Workspace::mesh:
+    case Workspace::scaling:
+      break;
+  }
+  ImGui::DockBuilderFinish(whole);
+}
+
+}  // namespace
+
+std::span<const Panel> panel_list() { return kPanels; }
+
+void draw_workspace(Ui& ui, float top) {
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  const float edge = ui.units(8);
+  const ImVec2 size(viewport->WorkSize.x - 2 * edge, viewport->WorkSize.y - top - 2 * edge);
+  ImGui::SetNextWindowPos({viewport->WorkPos.x + edge, viewport->WorkPos.y + top + edge});
+  ImGui::SetNextWindowSize(size);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {0, 0});
+  ImGui::PushStyleColor(ImGuiCol_WindowBg, ui.ink(ui.theme.page));
+  ImGui::Begin("workspace", nullptr,
+               ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
+                   ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
+                   ImGuiWindowFlags_NoBringToFrontOnFocus);
+  ImGui::PopStyleColor();
+  ImGui::PopStyleVar();
+  ImGui::PushStyleColor(ImGuiCol_Border, ui.ink(ui.theme.page));  // of what parts the panels
+  for (std::size_t w = 0; w < kWorkspaces; ++w) {
+    const auto workspace = static_cast<Workspace>(w);
+    const ImGuiID node = ImGui::GetID(kWorkspaceNames[w].data());
+    if (ImGui::DockBuilderGetNode(node) == nullptr) arrange(workspace, node, size);
+    const bool here = workspace == ui.state.workspace;
+    ImGui::DockSpace(node, {0, 0},
+                     here ? ImGuiDockNodeFlags_AutoHideTabBar : ImGuiDockNodeFlags_KeepAliveOnly);
+  }
+  ImGui::PopStyleColor();
+  ImGui::End();
+  for (const Panel& panel : kPanels) {
+    if (panel.workspace != ui.state.workspace) continue;
+    if (ImGui::Begin(window_name(panel).c_str(), nullptr, ImGuiWindowFlags_NoCollapse)) {
+      const ImVec2 least = ImGui::GetWindowPos();
+      const ImVec2 extent = ImGui::GetWindowSize();
+      ui.probes.put(std::string(panel.id), least, {least.x + extent.x, least.y + extent.y});
+      panel.draw(ui);
+    }
+    ImGui::End();
+  }
+}
+
+void draw_window(Ui& ui) {
+  const float top = draw_summary(ui);
+  draw_workspace(ui, top);
+  draw_palette(ui);
+  draw_help(ui);
+}
+
+}  // namespace shardwise::view
