@@ -6,8 +6,6 @@
 #include "simulator/step_report.h"
 
 namespace shardwise::sim {
-namespace {
-
 Paint paint_of(const ProgramOp& op) {
   switch (op.stream) {
     case Stream::tensor_parallel:
@@ -45,8 +43,6 @@ Paint paint_of(const ProgramOp& op) {
       return Paint::copy;
   }
 }
-
-}  // namespace
 
 std::string words_of(const Block& block) {
   std::string words(kPaints[static_cast<std::size_t>(block.paint)].name);

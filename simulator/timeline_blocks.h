@@ -22,6 +22,9 @@ struct Block {
 /// "forward, micro-batch 3, chunk 1: 12.3 ms, from 1.20 s".
 std::string words_of(const Block& block);
 
+/// What an operation is drawn as.
+Paint paint_of(const ProgramOp& op);
+
 /// The blocks of a stream in time: neighbours of one kind and micro-batch are one where less than
 /// `least_gap` seconds are between them.
 std::vector<Block> blocks_of(const StageRunTimes& run, Stream stream, double least_gap);

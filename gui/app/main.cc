@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "gui/app/options.h"
+#include "gui/app/script.h"
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
+#include "gui/app/window.h"
 #include "planner/cost/legality.h"
 #include "planner/files/output_place.h"
 #include "planner/files/program.h"
 #include "planner/spec/plan.h"
+#include "planner/spec/reader.h"
 
 namespace shardwise::view {
 namespace {
@@ -28,7 +31,8 @@ int run(int argc, const char* const* argv) {
   const Options& options = std::get<Options>(read);
   Result<Plan> plan = read_plan(options.plan, check_plan);
   if (!plan) return refuse(plan.problems());
-  const Diagnostics outputs = check_outputs({{"--shot", options.shot}}, {{"PLAN", options.plan}});
+  const Diagnostics outputs = check_outputs({{"--shot", options.shot}},
+                                            {{"PLAN", options.plan}, {"--script", options.script}});
   if (!outputs.empty()) return refuse(outputs);
   Session session(*std::move(plan));
   session.set_dark(!options.light);
@@ -39,12 +43,15 @@ int run(int argc, const char* const* argv) {
     fmt::print(stderr, "shardwise-view: {} not found, the built-in font is used\n",
                stage.fonts().missing);
   }
-  if (options.shot.empty()) {
-    fmt::print(stderr, "shardwise-view: name a picture: --shot FILE\n");
-    return kBadInput;
+  if (!options.script.empty()) {
+    const Result<std::string> script = read_file(options.script);
+    if (!script) return refuse(script.problems());
+    const Diagnostics problems = run_script(stage, session, options, *script, options.script);
+    if (!problems.empty()) return refuse(problems);
   }
-  write_shot(stage, session, options);
-  return kDone;
+  if (!options.shot.empty()) write_shot(stage, session, options);
+  if (!options.shot.empty() || !options.script.empty()) return kDone;
+  return show_window(stage, session, options);
 }
 
 }  // namespace

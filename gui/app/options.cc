@@ -88,6 +88,9 @@ std::variant<Options, int> read_options(int argc, const char* const* argv) {
       ->type_name("WxH");
   app.add_option("--scale", scale, "Size of text and lines [the display's, or 1]")
       ->type_name("NUMBER");
+  app.add_option("--script", options.script,
+                 "Run commands of a file, one a line, without a display")
+      ->type_name("FILE");
   app.add_flag("--light", options.light, "Light colours");
   app.add_flag("--built-in-font", options.built_in_font, "Draw the same pixels on every machine");
   refuse_empty_values(app);

@@ -9,6 +9,7 @@
 #include "gui/draw/image.h"
 #include "gui/draw/probes.h"
 #include "gui/models/session.h"
+#include "gui/panels/ui.h"
 
 struct ImGuiContext;
 struct ImPlotContext;
@@ -42,6 +43,7 @@ class Stage {
   ImPlotContext* implot_;
   Fonts fonts_;
   Probes probes_;
+  PaletteInput palette_;
   float scale_ = 1;
 };
 

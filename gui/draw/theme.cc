@@ -11,8 +11,8 @@ constexpr Theme kDark = {sim::Ground::dark, "#05070a", "#0d1117", "#1c2430", "#2
                          "#222b37",         "#1b232e", "#e6edf3", "#94a1b2", "#4aa3df",
                          "#173a52",         "#56c271", "#e0ac3f", "#ff7b72"};
 constexpr Theme kLight = {sim::Ground::light, "#e9edf2", "#ffffff", "#e4e9f0", "#d3dbe5",
-                          "#d0d7e0",          "#e8ecf1", "#1a212b", "#586474", "#1f74b8",
-                          "#cfe5f6",          "#1a7f37", "#8f5d00", "#c4271f"};
+                          "#d0d7e0",          "#e8ecf1", "#1a212b", "#586474", "#1a6cad",
+                          "#cfe5f6",          "#176a2e", "#805300", "#b3221b"};
 
 constexpr float kFontSize = 15;
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "gui/models/explore_model.h"
 #include "gui/models/layout_row.h"
 #include "gui/models/memory_model.h"
+#include "gui/models/timeline_model.h"
 #include "gui/models/what_if_model.h"
 #include "planner/spec/memory_labels.h"
 #include "planner/spec/plan.h"
@@ -36,6 +38,9 @@ struct AppState {
   std::size_t selected = 0;          // row of the answer; rows.size() when the layout is none
   /// By row of the answer: its peak by group, once it was asked for.
   std::vector<std::optional<GroupedBytes>> bars;
+
+  std::shared_ptr<const StepLanes> lanes;  // of the plan; null until it is simulated
+  TimeRange range;                         // of the step that is drawn
 
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;

@@ -19,9 +19,16 @@ template <auto Field>
 std::string text_of(const LayoutRow& row) {
   return fmt::format("{}", row.layout.*Field);
 }
+/// Room for a heading, and for four digits.
+constexpr int width_of(std::string_view heading) {
+  constexpr int kLetter = 8;
+  constexpr int kLeast = 22;
+  return std::max(kLeast, kLetter * static_cast<int>(heading.size()) + 2);
+}
+
 template <auto Field>
 constexpr Column degree(std::string_view key, std::string_view meaning) {
-  return {key, key, meaning, number_of<Field>, text_of<Field>, 31};
+  return {key, key, meaning, number_of<Field>, text_of<Field>, width_of(key)};
 }
 
 double gib(const LayoutRow& row) { return static_cast<double>(row.memory.value()) / (1 << 30); }
@@ -45,22 +52,23 @@ constexpr std::array<Column, 15> kColumns = {{
     degree<&Layout::dp_replicate>("repl", "data-parallel replicas"),
     {"zero", "zero", "ZeRO stage: what is sharded",
      [](const LayoutRow& row) { return static_cast<double>(row.layout.zero_stage); },
-     [](const LayoutRow& row) { return fmt::format("{}", int{row.layout.zero_stage}); }, 31},
+     [](const LayoutRow& row) { return fmt::format("{}", int{row.layout.zero_stage}); },
+     width_of("zero")},
     degree<&Layout::micro_batch_size>("mbs", "sequences of a micro-batch"),
     {"recompute", "recomp", "activations that backward makes again",
      [](const LayoutRow& row) { return static_cast<double>(row.layout.recompute); }, recompute_text,
-     68, true},
-    {"memory", "peak GiB", "peak of the fullest GPU", gib,
-     [](const LayoutRow& row) { return format_gib(row.memory); }, 58},
+     60, true},
+    {"memory", "GiB", "peak of the fullest GPU", gib,
+     [](const LayoutRow& row) { return format_gib(row.memory); }, 44},
     {"step", "step", "time of a step, in seconds",
      [](const LayoutRow& row) { return row.time.value(); },
      [](const LayoutRow& row) {
        return fmt::format("{}{}", row.bound ? "≥ " : "", format_seconds(row.time));
      },
-     62},
+     58},
     {"mfu", "MFU", "model FLOPs over the GPUs' peak, in percent",
      [](const LayoutRow& row) { return 100 * row.mfu; },
-     [](const LayoutRow& row) { return format_percent(row.mfu); }, 54},
+     [](const LayoutRow& row) { return format_percent(row.mfu); }, 48},
     {"tokens", "tokens/s", "tokens a second of all GPUs",
      [](const LayoutRow& row) { return row.tokens_per_s; },
      [](const LayoutRow& row) { return format_scaled(row.tokens_per_s); }, 70, false, false},

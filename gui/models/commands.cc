@@ -64,6 +64,32 @@ std::string set_slider(Session& session, const std::string& argument) {
                      fmt::join(known, ", "));
 }
 
+std::string zoom(Session& session, const std::string& argument) {
+  constexpr double kMostFactor = 1e6;
+  const std::size_t space = argument.find(' ');
+  double factor = 1;
+  double share = 0.5;
+  std::string problem =
+      read_number(argument.substr(0, space), 1 / kMostFactor, kMostFactor, factor);
+  if (problem.empty() && space != std::string::npos) {
+    problem = read_number(argument.substr(space + 1), 0, 1, share);
+  }
+  const StepLanes* const lanes = session.state().lanes.get();
+  if (!problem.empty() || lanes == nullptr) return problem;
+  session.set_range(zoomed(session.state().range, factor, share, lanes->length));
+  return "";
+}
+
+std::string pan(Session& session, const std::string& argument) {
+  constexpr double kMostWidths = 1e6;
+  double share = 0;
+  const std::string problem = read_number(argument, -kMostWidths, kMostWidths, share);
+  const StepLanes* const lanes = session.state().lanes.get();
+  if (!problem.empty() || lanes == nullptr) return problem;
+  session.set_range(panned(session.state().range, share, lanes->length));
+  return "";
+}
+
 constexpr std::array kCommands = std::to_array<Command>({
     {"view.explore", "1", "Show the strategies, memory and time", "", show<Workspace::explore>},
     {"view.memory", "2", "Show memory by phase, stage and category", "", show<Workspace::memory>},
@@ -105,7 +131,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.redo();
        return std::string();
      }},
-    {"question.set", "S", "Change a field of the mesh, the job or the cluster", "FIELD VALUE",
+    {"question.set", "E", "Change a field of the mesh, the job or the cluster", "FIELD VALUE",
      set_slider},
     {"layout.next", "DownArrow", "Select the next layout", "",
      [](Session& session, const std::string&) {
@@ -125,7 +151,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.set_filter(argument);
        return session.state().explore.parsed.problem;
      }},
-    {"table.fitting", "F", "Show only layouts that fit, or all", "",
+    {"table.fitting", "X", "Show only layouts that fit, or all", "",
      [](Session& session, const std::string&) {
        session.set_only_fitting(!session.state().explore.only_fitting);
        return std::string();
@@ -142,6 +168,21 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.set_memory_by(phase ? MemoryBy::stage : MemoryBy::phase);
        return std::string();
      }},
+    {"timeline.fit", "F", "Show the whole step", "",
+     [](Session& session, const std::string&) {
+       if (session.state().lanes) session.set_range({0, session.state().lanes->length});
+       return std::string();
+     }},
+    {"timeline.closer", "W", "Zoom in at the middle", "",
+     [](Session& session, const std::string&) { return zoom(session, "0.8 0.5"); }},
+    {"timeline.wider", "S", "Zoom out", "",
+     [](Session& session, const std::string&) { return zoom(session, "1.25 0.5"); }},
+    {"timeline.earlier", "A", "Move to the left", "",
+     [](Session& session, const std::string&) { return pan(session, "-0.15"); }},
+    {"timeline.later", "D", "Move to the right", "",
+     [](Session& session, const std::string&) { return pan(session, "0.15"); }},
+    {"timeline.zoom", "Z", "Zoom by a factor at a share of the width", "FACTOR SHARE", zoom},
+    {"timeline.pan", "Shift+A", "Move by a share of what is shown", "SHARE", pan},
     {"export.png", "Ctrl+P", "Save the window as a picture", "FILE",
      [](Session& session, const std::string& argument) {
        if (argument.empty()) return std::string("name a file, as explore.png");

@@ -86,7 +86,23 @@ void Session::put(Plan plan, Change what) {
     for (LayoutRow& row : answer.rows) row.fit = fit_of(row.memory, row.upper, answer.usable);
     ask();
   }
+  simulate();
   refresh_shown();
+}
+
+void Session::simulate() {
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  worker_.post("lanes", [this, plan](const std::stop_token&) -> Worker::Apply {
+    auto lanes = std::make_shared<const StepLanes>(step_lanes(*plan));
+    return [this, lanes] {
+      // Another layout's step is as wide; the same part of it stays in sight.
+      const double before = state_.lanes ? state_.lanes->length : 0;
+      const double longer = before > 0 ? lanes->length / before : 0;
+      state_.range = longer > 0 ? TimeRange{state_.range.from * longer, state_.range.to * longer}
+                                : TimeRange{0, lanes->length};
+      state_.lanes = lanes;
+    };
+  });
 }
 
 void Session::ask() {

@@ -43,6 +43,7 @@ class Session {
   void set_sort(std::vector<SortKey> keys);
 
   void set_workspace(Workspace workspace) { state_.workspace = workspace; }
+  void set_range(TimeRange range) { state_.range = range; }
   void set_memory_by(MemoryBy by) { state_.memory_by = by; }
   void set_dark(bool dark) { state_.dark = dark; }
   void say(std::string message) { state_.message = std::move(message); }
@@ -64,6 +65,7 @@ class Session {
  private:
   void put(Plan plan, Change what);
   void ask();
+  void simulate();
   std::string save(const std::string& path, const std::string& text);
   void refresh_shown();
 

@@ -164,7 +164,10 @@ void draw_explorer(Ui& ui) {
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                 ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Resizable |
                                 ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_NoBordersInBody;
-  if (!ImGui::BeginTable("rows", static_cast<int>(shown.size()) + 1, flags)) return;
+  ImGui::PushStyleVarX(ImGuiStyleVar_CellPadding, ui.units(4));
+  const bool begun = ImGui::BeginTable("rows", static_cast<int>(shown.size()) + 1, flags);
+  ImGui::PopStyleVar();
+  if (!begun) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   for (const std::size_t c : shown) {
     const Column& column = columns()[c];

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cfloat>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -26,17 +27,20 @@ struct Frame {
 
 void draw_axis(Ui& ui, const Frame& frame, Bytes usable) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
+  float last = FLT_MAX;
   for (const sim::Tick& tick : sim::memory_ticks(Bytes(static_cast<std::int64_t>(frame.top)))) {
     const float y = std::floor(frame.y(tick.value));
     list.AddRectFilled({frame.least.x, y}, {frame.most.x, y + 1}, ui.ink(ui.theme.grid));
+    if (last - y < ImGui::GetTextLineHeight()) continue;
+    last = y;
     draw_text(ui, {frame.least.x - ui.units(6), y - ImGui::GetTextLineHeight() / 2}, tick.label,
               ui.ink(ui.theme.quiet), 1);
   }
   const float y = frame.y(static_cast<double>(usable.value()));
   list.AddRectFilled({frame.least.x, y - ui.units(1)}, {frame.most.x, y + ui.units(0.5F)},
                      ui.ink(ui.theme.bad));
-  draw_text(ui, {frame.most.x, y - ImGui::GetTextLineHeight() - ui.units(2)},
-            "usable " + format_bytes(usable), ui.ink(ui.theme.bad), 1);
+  draw_text(ui, {frame.least.x + ui.units(2), y - ImGui::GetTextLineHeight() - ui.units(2)},
+            "usable " + format_bytes(usable), ui.ink(ui.theme.bad));
   ui.probes.put("memory.limit", {frame.least.x, y - ui.units(1)},
                 {frame.most.x, y + ui.units(0.5F)});
 }
@@ -87,7 +91,10 @@ void draw_memory(Ui& ui) {
     const auto group = static_cast<MemoryGroup>(g);
     entries.emplace_back(label_of(group), ui.theme.of(group));
   }
-  legend(ui, entries);
+  constexpr float kRoomForLegend = 14;  // lines
+  if (ImGui::GetContentRegionAvail().y > kRoomForLegend * ImGui::GetTextLineHeight()) {
+    legend(ui, entries);
+  }
 
   const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);
   if (stacks.empty()) return;

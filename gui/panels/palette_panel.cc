@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
@@ -26,17 +25,26 @@ constexpr ImGuiWindowFlags kFloating = ImGuiWindowFlags_NoDecoration | ImGuiWind
                                        ImGuiWindowFlags_NoDocking |
                                        ImGuiWindowFlags_NoSavedSettings;
 
+/// Keyboard focus selects all that is typed: what follows goes behind it instead.
+int put_cursor(ImGuiInputTextCallbackData* input) {
+  bool& at_end = *static_cast<bool*>(input->UserData);
+  if (at_end) return 0;
+  at_end = true;
+  input->CursorPos = input->SelectionStart = input->SelectionEnd = input->BufTextLen;
+  return 0;
+}
+
 void key_right(Ui& ui, std::string_view key) { number_right(ui, key, ui.theme.quiet); }
 
 }  // namespace
 
 void draw_palette(Ui& ui) {
-  static std::array<char, 256> typed{};  // of the one palette
-  static std::uint64_t opened = 0;
+  auto& [typed, opened, at_end] = ui.palette;
   if (!ui.state.palette_open) return;
   const bool fresh = opened != ui.state.palette_opened;
   if (fresh) {
     opened = ui.state.palette_opened;
+    at_end = false;
     typed.fill('\0');
     ui.state.palette_text.copy(typed.data(), typed.size() - 1);
   }
@@ -47,8 +55,11 @@ void draw_palette(Ui& ui) {
   ImGui::PopStyleVar();
   if (fresh) ImGui::SetKeyboardFocusHere();
   ImGui::SetNextItemWidth(-1);
-  const bool entered = ImGui::InputTextWithHint("##command", "a command", typed.data(),
-                                                typed.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool entered = ImGui::InputTextWithHint(
+      "##command", "a command", typed.data(), typed.size(),
+      ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CallbackAlways, put_cursor,
+      &at_end);
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false)) ui.want("app.close");
   ui.probes.put_item("palette.input");
   const std::string line(typed.data());
   const std::size_t space = line.find(' ');

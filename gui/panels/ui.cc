@@ -23,6 +23,8 @@ void heading(Ui& ui, std::string_view title, std::string_view note) {
   ImGui::PopFont();
   if (note.empty()) return;
   ImGui::SameLine(0, ui.units(10));
+  const float room = ImGui::GetWindowWidth() - ImGui::GetCursorPosX();
+  if (width_of(note) > room) return ImGui::NewLine();
   text(ui, note, ui.theme.quiet);
 }
 

@@ -2,6 +2,8 @@
 
 #include <imgui.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,13 @@
 
 namespace shardwise::view {
 
+/// What is typed in the palette while it is open, and for which of its openings.
+struct PaletteInput {
+  std::array<char, 256> typed{};
+  std::uint64_t opened = 0;
+  bool at_end = false;  // the cursor was put behind the words it opened with
+};
+
 /// What a panel draws with. Panels read the state and say which commands are wanted; those run
 /// after the frame, so that a frame shows one state.
 struct Ui {
@@ -20,6 +29,7 @@ struct Ui {
   const Theme& theme;
   const Fonts& fonts;
   Probes& probes;
+  PaletteInput& palette;
   float scale = 1;  // of the window: own drawing is in units of it
 
   std::vector<std::string> wanted;          // commands, in their order

@@ -14,6 +14,9 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"explorer", Workspace::explore, draw_explorer},
     {"trade", Workspace::explore, draw_trade},
     {"memory", Workspace::explore, draw_memory},
+    {"timeline", Workspace::explore, draw_timeline},
+    {"timeline", Workspace::timeline, draw_timeline},
+    {"what_if", Workspace::timeline, draw_what_if},
     {"what_if", Workspace::memory, draw_what_if},
     {"memory", Workspace::memory, draw_memory},
 });
@@ -43,8 +46,9 @@ void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
   };
   switch (workspace) {
     case Workspace::explore: {
+      dock(workspace, "timeline", cut(ImGuiDir_Down, 0.30F));
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
-      ImGuiID right = cut(ImGuiDir_Right, 0.38F);
+      ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;
       ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
       dock(workspace, "trade", right);
@@ -57,6 +61,9 @@ void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "memory", rest);
       break;
     case Workspace::timeline:
+      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock(workspace, "timeline", rest);
+      break;
     case Workspace::mesh:
     case Workspace::scaling:
       break;

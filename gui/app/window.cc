@@ -1,0 +1,109 @@
+#include "gui/app/window.h"
+
+#include <GLFW/glfw3.h>
+#include <fmt/format.h>
+#include <imgui.h>
+#include <imgui_impl_glfw.h>
+#include <imgui_impl_opengl3.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "gui/models/summary_model.h"
+#include "planner/files/atomic_file_set.h"
+#include "planner/spec/error.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr int kDone = 0;
+constexpr int kNoDisplay = 2;
+/// Without an event, a frame this often: a result of the worker is seen.
+constexpr double kIdleSeconds = 0.05;
+
+struct Library {
+  bool ready = glfwInit() == GLFW_TRUE;
+  Library() = default;
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+  ~Library() { glfwTerminate(); }
+};
+using Window = std::unique_ptr<GLFWwindow, decltype(&glfwDestroyWindow)>;
+
+int no_display(const char* why) {
+  fmt::print(stderr,
+             "shardwise-view: no display ({}): draw a picture with --shot FILE, or write a page "
+             "with shardwise report\n",
+             why);
+  return kNoDisplay;
+}
+
+std::string glfw_reason() {
+  const char* said = nullptr;
+  glfwGetError(&said);
+  return said == nullptr ? "no reason given" : said;
+}
+
+Window open_window(const Session& session, const Options& options) {
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
+  glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
+  glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
+  glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
+  glfwWindowHint(GLFW_SCALE_TO_MONITOR, GLFW_TRUE);
+  const std::string title = title_text(session.state().plan) + " - shardwise";
+  return {glfwCreateWindow(options.width, options.height, title.c_str(), nullptr, nullptr),
+          &glfwDestroyWindow};
+}
+
+void save_picture(Stage& stage, Session& session) {
+  const std::string path = session.take_png();
+  if (path.empty()) return;
+  try {
+    write_file(path, to_png(stage.picture(session)));
+    session.say("wrote " + path);
+  } catch (const IoError& error) {
+    session.say(error.what());
+  }
+}
+
+void draw_frame(GLFWwindow* window, Stage& stage, Session& session, const Options& options) {
+  float scale = options.scale;
+  if (scale <= 0) glfwGetWindowContentScale(window, &scale, nullptr);
+  stage.set_scale(scale);
+  stage.prepare(session);
+  ImGui_ImplOpenGL3_NewFrame();
+  ImGui_ImplGlfw_NewFrame();
+  ImGui::NewFrame();
+  stage.draw(session);
+  ImGui::Render();
+  save_picture(stage, session);
+  int width = 0;
+  int height = 0;
+  glfwGetFramebufferSize(window, &width, &height);
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  glfwSwapBuffers(window);
+}
+
+}  // namespace
+
+int show_window(Stage& stage, Session& session, const Options& options) {
+  glfwSetErrorCallback(nullptr);
+  const Library library;
+  if (!library.ready) return no_display(glfw_reason().c_str());
+  const Window window = open_window(session, options);
+  if (!window) return no_display(glfw_reason().c_str());
+  glfwMakeContextCurrent(window.get());
+  glfwSwapInterval(1);
+  ImGui_ImplGlfw_InitForOpenGL(window.get(), true);
+  ImGui_ImplOpenGL3_Init("#version 150");
+  while (glfwWindowShouldClose(window.get()) == GLFW_FALSE && !session.state().quits) {
+    glfwWaitEventsTimeout(kIdleSeconds);
+    draw_frame(window.get(), stage, session, options);
+  }
+  ImGui_ImplOpenGL3_Shutdown();
+  ImGui_ImplGlfw_Shutdown();
+  return kDone;
+}
+
+}  // namespace shardwise::view

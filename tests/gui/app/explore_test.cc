@@ -1,0 +1,185 @@
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include <algorithm>
+#include <string>
+
+#include "gui/app/shot.h"
+#include "gui/app/stage.h"
+#include "gui/draw/theme.h"
+#include "gui/models/commands.h"
+#include "gui/models/explore_model.h"
+#include "gui/models/memory_model.h"
+#include "gui/models/summary_model.h"
+#include "simulator/palette.h"
+#include "tests/gui/small_plan.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr ImVec2 kSize(1280, 800);
+
+class Explore : public testing::Test {
+ protected:
+  explicit Explore(Plan plan = test::small_plan(), float scale = 1)
+      : session_(std::move(plan)), stage_(FontChoice::built_in, scale) {
+    draw_settled(stage_, session_, kSize);
+  }
+  void run(const std::string& line) {
+    EXPECT_EQ(run_command(session_, line), "");
+    draw_settled(stage_, session_, kSize);
+  }
+  void click(const std::string& probe) {
+    const auto place = stage_.probes().find(probe);
+    ASSERT_TRUE(place) << probe;
+    ImGuiIO& io = ImGui::GetIO();
+    io.AddMousePosEvent(place->centre().x, place->centre().y);
+    stage_.frame(session_, kSize);
+    io.AddMouseButtonEvent(ImGuiMouseButton_Left, true);
+    stage_.frame(session_, kSize);
+    io.AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+    stage_.frame(session_, kSize);
+    io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
+    draw_settled(stage_, session_, kSize);
+  }
+  Probes::Place place(const std::string& probe) const {
+    const auto found = stage_.probes().find(probe);
+    EXPECT_TRUE(found) << probe;
+    return found.value_or(Probes::Place{});
+  }
+  const AppState& state() const { return session_.state(); }
+
+  Session session_;
+  Stage stage_;
+};
+
+TEST_F(Explore, ShowsEveryTileInsideTheWindow) {
+  for (const Tile& tile : summary_tiles(state().report)) {
+    const Probes::Place at = place("summary." + tile.id);
+    EXPECT_GE(at.least.x, 0);
+    EXPECT_LE(at.most.x, kSize.x) << tile.id;
+    EXPECT_LE(at.most.y, kSize.y) << tile.id;
+  }
+}
+
+TEST_F(Explore, AClickOnARowSelectsIt) {
+  click("explorer.row.3");
+  EXPECT_EQ(state().selected, state().shown[2]);
+  EXPECT_EQ(state().plan.layout, state().answer.rows[state().shown[2]].layout);
+}
+
+TEST_F(Explore, AClickOnAHeadingSortsByItAndAnotherTurnsTheOrderAround) {
+  click("explorer.head.memory");
+  const auto memory = [&](std::size_t place) {
+    return state().answer.rows[state().shown[place]].memory;
+  };
+  EXPECT_LE(memory(0), memory(1));
+  const Bytes least = memory(0);
+  click("explorer.head.memory");
+  EXPECT_GE(memory(0), memory(1));
+  EXPECT_EQ(memory(state().shown.size() - 1), least);
+}
+
+TEST_F(Explore, BarsAreAsWideAsTheirBytes) {
+  const double axis = 1.25 * static_cast<double>(state().answer.usable.value());
+  const Probes::Place first = place("explorer.row.1.bar");
+  const float top = place("explorer.row.1").least.y;
+  ASSERT_GT(top, 0);
+  const double bytes = static_cast<double>(state().answer.rows[state().shown[0]].memory.value());
+  for (const std::size_t row : {2U, 3U, 4U}) {
+    const Probes::Place bar = place("explorer.row." + std::to_string(row) + ".bar");
+    const double other =
+        static_cast<double>(state().answer.rows[state().shown[row - 1]].memory.value());
+    ASSERT_LT(other, axis);
+    EXPECT_NEAR((bar.most.x - bar.least.x) / (first.most.x - first.least.x), other / bytes, 0.02);
+  }
+}
+
+TEST_F(Explore, StacksAreAsHighAsTheirBytes) {
+  const std::vector<MemoryStack> stacks = memory_stacks(state().report, MemoryBy::phase);
+  const Probes::Place highest =
+      place("memory." + std::ranges::max_element(stacks, {}, &MemoryStack::total)->label);
+  const Bytes most = state().report.verdict.point;
+  const float limit = place("memory.limit").least.y;
+  EXPECT_LT(limit, highest.least.y);
+  for (const MemoryStack& stack : stacks) {
+    const Probes::Place bar = place("memory." + stack.label);
+    EXPECT_NEAR(bar.most.y - bar.least.y, (highest.most.y - highest.least.y) * (stack.total / most),
+                1)
+        << stack.label;
+  }
+}
+
+TEST_F(Explore, PixelsOfAStackHaveTheColourOfTheirGroup) {
+  run("view.memory");
+  const Image image = stage_.picture(session_);
+  const std::string weights = "memory.pass.weights";
+  const Probes::Place at = place(weights);
+  const std::array<int, 3> expected = sim::channels(theme_of(true).of(MemoryGroup::weights));
+  const std::uint8_t* const pixel =
+      image.at(static_cast<int>(at.centre().x), static_cast<int>(at.centre().y));
+  for (std::size_t c = 0; c < 3; ++c) EXPECT_EQ(pixel[c], expected[c]);
+}
+
+TEST_F(Explore, ADotThatIsClickedIsTheSelectedRow) {
+  run("layout.select 4");
+  const std::size_t row = state().selected;
+  const ImVec2 dot = place("trade.selected").centre();
+  run("layout.select 1");
+  ImGui::GetIO().AddMousePosEvent(dot.x, dot.y);
+  stage_.frame(session_, kSize);
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, true);
+  stage_.frame(session_, kSize);
+  EXPECT_EQ(state().answer.rows[state().selected].memory, state().answer.rows[row].memory);
+  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+  stage_.frame(session_, kSize);
+}
+
+TEST_F(Explore, SaysWhatIsWrongWithAFilter) {
+  EXPECT_NE(run_command(session_, "table.filter tpp<8"), "");
+  draw_settled(stage_, session_, kSize);
+  EXPECT_TRUE(stage_.probes().find("explorer.problem"));
+  run("table.filter tp:1");
+  EXPECT_FALSE(stage_.probes().find("explorer.problem"));
+  for (const std::uint32_t row : state().shown) EXPECT_EQ(state().answer.rows[row].layout.tp, 1);
+}
+
+TEST_F(Explore, DrawsTheSameBytesTwice) {
+  const std::string once = to_png(stage_.picture(session_));
+  draw_settled(stage_, session_, kSize);
+  EXPECT_EQ(to_png(stage_.picture(session_)), once);
+}
+
+class NothingFits : public Explore {
+ protected:
+  NothingFits() : Explore(test::plan_that_cannot_fit()) {}
+};
+
+TEST_F(NothingFits, TurnsTheMemoryTileBad) {
+  const Image image = stage_.picture(session_);
+  const Probes::Place at = place("summary.memory");
+  const std::array<int, 3> bad = sim::channels(theme_of(true).bad);
+  bool found = false;
+  for (int y = static_cast<int>(at.least.y); y < static_cast<int>(at.most.y); ++y) {
+    for (int x = static_cast<int>(at.least.x); x < static_cast<int>(at.most.x); ++x) {
+      const std::uint8_t* const pixel = image.at(x, y);
+      found = found || std::equal(bad.begin(), bad.end(), pixel);
+    }
+  }
+  EXPECT_TRUE(found);
+}
+
+class TwiceAsLarge : public Explore {
+ protected:
+  TwiceAsLarge() : Explore(test::small_plan(), 2) {}
+};
+
+TEST_F(TwiceAsLarge, ShowsEveryTileInsideTheWindow) {
+  for (const Tile& tile : summary_tiles(state().report)) {
+    EXPECT_LE(place("summary." + tile.id).most.x, kSize.x) << tile.id;
+    EXPECT_LE(place("summary." + tile.id).most.y, kSize.y) << tile.id;
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::view

@@ -1,0 +1,110 @@
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include <set>
+
+#include "gui/app/shot.h"
+#include "gui/app/stage.h"
+#include "gui/models/commands.h"
+#include "tests/gui/small_plan.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr ImVec2 kSize(1280, 800);
+
+class Keys : public testing::Test {
+ protected:
+  Keys() { draw_settled(stage_, session_, kSize); }
+  void press(std::initializer_list<ImGuiKey> keys) {
+    ImGuiIO& io = ImGui::GetIO();
+    for (const ImGuiKey key : keys) io.AddKeyEvent(key, true);
+    stage_.frame(session_, kSize);
+    for (const ImGuiKey key : keys) io.AddKeyEvent(key, false);
+    stage_.frame(session_, kSize);
+    draw_settled(stage_, session_, kSize);
+  }
+  void type(const char* words) {
+    ImGui::GetIO().AddInputCharactersUTF8(words);
+    stage_.frame(session_, kSize);
+    draw_settled(stage_, session_, kSize);
+  }
+  const AppState& state() const { return session_.state(); }
+
+  Session session_{test::small_plan()};
+  Stage stage_{FontChoice::built_in, 1};
+};
+
+TEST_F(Keys, AreKeysOfImGuiAndUnique) {
+  std::set<ImGuiKeyChord> chords;
+  for (const Command& each : commands()) {
+    const ImGuiKeyChord chord = parse_chord(each.key);
+    EXPECT_NE(chord, ImGuiKey_None) << each.key;
+    EXPECT_TRUE(chords.insert(chord).second) << each.key;
+  }
+}
+
+TEST_F(Keys, SwitchWorkspaces) {
+  press({ImGuiKey_2});
+  EXPECT_EQ(state().workspace, Workspace::memory);
+  press({ImGuiKey_1});
+  EXPECT_EQ(state().workspace, Workspace::explore);
+}
+
+TEST_F(Keys, WalkTheTable) {
+  press({ImGuiKey_Home});
+  EXPECT_EQ(state().selected, state().shown[0]);
+  press({ImGuiKey_DownArrow});
+  EXPECT_EQ(state().selected, state().shown[1]);
+  press({ImGuiKey_UpArrow});
+  EXPECT_EQ(state().selected, state().shown[0]);
+}
+
+TEST_F(Keys, UndoAndRedo) {
+  press({ImGuiKey_Home});
+  const Layout first = state().plan.layout;
+  press({ImGuiKey_DownArrow});
+  press({ImGuiMod_Ctrl, ImGuiKey_Z});
+  EXPECT_EQ(state().plan.layout, first);
+  press({ImGuiMod_Ctrl, ImGuiMod_Shift, ImGuiKey_Z});
+  EXPECT_NE(state().plan.layout, first);
+}
+
+TEST_F(Keys, OpenThePaletteWhereEveryCommandIs) {
+  press({ImGuiMod_Ctrl, ImGuiKey_K});
+  ASSERT_TRUE(state().palette_open);
+  type("redo");
+  EXPECT_TRUE(stage_.probes().find("palette.question.redo"));
+  press({ImGuiKey_Escape});
+  EXPECT_FALSE(state().palette_open);
+}
+
+TEST_F(Keys, TypeACommandInThePalette) {
+  press({ImGuiMod_Ctrl, ImGuiKey_K});
+  type("table.sort memory");
+  press({ImGuiKey_Enter});
+  EXPECT_FALSE(state().palette_open);
+  ASSERT_EQ(state().explore.sort.size(), 1U);
+  EXPECT_LE(state().answer.rows[state().shown[0]].memory,
+            state().answer.rows[state().shown[1]].memory);
+}
+
+TEST_F(Keys, OfCommandsThatNeedMoreOpenThePaletteWithTheirName) {
+  press({ImGuiKey_O});
+  ASSERT_TRUE(state().palette_open);
+  EXPECT_EQ(state().palette_text, "table.sort ");
+  type("memory");
+  press({ImGuiKey_Enter});
+  EXPECT_EQ(state().explore.sort.size(), 1U);
+}
+
+TEST_F(Keys, ShowHelpWithEveryCommand) {
+  press({ImGuiMod_Shift, ImGuiKey_Slash});
+  ASSERT_TRUE(state().help_open);
+  for (const Command& each : commands()) {
+    EXPECT_TRUE(stage_.probes().find("help." + std::string(each.name))) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::view

@@ -1,0 +1,52 @@
+#include "gui/models/columns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+namespace shardwise::view {
+namespace {
+
+TEST(Columns, HaveUniqueKeysThatFindThem) {
+  std::set<std::string_view> keys;
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    EXPECT_TRUE(keys.insert(columns()[c].key).second);
+    EXPECT_EQ(find_column(columns()[c].key), c);
+    EXPECT_FALSE(columns()[c].meaning.empty());
+  }
+  EXPECT_FALSE(find_column("colour"));
+}
+
+TEST(Columns, ShowWhatARowHas) {
+  LayoutRow row;
+  row.layout.tp = 8;
+  row.layout.recompute = Recompute::full;
+  row.memory = Bytes(std::int64_t{3} << 29);
+  row.time = Seconds(2);
+  const auto shown = [&](const char* key) { return columns()[*find_column(key)].text(row); };
+  EXPECT_EQ(shown("tp"), "8");
+  EXPECT_EQ(shown("recompute"), "full");
+  EXPECT_EQ(shown("memory"), "1.50");
+  EXPECT_EQ(shown("step"), "2.00 s");
+  EXPECT_EQ(shown("cost"), "-");
+  row.bound = true;
+  EXPECT_EQ(shown("step"), "≥ 2.00 s");
+}
+
+TEST(TellingColumns, LeaveOutWhatNoRowVaries) {
+  Answer answer;
+  answer.rows.resize(2);
+  answer.rows[1].layout.tp = 2;
+  const std::vector<std::size_t> telling = telling_columns(answer);
+  const auto has = [&](const char* key) {
+    return std::ranges::find(telling, *find_column(key)) != telling.end();
+  };
+  EXPECT_TRUE(has("tp"));
+  EXPECT_FALSE(has("pp"));
+  EXPECT_TRUE(has("memory"));
+  EXPECT_TRUE(has("step"));
+}
+
+}  // namespace
+}  // namespace shardwise::view

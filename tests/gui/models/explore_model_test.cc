@@ -1,0 +1,134 @@
+#include "gui/models/explore_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "gui/models/columns.h"
+#include "gui/models/search_rows.h"
+#include "planner/cost/estimate.h"
+#include "planner/search/search.h"
+#include "tests/gui/small_plan.h"
+
+namespace shardwise::view {
+namespace {
+
+Answer drawn_answer(std::uint32_t seed, std::size_t rows) {
+  std::mt19937 random(seed);
+  Answer answer;
+  for (std::size_t i = 0; i < rows; ++i) {
+    LayoutRow& row = answer.rows.emplace_back();
+    row.layout.tp = 1 << random() % 4;
+    row.layout.pp = 1 << random() % 3;
+    row.time = Seconds(1 + static_cast<int>(random() % 5));
+    row.fit = static_cast<Fit>(random() % 3);
+  }
+  return answer;
+}
+
+TEST(ShownRows, AreInTheirOrderByEachColumnAndKeepThePlannersAmongEquals) {
+  const Answer answer = drawn_answer(7, 500);
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    for (const bool descending : {false, true}) {
+      ExploreView view;
+      view.sort = {{c, descending}};
+      const std::vector<std::uint32_t> shown = shown_rows(answer, view);
+      ASSERT_EQ(shown.size(), answer.rows.size());
+      for (std::size_t i = 1; i < shown.size(); ++i) {
+        const double before = columns()[c].number(answer.rows[shown[i - 1]]);
+        const double after = columns()[c].number(answer.rows[shown[i]]);
+        EXPECT_TRUE(descending ? before >= after : before <= after);
+        if (before == after) {
+          EXPECT_LT(shown[i - 1], shown[i]);
+        }
+      }
+    }
+  }
+}
+
+TEST(ShownRows, AreSortedByASecondColumnAmongEqualsOfTheFirst) {
+  const Answer answer = drawn_answer(8, 300);
+  ExploreView view;
+  view.sort = {{*find_column("tp"), true}, {*find_column("step"), false}};
+  const std::vector<std::uint32_t> shown = shown_rows(answer, view);
+  for (std::size_t i = 1; i < shown.size(); ++i) {
+    const LayoutRow& before = answer.rows[shown[i - 1]];
+    const LayoutRow& after = answer.rows[shown[i]];
+    EXPECT_GE(before.layout.tp, after.layout.tp);
+    if (before.layout.tp == after.layout.tp) {
+      EXPECT_LE(before.time, after.time);
+    }
+  }
+}
+
+TEST(ShownRows, OnlyFittingAreThoseThatFit) {
+  const Answer answer = drawn_answer(9, 300);
+  ExploreView view;
+  view.only_fitting = true;
+  const std::vector<std::uint32_t> shown = shown_rows(answer, view);
+  const auto fitting = std::ranges::count(answer.rows, Fit::fits, &LayoutRow::fit);
+  EXPECT_EQ(static_cast<std::ptrdiff_t>(shown.size()), fitting);
+  for (const std::uint32_t i : shown) EXPECT_EQ(answer.rows[i].fit, Fit::fits);
+}
+
+class SearchedRows : public testing::Test {
+ protected:
+  Plan plan_ = test::small_plan();
+  StepReport report_ = estimate(plan_.model, plan_.cluster, plan_.job, plan_.engine, plan_.layout);
+  Answer answer_ = search_rows(plan_, report_, {});
+};
+
+TEST_F(SearchedRows, HaveTheMemoryTimeAndFitOfAFreshEvaluation) {
+  ASSERT_FALSE(answer_.rows.empty());
+  for (const LayoutRow& row : answer_.rows) {
+    const StepReport fresh =
+        estimate(plan_.model, plan_.cluster, plan_.job, plan_.engine, row.layout);
+    EXPECT_EQ(row.memory, fresh.verdict.point);
+    EXPECT_EQ(row.upper, fresh.verdict.upper);
+    EXPECT_EQ(row.fit, fresh.verdict.fit);
+    EXPECT_NEAR(row.time / fresh.step_time, 1, 1e-9);
+    EXPECT_NEAR(row.mfu, fresh.mfu, 1e-9);
+  }
+}
+
+TEST_F(SearchedRows, BeginWithTheBestOfThePlanner) {
+  SearchRequest request;
+  request.model = &plan_.model;
+  request.cluster = &plan_.cluster;
+  request.job = &plan_.job;
+  request.engines = {&plan_.engine};
+  const Result<SearchResult> found = search(request);
+  ASSERT_TRUE(found.ok());
+  ASSERT_FALSE(found->best.empty());
+  ExploreView view;
+  view.only_fitting = true;
+  EXPECT_EQ(answer_.rows[shown_rows(answer_, view).front()].layout, found->best.front().layout);
+}
+
+TEST_F(SearchedRows, FrontIsThatOfBruteForce) {
+  std::vector<const LayoutRow*> front;
+  for (const LayoutRow& row : answer_.rows) {
+    if (row.fit != Fit::fits) continue;
+    const bool beaten = std::ranges::any_of(answer_.rows, [&](const LayoutRow& other) {
+      return other.fit == Fit::fits && other.memory <= row.memory && other.time <= row.time &&
+             (other.memory < row.memory || other.time < row.time);
+    });
+    EXPECT_TRUE(!row.front || !beaten);
+    if (!beaten) front.push_back(&row);
+  }
+  std::ranges::sort(front, {}, &LayoutRow::memory);
+  // Of rows that cost the same one is enough.
+  const auto same = [](const LayoutRow* a, const LayoutRow* b) {
+    return a->memory == b->memory && a->time == b->time;
+  };
+  front.erase(std::ranges::unique(front, same).begin(), front.end());
+  const std::vector<std::uint32_t> drawn = front_rows(answer_);
+  ASSERT_EQ(drawn.size(), front.size());
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    EXPECT_TRUE(same(&answer_.rows[drawn[i]], front[i]));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise::view

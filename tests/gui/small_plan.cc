@@ -1,0 +1,36 @@
+#include "tests/gui/small_plan.h"
+
+#include "planner/engines/engines.h"
+#include "planner/spec/cluster_reader.h"
+#include "tests/support/models.h"
+
+namespace shardwise::test {
+namespace {
+
+Plan plan_of(const ModelSpec& model, std::int64_t gpus) {
+  Plan plan;
+  plan.model = model;
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
+  plan.engine = megatron_ddp();
+  plan.job.global_batch_size = 64;
+  plan.job.sequence_length = 2048;
+  plan.layout.dp_shard = static_cast<std::int32_t>(gpus);
+  plan.layout.zero_stage = gpus > 1 ? 1 : 0;
+  return plan;
+}
+
+}  // namespace
+
+Plan small_plan(std::int64_t gpus) {
+  ModelSpec model = llama(16, 2048, 5632, 16, 8, 32'000);
+  model.name = "small";
+  return plan_of(model, gpus);
+}
+
+Plan plan_that_cannot_fit() {
+  ModelSpec model = llama_3_1_8b();
+  model.name = "too-large";
+  return plan_of(model, 1);
+}
+
+}  // namespace shardwise::test

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "planner/spec/plan.h"
+
+namespace shardwise::test {
+
+/// A Llama of 1 B parameters on 8 GPUs of a node, megatron_ddp: a space that is searched in
+/// milliseconds. `gpus` of 1, 2, 4 or 8.
+Plan small_plan(std::int64_t gpus = 8);
+
+/// Llama-3.1-8B on one GPU: no layout fits.
+Plan plan_that_cannot_fit();
+
+}  // namespace shardwise::test
