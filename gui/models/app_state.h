@@ -12,6 +12,7 @@
 #include "gui/models/explore_model.h"
 #include "gui/models/layout_row.h"
 #include "gui/models/memory_model.h"
+#include "gui/models/neighbour_model.h"
 #include "gui/models/timeline_model.h"
 #include "gui/models/what_if_model.h"
 #include "planner/spec/memory_labels.h"
@@ -41,6 +42,9 @@ struct AppState {
 
   std::shared_ptr<const StepLanes> lanes;  // of the plan; null until it is simulated
   TimeRange range;                         // of the step that is drawn
+
+  std::vector<NeighbourBar> neighbours;  // of the plan's layout
+  bool neighbours_known = false;
 
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;

@@ -146,6 +146,15 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"layout.best", "Home", "Select the first layout of the table", "",
      [](Session& session, const std::string&) { return select_row(session, "1"); }},
     {"layout.select", "G", "Select a row of the table by its number", "ROW", select_row},
+    {"layout.neighbour", "N", "Take a neighbour by its place", "PLACE",
+     [](Session& session, const std::string& argument) {
+       const auto most = static_cast<std::int64_t>(session.state().neighbours.size());
+       std::int64_t place = 0;
+       std::string problem =
+           read_integer(argument, 1, std::max<std::int64_t>(1, most), place);
+       if (problem.empty()) session.take_neighbour(static_cast<std::size_t>(place - 1));
+       return problem.empty() ? problem : "place: " + problem;
+     }},
     {"table.filter", "/", "Show only rows that match", "CONDITIONS",
      [](Session& session, const std::string& argument) {
        session.set_filter(argument);

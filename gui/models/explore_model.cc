@@ -12,7 +12,7 @@ namespace shardwise::view {
 std::vector<std::uint32_t> shown_rows(const Answer& answer, const ExploreView& view) {
   std::vector<std::uint32_t> shown;
   shown.reserve(answer.rows.size());
-  for (std::uint32_t i = 0; i < answer.rows.size(); ++i) {
+  for (const std::uint32_t i : answer.ranked) {
     const LayoutRow& row = answer.rows[i];
     if (view.only_fitting && row.fit != Fit::fits) continue;
     if (view.parsed.filter.keeps(row)) shown.push_back(i);
@@ -47,11 +47,11 @@ std::vector<std::uint32_t> front_rows(const Answer& answer) {
 std::string counts_text(const Answer& answer, std::size_t shown) {
   if (!answer.problem.empty()) return answer.problem;
   const std::string fit =
-      answer.counts.ranked == 0
+      answer.counts.fit == 0
           ? fmt::format("nothing fits of {}", format_count(answer.counts.legal))
-          : fmt::format("{} of {} fit, {} at risk", format_count(answer.counts.ranked),
+          : fmt::format("{} of {} fit, {} at risk", format_count(answer.counts.fit),
                         format_count(answer.counts.legal), format_count(answer.counts.at_risk));
-  if (shown == answer.rows.size()) return fit;
+  if (shown >= static_cast<std::size_t>(answer.counts.legal)) return fit;
   return fmt::format("{} shown, {}", format_count(static_cast<std::int64_t>(shown)), fit);
 }
 

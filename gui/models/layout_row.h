@@ -18,26 +18,29 @@ struct LayoutRow {
   Seconds time;
   bool bound = false;   // `time` is a lower bound: the exact time is not known yet
   bool front = false;   // on the Pareto front of memory and time
+  bool typed = false;   // the space does not list it: people asked for it
   Fit fit = Fit::fits;  // in Answer::usable
   double mfu = 0;       // of `time`, as the next two; 0 = not known
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
 };
 
-/// Layouts that the rows leave out, and how many there are in all.
+/// How many layouts there are.
 struct RowCounts {
   std::int64_t legal = 0;
-  std::int64_t ranked = 0;  // fit
+  std::int64_t fit = 0;
   std::int64_t at_risk = 0;
   std::int64_t does_not_fit = 0;
 };
 
 /// The rows of one question.
 struct Answer {
-  std::uint64_t generation = 0;  // of the question that it answers
-  std::vector<LayoutRow> rows;   // best first
+  std::uint64_t generation = 0;       // of the question that it answers
+  std::vector<LayoutRow> rows;        // a row keeps its index while times become known
+  std::vector<std::uint32_t> ranked;  // all of them, as the planner ranks by what is known
   RowCounts counts;
   Bytes usable;         // memory that a layout may use
+  bool exact = false;   // every time is known
   std::string problem;  // why there are no rows
 };
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "gui/models/columns.h"
-#include "gui/models/search_rows.h"
+#include "gui/models/explored_rows.h"
 #include "planner/cost/estimate.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/search/search.h"
@@ -25,27 +25,23 @@ bool same_question(const Plan& a, const Plan& b) {
   return a.model == b.model && a.cluster == b.cluster && a.job == b.job && a.engine == b.engine;
 }
 
-LayoutRow row_of(const Plan& plan, const StepReport& report, Bytes usable) {
-  LayoutRow row;
-  row.layout = plan.layout;
-  row.memory = report.verdict.point;
-  row.upper = report.verdict.upper;
-  row.time = report.step_time;
-  row.fit = fit_of(row.memory, row.upper, usable);
-  fill_rates(row, report);
-  return row;
-}
-
 }  // namespace
 
 Session::Session(Plan plan) { put(std::move(plan), Change::question); }
 
-void Session::collect() { worker_.collect(); }
+void Session::collect() {
+  worker_.collect();
+  if (std::exchange(rows_changed_, false)) {
+    if (!state_.answer.exact) rank(state_.answer);
+    refresh_shown();
+  }
+}
 
 void Session::settle() {
-  do {
+  while (worker_.busy()) {
     worker_.finish();
-  } while (worker_.collect());
+    collect();
+  }
 }
 
 void Session::change(Plan plan, Change what) {
@@ -80,19 +76,17 @@ void Session::put(Plan plan, Change what) {
   if (what == Change::question) {
     ask();
   } else if (what == Change::verdict) {
-    Answer& answer = state_.answer;
-    answer.usable = usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0));
-    answer.counts.ranked = answer.counts.at_risk = answer.counts.does_not_fit = 0;
-    for (LayoutRow& row : answer.rows) row.fit = fit_of(row.memory, row.upper, answer.usable);
+    judge(state_.answer, usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0)));
     ask();
   }
   simulate();
+  look_around();
   refresh_shown();
 }
 
 void Session::simulate() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  worker_.post("lanes", [this, plan](const std::stop_token&) -> Worker::Apply {
+  worker_.post("lanes", [this, plan](const Worker::Task&) -> Worker::Apply {
     auto lanes = std::make_shared<const StepLanes>(step_lanes(*plan));
     return [this, lanes] {
       // Another layout's step is as wide; the same part of it stays in sight.
@@ -105,31 +99,69 @@ void Session::simulate() {
   });
 }
 
+void Session::look_around() {
+  state_.neighbours_known = false;
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  const Seconds step = state_.report.step_time;
+  worker_.post("neighbours", [this, plan, step](const Worker::Task& task) -> Worker::Apply {
+    auto bars = std::make_shared<std::vector<NeighbourBar>>(neighbour_bars(*plan, step, task.stop));
+    return [this, bars] {
+      state_.neighbours = std::move(*bars);
+      state_.neighbours_known = true;
+    };
+  });
+}
+
+void Session::take_neighbour(std::size_t place) {
+  if (place >= state_.neighbours.size() || !state_.neighbours_known) return;
+  Plan plan = state_.plan;
+  plan.layout = state_.neighbours[place].layout;
+  change(std::move(plan), Change::layout);
+}
+
 void Session::ask() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const auto report = std::make_shared<const StepReport>(state_.report);
-  state_.asked = worker_.post("rows", [this, plan, report](const std::stop_token& stop) {
-    auto answer = std::make_shared<Answer>(search_rows(*plan, *report, stop));
-    return [this, answer] {
-      state_.answer = std::move(*answer);
-      state_.answer.generation = state_.asked;
-      state_.bars.assign(state_.answer.rows.size(), std::nullopt);
-      bars_asked_.clear();
-      refresh_shown();
+  state_.asked = worker_.post("rows", [this, plan, report](const Worker::Task& task) {
+    RowListener listener;
+    listener.priced = [&](Answer found) {
+      const auto answer = std::make_shared<Answer>(std::move(found));
+      task.publish([this, answer] { take(std::move(*answer)); });
     };
+    listener.timed = [&](std::vector<TimedRow> rows) {
+      task.publish([this, rows = std::move(rows)] {
+        apply(state_.answer, rows);
+        rows_changed_ = true;
+      });
+    };
+    listener.ranked = [&](RankedRows found) {
+      const auto ranked = std::make_shared<RankedRows>(std::move(found));
+      task.publish([this, ranked] {
+        apply(state_.answer, std::move(*ranked));
+        rows_changed_ = true;
+      });
+    };
+    explore_rows(*plan, *report, task.stop, listener);
+    return Worker::Apply();
   });
+}
+
+void Session::take(Answer answer) {
+  state_.answer = std::move(answer);
+  state_.answer.generation = state_.asked;
+  state_.bars.assign(state_.answer.rows.size(), std::nullopt);
+  bars_asked_.clear();
+  rows_changed_ = true;
 }
 
 void Session::refresh_shown() {
   Answer& answer = state_.answer;
   state_.selected = find_row(answer, state_.plan.layout);
-  if (state_.selected == answer.rows.size() && state_.current()) {
-    // A layout that the search does not list has a row of its own, in its place by time.
-    const LayoutRow row = row_of(state_.plan, state_.report, answer.usable);
-    const auto place = std::ranges::upper_bound(answer.rows, row.time, {}, &LayoutRow::time);
-    state_.selected = static_cast<std::size_t>(place - answer.rows.begin());
-    answer.rows.insert(place, row);
-    state_.bars.assign(answer.rows.size(), std::nullopt);
+  const bool listed = state_.selected < answer.rows.size() && !answer.rows[state_.selected].typed;
+  if (!listed && state_.current()) {
+    state_.selected = put_typed(answer, state_.plan.layout, state_.report);
+    state_.bars.resize(answer.rows.size());
+    state_.bars[state_.selected].reset();
     bars_asked_.clear();
   }
   state_.shown = shown_rows(answer, state_.explore);
@@ -227,10 +259,10 @@ void Session::want_bars(std::span<const std::uint32_t> rows) {
   }
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const std::uint64_t asked = state_.asked;
-  worker_.post("bars", [this, plan, layouts, asked](const std::stop_token& stop) -> Worker::Apply {
+  worker_.post("bars", [this, plan, layouts, asked](const Worker::Task& task) -> Worker::Apply {
     auto made = std::make_shared<std::vector<std::pair<Layout, GroupedBytes>>>();
     for (const auto& [row, layout] : *layouts) {
-      if (stop.stop_requested()) return {};
+      if (task.stop.stop_requested()) return {};
       made->emplace_back(layout, peak_groups(estimate(plan->model, plan->cluster, plan->job,
                                                       plan->engine, layout)));
     }

@@ -34,6 +34,8 @@ class Session {
 
   void select_row(std::size_t row);  // of the answer
   void move_selection(int rows);     // among those shown
+  /// The layout of a neighbour, by its place in the state.
+  void take_neighbour(std::size_t place);
   /// A slider of the state to one of its steps.
   void slide(const std::string& id, std::size_t step);
   void set_filter(const std::string& text);
@@ -66,6 +68,8 @@ class Session {
   void put(Plan plan, Change what);
   void ask();
   void simulate();
+  void look_around();
+  void take(Answer answer);
   std::string save(const std::string& path, const std::string& text);
   void refresh_shown();
 
@@ -73,6 +77,7 @@ class Session {
   std::vector<Plan> past_;
   std::vector<Plan> future_;
   std::vector<std::uint32_t> bars_asked_;
+  bool rows_changed_ = false;  // since the last collect()
   Worker worker_;
 };
 

@@ -63,6 +63,12 @@ void Worker::release() {
   changed_.notify_all();
 }
 
+void Worker::publish(const Entry& entry, Apply apply) {
+  const std::scoped_lock lock(mutex_);
+  if (!entry.stop.stop_requested())
+    done_.push_back({entry.kind, entry.generation, std::move(apply)});
+}
+
 void Worker::run(const std::stop_token& end) {
   while (true) {
     Entry entry;
@@ -76,15 +82,14 @@ void Worker::run(const std::stop_token& end) {
     }
     Apply apply;
     try {
-      apply = entry.job(entry.stop.get_token());
+      apply = entry.job(
+          {entry.stop.get_token(), [&](Apply early) { publish(entry, std::move(early)); }});
     } catch (...) {
       apply = [error = std::current_exception()] { std::rethrow_exception(error); };
     }
+    publish(entry, std::move(apply));
     const std::scoped_lock lock(mutex_);
     running_kind_.clear();
-    if (!entry.stop.stop_requested()) {
-      done_.push_back({std::move(entry.kind), entry.generation, std::move(apply)});
-    }
     changed_.notify_all();
   }
 }

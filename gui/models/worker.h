@@ -19,8 +19,14 @@ class Worker {
  public:
   /// Applies a result, on the collecting thread.
   using Apply = std::function<void()>;
+  /// What a job sees of its worker.
+  struct Task {
+    std::stop_token stop;  // a newer job of its kind has come
+    /// Hands out a result before the job is done.
+    std::function<void(Apply apply)> publish;
+  };
   /// Works until it is done or asked to stop. An exception in it is thrown by collect().
-  using Job = std::function<Apply(const std::stop_token& stop)>;
+  using Job = std::function<Apply(const Task& task)>;
 
   Worker();
   ~Worker();
@@ -53,6 +59,7 @@ class Worker {
     Apply apply;
   };
   void run(const std::stop_token& end);
+  void publish(const Entry& entry, Apply apply);
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

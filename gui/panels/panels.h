@@ -21,6 +21,7 @@ void draw_explorer(Ui& ui);
 void draw_trade(Ui& ui);   // memory and time of all layouts
 void draw_memory(Ui& ui);  // of one GPU, by group
 void draw_timeline(Ui& ui);
+void draw_neighbours(Ui& ui);
 
 /// The bar above all workspaces. \returns its height
 float draw_summary(Ui& ui);

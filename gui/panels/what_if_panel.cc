@@ -41,7 +41,8 @@ void draw_what_if(Ui& ui) {
     for (const Slider& slider : section.sliders) draw_slider(ui, slider);
   }
   ImGui::Dummy({0, ui.units(4)});
-  text(ui, ui.state.current() ? "every number is exact" : "searching …", ui.theme.quiet);
+  text(ui, ui.state.current() && ui.state.answer.exact ? "every number is exact" : "searching …",
+       ui.theme.quiet);
 }
 
 }  // namespace shardwise::view

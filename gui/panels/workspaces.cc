@@ -15,6 +15,7 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"trade", Workspace::explore, draw_trade},
     {"memory", Workspace::explore, draw_memory},
     {"timeline", Workspace::explore, draw_timeline},
+    {"neighbours", Workspace::explore, draw_neighbours},
     {"timeline", Workspace::timeline, draw_timeline},
     {"what_if", Workspace::timeline, draw_what_if},
     {"what_if", Workspace::memory, draw_what_if},
@@ -46,7 +47,11 @@ void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
   };
   switch (workspace) {
     case Workspace::explore: {
-      dock(workspace, "timeline", cut(ImGuiDir_Down, 0.30F));
+      ImGuiID bottom = cut(ImGuiDir_Down, 0.30F);
+      ImGuiID beside = 0;
+      ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.27F, &beside, &bottom);
+      dock(workspace, "timeline", bottom);
+      dock(workspace, "neighbours", beside);
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
       ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "gui/models/columns.h"
-#include "gui/models/search_rows.h"
+#include "gui/models/explored_rows.h"
 #include "planner/cost/estimate.h"
 #include "planner/search/search.h"
 #include "tests/gui/small_plan.h"
@@ -23,6 +23,7 @@ Answer drawn_answer(std::uint32_t seed, std::size_t rows) {
     row.layout.pp = 1 << random() % 3;
     row.time = Seconds(1 + static_cast<int>(random() % 5));
     row.fit = static_cast<Fit>(random() % 3);
+    answer.ranked.push_back(static_cast<std::uint32_t>(i));
   }
   return answer;
 }
@@ -76,7 +77,7 @@ class SearchedRows : public testing::Test {
  protected:
   Plan plan_ = test::small_plan();
   StepReport report_ = estimate(plan_.model, plan_.cluster, plan_.job, plan_.engine, plan_.layout);
-  Answer answer_ = search_rows(plan_, report_, {});
+  const Answer answer_ = explored_rows(plan_, report_);
 };
 
 TEST_F(SearchedRows, HaveTheMemoryTimeAndFitOfAFreshEvaluation) {
@@ -89,7 +90,50 @@ TEST_F(SearchedRows, HaveTheMemoryTimeAndFitOfAFreshEvaluation) {
     EXPECT_EQ(row.fit, fresh.verdict.fit);
     EXPECT_NEAR(row.time / fresh.step_time, 1, 1e-9);
     EXPECT_NEAR(row.mfu, fresh.mfu, 1e-9);
+    EXPECT_FALSE(row.bound);
   }
+}
+
+TEST_F(SearchedRows, AreAllLegalLayoutsAndAddUpToTheCountsOfASearch) {
+  const RowCounts& counts = answer_.counts;
+  EXPECT_EQ(static_cast<std::int64_t>(answer_.rows.size()), counts.legal);
+  EXPECT_EQ(counts.fit + counts.at_risk + counts.does_not_fit, counts.legal);
+  const auto with = [&](Fit fit) { return std::ranges::count(answer_.rows, fit, &LayoutRow::fit); };
+  EXPECT_EQ(with(Fit::fits), counts.fit);
+  EXPECT_EQ(with(Fit::at_risk), counts.at_risk);
+  EXPECT_EQ(with(Fit::does_not_fit), counts.does_not_fit);
+}
+
+TEST_F(SearchedRows, BoundsAreNotAboveTheTimesThatComeLater) {
+  Answer answer;
+  RowListener listener;
+  std::size_t timed = 0;
+  listener.priced = [&](Answer priced) {
+    answer = std::move(priced);
+    for (const LayoutRow& row : answer.rows) EXPECT_TRUE(row.bound);
+  };
+  listener.timed = [&](const std::vector<TimedRow>& rows) {
+    for (const TimedRow& each : rows) EXPECT_LE(answer.rows[each.row].time, each.time);
+    timed += rows.size();
+    apply(answer, rows);
+  };
+  listener.ranked = [&](RankedRows rows) { apply(answer, std::move(rows)); };
+  explore_rows(plan_, report_, {}, listener);
+  EXPECT_EQ(timed, answer.rows.size());
+  const std::vector<std::uint32_t> ranked = answer.ranked;
+  rank(answer);
+  EXPECT_EQ(answer.ranked, ranked);
+}
+
+TEST_F(SearchedRows, JudgingByAnotherMemoryCountsWhatFits) {
+  Answer answer = answer_;
+  judge(answer, 10_GiB);
+  std::int64_t fits = 0;
+  for (const LayoutRow& row : answer.rows) fits += row.upper <= 10_GiB ? 1 : 0;
+  EXPECT_EQ(answer.counts.fit, fits);
+  EXPECT_EQ(answer.rows[answer.ranked.front()].fit, fits > 0 ? Fit::fits : Fit::at_risk);
+  judge(answer, answer_.usable);
+  EXPECT_EQ(answer.ranked, answer_.ranked);
 }
 
 TEST_F(SearchedRows, BeginWithTheBestOfThePlanner) {

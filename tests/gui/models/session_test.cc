@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "gui/models/search_rows.h"
+#include "gui/models/explored_rows.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "tests/gui/small_plan.h"
@@ -55,14 +55,12 @@ TEST(Session, FiftyDragsOfTheQuestionEndOnTheLastOnesAnswer) {
   session.settle();
   const AppState& state = session.state();
   EXPECT_TRUE(state.current());
-  const Answer alone = search_rows(state.plan, fresh(state.plan), {});
-  ExploreView all;
-  std::vector<LayoutRow> rows = state.answer.rows;
-  for (const LayoutRow& row : alone.rows) {
-    const auto same = std::ranges::find(rows, row.layout, &LayoutRow::layout);
-    ASSERT_NE(same, rows.end());
-    EXPECT_EQ(same->memory, row.memory);
-    EXPECT_EQ(same->time.value(), row.time.value());
+  const Answer alone = explored_rows(state.plan, fresh(state.plan));
+  EXPECT_TRUE(state.answer.exact);
+  for (std::size_t i = 0; i < alone.rows.size(); ++i) {
+    EXPECT_EQ(state.answer.rows[i].layout, alone.rows[i].layout);
+    EXPECT_EQ(state.answer.rows[i].memory, alone.rows[i].memory);
+    EXPECT_EQ(state.answer.rows[i].time.value(), alone.rows[i].time.value());
   }
 }
 
@@ -83,7 +81,7 @@ TEST(Session, NeverShowsAnOlderAnswerAsCurrent) {
 TEST(Session, HoldingMemoryBackChangesVerdictsAndNoPrice) {
   Session session(test::small_plan());
   session.settle();
-  std::vector<LayoutRow> before = session.state().answer.rows;
+  const std::vector<LayoutRow> before = session.state().answer.rows;
   session.worker().hold();
   session.slide("held_back", slider(session, "held_back").steps.size() - 1);
   const AppState& state = session.state();
@@ -146,7 +144,7 @@ TEST(Session, HasAStateForALayoutOfOneGpuAndForNothingThatFits) {
   Session none(test::plan_that_cannot_fit());
   none.settle();
   EXPECT_TRUE(none.state().current());
-  EXPECT_EQ(none.state().answer.counts.ranked, 0);
+  EXPECT_EQ(none.state().answer.counts.fit, 0);
   EXPECT_FALSE(none.state().answer.rows.empty());
 }
 

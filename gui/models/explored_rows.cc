@@ -1,0 +1,145 @@
+#include "gui/models/explored_rows.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "planner/cost/estimate.h"
+#include "planner/search/explore.h"
+
+namespace shardwise::view {
+namespace {
+
+void set_time(LayoutRow& row, Seconds time, bool bound) {
+  // Rates go with the inverse of the time.
+  const double slower = row.time > Seconds(0) ? time / row.time : 1;
+  row.time = time;
+  row.bound = bound;
+  row.mfu /= slower;
+  row.tokens_per_s /= slower;
+  row.dollars_per_1e9_tokens *= slower;
+}
+
+/// A row at the time of the reference, for set_time().
+LayoutRow row_like(const StepReport& reference) {
+  LayoutRow row;
+  row.time = reference.step_time;
+  row.mfu = reference.mfu;
+  row.tokens_per_s = reference.tokens_per_s;
+  row.dollars_per_1e9_tokens = reference.dollars_per_1e9_tokens;
+  return row;
+}
+
+Answer priced_answer(const Exploration& all, const StepReport& reference) {
+  Answer answer;
+  answer.usable = all.usable;
+  answer.rows.assign(all.rows(), row_like(reference));
+  for (std::size_t i = 0; i < all.rows(); ++i) {
+    LayoutRow& row = answer.rows[i];
+    row.layout = all.layout[i];
+    row.memory = all.point[i];
+    row.upper = all.upper[i];
+    row.fit = all.fit[i];
+    set_time(row, all.known_time(i), !all.timed(i));
+  }
+  answer.ranked = ranked_rows(all, Objective::step_time);
+  for (const SearchCounts& each : all.counts) {
+    answer.counts.legal += each.space.legal;
+    answer.counts.fit += each.ranked + each.too_slow;
+    answer.counts.at_risk += each.at_risk;
+    answer.counts.does_not_fit += each.does_not_fit;
+  }
+  return answer;
+}
+
+}  // namespace
+
+void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
+                  const RowListener& listener) {
+  SearchRequest request;
+  request.model = &plan.model;
+  request.cluster = &plan.cluster;
+  request.job = &plan.job;
+  request.engines = {&plan.engine};
+  request.stop = stop;
+  ExploreOptions options;
+  options.priced = [&](const Exploration& all) { listener.priced(priced_answer(all, reference)); };
+  options.timed = [&](const Exploration& all, std::span<const std::uint32_t> rows) {
+    std::vector<TimedRow> timed;
+    timed.reserve(rows.size());
+    for (const std::uint32_t row : rows) timed.push_back({row, all.step_time[row]});
+    listener.timed(std::move(timed));
+  };
+  const Result<Exploration> all = explore(request, options);
+  if (!all) {
+    Answer answer;
+    answer.usable = usable_memory(plan.cluster, plan.job, Bytes(0));
+    answer.problem = all.problems().front().message;
+    listener.priced(std::move(answer));
+    return;
+  }
+  if (all->stopped) return;
+  listener.ranked({ranked_rows(*all, Objective::step_time), front_rows(*all)});
+}
+
+Answer explored_rows(const Plan& plan, const StepReport& reference) {
+  Answer answer;
+  RowListener listener;
+  listener.priced = [&](Answer priced) { answer = std::move(priced); };
+  listener.timed = [&](const std::vector<TimedRow>& rows) { apply(answer, rows); };
+  listener.ranked = [&](RankedRows rows) { apply(answer, std::move(rows)); };
+  explore_rows(plan, reference, {}, listener);
+  return answer;
+}
+
+void apply(Answer& answer, const std::vector<TimedRow>& rows) {
+  for (const TimedRow& each : rows) set_time(answer.rows[each.row], each.time, false);
+}
+
+void apply(Answer& answer, RankedRows rows) {
+  answer.exact = true;
+  for (const std::uint32_t row : rows.front) answer.rows[row].front = true;
+  if (answer.ranked.size() == rows.ranked.size()) {
+    answer.ranked = std::move(rows.ranked);
+  } else {
+    rank(answer);  // there is a typed row as well
+  }
+}
+
+void rank(Answer& answer) {
+  std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
+    const LayoutRow& row = answer.rows[i];
+    return std::tuple(row.fit, row.time, row.memory, i);
+  });
+}
+
+void judge(Answer& answer, Bytes usable) {
+  answer.usable = usable;
+  answer.counts.fit = answer.counts.at_risk = answer.counts.does_not_fit = 0;
+  for (LayoutRow& row : answer.rows) {
+    row.fit = fit_of(row.memory, row.upper, usable);
+    std::int64_t& count = row.fit == Fit::fits      ? answer.counts.fit
+                          : row.fit == Fit::at_risk ? answer.counts.at_risk
+                                                    : answer.counts.does_not_fit;
+    count += row.typed ? 0 : 1;
+  }
+  rank(answer);
+}
+
+std::size_t put_typed(Answer& answer, const Layout& layout, const StepReport& report) {
+  if (answer.rows.empty() || !answer.rows.back().typed) {
+    answer.ranked.push_back(static_cast<std::uint32_t>(answer.rows.size()));
+    answer.rows.emplace_back();
+  }
+  LayoutRow& row = answer.rows.back();
+  row = row_like(report);
+  row.typed = true;
+  row.layout = layout;
+  row.memory = report.verdict.point;
+  row.upper = report.verdict.upper;
+  row.fit = fit_of(row.memory, row.upper, answer.usable);
+  rank(answer);
+  return answer.rows.size() - 1;
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "gui/models/layout_row.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+
+namespace shardwise::view {
+
+/// The exact time of a row.
+struct TimedRow {
+  std::uint32_t row = 0;
+  Seconds time;
+};
+
+/// What is known once every time is.
+struct RankedRows {
+  std::vector<std::uint32_t> ranked;
+  std::vector<std::uint32_t> front;
+};
+
+/// Who hears of rows, on the thread that explores: each is called in this order, `timed` many
+/// times.
+struct RowListener {
+  std::function<void(Answer answer)> priced;  // memory and fit of all, bounds on their times
+  std::function<void(std::vector<TimedRow> rows)> timed;
+  std::function<void(RankedRows rows)> ranked;
+};
+
+/// Every layout of the plan's question: its model, cluster, job and engine. \param reference  the
+/// report of the plan's layout, for rates: layouts of one question do the same work in another time
+void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
+                  const RowListener& listener);
+
+/// The same at once.
+Answer explored_rows(const Plan& plan, const StepReport& reference);
+
+/// Puts what became known into an answer. \pre of its rows
+void apply(Answer& answer, const std::vector<TimedRow>& rows);
+void apply(Answer& answer, RankedRows rows);
+
+/// Ranks rows by what is known of them: those that fit, those at risk, the others, each by time.
+void rank(Answer& answer);
+
+/// Gives rows the verdicts of another usable memory, and counts them.
+void judge(Answer& answer, Bytes usable);
+
+/// A row of its own for a layout that the space does not list; there is one at most.
+/// \returns its index
+std::size_t put_typed(Answer& answer, const Layout& layout, const StepReport& report);
+
+}  // namespace shardwise::view

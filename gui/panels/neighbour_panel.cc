@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "gui/models/neighbour_model.h"
+#include "gui/panels/panels.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr double kWhole = 0.25;  // share of the step or the memory that fills half a cell
+
+/// To the right of the middle what is gained, to the left what is lost.
+void draw_bar(Ui& ui, double share, std::string_view words) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float width = ImGui::GetContentRegionAvail().x;
+  const float height = ImGui::GetTextLineHeight();
+  const float middle = at.x + width / 2;
+  const auto reach = static_cast<float>(std::clamp(share / kWhole, -1.0, 1.0)) * width / 2;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled({std::min(middle, middle + reach), at.y + height * 0.2F},
+                     {std::max(middle, middle + reach), at.y + height * 0.9F},
+                     ui.ink(share >= 0 ? ui.theme.good : ui.theme.bad, 0.45F));
+  list.AddRectFilled({middle, at.y}, {middle + 1, at.y + height}, ui.ink(ui.theme.border));
+  number_right(ui, words, ui.theme.text);
+}
+
+}  // namespace
+
+void draw_neighbours(Ui& ui) {
+  heading(ui, "Neighbours", ui.state.neighbours_known ? "one choice away, by time" : "pricing …");
+  if (!ui.state.neighbours_known) return;
+  if (!ImGui::BeginTable("neighbours", 3, ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg)) return;
+  ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthStretch, 1.4F);
+  ImGui::TableSetupColumn("step", ImGuiTableColumnFlags_WidthStretch, 1);
+  ImGui::TableSetupColumn("memory", ImGuiTableColumnFlags_WidthStretch, 1);
+  for (std::size_t i = 0; i < ui.state.neighbours.size(); ++i) {
+    const NeighbourBar& bar = ui.state.neighbours[i];
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::PushID(static_cast<int>(i));
+    const ImVec2 at = ImGui::GetCursorPos();
+    if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) {
+      ui.want(fmt::format("layout.neighbour {}", i + 1));
+    }
+    ui.probes.put_item(fmt::format("neighbours.row.{}", i + 1));
+    ImGui::SetCursorPos(at);
+    text(ui, bar.text,
+         bar.fit == Fit::fits      ? ui.theme.text
+         : bar.fit == Fit::at_risk ? ui.theme.warning
+                                   : ui.theme.bad);
+    ImGui::TableNextColumn();
+    draw_bar(ui, bar.time_share, change_text(bar));
+    ImGui::TableNextColumn();
+    draw_bar(ui, bar.memory_share, memory_change_text(bar));
+    ImGui::PopID();
+  }
+  ImGui::EndTable();
+}
+
+}  // namespace shardwise::view
