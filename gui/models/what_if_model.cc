@@ -56,7 +56,7 @@ void keep_valid(const Plan& plan, Slider& slider, std::vector<std::int64_t> valu
                 std::int64_t now) {
   values.push_back(now);
   std::ranges::sort(values);
-  values.erase(std::ranges::unique(values).begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
   for (const std::int64_t value : values) {
     if (value == now) slider.at = slider.steps.size();
     if (value == now || with_slider(plan, slider, value)) slider.steps.push_back(value);

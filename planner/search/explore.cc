@@ -131,7 +131,7 @@ void Explorer::keep_best_of_cells() {
     for (const Candidate& each : *found) all_.index.push_back(each.index);
   }
   std::ranges::sort(all_.index);
-  all_.index.erase(std::ranges::unique(all_.index).begin(), all_.index.end());
+  all_.index.erase(std::unique(all_.index.begin(), all_.index.end()), all_.index.end());
 }
 
 void Explorer::resize_rows() {
