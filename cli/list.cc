@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,13 +14,8 @@
 #include "cli/verbs.h"
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
-#include "planner/model/hf_config.h"
-#include "planner/model/parameter_counts.h"
-#include "planner/spec/catalogue.h"
-#include "planner/spec/cluster_reader.h"
-#include "planner/spec/collective_reader.h"
+#include "planner/question/catalogue_summary.h"
 #include "planner/spec/format.h"
-#include "planner/spec/gpu_reader.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
 #include "planner/spec/schedule_facts.h"
@@ -45,19 +41,16 @@ struct Listing {
 
 void list_models(Listing& to) {
   to.table = Table({{"model", Align::left}, {"parameters"}, {"active"}, {"family", Align::left}});
-  for (const std::string& name : catalogue_names("models")) {
-    const Result<ModelSpec> model = load_model(name);
-    if (!model) continue;  // a broken file of the user's own catalogue: --model says what is wrong
-    const ParameterCounts counts = count_parameters(*model);
-    const bool sparse = counts.active < counts.main_model();
-    to.table.row({name, format_scaled(static_cast<double>(counts.main_model())),
-                  sparse ? format_scaled(static_cast<double>(counts.active)) : "",
-                  model->model_type});
+  for (const ModelSummary& each : model_summaries()) {
+    to.table.row(
+        {each.name, format_scaled(static_cast<double>(each.parameters)),
+         each.active < each.parameters ? format_scaled(static_cast<double>(each.active)) : "",
+         each.family});
     to.json.begin_object();
-    to.json.member("name", name);
-    to.json.member("parameters", counts.main_model());
-    to.json.member("active_parameters", counts.active);
-    to.json.member("model_type", model->model_type);
+    to.json.member("name", each.name);
+    to.json.member("parameters", each.parameters);
+    to.json.member("active_parameters", each.active);
+    to.json.member("model_type", each.family);
     to.json.end_object();
   }
 }
@@ -68,18 +61,15 @@ void list_clusters(Listing& to) {
                     {"GPU", Align::left},
                     {"$/GPU-hour"},
                     {"", Align::left}});
-  for (const std::string& name : catalogue_names("clusters")) {
-    const Result<ClusterSpec> cluster = find_cluster(name);
-    if (!cluster) continue;
-    const std::optional<double> price =
-        cluster->price_per_gpu_hour ? cluster->price_per_gpu_hour : cluster->gpu.price_per_hour;
-    to.table.row({name, format_count(cluster->gpus_per_node), cluster->gpu.name,
-                  price ? format_dollars(*price) : "", cluster->label});
+  for (const ClusterSummary& each : cluster_summaries()) {
+    const std::optional<double>& price = each.dollars_per_gpu_hour;
+    to.table.row({each.name, format_count(each.gpus_per_node), each.gpu,
+                  price ? format_dollars(*price) : "", each.label});
     to.json.begin_object();
-    to.json.member("name", name);
-    to.json.member("label", cluster->label);
-    to.json.member("gpu", cluster->gpu.name);
-    to.json.member("gpus_per_node", cluster->gpus_per_node);
+    to.json.member("name", each.name);
+    to.json.member("label", each.label);
+    to.json.member("gpu", each.gpu);
+    to.json.member("gpus_per_node", each.gpus_per_node);
     if (price) to.json.member("price_per_gpu_hour_usd", *price);
     to.json.end_object();
   }
@@ -87,31 +77,27 @@ void list_clusters(Listing& to) {
 
 void list_gpus(Listing& to) {
   to.table = Table({{"GPU", Align::left}, {"memory"}, {"bf16 peak"}, {"", Align::left}});
-  for (const std::string& name : catalogue_names("gpus")) {
-    const Result<GpuSpec> gpu = find_gpu(name);
-    if (!gpu) continue;
-    const FlopsPerSecond peak = gpu->peak(DType::bf16);
-    to.table.row({name, format_bytes(gpu->hbm_bytes),
-                  peak.value() > 0 ? format_flops_rate(peak) : "", gpu->label});
+  for (const GpuSummary& each : gpu_summaries()) {
+    const bool has_peak = each.bf16_peak.value() > 0;
+    to.table.row({each.name, format_bytes(each.memory),
+                  has_peak ? format_flops_rate(each.bf16_peak) : "", each.label});
     to.json.begin_object();
-    to.json.member("name", name);
-    to.json.member("label", gpu->label);
-    to.json.member("hbm_bytes", gpu->hbm_bytes.value());
-    if (peak.value() > 0) to.json.member("peak_tflops_bf16", peak.value() / 1e12);
+    to.json.member("name", each.name);
+    to.json.member("label", each.label);
+    to.json.member("hbm_bytes", each.memory.value());
+    if (has_peak) to.json.member("peak_tflops_bf16", each.bf16_peak.value() / 1e12);
     to.json.end_object();
   }
 }
 
 void list_collectives(Listing& to) {
   to.table = Table({{"collectives", Align::left}, {"fitted on", Align::left}});
-  for (const std::string& name : catalogue_names("collectives")) {
-    const Result<CollectiveCurve> curve = find_collectives(name);
-    if (!curve) continue;
-    to.table.row({name, curve->fit.measured ? curve->fit.fitted_on : "not measured"});
+  for (const CollectivesSummary& each : collectives_summaries()) {
+    to.table.row({each.name, each.measured ? each.fitted_on : "not measured"});
     to.json.begin_object();
-    to.json.member("name", name);
-    to.json.member("measured", curve->fit.measured);
-    to.json.member("fitted_on", curve->fit.fitted_on);
+    to.json.member("name", each.name);
+    to.json.member("measured", each.measured);
+    to.json.member("fitted_on", each.fitted_on);
     to.json.end_object();
   }
 }
@@ -171,27 +157,22 @@ void list_engines(Listing& to) {
                     {"planned", Align::left},
                     {"shardwise run", Align::left}});
   to.note = executed_text();
-  for (const std::string& name : engine_names()) {
-    const EngineProfile& engine = *find_engine(name);
-    std::vector<std::string> has;
-    if (engine.tensor_parallel) has.emplace_back("tp");
-    if (engine.context_parallel) has.emplace_back("cp");
-    if (engine.pipeline) has.emplace_back("pp");
-    if (engine.expert_parallel) has.emplace_back("ep");
-    const bool executed = std::ranges::find(executed_engines(), name) != executed_engines().end();
-    to.table.row({name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
-                  has.empty() ? "data parallel only" : fmt::format("{}", fmt::join(has, " ")),
-                  executed ? "data parallel only" : ""});
+  for (const EngineSummary& each : engine_summaries()) {
+    const EngineProfile& engine = *each.engine;
+    to.table.row(
+        {engine.name, fmt::format("{}", fmt::join(engine.zero_stages, " ")),
+         each.axes.empty() ? "data parallel only" : fmt::format("{}", fmt::join(each.axes, " ")),
+         each.executed ? "data parallel only" : ""});
     to.json.begin_object();
-    to.json.member("name", name);
+    to.json.member("name", engine.name);
     to.json.begin_array("zero_stages");
     for (const int stage : engine.zero_stages) to.json.element(std::int64_t{stage});
     to.json.end_array();
     to.json.begin_array("parallel");
-    for (const std::string& each : has) to.json.element(std::string_view(each));
+    for (const std::string& axis : each.axes) to.json.element(std::string_view(axis));
     to.json.end_array();
-    to.json.member("executed", executed);
-    if (executed) {
+    to.json.member("executed", each.executed);
+    if (each.executed) {
       to.json.begin_object("executed_only_with");
       for (const ExecutedField& field : executed_fields()) {
         to.json.member(field.key, field.value);
@@ -200,7 +181,9 @@ void list_engines(Listing& to) {
     }
     to.json.begin_array("schedules");
     if (engine.pipeline) {
-      for (const PipelineSchedule each : engine.schedules) to.json.element(name_of(each));
+      for (const PipelineSchedule schedule : engine.schedules) {
+        to.json.element(name_of(schedule));
+      }
     }
     to.json.end_array();
     to.json.end_object();

@@ -8,7 +8,11 @@
 namespace shardwise {
 
 std::string parameters_words(const ModelSpec& model) {
-  const auto [total, active] = reported_parameters(model);
+  return parameters_words(reported_parameters(model));
+}
+
+std::string parameters_words(const ReportedParameters& counts) {
+  const auto [total, active] = counts;
   std::string text = fmt::format("{} parameters", format_scaled(static_cast<double>(total)));
   if (active < total) {
     text += fmt::format(", {} active", format_scaled(static_cast<double>(active)));

@@ -8,6 +8,7 @@
 namespace shardwise {
 
 /// "46.7 B parameters, 12.9 B active"; the second where experts make it another number.
+std::string parameters_words(const ReportedParameters& counts);
 std::string parameters_words(const ModelSpec& model);
 
 /// The same for --json.
