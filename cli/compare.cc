@@ -11,7 +11,7 @@
 #include "cli/import_text.h"
 #include "cli/screen_flags.h"
 #include "cli/terminal.h"
-#include "cli/trace_file.h"
+#include "cli/trace_progress.h"
 #include "cli/verbs.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
@@ -24,6 +24,7 @@
 #include "simulator/compare.h"
 #include "simulator/traces/compare_runs.h"
 #include "simulator/traces/kind_comparison.h"
+#include "simulator/traces/trace_file.h"
 
 namespace shardwise::cli {
 namespace {
@@ -54,13 +55,13 @@ struct Side {
 Result<Side> read_side(const std::string& file) {
   Side side;
   side.file = file;
-  if (!is_trace(file)) {
+  if (!sim::is_trace(file)) {
     Result<StepReport> report = read_report(file);
     if (!report) return report.problems();
     side.report = *std::move(report);
     return side;
   }
-  Result<sim::TracedRun> run = read_trace_file(file);
+  Result<sim::TracedRun> run = read_trace(file);
   if (!run) return run.problems();
   side.traced = true;
   side.run = *std::move(run);

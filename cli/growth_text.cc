@@ -1,6 +1,9 @@
 #include "cli/growth_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdint>
 
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
@@ -20,19 +23,17 @@ void write_side(JsonWriter& json, const char* key, const StepReport& report) {
 }
 
 /// On how many GPUs one of the two ways does not fit; empty where it always does.
-std::string misfits(const char* way, const StepReport GrowthPoint::*side,
-                    const std::vector<GrowthPoint>& points) {
-  std::string gpus;
-  for (const GrowthPoint& point : points) {
-    if ((point.*side).verdict.fit != Fit::does_not_fit) continue;
-    gpus += fmt::format("{}{}", gpus.empty() ? "" : ", ", format_count(point.gpus));
-  }
-  return gpus.empty() ? "" : fmt::format("Does not fit: {} on {} GPUs\n", way, gpus);
+std::string misfits_text(const char* way, const std::vector<std::int64_t>& gpus) {
+  std::vector<std::string> counts;
+  for (const std::int64_t each : gpus) counts.push_back(format_count(each));
+  return counts.empty()
+             ? ""
+             : fmt::format("Does not fit: {} on {} GPUs\n", way, fmt::join(counts, ", "));
 }
 
 }  // namespace
 
-std::string growth_text(const std::vector<GrowthPoint>& points, bool colour) {
+std::string growth_text(const std::vector<sim::GrowthPoint>& points, bool colour) {
   Table table({{"GPUs"},
                {"full shard"},
                {"MFU"},
@@ -41,7 +42,7 @@ std::string growth_text(const std::vector<GrowthPoint>& points, bool colour) {
                {"MFU"},
                {"lost to dp"},
                {"hybrid takes"}});
-  for (const GrowthPoint& point : points) {
+  for (const sim::GrowthPoint& point : points) {
     table.row(
         {format_count(point.gpus), format_seconds(point.full.step_time),
          format_percent(point.full.mfu), format_seconds(point.full.time.dp_exposed),
@@ -49,17 +50,18 @@ std::string growth_text(const std::vector<GrowthPoint>& points, bool colour) {
          format_seconds(point.hybrid.time.dp_exposed),
          fmt::format("{:+.1f} %", 100 * (point.hybrid.step_time / point.full.step_time - 1))});
   }
-  const std::string notes = misfits("full shard", &GrowthPoint::full, points) +
-                            misfits("hybrid", &GrowthPoint::hybrid, points);
+  const std::string notes =
+      misfits_text("full shard", sim::misfits(points, &sim::GrowthPoint::full)) +
+      misfits_text("hybrid", sim::misfits(points, &sim::GrowthPoint::hybrid));
   return table.text(colour) + (notes.empty() ? "" : paint(notes, Tone::bad, colour));
 }
 
-std::string growth_json(const std::vector<GrowthPoint>& points) {
+std::string growth_json(const std::vector<sim::GrowthPoint>& points) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.growth/1");
   json.begin_array("points");
-  for (const GrowthPoint& point : points) {
+  for (const sim::GrowthPoint& point : points) {
     json.begin_object();
     json.member("gpus", point.gpus);
     write_side(json, "full_shard", point.full);

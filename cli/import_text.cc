@@ -10,6 +10,7 @@
 #include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
+#include "simulator/traces/import_run.h"
 
 namespace shardwise::cli {
 namespace {
@@ -17,11 +18,6 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kKernelWidth = 44;
 constexpr std::size_t kLabelWidth = 24;
-
-std::string counted(std::size_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", format_count(static_cast<std::int64_t>(count)),
-                     count == 1 ? one : many);
-}
 
 /// "5 steps, 331 ms to 365 ms, median 345 ms".
 std::string lengths_text(std::vector<Seconds> lengths, Seconds median) {
@@ -38,7 +34,7 @@ std::string recorded_text(const sim::TracedRun& run, const Layout& layout) {
     for (const sim::OperationStep& step : run.operations) lengths.push_back(step.length);
     text = fmt::format("{}: {}; {}\n", run.head.origin.empty() ? "traced" : run.head.origin,
                        lengths_text(lengths, run.median_operations().length),
-                       counted(run.ranks, "rank", "ranks"));
+                       sim::counted(run.ranks, "rank", "ranks"));
     return text;
   }
   for (const sim::ProfiledStep& step : run.profiled.steps) lengths.push_back(step.profile.length);
@@ -52,51 +48,19 @@ std::string recorded_text(const sim::TracedRun& run, const Layout& layout) {
   if (!run.head.device.empty()) text += ", " + shown(run.head.device, kLabelWidth);
   text += "\n";
   if (run.head.world_size > 0 && run.head.world_size != layout.world()) {
-    text +=
-        wrap(fmt::format("the trace is of {}, the plan of {}: differences may come from that\n",
-                         counted(static_cast<std::size_t>(run.head.world_size), "rank", "ranks"),
-                         layout.world()),
-             kWidth);
+    text += wrap(
+        fmt::format("the trace is of {}, the plan of {}: differences may come from that\n",
+                    sim::counted(static_cast<std::size_t>(run.head.world_size), "rank", "ranks"),
+                    layout.world()),
+        kWidth);
   }
   return text;
 }
 
 std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& comparison) {
   std::string text;
-  const auto note = [&text](const std::string& words) { text += wrap(words, kWidth, 2) + "\n"; };
-  if (run.ours()) {
-    if (!comparison.same_plan) note("the trace is of another plan");
-    if (comparison.joined == 0)
-      note("no operation of the trace has the name of a simulated operation");
-    if (comparison.joined > 0 && comparison.unknown > 0) {
-      note(
-          fmt::format("{} of stage {} left out of the first tables: no simulated operation has "
-                      "their name",
-                      counted(comparison.unknown, "operation", "operations"), comparison.stage));
-    }
-    return text.empty() ? text : "\n" + text;
-  }
-  const sim::ProfiledSteps& steps = run.profiled;
-  const auto events = [](std::int64_t count) {
-    return counted(static_cast<std::size_t>(count), "event", "events");
-  };
-  if (!comparison.step.by_phase) note("no autograd events in the trace: compared by kind only");
-  if (steps.without_launch > 0) {
-    note(fmt::format("{} of the device without a launching call: phase unknown",
-                     events(steps.without_launch)));
-  }
-  if (steps.overlapping > 0) {
-    note(
-        fmt::format("{} of the device {} before what ran on the same stream had ended, by up to "
-                    "{}: kernels that overlap, or a damaged dur",
-                    events(steps.overlapping), steps.overlapping == 1 ? "begins" : "begin",
-                    format_seconds(steps.longest_overlap)));
-  }
-  if (steps.other_devices > 0) {
-    note(fmt::format("{} of other devices left out", events(steps.other_devices)));
-  }
-  for (const auto& [category, count] : run.not_read) {
-    note(fmt::format("{} of kind {} left out", events(count), shown(category)));
+  for (const std::string& note : sim::import_notes(run, comparison)) {
+    text += wrap(note, kWidth, 2) + "\n";
   }
   return text.empty() ? text : "\n" + text;
 }

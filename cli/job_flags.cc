@@ -38,28 +38,7 @@ void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
   }
 }
 
-std::vector<std::string> given(const std::map<std::string, std::string>& texts) {
-  std::vector<std::string> flags;
-  for (const auto& [field, text] : texts) {
-    if (!text.empty()) flags.push_back(flag_of(field));
-  }
-  return flags;
-}
-
 }  // namespace
-
-std::vector<std::string> given_flags(const AskedJob& asked) {
-  std::vector<std::string> all = given(asked.texts);
-  const std::map<std::string, std::string> named = {{"model", asked.model},
-                                                    {"cluster", asked.cluster},
-                                                    {"gpus", asked.gpus},
-                                                    {"engine", asked.engine}};
-  const std::vector<std::string> others = given(named);
-  all.insert(all.begin(), others.begin(), others.end());
-  return all;
-}
-
-std::vector<std::string> given_flags(const AskedLayout& asked) { return given(asked.texts); }
 
 void add_job_flags(CLI::App& verb, AskedJob& asked, JobScope scope) {
   verb.add_option("--model", asked.model, "Catalogue name, or a Hugging Face config.json")

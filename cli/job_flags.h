@@ -1,8 +1,5 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
 
@@ -18,9 +15,5 @@ enum class JobScope : bool { one_cluster, many_clusters };
 void add_job_flags(CLI::App& verb, AskedJob& asked, JobScope scope = JobScope::one_cluster);
 /// A flag for each field of a Layout: --tp, --dp-shard, --recompute …
 void add_layout_flags(CLI::App& verb, AskedLayout& asked);
-
-/// The flags that were given: "--engine", "--sequence-length" …
-std::vector<std::string> given_flags(const AskedJob& asked);
-std::vector<std::string> given_flags(const AskedLayout& asked);
 
 }  // namespace shardwise::cli

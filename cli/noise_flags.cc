@@ -54,21 +54,4 @@ bool disturbs_steps(const sim::NoiseRules& noise) {
          noise.failed.switches > 0;
 }
 
-Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan) {
-  Diagnostics problems;
-  if (noise.slow_nodes > 0 && noise.slow_factor <= 1) {
-    problems.push_back({"command line", 0, 0, "--slow-nodes",
-                        "slow nodes need a slow factor above 1",
-                        "add --slow-factor, for example 1.3"});
-  }
-  const std::int64_t each = plan.cluster.gpus_per_node;
-  const std::int64_t nodes = (plan.layout.world() + each - 1) / each;
-  if (noise.slow_nodes > nodes) {
-    problems.push_back({"command line", 0, 0, "--slow-nodes",
-                        fmt::format("{} slow nodes, but the job has {}", noise.slow_nodes, nodes),
-                        ""});
-  }
-  return problems;
-}
-
 }  // namespace shardwise::cli

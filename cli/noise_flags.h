@@ -1,7 +1,5 @@
 #pragma once
 
-#include "planner/spec/diagnostic.h"
-#include "planner/spec/plan.h"
 #include "simulator/noise.h"
 
 namespace CLI {
@@ -16,8 +14,5 @@ void add_noise_flags(CLI::App& verb, sim::NoiseRules& noise);
 /// Whether a trial's step differs from the undisturbed one. Failures that stop the job do not
 /// count: they change goodput, not a step.
 bool disturbs_steps(const sim::NoiseRules& noise);
-
-/// What no range of a flag can say: numbers that are none, and more slow nodes than the plan has.
-Diagnostics noise_problems(const sim::NoiseRules& noise, const Plan& plan);
 
 }  // namespace shardwise::cli

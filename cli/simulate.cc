@@ -14,6 +14,7 @@
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/import_text.h"
+#include "cli/job_flags.h"
 #include "cli/noise_flags.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -23,11 +24,10 @@
 #include "cli/simulate_text.h"
 #include "cli/summary_text.h"
 #include "cli/terminal.h"
-#include "cli/trace_file.h"
+#include "cli/trace_progress.h"
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
 #include "planner/cost/estimate.h"
-#include "planner/cost/legality.h"
 #include "planner/model/parameter_words.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/spec/command_line.h"
@@ -38,8 +38,11 @@
 #include "simulator/closed_form.h"
 #include "simulator/noise.h"
 #include "simulator/planning/asked_plan.h"
+#include "simulator/planning/asked_step.h"
+#include "simulator/planning/growth.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/simulate.h"
+#include "simulator/traces/import_run.h"
 #include "simulator/versus.h"
 
 namespace shardwise::cli {
@@ -47,15 +50,15 @@ namespace {
 
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
-  other.job.engine = flags.versus;
+  other.asked.job.engine = flags.versus;
   if (takes_best(flags)) {  // of the first engine: both run the same layout and batch
     for (const std::string& key : layout_keys()) {
-      other.layout.texts[key] = field_text(first.layout, key);
+      other.asked.layout.texts[key] = field_text(first.layout, key);
     }
-    other.job.gpus = fmt::format("{}", first.layout.world());
-    other.job.texts["global_batch_size"] = fmt::format("{}", first.job.global_batch_size);
+    other.asked.job.gpus = fmt::format("{}", first.layout.world());
+    other.asked.job.texts["global_batch_size"] = fmt::format("{}", first.job.global_batch_size);
   }
-  const Result<SimulatedPlan> second = simulated_plan(other);
+  const Result<sim::PlannedStep> second = planned_step(other);
   if (!second) {
     Diagnostics problems = second.problems();
     for (Diagnostic& each : problems) {
@@ -63,70 +66,32 @@ ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
     }
     return refuse(problems);
   }
-  const sim::Versus found = sim::versus(first, second->plan, options_of(flags));
+  const sim::Versus found = sim::versus(first, second->plan, sim::options_of(flags.asked));
   fmt::print("{}", flags.screen.json ? versus_json(found, first, second->plan)
                                      : versus_text(found, first, second->plan, wants_colour()));
   return ExitCode::done;
 }
 
 ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
-  const std::int64_t node = first.cluster.gpus_per_node;
-  if (flags.growth < node) {
-    return refuse(wrong_flag("--growth",
-                             fmt::format("{} GPUs are fewer than a node's", flags.growth),
-                             fmt::format("a node has {}", node)));
-  }
-  std::vector<GrowthPoint> points;
-  for (std::int64_t gpus = node; gpus <= flags.growth; gpus *= 2) {
-    SimulateFlags grown = flags;
-    grown.job.gpus = fmt::format("{}", gpus);
-    const Result<SimulatedPlan> read = simulated_plan(grown);
-    if (!read) return refuse(read.problems());
-    const Plan& full = read->plan;
-    Plan hybrid = full;
-    const std::int64_t inner = std::int64_t{hybrid.layout.tp} * hybrid.layout.cp;
-    const std::int64_t shard = std::max<std::int64_t>(1, node / inner);
-    if (hybrid.layout.dp_shard % shard == 0) {
-      hybrid.layout.dp_replicate = static_cast<std::int32_t>(hybrid.layout.dp_shard / shard);
-      hybrid.layout.dp_shard = static_cast<std::int32_t>(shard);
-    }
-    const Diagnostics illegal =
-        check_layout(hybrid.model, hybrid.cluster, hybrid.job, hybrid.engine, hybrid.layout);
-    if (!illegal.empty()) return refuse(illegal);
-    points.push_back({gpus, sim::simulate(full, options_of(flags)).report,
-                      sim::simulate(hybrid, options_of(flags)).report});
-  }
+  const Result<std::vector<sim::GrowthPoint>> points =
+      sim::growth(flags.asked, first.cluster.gpus_per_node, flags.growth);
+  if (!points) return refuse(points.problems());
   if (!flags.screen.json) {
     fmt::print("{} on {}, {}\nfull shard over all GPUs against hybrid shard of a node (HSDP)\n\n",
                first.model.name, first.cluster.name, first.engine.name);
   }
-  fmt::print("{}", flags.screen.json ? growth_json(points) : growth_text(points, wants_colour()));
+  fmt::print("{}", flags.screen.json ? growth_json(*points) : growth_text(*points, wants_colour()));
   return ExitCode::done;
 }
 
-/// What a trace was recorded at; a profiler sees kernels.
-std::string granularity_of(const sim::TracedRun& run) {
-  if (!run.ours()) return "kernel";
-  return run.head.granularity == "kernel" ? "kernel" : "layer";
-}
-
-ExitCode run_import(SimulateFlags flags, const Plan& plan) {
-  const Result<sim::TracedRun> run = read_trace_file(flags.import);
+ExitCode run_import(const SimulateFlags& flags, const Plan& plan) {
+  const Result<sim::TracedRun> run = read_trace(flags.import);
   if (!run) return refuse(run.problems());
-  const std::string traced = granularity_of(*run);
-  if (flags.granularity.empty()) flags.granularity = traced;
-  if (run->ours() && flags.granularity != traced) {
-    return refuse(wrong_flag("--granularity",
-                             fmt::format("{}, but {} has operations of granularity {}",
-                                         flags.granularity, flags.import, traced),
-                             "leave it out"));
-  }
-  const sim::Simulation made = sim::simulate(plan, options_of(flags));
-  const sim::TraceComparison found = sim::compare_trace(*run, plan, made);
-  if (found.step.measured.length <= Seconds(0)) {
-    return refuse({{flags.import, 0, 0, "/traceEvents", "its steps have zero length", ""}});
-  }
-  write_simulation(flags, plan, made);
+  const Result<sim::ImportedRun> imported = sim::import_run(
+      *run, flags.import, plan, sim::options_of(flags.asked), flags.asked.granularity);
+  if (!imported) return refuse(imported.problems());
+  const sim::TraceComparison& found = imported->comparison;
+  write_simulation(flags, plan, imported->simulation);
   fmt::print("{}", flags.screen.json
                        ? sim::comparison_json(*run, found)
                        : import_text(*run, found, plan.layout, static_cast<std::size_t>(flags.top),
@@ -141,11 +106,11 @@ bool no_trial_runs(const StepReport& report) {
 }
 
 /// The best layout of `shardwise plan` for the job; nothing when none fits, which is printed.
-Result<std::optional<SimulatedPlan>> best_plan(const SimulateFlags& flags) {
-  const Result<Subject> subject = read_subject(flags.job);
+Result<std::optional<sim::PlannedStep>> best_plan(const SimulateFlags& flags) {
+  const Result<Subject> subject = read_subject(flags.asked.job);
   if (!subject) return subject.problems();
   sim::AskedPlan asked;
-  asked.job = flags.job;
+  asked.job = flags.asked.job;
   asked.top = 1;
   Result<sim::PlanQuestion> question = sim::read_question(asked);
   if (!question) return question.problems();
@@ -157,19 +122,11 @@ Result<std::optional<SimulatedPlan>> best_plan(const SimulateFlags& flags) {
   if (answer->best.empty()) {
     fmt::print("{}", flags.screen.json ? plan_json(*question, *answer, nullptr)
                                        : nothing_fits_text(*question, *answer, wants_colour()));
-    return std::optional<SimulatedPlan>();
+    return std::optional<sim::PlannedStep>();
   }
-  const sim::PlanRow& best = answer->best.front();
-  SimulatedPlan found = {sim::plan_of(*question, best), question->assumptions};
-  found.assumptions.push_back(
-      {"layout",
-       fmt::format(
-           "the best layout of shardwise plan{}",
-           question->takes_engine ? fmt::format(", of {} engines", question->engines.size()) : ""),
-       "shardwise plan"});
-  Result<SimulatedPlan> checked = checked_plan(flags, std::move(found));
+  Result<sim::PlannedStep> checked = checked_step(flags, sim::best_step(*question, *answer));
   if (!checked) return checked.problems();
-  return std::optional<SimulatedPlan>(*std::move(checked));
+  return std::optional<sim::PlannedStep>(*std::move(checked));
 }
 
 /// A layout that does not fit is not simulated: says so, with the cheapest change.
@@ -189,19 +146,19 @@ ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport rep
 }
 
 ExitCode run_simulate(const SimulateFlags& flags) {
-  std::optional<SimulatedPlan> read;
+  std::optional<sim::PlannedStep> read;
   if (takes_best(flags)) {
-    Result<std::optional<SimulatedPlan>> best = best_plan(flags);
+    Result<std::optional<sim::PlannedStep>> best = best_plan(flags);
     if (!best) return refuse(best.problems());
     read = *std::move(best);
     if (!read) return ExitCode::nothing_fits;
   } else {
-    Result<SimulatedPlan> given = simulated_plan(flags);
+    Result<sim::PlannedStep> given = planned_step(flags);
     if (!given) return refuse(given.problems());
     read = *std::move(given);
   }
   const Plan* const plan = &read->plan;
-  const Diagnostics noise = noise_problems(flags.noise, *plan);
+  const Diagnostics noise = sim::noise_problems(flags.asked.noise, *plan);
   if (!noise.empty()) return refuse(noise);
   if (!flags.import.empty()) return run_import(flags, *plan);
   if (!flags.versus.empty()) return run_versus(flags, *plan);
@@ -211,16 +168,18 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   if (estimated.verdict.fit == Fit::does_not_fit && !flags.ignore_memory) {
     return say_misfit(flags, *plan, std::move(estimated));
   }
-  sim::Simulation made = sim::simulate(*plan, options_of(flags));
+  sim::Simulation made = sim::simulate(*plan, sim::options_of(flags.asked));
   made.report.assumptions.insert(made.report.assumptions.end(), read->assumptions.begin(),
                                  read->assumptions.end());
-  made.report.closed_form = sim::beside_closed_form(*plan, options_of(flags), made.report);
-  if (flags.noise.trials > 0 && made.report.timeline) {
+  made.report.closed_form =
+      sim::beside_closed_form(*plan, sim::options_of(flags.asked), made.report);
+  if (flags.asked.noise.trials > 0 && made.report.timeline) {
     Progress progress;
     const auto say = [&](std::int64_t done) {
-      progress.say(fmt::format("{} of {} trials", done, flags.noise.trials));
+      progress.say(fmt::format("{} of {} trials", done, flags.asked.noise.trials));
     };
-    made.report.timeline->noise = sim::noise_spread(*plan, options_of(flags), flags.noise, say);
+    made.report.timeline->noise =
+        sim::noise_spread(*plan, sim::options_of(flags.asked), flags.asked.noise, say);
   }
   write_simulation(flags, *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
@@ -231,7 +190,7 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   const bool colour = wants_colour();
   const bool fits = made.report.verdict.fit == Fit::fits;
   const bool whole = flags.screen.whole || flags.explain;
-  const bool noisy = flags.noise.trials > 0 && disturbs_steps(flags.noise);
+  const bool noisy = flags.asked.noise.trials > 0 && disturbs_steps(flags.asked.noise);
   fmt::print("{}{}{}{}{}{}", simulated_text(made.report, noisy, colour),
              fits ? "" : verdict_text(made.report, colour),
              timeline_misfit_text(made.report, colour),
@@ -258,11 +217,11 @@ void add_simulate(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand(
       "simulate", "Simulate one step: what runs when, what waits for what, and why");
   auto flags = std::make_shared<SimulateFlags>();
-  verb->add_option("plan", flags->plan, "A plan.json; or give --model and --cluster")
+  verb->add_option("plan", flags->asked.plan, "A plan.json; or give --model and --cluster")
       ->type_name("PLAN");
-  add_job_flags(*verb, flags->job);
+  add_job_flags(*verb, flags->asked.job);
   for (const char* name : {"--model", "--cluster"}) verb->get_option(name)->required(false);
-  add_layout_flags(*verb, flags->layout);
+  add_layout_flags(*verb, flags->asked.layout);
   verb->add_option("-o,--output", flags->output, "Write the report to this file")
       ->type_name("FILE");
   verb->add_option("--trace", flags->trace, "Write a trace for Perfetto or chrome://tracing")
@@ -276,29 +235,31 @@ void add_simulate(CLI::App& app, Run& run) {
       ->type_name("TRACE");
   add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of the last table of --import [12]")
       ->needs(verb->get_option("--import"));
-  verb->add_option("--granularity", flags->granularity,
+  verb->add_option("--granularity", flags->asked.granularity,
                    "layer or kernel [layer; with --import, the trace's]")
       ->check(CLI::IsMember({"layer", "kernel"}))
       ->type_name("KIND");
-  verb->add_option("--transport", flags->transport,
+  verb->add_option("--transport", flags->asked.transport,
                    "Transport of bytes: usual, registered (user buffers) or copy_engines [usual]")
       ->check(CLI::IsMember({"usual", "registered", "copy_engines"}))
       ->type_name("KIND");
-  verb->add_option("--in-network", flags->in_network,
+  verb->add_option("--in-network", flags->asked.in_network,
                    "Reduce in switches that can (NVLS, SHARP): on or off [on]")
       ->check(CLI::IsMember({"on", "off"}))
       ->type_name("on|off");
-  verb->add_option("--contention", flags->contention,
+  verb->add_option("--contention", flags->asked.contention,
                    "Concurrent operations share links and multiprocessors: on or off [on]")
       ->check(CLI::IsMember({"on", "off"}))
       ->type_name("on|off");
-  verb->add_option("--host", flags->host, "Model the host's launch of each kernel: on or off [on]")
+  verb->add_option("--host", flags->asked.host,
+                   "Model the host's launch of each kernel: on or off [on]")
       ->check(CLI::IsMember({"on", "off"}))
       ->type_name("on|off");
-  verb->add_flag("--one-connection", flags->one_connection,
+  verb->add_flag("--one-connection", flags->asked.one_connection,
                  "Launch kernels in one queue, as CUDA_DEVICE_MAX_CONNECTIONS=1 does");
-  verb->add_flag("--all-ranks", flags->all_ranks, "Simulate every rank, not one of each stage");
-  add_noise_flags(*verb, flags->noise);
+  verb->add_flag("--all-ranks", flags->asked.all_ranks,
+                 "Simulate every rank, not one of each stage");
+  add_noise_flags(*verb, flags->asked.noise);
   verb->add_option("--versus", flags->versus,
                    "Compare with another engine on the same job, mechanism by mechanism")
       ->type_name("ENGINE");
@@ -334,7 +295,10 @@ void add_simulate(CLI::App& app, Run& run) {
       "Exit codes\n"
       "  0 done   1 it does not fit, or no trial runs\n"
       "  2 bad input or use   3 environment failure");
-  verb->callback([&run, flags] { run = [flags] { return run_simulate(*flags); }; });
+  verb->callback([&run, flags] {
+    if (flags->growth > 0) flags->asked.batch = BatchWhenOpen::one_microbatch;
+    run = [flags] { return run_simulate(*flags); };
+  });
 }
 
 }  // namespace shardwise::cli

@@ -22,12 +22,12 @@ set(planner_score_may spec model cost engines lowering search score)
 # The planner and the simulator are pure: no clock, no console, no files besides the reader and the file it opens, and
 # besides the last words of a failed check.
 set(impure "^#include <(chrono|ctime|time\\.h|iostream|fstream|cstdio|stdio\\.h|unistd\\.h|fcntl\\.h|sys/.*)>")
-set(may_be_impure planner/spec/reader planner/spec/regular_file planner/spec/check simulator/trace_file)
+set(may_be_impure planner/spec/reader planner/spec/regular_file planner/spec/check simulator/traces/trace_file)
 # Naming a file by its path is no I/O: readers and the catalogue do so, nobody else.
 set(may_name_files "^planner/(spec/([a-z]+_reader|reader|regular_file|catalogue|csv|plan|report_json)|model/hf_config)$")
 # What these words do, they do whatever header brought them. The catalogue looks names up in folders.
 set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(steady|system)_clock|sleep_(for|until)|directory_iterator|is_regular_file|is_directory|create_director|remove_all)")
-set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue simulator/trace_file)
+set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue simulator/traces/trace_file)
 # One answer for any number of threads is the search's to keep: the rest of the planner has none.
 set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")
 set(may_have_threads planner/search/explore planner/search/finder planner/search/search

@@ -62,6 +62,8 @@ Diagnostics take_gpus(Subject& subject, const Layout& layout, bool shards_given)
 
 }  // namespace
 
+std::vector<std::string> given_flags(const AskedLayout& asked) { return flags_of(asked.texts); }
+
 Result<Layout> read_layout(const AskedLayout& asked, Subject& subject, BatchWhenOpen batch) {
   Diagnostics problems;
   const auto given = [&](const char* field) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "planner/question/subject.h"
 #include "planner/spec/diagnostic.h"
@@ -14,6 +15,9 @@ namespace shardwise {
 struct AskedLayout {
   std::map<std::string, std::string> texts;  // by field of Layout; "" = not given
 };
+
+/// The flags that were given.
+std::vector<std::string> given_flags(const AskedLayout& asked);
 
 /// The batch of a step when nobody states one.
 enum class BatchWhenOpen : std::uint8_t {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "planner/spec/diagnostic.h"
 
@@ -11,6 +13,9 @@ namespace shardwise {
 
 /// "dp_shard" is "--dp-shard".
 std::string flag_of(std::string_view field);
+
+/// The flags of the fields that have a text.
+std::vector<std::string> flags_of(const std::map<std::string, std::string>& texts);
 
 /// Something wrong with what a flag was given.
 Diagnostic wrong_flag(std::string flag, std::string message, std::string hint = {});

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -108,6 +109,17 @@ void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSp
   std::optional<Assumption> note =
       curves_assumption(cluster, {job.precision, model.num_experts > 0});
   if (note) assumptions.push_back(*std::move(note));
+}
+
+std::vector<std::string> given_flags(const AskedJob& asked) {
+  std::vector<std::string> all = flags_of(asked.texts);
+  const std::map<std::string, std::string> named = {{"model", asked.model},
+                                                    {"cluster", asked.cluster},
+                                                    {"gpus", asked.gpus},
+                                                    {"engine", asked.engine}};
+  const std::vector<std::string> others = flags_of(named);
+  all.insert(all.begin(), others.begin(), others.end());
+  return all;
 }
 
 Result<Subject> read_subject(const AskedJob& asked) {

@@ -22,6 +22,9 @@ struct AskedJob {
   std::map<std::string, std::string> texts;  // the rest, by field of JobSpec; "" = not given
 };
 
+/// The flags that were given: "--engine", "--sequence-length" …
+std::vector<std::string> given_flags(const AskedJob& asked);
+
 /// The four things that do not depend on the layout.
 struct Subject {
   ModelSpec model;

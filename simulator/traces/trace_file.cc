@@ -1,4 +1,4 @@
-#include "cli/trace_file.h"
+#include "simulator/traces/trace_file.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -13,11 +14,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "cli/progress.h"
 #include "planner/spec/error.h"
-#include "planner/spec/format.h"
 
-namespace shardwise::cli {
+namespace shardwise::sim {
 namespace {
 
 namespace fs = std::filesystem;
@@ -58,29 +57,31 @@ std::string damage(gzFile_s* file) {
   return error == Z_BUF_ERROR ? "it ends too early" : text;
 }
 
-}  // namespace
-
-Result<sim::TracedRun> read_trace_file(const std::string& path) {
+/// Reads the file by `reader`, which takes a ByteSource.
+template <class Reader>
+auto read_packed(const std::string& path, const SayRead& say, const Reader& reader)
+    -> decltype(reader(ByteSource())) {
   Result<Archive> opened = open(path);
   if (!opened) return opened.problems();
   gzFile_s* const file = opened->get();
   std::error_code unknown;
-  const auto size = static_cast<double>(fs::file_size(path, unknown));
-  Progress progress;
+  const std::uintmax_t bytes = fs::file_size(path, unknown);
+  const std::int64_t size = unknown ? 0 : static_cast<std::int64_t>(bytes);
   int failed = 0;
-  const sim::ByteSource source = [&](char* into, std::size_t room) -> std::size_t {
+  bool stopped = false;
+  const ByteSource source = [&](char* into, std::size_t room) -> std::size_t {
     const int count = gzread(file, into, static_cast<unsigned>(room));
     if (count < 0) {
       failed = count;
       return 0;
     }
-    const auto at = static_cast<double>(gzoffset(file));
-    progress.say(fmt::format("{} of {} read", format_percent(size > 0 ? at / size : 0), path));
-    return static_cast<std::size_t>(count);
+    stopped = stopped || (say && !say(gzoffset(file), size));
+    return stopped ? 0 : static_cast<std::size_t>(count);
   };
-  Result<sim::TracedRun> run = sim::read_trace(source, path);
+  auto read = reader(source);
+  if (stopped) return Diagnostic{path, 0, 0, "", "reading was stopped", ""};
   const std::string damaged = damage(file);
-  if (failed == 0 && (run.ok() || damaged.empty())) return run;
+  if (failed == 0 && (read.ok() || damaged.empty())) return read;
   const bool world = gzdirect(file) != 0;
   if (world) fail(path, errno != 0 ? errno : EIO);
   return Diagnostic{path,
@@ -89,6 +90,19 @@ Result<sim::TracedRun> read_trace_file(const std::string& path) {
                     "",
                     fmt::format("a damaged gzip archive: {}", damaged),
                     "was it written to its end?"};
+}
+
+}  // namespace
+
+Result<TracedRun> read_trace_file(const std::string& path, const SayRead& say) {
+  return read_packed(path, say, [&](const ByteSource& source) { return read_trace(source, path); });
+}
+
+Result<TraceHead> read_trace_file_events(const std::string& path,
+                                         const std::function<bool(const TraceEvent&)>& each,
+                                         const SayRead& say) {
+  return read_packed(
+      path, say, [&](const ByteSource& source) { return read_trace_events(source, path, each); });
 }
 
 bool is_trace(const std::string& path) {
@@ -108,4 +122,4 @@ bool is_trace(const std::string& path) {
   });
 }
 
-}  // namespace shardwise::cli
+}  // namespace shardwise::sim

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "planner/spec/diagnostic.h"
+#include "simulator/traces/traced_run.h"
+
+namespace shardwise::sim {
+
+/// Told while a file is read: its bytes so far, packed as they are, and all of them. False stops.
+using SayRead = std::function<bool(std::int64_t read, std::int64_t size)>;
+
+/// Reads a trace file, also one that gzip packed, in pieces. A missing file, a damaged archive,
+/// what read_trace refuses and a stopped reading are diagnostics. \throws IoError when the file
+/// exists but cannot be read
+Result<TracedRun> read_trace_file(const std::string& path, const SayRead& say = {});
+
+/// The same for a reader of events as they come: the part of a trace before `each` returns false.
+Result<TraceHead> read_trace_file_events(const std::string& path,
+                                         const std::function<bool(const TraceEvent&)>& each,
+                                         const SayRead& say = {});
+
+/// Whether a file is a trace by its first bytes: packed by gzip, an array, or with the keys that
+/// traces begin with. False when it cannot be read.
+bool is_trace(const std::string& path);
+
+}  // namespace shardwise::sim

@@ -1,0 +1,120 @@
+// Trace files, plain and packed, with progress and stop.
+#include "simulator/traces/trace_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/support/scratch.h"
+
+namespace shardwise::sim {
+namespace {
+
+using testing::HasSubstr;
+
+/// A trace of a profiler with as many events as asked for.
+std::string trace_of(int events) {
+  std::string text = R"({"schemaVersion": 1, "traceEvents": [)";
+  for (int i = 0; i < events; ++i) {
+    if (i > 0) text += ",\n";
+    text += R"({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": )" +
+            std::to_string(10 * i) + R"(, "dur": 4})";
+  }
+  return text + "]}";
+}
+
+void write_packed(const std::string& path, const std::string& text) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr);
+  ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+            static_cast<int>(text.size()));
+  ASSERT_EQ(gzclose(file), Z_OK);
+}
+
+std::int64_t events_in(const std::string& path, const SayRead& say = {}) {
+  std::int64_t seen = 0;
+  const Result<TraceHead> head = read_trace_file_events(
+      path,
+      [&](const TraceEvent&) {
+        ++seen;
+        return true;
+      },
+      say);
+  return head.ok() ? seen : -1;
+}
+
+TEST(TraceFile, IsReadPlainAndPacked) {
+  const test::Scratch scratch;
+  const std::string text = trace_of(3000);
+  const std::string plain = scratch.write_bytes("trace.json", text);
+  const std::string packed = scratch.path("trace.json.gz");
+  write_packed(packed, text);
+  EXPECT_EQ(events_in(plain), 3000);
+  EXPECT_EQ(events_in(packed), 3000);
+  EXPECT_TRUE(is_trace(plain));
+  EXPECT_TRUE(is_trace(packed));
+  EXPECT_FALSE(is_trace(scratch.write_bytes("other.json", R"({"schema": "shardwise.plan/1"})")));
+  EXPECT_FALSE(is_trace(scratch.path("missing.json")));
+}
+
+// Shares never fall and end at all of the file, which is smaller when packed.
+TEST(TraceFile, SaysHowFarItIs) {
+  const test::Scratch scratch;
+  const std::string text = trace_of(40'000);
+  const std::string packed = scratch.path("trace.json.gz");
+  write_packed(packed, text);
+  for (const std::string& path : {scratch.write_bytes("trace.json", text), packed}) {
+    std::vector<std::int64_t> said;
+    std::int64_t whole = 0;
+    EXPECT_EQ(events_in(path,
+                        [&](std::int64_t read, std::int64_t size) {
+                          said.push_back(read);
+                          whole = size;
+                          return true;
+                        }),
+              40'000);
+    EXPECT_EQ(whole, static_cast<std::int64_t>(test::bytes_of_file(path).size()));
+    ASSERT_GT(said.size(), 1U);
+    EXPECT_TRUE(std::is_sorted(said.begin(), said.end()));
+    EXPECT_EQ(said.back(), whole);
+  }
+}
+
+TEST(TraceFile, StopsWhenAsked) {
+  const test::Scratch scratch;
+  const std::string path = scratch.write_bytes("trace.json", trace_of(40'000));
+  std::int64_t seen = 0;
+  const Result<TraceHead> head = read_trace_file_events(
+      path,
+      [&](const TraceEvent&) {
+        ++seen;
+        return true;
+      },
+      [&](std::int64_t /*read*/, std::int64_t /*size*/) { return seen == 0; });
+  ASSERT_FALSE(head.ok());
+  EXPECT_EQ(head.problems().front().message, "reading was stopped");
+  EXPECT_GT(seen, 0);
+  EXPECT_LT(seen, 40'000);
+}
+
+TEST(TraceFile, RefusesWhatIsNoFileOrDamaged) {
+  const test::Scratch scratch;
+  const auto said = [](const std::string& path) {
+    return to_string(read_trace_file(path).problems());
+  };
+  EXPECT_THAT(said(scratch.path("missing.json")), HasSubstr("no such file"));
+  EXPECT_THAT(said(scratch.folder().string()), HasSubstr("a folder, not a file"));
+  const std::string packed = scratch.path("whole.gz");
+  write_packed(packed, trace_of(40'000));
+  const std::string bytes = test::bytes_of_file(packed);
+  EXPECT_THAT(said(scratch.write_bytes("cut.gz", bytes.substr(0, bytes.size() / 2))),
+              HasSubstr("a damaged gzip archive: it ends too early"));
+}
+
+}  // namespace
+}  // namespace shardwise::sim
