@@ -30,8 +30,7 @@ struct Message {
 class Sweep {
  public:
   Sweep(const Layout& layout, std::int64_t num_microbatches, bool planned_buffers)
-      : layout_(layout),
-        turns_(layout, num_microbatches, planned_buffers),
+      : turns_(layout, num_microbatches, planned_buffers),
         chunks_(layout.pp * chunks_of_stage(layout)),
         stages_(static_cast<std::size_t>(layout.pp)) {
     result_.stages = layout.pp;
@@ -41,8 +40,12 @@ class Sweep {
     maker_.assign(messages, -1);
     arrived_.assign(messages, -1);
     result_.slots.reserve(2 * messages);
+    posted_.assign(messages, false);
     numbers_.resize(stages_.size());
-    for (std::int32_t c = 0; c < chunks_; ++c) numbers_[at(stage_of_chunk(layout, c))].push_back(c);
+    for (std::int32_t c = 0; c < chunks_; ++c) {
+      stage_of_.push_back(stage_of_chunk(layout, c));
+      numbers_[at(stage_of_.back())].push_back(c);
+    }
     for (std::size_t s = 0; s < stages_.size(); ++s) {
       stages_[s].order = pass_order(layout, static_cast<std::int32_t>(s), num_microbatches);
       stages_[s].first.assign(at(result_.chunks), true);
@@ -77,9 +80,11 @@ class Sweep {
  private:
   struct Stage {
     std::vector<PipelinePass> order;
-    std::size_t next = 0;          // pass
-    std::deque<Message> receives;  // in order of their posts
-    std::deque<std::int32_t> sends;
+    std::size_t next = 0;           // pass
+    std::vector<Message> receives;  // in order of their posts
+    std::size_t received = 0;       // of them
+    std::vector<std::int32_t> sends;
+    std::size_t sent = 0;
     std::int32_t passed = -1;        // slot of the last pass
     std::vector<bool> first;         // by chunk: nothing of it has run
     std::vector<std::int32_t> last;  // by chunk: its last micro-batch
@@ -94,7 +99,7 @@ class Sweep {
   bool travels(std::int32_t lower) const {
     if (lower < 0 || lower + 1 >= chunks_) return false;
     // The two copies of the model under DualPipe hand each other nothing.
-    return stage_of_chunk(layout_, lower) != stage_of_chunk(layout_, lower + 1);
+    return stage_of_[at(lower)] != stage_of_[at(lower + 1)];
   }
   /// The message that a pass hands on, or needs; -1 none.
   std::int32_t made(std::int32_t stage, const PipelinePass& pass) const {
@@ -119,26 +124,25 @@ class Sweep {
   /// what the one before it made is on its way.
   bool may_wait(std::int32_t stage) const {
     const Stage& mine = stages_[at(stage)];
-    return !result_.posts_ahead && !mine.sends.empty() && mine.next < mine.order.size() &&
+    return !result_.posts_ahead && mine.sent < mine.sends.size() && mine.next < mine.order.size() &&
            needed(stage, mine.order[mine.next]) < 0;
   }
 
   void post_receives(std::int32_t stage) {
     Stage& mine = stages_[at(stage)];
     std::map<std::int32_t, std::deque<std::int32_t>> inboxes;  // by sender
-    std::vector<bool> posted(maker_.size(), false);
     const auto post = [&](const PipelinePass& pass, std::int32_t after_pass) {
       const std::int32_t wanted = needed(stage, pass);
       if (wanted < 0) return;
       const bool backward = pass.part != LayerPart::forward;
-      const std::int32_t from = stage_of_chunk(layout_, number(stage, pass) + (backward ? 1 : -1));
+      const std::int32_t from = stage_of_[at(number(stage, pass) + (backward ? 1 : -1))];
       const auto [inbox, fresh] = inboxes.try_emplace(from);
       if (fresh) fill_inbox(stage, from, inbox->second);
-      while (!posted[at(wanted)]) {
+      while (!posted_[at(wanted)]) {
         SHARDWISE_CHECK(!inbox->second.empty(), std::to_string(wanted));
         const std::int32_t next = inbox->second.front();
         inbox->second.pop_front();
-        posted[at(next)] = true;
+        posted_[at(next)] = true;
         mine.receives.push_back({from, stage, next, after_pass});
       }
     };
@@ -156,7 +160,7 @@ class Sweep {
       const std::int32_t message = made(from, pass);
       if (message < 0) continue;
       const bool backward = pass.part != LayerPart::forward;
-      const std::int32_t to = stage_of_chunk(layout_, number(from, pass) + (backward ? -1 : 1));
+      const std::int32_t to = stage_of_[at(number(from, pass) + (backward ? -1 : 1))];
       if (to == stage) inbox.push_back(message);
     }
   }
@@ -170,11 +174,14 @@ class Sweep {
   /// The next message to `stage`, if both ends have come to it.
   bool receive(std::int32_t stage) {
     Stage& mine = stages_[at(stage)];
-    if (mine.receives.empty()) return false;
-    const Message& message = mine.receives.front();
+    if (mine.received == mine.receives.size()) return false;
+    const Message& message = mine.receives[mine.received];
     Stage& sender = stages_[at(message.from)];
-    if (sender.sends.empty() || sender.sends.front() != message.number) return false;
-    const std::optional<std::int32_t> room = turns_.before_message(message.number);
+    if (sender.sent == sender.sends.size() || sender.sends[sender.sent] != message.number) {
+      return false;
+    }
+    std::optional<std::int32_t> room = -1;
+    if (turns_.planned()) room = turns_.before_message(message.number);
     if (!room) return false;
     PipelineSlots::Slot slot;
     slot.message = true;
@@ -186,10 +193,10 @@ class Sweep {
       slot.after[1] = mine.passed;
     }
     arrived_[at(message.number)] = add(slot, *room);
-    turns_.arrived(message.number, arrived_[at(message.number)]);
+    if (turns_.planned()) turns_.arrived(message.number, arrived_[at(message.number)]);
     ++stages_[at(lower_of(message.from, stage))].exchanged;
-    sender.sends.pop_front();
-    mine.receives.pop_front();
+    ++sender.sent;
+    ++mine.received;
     return true;
   }
 
@@ -231,18 +238,19 @@ class Sweep {
       const std::int32_t message = made(stage, each);
       if (message < 0) continue;
       maker_[at(message)] = mine.passed;
-      turns_.made(message);
+      if (turns_.planned()) turns_.made(message);
       mine.sends.push_back(message);
     }
     mine.next += passes.size();
     return true;
   }
 
-  const Layout& layout_;
   MessageTurns turns_;
   std::int32_t chunks_;                             // of the model
+  std::vector<std::int32_t> stage_of_;              // by chunk of the model
   std::vector<std::vector<std::int32_t>> numbers_;  // by stage: its chunks of the model
   std::vector<Stage> stages_;
+  std::vector<bool> posted_;           // by message: its only receiver expects it
   std::vector<std::int32_t> maker_;    // by message: slot of its pass
   std::vector<std::int32_t> arrived_;  // by message: its slot, -1 none
   PipelineSlots result_;

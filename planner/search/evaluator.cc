@@ -46,7 +46,7 @@ GroupShape shape_of_all(const ClusterSpec& cluster) {
 }  // namespace
 
 Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
-                     const EngineProfile& engine)
+                     const EngineProfile& engine, std::shared_ptr<SearchMemory> memory)
     : model_(model),
       cluster_(cluster),
       job_(job),
@@ -55,7 +55,8 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       time_rules_(time_rules(job, engine, cluster)),
       sums_microbatches_(kernels_of(job, engine) == Kernels::planned),
       memories_(model, memory_rules_),
-      tables_(cluster),
+      memory_(memory ? std::move(memory) : std::make_shared<SearchMemory>()),
+      tables_(memory_->borrow(cluster)),
       world_(shape_of_all(cluster)) {}
 
 const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t num_microbatches) {
@@ -65,6 +66,8 @@ const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t nu
   if (made) {
     at->second = pipeline_stages(model_, layout, num_microbatches);
     memories_.prepare(at->second, layout, num_microbatches);
+    at->second.schedule = memory_->schedule(layout, num_microbatches, plans_buffers(engine_));
+    at->second.paths = at->second.schedule->paths(at->second.layers, model_.kinds.size());
   }
   return at->second;
 }
@@ -89,7 +92,7 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
           number_of(stage_shapes_, {place.layer_place, number_of(hop_shapes_, order.shapes.pp)});
       const GroupShapes& shapes = order.shapes;
       place.groups = data_parallel_tables(
-          tables_,
+          tables_->tables,
           {shapes.dp_shard_cp, shapes.dp_replicate, shapes.edp_shard, shapes.reshard, shapes.tp,
            shapes.pp, world_},
           {model_.num_experts > 0, job_.reduce_scatter_with_fp32_accumulation});
@@ -99,7 +102,8 @@ void Evaluator::place_meshes(const WorkItem& item, const WorkItem::Stretch& stre
   }
 }
 
-void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, const std::stop_token& stop) {
+void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, std::stop_token stop) {
+  stop_ = std::move(stop);
   layer_shapes_.clear();
   hop_shapes_.clear();
   stage_shapes_.clear();
@@ -127,7 +131,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, const std::sto
       std::size_t with_memory = layers.size();  // none yet
       std::size_t with_time = layers.size();
       for (std::size_t c = 0; c < layers.size(); ++c) {
-        if (stop.stop_requested()) return;
+        if (stop_.stop_requested()) return;
         if (!visitor.wants(index_, index_ + leaves)) {
           index_ += leaves;
           continue;
@@ -143,8 +147,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, const std::sto
           timed_.clear();
         }
         set(layout, item.layers[c]);
-        price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor,
-              stop);
+        price(stretch, stages, layers[with_memory].memories, layers[with_time], layout, visitor);
       }
     }
   }
@@ -159,7 +162,7 @@ const std::vector<LayerMemory>& Evaluator::memories_of(Layers& layers, const Lay
 
 void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
                       const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
-                      LayoutVisitor& visitor, const std::stop_token& stop) {
+                      LayoutVisitor& visitor) {
   const auto move_to = [&](const WorkItem::PlacedMesh& mesh) {
     layout.dp_shard = mesh.mesh->dp_shard;
     layout.dp_replicate = mesh.mesh->dp_replicate;
@@ -180,7 +183,7 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
     const auto orders = static_cast<std::int64_t>(places_[m].size());
     move_to(stretch.meshes[m]);
     for (std::size_t s = 0; s < stretch.meshes[m].states.size(); ++s) {
-      if (stop.stop_requested()) return;
+      if (stop_.stop_requested()) return;
       const std::int64_t first = index_;
       index_ += orders;
       leaf += places_[m].size();
@@ -190,7 +193,7 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
       const Seconds limit = visitor.memory(layout, memory, floor, orders);
       if (limit < floor) continue;  // nobody asks how long they take
       for (std::int64_t o = 0; o < orders; ++o) {
-        if (stop.stop_requested()) return;
+        if (stop_.stop_requested()) return;
         if (orders > 1 && !visitor.wants(first + o, first + o + 1)) continue;
         const auto at = static_cast<std::size_t>(o);
         const Place& place = places_[m][at];
@@ -208,7 +211,7 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
           continue;
         }
         const Seconds time = time_within(limit, of);
-        if (time <= limit) visitor.time(layout, memory, time, first + o);
+        if (time < kTooSlow && time <= limit) visitor.time(layout, memory, time, first + o);
       }
     }
   }
@@ -232,7 +235,10 @@ Seconds Evaluator::least_time(const Leaf& leaf) {
 }
 
 Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
-  const auto too_slow = [&](Seconds least) { return least * kLessRounding > limit; };
+  // Between two parts that may take milliseconds.
+  const auto too_slow = [&](Seconds least) {
+    return least * kLessRounding > limit || stop_.stop_requested();
+  };
   const LeafContext& context = leaf.context;
   const Layout& layout = *context.layout;
   Timed& timed = timed_of(leaf);
@@ -243,6 +249,11 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   const bool copies = only_offloads(context);
   if (layout.pp > 1 && too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) {
     return kTooSlow;
+  }
+  if (!leaf.stages.slots) {
+    leaf.stages.slots =
+        leaf.stages.schedule->slots(layout, context.num_microbatches, plans_buffers(engine_));
+    if (stop_.stop_requested()) return kTooSlow;
   }
   const PipelineRun& run = run_of(timed, leaf);
   if (too_slow(std::max(run.length, carried) + updated)) return kTooSlow;
@@ -311,20 +322,20 @@ Seconds Evaluator::known_floor(Timed& timed, const Leaf& leaf, bool copies) {
   return known.length;
 }
 
+void Evaluator::learn(const Leaf& leaf, PathCounts path) {
+  leaf.stages.schedule->add(leaf.stages.layers, model_.kinds.size(), path);
+  leaf.stages.paths.add(std::move(path));
+}
+
 const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
   PipelineTimes& pipeline = timed.stages.pipeline;
   if (pipeline.slots) return pipeline.run;
   const PathTimes& times = path_times_of(timed, leaf);
   const PipelineStages& stages = leaf.stages;
-  const Layout& layout = *leaf.context.layout;
-  if (!stages.slots) {
-    stages.slots = std::make_shared<const PipelineSlots>(
-        pipeline_slots(layout, leaf.context.num_microbatches, plans_buffers(engine_)));
-  }
   pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
   sweep(pipeline, timed.stages.hop, ends_);
   if (has_path(pipeline) && stages.paths.is_news(pipeline.run.length, times.without_copies())) {
-    stages.paths.add(longest_path(pipeline, times, ends_.end));
+    learn(leaf, longest_path(pipeline, times, ends_.end));
   }
   return pipeline.run;
 }
@@ -339,10 +350,11 @@ const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
   if (timed.streamed) return *timed.streamed;
   timed.streamed = streamed_passes(timed.stages, leaf.context, step.kernels, ends_);
   if (!has_path(timed.stages.pipeline)) return *timed.streamed;
-  KnownPaths& paths = leaf.stages.paths;
   const PathTimes& times = path_times_of(timed, leaf);
   PathCounts path = longest_path(timed.stages.pipeline, times, ends_.end, true);
-  if (paths.is_news(length_of(path, times.all()), times.all())) paths.add(std::move(path));
+  if (leaf.stages.paths.is_news(length_of(path, times.all()), times.all())) {
+    learn(leaf, std::move(path));
+  }
   return *timed.streamed;
 }
 

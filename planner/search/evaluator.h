@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-#include "planner/cost/collective_table.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/layer_time.h"
@@ -21,6 +21,7 @@
 #include "planner/cost/step_time.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/memory_pricer.h"
+#include "planner/search/search_memory.h"
 
 namespace shardwise {
 
@@ -50,12 +51,13 @@ class LayoutVisitor {
 /// over a stage per pipeline, tables of collectives per group shape. One thread's.
 class Evaluator {
  public:
-  /// \pre all outlive this
+  /// \param memory  what it knows to begin with, and adds to; none = nothing
+  /// \pre all others outlive this
   Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
-            const EngineProfile& engine);
+            const EngineProfile& engine, std::shared_ptr<SearchMemory> memory = nullptr);
 
   /// Asked to stop, it leaves out the layouts that are left.
-  void run(const WorkItem& item, LayoutVisitor& visitor, const std::stop_token& stop = {});
+  void run(const WorkItem& item, LayoutVisitor& visitor, std::stop_token stop = {});
 
  private:
   /// Costs of layers under one LayerChoice. Those that differ in offload_activations alone share
@@ -79,7 +81,7 @@ class Evaluator {
   /// Every mesh, state choice and order of a pipeline under a layer choice.
   void price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
              const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
-             LayoutVisitor& visitor, const std::stop_token& stop);
+             LayoutVisitor& visitor);
   /// A mesh, states and an order of a pipeline under a layer choice.
   struct Leaf {
     const PipelineStages& stages;
@@ -96,7 +98,8 @@ class Evaluator {
   const std::vector<LayerTime>& layer_times_of(const Leaf& leaf) {
     return layer_times_of(leaf.layers, leaf.place, *leaf.context.layout, leaf.microbatches_a_sum);
   }
-  /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`.
+  /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`, or when it is asked
+  /// to stop.
   Seconds time_within(Seconds limit, const Leaf& leaf);
   static constexpr Seconds kTooSlow = Seconds(std::numeric_limits<double>::infinity());
   /// Sums of the same parts in another order differ in their last bits.
@@ -130,12 +133,14 @@ class Evaluator {
   Beside beside(const Timed& timed, const Leaf& leaf);
   Timed& timed_of(const Leaf& leaf);
   void sum_up(Timed& timed, const Leaf& leaf);
+  /// A path that is news, for this search and later ones.
+  void learn(const Leaf& leaf, PathCounts path);
   /// \pre sum_up()
   const PathTimes& path_times_of(Timed& timed, const Leaf& leaf);
   /// Below its run, or, with copies to the host, below its streamed passes: of paths that sweeps
   /// through its schedule have found. \pre as before
   Seconds known_floor(Timed& timed, const Leaf& leaf, bool copies);
-  /// The first time it sweeps through the schedule. \pre as before
+  /// The first time it sweeps through the schedule, whose slots are made. \pre as before
   const PipelineRun& run_of(Timed& timed, const Leaf& leaf);
   /// \pre of a pipeline there is a run
   const PipelineStep& step_of(Timed& timed, const LeafContext& context);
@@ -158,13 +163,15 @@ class Evaluator {
   TimeRules time_rules_;
   bool sums_microbatches_ = false;  // microbatches_a_sum() is not always 1
   MemoryPricer memories_;
-  CollectiveTables tables_;
+  std::shared_ptr<SearchMemory> memory_;
+  SearchMemory::BorrowedTables tables_;
   GroupShape world_;  // all ranks
   std::map<std::tuple<std::int32_t, std::int32_t, PipelineSchedule, std::int32_t, std::int32_t,
                       std::int64_t>,
            PipelineStages>
       stages_;
   // Of the item in work.
+  std::stop_token stop_;
   std::int64_t index_ = 0;                               // of its next layout
   std::vector<std::array<GroupShape, 4>> layer_shapes_;  // tp, cp, ep, etp
   std::vector<GroupShape> hop_shapes_;

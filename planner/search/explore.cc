@@ -9,6 +9,7 @@
 #include "planner/search/evaluator.h"
 #include "planner/search/explore_visitors.h"
 #include "planner/search/layout_grid.h"
+#include "planner/search/search_memory.h"
 #include "planner/search/search_threads.h"
 #include "planner/search/timing_jobs.h"
 #include "planner/search/work_list.h"
@@ -69,7 +70,7 @@ Evaluator& Explorer::evaluator(int thread, std::int32_t engine) {
   std::unique_ptr<Evaluator>& made = evaluators_[static_cast<std::size_t>(thread)][e];
   if (!made) {
     made = std::make_unique<Evaluator>(*request_.model, *request_.cluster, *request_.job,
-                                       *work_.spaces[e]->engine);
+                                       *work_.spaces[e]->engine, request_.memory);
   }
   return *made;
 }
@@ -203,7 +204,9 @@ void Explorer::time_rows() {
 
 }  // namespace
 
-Result<Exploration> explore(const SearchRequest& request, const ExploreOptions& options) {
+Result<Exploration> explore(const SearchRequest& asked, const ExploreOptions& options) {
+  SearchRequest request = asked;
+  if (!request.memory) request.memory = std::make_shared<SearchMemory>();
   SHARDWISE_CHECK(request.job->global_batch_size > 0, "layouts are compared by steps of one batch");
   Result<WorkList> work = work_list(request);
   if (!work) return work.problems();

@@ -7,10 +7,6 @@
 namespace shardwise {
 namespace {
 
-bool alike(const StageLayers& a, const StageLayers& b) {
-  return a.runs == b.runs && a.copies_embedding == b.copies_embedding;
-}
-
 /// Of stages that hold the same layers, the one that holds the activations of most micro-batches is
 /// the fullest; on a V, where each holds as many, but more of one chunk the nearer it is to an end,
 /// the first or the last of them. The ends of the pipeline are apart: they have other messages.
@@ -40,6 +36,10 @@ std::vector<std::int32_t> fullest_stages(const std::vector<StageLayers>& stages,
 }
 
 }  // namespace
+
+bool alike(const StageLayers& a, const StageLayers& b) {
+  return a.runs == b.runs && a.copies_embedding == b.copies_embedding;
+}
 
 PipelineStages pipeline_stages(const ModelSpec& model, const Layout& layout,
                                std::int64_t num_microbatches) {

@@ -8,6 +8,7 @@
 #include "planner/cost/loss_rows.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/finder.h"
+#include "planner/search/search_memory.h"
 #include "planner/search/search_threads.h"
 #include "planner/search/work_list.h"
 #include "planner/spec/check.h"
@@ -87,7 +88,7 @@ std::vector<std::unique_ptr<Finder>> find(const SearchRequest& request, const Wo
       const auto e = static_cast<std::size_t>(task.engine);
       if (evaluators[e] == nullptr) {
         evaluators[e] = std::make_unique<Evaluator>(*request.model, *request.cluster, *request.job,
-                                                    *work.spaces[e]->engine);
+                                                    *work.spaces[e]->engine, request.memory);
       }
       const WorkItem item = work.item(task, finder.counts[e].space);
       const std::int64_t before = finder.evaluated;
@@ -150,7 +151,10 @@ Bytes usable_memory(const ClusterSpec& cluster, const JobSpec& job, Bytes most_m
   return most_memory > Bytes(0) ? std::min(usable, most_memory) : usable;
 }
 
-Result<SearchResult> search(const SearchRequest& request) {
+Result<SearchResult> search(const SearchRequest& asked) {
+  SearchRequest request = asked;
+  // Its threads tell one another at least.
+  if (!request.memory) request.memory = std::make_shared<SearchMemory>();
   Result<SearchResult> found = search_as_priced(request);
   if (found) decide(request, *found);
   return found;

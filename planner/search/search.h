@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -19,6 +20,8 @@
 #include "planner/spec/model_spec.h"
 
 namespace shardwise {
+
+class SearchMemory;
 
 /// How far a search is.
 struct SearchProgress {
@@ -52,6 +55,8 @@ struct SearchRequest {
   /// search has found so far still spares layouts their time. The answer is the same.
   bool bounded = true;
   std::function<void(const SearchProgress&)> progress;  // called from one thread, often
+  /// What earlier searches have made and this one adds to; none = nothing. The answer is the same.
+  std::shared_ptr<SearchMemory> memory;
   /// Asked to stop, a search ends within milliseconds, with the best of what it has looked at.
   std::stop_token stop;
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/engines/executed.h"
+#include "planner/search/search_memory.h"
 #include "planner/search/search_threads.h"
 
 namespace shardwise {
@@ -58,9 +59,9 @@ void WorkList::place(const SearchRequest& request) {
   }
   SharedIndices next(groups.size(), request.stop);
   in_parallel(thread_count(request.threads), [&](int) {
-    ShapeCache shapes(*request.cluster);
+    const SearchMemory::BorrowedTables tables = request.memory->borrow(*request.cluster);
     std::size_t g = 0;
-    while (next.take(g)) groups[g].first->place(*groups[g].second, shapes);
+    while (next.take(g)) groups[g].first->place(*groups[g].second, tables->shapes);
   });
 }
 

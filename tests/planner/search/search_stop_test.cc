@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
 #include "planner/cost/estimate.h"
 #include "planner/search/evaluator.h"
+#include "planner/search/search_memory.h"
 #include "planner/search/work_list.h"
 #include "tests/planner/search/search_job.h"
 
@@ -127,8 +129,8 @@ class Stopping final : public LayoutVisitor {
 // Within one share of the space, however long that is.
 TEST(StoppedEvaluator, LooksAtNoFurtherLayout) {
   SearchJob job("gpt2-xl", 16, "megatron_ddp");
-  job.found();
-  WorkList work = *work_list(job.request);
+  job.request.memory = std::make_shared<SearchMemory>();
+  WorkList work = *work_list(job.ask());
   work.place(job.request);
   SpaceCounts counts = work.spaces.front()->enumerator->no_counts();
   for (const std::int64_t calls : {1, 2, 3, 50}) {
