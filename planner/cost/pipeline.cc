@@ -1,6 +1,7 @@
 #include "planner/cost/pipeline.h"
 
 #include "planner/cost/pipeline_sweep.h"
+#include "planner/cost/plain_sweep.h"
 
 namespace shardwise {
 
@@ -32,18 +33,12 @@ RunAndLength run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime>
     const Seconds length = run.length;
     return {std::move(run), length};
   }
+  if (slots.loops.empty() && slots.room.empty()) return sweep_plain(slots, chunks, hop, ends);
   ChunkPasses alone(slots, chunks, edges);
   PipelineSweep<ChunkPasses> with(slots, passes, hop, ends.end);
   PipelineSweep<ChunkPasses> without(slots, alone, Seconds(0), ends.without_messages);
-  if (!slots.loops.empty()) {
-    with.run_all();
-    without.run_all();
-  }
-  // Side by side they share the walk.
-  for (std::size_t i = 0; i < slots.slots.size() && slots.loops.empty(); ++i) {
-    with.take(i);
-    without.take(i);
-  }
+  with.run_all();
+  without.run_all();
   return {std::move(with.run()), without.run().length};
 }
 

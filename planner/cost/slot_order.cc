@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
-#include <deque>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -91,6 +89,13 @@ class Sweep {
     std::int64_t exchanged = 0;      // messages with the next stage, both ways
   };
 
+  /// What one stage sends to another, in its order.
+  struct Inbox {
+    std::int32_t from = 0;
+    std::vector<std::int32_t> messages;
+    std::size_t taken = 0;
+  };
+
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
   std::int32_t number(std::int32_t stage, const PipelinePass& pass) const {
     return numbers_[at(stage)][at(pass.chunk)];
@@ -130,18 +135,17 @@ class Sweep {
 
   void post_receives(std::int32_t stage) {
     Stage& mine = stages_[at(stage)];
-    std::map<std::int32_t, std::deque<std::int32_t>> inboxes;  // by sender
+    std::vector<Inbox> inboxes;  // of few senders
     const auto post = [&](const PipelinePass& pass, std::int32_t after_pass) {
       const std::int32_t wanted = needed(stage, pass);
       if (wanted < 0) return;
       const bool backward = pass.part != LayerPart::forward;
       const std::int32_t from = stage_of_[at(number(stage, pass) + (backward ? 1 : -1))];
-      const auto [inbox, fresh] = inboxes.try_emplace(from);
-      if (fresh) fill_inbox(stage, from, inbox->second);
+      auto inbox = std::ranges::find(inboxes, from, &Inbox::from);
+      if (inbox == inboxes.end()) inbox = inboxes.insert(inbox, filled_inbox(stage, from));
       while (!posted_[at(wanted)]) {
-        SHARDWISE_CHECK(!inbox->second.empty(), std::to_string(wanted));
-        const std::int32_t next = inbox->second.front();
-        inbox->second.pop_front();
+        SHARDWISE_CHECK(inbox->taken < inbox->messages.size(), std::to_string(wanted));
+        const std::int32_t next = inbox->messages[inbox->taken++];
         posted_[at(next)] = true;
         mine.receives.push_back({from, stage, next, after_pass});
       }
@@ -155,14 +159,16 @@ class Sweep {
   }
 
   /// What `from` sends to `stage`, in its order.
-  void fill_inbox(std::int32_t stage, std::int32_t from, std::deque<std::int32_t>& inbox) const {
+  Inbox filled_inbox(std::int32_t stage, std::int32_t from) const {
+    Inbox inbox{from, {}, 0};
     for (const PipelinePass& pass : stages_[at(from)].order) {
       const std::int32_t message = made(from, pass);
       if (message < 0) continue;
       const bool backward = pass.part != LayerPart::forward;
       const std::int32_t to = stage_of_[at(number(from, pass) + (backward ? -1 : 1))];
-      if (to == stage) inbox.push_back(message);
+      if (to == stage) inbox.messages.push_back(message);
     }
+    return inbox;
   }
 
   std::int32_t add(const PipelineSlots::Slot& slot, std::int32_t room) {

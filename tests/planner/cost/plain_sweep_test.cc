@@ -1,0 +1,74 @@
+#include "planner/cost/plain_sweep.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <vector>
+
+#include "planner/cost/pipeline_sweep.h"
+#include "planner/spec/schedule_facts.h"
+
+namespace shardwise {
+namespace {
+
+struct Swept {
+  PipelineRun run;
+  std::vector<double> end;
+};
+
+Swept general(const PipelineSlots& slots, const std::vector<ChunkTime>& chunks, Seconds hop) {
+  Swept swept;
+  ChunkPasses passes(slots, chunks, {});
+  swept.run = sweep_pipeline(slots, passes, hop, swept.end);
+  return swept;
+}
+
+void expect_same(const Layout& layout, std::int64_t num_microbatches, std::mt19937& random) {
+  const PipelineSlots slots = pipeline_slots(layout, num_microbatches);
+  ASSERT_TRUE(slots.loops.empty());
+  std::uniform_real_distribution<> seconds(0, 1);
+  std::vector<ChunkTime> chunks;
+  for (int i = 0; i < slots.stages * slots.chunks; ++i) {
+    const Seconds weight(seconds(random));
+    chunks.push_back({Seconds(seconds(random)), weight + Seconds(seconds(random)), weight});
+  }
+  for (const double hop : {0.0, 0.01, 3.0}) {
+    SlotEnds ends;
+    const RunAndLength plain = sweep_plain(slots, chunks, Seconds(hop), ends);
+    const Swept with = general(slots, chunks, Seconds(hop));
+    const Swept without = general(slots, chunks, Seconds(0));
+    EXPECT_EQ(plain.run.length, with.run.length);
+    EXPECT_EQ(plain.without_messages, without.run.length);
+    EXPECT_EQ(plain.run.swept, with.run.swept);
+    EXPECT_EQ(ends.end, with.end);
+    EXPECT_EQ(ends.without_messages, without.end);
+    ASSERT_EQ(plain.run.spans.size(), with.run.spans.size());
+    for (std::size_t s = 0; s < with.run.spans.size(); ++s) {
+      EXPECT_EQ(plain.run.spans[s].begin, with.run.spans[s].begin);
+      EXPECT_EQ(plain.run.spans[s].end, with.run.spans[s].end);
+      EXPECT_EQ(plain.run.spans[s].last, with.run.spans[s].last);
+    }
+  }
+}
+
+TEST(PlainSweep, EqualsTheGeneralSweepToTheBit) {
+  std::mt19937 random(20261125);
+  for (const PipelineSchedule schedule :
+       {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe, PipelineSchedule::looped_bfs,
+        PipelineSchedule::zb_h1, PipelineSchedule::zb_h2, PipelineSchedule::zb_v,
+        PipelineSchedule::dualpipe, PipelineSchedule::dualpipe_v}) {
+    for (const std::int32_t pp : {2, 4, 6}) {
+      for (const std::int32_t vpp : {1, 2, 3}) {
+        Layout layout;
+        layout.schedule = schedule;
+        layout.pp = pp;
+        layout.vpp = vpp;
+        if (vpp > 1 && !facts_of(schedule).takes_vpp) continue;
+        expect_same(layout, 4 * pp, random);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardwise
