@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <random>
 #include <stop_token>
 #include <thread>
@@ -21,7 +22,9 @@
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/search/evaluator.h"
+#include "planner/search/explore.h"
 #include "planner/search/search.h"
+#include "planner/search/search_memory.h"
 #include "planner/spec/check.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/format.h"
@@ -251,6 +254,66 @@ BENCHMARK(llama_70b_on_odd_counts)
     ->Arg(720)
     ->Arg(960)
     ->Unit(benchmark::kMillisecond)
+    ->UseRealTime();
+
+/// Memory, fit and a bound on the time of every layout, sorted.
+void price_all(benchmark::State& state, Job (*make)()) {
+  Job job = make();
+  job.request.memory = std::make_shared<SearchMemory>();
+  for ([[maybe_unused]] const auto _ : state) {
+    std::stop_source source;
+    job.request.stop = source.get_token();
+    ExploreOptions options;
+    options.priced = [&](const Exploration& all) {
+      benchmark::DoNotOptimize(ranked_rows(all, Objective::step_time));
+      source.request_stop();
+    };
+    state.counters["layouts"] = static_cast<double>((*explore(job.request, options)).rows());
+  }
+}
+BENCHMARK_CAPTURE(price_all, llama_70b_on_64, llama70)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK_CAPTURE(price_all, llama_405b_on_16384, llama405_usual)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+
+/// And their exact times. \param remembers  what the questions before have made is known
+void time_all(benchmark::State& state, Job (*make)(), bool remembers) {
+  Job job = make();
+  if (remembers) job.request.memory = std::make_shared<SearchMemory>();
+  if (remembers) benchmark::DoNotOptimize(*explore(job.request));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(*explore(job.request));
+}
+BENCHMARK_CAPTURE(time_all, llama_70b_on_64, llama70, false)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK_CAPTURE(time_all, llama_70b_on_64_remembered, llama70, true)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+
+/// The best ten while somebody drags the bandwidth between nodes: each search is of another one.
+void best_ten(benchmark::State& state, Job (*make)(), bool remembers) {
+  Job job = make();
+  job.request.front = false;
+  if (remembers) job.request.memory = std::make_shared<SearchMemory>();
+  if (remembers) benchmark::DoNotOptimize(*search(job.request));
+  for ([[maybe_unused]] const auto _ : state) {
+    job.cluster.tiers.back().bandwidth = job.cluster.tiers.back().bandwidth * 0.99;
+    benchmark::DoNotOptimize(*search(job.request));
+  }
+}
+BENCHMARK_CAPTURE(best_ten, llama_70b_on_64, llama70, false)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK_CAPTURE(best_ten, llama_70b_on_64_remembered, llama70, true)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
     ->UseRealTime();
 
 /// From the request to stop until search() has returned, after a part of the time that the search
