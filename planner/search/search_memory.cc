@@ -5,14 +5,6 @@
 #include "planner/search/pipeline_stages.h"
 
 namespace shardwise {
-namespace {
-
-bool same_links(ClusterSpec a, const ClusterSpec& b) {
-  a.gpus = b.gpus;
-  return a == b;
-}
-
-}  // namespace
 
 std::shared_ptr<const PipelineSlots> KnownSchedule::slots(const Layout& layout,
                                                           std::int64_t num_microbatches,
@@ -78,8 +70,11 @@ void SearchMemory::drop_the_oldest() {
 
 SearchMemory::BorrowedTables SearchMemory::borrow(const ClusterSpec& cluster) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::ranges::find_if(
-      tables_, [&](const auto& each) { return same_links(each->cluster, cluster); });
+  ClusterSpec wanted = cluster;
+  const auto found = std::ranges::find_if(tables_, [&](const auto& each) {
+    wanted.gpus = each->cluster.gpus;  // of any size
+    return wanted == each->cluster;
+  });
   std::unique_ptr<ClusterTables> tables;
   if (found == tables_.end()) {
     tables = std::make_unique<ClusterTables>(cluster);
