@@ -1,32 +1,42 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
-#include "cli/job_flags.h"
 #include "cli/output_flags.h"
+#include "cli/progress.h"
 #include "cli/report_text.h"
 #include "cli/terminal.h"
+#include "cli/trace_file.h"
 #include "cli/verbs.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/lowering/lower.h"
+#include "planner/question/subject.h"
 #include "planner/search/cheapest_fix.h"
+#include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
 #include "simulator/html/report_page.h"
+#include "simulator/planning/question_of_plan.h"
 #include "simulator/simulate.h"
 
 namespace shardwise::cli {
 namespace {
 
+constexpr std::int64_t kRows = 40;
+
 struct ReportFlags {
   std::string plan;
   std::string measured;
+  std::string trace;
   std::string output;
+  std::int64_t top = kRows;
 };
 
 /// The words of a command line that a shell reads as they are.
@@ -42,6 +52,8 @@ std::string quoted(const std::string& word) {
 std::string command_of(const ReportFlags& flags) {
   std::string text = "shardwise report " + quoted(flags.plan);
   if (!flags.measured.empty()) text += " " + quoted(flags.measured);
+  if (!flags.trace.empty()) text += " --trace " + quoted(flags.trace);
+  if (flags.top != kRows) text += fmt::format(" --top {}", flags.top);
   return text + " -o " + quoted(flags.output);
 }
 
@@ -76,9 +88,27 @@ StepReport explained(const Plan& plan) {
   return report;
 }
 
+/// The trace beside the step, simulated at its granularity.
+sim::TraceComparison beside_trace(const sim::TracedRun& run, const Plan& plan) {
+  sim::SimulationOptions options;
+  if (!run.ours() || run.head.granularity == "kernel") options.granularity = Granularity::kernel;
+  return sim::compare_trace(run, plan, sim::simulate(plan, options));
+}
+
+/// Nothing where no layout of the usual space may run: the plan's is of the full one.
+std::optional<sim::PlanAnswer> ranking(const sim::PlanQuestion& question) {
+  Progress progress;
+  Result<sim::PlanAnswer> found =
+      sim::answer(question, [&](const std::string& what) { progress.say(what); });
+  progress.clear();
+  if (!found) return std::nullopt;
+  return *std::move(found);
+}
+
 ExitCode run_report(const ReportFlags& flags) {
   const Diagnostics outputs = prepare_outputs(
-      {{"--output", flags.output}}, {{"PLAN", flags.plan}, {"MEASURED", flags.measured}}, false);
+      {{"--output", flags.output}},
+      {{"PLAN", flags.plan}, {"MEASURED", flags.measured}, {"--trace", flags.trace}}, false);
   if (!outputs.empty()) return refuse(outputs);
   const Result<Plan> plan = read_plan(flags.plan, check_plan);
   if (!plan) return refuse(plan.problems());
@@ -87,6 +117,12 @@ ExitCode run_report(const ReportFlags& flags) {
     Result<StepReport> read = read_measured(flags.measured, *plan);
     if (!read) return refuse(read.problems());
     measured = *std::move(read);
+  }
+  std::optional<sim::TracedRun> traced;
+  if (!flags.trace.empty()) {
+    Result<sim::TracedRun> read = read_trace_file(flags.trace);
+    if (!read) return refuse(read.problems());
+    traced = *std::move(read);
   }
   const Diagnostics long_step = too_many_operations(*plan, Granularity::layer);
   if (!long_step.empty()) return refuse(long_step);
@@ -100,6 +136,22 @@ ExitCode run_report(const ReportFlags& flags) {
   page.simulation = &made;
   page.estimate = &estimated;
   page.measured = measured ? &*measured : nullptr;
+  std::optional<sim::TraceComparison> compared;
+  if (traced) {
+    compared = beside_trace(*traced, *plan);
+    if (compared->step.measured.length <= Seconds(0)) {
+      return refuse({{flags.trace, 0, 0, "/traceEvents", "its steps have zero length", ""}});
+    }
+    page.trace = &*compared;
+  }
+  const sim::PlanQuestion question =
+      sim::question_of(*plan, static_cast<std::size_t>(std::max<std::int64_t>(1, flags.top)));
+  const std::optional<sim::PlanAnswer> answer =
+      flags.top > 0 ? ranking(question) : std::optional<sim::PlanAnswer>();
+  if (answer) {
+    page.question = &question;
+    page.answer = &*answer;
+  }
   page.command = command_of(flags);
   page.version = SHARDWISE_VERSION;
   write_file(flags.output, sim::report_page(page));
@@ -118,6 +170,10 @@ void add_report(CLI::App& app, Run& run) {
       ->type_name("PLAN");
   verb->add_option("measured", flags->measured, "The report of shardwise run for this plan")
       ->type_name("MEASURED");
+  verb->add_option("--trace", flags->trace,
+                   "A trace of a run: of torch.profiler (also .json.gz) or of Shardwise")
+      ->type_name("TRACE");
+  add_integer(*verb, "--top", flags->top, 0, 200, "Layouts in the ranking; 0 searches none [40]");
   verb->add_option("-o,--output", flags->output, "Write the page to this file")
       ->required()
       ->type_name("FILE");

@@ -12,6 +12,8 @@
 namespace shardwise::sim {
 namespace {
 
+constexpr double kTitle = 82;  // pixels that it takes
+
 // Rules of every page, then those of a light and of a dark one. All are of the picture alone: it
 // may stand in a page with styles of its own.
 constexpr std::string_view kShapes =
@@ -70,18 +72,21 @@ std::string degrees(const Layout& l) {
   return text + fmt::format(", dp_shard {}, dp_replicate {}", l.dp_shard, l.dp_replicate);
 }
 
-std::string timeline_heading(const Plan& plan, const StepReport& report,
+std::string timeline_heading(const Plan& plan, const StepReport& report, TimelineTitle title,
                              const TimelineColours& colours, double width, double height) {
-  const std::string title = fmt::format("{} on {} GPUs of {}", escaped(plan.model.name),
-                                        plan.layout.world(), escaped(plan.cluster.name));
+  const std::string subject = fmt::format("{} on {} GPUs of {}", escaped(plan.model.name),
+                                          plan.layout.world(), escaped(plan.cluster.name));
+  const bool above = title == TimelineTitle::above;
+  const double top = above ? 0 : kTitle;
   std::string made = fmt::format(
       "<svg class=\"timeline\" xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\" "
-      "viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n<title>A simulated step of {2}</title>\n",
-      width, height, title);
+      "height=\"{2:.0f}\" viewBox=\"0 {1:.0f} {0:.0f} {2:.0f}\" role=\"img\">\n"
+      "<title>A simulated step of {3}</title>\n",
+      width, top, height - top, subject);
   made += styles(colours);
+  if (!above) return made;
   made += "<rect width=\"100%\" height=\"100%\" class=\"page\"/>\n";
-  made += fmt::format("<text x=\"24\" y=\"34\" class=\"title\">{}</text>\n", title);
+  made += fmt::format("<text x=\"24\" y=\"34\" class=\"title\">{}</text>\n", subject);
   made += fmt::format("<text x=\"24\" y=\"55\" class=\"sub\">{}, ZeRO-{}: {}</text>\n",
                       escaped(plan.engine.name), int{plan.layout.zero_stage}, degrees(plan.layout));
   return made +

@@ -53,9 +53,10 @@ constexpr double kLeastBusy = 0.01;  // of the step: streams that do less get no
 
 class Picture {
  public:
-  Picture(const Plan& plan, const Simulation& simulation)
+  Picture(const Plan& plan, const Simulation& simulation, TimelineTitle title)
       : plan_(plan),
         simulation_(simulation),
+        title_(title),
         layers_(layer_passes(plan)),
         length_(simulation.timeline.length()),
         windows_(drawn_windows(plan, simulation, kLeft, kWidth)) {
@@ -360,12 +361,13 @@ class Picture {
 
   std::string whole() const {
     const double width = kEnd + (unequal_ ? kRightOfImbalance : kRight);
-    return timeline_heading(plan_, simulation_.report, colours_, width, y_) +
+    return timeline_heading(plan_, simulation_.report, title_, colours_, width, y_) +
            fmt::format("<path d=\"{}\" class=\"grid\"/>\n", grid_) + body_ + "</svg>\n";
   }
 
   const Plan& plan_;
   const Simulation& simulation_;
+  TimelineTitle title_;
   std::vector<LayerTime> layers_;
   double length_;
   std::vector<TimeWindow> windows_;
@@ -382,8 +384,8 @@ class Picture {
 
 }  // namespace
 
-std::string timeline_svg(const Plan& plan, const Simulation& simulation) {
-  return Picture(plan, simulation).draw();
+std::string timeline_svg(const Plan& plan, const Simulation& simulation, TimelineTitle title) {
+  return Picture(plan, simulation, title).draw();
 }
 
 }  // namespace shardwise::sim

@@ -4,6 +4,7 @@
 
 #include "planner/spec/plan.h"
 #include "simulator/simulate.h"
+#include "simulator/timeline_heading.h"
 
 namespace shardwise::sim {
 
@@ -16,6 +17,7 @@ namespace shardwise::sim {
 /// - an axis in time and a legend.
 /// Operations of one role that follow one another for the same micro-batch are one block. Equal
 /// simulations give equal text.
-std::string timeline_svg(const Plan& plan, const Simulation& simulation);
+std::string timeline_svg(const Plan& plan, const Simulation& simulation,
+                         TimelineTitle title = TimelineTitle::above);
 
 }  // namespace shardwise::sim

@@ -33,14 +33,14 @@ class MemoryBars {
   std::string text() const {
     const auto place = [&](Bytes bytes) { return 100 * ratio(bytes); };
     std::string made =
-        fmt::format("<div class=\"bars\" style=\"--usable:{:.3f}%;--hbm:{:.3f}%\">\n",
-                    place(usable_), place(hbm_));
-    made += rows_;
-    made += fmt::format(
-        "<p class=\"lines\"><span class=\"usable\">usable {}</span> <span class=\"hbm\">HBM "
-        "{}</span></p></div>\n",
-        format_bytes(usable_), format_bytes(hbm_));
-    return made;
+        fmt::format("<div class=\"bars{}\" style=\"--usable:{:.3f}%;--hbm:{:.3f}%\">\n",
+                    hbm_ == usable_ ? " one-line" : "", place(usable_), place(hbm_));
+    made += rows_ + fmt::format("<p class=\"lines\"><span class=\"usable\">usable {}</span>",
+                                format_bytes(usable_));
+    if (hbm_ != usable_) {
+      made += fmt::format(" <span class=\"hbm\">HBM {}</span>", format_bytes(hbm_));
+    }
+    return made + "</p></div>\n";
   }
 
  private:

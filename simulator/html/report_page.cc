@@ -104,8 +104,9 @@ std::string report_page(const PageContent& page) {
       fmt::format("{} on {} GPU{} of {}", plan.model.name, format_count(plan.layout.world()),
                   plan.layout.world() == 1 ? "" : "s", plan.cluster.name);
   std::string made = head(page, title) + "<body>\n<main>\n" + heading(page, title);
-  for (const auto& part : {tiles_section, step_section, memory_section, time_section,
-                           measured_section, reasons_section}) {
+  for (const auto& part :
+       {tiles_section, step_section, memory_section, time_section, measured_section, trace_section,
+        layouts_section, front_section, why_not_section, reasons_section}) {
     made += part(page);
   }
   made += footer(page) + "</main>\n" + plan_element(plan) + "\n<script>" +

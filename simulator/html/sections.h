@@ -9,6 +9,7 @@
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/plan_question.h"
 #include "simulator/simulate.h"
+#include "simulator/traces/kind_comparison.h"
 
 namespace shardwise::sim {
 
@@ -18,6 +19,7 @@ struct PageContent {
   const Simulation* simulation = nullptr;  // of the plan; its report has the assumptions
   const StepReport* estimate = nullptr;    // of the plan, explained: formulas and sources
   const StepReport* measured = nullptr;    // a run of the plan; null where there is none
+  const TraceComparison* trace = nullptr;  // beside the plan; null where there is none
   const PlanQuestion* question = nullptr;  // null: no layouts are ranked
   const PlanAnswer* answer = nullptr;
   std::string command;  // that makes the page again
@@ -36,12 +38,19 @@ std::string memory_section(const PageContent& page);
 std::string time_section(const PageContent& page);
 /// Operations that differ most; nothing where nothing was measured.
 std::string measured_section(const PageContent& page);
+/// A trace beside the simulated step; nothing without one.
+std::string trace_section(const PageContent& page);
+/// Rows of a measured and a predicted step, the most different first.
+std::string operations_table(const std::vector<ComparedTime>& rows);
 /// The ranked layouts, their front, and why the next are not taken; nothing without a ranking.
 std::string layouts_section(const PageContent& page);
 std::string front_section(const PageContent& page);
 std::string why_not_section(const PageContent& page);
 /// Assumptions and formulas with their sources, folded.
 std::string reasons_section(const PageContent& page);
+
+/// Whether a row of the answer is the page's plan.
+bool is_the_plan(const PageContent& page, const PlanRow& row);
 
 /// A heading with its section. \param note  beside it, plain text
 std::string section(std::string_view id, std::string_view heading, std::string_view note,

@@ -37,9 +37,10 @@ std::string tiles_section(const PageContent& page) {
 }
 
 std::string step_section(const PageContent& page) {
-  return section(
-      "step", "The step", "a block's tooltip has its time",
-      "<div class=\"wide\">\n" + timeline_svg(*page.plan, *page.simulation) + "</div>\n");
+  return section("step", "The step", "a block's tooltip has its time",
+                 "<div class=\"wide\">\n" +
+                     timeline_svg(*page.plan, *page.simulation, TimelineTitle::left_out) +
+                     "</div>\n");
 }
 
 std::string reasons_section(const PageContent& page) {

@@ -14,8 +14,6 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::size_t kOperations = 12;
-
 /// Of a part in the picture of the step.
 Paint paint_of(std::string_view key) {
   constexpr std::array<std::pair<std::string_view, Paint>, 9> kParts = {{
@@ -125,19 +123,8 @@ std::string measured_section(const PageContent& page) {
       "<p>The predicted step is {}, the measured one {}: <b>{}</b> of the measured time.</p>\n",
       format_seconds(both.second_step), format_seconds(both.first_step),
       signed_percent(both.relative()));
-  if (both.operations.empty()) return section("measured", "Predicted beside measured", "", made);
-  HtmlTable table(
-      {{"operation", Align::left}, {"stage"}, {"measured"}, {"predicted"}, {"difference"}});
-  const std::size_t shown = std::min(both.operations.size(), kOperations);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const ComparedTime& row = both.operations[i];
-    table.row({row.name, std::to_string(row.stage), row.in_first ? format_seconds(row.first) : "-",
-               row.in_second ? format_seconds(row.second) : "-", signed_seconds(row.difference())});
-  }
-  made += table.text("class=\"operations\"");
-  return section(
-      "measured", "Predicted beside measured",
-      fmt::format("the {} operations of {} that differ most", shown, both.operations.size()), made);
+  if (!both.operations.empty()) made += operations_table(both.operations);
+  return section("measured", "Predicted beside measured", "", made);
 }
 
 }  // namespace shardwise::sim

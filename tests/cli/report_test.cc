@@ -106,6 +106,46 @@ TEST_F(ReportVerb, TakesAMeasuredReportOfThePlan) {
   EXPECT_THAT(test::bytes_of_file(page_), HasSubstr("Predicted beside measured"));
 }
 
+TEST_F(ReportVerb, TakesATraceOfThePlan) {
+  const std::string trace = scratch_.path("trace.json");
+  ASSERT_EQ(shardwise({"simulate", plan_, "--trace", trace}).exit_code, 0);
+  const Outcome outcome = report({plan_, "--trace", trace, "-o", page_});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const std::string page = test::bytes_of_file(page_);
+  EXPECT_THAT(page, HasSubstr("Predicted beside traced"));
+  EXPECT_THAT(page, HasSubstr("<b>+0.0 %</b> of the traced time"));
+  EXPECT_THAT(page, HasSubstr(" --trace " + trace));
+  EXPECT_EQ(report({plan_, "--trace", "tests/golden/profiler_trace.json", "-o", page_}).exit_code,
+            0);
+  EXPECT_THAT(test::bytes_of_file(page_), HasSubstr("Predicted beside traced"));
+}
+
+TEST_F(ReportVerb, RefusesADamagedTrace) {
+  EXPECT_THAT(refused({plan_, "--trace", "tests/invalid/trace/newer_schema.json", "-o", page_}),
+              HasSubstr("newer_schema.json"));
+}
+
+TEST_F(ReportVerb, RanksTheLayoutsThatPlanRanks) {
+  ASSERT_EQ(report({plan_, "-o", page_, "--top", "5"}).exit_code, 0);
+  const std::string page = test::bytes_of_file(page_);
+  const Outcome json = shardwise({"plan", "--model", "gpt2", "--cluster", "dgx-h100", "--engine",
+                                  "fsdp2", "--global-batch-size", "16", "--top", "5", "--json"});
+  std::size_t at = json.out.find("\"best\": [");
+  std::size_t row = page.find("<tbody>", page.find("id=\"layouts\""));
+  for (int rank = 1; rank <= 5; ++rank) {
+    const std::string key = "\"simulated_step_time_s\": ";
+    at = json.out.find(key, at) + key.size();
+    const double step = std::stod(json.out.substr(at, 30));
+    row = page.find("<tr", row + 1);
+    ASSERT_NE(row, std::string::npos) << rank;
+    EXPECT_THAT(page.substr(row, page.find("</tr>", row) - row),
+                HasSubstr(">" + format_seconds(Seconds(step)) + "<"))
+        << rank;
+  }
+  ASSERT_EQ(report({plan_, "-o", page_, "--top", "0"}).exit_code, 0);
+  EXPECT_EQ(test::bytes_of_file(page_).find("id=\"ranking\""), std::string::npos);
+}
+
 TEST_F(ReportVerb, RefusesAMeasurementOfAnotherPlan) {
   std::string text = test::bytes_of_file(measured());
   const std::size_t digit = text.find("\"plan_digest\": \"") + 16;

@@ -264,6 +264,34 @@ TEST(ReportPage, HoldsThePlan) {
   EXPECT_EQ(to_json(*plan), to_json(made.plan));
 }
 
+TEST(ReportPage, PutsATraceBesideThePrediction) {
+  const Made made = made_of(pipelined(4));
+  TraceComparison trace;
+  trace.stage = 2;
+  trace.same_plan = false;
+  trace.step.measured.length = Seconds(2);
+  trace.step.measured.computing = Seconds(1.5);
+  trace.step.measured.idle = Seconds(0.5);
+  trace.step.predicted.length = Seconds(1.5);
+  trace.step.predicted.computing = Seconds(1.25);
+  trace.step.predicted.idle = Seconds(0.25);
+  trace.step.kinds = {{WorkKind::gemm, StepPhase::backward,
+                       KindTime{WorkKind::gemm, StepPhase::backward, 12, Seconds(1), Seconds(1)},
+                       std::nullopt}};
+  trace.operations = {{"bwd.layer<3>", 2, 2, Seconds(1), Seconds(0.75), true, true}};
+  PageContent content = made.content();
+  content.trace = &trace;
+  const Page page(report_page(content));
+  EXPECT_THAT(page.mistakes(), IsEmpty());
+  const std::string text = text_of(page, "trace");
+  EXPECT_THAT(text, HasSubstr("Predicted beside traced stage 2"));
+  EXPECT_THAT(text, HasSubstr("-25.0 % of the traced time"));
+  EXPECT_THAT(text, HasSubstr("The trace is of another plan"));
+  EXPECT_THAT(text, HasSubstr("computing1.50 s1.25 s-250 ms"));
+  EXPECT_THAT(text, HasSubstr("GEMMbackward121.00 s--1.00 s"));
+  EXPECT_THAT(text, HasSubstr("bwd.layer<3>21.00 s750 ms-250 ms"));
+}
+
 TEST(ReportPage, SaysThatAPlanDoesNotFit) {
   Plan plan = pipelined(1);  // 70 B parameters on 8 GPUs
   const Made made = made_of(std::move(plan));

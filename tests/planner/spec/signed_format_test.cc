@@ -1,0 +1,21 @@
+#include "planner/spec/signed_format.h"
+
+#include <gtest/gtest.h>
+
+namespace shardwise {
+namespace {
+
+TEST(SignedFormat, HasASignAlways) {
+  EXPECT_EQ(signed_seconds(Seconds(0.0123)), "+12.3 ms");
+  EXPECT_EQ(signed_seconds(Seconds(-1.2)), "-1.20 s");
+  EXPECT_EQ(signed_percent(0.0312), "+3.1 %");
+  EXPECT_EQ(signed_percent(-0.2), "-20.0 %");
+}
+
+TEST(SignedFormat, CallsNothingPositive) {
+  EXPECT_EQ(signed_seconds(Seconds(0)), "+0 s");
+  EXPECT_EQ(signed_seconds(Seconds(-1e-12)), "+0 s");
+}
+
+}  // namespace
+}  // namespace shardwise
