@@ -9,6 +9,7 @@
 #include "simulator/compare.h"
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"
+#include "simulator/markup.h"
 #include "simulator/palette.h"
 
 namespace shardwise::sim {
@@ -123,6 +124,11 @@ std::string measured_section(const PageContent& page) {
       "<p>The predicted step is {}, the measured one {}: <b>{}</b> of the measured time.</p>\n",
       format_seconds(both.second_step), format_seconds(both.first_step),
       signed_percent(both.relative()));
+  for (const Assumption& each : page.measured->assumptions) {  // why times may mean nothing
+    if (each.id.starts_with("device.")) {
+      made += "<p class=\"warning\">" + escaped(each.text) + "</p>\n";
+    }
+  }
   if (!both.operations.empty()) made += operations_table(both.operations);
   return section("measured", "Predicted beside measured", "", made);
 }

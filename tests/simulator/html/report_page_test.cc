@@ -17,6 +17,7 @@
 #include "planner/spec/reader.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/signed_format.h"
+#include "simulator/html/assets.h"
 #include "simulator/tiles.h"
 #include "tests/simulator/html/page_checker.h"
 #include "tests/simulator/html/pages.h"
@@ -187,6 +188,21 @@ TEST(ReportPage, PutsMeasuredBesidePredicted) {
   EXPECT_THAT(text_of(page, "time"), HasSubstr(difference));
   EXPECT_THAT(Page(made.page()).all("section", "id=\"measured\""), IsEmpty());
   EXPECT_THAT(made.page(), Not(HasSubstr("class=\"measured\"")));
+}
+
+TEST(ReportPage, SaysWhyMeasuredTimesMeanNothing) {
+  const Made made = made_of(pipelined(4));
+  StepReport measured = as_measured(made.simulation.report);
+  measured.assumptions.push_back({"device.shared", "4 ranks shared a GPU", "the run"});
+  EXPECT_THAT(made.page_with(measured), HasSubstr("<p class=\"warning\">4 ranks shared a GPU</p>"));
+}
+
+TEST(ReportPage, HasAShortScriptThatCannotEndItsElement) {
+  const std::string_view script = report_script();
+  EXPECT_LT(std::count(script.begin(), script.end(), '\n'), 300);
+  EXPECT_EQ(script.find("</"), std::string_view::npos);
+  EXPECT_EQ(script.find("<!--"), std::string_view::npos);
+  EXPECT_EQ(report_style().find('<'), std::string_view::npos);
 }
 
 TEST(ReportPage, SaysNothingAgainstAMeasurementThatEqualsIt) {
