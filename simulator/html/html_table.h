@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "planner/spec/table.h"
@@ -27,9 +28,13 @@ struct HtmlCell {
 };
 
 struct HtmlColumn {
+  HtmlColumn(std::string words, Align side = Align::right,  // NOLINT(*explicit*)
+             std::string_view filter_word = {})
+      : heading(std::move(words)), align(side), key(filter_word) {}
+
   std::string heading;
-  Align align = Align::right;
-  std::string_view key = {};  // the column's word in a filter
+  Align align;
+  std::string_view key;  // the column's word in a filter; empty for none
 };
 
 /// The one printer of tables into pages.

@@ -35,8 +35,8 @@ std::string table_of(const PageContent& page, const std::vector<PlanRow>& rows, 
                      const ToldColumns& told) {
   std::vector<HtmlColumn> columns{{"#", Align::right, "rank"}};
   for (const PlanColumn* each : told.columns) {
-    columns.push_back(
-        {std::string(each->heading), each->words ? Align::left : Align::right, each->key});
+    columns.emplace_back(std::string(each->heading), each->words ? Align::left : Align::right,
+                         each->key);
   }
   HtmlTable table(std::move(columns));
   for (std::size_t i = 0; i < rows.size(); ++i) {

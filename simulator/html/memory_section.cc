@@ -85,7 +85,7 @@ const StageMemory* measured_stage(const PageContent& page, std::size_t stage) {
 /// Every category at every phase of a stage, under its group.
 std::string phases_table(const StageMemory& stage) {
   std::vector<HtmlColumn> columns = {{"bytes", Align::left}};
-  for (const std::string_view phase : kMemoryPhaseLabels) columns.push_back({std::string(phase)});
+  for (const std::string_view phase : kMemoryPhaseLabels) columns.emplace_back(std::string(phase));
   HtmlTable table(std::move(columns));
   const auto add = [&](std::string_view label, Tone tone, auto bytes_in) {
     std::vector<HtmlCell> cells{{std::string(label), tone}};
@@ -113,9 +113,9 @@ std::string phases_table(const StageMemory& stage) {
 /// The groups of every stage at its peak.
 std::string stages_table(const StepReport& report) {
   std::vector<HtmlColumn> columns = {{"stage", Align::left}, {"phase", Align::left}};
-  for (const std::string_view group : kMemoryGroupLabels) columns.push_back({std::string(group)});
-  columns.push_back({"total"});
-  columns.push_back({"at most"});
+  for (const std::string_view group : kMemoryGroupLabels) columns.emplace_back(std::string(group));
+  columns.emplace_back("total");
+  columns.emplace_back("at most");
   HtmlTable table(std::move(columns));
   for (std::size_t s = 0; s < report.stages.size(); ++s) {
     const StageMemory& stage = report.stages[s];

@@ -55,8 +55,8 @@ HtmlCell time_cell(Seconds time) {
 std::string parts_table(const StepReport& report, const StepReport* measured) {
   std::vector<HtmlColumn> columns = {{"", Align::left}, {"", Align::left}, {"time"}, {"share"}};
   if (measured != nullptr) {
-    columns.push_back({"measured"});
-    columns.push_back({"difference"});
+    columns.emplace_back("measured");
+    columns.emplace_back("difference");
   }
   HtmlTable table(std::move(columns));
   Seconds most;

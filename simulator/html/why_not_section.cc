@@ -86,7 +86,7 @@ std::string against(const PageContent& page, std::size_t rank, const PlanRow& ro
   const Plan& plan = *page.plan;
   const StepReport other =
       estimate(plan.model, plan.cluster, plan.job, plan.engine, row.candidate.layout);
-  std::string words =
+  const std::string words =
       fmt::format("#{}: {}", rank, in_words(differing_fields(plan.layout, row.candidate.layout)));
   std::string note = memory_words(*page.estimate, other);
   if (row.simulated) {
