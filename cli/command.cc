@@ -52,6 +52,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_plan(app, run);
   add_simulate(app, run);
   add_run(app, run);
+  add_view(app, run);
   add_compare(app, run);
   add_report(app, run);
   add_score(app, run);

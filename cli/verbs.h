@@ -43,6 +43,7 @@ void add_run(CLI::App& app, Run& run);
 void add_score(CLI::App& app, Run& run);
 void add_simulate(CLI::App& app, Run& run);
 void add_size(CLI::App& app, Run& run);
+void add_view(CLI::App& app, Run& run);
 
 /// All of them, in the order of the help. The one list of verbs: tests walk it too.
 void add_verbs(CLI::App& app, Run& run);

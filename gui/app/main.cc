@@ -34,7 +34,8 @@ int run(int argc, const char* const* argv) {
   const Diagnostics outputs = check_outputs({{"--shot", options.shot}},
                                             {{"PLAN", options.plan}, {"--script", options.script}});
   if (!outputs.empty()) return refuse(outputs);
-  Session session(*std::move(plan));
+  const bool window = options.shot.empty() && options.script.empty();
+  Session session(*std::move(plan), window ? Timing::all : Timing::fitting);
   session.set_dark(!options.light);
   session.set_workspace(options.workspace);
   Stage stage(options.built_in_font ? FontChoice::built_in : FontChoice::installed,
@@ -50,8 +51,7 @@ int run(int argc, const char* const* argv) {
     if (!problems.empty()) return refuse(problems);
   }
   if (!options.shot.empty()) write_shot(stage, session, options);
-  if (!options.shot.empty() || !options.script.empty()) return kDone;
-  return show_window(stage, session, options);
+  return window ? show_window(stage, session, options) : kDone;
 }
 
 }  // namespace

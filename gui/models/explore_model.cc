@@ -44,6 +44,13 @@ std::vector<std::uint32_t> front_rows(const Answer& answer) {
   return front;
 }
 
+std::string known_text(const Answer& answer, bool current) {
+  if (!current) return "searching …";
+  if (answer.exact) return "every time is exact";
+  const auto bounds = std::ranges::count(answer.rows, true, &LayoutRow::bound);
+  return fmt::format("{} times are lower bounds (≥)", format_count(bounds));
+}
+
 std::string counts_text(const Answer& answer, std::size_t shown) {
   if (!answer.problem.empty()) return answer.problem;
   const std::string fit =

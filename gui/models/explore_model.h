@@ -35,6 +35,9 @@ std::size_t find_row(const Answer& answer, const Layout& layout);
 /// times falling.
 std::vector<std::uint32_t> front_rows(const Answer& answer);
 
+/// What is known of the times: "searching …", "every time is exact".
+std::string known_text(const Answer& answer, bool current);
+
 /// "94 of 280 fit", "nothing fits".
 std::string counts_text(const Answer& answer, std::size_t shown);
 

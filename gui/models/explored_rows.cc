@@ -55,20 +55,35 @@ Answer priced_answer(const Exploration& all, const StepReport& reference) {
 }  // namespace
 
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
-                  const RowListener& listener) {
+                  const RowListener& listener, Timing timing) {
+  std::stop_source enough;
+  const std::stop_callback stopped(stop, [&] { enough.request_stop(); });
+  std::int64_t left = 0;  // rows that fit and are not timed
+  RankedRows known;       // of them
   SearchRequest request;
   request.model = &plan.model;
   request.cluster = &plan.cluster;
   request.job = &plan.job;
   request.engines = {&plan.engine};
-  request.stop = stop;
+  request.stop = enough.get_token();
   ExploreOptions options;
-  options.priced = [&](const Exploration& all) { listener.priced(priced_answer(all, reference)); };
+  options.priced = [&](const Exploration& all) {
+    left = std::ranges::count(all.fit, Fit::fits);
+    listener.priced(priced_answer(all, reference));
+    if (timing == Timing::fitting && left == 0) enough.request_stop();
+  };
   options.timed = [&](const Exploration& all, std::span<const std::uint32_t> rows) {
     std::vector<TimedRow> timed;
     timed.reserve(rows.size());
-    for (const std::uint32_t row : rows) timed.push_back({row, all.step_time[row]});
+    for (const std::uint32_t row : rows) {
+      const bool fits = all.fit[row] == Fit::fits;
+      left -= fits ? 1 : 0;
+      if (fits || timing == Timing::all) timed.push_back({row, all.step_time[row]});
+    }
     listener.timed(std::move(timed));
+    if (timing == Timing::all || left > 0) return;
+    known.front = front_rows(all);
+    enough.request_stop();
   };
   const Result<Exploration> all = explore(request, options);
   if (!all) {
@@ -78,7 +93,8 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
     listener.priced(std::move(answer));
     return;
   }
-  if (all->stopped) return;
+  if (stop.stop_requested()) return;
+  if (timing == Timing::fitting) return listener.ranked(std::move(known));
   listener.ranked({ranked_rows(*all, Objective::step_time), front_rows(*all)});
 }
 
@@ -97,7 +113,7 @@ void apply(Answer& answer, const std::vector<TimedRow>& rows) {
 }
 
 void apply(Answer& answer, RankedRows rows) {
-  answer.exact = true;
+  answer.exact = std::ranges::none_of(answer.rows, &LayoutRow::bound);
   for (const std::uint32_t row : rows.front) answer.rows[row].front = true;
   if (answer.ranked.size() == rows.ranked.size()) {
     answer.ranked = std::move(rows.ranked);

@@ -31,10 +31,16 @@ struct RowListener {
   std::function<void(RankedRows rows)> ranked;
 };
 
+/// Which rows get their exact times.
+enum class Timing : std::uint8_t {
+  all,
+  fitting,  // bounds are enough for those that do not fit: a picture is there sooner
+};
+
 /// Every layout of the plan's question: its model, cluster, job and engine. \param reference  the
 /// report of the plan's layout, for rates: layouts of one question do the same work in another time
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
-                  const RowListener& listener);
+                  const RowListener& listener, Timing timing = Timing::all);
 
 /// The same at once.
 Answer explored_rows(const Plan& plan, const StepReport& reference);

@@ -27,7 +27,9 @@ bool same_question(const Plan& a, const Plan& b) {
 
 }  // namespace
 
-Session::Session(Plan plan) { put(std::move(plan), Change::question); }
+Session::Session(Plan plan, Timing timing) : timing_(timing) {
+  put(std::move(plan), Change::question);
+}
 
 void Session::collect() {
   worker_.collect();
@@ -122,28 +124,29 @@ void Session::take_neighbour(std::size_t place) {
 void Session::ask() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const auto report = std::make_shared<const StepReport>(state_.report);
-  state_.asked = worker_.post("rows", [this, plan, report](const Worker::Task& task) {
-    RowListener listener;
-    listener.priced = [&](Answer found) {
-      const auto answer = std::make_shared<Answer>(std::move(found));
-      task.publish([this, answer] { take(std::move(*answer)); });
-    };
-    listener.timed = [&](std::vector<TimedRow> rows) {
-      task.publish([this, rows = std::move(rows)] {
-        apply(state_.answer, rows);
-        rows_changed_ = true;
+  state_.asked =
+      worker_.post("rows", [this, plan, report, timing = timing_](const Worker::Task& task) {
+        RowListener listener;
+        listener.priced = [&](Answer found) {
+          const auto answer = std::make_shared<Answer>(std::move(found));
+          task.publish([this, answer] { take(std::move(*answer)); });
+        };
+        listener.timed = [&](std::vector<TimedRow> rows) {
+          task.publish([this, rows = std::move(rows)] {
+            apply(state_.answer, rows);
+            rows_changed_ = true;
+          });
+        };
+        listener.ranked = [&](RankedRows found) {
+          const auto ranked = std::make_shared<RankedRows>(std::move(found));
+          task.publish([this, ranked] {
+            apply(state_.answer, std::move(*ranked));
+            rows_changed_ = true;
+          });
+        };
+        explore_rows(*plan, *report, task.stop, listener, timing);
+        return Worker::Apply();
       });
-    };
-    listener.ranked = [&](RankedRows found) {
-      const auto ranked = std::make_shared<RankedRows>(std::move(found));
-      task.publish([this, ranked] {
-        apply(state_.answer, std::move(*ranked));
-        rows_changed_ = true;
-      });
-    };
-    explore_rows(*plan, *report, task.stop, listener);
-    return Worker::Apply();
-  });
 }
 
 void Session::take(Answer answer) {

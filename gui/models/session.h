@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gui/models/app_state.h"
+#include "gui/models/explored_rows.h"
 #include "gui/models/worker.h"
 
 namespace shardwise::view {
@@ -15,7 +16,7 @@ namespace shardwise::view {
 /// The one owner of the state: panels read it, commands call what changes it.
 class Session {
  public:
-  explicit Session(Plan plan);
+  explicit Session(Plan plan, Timing timing = Timing::all);
 
   const AppState& state() const { return state_; }
   Worker& worker() { return worker_; }
@@ -74,6 +75,7 @@ class Session {
   void refresh_shown();
 
   AppState state_;
+  Timing timing_;
   std::vector<Plan> past_;
   std::vector<Plan> future_;
   std::vector<std::uint32_t> bars_asked_;

@@ -16,12 +16,13 @@ void draw_bar(Ui& ui, double share, std::string_view words) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float height = ImGui::GetTextLineHeight();
-  const float middle = at.x + width / 2;
-  const auto reach = static_cast<float>(std::clamp(share / kWhole, -1.0, 1.0)) * width / 2;
+  const float half = width * 0.2F;
+  const float middle = at.x + half;
+  const auto reach = static_cast<float>(std::clamp(share / kWhole, -1.0, 1.0)) * half;
   ImDrawList& list = *ImGui::GetWindowDrawList();
   list.AddRectFilled({std::min(middle, middle + reach), at.y + height * 0.2F},
                      {std::max(middle, middle + reach), at.y + height * 0.9F},
-                     ui.ink(share >= 0 ? ui.theme.good : ui.theme.bad, 0.45F));
+                     ui.ink(share >= 0 ? ui.theme.good : ui.theme.bad, 0.8F));
   list.AddRectFilled({middle, at.y}, {middle + 1, at.y + height}, ui.ink(ui.theme.border));
   number_right(ui, words, ui.theme.text);
 }

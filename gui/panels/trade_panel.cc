@@ -34,7 +34,11 @@ int time_label(double value, char* to, int size, void* /*unused*/) {
 
 void plot_dots(Ui& ui, const char* name, const Dots& dots, std::string_view hex, float size) {
   if (dots.x.empty()) return;
-  const ImVec4 fill = colour4(hex, 0.85F);
+  // Many dots lie on one another: small and pale ones still show where they are dense.
+  constexpr std::size_t kMany = 1500;
+  const bool many = dots.x.size() > kMany;
+  if (many) size *= 0.62F;
+  const ImVec4 fill = colour4(hex, many ? 0.4F : 0.85F);
   ImPlotSpec spec;
   spec.Marker = ImPlotMarker_Circle;
   spec.MarkerSize = ui.units(size);
@@ -147,10 +151,10 @@ void draw_trade(Ui& ui) {
                           std::min(1.04 * slowest, kSlowest * fastest),
                           ui.state.current() ? ImPlotCond_Once : ImPlotCond_Always);
   ImPlot::SetupFinish();
-  draw_limit(ui);
   plot_dots(ui, "over", over, ui.theme.quiet, 2.2F);
   plot_dots(ui, "risk", risk, ui.theme.warning, 2.4F);
   plot_dots(ui, "fits", fits, ui.theme.accent, 2.6F);
+  draw_limit(ui);
   plot_front(ui);
   draw_selected(ui);
   hover(ui);

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "gui/models/explore_model.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {
@@ -41,8 +42,7 @@ void draw_what_if(Ui& ui) {
     for (const Slider& slider : section.sliders) draw_slider(ui, slider);
   }
   ImGui::Dummy({0, ui.units(4)});
-  text(ui, ui.state.current() && ui.state.answer.exact ? "every number is exact" : "searching …",
-       ui.theme.quiet);
+  text(ui, known_text(ui.state.answer, ui.state.current()), ui.theme.quiet);
 }
 
 }  // namespace shardwise::view

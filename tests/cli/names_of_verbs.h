@@ -8,7 +8,8 @@
 
 namespace shardwise::cli {
 
-/// The verbs in the order of the help, but for `run`, all of whose words go to shardwise-run.
+/// The verbs in the order of the help, but for those all of whose words go to another
+/// program.
 inline std::vector<std::string> names_of_verbs() {
   CLI::App app;
   Run run;

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -56,6 +57,23 @@ TEST_F(Shot, RefusesToOverwriteItsPlan) {
   const Outcome refused = view({"--shot", plan_, plan_});
   EXPECT_EQ(refused.exit_code, 2);
   EXPECT_EQ(bytes_of_file(plan_), to_json(small_plan()));
+}
+
+TEST_F(Shot, WithoutADisplayAWindowIsOneLineThatPointsAtPicturesAndPages) {
+  const Outcome refused = run_program(
+      "env", {"-u", "DISPLAY", "-u", "WAYLAND_DISPLAY", built("shardwise-view"), plan_});
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_EQ(std::ranges::count(refused.err, '\n'), 1) << refused.err;
+  EXPECT_THAT(refused.err, testing::HasSubstr("--shot"));
+  EXPECT_THAT(refused.err, testing::HasSubstr("shardwise report"));
+}
+
+TEST_F(Shot, IsTheSameByTheVerbOfTheCommand) {
+  const Outcome direct = view({"--shot", "-", "--size", "640x400", plan_});
+  const Outcome handed =
+      run_program(built("shardwise"), {"view", "--shot", "-", "--size", "640x400", plan_});
+  EXPECT_EQ(handed.exit_code, 0) << handed.err;
+  EXPECT_EQ(handed.out, direct.out);
 }
 
 TEST_F(Shot, SaysWhatIsWrongWithTheCommandLine) {

@@ -125,6 +125,23 @@ TEST_F(SearchedRows, BoundsAreNotAboveTheTimesThatComeLater) {
   EXPECT_EQ(answer.ranked, ranked);
 }
 
+TEST_F(SearchedRows, OfAPictureHaveExactTimesWhereTheyFitAndTheSameFront) {
+  Answer answer;
+  RowListener listener;
+  listener.priced = [&](Answer priced) { answer = std::move(priced); };
+  listener.timed = [&](const std::vector<TimedRow>& rows) { apply(answer, rows); };
+  listener.ranked = [&](RankedRows rows) { apply(answer, std::move(rows)); };
+  explore_rows(plan_, report_, {}, listener, Timing::fitting);
+  ASSERT_EQ(answer.rows.size(), answer_.rows.size());
+  for (std::size_t i = 0; i < answer.rows.size(); ++i) {
+    EXPECT_EQ(answer.rows[i].bound, answer.rows[i].fit != Fit::fits);
+    EXPECT_EQ(answer.rows[i].front, answer_.rows[i].front);
+    if (answer.rows[i].fit == Fit::fits) {
+      EXPECT_EQ(answer.rows[i].time, answer_.rows[i].time);
+    }
+  }
+}
+
 TEST_F(SearchedRows, JudgingByAnotherMemoryCountsWhatFits) {
   Answer answer = answer_;
   judge(answer, 10_GiB);
