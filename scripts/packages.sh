@@ -5,7 +5,7 @@ packages_build=(g++ cmake ninja-build ccache libfmt-dev nlohmann-json3-dev libcl
 # The viewer: a window, text, its fonts.
 packages_gui=(python3-pip libglfw3-dev libfreetype-dev libgl1 fonts-inter fonts-jetbrains-mono)
 packages_test=(libgtest-dev libgmock-dev libbenchmark-dev)
-packages_check=(git clang libclang-rt-dev clang-format-14 clang-tidy-19)
+packages_check=(xvfb xauth xdotool libgl1-mesa-dri git clang libclang-rt-dev clang-format-14 clang-tidy-19)
 
 say() { printf '\033[1m==\033[0m %s\n' "$*"; }
 [ -t 1 ] || say() { printf '== %s\n' "$*"; }

@@ -6,6 +6,7 @@
 #include "simulator/step_report.h"
 
 namespace shardwise::sim {
+
 Paint paint_of(const ProgramOp& op) {
   switch (op.stream) {
     case Stream::tensor_parallel:

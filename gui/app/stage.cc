@@ -78,7 +78,7 @@ void Stage::prepare(Session& session) {
 void Stage::draw(Session& session) {
   const Theme& theme = theme_of(session.state().dark);
   probes_.clear();
-  Ui ui{session.state(), theme, fonts_, probes_, palette_, scale_, {}, {}};
+  Ui ui{session.state(), theme, fonts_, probes_, palette_, arranged_, scale_, {}, {}};
   want_keys(ui);
   draw_window(ui);
   for (const std::string& line : ui.wanted) {

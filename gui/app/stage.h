@@ -44,6 +44,7 @@ class Stage {
   Fonts fonts_;
   Probes probes_;
   PaletteInput palette_;
+  std::uint64_t arranged_ = 0;
   float scale_ = 1;
 };
 

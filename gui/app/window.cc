@@ -7,8 +7,11 @@
 #include <imgui_impl_opengl3.h>
 
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "gui/models/summary_model.h"
 #include "planner/files/atomic_file_set.h"
@@ -56,6 +59,24 @@ Window open_window(const Session& session, const Options& options) {
           &glfwDestroyWindow};
 }
 
+/// Where panels were left: $XDG_STATE_HOME/shardwise/view.ini. Empty where there is no such folder.
+std::string arrangement_file() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  const char* const home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (state != nullptr && *state != '\0') {
+    folder = state;
+  } else if (home != nullptr && *home != '\0') {
+    folder = std::filesystem::path(home) / ".local" / "state";
+  } else {
+    return "";
+  }
+  folder /= "shardwise";
+  std::error_code failed;
+  std::filesystem::create_directories(folder, failed);
+  return failed ? "" : (folder / "view.ini").string();
+}
+
 void save_picture(Stage& stage, Session& session) {
   const std::string path = session.take_png();
   if (path.empty()) return;
@@ -95,12 +116,16 @@ int show_window(Stage& stage, Session& session, const Options& options) {
   if (!window) return no_display(glfw_reason().c_str());
   glfwMakeContextCurrent(window.get());
   glfwSwapInterval(1);
+  const std::string arrangement = arrangement_file();
+  if (!arrangement.empty()) ImGui::GetIO().IniFilename = arrangement.c_str();
   ImGui_ImplGlfw_InitForOpenGL(window.get(), true);
   ImGui_ImplOpenGL3_Init("#version 150");
   while (glfwWindowShouldClose(window.get()) == GLFW_FALSE && !session.state().quits) {
     glfwWaitEventsTimeout(kIdleSeconds);
     draw_frame(window.get(), stage, session, options);
   }
+  if (!arrangement.empty()) ImGui::SaveIniSettingsToDisk(arrangement.c_str());
+  ImGui::GetIO().IniFilename = nullptr;
   ImGui_ImplOpenGL3_Shutdown();
   ImGui_ImplGlfw_Shutdown();
   return kDone;

@@ -12,7 +12,9 @@
 #include "gui/models/explore_model.h"
 #include "gui/models/layout_row.h"
 #include "gui/models/memory_model.h"
+#include "gui/models/mesh_model.h"
 #include "gui/models/neighbour_model.h"
+#include "gui/models/scaling_model.h"
 #include "gui/models/timeline_model.h"
 #include "gui/models/what_if_model.h"
 #include "planner/spec/memory_labels.h"
@@ -46,6 +48,13 @@ struct AppState {
   std::vector<NeighbourBar> neighbours;  // of the plan's layout
   bool neighbours_known = false;
 
+  std::optional<StepReport> winner;             // of the best layout that fits
+  std::shared_ptr<const StepReport> explained;  // of the plan; null until it is
+  std::string subject;                          // of the explanations that are shown; empty: all
+  MeshView mesh;
+  std::vector<ScalingPoint> scaling;  // of the question, once its workspace was opened
+  bool scaling_known = false;
+
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;
   bool dark = true;
@@ -57,6 +66,7 @@ struct AppState {
   std::uint64_t palette_opened = 0;  // how often it was opened
   std::string png_path;              // of a picture that is asked for; empty: none
   bool quits = false;
+  std::uint64_t arrangements = 0;  // how often the default arrangement was asked for
 
   bool current() const { return answer.generation == asked; }
 };

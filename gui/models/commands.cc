@@ -101,6 +101,11 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.set_dark(!session.state().dark);
        return std::string();
      }},
+    {"view.reset", "Ctrl+R", "Put all panels back in their places", "",
+     [](Session& session, const std::string&) {
+       session.arrange();
+       return std::string();
+     }},
     {"app.palette", "Ctrl+K", "Open the command palette", "[WORDS]",
      [](Session& session, const std::string& words) {
        session.open_palette(words);
@@ -170,6 +175,18 @@ constexpr std::array kCommands = std::to_array<Command>({
      [](Session& session, const std::string&) {
        session.set_sort({});
        return std::string();
+     }},
+    {"details.show", "I", "Show why numbers are what they are, of a word", "[WORD]",
+     [](Session& session, const std::string& word) {
+       session.set_subject(word);
+       if (session.state().workspace != Workspace::memory) session.set_workspace(Workspace::memory);
+       return std::string();
+     }},
+    {"scaling.take", "T", "Take the best layout on another number of GPUs", "GPUS",
+     [](Session& session, const std::string& argument) {
+       std::int64_t gpus = 0;
+       const std::string problem = read_integer(argument, 1, kMostGpus, gpus);
+       return problem.empty() ? session.take_scaling(gpus) : "GPUs: " + problem;
      }},
     {"memory.by", "B", "Show memory by phase or by stage", "",
      [](Session& session, const std::string&) {

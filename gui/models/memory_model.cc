@@ -35,6 +35,32 @@ std::vector<MemoryStack> memory_stacks(const StepReport& report, MemoryBy by) {
   return stacks;
 }
 
+std::vector<CategoryLine> category_lines(const StepReport& report) {
+  std::vector<CategoryLine> lines;
+  if (report.stages.empty()) return lines;
+  const StageMemory& stage = report.stages[fullest_stage(report)];
+  for (std::size_t g = 0; g < kMemoryGroups; ++g) {
+    const auto group = static_cast<MemoryGroup>(g);
+    CategoryLine whole{std::string(label_of(group)), group, true, {}};
+    std::vector<CategoryLine> parts;
+    for (const MemoryLabel& each : kMemoryLabels) {
+      if (each.group != group) continue;
+      CategoryLine part{std::string(each.label), group, false, {}};
+      bool some = false;
+      for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+        part.bytes[p] = Bytes(stage.phases[p][each.category]);
+        whole.bytes[p] += part.bytes[p];
+        some = some || part.bytes[p] > Bytes(0);
+      }
+      if (some) parts.push_back(std::move(part));
+    }
+    if (parts.empty()) continue;
+    lines.push_back(std::move(whole));
+    lines.insert(lines.end(), parts.begin(), parts.end());
+  }
+  return lines;
+}
+
 GroupedBytes peak_groups(const StepReport& report) {
   if (report.stages.empty()) return {};
   const StageMemory& stage = report.stages[fullest_stage(report)];

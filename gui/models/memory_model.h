@@ -25,6 +25,17 @@ enum class MemoryBy : std::uint8_t { phase, stage };
 /// By phase of the fullest stage, or by stage at the peak of each.
 std::vector<MemoryStack> memory_stacks(const StepReport& report, MemoryBy by);
 
+/// A line of the table of categories: a group, or one of its categories below it.
+struct CategoryLine {
+  std::string label;
+  MemoryGroup group = MemoryGroup::weights;
+  bool whole_group = false;
+  std::array<Bytes, kMemoryPhases> bytes{};  // by phase
+};
+/// Of the fullest stage: every group with its categories, in the order of the groups; those that
+/// are nowhere more than nothing. A group's bytes are the sum of its categories'.
+std::vector<CategoryLine> category_lines(const StepReport& report);
+
 /// The peak of the fullest GPU by group: what a row's bar shows.
 GroupedBytes peak_groups(const StepReport& report);
 

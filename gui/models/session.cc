@@ -9,12 +9,13 @@
 #include "planner/cost/estimate.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/search/search.h"
+#include "planner/spec/cluster_reader.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr std::size_t kMostUndone = 1000;
+constexpr std::size_t kMostUndone = 200;
 
 StepReport report_of(const Plan& plan) {
   return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
@@ -81,8 +82,11 @@ void Session::put(Plan plan, Change what) {
     judge(state_.answer, usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0)));
     ask();
   }
+  state_.mesh = mesh_view(state_.plan);
   simulate();
   look_around();
+  explain();
+  scale_up();
   refresh_shown();
 }
 
@@ -112,6 +116,65 @@ void Session::look_around() {
       state_.neighbours_known = true;
     };
   });
+}
+
+void Session::explain() {
+  state_.explained.reset();
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  worker_.post("explained", [this, plan](const Worker::Task&) -> Worker::Apply {
+    auto report = std::make_shared<const StepReport>(estimate(
+        plan->model, plan->cluster, plan->job, plan->engine, plan->layout, Detail::explained));
+    return [this, report] { state_.explained = report; };
+  });
+}
+
+void Session::set_workspace(Workspace workspace) {
+  state_.workspace = workspace;
+  scale_up();
+}
+
+void Session::scale_up() {
+  if (state_.workspace != Workspace::scaling || scaled_ == state_.asked) return;
+  scaled_ = state_.asked;
+  state_.scaling.clear();
+  state_.scaling_known = false;
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  worker_.post("scaling", [this, plan](const Worker::Task& task) -> Worker::Apply {
+    scale(*plan, task.stop, [&](const ScalingPoint& point) {
+      task.publish([this, point] { state_.scaling.push_back(point); });
+    });
+    return [this] { state_.scaling_known = true; };
+  });
+}
+
+std::string Session::take_scaling(std::int64_t gpus) {
+  const auto found = std::ranges::find(state_.scaling, gpus, &ScalingPoint::gpus);
+  if (found == state_.scaling.end() || !found->layout) {
+    return "no layout is known on that many GPUs";
+  }
+  const Result<ClusterSpec> cluster = with_gpus(state_.plan.cluster, gpus);
+  if (!cluster) return cluster.problems().front().message;
+  Plan plan = state_.plan;
+  plan.cluster = *cluster;
+  plan.layout = *found->layout;
+  change(std::move(plan), Change::question);
+  return "";
+}
+
+void Session::find_winner() {
+  const Answer& answer = state_.answer;
+  if (!state_.current() || answer.ranked.empty() ||
+      answer.rows[answer.ranked.front()].fit != Fit::fits) {
+    state_.winner.reset();
+    return;
+  }
+  Plan plan = state_.plan;
+  plan.layout = answer.rows[answer.ranked.front()].layout;
+  const bool known =
+      state_.winner && state_.winner->layout == plan.layout && winner_of_ == state_.asked;
+  if (known) return;
+  winner_of_ = state_.asked;
+  state_.winner = report_of(plan);
 }
 
 void Session::take_neighbour(std::size_t place) {
@@ -167,6 +230,7 @@ void Session::refresh_shown() {
     state_.bars[state_.selected].reset();
     bars_asked_.clear();
   }
+  find_winner();
   state_.shown = shown_rows(answer, state_.explore);
 }
 

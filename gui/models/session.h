@@ -45,7 +45,10 @@ class Session {
   void sort_by(std::size_t column, bool second);
   void set_sort(std::vector<SortKey> keys);
 
-  void set_workspace(Workspace workspace) { state_.workspace = workspace; }
+  void set_workspace(Workspace workspace);
+  void set_subject(std::string subject) { state_.subject = std::move(subject); }
+  /// The best layout on a number of GPUs that the state has.
+  std::string take_scaling(std::int64_t gpus);
   void set_range(TimeRange range) { state_.range = range; }
   void set_memory_by(MemoryBy by) { state_.memory_by = by; }
   void set_dark(bool dark) { state_.dark = dark; }
@@ -54,6 +57,7 @@ class Session {
   void toggle_help() { state_.help_open = !state_.help_open; }
   void close_all() { state_.palette_open = state_.help_open = false; }
   void quit() { state_.quits = true; }
+  void arrange() { ++state_.arrangements; }
 
   /// The picture of the frame that follows; take_png() is for who draws it.
   void request_png(std::string path) { state_.png_path = std::move(path); }
@@ -70,6 +74,9 @@ class Session {
   void ask();
   void simulate();
   void look_around();
+  void explain();
+  void scale_up();
+  void find_winner();
   void take(Answer answer);
   std::string save(const std::string& path, const std::string& text);
   void refresh_shown();
@@ -79,7 +86,9 @@ class Session {
   std::vector<Plan> past_;
   std::vector<Plan> future_;
   std::vector<std::uint32_t> bars_asked_;
-  bool rows_changed_ = false;  // since the last collect()
+  bool rows_changed_ = false;    // since the last collect()
+  std::uint64_t winner_of_ = 0;  // the question of state_.winner
+  std::uint64_t scaled_ = 0;     // the question that scaling is of
   Worker worker_;
 };
 

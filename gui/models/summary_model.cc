@@ -19,7 +19,12 @@ std::pair<std::string, std::string> split(const std::string& text) {
 
 Tile tile(std::string id, std::string label, const std::string& text, Tone tone = Tone::plain) {
   auto [value, unit] = split(text);
-  return {id, std::move(label), std::move(value), std::move(unit), tone, std::move(id)};
+  std::string command = "details.show " + id;
+  if (id == "step" || id == "bubble" || id == "exposed") command = "view.timeline";
+  if (id == "memory") command = "view.memory";
+  if (id == "tokens" || id == "cost") command = "view.scaling";
+  return {std::move(id), std::move(label),  std::move(value), std::move(unit),
+          tone,          std::move(command)};
 }
 
 /// Tones of shares that people would rather have small.

@@ -16,7 +16,7 @@ struct Tile {
   std::string value;  // "56.5"
   std::string unit;   // "s", "of 80 GiB"
   Tone tone = Tone::plain;
-  std::string subject;  // of the explanation: "step_time"
+  std::string command;  // of a click: to what explains it
 };
 
 /// The numbers of a report, in the order of their weight.

@@ -110,7 +110,10 @@ StepLanes step_lanes(const Plan& plan) {
     for (std::size_t stream = 0; stream < kStreams; ++stream) {
       const auto which = static_cast<Stream>(stream);
       Lane lane{s, which, lane_label(s, which), lane_spans(run, which), 0};
-      for (const Span& span : lane.spans) lane.busy += span.end - span.active;
+      for (const Span& span : lane.spans) {
+        lane.busy += span.end - span.active;
+        step.paints[static_cast<std::size_t>(span.paint)] = true;
+      }
       if (which == Stream::compute || !lane.spans.empty()) step.lanes.push_back(std::move(lane));
     }
     step.exposed.push_back(exposed_of(step.lanes, s));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,8 +44,9 @@ struct Exposed {
 struct StepLanes {
   double length = 0;  // seconds
   std::vector<Lane> lanes;
-  std::vector<std::vector<Exposed>> exposed;  // by stage, in time
-  std::string problem;                        // why there are none
+  std::vector<std::vector<Exposed>> exposed;       // by stage, in time
+  std::array<bool, sim::kPaints.size()> paints{};  // that spans have
+  std::string problem;                             // why there are none
   bool simulated = false;
 };
 

@@ -11,7 +11,8 @@ namespace shardwise::view {
 /// model could. To add one: declare its function here, name it in panel_list() of
 /// workspaces.cc with its workspace and its place, and give what it shows a model.
 struct Panel {
-  std::string_view id;  // of its probes: "explorer"
+  std::string_view id;     // of its probes: "explorer"
+  std::string_view title;  // of its tab, where it shares a place
   Workspace workspace = Workspace::explore;
   void (*draw)(Ui& ui) = nullptr;
 };
@@ -22,6 +23,13 @@ void draw_trade(Ui& ui);   // memory and time of all layouts
 void draw_memory(Ui& ui);  // of one GPU, by group
 void draw_timeline(Ui& ui);
 void draw_neighbours(Ui& ui);
+void draw_why(Ui& ui);      // not this layout: from the winner to it
+void draw_details(Ui& ui);  // why a number is what it is
+void draw_categories(Ui& ui);
+void draw_mesh(Ui& ui);
+void draw_axes(Ui& ui);
+void draw_scaling(Ui& ui);
+void draw_scaling_table(Ui& ui);
 
 /// The bar above all workspaces. \returns its height
 float draw_summary(Ui& ui);

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/explain_model.h"
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
 
@@ -30,7 +31,19 @@ float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
   const float unit = ImGui::CalcTextSize(tile.unit.c_str()).x;
   ImGui::PopFont();
   const float width = std::max(label, value + unit_gap + unit);
-  ui.probes.put("summary." + tile.id, at, {at.x + width, at.y + ui.units(kTileHeight)});
+  const ImVec2 end(at.x + width, at.y + ui.units(kTileHeight));
+  ui.probes.put("summary." + tile.id, at, end);
+  if (ui.state.explained && ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, end)) {
+    const WhyNumber why = why_tile(*ui.state.explained, tile.id);
+    ImGui::BeginTooltip();
+    ImGui::PushTextWrapPos(ui.units(420));
+    text(ui, why.formula, ui.theme.text);
+    if (!why.values.empty()) text(ui, why.values, ui.theme.quiet);
+    if (!why.source.empty()) text(ui, why.source, ui.theme.accent);
+    ImGui::PopTextWrapPos();
+    ImGui::EndTooltip();
+    if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) ui.want(tile.command);
+  }
   return width;
 }
 

@@ -139,22 +139,20 @@ struct Heights {
 Heights heights_of(Ui& ui, const StepLanes& step, float room) {
   const auto stages = static_cast<float>(step.exposed.size());
   const auto others = static_cast<float>(step.lanes.size()) - stages;
-  const float each = ui.units(kStrip + kStages);
-  const float whole =
-      stages * (ui.units(kTallLane) + each) + others * ui.units(kFlatLane + kBetween);
-  if (whole <= room) return {ui.units(kTallLane), ui.units(kFlatLane)};
+  for (const float share : {1.0F, 0.8F, 0.6F, 0.45F}) {
+    const Heights heights{ui.units(kTallLane * share), ui.units(kFlatLane * share)};
+    const float whole = stages * (heights.tall + ui.units(kStrip + kStages)) +
+                        others * (heights.flat + ui.units(kBetween));
+    if (whole <= room) return heights;
+  }
   const float alone = (room - stages * ui.units(kStrip + 3)) / stages;
   return {std::clamp(alone, ui.units(6), ui.units(kTallLane)), 0};
 }
 
 void draw_legend(Ui& ui, const StepLanes& step) {
-  std::vector<bool> used(sim::kPaints.size());
-  for (const Lane& lane : step.lanes) {
-    for (const Span& span : lane.spans) used[static_cast<std::size_t>(span.paint)] = true;
-  }
   std::vector<std::pair<std::string, std::string_view>> entries;
-  for (std::size_t p = 0; p < used.size(); ++p) {
-    if (used[p])
+  for (std::size_t p = 0; p < step.paints.size(); ++p) {
+    if (step.paints[p])
       entries.emplace_back(sim::kPaints[p].name, ui.theme.of(static_cast<sim::Paint>(p)));
   }
   entries.emplace_back("exposed communication", ui.theme.bad);
@@ -191,8 +189,10 @@ void draw_timeline(Ui& ui) {
     if (!computes && heights.flat <= 0) continue;
     const float height = computes ? heights.tall : heights.flat;
     const float middle = y + (height - ImGui::GetTextLineHeight()) / 2;
-    draw_text(ui, {canvas.left - ui.units(8), middle}, lane.label,
-              ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
+    if (computes || height >= ui.units(kFlatLane * 0.7F)) {
+      draw_text(ui, {canvas.left - ui.units(8), middle}, lane.label,
+                ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
+    }
     draw_lane(ui, canvas, lane, y, y + height);
     hover(canvas, lane, y, y + height);
     ui.probes.put(fmt::format("timeline.{}.{}", lane.stage, name_of(lane.stream)), {canvas.left, y},

@@ -30,7 +30,8 @@ struct Ui {
   const Fonts& fonts;
   Probes& probes;
   PaletteInput& palette;
-  float scale = 1;  // of the window: own drawing is in units of it
+  std::uint64_t& arranged;  // how often panels were put back in their places
+  float scale = 1;          // of the window: own drawing is in units of it
 
   std::vector<std::string> wanted;          // commands, in their order
   std::vector<std::uint32_t> visible_rows;  // of the answer, whose bars are drawn

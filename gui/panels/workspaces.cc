@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <vector>
 
 #include "gui/panels/panels.h"
 
@@ -10,20 +11,28 @@ namespace shardwise::view {
 namespace {
 
 constexpr std::array kPanels = std::to_array<Panel>({
-    {"what_if", Workspace::explore, draw_what_if},
-    {"explorer", Workspace::explore, draw_explorer},
-    {"trade", Workspace::explore, draw_trade},
-    {"memory", Workspace::explore, draw_memory},
-    {"timeline", Workspace::explore, draw_timeline},
-    {"neighbours", Workspace::explore, draw_neighbours},
-    {"timeline", Workspace::timeline, draw_timeline},
-    {"what_if", Workspace::timeline, draw_what_if},
-    {"what_if", Workspace::memory, draw_what_if},
-    {"memory", Workspace::memory, draw_memory},
+    {"what_if", "What if", Workspace::explore, draw_what_if},
+    {"explorer", "Strategies", Workspace::explore, draw_explorer},
+    {"trade", "Memory and time", Workspace::explore, draw_trade},
+    {"memory", "Memory per GPU", Workspace::explore, draw_memory},
+    {"timeline", "One step", Workspace::explore, draw_timeline},
+    {"why", "Why not", Workspace::explore, draw_why},
+    {"neighbours", "Neighbours", Workspace::explore, draw_neighbours},
+    {"what_if", "What if", Workspace::memory, draw_what_if},
+    {"memory", "Memory per GPU", Workspace::memory, draw_memory},
+    {"categories", "Memory by category", Workspace::memory, draw_categories},
+    {"details", "Why this number", Workspace::memory, draw_details},
+    {"what_if", "What if", Workspace::timeline, draw_what_if},
+    {"timeline", "One step", Workspace::timeline, draw_timeline},
+    {"what_if", "What if", Workspace::mesh, draw_what_if},
+    {"mesh", "Mesh", Workspace::mesh, draw_mesh},
+    {"axes", "Communication by axis", Workspace::mesh, draw_axes},
+    {"scaling", "Scaling", Workspace::scaling, draw_scaling},
+    {"scaling_table", "Other numbers of GPUs", Workspace::scaling, draw_scaling_table},
 });
 
 std::string window_name(const Panel& panel) {
-  return fmt::format("{}##{}", panel.id,
+  return fmt::format("{}###{}.{}", panel.title, panel.id,
                      kWorkspaceNames[static_cast<std::size_t>(panel.workspace)]);
 }
 
@@ -51,7 +60,8 @@ void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
       ImGuiID beside = 0;
       ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.27F, &beside, &bottom);
       dock(workspace, "timeline", bottom);
-      dock(workspace, "neighbours", beside);
+      dock(workspace, "why", beside);
+      dock(workspace, "neighbours", beside);  // the tab in front
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
       ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;
@@ -61,16 +71,25 @@ void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "explorer", rest);
       break;
     }
-    case Workspace::memory:
+    case Workspace::memory: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock(workspace, "details", cut(ImGuiDir_Right, 0.36F));
+      dock(workspace, "categories", cut(ImGuiDir_Down, 0.52F));
       dock(workspace, "memory", rest);
       break;
+    }
     case Workspace::timeline:
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
       dock(workspace, "timeline", rest);
       break;
     case Workspace::mesh:
+      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock(workspace, "axes", cut(ImGuiDir_Down, 0.26F));
+      dock(workspace, "mesh", rest);
+      break;
     case Workspace::scaling:
+      dock(workspace, "scaling_table", cut(ImGuiDir_Down, 0.42F));
+      dock(workspace, "scaling", rest);
       break;
   }
   ImGui::DockBuilderFinish(whole);
@@ -98,11 +117,13 @@ void draw_workspace(Ui& ui, float top) {
   for (std::size_t w = 0; w < kWorkspaces; ++w) {
     const auto workspace = static_cast<Workspace>(w);
     const ImGuiID node = ImGui::GetID(kWorkspaceNames[w].data());
-    if (ImGui::DockBuilderGetNode(node) == nullptr) arrange(workspace, node, size);
+    const bool again = ui.arranged != ui.state.arrangements;
+    if (again || ImGui::DockBuilderGetNode(node) == nullptr) arrange(workspace, node, size);
     const bool here = workspace == ui.state.workspace;
     ImGui::DockSpace(node, {0, 0},
                      here ? ImGuiDockNodeFlags_AutoHideTabBar : ImGuiDockNodeFlags_KeepAliveOnly);
   }
+  ui.arranged = ui.state.arrangements;
   ImGui::PopStyleColor();
   ImGui::End();
   for (const Panel& panel : kPanels) {

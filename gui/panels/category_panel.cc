@@ -1,0 +1,46 @@
+#include <string>
+
+#include "gui/models/memory_model.h"
+#include "gui/panels/panels.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::view {
+
+void draw_categories(Ui& ui) {
+  heading(ui, "Memory by category", "GiB on the fullest GPU, by phase of the step");
+  constexpr int kColumns = 1 + static_cast<int>(kMemoryPhases);
+  if (!ImGui::BeginTable("categories", kColumns,
+                         ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {
+    return;
+  }
+  ImGui::TableSetupColumn("category", ImGuiTableColumnFlags_WidthStretch, 1.8F);
+  for (const std::string_view label : kMemoryPhaseLabels) {
+    ImGui::TableSetupColumn(label.data(), ImGuiTableColumnFlags_WidthStretch, 1);
+  }
+  ImGui::TableNextColumn();
+  for (const std::string_view label : kMemoryPhaseLabels) {
+    ImGui::TableNextColumn();
+    number_right(ui, label, ui.theme.quiet);
+  }
+  for (const CategoryLine& line : category_lines(ui.state.report)) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float square = ui.units(9);
+    if (line.whole_group) {
+      const float top = at.y + (ImGui::GetTextLineHeight() - square) / 2;
+      ImGui::GetWindowDrawList()->AddRectFilled({at.x, top}, {at.x + square, top + square},
+                                                ui.ink(ui.theme.of(line.group)), ui.units(2));
+    }
+    ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(line.whole_group ? 15 : 28));
+    text(ui, line.label, line.whole_group ? ui.theme.text : ui.theme.quiet);
+    ui.probes.put_item("categories." + line.label);
+    for (const Bytes bytes : line.bytes) {
+      ImGui::TableNextColumn();
+      number_right(ui, format_gib(bytes), line.whole_group ? ui.theme.text : ui.theme.quiet);
+    }
+  }
+  ImGui::EndTable();
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,117 @@
+#include <fmt/format.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gui/models/scaling_model.h"
+#include "gui/models/summary_model.h"
+#include "gui/panels/panels.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::view {
+void draw_scaling_table(Ui& ui) {
+  heading(ui, "Other numbers of GPUs",
+          ui.state.scaling_known ? "the best layout of each; a click takes it" : "searching …");
+  if (!ImGui::BeginTable("scaling", 8, ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp)) {
+    return;
+  }
+  for (const char* head :
+       {"GPUs", "step", "tokens/s", "MFU", "GiB", "$/1e9 tok", "per GPU", "layout"}) {
+    ImGui::TableNextColumn();
+    const bool words = std::string_view(head) == "layout";
+    words ? text(ui, head, ui.theme.quiet) : number_right(ui, head, ui.theme.quiet);
+  }
+  for (const ScalingPoint& point : ui.state.scaling) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    ImGui::PushID(static_cast<int>(point.gpus));
+    const ImVec2 at = ImGui::GetCursorPos();
+    ImGui::PushStyleColor(ImGuiCol_Header, ui.ink(ui.theme.selected));
+    if (ImGui::Selectable("##row", point.gpus == ui.state.plan.cluster.gpus,
+                          ImGuiSelectableFlags_SpanAllColumns)) {
+      ui.want(fmt::format("scaling.take {}", point.gpus));
+    }
+    ImGui::PopStyleColor();
+    ui.probes.put_item(fmt::format("scaling.{}", point.gpus));
+    ImGui::SetCursorPos(at);
+    number_right(ui, format_count(point.gpus), ui.theme.text);
+    if (!point.layout) {
+      ImGui::TableSetColumnIndex(7);
+      text(ui, point.why_none, ui.theme.warning);
+      ImGui::PopID();
+      continue;
+    }
+    for (const std::string& cell :
+         {format_seconds(point.time), format_scaled(point.tokens_per_s), format_percent(point.mfu),
+          format_gib(point.memory),
+          point.dollars_per_1e9_tokens > 0 ? format_dollars(point.dollars_per_1e9_tokens)
+                                           : std::string("-"),
+          format_percent(efficiency(ui.state.scaling, point))}) {
+      ImGui::TableNextColumn();
+      number_right(ui, cell, ui.theme.text);
+    }
+    ImGui::TableNextColumn();
+    text(ui, layout_text(*point.layout), ui.theme.text);
+    ImGui::PopID();
+  }
+  ImGui::EndTable();
+}
+
+void draw_scaling(Ui& ui) {
+  heading(ui, "Scaling", "tokens a second; the grey line is as fast per GPU as the smallest");
+  std::vector<double> gpus;
+  std::vector<double> rates;
+  std::vector<double> ideal;
+  for (const ScalingPoint& point : ui.state.scaling) {
+    if (!point.layout) continue;
+    gpus.push_back(static_cast<double>(point.gpus));
+    rates.push_back(point.tokens_per_s);
+    ideal.push_back(rates.front() * gpus.back() / gpus.front());
+  }
+  if (gpus.size() < 2) {
+    text(ui,
+         ui.state.scaling_known ? "fewer than two numbers of GPUs have a layout that fits"
+                                : "searching …",
+         ui.theme.quiet);
+    return;
+  }
+  const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
+                            ImPlotFlags_NoMenus | ImPlotFlags_NoFrame;
+  if (!ImPlot::BeginPlot("##scaling", {-1, -1}, flags)) return;
+  ImPlot::SetupAxis(ImAxis_X1, "GPUs", ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  std::vector<std::string> names;
+  std::vector<const char*> labels;
+  for (const double each : gpus) names.push_back(format_count(static_cast<std::int64_t>(each)));
+  for (const std::string& each : names) labels.push_back(each.c_str());
+  ImPlot::SetupAxisTicks(ImAxis_X1, gpus.data(), static_cast<int>(gpus.size()), labels.data());
+  std::vector<std::string> rate_names;
+  std::vector<const char*> rate_labels;
+  for (const double each : rates) rate_names.push_back(format_scaled(each));
+  for (const std::string& each : rate_names) rate_labels.push_back(each.c_str());
+  ImPlot::SetupAxisTicks(ImAxis_Y1, rates.data(), static_cast<int>(rates.size()),
+                         rate_labels.data());
+  ImPlot::SetupAxesLimits(gpus.front() * 0.85, gpus.back() * 1.18, rates.front() * 0.8,
+                          std::max(rates.back(), ideal.back()) * 1.2, ImPlotCond_Always);
+  const auto count = static_cast<int>(gpus.size());
+  ImPlotSpec line;
+  line.LineColor = colour4(ui.theme.quiet);
+  line.LineWeight = ui.units(2);
+  ImPlot::PlotLine("ideal", gpus.data(), ideal.data(), count, line);
+  line.LineColor = colour4(ui.theme.accent);
+  line.Marker = ImPlotMarker_Circle;
+  line.MarkerSize = ui.units(4);
+  line.MarkerFillColor = colour4(ui.theme.accent);
+  line.MarkerLineColor = colour4(ui.theme.accent);
+  ImPlot::PlotLine("best", gpus.data(), rates.data(), count, line);
+  const ImVec2 least = ImPlot::GetPlotPos();
+  const ImVec2 size = ImPlot::GetPlotSize();
+  ui.probes.put("scaling.plot", least, {least.x + size.x, least.y + size.y});
+  ImPlot::EndPlot();
+}
+
+}  // namespace shardwise::view

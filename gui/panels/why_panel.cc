@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "gui/models/summary_model.h"
+#include "gui/models/why_model.h"
+#include "gui/panels/panels.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr float kLabels = 190;
+constexpr float kValues = 74;
+
+std::string signed_text(double change, bool bytes) {
+  const double size = std::abs(change);
+  return (change < 0 ? "-" : "+") + (bytes ? format_bytes(Bytes(static_cast<std::int64_t>(size)))
+                                           : format_seconds(Seconds(size)));
+}
+
+/// From the winner's value at the top to the other's at the bottom, a line for each step.
+void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool bytes) {
+  const ImVec2 begin = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  const float left = begin.x + ui.units(kLabels);
+  const float right = begin.x + room - ui.units(kValues);
+  if (right - left < ui.units(40)) return;
+  double least = std::min(fall.winner, fall.other);
+  double most = std::max(fall.winner, fall.other);
+  double at = fall.winner;
+  for (const WaterStep& step : fall.steps) {
+    at += step.change;
+    least = std::min(least, at);
+    most = std::max(most, at);
+  }
+  // What all of them have is left out, so that differences are seen.
+  const double margin = std::max((most - least) * 0.25, most * 0.01);
+  const double from = std::max(0.0, least - margin);
+  const double span = std::max(most - from, 1e-12);
+  const auto x = [&](double value) {
+    return left + static_cast<float>((value - from) / span) * (right - left);
+  };
+  const float line = ImGui::GetTextLineHeight() + ui.units(3);
+  float y = begin.y;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const auto row = [&](const std::string& label, double before, double after, std::string_view hex,
+                       const std::string& value) {
+    draw_text(ui, {left - ui.units(8), y}, label, ui.ink(ui.theme.quiet), 1);
+    list.AddRectFilled({x(std::min(before, after)), y + ui.units(2)},
+                       {std::max(x(std::max(before, after)), x(std::min(before, after)) + 1),
+                        y + line - ui.units(3)},
+                       ui.ink(hex));
+    draw_text(ui, {begin.x + room, y}, value, ui.ink(ui.theme.text), 1);
+    ui.probes.put("why." + name + "." + label, {left, y}, {right, y + line});
+    y += line;
+  };
+  const auto whole = [&](double value) {
+    return bytes ? format_bytes(Bytes(static_cast<std::int64_t>(value)))
+                 : format_seconds(Seconds(value));
+  };
+  row("best", from, fall.winner, ui.theme.accent, whole(fall.winner));
+  at = fall.winner;
+  for (const WaterStep& step : fall.steps) {
+    row(step.label, at, at + step.change, step.change > 0 ? ui.theme.bad : ui.theme.good,
+        signed_text(step.change, bytes));
+    at += step.change;
+  }
+  row("selected", from, fall.other, ui.theme.quiet, whole(fall.other));
+  ImGui::Dummy({room, y - begin.y});
+}
+
+}  // namespace
+
+void draw_why(Ui& ui) {
+  if (!ui.state.winner) {
+    heading(ui, "Why not", ui.state.current() ? "nothing fits" : "searching …");
+    return;
+  }
+  const StepReport& winner = *ui.state.winner;
+  const StepReport& other = ui.state.report;
+  if (winner.layout == other.layout) {
+    heading(ui, "Why not", "the best layout is selected: select another");
+    return;
+  }
+  heading(ui, "Why not", verdict_text(winner, other));
+  text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
+  draw_waterfall(ui, "time", time_waterfall(winner, other), false);
+  ImGui::Dummy({0, ui.units(4)});
+  draw_waterfall(ui, "memory", memory_waterfall(winner, other), true);
+}
+
+}  // namespace shardwise::view

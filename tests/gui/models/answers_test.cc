@@ -1,0 +1,194 @@
+// View models of one layout: why not, why this number, mesh, other numbers of GPUs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "gui/models/explain_model.h"
+#include "gui/models/mesh_model.h"
+#include "gui/models/scaling_model.h"
+#include "gui/models/session.h"
+#include "gui/models/summary_model.h"
+#include "gui/models/why_model.h"
+#include "planner/cost/estimate.h"
+#include "planner/search/search.h"
+#include "planner/spec/cluster_reader.h"
+#include "tests/gui/small_plan.h"
+
+namespace shardwise::view {
+namespace {
+
+StepReport report_of(const Plan& plan, Detail detail = Detail::numbers) {
+  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, detail);
+}
+
+Plan pipeline() {
+  Plan plan = test::small_plan();
+  plan.layout.tp = 2;
+  plan.layout.pp = 2;
+  plan.layout.dp_shard = 2;
+  plan.layout.sequence_parallel = true;
+  return plan;
+}
+
+TEST(Waterfall, StepsSumToTheDifference) {
+  const StepReport winner = report_of(test::small_plan());
+  const StepReport other = report_of(pipeline());
+  for (const Waterfall& fall : {time_waterfall(winner, other), memory_waterfall(winner, other),
+                                time_waterfall(other, winner), memory_waterfall(other, winner)}) {
+    double sum = fall.winner;
+    for (const WaterStep& step : fall.steps) sum += step.change;
+    EXPECT_NEAR(sum, fall.other, 1e-9 * std::max(std::abs(sum), 1.0));
+    EXPECT_GT(fall.steps.size(), 1U);
+  }
+  EXPECT_EQ(memory_waterfall(winner, other).other,
+            static_cast<double>(other.verdict.point.value()));
+  EXPECT_NEAR(time_waterfall(winner, other).winner, winner.step_time.value(),
+              1e-9 * winner.step_time.value());
+}
+
+TEST(Waterfall, BetweenALayoutAndItselfHasNoSteps) {
+  const StepReport report = report_of(pipeline());
+  EXPECT_TRUE(time_waterfall(report, report).steps.empty());
+  EXPECT_TRUE(memory_waterfall(report, report).steps.empty());
+}
+
+TEST(VerdictText, SaysWhatDoesNotFitAndByHowMuch) {
+  const StepReport winner = report_of(test::small_plan());
+  const StepReport other = report_of(test::plan_that_cannot_fit());
+  EXPECT_THAT(verdict_text(winner, other), testing::StartsWith("does not fit: "));
+  EXPECT_THAT(verdict_text(winner, report_of(pipeline())), testing::HasSubstr("than the best"));
+}
+
+TEST(WhyTile, EveryTileOfTheSummaryIsExplained) {
+  for (const Plan& plan :
+       {test::small_plan(), pipeline(), test::small_plan(1), test::plan_that_cannot_fit()}) {
+    const StepReport report = report_of(plan, Detail::explained);
+    for (const Tile& tile : summary_tiles(report)) {
+      const WhyNumber why = why_tile(report, tile.id);
+      EXPECT_FALSE(why.formula.empty()) << tile.id;
+      if (tile.id == "step" || tile.id == "mfu" || tile.id == "memory") {
+        EXPECT_FALSE(why.values.empty()) << tile.id;
+        EXPECT_FALSE(why.source.empty()) << tile.id;
+      }
+      EXPECT_NE(tile.command, "");
+    }
+  }
+}
+
+TEST(WhyNumbers, AreThoseWithTheWord) {
+  const StepReport report = report_of(pipeline(), Detail::explained);
+  const std::size_t all = why_numbers(report, "").size();
+  EXPECT_EQ(all, report.explanations.size() + report.assumptions.size());
+  const std::vector<WhyNumber> times = why_numbers(report, "time.");
+  EXPECT_GT(times.size(), 2U);
+  EXPECT_LT(times.size(), all);
+  EXPECT_TRUE(why_numbers(report, "no such word").empty());
+}
+
+TEST(CategoryLines, OfAGroupSumToIt) {
+  const StepReport report = report_of(pipeline());
+  const std::vector<CategoryLine> lines = category_lines(report);
+  const StageMemory& stage = report.stages[static_cast<std::size_t>(report.verdict.worst_stage)];
+  for (std::size_t p = 0; p < kMemoryPhases; ++p) {
+    Bytes groups;
+    Bytes parts;
+    for (const CategoryLine& line : lines) (line.whole_group ? groups : parts) += line.bytes[p];
+    EXPECT_EQ(groups, stage.phases[p].total());
+    EXPECT_EQ(parts, stage.phases[p].total());
+  }
+}
+
+TEST(Mesh, HasEachRankOnceInEveryStage) {
+  const Plan plan = pipeline();
+  const MeshView mesh = mesh_view(plan);
+  ASSERT_EQ(mesh.stage.size(), 8U);
+  for (std::int32_t stage = 0; stage < plan.layout.pp; ++stage) {
+    EXPECT_EQ(std::ranges::count(mesh.stage, stage), 8 / plan.layout.pp);
+  }
+  std::multiset<std::int32_t> groups(mesh.tp_group.begin(), mesh.tp_group.end());
+  for (const std::int32_t group : groups) {
+    EXPECT_EQ(groups.count(group), static_cast<std::size_t>(plan.layout.tp));
+  }
+}
+
+TEST(Mesh, GroupsOfARankAreOfItsStageAndHoldIt) {
+  const Plan plan = pipeline();
+  const MeshView mesh = mesh_view(plan);
+  for (std::int64_t rank = 0; rank < mesh.ranks; ++rank) {
+    const RankGroups groups = groups_of(plan.layout, rank);
+    for (const auto* each : {&groups.tp, &groups.pp, &groups.dp}) {
+      EXPECT_NE(std::ranges::find(*each, rank), each->end());
+    }
+    for (const std::int64_t other : groups.tp) {
+      EXPECT_EQ(mesh.stage[static_cast<std::size_t>(other)],
+                mesh.stage[static_cast<std::size_t>(rank)]);
+    }
+    EXPECT_FALSE(rank_text(mesh, plan.layout, rank).empty());
+  }
+}
+
+TEST(Mesh, DrawsNodesWhereThereAreTooManyGpus) {
+  Plan plan = test::small_plan();
+  plan.layout.dp_replicate = 2048;
+  const MeshView mesh = mesh_view(plan);
+  EXPECT_EQ(mesh.ranks, 16'384);
+  EXPECT_TRUE(mesh.stage.empty());
+  EXPECT_EQ(mesh.nodes(), 2048);
+}
+
+TEST(Scaling, EachPointIsAFreshSearch) {
+  const Plan plan = test::small_plan();
+  std::vector<ScalingPoint> points;
+  scale(plan, {}, [&](ScalingPoint point) { points.push_back(std::move(point)); });
+  ASSERT_GT(points.size(), 3U);
+  EXPECT_EQ(points.front().gpus, 1);
+  for (const ScalingPoint& point : points) {
+    const ClusterSpec cluster = *with_gpus(plan.cluster, point.gpus);
+    SearchRequest request;
+    request.model = &plan.model;
+    request.cluster = &cluster;
+    request.job = &plan.job;
+    request.engines = {&plan.engine};
+    const Result<SearchResult> found = search(request);
+    ASSERT_TRUE(found.ok());
+    ASSERT_EQ(point.layout.has_value(), !found->best.empty());
+    if (!point.layout) {
+      EXPECT_FALSE(point.why_none.empty());
+      continue;
+    }
+    EXPECT_EQ(*point.layout, found->best.front().layout);
+    EXPECT_NEAR(point.time / found->best.front().cost.step_time, 1, 1e-9);
+  }
+  EXPECT_EQ(efficiency(points, points.front()), 1);
+}
+
+TEST(Scaling, IsSearchedOnceItsWorkspaceIsOpenAndAPointCanBeTaken) {
+  Session session(test::small_plan());
+  session.settle();
+  EXPECT_TRUE(session.state().scaling.empty());
+  session.set_workspace(Workspace::scaling);
+  session.settle();
+  EXPECT_TRUE(session.state().scaling_known);
+  EXPECT_EQ(session.take_scaling(4), "");
+  EXPECT_EQ(session.state().plan.cluster.gpus, 4);
+  EXPECT_EQ(session.state().plan.layout.world(), 4);
+  EXPECT_NE(session.take_scaling(5), "");
+}
+
+TEST(Winner, IsTheFirstOfTheRanking) {
+  Session session(pipeline());
+  session.settle();
+  const AppState& state = session.state();
+  ASSERT_TRUE(state.winner);
+  EXPECT_EQ(state.winner->layout, state.answer.rows[state.answer.ranked.front()].layout);
+  Session none(test::plan_that_cannot_fit());
+  none.settle();
+  EXPECT_FALSE(none.state().winner);
+}
+
+}  // namespace
+}  // namespace shardwise::view
