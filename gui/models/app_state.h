@@ -44,6 +44,7 @@ struct AppState {
 
   std::shared_ptr<const StepLanes> lanes;  // of the plan; null until it is simulated
   TimeRange range;                         // of the step that is drawn
+  bool all_lanes = false;                  // also those that are hardly ever busy
 
   std::vector<NeighbourBar> neighbours;  // of the plan's layout
   bool neighbours_known = false;

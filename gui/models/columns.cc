@@ -100,6 +100,22 @@ std::vector<std::size_t> telling_columns(const Answer& answer) {
   return telling;
 }
 
+std::vector<std::size_t> columns_within(std::vector<std::size_t> shown, double room, double between,
+                                        double rest) {
+  static constexpr std::array<std::string_view, 10> kLeast = {
+      "cost", "tokens", "repl", "vpp", "ep", "shard", "recompute", "cp", "mbs", "zero"};
+  const auto needs = [&] {
+    double width = rest;
+    for (const std::size_t c : shown) width += kColumns[c].width + between;
+    return width;
+  };
+  for (const std::string_view key : kLeast) {
+    if (needs() <= room) break;
+    std::erase(shown, *find_column(key));
+  }
+  return shown;
+}
+
 std::string rows_csv(const Answer& answer, std::span<const std::uint32_t> rows) {
   std::string csv;
   for (std::size_t c = 0; c < kColumns.size(); ++c) {

@@ -29,6 +29,10 @@ std::span<const Column> columns();
 std::optional<std::size_t> find_column(std::string_view key);
 /// Indices of the columns that are shown first: those in which rows differ, memory, step and MFU.
 std::vector<std::size_t> telling_columns(const Answer& answer);
+/// Of these columns the ones that have room, the least telling left out first. Widths are those of
+/// scale 1, with `between` for each, and `rest` is for others.
+std::vector<std::size_t> columns_within(std::vector<std::size_t> shown, double room, double between,
+                                        double rest);
 /// These rows as a CSV file, all columns, numbers exact.
 std::string rows_csv(const Answer& answer, std::span<const std::uint32_t> rows);
 

@@ -199,6 +199,11 @@ constexpr std::array kCommands = std::to_array<Command>({
        if (session.state().lanes) session.set_range({0, session.state().lanes->length});
        return std::string();
      }},
+    {"timeline.lanes", "L", "Show all streams, or those that are busy for a while", "",
+     [](Session& session, const std::string&) {
+       session.toggle_lanes();
+       return std::string();
+     }},
     {"timeline.closer", "W", "Zoom in at the middle", "",
      [](Session& session, const std::string&) { return zoom(session, "0.8 0.5"); }},
     {"timeline.wider", "S", "Zoom out", "",

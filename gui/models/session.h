@@ -49,6 +49,7 @@ class Session {
   void set_subject(std::string subject) { state_.subject = std::move(subject); }
   /// The best layout on a number of GPUs that the state has.
   std::string take_scaling(std::int64_t gpus);
+  void toggle_lanes() { state_.all_lanes = !state_.all_lanes; }
   void set_range(TimeRange range) { state_.range = range; }
   void set_memory_by(MemoryBy by) { state_.memory_by = by; }
   void set_dark(bool dark) { state_.dark = dark; }

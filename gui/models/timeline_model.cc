@@ -121,6 +121,11 @@ StepLanes step_lanes(const Plan& plan) {
   return step;
 }
 
+bool is_told(const StepLanes& step, const Lane& lane) {
+  constexpr double kLittle = 0.005;  // of the step
+  return lane.stream == Stream::compute || lane.busy >= kLittle * step.length;
+}
+
 std::span<const Span> spans_in(std::span<const Span> spans, TimeRange range) {
   const auto first =
       std::ranges::partition_point(spans, [&](const Span& span) { return span.end <= range.from; });

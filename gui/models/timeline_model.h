@@ -50,6 +50,9 @@ struct StepLanes {
   bool simulated = false;
 };
 
+/// Whether a lane is drawn where not all are: compute, and what is busy for a while.
+bool is_told(const StepLanes& step, const Lane& lane);
+
 /// The simulated step of a plan.
 StepLanes step_lanes(const Plan& plan);
 

@@ -160,7 +160,12 @@ void draw_explorer(Ui& ui) {
     text(ui, ui.state.current() ? "no layout is legal" : "searching …", ui.theme.quiet);
     return;
   }
-  const std::vector<std::size_t> shown = telling_columns(ui.state.answer);
+  constexpr double kLeastBar = 70;
+  constexpr double kBetween = 8;
+  constexpr double kScrollbar = 14;
+  const double room = ImGui::GetContentRegionAvail().x / ui.scale;
+  const std::vector<std::size_t> shown = columns_within(
+      telling_columns(ui.state.answer), room, kBetween, kLeastBar + kBetween + kScrollbar);
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                 ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Resizable |
                                 ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_NoBordersInBody;

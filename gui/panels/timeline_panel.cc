@@ -138,7 +138,9 @@ struct Heights {
 
 Heights heights_of(Ui& ui, const StepLanes& step, float room) {
   const auto stages = static_cast<float>(step.exposed.size());
-  const auto others = static_cast<float>(step.lanes.size()) - stages;
+  const auto told = std::ranges::count_if(
+      step.lanes, [&](const Lane& lane) { return ui.state.all_lanes || is_told(step, lane); });
+  const auto others = static_cast<float>(told) - stages;
   for (const float share : {1.0F, 0.8F, 0.6F, 0.45F}) {
     const Heights heights{ui.units(kTallLane * share), ui.units(kFlatLane * share)};
     const float whole = stages * (heights.tall + ui.units(kStrip + kStages)) +
@@ -169,7 +171,8 @@ void draw_timeline(Ui& ui) {
     return;
   }
   heading(ui, "One step",
-          step->simulated ? fmt::format("simulated, {}", format_seconds(Seconds(step->length)))
+          step->simulated ? fmt::format("simulated, {}, {}", format_seconds(Seconds(step->length)),
+                                        ui.state.all_lanes ? "all streams" : "busy streams (L)")
                           : step->problem);
   if (!step->simulated) return;
   draw_legend(ui, *step);
@@ -186,7 +189,7 @@ void draw_timeline(Ui& ui) {
     const Lane& lane = step->lanes[i];
     const bool computes = lane.stream == Stream::compute;
     if (computes && i > 0) y += heights.flat > 0 ? ui.units(kStages) : ui.units(3);
-    if (!computes && heights.flat <= 0) continue;
+    if (!computes && (heights.flat <= 0 || !(ui.state.all_lanes || is_told(*step, lane)))) continue;
     const float height = computes ? heights.tall : heights.flat;
     const float middle = y + (height - ImGui::GetTextLineHeight()) / 2;
     if (computes || height >= ui.units(kFlatLane * 0.7F)) {

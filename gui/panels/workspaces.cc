@@ -45,8 +45,17 @@ void dock(Workspace workspace, std::string_view id, ImGuiID node) {
   }
 }
 
+/// Of several panels in one place, the one that is seen.
+void put_in_front(Workspace workspace, std::string_view id, ImGuiID node) {
+  for (const Panel& panel : kPanels) {
+    if (panel.workspace != workspace || panel.id != id) continue;
+    const ImGuiID window = ImHashStr(window_name(panel).c_str());
+    ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 4, window);
+  }
+}
+
 /// The default arrangement.
-void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
+void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
   ImGui::DockBuilderRemoveNode(whole);
   ImGui::DockBuilderAddNode(whole, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(whole, size);
@@ -56,19 +65,27 @@ void arrange(Workspace workspace, ImGuiID whole, ImVec2 size) {
   };
   switch (workspace) {
     case Workspace::explore: {
-      ImGuiID bottom = cut(ImGuiDir_Down, 0.30F);
+      constexpr float kLow = 640;
+      const bool low = size.y < ui.units(kLow);
+      ImGuiID bottom = 0;
       ImGuiID beside = 0;
-      ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.27F, &beside, &bottom);
-      dock(workspace, "timeline", bottom);
-      dock(workspace, "why", beside);
-      dock(workspace, "neighbours", beside);  // the tab in front
-      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      if (!low) {
+        bottom = cut(ImGuiDir_Down, 0.30F);
+        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.27F, &beside, &bottom);
+      }
+      dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
       ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;
       ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
       dock(workspace, "trade", right);
       dock(workspace, "memory", below);
+      // Where there is no room below, they are tabs behind the table.
+      dock(workspace, "timeline", low ? rest : bottom);
+      dock(workspace, "why", low ? rest : beside);
+      dock(workspace, "neighbours", low ? rest : beside);
       dock(workspace, "explorer", rest);
+      put_in_front(workspace, "explorer", rest);
+      if (!low) put_in_front(workspace, "neighbours", beside);
       break;
     }
     case Workspace::memory: {
@@ -118,7 +135,7 @@ void draw_workspace(Ui& ui, float top) {
     const auto workspace = static_cast<Workspace>(w);
     const ImGuiID node = ImGui::GetID(kWorkspaceNames[w].data());
     const bool again = ui.arranged != ui.state.arrangements;
-    if (again || ImGui::DockBuilderGetNode(node) == nullptr) arrange(workspace, node, size);
+    if (again || ImGui::DockBuilderGetNode(node) == nullptr) arrange(ui, workspace, node, size);
     const bool here = workspace == ui.state.workspace;
     ImGui::DockSpace(node, {0, 0},
                      here ? ImGuiDockNodeFlags_AutoHideTabBar : ImGuiDockNodeFlags_KeepAliveOnly);
@@ -128,7 +145,8 @@ void draw_workspace(Ui& ui, float top) {
   ImGui::End();
   for (const Panel& panel : kPanels) {
     if (panel.workspace != ui.state.workspace) continue;
-    if (ImGui::Begin(window_name(panel).c_str(), nullptr, ImGuiWindowFlags_NoCollapse)) {
+    if (ImGui::Begin(window_name(panel).c_str(), nullptr,
+                     ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoFocusOnAppearing)) {
       const ImVec2 least = ImGui::GetWindowPos();
       const ImVec2 extent = ImGui::GetWindowSize();
       ui.probes.put(std::string(panel.id), least, {least.x + extent.x, least.y + extent.y});

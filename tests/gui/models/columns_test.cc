@@ -48,5 +48,25 @@ TEST(TellingColumns, LeaveOutWhatNoRowVaries) {
   EXPECT_TRUE(has("step"));
 }
 
+TEST(ColumnsWithin, LeaveOutTheLeastTellingFirstAndKeepResults) {
+  std::vector<std::size_t> all(columns().size());
+  double width = 0;
+  for (std::size_t c = 0; c < all.size(); ++c) {
+    all[c] = c;
+    width += columns()[c].width + 8;
+  }
+  EXPECT_EQ(columns_within(all, width + 50, 8, 50), all);
+  std::size_t before = all.size();
+  for (double room = width + 50; room > 0; room -= 10) {
+    const std::vector<std::size_t> shown = columns_within(all, room, 8, 50);
+    EXPECT_LE(shown.size(), before);
+    before = shown.size();
+    for (const char* key : {"tp", "pp", "memory", "step", "mfu"}) {
+      EXPECT_NE(std::ranges::find(shown, *find_column(key)), shown.end()) << key;
+    }
+  }
+  EXPECT_EQ(before, 5U);
+}
+
 }  // namespace
 }  // namespace shardwise::view
