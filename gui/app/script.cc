@@ -68,7 +68,7 @@ class Script {
     const std::string_view name = word(line);
     const std::optional<Probes::Place> place = stage_.probes().find(name);
     if (!place) return no_probe(name);
-    ImVec2 at = place->centre();
+    const ImVec2 at = place->centre();
     ImVec2 by;
     if (verb == "drag") {
       double x = 0;

@@ -88,10 +88,13 @@ std::array<float, 4> sample(const ImTextureData& texture, float u, float v) {
   return mixed;
 }
 
+/// Rounded; 0 <= value <= 255.
+int rounded(float value) { return static_cast<int>(value * 256.0F + 128.0F) / 256; }
+
 void blend(std::uint8_t* pixel, const std::array<float, 4>& colour) {
-  const int alpha = static_cast<int>(colour[3] + 0.5F);
+  const int alpha = rounded(colour[3]);
   for (std::size_t c = 0; c < 3; ++c) {
-    const int over = static_cast<int>(colour[c] + 0.5F) * alpha;
+    const int over = rounded(colour[c]) * alpha;
     pixel[c] = static_cast<std::uint8_t>((over + pixel[c] * (255 - alpha) + 127) / 255);
   }
 }

@@ -11,13 +11,13 @@
 namespace shardwise::view {
 namespace {
 
-template <auto Field>
+template <auto kField>
 double number_of(const LayoutRow& row) {
-  return static_cast<double>(row.layout.*Field);
+  return static_cast<double>(row.layout.*kField);
 }
-template <auto Field>
+template <auto kField>
 std::string text_of(const LayoutRow& row) {
-  return fmt::format("{}", row.layout.*Field);
+  return fmt::format("{}", row.layout.*kField);
 }
 /// Room for a heading, and for four digits.
 constexpr int width_of(std::string_view heading) {
@@ -26,9 +26,9 @@ constexpr int width_of(std::string_view heading) {
   return std::max(kLeast, kLetter * static_cast<int>(heading.size()) + 2);
 }
 
-template <auto Field>
+template <auto kField>
 constexpr Column degree(std::string_view key, std::string_view meaning) {
-  return {key, key, meaning, number_of<Field>, text_of<Field>, width_of(key)};
+  return {key, key, meaning, number_of<kField>, text_of<kField>, width_of(key)};
 }
 
 double gib(const LayoutRow& row) { return static_cast<double>(row.memory.value()) / (1 << 30); }
@@ -88,14 +88,14 @@ std::optional<std::size_t> find_column(std::string_view key) {
 }
 
 std::vector<std::size_t> telling_columns(const Answer& answer) {
-  static const std::size_t first_result = *find_column("memory");
+  static const std::size_t kFirstResult = find_column("memory").value_or(0);
   std::vector<std::size_t> telling;
   for (std::size_t c = 0; c < kColumns.size(); ++c) {
     const auto number = kColumns[c].number;
     const bool differs = std::ranges::any_of(answer.rows, [&](const LayoutRow& row) {
       return number(row) != number(answer.rows.front());
     });
-    if (kColumns[c].first && (differs || c >= first_result)) telling.push_back(c);
+    if (kColumns[c].first && (differs || c >= kFirstResult)) telling.push_back(c);
   }
   return telling;
 }
@@ -111,7 +111,7 @@ std::vector<std::size_t> columns_within(std::vector<std::size_t> shown, double r
   };
   for (const std::string_view key : kLeast) {
     if (needs() <= room) break;
-    std::erase(shown, *find_column(key));
+    std::erase(shown, find_column(key).value_or(columns().size()));
   }
   return shown;
 }

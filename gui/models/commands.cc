@@ -16,9 +16,9 @@
 namespace shardwise::view {
 namespace {
 
-template <Workspace Which>
+template <Workspace kWhich>
 std::string show(Session& session, const std::string&) {
-  session.set_workspace(Which);
+  session.set_workspace(kWhich);
   return "";
 }
 
@@ -83,7 +83,7 @@ std::string zoom(Session& session, const std::string& argument) {
 std::string pan(Session& session, const std::string& argument) {
   constexpr double kMostWidths = 1e6;
   double share = 0;
-  const std::string problem = read_number(argument, -kMostWidths, kMostWidths, share);
+  std::string problem = read_number(argument, -kMostWidths, kMostWidths, share);
   const StepLanes* const lanes = session.state().lanes.get();
   if (!problem.empty() || lanes == nullptr) return problem;
   session.set_range(panned(session.state().range, share, lanes->length));
@@ -155,10 +155,11 @@ constexpr std::array kCommands = std::to_array<Command>({
      [](Session& session, const std::string& argument) {
        const auto most = static_cast<std::int64_t>(session.state().neighbours.size());
        std::int64_t place = 0;
-       std::string problem =
+       const std::string problem =
            read_integer(argument, 1, std::max<std::int64_t>(1, most), place);
-       if (problem.empty()) session.take_neighbour(static_cast<std::size_t>(place - 1));
-       return problem.empty() ? problem : "place: " + problem;
+       if (!problem.empty()) return "place: " + problem;
+       session.take_neighbour(static_cast<std::size_t>(place - 1));
+       return std::string();
      }},
     {"table.filter", "/", "Show only rows that match", "CONDITIONS",
      [](Session& session, const std::string& argument) {

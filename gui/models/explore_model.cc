@@ -53,7 +53,7 @@ std::string known_text(const Answer& answer, bool current) {
 
 std::string counts_text(const Answer& answer, std::size_t shown) {
   if (!answer.problem.empty()) return answer.problem;
-  const std::string fit =
+  std::string fit =
       answer.counts.fit == 0
           ? fmt::format("nothing fits of {}", format_count(answer.counts.legal))
           : fmt::format("{} of {} fit, {} at risk", format_count(answer.counts.fit),

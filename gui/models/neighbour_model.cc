@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <tuple>
 #include <utility>
 
@@ -16,18 +17,19 @@ namespace shardwise::view {
 namespace {
 
 /// "--tp=8 --dp-shard=4" as "tp 8, dp shard 4".
-std::string plain(std::string flags) {
+std::string plain(std::string_view flags) {
   std::string text;
+  bool name = false;  // inside a flag's name
   for (std::size_t i = 0; i < flags.size(); ++i) {
-    if (flags.compare(i, 2, "--") == 0) {
+    if (flags.substr(i).starts_with("--")) {
       text += text.empty() ? "" : ", ";
+      name = true;
       ++i;
-      while (++i < flags.size() && flags[i] != '=' && flags[i] != ' ') {
-        text += flags[i] == '-' ? ' ' : flags[i];
-      }
-      if (i < flags.size() && flags[i] == '=') text += ' ';
+    } else if (flags[i] == '=') {
+      text += ' ';
+      name = false;
     } else if (flags[i] != ' ') {
-      text += flags[i];
+      text += name && flags[i] == '-' ? ' ' : flags[i];
     }
   }
   return text;

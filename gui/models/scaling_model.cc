@@ -31,9 +31,9 @@ ScalingPoint best_on(const Plan& plan, const ClusterSpec& cluster, const std::st
     return point;
   }
   if (found->best.empty()) {
-    point.why_none = found->smallest
-                         ? "the smallest layout takes " + format_bytes(found->smallest->cost.point)
-                         : "no layout is legal";
+    const std::optional<Candidate>& smallest = found->smallest;
+    point.why_none = smallest ? "the smallest layout takes " + format_bytes(smallest->cost.point)
+                              : "no layout is legal";
     return point;
   }
   const Candidate& best = found->best.front();

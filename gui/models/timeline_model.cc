@@ -138,7 +138,6 @@ std::vector<Coverage> coverage(std::span<const Span> spans, TimeRange range, std
   std::vector<Coverage> covered(columns);
   if (columns == 0 || range.length() <= 0) return covered;
   const double column = range.length() / static_cast<double>(columns);
-  std::vector<double> leading(columns);  // seconds of the paint that leads a column
   std::array<double, sim::kPaints.size()> of_paint{};
   std::size_t at = 0;  // the column that of_paint is of
   const auto close = [&](std::size_t which) {

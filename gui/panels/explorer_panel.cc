@@ -16,8 +16,8 @@ constexpr float kBarWidth = 150;
 constexpr double kAxis = 1.25;  // of the usable memory: what a bar's cell has room for
 
 std::size_t memory_column() {
-  static const std::size_t column = *find_column("memory");
-  return column;
+  static const std::size_t kColumn = find_column("memory").value_or(0);
+  return kColumn;
 }
 
 /// The memory of a row by group against what a GPU has.

@@ -183,7 +183,7 @@ TEST_F(SearchedRows, FrontIsThatOfBruteForce) {
   const auto same = [](const LayoutRow* a, const LayoutRow* b) {
     return a->memory == b->memory && a->time == b->time;
   };
-  front.erase(std::ranges::unique(front, same).begin(), front.end());
+  front.erase(std::unique(front.begin(), front.end(), same), front.end());
   const std::vector<std::uint32_t> drawn = front_rows(answer_);
   ASSERT_EQ(drawn.size(), front.size());
   for (std::size_t i = 0; i < drawn.size(); ++i) {
