@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "gui/models/columns.h"
@@ -149,14 +150,13 @@ void Session::scale_up() {
 
 std::string Session::take_scaling(std::int64_t gpus) {
   const auto found = std::ranges::find(state_.scaling, gpus, &ScalingPoint::gpus);
-  if (found == state_.scaling.end() || !found->layout) {
-    return "no layout is known on that many GPUs";
-  }
+  const std::optional<Layout> layout = found == state_.scaling.end() ? std::nullopt : found->layout;
+  if (!layout) return "no layout is known on that many GPUs";
   const Result<ClusterSpec> cluster = with_gpus(state_.plan.cluster, gpus);
   if (!cluster) return cluster.problems().front().message;
   Plan plan = state_.plan;
   plan.cluster = *cluster;
-  plan.layout = *found->layout;
+  plan.layout = *layout;
   change(std::move(plan), Change::question);
   return "";
 }

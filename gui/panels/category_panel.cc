@@ -15,7 +15,7 @@ void draw_categories(Ui& ui) {
   }
   ImGui::TableSetupColumn("category", ImGuiTableColumnFlags_WidthStretch, 1.8F);
   for (const std::string_view label : kMemoryPhaseLabels) {
-    ImGui::TableSetupColumn(label.data(), ImGuiTableColumnFlags_WidthStretch, 1);
+    ImGui::TableSetupColumn(std::string(label).c_str(), ImGuiTableColumnFlags_WidthStretch, 1);
   }
   ImGui::TableNextColumn();
   for (const std::string_view label : kMemoryPhaseLabels) {

@@ -176,7 +176,7 @@ void draw_explorer(Ui& ui) {
   ImGui::TableSetupScrollFreeze(0, 1);
   for (const std::size_t c : shown) {
     const Column& column = columns()[c];
-    ImGui::TableSetupColumn(column.key.data(), ImGuiTableColumnFlags_WidthFixed,
+    ImGui::TableSetupColumn(std::string(column.key).c_str(), ImGuiTableColumnFlags_WidthFixed,
                             ui.units(static_cast<float>(column.width)));
     if (c == memory_column()) {
       ImGui::TableSetupColumn("bar", ImGuiTableColumnFlags_WidthStretch, ui.units(kBarWidth));

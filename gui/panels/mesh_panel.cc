@@ -27,7 +27,8 @@ Grid grid_of(Ui& ui, std::int64_t nodes, int cells_of_node, ImVec2 room) {
   Grid best;
   best.cell = 0;
   for (int columns = 1; columns <= std::min<std::int64_t>(nodes, 64); ++columns) {
-    const auto rows = static_cast<float>((nodes + columns - 1) / columns);
+    const std::int64_t lines = (nodes + columns - 1) / columns;
+    const auto rows = static_cast<float>(lines);
     const auto across = static_cast<float>(columns * cells_of_node);
     const float wide = (room.x - static_cast<float>(columns) * ui.units(kNodeGap)) / across;
     const float high = room.y / rows - ui.units(kNodeGap);
@@ -83,7 +84,8 @@ void draw_mesh(Ui& ui) {
   for (std::int64_t box = 0; box < boxes; ++box) {
     const std::int64_t node = each ? box / mesh.per_node : box;
     const auto column = static_cast<float>(node % grid.columns);
-    const auto row = static_cast<float>(node / grid.columns);
+    const std::int64_t line = node / grid.columns;
+    const auto row = static_cast<float>(line);
     const auto inside = static_cast<float>(each ? box % mesh.per_node : 0);
     const ImVec2 at(begin.x + column * node_width + inside * grid.cell,
                     begin.y + row * node_height);
