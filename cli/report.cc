@@ -11,7 +11,7 @@
 #include "cli/progress.h"
 #include "cli/report_text.h"
 #include "cli/terminal.h"
-#include "cli/trace_file.h"
+#include "cli/trace_progress.h"
 #include "cli/verbs.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
@@ -120,7 +120,7 @@ ExitCode run_report(const ReportFlags& flags) {
   }
   std::optional<sim::TracedRun> traced;
   if (!flags.trace.empty()) {
-    Result<sim::TracedRun> read = read_trace_file(flags.trace);
+    Result<sim::TracedRun> read = read_trace(flags.trace);
     if (!read) return refuse(read.problems());
     traced = *std::move(read);
   }
