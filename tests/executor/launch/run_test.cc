@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -8,6 +9,7 @@
 #include "planner/lowering/lower.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
+#include "planner/spec/plan_page.h"
 #include "planner/spec/report_json.h"
 #include "tests/executor/launch/plans.h"
 #include "tests/support/command.h"
@@ -54,6 +56,19 @@ TEST(ShardwiseRun, TrainsALlamaWithTheSameBitsForEveryEngineStageAndNumberOfRank
   Plan recomputed = tiny_plan("shardwise", 3, 4, 1);
   recomputed.layout.recompute = Recompute::full;
   EXPECT_EQ(train(recomputed), alone);
+}
+
+// `shardwise report` writes the plan into its page.
+TEST(ShardwiseRun, TrainsThePlanInAPage) {
+  const Plan plan = tiny_plan("shardwise", 3, 2, 1);
+  const Scratch scratch;
+  const std::string page = scratch.path("report.html");
+  std::ofstream(page) << "<!DOCTYPE html>\n<title>a report</title>\n" << plan_element(plan);
+  const std::string metrics = scratch.path("metrics.jsonl");
+  const Outcome done = shardwise_run({page, "--data", kText, "--steps", std::to_string(kSteps),
+                                      "--metrics", metrics, "--learning-rate", "0.01"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(losses_of(metrics), train(plan));
 }
 
 TEST(ShardwiseRun, GivesTheSameBitsForAnyNumberOfThreads) {
