@@ -178,7 +178,7 @@ void draw_timeline(Ui& ui) {
   draw_legend(ui, *step);
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  Canvas canvas{begin.x + ui.units(kLabels), begin.x + room.x, ui.state.range};
+  const Canvas canvas{begin.x + ui.units(kLabels), begin.x + room.x, ui.state.range};
   if (canvas.right - canvas.left < ui.units(60)) return;
   const float axis = ImGui::GetTextLineHeight() + ui.units(4);
   const Heights heights = heights_of(ui, *step, room.y - axis);

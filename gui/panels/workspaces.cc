@@ -133,7 +133,7 @@ void draw_workspace(Ui& ui, float top) {
   ImGui::PushStyleColor(ImGuiCol_Border, ui.ink(ui.theme.page));  // of what parts the panels
   for (std::size_t w = 0; w < kWorkspaces; ++w) {
     const auto workspace = static_cast<Workspace>(w);
-    const ImGuiID node = ImGui::GetID(kWorkspaceNames[w].data());
+    const ImGuiID node = ImGui::GetID(std::string(kWorkspaceNames[w]).c_str());
     const bool again = ui.arranged != ui.state.arrangements;
     if (again || ImGui::DockBuilderGetNode(node) == nullptr) arrange(ui, workspace, node, size);
     const bool here = workspace == ui.state.workspace;

@@ -57,7 +57,8 @@ TEST(ColumnsWithin, LeaveOutTheLeastTellingFirstAndKeepResults) {
   }
   EXPECT_EQ(columns_within(all, width + 50, 8, 50), all);
   std::size_t before = all.size();
-  for (double room = width + 50; room > 0; room -= 10) {
+  for (int tens = static_cast<int>(width + 50) / 10; tens > 0; --tens) {
+    const double room = 10.0 * tens;
     const std::vector<std::size_t> shown = columns_within(all, room, 8, 50);
     EXPECT_LE(shown.size(), before);
     before = shown.size();
