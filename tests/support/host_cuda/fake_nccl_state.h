@@ -83,7 +83,7 @@ struct ncclComm {
   int rank = 0;
   int splits = 0;  // of it so far
   bool finalized = false;
-  bool endless = false;  // its rank's last call never ends
+  bool endless = false;                        // its rank's last call never ends
   std::optional<fake_nccl::Later> later = {};  // NOLINT(*-redundant-member-init): GCC asks for it
   std::shared_ptr<bool> aborted = std::make_shared<bool>(false);  // shared with work of streams
   std::shared_ptr<int> graphs = std::make_shared<int>(0);         // shared with graphs that hold it
