@@ -16,18 +16,29 @@ const Explanation* find(const StepReport& report, std::string_view subject) {
   return found == report.explanations.end() ? nullptr : &*found;
 }
 
-/// A sum of parts of the step, of those that take time.
-WhyNumber sum_of(const StepReport& report, std::string subject, std::string formula,
-                 bool (*counts)(std::string_view key)) {
+constexpr const char* kSource = "docs/time.md, on the slowest stage";
+
+/// Adds a part of a sum, where it takes time.
+void add(std::string& values, std::string_view label, Seconds time) {
+  if (time == Seconds(0)) return;
+  values += fmt::format("{}{} {}", values.empty() ? "" : " + ", label, format_seconds(time));
+}
+
+WhyNumber step_of(const StepReport& report) {
   std::string values;
-  for (const TimePart& part : kTimeParts) {
-    const Seconds time = report.time.*part.field;
-    if (time == Seconds(0) || !counts(part.key)) continue;
-    values += fmt::format("{}{} {}", values.empty() ? "" : " + ", part.label, format_seconds(time));
+  for (const TimePart& part : kTimeParts) add(values, part.label, report.time.*part.field);
+  return {"time", "the step is the sum of its parts", std::move(values), kSource};
+}
+
+/// sim::exposed_communication(), axis by axis.
+WhyNumber exposed_of(const StepReport& report) {
+  std::string values;
+  for (const AxisTime& axis : report.by_axis) {
+    if (axis.axis != "offload") add(values, axis.axis, axis.exposed);
   }
-  if (values.empty()) values = "no part of it takes time";
-  return {std::move(subject), std::move(formula), std::move(values),
-          "docs/time.md, on the slowest stage"};
+  if (values.empty()) values = "nothing is exposed";
+  return {"exposed", "communication while nothing computes, of the step", std::move(values),
+          kSource};
 }
 
 }  // namespace
@@ -38,17 +49,8 @@ WhyNumber why_tile(const StepReport& report, std::string_view tile) {
     if (found == nullptr) return {subject, "nothing is spent on it", "", ""};
     return {found->subject, found->formula, found->values, found->source};
   };
-  if (tile == "step") {
-    return sum_of(report, "time", "the step is the sum of its parts",
-                  [](std::string_view) { return true; });
-  }
-  if (tile == "exposed") {
-    return sum_of(report, "exposed", "communication beside which nothing is computed, of the step",
-                  [](std::string_view key) {
-                    return key.ends_with("_exposed") && key != "offload_exposed" &&
-                           key != "input_exposed";
-                  });
-  }
+  if (tile == "step") return step_of(report);
+  if (tile == "exposed") return exposed_of(report);
   if (tile == "memory") {
     return of(std::string(name_of(report.verdict.worst_phase)) + ".total");
   }

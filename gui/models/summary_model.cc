@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "simulator/tiles.h"
 
 namespace shardwise::view {
 namespace {
@@ -17,15 +20,19 @@ std::pair<std::string, std::string> split(const std::string& text) {
   return {text.substr(0, space), text.substr(space + 1)};
 }
 
-Tile tile(std::string id, std::string label, const std::string& text, Tone tone = Tone::plain) {
-  auto [value, unit] = split(text);
-  std::string command = "details.show " + id;
-  if (id == "step" || id == "bubble" || id == "exposed") command = "view.timeline";
-  if (id == "memory") command = "view.memory";
-  if (id == "tokens" || id == "cost") command = "view.scaling";
-  return {std::move(id), std::move(label),  std::move(value), std::move(unit),
-          tone,          std::move(command)};
-}
+/// Where a click leads, and the name in probes and commands.
+struct Place {
+  std::string_view tile;  // sim::Tile::id
+  std::string_view id;
+  std::string_view command;
+};
+constexpr Place kPlaces[] = {{"step_time", "step", "view.timeline"},
+                             {"mfu", "mfu", "details.show mfu"},
+                             {"tokens_per_s", "tokens", "view.scaling"},
+                             {"peak_memory", "memory", "view.memory"},
+                             {"bubble", "bubble", "view.timeline"},
+                             {"exposed", "exposed", "view.timeline"},
+                             {"cost", "cost", "view.scaling"}};
 
 /// Tones of shares that people would rather have small.
 Tone loss_tone(double share) {
@@ -35,32 +42,22 @@ Tone loss_tone(double share) {
   return share < kTooMuch ? Tone::warning : Tone::bad;
 }
 
-Tone fit_tone(Fit fit) {
-  if (fit == Fit::fits) return Tone::good;
-  return fit == Fit::at_risk ? Tone::warning : Tone::bad;
-}
-
 }  // namespace
 
-std::vector<Tile> summary_tiles(const StepReport& report) {
+std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report) {
   std::vector<Tile> tiles;
-  tiles.push_back(tile("step", "step time", format_seconds(report.step_time)));
-  tiles.push_back(tile("mfu", "MFU", format_percent(report.mfu)));
-  Tile memory = tile("memory", "peak memory", format_bytes(report.verdict.point),
-                     fit_tone(report.verdict.fit));
-  memory.unit = fmt::format("of {}", format_bytes(report.verdict.usable));
-  tiles.push_back(std::move(memory));
-  const double bubble = report.time.bubble / report.step_time;
-  tiles.push_back(tile("bubble", "bubble", format_percent(bubble), loss_tone(bubble)));
-  const Seconds waited = report.time.tp_exposed + report.time.cp_exposed + report.time.ep_exposed +
-                         report.time.pp_exposed + report.time.dp_exposed;
-  const double exposed = waited / report.step_time;
-  tiles.push_back(
-      tile("exposed", "exposed communication", format_percent(exposed), loss_tone(exposed)));
-  tiles.push_back(tile("tokens", "tokens a second", format_scaled(report.tokens_per_s)));
-  if (report.dollars_per_1e9_tokens > 0) {
-    Tile cost = tile("cost", "a billion tokens", format_dollars(report.dollars_per_1e9_tokens));
-    tiles.push_back(std::move(cost));
+  for (const sim::Tile& each : sim::tiles(plan, report, nullptr)) {
+    const Place& place = *std::ranges::find(kPlaces, each.id, &Place::tile);
+    if (place.id == "cost" && report.dollars_per_1e9_tokens <= 0) continue;
+    auto [value, unit] = split(each.value);
+    if (place.id == "memory" || place.id == "cost") unit = each.note;
+    Tone tone = each.tone;
+    if (place.id == "bubble") tone = loss_tone(report.time.bubble / report.step_time);
+    if (place.id == "exposed") {
+      tone = loss_tone(sim::exposed_communication(report) / report.step_time);
+    }
+    tiles.push_back({std::string(place.id), std::string(each.label), std::move(value),
+                     std::move(unit), tone, std::string(place.command)});
   }
   return tiles;
 }

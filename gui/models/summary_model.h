@@ -19,8 +19,8 @@ struct Tile {
   std::string command;  // of a click: to what explains it
 };
 
-/// The numbers of a report, in the order of their weight.
-std::vector<Tile> summary_tiles(const StepReport& report);
+/// sim::tiles(), which the report's page begins with too.
+std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report);
 
 /// "llama-3.1-70b on 64 x dgx-h100", and "megatron_fsdp, batch 1,024 x 4,096 tokens".
 std::string title_text(const Plan& plan);

@@ -9,7 +9,7 @@
 
 namespace shardwise {
 
-// Problems of a question name flags, whoever asks it; problems_in_form() names fields instead.
+// Problems of a question name flags. A form calls problems_in_form(), which names fields instead.
 
 /// "dp_shard" is "--dp-shard".
 std::string flag_of(std::string_view field);

@@ -54,7 +54,7 @@ class Explore : public testing::Test {
 };
 
 TEST_F(Explore, ShowsEveryTileInsideTheWindow) {
-  for (const Tile& tile : summary_tiles(state().report)) {
+  for (const Tile& tile : summary_tiles(state().plan, state().report)) {
     const Probes::Place at = place("summary." + tile.id);
     EXPECT_GE(at.least.x, 0);
     EXPECT_LE(at.most.x, kSize.x) << tile.id;
@@ -175,7 +175,7 @@ class TwiceAsLarge : public Explore {
 };
 
 TEST_F(TwiceAsLarge, ShowsEveryTileInsideTheWindow) {
-  for (const Tile& tile : summary_tiles(state().report)) {
+  for (const Tile& tile : summary_tiles(state().plan, state().report)) {
     EXPECT_LE(place("summary." + tile.id).most.x, kSize.x) << tile.id;
     EXPECT_LE(place("summary." + tile.id).most.y, kSize.y) << tile.id;
   }

@@ -67,7 +67,7 @@ TEST(WhyTile, EveryTileOfTheSummaryIsExplained) {
   for (const Plan& plan :
        {test::small_plan(), pipeline(), test::small_plan(1), test::plan_that_cannot_fit()}) {
     const StepReport report = report_of(plan, Detail::explained);
-    for (const Tile& tile : summary_tiles(report)) {
+    for (const Tile& tile : summary_tiles(plan, report)) {
       const WhyNumber why = why_tile(report, tile.id);
       EXPECT_FALSE(why.formula.empty()) << tile.id;
       if (tile.id == "step" || tile.id == "mfu" || tile.id == "memory") {
