@@ -109,7 +109,7 @@ TEST(Mesh, HasEachRankOnceInEveryStage) {
   for (std::int32_t stage = 0; stage < plan.layout.pp; ++stage) {
     EXPECT_EQ(std::ranges::count(mesh.stage, stage), 8 / plan.layout.pp);
   }
-  std::multiset<std::int32_t> groups(mesh.tp_group.begin(), mesh.tp_group.end());
+  const std::multiset<std::int32_t> groups(mesh.tp_group.begin(), mesh.tp_group.end());
   for (const std::int32_t group : groups) {
     EXPECT_EQ(groups.count(group), static_cast<std::size_t>(plan.layout.tp));
   }
