@@ -1,0 +1,16 @@
+#pragma once
+
+#include <span>
+
+#include "gui/models/commands.h"
+
+namespace shardwise::view {
+
+/// The commands by what they act on; commands() has them all, in this order.
+std::span<const Command> window_commands();    // views, panels, palette, details
+std::span<const Command> question_commands();  // model, cluster, job, engine and layout
+std::span<const Command> table_commands();
+std::span<const Command> timeline_commands();
+std::span<const Command> export_commands();
+
+}  // namespace shardwise::view

@@ -1,0 +1,47 @@
+#include "gui/models/command_groups.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "gui/models/columns.h"
+
+namespace shardwise::view {
+namespace {
+
+std::string sort_by(Session& session, const std::string& argument) {
+  const bool second = argument.starts_with('+');
+  const std::string key = argument.substr(second ? 1 : 0);
+  const std::optional<std::size_t> column = find_column(key);
+  if (!column) return fmt::format("{} is no column", key.empty() ? "nothing" : key);
+  session.sort_by(*column, second);
+  return "";
+}
+
+constexpr std::array kCommands = std::to_array<Command>({
+    {"table.filter", "/", "Show only rows that match", "CONDITIONS",
+     [](Session& session, const std::string& argument) {
+       session.set_filter(argument);
+       return session.state().explore.parsed.problem;
+     }},
+    {"table.fitting", "X", "Show only layouts that fit, or all", "",
+     [](Session& session, const std::string&) {
+       session.set_only_fitting(!session.state().explore.only_fitting);
+       return std::string();
+     }},
+    {"table.sort", "O", "Sort by a column; a + before it sorts by it second", "COLUMN", sort_by},
+    {"table.unsort", "Shift+O", "Sort as the planner ranks", "",
+     [](Session& session, const std::string&) {
+       session.set_sort({});
+       return std::string();
+     }},
+});
+
+}  // namespace
+
+std::span<const Command> table_commands() { return kCommands; }
+
+}  // namespace shardwise::view

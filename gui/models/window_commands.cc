@@ -1,0 +1,69 @@
+#include "gui/models/command_groups.h"
+
+#include <array>
+#include <string>
+
+namespace shardwise::view {
+namespace {
+
+template <Workspace kWhich>
+std::string show(Session& session, const std::string&) {
+  session.set_workspace(kWhich);
+  return "";
+}
+
+constexpr std::array kCommands = std::to_array<Command>({
+    {"view.explore", "1", "Show the strategies, memory and time", "", show<Workspace::explore>},
+    {"view.memory", "2", "Show memory by phase, stage and category", "", show<Workspace::memory>},
+    {"view.timeline", "3", "Show the step on a timeline", "", show<Workspace::timeline>},
+    {"view.mesh", "4", "Show the mesh on the machines", "", show<Workspace::mesh>},
+    {"view.scaling", "5", "Show other numbers of GPUs", "", show<Workspace::scaling>},
+    {"view.light", "Ctrl+L", "Switch between light and dark", "",
+     [](Session& session, const std::string&) {
+       session.set_dark(!session.state().dark);
+       return std::string();
+     }},
+    {"view.reset", "Ctrl+R", "Put all panels back in their places", "",
+     [](Session& session, const std::string&) {
+       session.arrange();
+       return std::string();
+     }},
+    {"app.palette", "Ctrl+K", "Open the command palette", "[WORDS]",
+     [](Session& session, const std::string& words) {
+       session.open_palette(words);
+       return std::string();
+     }},
+    {"app.help", "?", "Show all keys", "",
+     [](Session& session, const std::string&) {
+       session.toggle_help();
+       return std::string();
+     }},
+    {"app.close", "Escape", "Close what is open", "",
+     [](Session& session, const std::string&) {
+       session.close_all();
+       return std::string();
+     }},
+    {"app.quit", "Ctrl+Q", "End the program", "",
+     [](Session& session, const std::string&) {
+       session.quit();
+       return std::string();
+     }},
+    {"details.show", "I", "Show why numbers are what they are, of a word", "[WORD]",
+     [](Session& session, const std::string& word) {
+       session.set_subject(word);
+       if (session.state().workspace != Workspace::memory) session.set_workspace(Workspace::memory);
+       return std::string();
+     }},
+    {"memory.by", "B", "Show memory by phase or by stage", "",
+     [](Session& session, const std::string&) {
+       const bool phase = session.state().memory_by == MemoryBy::phase;
+       session.set_memory_by(phase ? MemoryBy::stage : MemoryBy::phase);
+       return std::string();
+     }},
+});
+
+}  // namespace
+
+std::span<const Command> window_commands() { return kCommands; }
+
+}  // namespace shardwise::view
