@@ -41,13 +41,15 @@ function(shardwise_executable name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# shardwise_test(name SOURCES a_test.cc… [DEPENDS library…] [LABELS label…])
+# shardwise_test(name SOURCES a_test.cc… [DEPENDS library…] [LABELS label…] [THREADED suite…])
 # A GoogleTest program; ctest lists each of its tests, but under sanitizers, where a process for each
 # takes longer than the test, the program. Tests run in the repository root, so
 # "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
 # Label `threads` has the thread sanitizer watch it (preset tsan), `gpu` that it skips without one.
+# THREADED: the suites that start threads, where others of the program take long; the thread
+# sanitizer watches those alone.
 function(shardwise_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS;THREADED")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -58,7 +60,12 @@ function(shardwise_test name)
     add_dependencies(threaded ${name})
   endif()
   if(SHARDWISE_SANITIZE)
-    add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set(which)
+    if(arg_THREADED AND SHARDWISE_SANITIZE STREQUAL "thread")
+      list(JOIN arg_THREADED ":" suites)
+      set(which --gtest_filter=${suites})
+    endif()
+    add_test(NAME ${name} COMMAND ${name} ${which} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     set_tests_properties(${name} PROPERTIES TIMEOUT 1800 LABELS "${arg_LABELS}")
     return()
   endif()

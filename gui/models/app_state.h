@@ -30,8 +30,9 @@ inline constexpr std::array<std::string_view, kWorkspaces> kWorkspaceNames = {
 
 /// All that a frame may show. Session alone changes it.
 struct AppState {
-  Plan plan;  // the question, and the layout that is selected
-  StepReport report;
+  Plan plan;                                    // the question, and the layout that is selected
+  StepReport report;                            // estimated, in the frame
+  std::shared_ptr<const StepReport> simulated;  // of the plan; null until it is
   std::vector<SliderSection> sliders;
 
   Answer answer;
@@ -69,6 +70,8 @@ struct AppState {
   bool quits = false;
   std::uint64_t arrangements = 0;  // how often the default arrangement was asked for
 
+  /// What `plan` and `report` print, as soon as it is known.
+  const StepReport& best_report() const { return simulated ? *simulated : report; }
   bool current() const { return answer.generation == asked; }
 };
 

@@ -92,6 +92,7 @@ void Session::put(Plan plan, Change what) {
 }
 
 void Session::simulate() {
+  state_.simulated.reset();
   const auto plan = std::make_shared<const Plan>(state_.plan);
   worker_.post("lanes", [this, plan](const Worker::Task&) -> Worker::Apply {
     auto lanes = std::make_shared<const StepLanes>(step_lanes(*plan));
@@ -102,6 +103,7 @@ void Session::simulate() {
       state_.range = longer > 0 ? TimeRange{state_.range.from * longer, state_.range.to * longer}
                                 : TimeRange{0, lanes->length};
       state_.lanes = lanes;
+      state_.simulated = lanes->report;
     };
   });
 }

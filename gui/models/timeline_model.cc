@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
+#include <utility>
 
 #include "planner/spec/format.h"
 #include "simulator/planning/simulated_steps.h"
@@ -102,7 +104,7 @@ StepLanes step_lanes(const Plan& plan) {
                                format_count(passes), format_count(kMostPasses));
     return step;
   }
-  const sim::Simulation simulation = sim::simulate(plan);
+  sim::Simulation simulation = sim::simulate(plan);
   step.simulated = true;
   step.length = simulation.timeline.length();
   for (std::size_t s = 0; s < simulation.program.stages.size(); ++s) {
@@ -118,6 +120,7 @@ StepLanes step_lanes(const Plan& plan) {
     }
     step.exposed.push_back(exposed_of(step.lanes, s));
   }
+  step.report = std::make_shared<const StepReport>(std::move(simulation.report));
   return step;
 }
 

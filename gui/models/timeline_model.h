@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "planner/spec/plan.h"
+#include "planner/spec/report.h"
 #include "planner/spec/step_program.h"
 #include "simulator/palette.h"
 
@@ -48,6 +49,7 @@ struct StepLanes {
   std::array<bool, sim::kPaints.size()> paints{};  // that spans have
   std::string problem;                             // why there are none
   bool simulated = false;
+  std::shared_ptr<const StepReport> report;  // of the simulated step
 };
 
 /// Whether a lane is drawn where not all are: compute, and what is busy for a while.

@@ -94,7 +94,8 @@ float draw_summary(Ui& ui) {
 
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const float right = begin.x + ImGui::GetContentRegionAvail().x;
-  const std::string title = title_text(ui.state.plan) + ", estimated";
+  const std::string title =
+      title_text(ui.state.plan) + (ui.state.simulated ? ", simulated" : ", estimated");
   const std::string question = question_text(ui.state.plan);
   const std::string layout = layout_text(ui.state.plan.layout);
   ImGui::PushFont(ui.fonts.heading, 0);
@@ -110,7 +111,7 @@ float draw_summary(Ui& ui) {
 
   ImVec2 at(begin.x + title_width + ui.units(1.4F * kTileGap), begin.y + ui.units(2));
   const float row = ui.units(kTileHeight + 4);
-  for (const Tile& tile : summary_tiles(ui.state.plan, ui.state.report)) {
+  for (const Tile& tile : summary_tiles(ui.state.plan, ui.state.best_report())) {
     const float width = width_of_tile(ui, tile);
     if (at.x > begin.x && at.x + width > right) at = {begin.x, at.y + row};
     draw_tile(ui, tile, at);

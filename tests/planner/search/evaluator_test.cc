@@ -121,7 +121,7 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   }
   ASSERT_GT(counts.legal, 0);
   constexpr double kCompared = 400;
-  constexpr std::size_t kTried = test::kSanitized ? 6 : 1;  // of so many items one
+  constexpr std::size_t kTried = test::kSanitized ? 16 : 1;  // of so many items one
   Comparer comparer(model, cluster, job, engine, kCompared / static_cast<double>(counts.legal));
   Evaluator evaluator(model, cluster, job, engine);
   for (std::size_t i = 0; i < items.size(); i += kTried) {

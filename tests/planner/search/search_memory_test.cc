@@ -84,12 +84,14 @@ TEST(SearchMemory, ChangesNoAnswerOfASearch) {
 }
 
 TEST(SearchMemory, ChangesNoExploration) {
+  int changes = 0;
   SearchJob job("gpt2-xl", 16, "megatron_ddp");
   const auto memory = std::make_shared<SearchMemory>();
   for (const Question& question : questions()) {
     if (std::string(question.name) == "full space") break;
     SCOPED_TRACE(question.name);
     question.change(job);
+    if (test::kSanitized && changes++ % 4 != 0) continue;
     job.request.memory = nullptr;
     const Exploration alone = *explore(job.ask());
     job.request.memory = memory;
