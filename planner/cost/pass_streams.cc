@@ -1,7 +1,11 @@
 #include "planner/cost/pass_streams.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <utility>
+
+#include "planner/cost/slowed_layer.h"
 
 namespace shardwise {
 
@@ -42,6 +46,8 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
     layers += kinds.size();
   }
   held_.resize(layers);
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  longer_.assign(layers, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown});
 }
 
 /// The gather of a layer of the pass, in the order in which the host issues it.
@@ -57,7 +63,7 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   if (rules_.gather == StreamRules::Gather::queued) gate = s.compute;
   const bool takes_turns = rules_.gather == StreamRules::Gather::limited ||
                            rules_.gather == StreamRules::Gather::double_buffered;
-  if (takes_turns && !rules_.kept_to_backward(u)) {
+  if (takes_turns && !u.kept_to_backward) {
     h.turns = true;
     h.number = s.used++;
     s.user(h.number) = 0;
@@ -84,8 +90,8 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
 
 /// \returns when the weights of the layer are there
 double PassStreams::weights(const Turn& turn) {
-  const Unit& u = unit(turn, turn.at);
-  Held& h = held(turn, turn.at);
+  const Unit& u = unit(turn);
+  Held& h = held(turn);
   Stage& s = *turn.stage;
   issue(turn, turn.at);
   if (turn.forward && !h.begun && h.buckets > 0) h.ready = updated(s, *turn.issuer, h);
@@ -98,7 +104,7 @@ double PassStreams::weights(const Turn& turn) {
     s.compute = h.ready = std::max({s.compute, h.ready, turn.issuer->add()}) + u.copy_out;
     (turn.forward ? s.last_copy : s.gate) = s.compute;
   }
-  const std::size_t layers = turn.kinds->size();
+  const std::size_t layers = turn.kinds.size();
   if (rules_.gather == StreamRules::Gather::queued) {
     for (std::size_t next = turn.at + 1; next < layers && s.ahead < rules_.capacity; ++next) {
       issue(turn, next);
@@ -117,10 +123,10 @@ double PassStreams::room(const Turn& turn) {
   Stage& s = *turn.stage;
   if (rules_.planned) {
     if (!rules_.every) return 0;
-    return unit(turn, turn.at).root ? s.staged_root : s.staged[s.turns % 2];
+    return unit(turn).root ? s.staged_root : s.staged[s.turns % 2];
   }
   double ready = 0;
-  const std::size_t queued = held(turn, turn.at).queued;
+  const std::size_t queued = held(turn).queued;
   auto next = s.pending.begin();
   for (; next != s.pending.end() &&
          (queued > s.waited || s.pending_elements - next->elements >= rules_.reduce_capacity);
@@ -134,8 +140,8 @@ double PassStreams::room(const Turn& turn) {
 }
 
 void PassStreams::reduce(const Turn& turn, double made) {
-  const Unit& u = unit(turn, turn.at);
-  Held& h = held(turn, turn.at);
+  const Unit& u = unit(turn);
+  Held& h = held(turn);
   Stage& s = *turn.stage;
   if (u.copy_in > 0 && rules_.sharded) {
     const double before = rules_.waits_to_copy ? s.last_reduced : 0;
@@ -166,40 +172,36 @@ void PassStreams::reduce(const Turn& turn, double made) {
   }
 }
 
-/// What of a layer computes, slowed by the collectives of its neighbours: gathers for the next one,
-/// and reductions of the one before.
-double PassStreams::slowed(const Turn& turn, LayerPart part) {
-  const double alone = unit(turn, turn.at).compute.of(part).value();
+/// What of a layer's seconds comes from collectives beside it.
+double PassStreams::longer(const Turn& turn, LayerPart part) {
   if (buckets_ && !turn.forward) {
     const Stage& s = *turn.stage;
+    const double alone = unit(turn).compute.of(part).value();
     return losses_.backward.slowed(alone, std::max(0.0, s.reduce - s.compute),
-                                   std::max(0.0, s.outer - s.compute));
+                                   std::max(0.0, s.outer - s.compute)) -
+           alone;
   }
-  if (part == LayerPart::backward_weight || !moves_) return alone;
-  const bool first = turn.forward && !held(turn, turn.at).begun;
-  double inner = 0;
-  double outer = 0;
-  if (turn.at + 1 < turn.kinds->size()) {
-    const Unit& next = unit(turn, turn.at + 1);
-    if (!turn.forward) {
-      if (!rules_.kept_to_backward(next)) inner += next.gather_again;
-    } else if (first || !rules_.kept_over_step(next)) {
-      inner += next.gather[0] + next.gather[1];
-    }
-    if (first) outer += next.gather_outer;
+  if (part == LayerPart::backward_weight || !moves_) return 0;
+  const bool first = turn.forward && !held(turn).begun;
+  const bool last = turn.slot->last;
+  const std::size_t which =
+      turn.forward ? (first ? 0 : 1)
+                   : 2 + (part == LayerPart::backward_input ? 2U : 0U) + (last ? 1U : 0U);
+  double& known = longer_[turn.base + turn.index][which];
+  if (std::isnan(known)) {
+    const Unit& u = unit(turn);
+    const bool has_next = turn.at + 1 < turn.kinds.size();
+    known = slowed_layer(rules_, losses_, u,
+                         {part, first, last, has_next ? &unit(turn, turn.at + 1) : nullptr,
+                          turn.at > 0 ? &unit(turn, turn.at - 1) : nullptr}) -
+            u.compute.of(part).value();
   }
-  if (turn.forward) return losses_.forward.slowed(alone, inner, outer);
-  if (turn.at > 0) {
-    const Unit& before = unit(turn, turn.at - 1);
-    if (rules_.every || turn.slot->last) inner += before.reduce[0] + before.reduce[1];
-    if (turn.slot->last) outer += before.reduce_outer;
-  }
-  return losses_.backward.slowed(alone, inner, outer);
+  return known;
 }
 
 /// \returns the end of the layer's own operation
 double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
-  const Unit& u = unit(turn, turn.at);
+  const Unit& u = unit(turn);
   Stage& s = *turn.stage;
   // A layer without weight products has nothing to put off.
   LayerPart part = turn.slot->part;
@@ -217,16 +219,14 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
   if (gradients && u.reduces) ready = std::max(ready, room(turn));
   const double begin = s.compute = std::max(s.compute, ready);
   if (turn.slot->first && turn.at == 0) span.begin = Seconds(std::max(begin, turn.issuer->next()));
-  Held& h = held(turn, turn.at);
-  const double alone = u.compute.of(part).value();
-  const double longer = slowed(turn, part) - alone;
+  Held& h = held(turn);
+  const double end = s.compute = turn.issuer->run(u.issued.of(part), begin, longer(turn, part));
   h.begun = true;
-  const double end = s.compute = turn.issuer->run(u.issued.of(part), begin, longer);
   if (part != LayerPart::backward_weight) {
-    if (h.whole && rules_.released(turn.forward, u)) {
+    if (h.whole && u.released(turn.forward)) {
       // FSDP1 frees a unit without gradients with the last layer: no later gather waits for that.
       const bool with_last = rules_.gather == StreamRules::Gather::limited && !turn.forward &&
-                             u.trained == 0 && turn.at + 1 < turn.kinds->size();
+                             u.trained == 0 && turn.at + 1 < turn.kinds.size();
       if (h.turns && !with_last) s.user(h.number) = end;
       h.whole = false;
       if (turn.forward && rules_.to_groups && rules_.gather == StreamRules::Gather::copied) {
@@ -254,15 +254,16 @@ double PassStreams::pass(const PipelineSlots::Slot& slot, PassTurn& handed, Chun
   hosts_.receive(slot, handed);
   turn.slot = &slot;
   turn.forward = slot.part == LayerPart::forward;
-  turn.kinds = &kinds_[place];
+  turn.kinds = kinds_[place];
   turn.base = base_[place];
   double end = std::max(handed.ready, turn.stage->compute);
-  for (turn.at = 0; turn.at < turn.kinds->size(); ++turn.at) {
-    const bool skips = slot.part == LayerPart::backward_weight &&
-                       unit(turn, turn.at).compute.weight_gradient <= Seconds(0);
+  for (turn.at = 0; turn.at < turn.kinds.size(); ++turn.at) {
+    turn.index = index(turn, turn.at);
+    const bool skips =
+        slot.part == LayerPart::backward_weight && unit(turn).compute.weight_gradient <= Seconds(0);
     if (skips) continue;
     const double ready = turn.at == 0 ? handed.ready : 0;
-    const double room = turn.at + 1 == turn.kinds->size() ? handed.room : 0;
+    const double room = turn.at + 1 == turn.kinds.size() ? handed.room : 0;
     end = layer(turn, std::max(ready, room), span);
     if (turn.at == 0) handed.read = end;
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "planner/cost/host_copies.h"
@@ -125,18 +126,23 @@ class PassStreams {
     HostClock* issuer = nullptr;
     const PipelineSlots::Slot* slot = nullptr;
     bool forward = false;
-    const std::vector<std::int32_t>* kinds = nullptr;  // in forward order
-    std::size_t base = 0;                              // of the chunk's layers in `held_`
-    std::size_t at = 0;                                // in the order of the pass
+    std::span<const std::int32_t> kinds;  // in forward order
+    std::size_t base = 0;                 // of the chunk's layers in `held_`
+    std::size_t at = 0;                   // in the order of the pass
+    std::size_t index = 0;                // the same in forward order
   };
 
-  std::size_t index(const Turn& turn, std::size_t at) const {
-    return turn.forward ? at : turn.kinds->size() - 1 - at;
+  static std::size_t index(const Turn& turn, std::size_t at) {
+    return turn.forward ? at : turn.kinds.size() - 1 - at;
   }
   const Unit& unit(const Turn& turn, std::size_t at) const {
-    return units_[static_cast<std::size_t>((*turn.kinds)[index(turn, at)])];
+    return units_[static_cast<std::size_t>(turn.kinds[index(turn, at)])];
   }
   Held& held(const Turn& turn, std::size_t at) { return held_[turn.base + index(turn, at)]; }
+  const Unit& unit(const Turn& turn) const {
+    return units_[static_cast<std::size_t>(turn.kinds[turn.index])];
+  }
+  Held& held(const Turn& turn) { return held_[turn.base + turn.index]; }
 
   /// The gather of the next bucket of updated parameters.
   static void issue_updated(Stage& stage, HostClock& issuer);
@@ -145,7 +151,7 @@ class PassStreams {
   void issue(const Turn& turn, std::size_t at);
   double weights(const Turn& turn);
   double room(const Turn& turn);
-  double slowed(const Turn& turn, LayerPart part);
+  double longer(const Turn& turn, LayerPart part);
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
   /// Compute sums the bucket that left last, as soon as it is there.
@@ -162,6 +168,9 @@ class PassStreams {
   std::vector<Unit> units_;  // by kind
   std::vector<Stage> stages_;
   std::vector<Held> held_;
+  /// What collectives of its neighbours add to a layer, as Held, by what it runs: two of forward,
+  /// four of backward passes. NaN: not asked for so far.
+  std::vector<std::array<double, 6>> longer_;
   std::vector<std::vector<std::int32_t>> kinds_;  // by stage x chunks + chunk, in forward order
   std::vector<std::size_t> base_;
 };

@@ -153,6 +153,8 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
   unit.outers = layout.dp_replicate > 1 ? (dense > 0 ? 1 : 0) + (routed > 0 ? 1 : 0) : 0;
   unit.compute = layer.time;
   unit.issued = issued_layer(layer, host);
+  unit.kept_over_step = rules.kept_over_step(unit);
+  unit.kept_to_backward = rules.kept_to_backward(unit);
   return unit;
 }
 

@@ -32,6 +32,11 @@ struct PassUnit {
   bool reduces = false;
   bool root = false;
   bool head = false;
+  // By the rules (StreamRules): gathered, it stays whole to the end of the step, and to backward.
+  bool kept_over_step = false;
+  bool kept_to_backward = false;
+
+  bool released(bool forward) const { return forward ? !kept_to_backward : !kept_over_step; }
 };
 
 /// What waits for what, where parameters or gradients move layer by layer: the rules of an engine
@@ -57,9 +62,6 @@ struct StreamRules {
 
   bool kept_over_step(const PassUnit& unit) const;
   bool kept_to_backward(const PassUnit& unit) const;
-  bool released(bool forward, const PassUnit& unit) const {
-    return forward ? !kept_to_backward(unit) : !kept_over_step(unit);
-  }
 };
 StreamRules stream_rules(const LeafContext& context);
 

@@ -6,6 +6,9 @@
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/held_passes.h"
 #include "planner/cost/layer_gradients.h"
+#include "planner/cost/overlap_loss.h"
+#include "planner/cost/pass_units.h"
+#include "planner/search/streams_floor.h"
 #include "planner/search/time_floor.h"
 #include "planner/spec/schedule_facts.h"
 
@@ -250,6 +253,10 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   if (layout.pp > 1 && too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) {
     return kTooSlow;
   }
+  if (context.groups->any && reduces_by_unit(context) &&
+      too_slow(moved_floor(timed, leaf) + updated)) {
+    return kTooSlow;
+  }
   if (!leaf.stages.slots) {
     leaf.stages.slots =
         leaf.stages.schedule->slots(layout, context.num_microbatches, plans_buffers(engine_));
@@ -320,6 +327,12 @@ Seconds Evaluator::known_floor(Timed& timed, const Leaf& leaf, bool copies) {
     known = {paths.floor(copies ? times.all() : times.without_copies()), paths.added()};
   }
   return known.length;
+}
+
+Seconds Evaluator::moved_floor(Timed& timed, const Leaf& leaf) {
+  path_times_of(timed, leaf);
+  return streams_floor(timed.stages.pipeline.layers, leaf.stages.layers, leaf.context,
+                       pass_losses(stage_kernels(timed.stages).slowest, leaf.context));
 }
 
 void Evaluator::learn(const Leaf& leaf, PathCounts path) {

@@ -140,6 +140,9 @@ class Evaluator {
   /// Below its run, or, with copies to the host, below its streamed passes: of paths that sweeps
   /// through its schedule have found. \pre as before
   Seconds known_floor(Timed& timed, const Leaf& leaf, bool copies);
+  /// Below its passes with parameters and gradients that move layer by layer beside them. \pre as
+  /// before, and reduces_by_unit()
+  Seconds moved_floor(Timed& timed, const Leaf& leaf);
   /// The first time it sweeps through the schedule, whose slots are made. \pre as before
   const PipelineRun& run_of(Timed& timed, const Leaf& leaf);
   /// \pre of a pipeline there is a run

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <span>
+
+#include "planner/cost/leaf_context.h"
+#include "planner/cost/overlap_loss.h"
+#include "planner/cost/pipeline_times.h"
+#include "planner/cost/stages.h"
+
+namespace shardwise {
+
+/// What the passes of a step take at least where parameters or gradients move layer by layer
+/// (PassStreams), found without a sweep: on each stage compute with what it loses to collectives,
+/// gathers and reductions take their time one after the other.
+/// \param layers  layer_paces() of `stages` \pre reduces_by_unit(context)
+Seconds streams_floor(std::span<const LayerPace> layers, std::span<const StageLayers> stages,
+                      const LeafContext& context, const PassLosses& losses);
+
+}  // namespace shardwise
