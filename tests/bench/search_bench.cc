@@ -40,14 +40,14 @@ struct Job {
   SearchRequest request;
 
   Job(const char* name, std::int64_t gpus, std::int64_t batch, std::int64_t sequence,
-      Breadth breadth, int threads)
+      Breadth breadth, int threads, const char* engine = "megatron_ddp")
       : model(*load_model(name)), cluster(*with_gpus(*find_cluster("dgx-h100"), gpus)) {
     job.global_batch_size = batch;
     job.sequence_length = sequence;
     request.model = &model;
     request.cluster = &cluster;
     request.job = &job;
-    request.engines = {find_engine("megatron_ddp")};
+    request.engines = {find_engine(engine)};
     request.breadth = breadth;
     request.threads = threads;
   }
@@ -58,6 +58,10 @@ struct Job {
 Job gpt3(int threads) { return {"gpt3-175b", 4096, 1536, 2048, Breadth::full, threads}; }
 Job gpt3_complete() { return gpt3(2); }
 Job llama70() { return {"llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2}; }
+/// Of an engine whose parameters and gradients move layer by layer.
+Job llama70_sharded() {
+  return {"llama-3.1-70b", 64, 1024, 4096, Breadth::usual, 2, "megatron_fsdp"};
+}
 Job llama405(Breadth breadth) { return {"llama-3.1-405b", 16384, 2048, 8192, breadth, 2}; }
 Job llama405_usual() { return llama405(Breadth::usual); }
 
@@ -295,6 +299,10 @@ BENCHMARK_CAPTURE(time_all, llama_70b_on_64_remembered, llama70, true)
     ->Unit(benchmark::kMillisecond)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
+BENCHMARK_CAPTURE(time_all, llama_70b_sharded_on_64, llama70_sharded, true)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 /// The best ten while somebody drags the bandwidth between nodes: each search is of another one.
 void best_ten(benchmark::State& state, Job (*make)(), bool remembers) {
@@ -312,6 +320,10 @@ BENCHMARK_CAPTURE(best_ten, llama_70b_on_64, llama70, false)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
 BENCHMARK_CAPTURE(best_ten, llama_70b_on_64_remembered, llama70, true)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
+BENCHMARK_CAPTURE(best_ten, llama_70b_sharded_on_64, llama70_sharded, true)
     ->Unit(benchmark::kMillisecond)
     ->MeasureProcessCPUTime()
     ->UseRealTime();
