@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "planner/cost/explain.h"
 #include "planner/cost/flops.h"
+#include "planner/cost/gpu_hour_price.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/stages.h"
 #include "planner/cost/step_time.h"
@@ -120,8 +122,7 @@ void fill_rates(StepReport& report, const ModelSpec& model, const ClusterSpec& c
   const double tokens = sequences * static_cast<double>(job.sequence_length);
   report.tokens_per_s = tokens / step.value();
   report.tokens_per_s_per_gpu = report.tokens_per_s / world;
-  const auto price =
-      cluster.price_per_gpu_hour ? cluster.price_per_gpu_hour : cluster.gpu.price_per_hour;
+  const std::optional<double> price = gpu_hour_price(cluster);
   if (price) report.dollars_per_1e9_tokens = *price * world * 1e9 / (3600 * report.tokens_per_s);
   if (cluster.gpu.tdp_watts > 0) {
     const double node = cluster.node_watts / static_cast<double>(cluster.gpus_per_node);

@@ -7,6 +7,7 @@
 
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/expert_load.h"
+#include "planner/cost/gpu_hour_price.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/optimizer_time.h"
 #include "planner/cost/timing.h"
@@ -234,8 +235,7 @@ class Explainer {
          "");
     if (report_.dollars_per_1e9_tokens > 0) {
       const bool own = p_.cluster.price_per_gpu_hour.has_value();
-      const double price =
-          own ? *p_.cluster.price_per_gpu_hour : p_.cluster.gpu.price_per_hour.value_or(0);
+      const double price = gpu_hour_price(p_.cluster).value_or(0);
       line("dollars_per_1e9_tokens", "price a GPU-hour x GPUs x 1e9 tokens / tokens an hour",
            fmt::format("{} x {:.0f} = {}", format_dollars(price), world,
                        format_dollars(report_.dollars_per_1e9_tokens)),

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/cost/gpu_hour_price.h"
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
 #include "planner/model/hf_config.h"
@@ -44,9 +45,8 @@ std::vector<ModelSummary> model_summaries() {
 std::vector<ClusterSummary> cluster_summaries() {
   return summaries<ClusterSummary>(
       "clusters", find_cluster, [](const std::string& name, const ClusterSpec& cluster) {
-        return ClusterSummary{
-            name, cluster.label, cluster.gpu.name, cluster.gpus_per_node,
-            cluster.price_per_gpu_hour ? cluster.price_per_gpu_hour : cluster.gpu.price_per_hour};
+        return ClusterSummary{name, cluster.label, cluster.gpu.name, cluster.gpus_per_node,
+                              gpu_hour_price(cluster)};
       });
 }
 

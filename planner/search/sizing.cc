@@ -6,10 +6,9 @@
 #include <map>
 #include <optional>
 
-#include "planner/cost/estimate.h"
-#include "planner/cost/loss_rows.h"
+#include "planner/cost/gpu_hour_price.h"
 #include "planner/engines/executed.h"
-#include "planner/search/search.h"
+#include "planner/search/best_layout.h"
 #include "planner/spec/check.h"
 #include "planner/spec/format.h"
 
@@ -20,10 +19,6 @@ constexpr double kSecondsPerHour = 3600;
 
 double mtbf_hours(const ClusterSpec& cluster, const SizingGoal& goal) {
   return cluster.mtbf_hours_per_gpu > 0 ? cluster.mtbf_hours_per_gpu : goal.default_mtbf_hours;
-}
-
-std::optional<double> price(const ClusterSpec& cluster) {
-  return cluster.price_per_gpu_hour ? cluster.price_per_gpu_hour : cluster.gpu.price_per_hour;
 }
 
 /// Whether so many GPUs at peak speed, never failing, would be in time.
@@ -119,7 +114,7 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
   const double useful = static_cast<double>(goal.tokens) / report.tokens_per_s;
   offer.wall = Seconds(useful / offer.goodput.share);
   offer.gpu_hours = offer.wall.value() / kSecondsPerHour * gpus;
-  offer.dollars = price(cluster).value_or(0) * offer.gpu_hours;
+  offer.dollars = gpu_hour_price(cluster).value_or(0) * offer.gpu_hours;
   const double usable = static_cast<double>(report.verdict.usable.value());
   offer.headroom = usable > 0 ? 1 - static_cast<double>(report.verdict.upper.value()) / usable : 0;
   offer.in_time = offer.wall <= goal.deadline;
@@ -127,21 +122,10 @@ SizingOffer price_offer(const ClusterSpec& cluster, const StepReport& report,
 }
 
 BestStep best_step(const ModelSpec& model, const JobSpec& job, const EngineProfile& engine) {
-  return [&](const ClusterSpec& cluster) -> std::optional<StepReport> {
-    SearchRequest request;
-    request.model = &model;
-    request.cluster = &cluster;
-    request.job = &job;
-    request.engines = {&engine};
-    request.executed = executor_trains_on(cluster);
-    request.top = 1;
-    request.front = false;
-    const Result<SearchResult> found = search(request);
-    if (!found || (found->best.empty() && found->risky.empty())) return std::nullopt;
-    const Candidate& winner = found->best.empty() ? found->risky.front() : found->best.front();
-    return estimate(model, cluster,
-                    decided_job(model, cluster, job, engine, winner.layout, found->usable), engine,
-                    winner.layout);
+  return [&](const ClusterSpec& cluster) {
+    const BestQuestion question{&model, &cluster, &job, &engine, executor_trains_on(cluster),
+                                {},     {}};
+    return best_layout(question).report;
   };
 }
 

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/cost/gpu_hour_price.h"
 #include "planner/engines/engines.h"
 #include "planner/engines/executed.h"
 #include "planner/question/asked_engines.h"
@@ -139,7 +140,7 @@ Result<PlanQuestion> read_question(const AskedPlan& asked) {
 
   const bool money = q.objective == Objective::cost || q.objective == Objective::tokens_per_dollar;
   const ClusterSpec& cluster = q.clusters.front();
-  if (money && !cluster.price_per_gpu_hour && !cluster.gpu.price_per_hour) {
+  if (money && !gpu_hour_price(cluster)) {
     return wrong_flag("--rank-by", fmt::format("{} has no price", cluster.name),
                       "put price_per_gpu_hour_usd into a cluster file of your own");
   }
