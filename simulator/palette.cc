@@ -44,6 +44,12 @@ std::string_view ink_on(std::string_view colour) {
   return contrast(kDarkInk, colour) >= contrast(kLightInk, colour) ? kDarkInk : kLightInk;
 }
 
+std::string_view heat(double share, Ground ground) {
+  const double last = kHeatSteps - 1;
+  const auto step = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * last));
+  return kHeat[static_cast<std::size_t>(ground)][step];
+}
+
 std::string shade(Paint paint, int chunk, Ground ground) {
   const PaintStyle& style = kPaints[static_cast<std::size_t>(paint)];
   std::array<int, 3> parts = channels(ground == Ground::light ? style.light : style.dark);

@@ -75,6 +75,18 @@ inline constexpr std::array<PageColours, 2> kPages = {{
 inline constexpr std::string_view kDarkInk = "#0b0f14";
 inline constexpr std::string_view kLightInk = "#ffffff";
 
+/// Steps of a map's colours from the least to the best, by ground: away from the page's lightness
+/// at every step, whatever colours a reader sees.
+inline constexpr std::size_t kHeatSteps = 9;
+inline constexpr std::array<std::array<std::string_view, kHeatSteps>, 2> kHeat = {{
+    {"#f1f5f0", "#d6e9e4", "#bbddd7", "#9ccdce", "#77b6ca", "#529ec5", "#3f88b6", "#286091",
+     "#173f73"},
+    {"#1a2a3c", "#1c3e5b", "#1e527a", "#226891", "#31899c", "#379d9e", "#5fb496", "#97ca88",
+     "#cfe07a"},
+}};
+/// Of a share from 0 to 1.
+std::string_view heat(double share, Ground ground);
+
 /// Red, green and blue of "#3b76b5", 0 to 255.
 std::array<int, 3> channels(std::string_view colour);
 

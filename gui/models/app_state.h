@@ -14,7 +14,7 @@
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_model.h"
 #include "gui/models/neighbour_model.h"
-#include "gui/models/scaling_model.h"
+#include "gui/models/scaling_state.h"
 #include "gui/models/timeline_model.h"
 #include "gui/models/what_if_model.h"
 #include "planner/spec/memory_labels.h"
@@ -54,8 +54,7 @@ struct AppState {
   std::shared_ptr<const StepReport> explained;  // of the plan; null until it is
   std::string subject;                          // of the explanations that are shown; empty: all
   MeshView mesh;
-  std::vector<ScalingPoint> scaling;  // of the question, once its workspace was opened
-  bool scaling_known = false;
+  ScalingState scaling;
 
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;

@@ -83,12 +83,6 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.take_neighbour(static_cast<std::size_t>(place - 1));
        return std::string();
      }},
-    {"scaling.take", "T", "Take the best layout on another number of GPUs", "GPUS",
-     [](Session& session, const std::string& argument) {
-       std::int64_t gpus = 0;
-       const std::string problem = read_integer(argument, 1, kMostGpus, gpus);
-       return problem.empty() ? session.take_scaling(gpus) : "GPUs: " + problem;
-     }},
 });
 
 }  // namespace

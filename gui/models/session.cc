@@ -10,7 +10,6 @@
 #include "planner/cost/estimate.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::view {
@@ -35,15 +34,18 @@ Session::Session(Plan plan, Timing timing) : timing_(timing) {
 
 void Session::collect() {
   worker_.collect();
+  background_.collect();
   if (std::exchange(rows_changed_, false)) {
     if (!state_.answer.exact) rank(state_.answer);
     refresh_shown();
   }
+  keep_scaling();
 }
 
 void Session::settle() {
-  while (worker_.busy()) {
+  while (worker_.busy() || background_.busy()) {
     worker_.finish();
+    background_.finish();
     collect();
   }
 }
@@ -134,33 +136,6 @@ void Session::explain() {
 void Session::set_workspace(Workspace workspace) {
   state_.workspace = workspace;
   scale_up();
-}
-
-void Session::scale_up() {
-  if (state_.workspace != Workspace::scaling || scaled_ == state_.asked) return;
-  scaled_ = state_.asked;
-  state_.scaling.clear();
-  state_.scaling_known = false;
-  const auto plan = std::make_shared<const Plan>(state_.plan);
-  worker_.post("scaling", [this, plan](const Worker::Task& task) -> Worker::Apply {
-    scale(*plan, task.stop, [&](const ScalingPoint& point) {
-      task.publish([this, point] { state_.scaling.push_back(point); });
-    });
-    return [this] { state_.scaling_known = true; };
-  });
-}
-
-std::string Session::take_scaling(std::int64_t gpus) {
-  const auto found = std::ranges::find(state_.scaling, gpus, &ScalingPoint::gpus);
-  const std::optional<Layout> layout = found == state_.scaling.end() ? std::nullopt : found->layout;
-  if (!layout) return "no layout is known on that many GPUs";
-  const Result<ClusterSpec> cluster = with_gpus(state_.plan.cluster, gpus);
-  if (!cluster) return cluster.problems().front().message;
-  Plan plan = state_.plan;
-  plan.cluster = *cluster;
-  plan.layout = *layout;
-  change(std::move(plan), Change::question);
-  return "";
 }
 
 void Session::find_winner() {

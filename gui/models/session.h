@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "gui/models/app_state.h"
 #include "gui/models/explored_rows.h"
 #include "gui/models/worker.h"
+#include "planner/search/search_memory.h"
 
 namespace shardwise::view {
 
@@ -20,6 +22,8 @@ class Session {
 
   const AppState& state() const { return state_; }
   Worker& worker() { return worker_; }
+  /// Does what nobody waits for, one search after the other while worker() has nothing to do.
+  Worker& background() { return background_; }
 
   /// Takes over what the worker has found. Once a frame.
   void collect();
@@ -47,8 +51,15 @@ class Session {
 
   void set_workspace(Workspace workspace);
   void set_subject(std::string subject) { state_.subject = std::move(subject); }
-  /// The best layout on a number of GPUs that the state has.
-  std::string take_scaling(std::int64_t gpus);
+  /// The best layout of a cell of the scaling map: on that many GPUs, in the row of that value, or
+  /// in the question's row where `row` is empty. \returns empty, or why there is none
+  std::string take_scaling(std::int64_t gpus, const std::string& row);
+  void set_scaling_rows(ScalingRows rows);
+  void set_scaling_colour(ScalingColour colour) { state_.scaling.colour = colour; }
+  /// Stops the filling of the map, or goes on with it.
+  void pause_scaling(bool paused);
+  /// The quantity of the break-even lines, by its key. \returns empty, or what is wrong with it
+  std::string set_lever(const std::string& key);
   void toggle_lanes() { state_.all_lanes = !state_.all_lanes; }
   void set_range(TimeRange range) { state_.range = range; }
   void set_memory_by(MemoryBy by) { state_.memory_by = by; }
@@ -77,6 +88,12 @@ class Session {
   void look_around();
   void explain();
   void scale_up();
+  void restart_map();
+  void restart_break_even();
+  void keep_scaling();
+  void make_map();
+  void search_cell(std::size_t cell);
+  void find_break_even();
   void find_winner();
   void take(Answer answer);
   std::string save(const std::string& path, const std::string& text);
@@ -90,6 +107,8 @@ class Session {
   bool rows_changed_ = false;    // since the last collect()
   std::uint64_t winner_of_ = 0;  // the question of state_.winner
   std::uint64_t scaled_ = 0;     // the question that scaling is of
+  std::shared_ptr<SearchMemory> known_ = std::make_shared<SearchMemory>();
+  Worker background_;
   Worker worker_;
 };
 

@@ -25,6 +25,13 @@ std::uint64_t Worker::post(const std::string& kind, Job job) {
   return generations_;
 }
 
+void Worker::drop(const std::string& kind) {
+  const std::scoped_lock lock(mutex_);
+  std::erase_if(waiting_, [&](const Entry& each) { return each.kind == kind; });
+  if (running_kind_ == kind) running_.request_stop();
+  newest_[kind] = ++generations_;
+}
+
 bool Worker::collect() {
   std::deque<Done> done;
   std::map<std::string, std::uint64_t> newest;

@@ -35,6 +35,8 @@ class Worker {
 
   /// \returns the job's generation: 1, 2, 3 …
   std::uint64_t post(const std::string& kind, Job job);
+  /// Stops the job of that kind and drops its result, wherever it is.
+  void drop(const std::string& kind);
   /// Applies the results that are there and current. \returns whether there was one
   bool collect();
   /// Whether a job waits or runs, or a result was not collected.

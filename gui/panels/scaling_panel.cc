@@ -12,8 +12,7 @@
 
 namespace shardwise::view {
 void draw_scaling_table(Ui& ui) {
-  heading(ui, "Other numbers of GPUs",
-          ui.state.scaling_known ? "the best layout of each; a click takes it" : "searching …");
+  heading(ui, "Other numbers of GPUs", "the best layout of each; a click takes it");
   if (!ImGui::BeginTable("scaling", 8, ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp)) {
     return;
   }
@@ -23,7 +22,7 @@ void draw_scaling_table(Ui& ui) {
     const bool words = std::string_view(head) == "layout";
     words ? text(ui, head, ui.theme.quiet) : number_right(ui, head, ui.theme.quiet);
   }
-  for (const ScalingPoint& point : ui.state.scaling) {
+  for (const ScalingPoint& point : ui.state.scaling.map.points()) {
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
     ImGui::PushID(static_cast<int>(point.gpus));
@@ -39,7 +38,7 @@ void draw_scaling_table(Ui& ui) {
     number_right(ui, format_count(point.gpus), ui.theme.text);
     if (!point.layout) {
       ImGui::TableSetColumnIndex(7);
-      text(ui, point.why_none, ui.theme.warning);
+      text(ui, point.known ? point.why_none : "…", ui.theme.warning);
       ImGui::PopID();
       continue;
     }
@@ -48,7 +47,7 @@ void draw_scaling_table(Ui& ui) {
           format_gib(point.memory),
           point.dollars_per_1e9_tokens > 0 ? format_dollars(point.dollars_per_1e9_tokens)
                                            : std::string("-"),
-          format_percent(efficiency(ui.state.scaling, point))}) {
+          format_percent(efficiency(ui.state.scaling.map.points(), point))}) {
       ImGui::TableNextColumn();
       number_right(ui, cell, ui.theme.text);
     }
@@ -60,11 +59,11 @@ void draw_scaling_table(Ui& ui) {
 }
 
 void draw_scaling(Ui& ui) {
-  heading(ui, "Scaling", "tokens a second; the grey line is as fast per GPU as the smallest");
+  heading(ui, "Tokens a second", "grey: as fast per GPU as the smallest");
   std::vector<double> gpus;
   std::vector<double> rates;
   std::vector<double> ideal;
-  for (const ScalingPoint& point : ui.state.scaling) {
+  for (const ScalingPoint& point : ui.state.scaling.map.points()) {
     if (!point.layout) continue;
     gpus.push_back(static_cast<double>(point.gpus));
     rates.push_back(point.tokens_per_s);
@@ -72,8 +71,8 @@ void draw_scaling(Ui& ui) {
   }
   if (gpus.size() < 2) {
     text(ui,
-         ui.state.scaling_known ? "fewer than two numbers of GPUs have a layout that fits"
-                                : "searching …",
+         ui.state.scaling.filled() ? "fewer than two numbers of GPUs have a layout that fits"
+                                   : "searching …",
          ui.theme.quiet);
     return;
   }

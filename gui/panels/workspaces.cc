@@ -27,7 +27,9 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"what_if", "What if", Workspace::mesh, draw_what_if},
     {"mesh", "Mesh", Workspace::mesh, draw_mesh},
     {"axes", "Communication by axis", Workspace::mesh, draw_axes},
-    {"scaling", "Scaling", Workspace::scaling, draw_scaling},
+    {"heat", "Scaling map", Workspace::scaling, draw_heat},
+    {"break_even", "Break-even", Workspace::scaling, draw_break_even},
+    {"scaling", "Tokens a second", Workspace::scaling, draw_scaling},
     {"scaling_table", "Other numbers of GPUs", Workspace::scaling, draw_scaling_table},
 });
 
@@ -104,10 +106,16 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "axes", cut(ImGuiDir_Down, 0.26F));
       dock(workspace, "mesh", rest);
       break;
-    case Workspace::scaling:
-      dock(workspace, "scaling_table", cut(ImGuiDir_Down, 0.42F));
-      dock(workspace, "scaling", rest);
+    case Workspace::scaling: {
+      ImGuiID below = cut(ImGuiDir_Down, 0.36F);
+      ImGuiID beside = 0;
+      ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.36F, &beside, &below);
+      dock(workspace, "scaling_table", below);
+      dock(workspace, "scaling", beside);
+      dock(workspace, "break_even", cut(ImGuiDir_Right, 0.44F));
+      dock(workspace, "heat", rest);
       break;
+    }
   }
   ImGui::DockBuilderFinish(whole);
 }

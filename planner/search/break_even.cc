@@ -129,20 +129,18 @@ BreakEven break_even(const BreakEvenQuestion& q,
     }
     if (progress) progress(found);
   }
-  found.cheapest = pieces(q.grid, q.tolerance, [&](double factor) -> std::optional<std::size_t> {
-    std::size_t winner = q.contenders.size();
-    double least = 0;
-    for (std::size_t c = 0; c < q.contenders.size(); ++c) {
-      const LinePoint* const point = points.at(c, factor);
-      if (point == nullptr) return std::nullopt;
-      const bool wins = point->layout && (winner == q.contenders.size() || point->cost < least);
-      if (!wins) continue;
-      winner = c;
-      least = point->cost;
-    }
-    return winner;
-  });
-  if (progress) progress(found);
+  found.against.resize(q.contenders.size());
+  for (std::size_t c = 1; c < q.contenders.size(); ++c) {
+    found.against[c] =
+        pieces(q.grid, q.tolerance, [&](double factor) -> std::optional<std::size_t> {
+          const LinePoint* const first = points.at(0, factor);
+          const LinePoint* const other = points.at(c, factor);
+          if (first == nullptr || other == nullptr) return std::nullopt;
+          if (!first->layout && !other->layout) return 2;
+          return !first->layout || (other->layout && other->cost < first->cost) ? 1 : 0;
+        });
+    if (progress) progress(found);
+  }
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   found.best = pieces(q.grid, q.tolerance, [&](double factor) -> std::optional<std::size_t> {
     const LinePoint* const point = points.at(0, factor);

@@ -67,8 +67,9 @@ struct BreakEvenQuestion {
 struct BreakEven {
   bool dollars = false;                       // what costs are in
   std::vector<std::vector<LinePoint>> lines;  // by contender, at every factor of the grid
-  /// The contender with the least cost; as many as there are: none fits.
-  std::vector<Piece> cheapest;
+  /// By contender, who costs less: the first one (0) or it (1); 2 where neither fits. Empty for the
+  /// first.
+  std::vector<std::vector<Piece>> against;
   /// The best layout of the first contender, an index into `layouts`; as many as there are: none
   /// fits.
   std::vector<Piece> best;

@@ -145,6 +145,30 @@ TEST(Palette, SimulatesWhatColourBlindReadersMixUp) {
   EXPECT_LT(share("#1fa187", "#3a8fd0", 3), 0.25);
 }
 
+TEST(Heat, GoesOneWayInLightnessForEveryReaderAndHasReadableText) {
+  for (const Ground ground : kBoth) {
+    const double sign = ground == Ground::light ? -1 : 1;
+    const auto& steps = kHeat[static_cast<std::size_t>(ground)];
+    for (std::size_t i = 0; i < kHeatSteps; ++i) {
+      EXPECT_GE(contrast(ink_on(steps[i]), steps[i]), kLeastContrast) << steps[i];
+      if (i == 0) continue;
+      for (const Vision& vision : kVisions) {
+        const double lighter = lab(steps[i], vision)[0] - lab(steps[i - 1], vision)[0];
+        EXPECT_GE(sign * lighter, 2.3) << steps[i] << ' ' << vision.name;
+      }
+    }
+  }
+}
+
+TEST(Heat, IsTheNearestStepOfAShare) {
+  const auto& steps = kHeat[static_cast<std::size_t>(Ground::dark)];
+  EXPECT_EQ(heat(0, Ground::dark), steps.front());
+  EXPECT_EQ(heat(1, Ground::dark), steps.back());
+  EXPECT_EQ(heat(7, Ground::dark), steps.back());
+  EXPECT_EQ(heat(0.5, Ground::dark), steps[4]);
+  EXPECT_EQ(heat(0.13, Ground::dark), steps[1]);
+}
+
 TEST(Palette, HasAColourOfItsOwnForEachGroupOfMemory) {
   const std::set<Paint> paints(kGroupPaints.begin(), kGroupPaints.end());
   EXPECT_EQ(paints.size(), kMemoryGroups);

@@ -1,4 +1,4 @@
-// View models of one layout: why not, why this number, mesh, other numbers of GPUs.
+// View models of one layout: why not, why this number, mesh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,13 +9,10 @@
 
 #include "gui/models/explain_model.h"
 #include "gui/models/mesh_model.h"
-#include "gui/models/scaling_model.h"
 #include "gui/models/session.h"
 #include "gui/models/summary_model.h"
 #include "gui/models/why_model.h"
 #include "planner/cost/estimate.h"
-#include "planner/search/search.h"
-#include "planner/spec/cluster_reader.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
@@ -138,45 +135,6 @@ TEST(Mesh, DrawsNodesWhereThereAreTooManyGpus) {
   EXPECT_EQ(mesh.ranks, 16'384);
   EXPECT_TRUE(mesh.stage.empty());
   EXPECT_EQ(mesh.nodes(), 2048);
-}
-
-TEST(Scaling, EachPointIsAFreshSearch) {
-  const Plan plan = test::small_plan();
-  std::vector<ScalingPoint> points;
-  scale(plan, {}, [&](ScalingPoint point) { points.push_back(std::move(point)); });
-  ASSERT_GT(points.size(), 3U);
-  EXPECT_EQ(points.front().gpus, 1);
-  for (const ScalingPoint& point : points) {
-    const ClusterSpec cluster = *with_gpus(plan.cluster, point.gpus);
-    SearchRequest request;
-    request.model = &plan.model;
-    request.cluster = &cluster;
-    request.job = &plan.job;
-    request.engines = {&plan.engine};
-    const Result<SearchResult> found = search(request);
-    ASSERT_TRUE(found.ok());
-    ASSERT_EQ(point.layout.has_value(), !found->best.empty());
-    if (!point.layout) {
-      EXPECT_FALSE(point.why_none.empty());
-      continue;
-    }
-    EXPECT_EQ(*point.layout, found->best.front().layout);
-    EXPECT_NEAR(point.time / found->best.front().cost.step_time, 1, 1e-9);
-  }
-  EXPECT_EQ(efficiency(points, points.front()), 1);
-}
-
-TEST(Scaling, IsSearchedOnceItsWorkspaceIsOpenAndAPointCanBeTaken) {
-  Session session(test::small_plan());
-  session.settle();
-  EXPECT_TRUE(session.state().scaling.empty());
-  session.set_workspace(Workspace::scaling);
-  session.settle();
-  EXPECT_TRUE(session.state().scaling_known);
-  EXPECT_EQ(session.take_scaling(4), "");
-  EXPECT_EQ(session.state().plan.cluster.gpus, 4);
-  EXPECT_EQ(session.state().plan.layout.world(), 4);
-  EXPECT_NE(session.take_scaling(5), "");
 }
 
 TEST(Winner, IsTheFirstOfTheRanking) {

@@ -201,13 +201,13 @@ TEST_P(BreakEvenOf, AgreesWithAllLayoutsPricedAtManyFactors) {
         EXPECT_EQ(found.layouts[best->answer], first->layout) << factor;
       }
     }
-    const Piece* const cheapest = piece_at(found.cheapest, factor);
-    if (cheapest == nullptr) continue;
+    const Piece* const cheaper = piece_at(found.against[1], factor);
+    if (cheaper == nullptr) continue;
     if (!costs[0] && !costs[1]) {
-      EXPECT_EQ(cheapest->answer, 2U);
+      EXPECT_EQ(cheaper->answer, 2U);
     } else {
       const bool eight = !costs[0] || (costs[1] && *costs[1] < *costs[0]);
-      EXPECT_EQ(cheapest->answer, eight ? 1U : 0U) << factor;
+      EXPECT_EQ(cheaper->answer, eight ? 1U : 0U) << factor;
     }
   }
   EXPECT_GE(compared, kFactors - 1);
@@ -227,7 +227,7 @@ TEST(BreakEven, KeepsItsAnswersWithWhatEarlierSearchesKnow) {
   break_even(question);
   const BreakEven again = break_even(question);
   EXPECT_EQ(alone.best, again.best);
-  EXPECT_EQ(alone.cheapest, again.cheapest);
+  EXPECT_EQ(alone.against, again.against);
   EXPECT_EQ(alone.layouts, again.layouts);
 }
 
@@ -238,12 +238,13 @@ TEST(BreakEven, OfAPriceIsTheRatioOfTheCosts) {
   question.contenders[1] = {"still", job.cluster, false};
   question.contenders[1].cluster.price_per_gpu_hour = 1.5 * *job.cluster.gpu.price_per_hour;
   const BreakEven found = break_even(question);
-  ASSERT_EQ(found.cheapest.size(), 2U);
-  EXPECT_EQ(found.cheapest[0].answer, 0U);
-  EXPECT_EQ(found.cheapest[1].answer, 1U);
-  EXPECT_LE(found.cheapest[0].upto, 1.5);
-  EXPECT_GE(found.cheapest[1].from, 1.5 * (1 - 1e-12));
-  EXPECT_LE(found.cheapest[1].from, found.cheapest[0].upto * (1 + question.tolerance));
+  const std::vector<Piece>& cheaper = found.against[1];
+  ASSERT_EQ(cheaper.size(), 2U);
+  EXPECT_EQ(cheaper[0].answer, 0U);
+  EXPECT_EQ(cheaper[1].answer, 1U);
+  EXPECT_LE(cheaper[0].upto, 1.5);
+  EXPECT_GE(cheaper[1].from, 1.5 * (1 - 1e-12));
+  EXPECT_LE(cheaper[1].from, cheaper[0].upto * (1 + question.tolerance));
 }
 
 TEST(BreakEven, StopsAndSaysSo) {

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/search/break_even.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise::view {
+
+/// Where another layout or cluster wins as one quantity of the cluster changes.
+struct BreakEvenView {
+  std::vector<Lever> levers;            // of the plan's cluster
+  std::size_t lever = 0;                // of these
+  std::vector<std::string> contenders;  // by line
+  BreakEven found;                      // lines grow while it is searched
+  bool known = false;                   // all of it, of this question and lever
+};
+
+/// What a command takes for a lever: "infiniband", "memory", "price".
+std::string lever_key(const ClusterSpec& cluster, const Lever& lever);
+/// The lever of that key.
+std::optional<std::size_t> find_lever(const ClusterSpec& cluster, std::string_view key);
+/// The one that is looked at first: the bandwidth of the outermost links.
+std::size_t usual_lever(const ClusterSpec& cluster);
+
+/// What the lever is at a factor: "25.0 GB/s".
+std::string value_at(const ClusterSpec& cluster, const Lever& lever, double factor);
+
+/// A factor from which on something else wins.
+struct BreakEvenMark {
+  double factor = 1;
+  std::string text;     // "from 25.0 GB/s: 128 GPUs cheaper than 64 GPUs"
+  bool layout = false;  // on the plan's GPUs, another layout is the best
+};
+/// All of them in order; one that says so where nothing changes.
+std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenView& view);
+
+}  // namespace shardwise::view

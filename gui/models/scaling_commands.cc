@@ -1,0 +1,75 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gui/models/command_groups.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/number.h"
+
+namespace shardwise::view {
+namespace {
+
+/// The value that a word names; without a word, the one after `now`. Nothing where it names none.
+template <class Choice, std::size_t kCount>
+std::optional<Choice> choose(const std::array<std::string_view, kCount>& names, Choice now,
+                             const std::string& word) {
+  if (word.empty()) return static_cast<Choice>((static_cast<std::size_t>(now) + 1) % kCount);
+  const auto found = std::ranges::find(names, word);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Choice>(found - names.begin());
+}
+
+template <class Names>
+std::string unknown(const std::string& word, const Names& names) {
+  return fmt::format("{} is none of {}", word, fmt::join(names, ", "));
+}
+
+std::string set_rows(Session& session, const std::string& word) {
+  const auto rows = choose(kScalingRows, session.state().scaling.rows, word);
+  if (!rows) return unknown(word, kScalingRows);
+  session.set_scaling_rows(*rows);
+  return "";
+}
+
+std::string set_colour(Session& session, const std::string& word) {
+  const auto colour = choose(kScalingColours, session.state().scaling.colour, word);
+  if (!colour) return unknown(word, kScalingColours);
+  session.set_scaling_colour(*colour);
+  return "";
+}
+
+/// "64", "64 8192".
+std::string take(Session& session, const std::string& argument) {
+  const std::size_t space = argument.find(' ');
+  std::int64_t gpus = 0;
+  const std::string problem = read_integer(argument.substr(0, space), 1, kMostGpus, gpus);
+  if (!problem.empty()) return "GPUs: " + problem;
+  return session.take_scaling(gpus, space == std::string::npos ? "" : argument.substr(space + 1));
+}
+
+constexpr std::array kCommands = std::to_array<Command>({
+    {"scaling.take", "T", "Take the best layout on another number of GPUs, of a row of the map",
+     "GPUS [ROW]", take},
+    {"scaling.rows", "Shift+R", "Rows of the scaling map: sequence, batch or model", "[ROWS]",
+     set_rows},
+    {"scaling.colour", "Shift+C", "Colour of the scaling map: mfu, cost, headroom or tokens",
+     "[COLOUR]", set_colour},
+    {"scaling.pause", "Shift+P", "Stop filling the scaling map, or go on", "",
+     [](Session& session, const std::string&) {
+       session.pause_scaling(!session.state().scaling.paused);
+       return std::string();
+     }},
+    {"scaling.lever", "Shift+V", "Quantity of the break-even lines: links, memory or price",
+     "QUANTITY", [](Session& session, const std::string& key) { return session.set_lever(key); }},
+});
+
+}  // namespace
+
+std::span<const Command> scaling_commands() { return kCommands; }
+
+}  // namespace shardwise::view

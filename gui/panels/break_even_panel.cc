@@ -1,0 +1,182 @@
+#include <fmt/format.h>
+#include <implot.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "gui/models/break_even_model.h"
+#include "gui/panels/panels.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr std::array kLinePaints = {sim::Paint::forward,   sim::Paint::backward,
+                                    sim::Paint::optimizer, sim::Paint::reduce,
+                                    sim::Paint::layer,     sim::Paint::copy};
+
+std::string_view line_ink(Ui& ui, std::size_t line) {
+  return ui.theme.of(kLinePaints[line % kLinePaints.size()]);
+}
+
+void draw_lever_menu(Ui& ui) {
+  const BreakEvenView& view = ui.state.scaling.break_even;
+  std::vector<std::string> keys;
+  for (const Lever& each : view.levers) keys.push_back(lever_key(ui.state.plan.cluster, each));
+  const int chosen = segments(ui, "scaling.lever", keys, static_cast<int>(view.lever));
+  if (chosen >= 0) ui.want("scaling.lever " + keys[static_cast<std::size_t>(chosen)]);
+}
+
+/// A contender's cost by factor; NaN where nothing fits.
+struct Line {
+  std::vector<double> factors;
+  std::vector<double> costs;
+  bool still() const { return std::ranges::count(costs, costs.front()) == std::ssize(costs); }
+};
+
+Line line_of(const std::vector<LinePoint>& points) {
+  Line line;
+  for (const LinePoint& each : points) {
+    line.factors.push_back(each.factor);
+    line.costs.push_back(each.layout ? each.cost : std::numeric_limits<double>::quiet_NaN());
+  }
+  return line;
+}
+
+/// Ticks with the quantity's values at a few factors.
+void setup_factors(const Plan& plan, const Lever& lever, const std::vector<double>& grid) {
+  std::vector<double> ticks;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < grid.size(); i += 2) {
+    ticks.push_back(grid[i]);
+    names.push_back(value_at(plan.cluster, lever, grid[i]));
+  }
+  std::vector<const char*> labels;
+  for (const std::string& each : names) labels.push_back(each.c_str());
+  ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
+  ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+}
+
+/// The range of the lines that move, and of still ones that are near them.
+void setup_costs(const std::vector<Line>& lines, bool dollars) {
+  constexpr double kNear = 1.35;
+  constexpr int kTicks = 5;
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
+  const auto include = [&](const Line& line, bool all) {
+    for (const double cost : line.costs) {
+      if (!(cost > 0)) continue;
+      if (!all && (cost > most * kNear || cost * kNear < least)) continue;
+      least = std::min(least, cost);
+      most = std::max(most, cost);
+    }
+  };
+  for (const Line& line : lines) {
+    if (!line.still()) include(line, true);
+  }
+  for (const Line& line : lines) include(line, most <= 0);
+  if (most <= 0) least = most = 1;
+  least *= 0.98;
+  most *= 1.02;
+  ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
+  ImPlot::SetupAxisLimits(ImAxis_Y1, least, most, ImPlotCond_Always);
+  std::vector<double> ticks;
+  std::vector<std::string> names;
+  for (int i = 0; i < kTicks; ++i) {
+    ticks.push_back(least * std::pow(most / least, (0.5 + i) / kTicks));
+    names.push_back(dollars ? format_dollars(ticks.back()) : format_scaled(ticks.back()));
+  }
+  std::vector<const char*> labels;
+  for (const std::string& each : names) labels.push_back(each.c_str());
+  ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), kTicks, labels.data());
+}
+
+/// The places where another wins; each has a probe.
+void draw_marks(Ui& ui, const std::vector<BreakEvenMark>& marks) {
+  ImPlot::PushPlotClipRect();
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const ImVec2 corner = ImPlot::GetPlotPos();
+  const ImVec2 size = ImPlot::GetPlotSize();
+  const auto upright = [&](double factor, std::string_view hex, float wide) {
+    const float x = ImPlot::PlotToPixels(factor, 1).x;
+    list.AddLine({x, corner.y}, {x, corner.y + size.y}, ui.ink(hex), ui.units(wide));
+    return x;
+  };
+  upright(1, ui.theme.text, 1);
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (marks[i].factor == 1) continue;
+    const float x =
+        upright(marks[i].factor, marks[i].layout ? ui.theme.quiet : ui.theme.warning, 1.5F);
+    ui.probes.put(fmt::format("break_even.mark.{}", i + 1), {x - ui.units(2), corner.y},
+                  {x + ui.units(2), corner.y + size.y});
+  }
+  ImPlot::PopPlotClipRect();
+}
+
+void draw_lines(Ui& ui, const std::vector<BreakEvenMark>& marks, float height) {
+  const BreakEvenView& view = ui.state.scaling.break_even;
+  const BreakEven& found = view.found;
+  std::vector<Line> lines;
+  for (const std::vector<LinePoint>& points : found.lines) lines.push_back(line_of(points));
+  const std::vector<double> grid = usual_grid(view.levers[view.lever]);
+  const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
+                            ImPlotFlags_NoMenus | ImPlotFlags_NoFrame;
+  if (!ImPlot::BeginPlot("##break_even", {-1, height}, flags)) return;
+  setup_factors(ui.state.plan, view.levers[view.lever], grid);
+  setup_costs(lines, found.dollars);
+  constexpr double kEdge = 1.12;  // room for the first and the last label
+  ImPlot::SetupAxisLimits(ImAxis_X1, grid.front() / kEdge, grid.back() * kEdge, ImPlotCond_Always);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    ImPlotSpec spec;
+    spec.LineColor = colour4(line_ink(ui, i));
+    spec.LineWeight = ui.units(i == 0 ? 3.0F : 1.8F);
+    ImPlot::PlotLine(fmt::format("##{}", i).c_str(), lines[i].factors.data(), lines[i].costs.data(),
+                     static_cast<int>(lines[i].factors.size()), spec);
+  }
+  draw_marks(ui, marks);
+  const ImVec2 least = ImPlot::GetPlotPos();
+  const ImVec2 size = ImPlot::GetPlotSize();
+  ui.probes.put("break_even.plot", least, {least.x + size.x, least.y + size.y});
+  ImPlot::EndPlot();
+}
+
+}  // namespace
+
+void draw_break_even(Ui& ui) {
+  const BreakEvenView& view = ui.state.scaling.break_even;
+  const bool dollars = view.found.dollars;
+  heading(ui, "Break-even",
+          view.found.lines.empty() ? ""
+          : dollars                ? "dollars for 1e9 tokens"
+                                   : "GPU-hours for 1e9 tokens");
+  if (view.levers.empty()) return text(ui, "searching …", ui.theme.quiet);
+  draw_lever_menu(ui);
+  if (view.found.lines.empty() || view.found.lines.front().size() < 2) {
+    return text(ui, ui.state.scaling.paused ? "searching …" : "searched after the map",
+                ui.theme.quiet);
+  }
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  for (std::size_t i = 0; i < view.contenders.size(); ++i) {
+    entries.emplace_back(view.contenders[i], line_ink(ui, i));
+  }
+  entries.emplace_back("as it is", ui.theme.text);
+  legend(ui, entries);
+  const std::vector<BreakEvenMark> marks = break_even_marks(ui.state.plan, view);
+  const float line = ImGui::GetTextLineHeightWithSpacing();
+  const float words = line * static_cast<float>(std::clamp<std::size_t>(marks.size(), 1, 6));
+  const float room = ImGui::GetContentRegionAvail().y;
+  draw_lines(ui, marks, std::max(room - words - ui.units(4), std::min(room, ui.units(110))));
+  if (!view.known) return text(ui, "searching where lines cross …", ui.theme.quiet);
+  for (std::size_t i = 0; i < marks.size(); ++i) {
+    text(ui, marks[i].text, marks[i].layout ? ui.theme.quiet : ui.theme.warning);
+    ui.probes.put_item(fmt::format("break_even.text.{}", i + 1));
+  }
+}
+
+}  // namespace shardwise::view
