@@ -159,7 +159,11 @@ void draw_cheapest(Ui& ui, const HeatGrid& grid) {
     const std::optional<std::size_t> column = cheapest_column(map, row);
     if (!column) continue;
     const ImVec2 least = grid.least(row * grid.columns + *column);
-    line.emplace_back(least.x + grid.cell.x / 2, least.y + grid.cell.y - ui.units(10));
+    if (grid.cell.y > 2 * ImGui::GetTextLineHeight()) {
+      line.emplace_back(least.x + grid.cell.x / 2, least.y + grid.cell.y - ui.units(10));
+    } else {  // beside the number
+      line.emplace_back(least.x + ui.units(6), least.y + grid.cell.y / 2);
+    }
   }
   ImDrawList& list = *ImGui::GetWindowDrawList();
   for (std::size_t i = 1; i < line.size(); ++i) {

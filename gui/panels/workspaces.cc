@@ -58,6 +58,8 @@ void put_in_front(Workspace workspace, std::string_view id, ImGuiID node) {
 
 /// The default arrangement.
 void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
+  constexpr float kLow = 640;
+  const bool low = size.y < ui.units(kLow);
   ImGui::DockBuilderRemoveNode(whole);
   ImGui::DockBuilderAddNode(whole, ImGuiDockNodeFlags_DockSpace);
   ImGui::DockBuilderSetNodeSize(whole, size);
@@ -67,8 +69,6 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
   };
   switch (workspace) {
     case Workspace::explore: {
-      constexpr float kLow = 640;
-      const bool low = size.y < ui.units(kLow);
       ImGuiID bottom = 0;
       ImGuiID beside = 0;
       if (!low) {
@@ -107,13 +107,17 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "mesh", rest);
       break;
     case Workspace::scaling: {
-      ImGuiID below = cut(ImGuiDir_Down, 0.36F);
+      ImGuiID below = 0;
       ImGuiID beside = 0;
-      ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.36F, &beside, &below);
-      dock(workspace, "scaling_table", below);
-      dock(workspace, "scaling", beside);
+      if (!low) {
+        below = cut(ImGuiDir_Down, 0.36F);
+        ImGui::DockBuilderSplitNode(below, ImGuiDir_Right, 0.36F, &beside, &below);
+      }
       dock(workspace, "break_even", cut(ImGuiDir_Right, 0.44F));
+      dock(workspace, "scaling_table", low ? rest : below);
+      dock(workspace, "scaling", low ? rest : beside);
       dock(workspace, "heat", rest);
+      put_in_front(workspace, "heat", rest);
       break;
     }
   }
