@@ -1,7 +1,5 @@
 #include "planner/search/best_layout.h"
 
-#include <utility>
-
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/cost/loss_rows.h"
@@ -39,7 +37,7 @@ BestLayout best_layout(const BestQuestion& q) {
   request.front = false;
   request.memory = q.memory;
   request.stop = q.stop;
-  Result<SearchResult> found = search(request);
+  const Result<SearchResult> found = search(request);
   if (!found) {
     best.refused = found.problems().front().message;
     return best;
@@ -52,7 +50,7 @@ BestLayout best_layout(const BestQuestion& q) {
     return best;
   }
   if (found->best.empty() && found->risky.empty()) {
-    best.smallest = std::move(found->smallest);
+    best.smallest = found->smallest;
     return best;
   }
   const Layout& layout = (found->best.empty() ? found->risky : found->best).front().layout;
