@@ -37,9 +37,14 @@ class Sweep {
     for (std::uint32_t a = 0; a < work.actors.size(); ++a) add_lanes(a);
   }
 
-  Timeline run() {
+  Timeline run(const std::stop_token& stop) {
     for (std::size_t l = lanes_.size(); l-- > 0;) runnable_.push_back(static_cast<int>(l));
+    std::uint32_t turns = 0;
     while (!runnable_.empty()) {
+      if (turns++ % kTurnsOfStop == 0 && stop.stop_requested()) {
+        timeline_.stopped = true;
+        return std::move(timeline_);
+      }
       const std::int32_t lane = runnable_.back();
       runnable_.pop_back();
       advance(lane);
@@ -180,6 +185,8 @@ double Timeline::length() const {
   return last;
 }
 
-Timeline run_alone(const Workload& work) { return Sweep(work).run(); }
+Timeline run_alone(const Workload& work, const std::stop_token& stop) {
+  return Sweep(work).run(stop);
+}
 
 }  // namespace shardwise::sim

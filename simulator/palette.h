@@ -27,6 +27,11 @@ enum class Paint : std::uint8_t {
   copy
 };
 
+/// As commands spell them.
+inline constexpr std::array<std::string_view, 10> kPaintWords = {
+    "forward", "backward", "weight",  "recompute", "optimizer",
+    "gather",  "reduce",   "message", "layer",     "copy"};
+
 /// A colour as "#3b76b5" on a light and on a dark page.
 struct PaintStyle {
   std::string_view name;

@@ -9,6 +9,7 @@
 #include "planner/cost/timing.h"
 #include "planner/lowering/price.h"
 #include "simulator/layer_transfers.h"
+#include "simulator/pass_parts.h"
 
 namespace shardwise::sim {
 namespace {
@@ -22,10 +23,7 @@ std::size_t index_of(const ClusterSpec& cluster, const LinkTier* tier) {
 const PassTime* pass_of(const OpCost& cost, const std::vector<LayerTime>& layers) {
   if (cost.layers.empty()) return nullptr;
   const LayerWork& work = cost.layers.front();
-  const LayerTime& layer = layers[static_cast<std::size_t>(work.kind)];
-  return work.part == LayerPart::forward     ? &layer.forward
-         : work.part == LayerPart::recompute ? &layer.recompute
-                                             : &layer.backward;
+  return &sim::pass_of(layers[static_cast<std::size_t>(work.kind)], work.part);
 }
 
 /// Which costs are of operations of passes.

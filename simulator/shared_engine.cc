@@ -70,10 +70,15 @@ class SharedRun {
     }
   }
 
-  Timeline run() {
+  Timeline run(const std::stop_token& stop) {
     for (std::size_t l = 0; l < lanes_.size(); ++l) try_start(static_cast<std::int32_t>(l), 0);
     rates_.settle(0);
+    std::uint32_t turns = 0;
     while (!queue_.empty()) {
+      if (turns++ % kTurnsOfStop == 0 && stop.stop_requested()) {
+        timeline_.stopped = true;
+        return std::move(timeline_);
+      }
       const double now = queue_.time();
       queue_.take(due_);
       for (const std::int32_t lane : due_) due(lane, now);
@@ -328,6 +333,8 @@ class SharedRun {
 
 }  // namespace
 
-Timeline run_shared(const Workload& work) { return SharedRun(work).run(); }
+Timeline run_shared(const Workload& work, const std::stop_token& stop) {
+  return SharedRun(work).run(stop);
+}
 
 }  // namespace shardwise::sim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stop_token>
+
 #include "simulator/engine.h"
 #include "simulator/workload.h"
 
@@ -18,6 +20,6 @@ namespace shardwise::sim {
 /// A collective is as slow as the slowest of its simulated ranks. Rates change only when something
 /// begins or ends, and where nothing is shared the times are run_alone's to the bit.
 /// docs/simulator.md, "Links" to "Memory bandwidth".
-Timeline run_shared(const Workload& work);
+Timeline run_shared(const Workload& work, const std::stop_token& stop = {});
 
 }  // namespace shardwise::sim

@@ -30,7 +30,11 @@ namespace {
 /// Program, prices and workload.
 void prepare(const Plan& plan, const SimulationOptions& options, Simulation& made) {
   made.program = lower(plan, options.granularity);
+  for (const PriceScale& scale : options.scales) split_costs(made.program, scale);
   made.prices = prices_of(plan, made.program, options.transport);
+  for (const PriceScale& scale : options.scales) {
+    scale_prices(plan, made.program, scale, made.prices);
+  }
   LaunchRules launch;
   if (options.host) {
     const TimeRules rules = time_rules(plan.job, plan.engine, plan.cluster);
@@ -52,32 +56,46 @@ void prepare(const Plan& plan, const SimulationOptions& options, Simulation& mad
                   : representatives(made.program, made.prices, plan.layout, links, launch);
 }
 
-/// And the timeline.
-void run(const Plan& plan, const SimulationOptions& options, Simulation& made) {
+MemoryCourse memory_of(const Simulation& made, std::size_t stage, AllocatorKind allocator) {
+  const StageProgram& program = made.program.stages[stage];
+  const std::size_t base = made.actor_of(stage).base;
+  const std::size_t count = program.operations.size();
+  return memory_over_time(program, std::span(made.timeline.start).subspan(base, count),
+                          std::span(made.timeline.end).subspan(base, count), allocator);
+}
+
+/// And the timeline. \returns whether it was run to its end
+bool run(const Plan& plan, const SimulationOptions& options, const std::stop_token& stop,
+         Simulation& made) {
+  if (stop.stop_requested()) return false;
   prepare(plan, options, made);
-  made.timeline = options.contention ? run_shared(made.work) : run_alone(made.work);
+  made.timeline = options.contention ? run_shared(made.work, stop) : run_alone(made.work, stop);
+  if (made.timeline.stopped) return false;
   SHARDWISE_CHECK(made.timeline.stalled.empty(),
                   fmt::format("{} operations never end", made.timeline.stalled.size()));
+  return true;
 }
 
 }  // namespace
 
 Simulation simulate(const Plan& plan, const SimulationOptions& options) {
-  Simulation made;
-  run(plan, options, made);
+  return *simulate(plan, options, std::stop_token());
+}
+
+std::optional<Simulation> simulate(const Plan& plan, const SimulationOptions& options,
+                                   const std::stop_token& stop) {
+  std::optional<Simulation> simulation(std::in_place);
+  Simulation& made = *simulation;
+  if (!run(plan, options, stop, made)) return std::nullopt;
   made.met = meeting_times(made.work, made.timeline);
   for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
-    const StageProgram& stage = made.program.stages[s];
-    const std::size_t base = made.actor_of(s).base;
-    const std::size_t count = stage.operations.size();
-    const std::span<const double> start(made.timeline.start);
-    const std::span<const double> end(made.timeline.end);
-    made.memory.push_back(memory_over_time(stage, start.subspan(base, count),
-                                           end.subspan(base, count), plan.engine.allocator));
+    if (stop.stop_requested()) return std::nullopt;
+    made.memory.push_back(memory_of(made, s, plan.engine.allocator));
   }
+  if (stop.stop_requested()) return std::nullopt;
   made.report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   fill_report(made.report, plan, made);
-  return made;
+  return simulation;
 }
 
 std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& options) {
@@ -97,8 +115,13 @@ std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& o
 }
 
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options) {
+  return *simulated_length(plan, options, std::stop_token());
+}
+
+std::optional<Seconds> simulated_length(const Plan& plan, const SimulationOptions& options,
+                                        const std::stop_token& stop) {
   Simulation made;
-  run(plan, options, made);
+  if (!run(plan, options, stop, made)) return std::nullopt;
   return Seconds(made.timeline.length());
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "planner/spec/report.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
+#include "simulator/price_scale.h"
 #include "simulator/prices.h"
 #include "simulator/workload.h"
 
@@ -21,6 +23,9 @@ struct SimulationOptions {
   bool host = true;             // the host issues kernel by kernel
   bool in_issue_order = false;  // CUDA_DEVICE_MAX_CONNECTIONS=1
   bool all_ranks = false;
+  /// Prices that are changed before the step is run. The closed form's part of the report (the
+  /// memory ledger, reading the batch) knows nothing of them.
+  std::vector<PriceScale> scales;
 };
 
 /// A plan's step on the virtual clock, with what it was made from: the workload refers to program
@@ -51,12 +56,21 @@ struct Simulation {
 /// \pre check_layout has no diagnostics for the plan's layout; hanging_at is empty
 Simulation simulate(const Plan& plan, const SimulationOptions& options = {});
 
+/// The same, or nothing soon after `stop` is requested: it is looked at between the parts of the
+/// work, and as the engines do while they run.
+std::optional<Simulation> simulate(const Plan& plan, const SimulationOptions& options,
+                                   const std::stop_token& stop);
+
 /// The operations at which the streams of each stage stand still for ever: "bwd.layer3.mb1 on stage
 /// 0". Empty where the step ends, as it does for every plan unless operations start in issue order.
 std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& options);
 
 /// Length of the same step and nothing else, faster: without memory and report.
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options = {});
+
+/// The same, or nothing soon after `stop` is requested.
+std::optional<Seconds> simulated_length(const Plan& plan, const SimulationOptions& options,
+                                        const std::stop_token& stop);
 
 /// The step_time of simulate()'s report: that length, and what the step waits for its batch.
 Seconds simulated_step(const Plan& plan, const SimulationOptions& options = {});

@@ -5,24 +5,13 @@
 
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
+#include "simulator/pass_parts.h"
 
 namespace shardwise::sim {
 namespace {
 
 const CostPrice& price_of(const StageRunTimes& run, const ProgramOp& op) {
   return run.work->prices[static_cast<std::size_t>(op.cost)];
-}
-
-const PassTime& pass_of(const LayerTime& layer, LayerPart part) {
-  if (part == LayerPart::forward) return layer.forward;
-  return part == LayerPart::recompute ? layer.recompute : layer.backward;
-}
-
-/// How long a part of a pass takes by itself.
-Seconds alone_of(const LayerTime& layer, LayerPart part) {
-  if (part == LayerPart::backward_weight) return layer.weight_gradient;
-  const Seconds whole = pass_of(layer, part).stream();
-  return part == LayerPart::backward_input ? whole - layer.weight_gradient : whole;
 }
 
 /// What the simulator knows of a rank's step: what kernels take alone, of which communication of

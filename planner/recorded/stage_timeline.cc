@@ -8,33 +8,10 @@
 #include <string_view>
 #include <utility>
 
+#include "planner/recorded/traffic_axis.h"
+
 namespace shardwise {
 namespace {
-
-/// Axis by which reports file a stream, or nullptr for one that communicates nothing.
-const char* axis_of(Stream stream) {
-  switch (stream) {
-    case Stream::copy:
-    case Stream::all_gather:
-    case Stream::reduce_scatter:
-    case Stream::outer_reduce:
-      return "dp";
-    case Stream::tensor_parallel:
-      return "tp";
-    case Stream::context_parallel:
-      return "cp";
-    case Stream::expert_parallel:
-      return "ep";
-    case Stream::send:
-    case Stream::receive:
-      return "pp";
-    case Stream::host_copy:
-      return "offload";
-    case Stream::compute:
-      break;
-  }
-  return nullptr;
-}
 
 /// The operations of each stream, as they run.
 std::array<std::vector<std::uint32_t>, kStreams> by_stream(const StageProgram& program) {
@@ -149,10 +126,10 @@ std::vector<AxisTime> times_by_axis(const StageTimeline& stage) {
   std::map<std::string_view, AxisTime> axes;
   for (const StreamTime& stream : stage.streams) {
     for (std::size_t s = 0; s < kStreams; ++s) {
-      const char* name = axis_of(static_cast<Stream>(s));
-      if (name == nullptr || stream.stream != name_of(static_cast<Stream>(s))) continue;
-      AxisTime& axis = axes[name];
-      axis.axis = name;
+      const TrafficAxis which = axis_of(static_cast<Stream>(s));
+      if (which == TrafficAxis::none || stream.stream != name_of(static_cast<Stream>(s))) continue;
+      AxisTime& axis = axes[name_of(which)];
+      axis.axis = name_of(which);
       axis.total += stream.busy;
       axis.exposed += stream.exposed;
     }

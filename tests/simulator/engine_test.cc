@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <stop_token>
 
 #include "tests/simulator/hand_made.h"
 
@@ -12,6 +13,18 @@ namespace {
 
 Timeline run(const HandMade& made, const LaunchRules& launch = {}) {
   return run_alone(representatives(made.program, made.prices, launch));
+}
+
+TEST(Engine, EndsNoOperationOnceItIsAskedToStop) {
+  const HandMade made = one_f_one_b({});
+  const Workload work = representatives(made.program, made.prices);
+  std::stop_source stop;
+  EXPECT_FALSE(run_alone(work, stop.get_token()).stopped);
+  EXPECT_EQ(run_alone(work, stop.get_token()).end, run_alone(work).end);
+  stop.request_stop();
+  const Timeline timeline = run_alone(work, stop.get_token());
+  EXPECT_TRUE(timeline.stopped);
+  EXPECT_TRUE(std::ranges::all_of(timeline.end, [](double end) { return end < 0; }));
 }
 
 TEST(Engine, RunsAStreamInOrderAndStreamsBesideEachOther) {

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
+#include <stop_token>
 
 #include "tests/simulator/hand_made.h"
 
@@ -18,6 +20,18 @@ std::uint32_t transfer(HandMade& made, Stream stream, double seconds, double sha
   const std::uint32_t op = made.add(0, stream, seconds);
   made.price(0, op).link_share[0] = share;
   return op;
+}
+
+TEST(SharedEngine, EndsNoOperationOnceItIsAskedToStop) {
+  const HandMade made = one_f_one_b({});
+  const Workload work = representatives(made.program, made.prices);
+  std::stop_source stop;
+  EXPECT_FALSE(run_shared(work, stop.get_token()).stopped);
+  EXPECT_EQ(run_shared(work, stop.get_token()).end, run_shared(work).end);
+  stop.request_stop();
+  const Timeline timeline = run_shared(work, stop.get_token());
+  EXPECT_TRUE(timeline.stopped);
+  EXPECT_TRUE(std::ranges::all_of(timeline.end, [](double end) { return end < 0; }));
 }
 
 TEST(SharedLinks, HalveTheSpeedOfTwoTransfersThatEachFillThem) {

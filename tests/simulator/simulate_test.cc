@@ -9,6 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,15 @@ StreamTime receiving(const Plan& plan, std::size_t stage) {
     if (stream.stream == name_of(Stream::receive)) return stream;
   }
   return {};
+}
+
+TEST(Simulate, GivesNothingOnceItIsAskedToStop) {
+  std::stop_source stop;
+  EXPECT_TRUE(simulate(pipelined(), {}, stop.get_token()));
+  EXPECT_TRUE(simulated_length(pipelined(), {}, stop.get_token()));
+  stop.request_stop();
+  EXPECT_FALSE(simulate(pipelined(), {}, stop.get_token()));
+  EXPECT_FALSE(simulated_length(pipelined(), {}, stop.get_token()));
 }
 
 // Four ranks on two cores: what a collective takes beside compute is missing there, so a step is as
