@@ -18,6 +18,12 @@ if(SHARDWISE_SANITIZE)
   target_compile_options(shardwise_build INTERFACE ${flags})
   target_link_options(shardwise_build INTERFACE ${flags})
 endif()
+# Sources of tests are not optimised under sanitizers: that halves the time they take to compile,
+# which is most of such a build, and they spend theirs in the libraries.
+set(shardwise_test_options)
+if(SHARDWISE_SANITIZE)
+  set(shardwise_test_options -O0)
+endif()
 if(SHARDWISE_FUZZ)
   target_compile_options(shardwise_build INTERFACE -fsanitize=fuzzer-no-link)
 endif()
@@ -44,15 +50,17 @@ set(shardwise_common_headers
   <memory> <mutex> <numeric> <optional> <random> <set> <span> <sstream> <string> <string_view>
   <thread> <unordered_map> <utility> <vector> <fmt/format.h> <fmt/ranges.h> <nlohmann/json.hpp>)
 
-# shardwise_headers(name DEPENDS library… HEADERS header…): what shardwise_reuse_headers names.
+# shardwise_headers(name DEPENDS library… HEADERS header… [OPTIONS flag…]): what
+# shardwise_reuse_headers names. OPTIONS are those of the targets that reuse them.
 function(shardwise_headers name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;HEADERS;OPTIONS")
   if(NOT SHARDWISE_PCH OR NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     return()
   endif()
   add_library(${name} OBJECT ${PROJECT_SOURCE_DIR}/cmake/headers.cc)
   set_target_properties(${name} PROPERTIES CXX_EXTENSIONS OFF)
-  target_compile_options(${name} PRIVATE "SHELL:-Xclang -fno-pch-timestamp")  # for ccache
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS}
+    "SHELL:-Xclang -fno-pch-timestamp")  # for ccache
   target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS})
   target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
   shardwise_use_ccache(${name})

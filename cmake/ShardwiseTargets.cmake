@@ -41,21 +41,28 @@ function(shardwise_executable name)
   install(TARGETS ${name} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# shardwise_test(name SOURCES a_test.cc… [DEPENDS library…] [LABELS label…] [THREADED suite…])
+# shardwise_test(name SOURCES a_test.cc… [DEPENDS library…] [LABELS label…] [THREADED suite…]
+#                [OPTIMISED])
 # A GoogleTest program; ctest lists each of its tests, but under sanitizers, where a process for each
 # takes longer than the test, the program. Tests run in the repository root, so
 # "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
 # Label `threads` has the thread sanitizer watch it (preset tsan), `gpu` that it skips without one.
 # THREADED: the suites that start threads, where others of the program take long; the thread
-# sanitizer watches those alone.
+# sanitizer watches those alone. OPTIMISED: its own code takes long under sanitizers, where tests are
+# compiled for speed of the compiler.
 function(shardwise_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;DEPENDS;LABELS;THREADED")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "" "SOURCES;DEPENDS;LABELS;THREADED")
   if(NOT arg_SOURCES)
     return()
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE shardwise_build ${arg_DEPENDS} GTest::gmock GTest::gtest_main)
-  _shardwise_common(${name} shardwise_test_headers)
+  if(arg_OPTIMISED)
+    _shardwise_common(${name} shardwise_headers)
+  else()
+    target_compile_options(${name} PRIVATE ${shardwise_test_options})
+    _shardwise_common(${name} shardwise_test_headers)
+  endif()
   if("threads" IN_LIST arg_LABELS)
     add_dependencies(threaded ${name})
   endif()
