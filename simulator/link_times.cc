@@ -1,52 +1,12 @@
 #include "simulator/link_times.h"
 
-#include <array>
 #include <cstdint>
 
 #include "planner/spec/units.h"
-#include "simulator/layer_transfers.h"
-#include "simulator/prices.h"
+#include "simulator/sent_bytes.h"
 
 namespace shardwise::sim {
 namespace {
-
-/// What ranks send in a step.
-class Sent {
- public:
-  explicit Sent(const Plan& plan) : plan_(plan), inside_(plan) {}
-
-  /// One rank of that stage.
-  TierTraffic by(const StageProgram& stage) {
-    std::vector<std::int64_t> uses(stage.costs.size());
-    for (const ProgramOp& op : stage.operations) {
-      if (op.stream != Stream::receive) ++uses[static_cast<std::size_t>(op.cost)];
-    }
-    all_ = {};
-    for (std::size_t c = 0; c < stage.costs.size(); ++c) {
-      if (uses[c] == 0) continue;
-      const auto times = static_cast<double>(uses[c]);
-      for (const CollectiveWork& work : stage.costs[c].collectives) add(work, times);
-      for (const LayerWork& work : stage.costs[c].layers) add(work, times);
-    }
-    return all_;
-  }
-
- private:
-  void add(const CollectiveWork& work, double uses) {
-    add(traffic_of(work, plan_.cluster, plan_.layout), uses);
-  }
-  void add(const TierTraffic& one, double uses) { all_ += uses * one; }
-  /// The collectives inside a pass of a whole layer.
-  void add(const LayerWork& layer, double uses) {
-    for (const InsideTransfer& axis : inside_.of(layer).axes) add(axis.traffic, uses);
-  }
-
-  const Plan& plan_;
-  LayerTransfers inside_;
-  TierTraffic all_;
-};
-
-Bytes whole_bytes(double bytes) { return Bytes(static_cast<std::int64_t>(bytes)); }
 
 /// By stage, the ranks on a shared link. What a link carries is summed stage by stage, so that it
 /// is the same to the last digit however many of these ranks are simulated.
@@ -62,9 +22,9 @@ std::vector<std::int64_t> ranks_on(const Workload& work, std::uint32_t link) {
   return ranks;
 }
 
-/// \param traffic  of one rank of each stage
+/// \param sent  by one rank of each stage
 std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulation,
-                                     const std::vector<TierTraffic>& traffic, std::size_t stage) {
+                                     const std::vector<StageSent>& sent, std::size_t stage) {
   const double length = simulation.timeline.length();
   const auto share = [length](double busy) { return length > 0 ? busy / length : 0; };
   const Workload& work = simulation.work;
@@ -72,12 +32,12 @@ std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulat
   const std::vector<LinkKind> kinds = shared_links(plan.cluster);
   std::vector<LinkTime> links;
   for (std::size_t tier = 0; tier < plan.cluster.tiers.size() && tier < kMaxTiers; ++tier) {
-    const Bytes sent = whole_bytes(traffic[stage].bytes[tier]);
-    if (sent == Bytes(0)) continue;
+    const Bytes own = sent[stage].over(tier);
+    if (own == Bytes(0)) continue;
     const LinkTier& spec = plan.cluster.tiers[tier];
     if (spec.gpus_per_link == 1) {
-      const double busy = traffic[stage].seconds[tier];
-      links.push_back({spec.name, 1, sent, sent, Seconds(busy), share(busy)});
+      const double busy = sent[stage].traffic.seconds[tier];
+      links.push_back({spec.name, 1, own, own, Seconds(busy), share(busy)});
     }
     for (std::uint32_t u = actor.links.begin; u != actor.links.end; ++u) {
       const SharedLink& link = work.links[work.link_uses[u].link];
@@ -87,14 +47,14 @@ std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulat
       std::int64_t ranks = 0;
       const std::vector<std::int64_t> there = ranks_on(work, work.link_uses[u].link);
       for (std::size_t s = 0; s < there.size(); ++s) {
-        bytes += static_cast<double>(there[s]) * traffic[s].bytes[tier];
-        seconds += static_cast<double>(there[s]) * traffic[s].seconds[tier];
+        bytes += static_cast<double>(there[s]) * sent[s].traffic.bytes[tier];
+        seconds += static_cast<double>(there[s]) * sent[s].traffic.seconds[tier];
         ranks += there[s];
       }
       const LinkKind& kind = kinds[u - actor.links.begin];
       const double busy = seconds / link.capacity;
-      links.push_back({kind.up_link ? spec.name + " up-links" : spec.name, ranks, sent,
-                       whole_bytes(bytes), Seconds(busy), share(busy)});
+      links.push_back({kind.up_link ? spec.name + " up-links" : spec.name, ranks, own,
+                       StageSent::whole_bytes(bytes), Seconds(busy), share(busy)});
     }
   }
   return links;
@@ -103,12 +63,10 @@ std::vector<LinkTime> links_of_stage(const Plan& plan, const Simulation& simulat
 }  // namespace
 
 std::vector<std::vector<LinkTime>> link_times(const Plan& plan, const Simulation& simulation) {
-  Sent sent(plan);
-  std::vector<TierTraffic> traffic;
-  for (const StageProgram& each : simulation.program.stages) traffic.push_back(sent.by(each));
+  const std::vector<StageSent> sent = sent_by_stage(plan, simulation.program);
   std::vector<std::vector<LinkTime>> links;
-  for (std::size_t stage = 0; stage < traffic.size(); ++stage) {
-    links.push_back(links_of_stage(plan, simulation, traffic, stage));
+  for (std::size_t stage = 0; stage < sent.size(); ++stage) {
+    links.push_back(links_of_stage(plan, simulation, sent, stage));
   }
   return links;
 }
