@@ -12,7 +12,7 @@
 #include "gui/models/explore_model.h"
 #include "gui/models/layout_row.h"
 #include "gui/models/memory_model.h"
-#include "gui/models/mesh_model.h"
+#include "gui/models/mesh_state.h"
 #include "gui/models/neighbour_model.h"
 #include "gui/models/scaling_state.h"
 #include "gui/models/timeline_model.h"
@@ -53,7 +53,7 @@ struct AppState {
   std::optional<StepReport> winner;             // of the best layout that fits
   std::shared_ptr<const StepReport> explained;  // of the plan; null until it is
   std::string subject;                          // of the explanations that are shown; empty: all
-  MeshView mesh;
+  MeshState mesh;
   ScalingState scaling;
 
   Workspace workspace = Workspace::explore;

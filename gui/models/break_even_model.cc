@@ -20,25 +20,6 @@ std::vector<std::string> words_of(const Layout& layout) {
   return words;
 }
 
-/// "pp4 vpp2 instead of pp8": what two layouts do not share.
-std::string change_text(const Layout& before, const Layout& after) {
-  const auto only = [](const std::vector<std::string>& of, const std::vector<std::string>& other) {
-    std::vector<std::string> found;
-    for (const std::string& each : of) {
-      if (std::ranges::find(other, each) == other.end()) found.push_back(each);
-    }
-    return found;
-  };
-  const std::vector<std::string> old = words_of(before);
-  const std::vector<std::string> now = words_of(after);
-  const std::vector<std::string> gained = only(now, old);
-  const std::vector<std::string> lost = only(old, now);
-  if (gained.empty() && lost.empty()) return "another layout of the same degrees";
-  if (gained.empty()) return fmt::format("without {}", fmt::join(lost, " "));
-  if (lost.empty()) return fmt::format("with {}", fmt::join(gained, " "));
-  return fmt::format("{} instead of {}", fmt::join(gained, " "), fmt::join(lost, " "));
-}
-
 }  // namespace
 
 std::string lever_key(const ClusterSpec& cluster, const Lever& lever) {
@@ -70,6 +51,24 @@ std::string value_at(const ClusterSpec& cluster, const Lever& lever, double fact
   return lever_value(pulled(cluster, lever, factor), lever);
 }
 
+std::string change_text(const Layout& before, const Layout& after) {
+  const auto only = [](const std::vector<std::string>& of, const std::vector<std::string>& other) {
+    std::vector<std::string> found;
+    for (const std::string& each : of) {
+      if (std::ranges::find(other, each) == other.end()) found.push_back(each);
+    }
+    return found;
+  };
+  const std::vector<std::string> old = words_of(before);
+  const std::vector<std::string> now = words_of(after);
+  const std::vector<std::string> gained = only(now, old);
+  const std::vector<std::string> lost = only(old, now);
+  if (gained.empty() && lost.empty()) return "another layout of the same degrees";
+  if (gained.empty()) return fmt::format("without {}", fmt::join(lost, " "));
+  if (lost.empty()) return fmt::format("with {}", fmt::join(gained, " "));
+  return fmt::format("{} instead of {}", fmt::join(gained, " "), fmt::join(lost, " "));
+}
+
 std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenView& view) {
   const BreakEven& found = view.found;
   const auto where = [&](double factor) {
@@ -84,8 +83,8 @@ std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenVie
       const bool neither = pieces[i].answer == kNeither;
       const std::string words = neither ? "nothing fits"
                                 : pieces[i - 1].answer == kNeither
-                                    ? winner + " can run it"
-                                    : winner + " cheaper than " + loser;
+                                    ? fmt::format("{} can run it", winner)
+                                    : fmt::format("{} cheaper than {}", winner, loser);
       marks.push_back({pieces[i].from, fmt::format("from {}: {}", where(pieces[i].from), words)});
     }
   }

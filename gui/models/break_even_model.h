@@ -15,6 +15,7 @@ namespace shardwise::view {
 struct BreakEvenView {
   std::vector<Lever> levers;            // of the plan's cluster
   std::size_t lever = 0;                // of these
+  std::vector<double> grid;             // factors at which lines have points
   std::vector<std::string> contenders;  // by line
   BreakEven found;                      // lines grow while it is searched
   bool known = false;                   // all of it, of this question and lever
@@ -29,6 +30,9 @@ std::size_t usual_lever(const ClusterSpec& cluster);
 
 /// What the lever is at a factor: "25.0 GB/s".
 std::string value_at(const ClusterSpec& cluster, const Lever& lever, double factor);
+
+/// "pp4 vpp2 instead of pp8": what two layouts do not share.
+std::string change_text(const Layout& before, const Layout& after);
 
 /// A factor from which on something else wins.
 struct BreakEvenMark {

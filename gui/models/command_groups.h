@@ -11,6 +11,7 @@ std::span<const Command> window_commands();    // views, panels, palette, detail
 std::span<const Command> question_commands();  // model, cluster, job, engine and layout
 std::span<const Command> table_commands();
 std::span<const Command> timeline_commands();
+std::span<const Command> mesh_commands();
 std::span<const Command> scaling_commands();
 std::span<const Command> export_commands();
 

@@ -5,56 +5,59 @@
 
 #include <algorithm>
 
+#include "planner/spec/format.h"
+
 namespace shardwise::view {
+namespace {
+
+/// "0, 1, 2, 3" or "0, 1 … 63 (64)".
+std::string listed(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t kMost = 8;
+  if (ranks.size() <= kMost) return fmt::format("{}", fmt::join(ranks, ", "));
+  return fmt::format("{}, {} … {} ({} ranks)", ranks[0], ranks[1], ranks.back(),
+                     format_count(static_cast<std::int64_t>(ranks.size())));
+}
+
+}  // namespace
 
 MeshView mesh_view(const Plan& plan) {
   MeshView mesh;
   mesh.ranks = plan.layout.world();
   mesh.per_node = std::max<std::int64_t>(1, plan.cluster.gpus_per_node);
   mesh.stages = plan.layout.pp;
-  if (mesh.ranks > kMostDrawnRanks) return mesh;
-  const auto count = static_cast<std::size_t>(mesh.ranks);
-  mesh.stage.assign(count, -1);
-  mesh.tp_group.assign(count, -1);
-  for (std::int64_t rank = 0; rank < mesh.ranks; ++rank) {
-    const auto at = static_cast<std::size_t>(rank);
-    if (mesh.stage[at] < 0) {
-      std::int32_t stage = 0;
-      for (const std::int64_t each : group_ranks(plan.layout, GroupKind::pp, rank)) {
-        mesh.stage[static_cast<std::size_t>(each)] = stage++;
-      }
-    }
-    if (mesh.tp_group[at] < 0) {
-      for (const std::int64_t each : group_ranks(plan.layout, GroupKind::tp, rank)) {
-        mesh.tp_group[static_cast<std::size_t>(each)] = static_cast<std::int32_t>(rank);
-      }
-    }
+  mesh.whole_nodes = mesh.ranks > kMostDrawnRanks;
+  const std::int64_t step = mesh.whole_nodes ? mesh.per_node : 1;
+  for (std::int64_t rank = 0; rank < mesh.ranks; rank += step) {
+    const std::int64_t last = std::min(rank + step, mesh.ranks) - 1;
+    const std::int32_t stage = stage_of(plan.layout, rank);
+    mesh.boxes.push_back({rank, stage, last == rank ? stage : stage_of(plan.layout, last)});
   }
   return mesh;
 }
 
-RankGroups groups_of(const Layout& layout, std::int64_t rank) {
-  return {group_ranks(layout, GroupKind::tp, rank), group_ranks(layout, GroupKind::pp, rank),
-          group_ranks(layout, GroupKind::dp_cp, rank)};
+std::int32_t stage_of(const Layout& layout, std::int64_t rank) {
+  if (layout.pp == 1) return 0;
+  const std::vector<std::int64_t> pipeline = group_ranks(layout, GroupKind::pp, rank);
+  return static_cast<std::int32_t>(std::ranges::find(pipeline, rank) - pipeline.begin());
+}
+
+std::vector<RankGroup> groups_of(const Layout& layout, std::int64_t rank) {
+  std::vector<RankGroup> groups;
+  for (std::size_t i = 0; i < kShownGroups.size(); ++i) {
+    if (kShownGroups[i].kind == GroupKind::ep && layout.ep == 1) continue;
+    std::vector<std::int64_t> ranks = group_ranks(layout, kShownGroups[i].kind, rank);
+    if (ranks.size() > 1) groups.push_back({i, std::move(ranks)});
+  }
+  return groups;
 }
 
 std::string rank_text(const MeshView& mesh, const Layout& layout, std::int64_t rank) {
-  const RankGroups groups = groups_of(layout, rank);
-  const auto listed = [](const std::vector<std::int64_t>& ranks) {
-    constexpr std::size_t kMost = 8;
-    const std::size_t shown = std::min(kMost, ranks.size());
-    return fmt::format(
-        "{}{}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
-        ranks.size() > kMost ? fmt::format(" … of {}", ranks.size()) : "");
-  };
-  std::string text = fmt::format("rank {}, node {}", rank, rank / mesh.per_node);
-  if (!mesh.stage.empty()) {
-    text +=
-        fmt::format("\nstage {} of {}", mesh.stage[static_cast<std::size_t>(rank)], mesh.stages);
+  std::string text =
+      fmt::format("rank {}, node {}, stage {} of {}", format_count(rank),
+                  format_count(rank / mesh.per_node), stage_of(layout, rank), mesh.stages);
+  for (const RankGroup& group : groups_of(layout, rank)) {
+    text += fmt::format("\n{}: {}", kShownGroups[group.shown].label, listed(group.ranks));
   }
-  text += fmt::format("\ntensor parallel {}", listed(groups.tp));
-  text += fmt::format("\npipeline {}", listed(groups.pp));
-  text += fmt::format("\ndata and context parallel {}", listed(groups.dp));
   return text;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/spec/mesh.h"
@@ -12,26 +14,55 @@ namespace shardwise::view {
 /// GPUs that a mesh draws one by one; of more, whole nodes are drawn.
 inline constexpr std::int64_t kMostDrawnRanks = 4096;
 
+/// A GPU, or a whole node.
+struct MeshBox {
+  std::int64_t rank = 0;        // of a node, its first
+  std::int32_t stage = 0;       // of the pipeline
+  std::int32_t last_stage = 0;  // of a node, that of its last rank
+};
+
 /// Where the ranks of a layout are.
 struct MeshView {
   std::int64_t ranks = 0;
   std::int64_t per_node = 8;
   std::int32_t stages = 1;
-  std::vector<std::int32_t> stage;     // by rank; empty where nodes are drawn
-  std::vector<std::int32_t> tp_group;  // by rank: the lowest rank of its tensor-parallel group
+  bool whole_nodes = false;
+  std::vector<MeshBox> boxes;  // every rank is in one
+
   std::int64_t nodes() const { return (ranks + per_node - 1) / per_node; }
+  std::size_t box_of(std::int64_t rank) const {
+    return static_cast<std::size_t>(whole_nodes ? rank / per_node : rank);
+  }
 };
 MeshView mesh_view(const Plan& plan);
 
-/// The ranks that one communicates with, by kind of group.
-struct RankGroups {
-  std::vector<std::int64_t> tp;
-  std::vector<std::int64_t> pp;
-  std::vector<std::int64_t> dp;  // that hold the same weights
-};
-RankGroups groups_of(const Layout& layout, std::int64_t rank);
+/// The pipeline stage of a rank.
+std::int32_t stage_of(const Layout& layout, std::int64_t rank);
 
-/// "rank 12, node 1: stage 0 of 8, tensor parallel with 12, 13".
+/// The kinds of groups that are shown, each with the words for it.
+struct ShownGroup {
+  GroupKind kind = GroupKind::tp;
+  Axis axis = Axis::tp;
+  std::string_view label;
+};
+inline constexpr std::array<ShownGroup, 6> kShownGroups = {{
+    {GroupKind::tp, Axis::tp, "tensor parallel"},
+    {GroupKind::cp, Axis::cp, "context parallel"},
+    {GroupKind::ep, Axis::ep, "expert parallel"},
+    {GroupKind::dp_shard, Axis::dp_shard, "data parallel"},
+    {GroupKind::dp_replicate, Axis::dp_replicate, "replicas"},
+    {GroupKind::pp, Axis::pp, "pipeline"},
+}};
+
+/// The ranks that one communicates with in a group of one kind, itself among them.
+struct RankGroup {
+  std::size_t shown = 0;  // of kShownGroups
+  std::vector<std::int64_t> ranks;
+};
+/// Those of more than one rank, as group_ranks() has them.
+std::vector<RankGroup> groups_of(const Layout& layout, std::int64_t rank);
+
+/// "rank 12, node 1, stage 0 of 8", and a line for each group.
 std::string rank_text(const MeshView& mesh, const Layout& layout, std::int64_t rank);
 
 }  // namespace shardwise::view

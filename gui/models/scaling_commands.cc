@@ -1,12 +1,8 @@
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
-#include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 
+#include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/number.h"
@@ -14,31 +10,16 @@
 namespace shardwise::view {
 namespace {
 
-/// The value that a word names; without a word, the one after `now`. Nothing where it names none.
-template <class Choice, std::size_t kCount>
-std::optional<Choice> choose(const std::array<std::string_view, kCount>& names, Choice now,
-                             const std::string& word) {
-  if (word.empty()) return static_cast<Choice>((static_cast<std::size_t>(now) + 1) % kCount);
-  const auto found = std::ranges::find(names, word);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<Choice>(found - names.begin());
-}
-
-template <class Names>
-std::string unknown(const std::string& word, const Names& names) {
-  return fmt::format("{} is none of {}", word, fmt::join(names, ", "));
-}
-
 std::string set_rows(Session& session, const std::string& word) {
   const auto rows = choose(kScalingRows, session.state().scaling.rows, word);
-  if (!rows) return unknown(word, kScalingRows);
+  if (!rows) return none_of(word, kScalingRows);
   session.set_scaling_rows(*rows);
   return "";
 }
 
 std::string set_colour(Session& session, const std::string& word) {
   const auto colour = choose(kScalingColours, session.state().scaling.colour, word);
-  if (!colour) return unknown(word, kScalingColours);
+  if (!colour) return none_of(word, kScalingColours);
   session.set_scaling_colour(*colour);
   return "";
 }

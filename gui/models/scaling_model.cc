@@ -272,8 +272,8 @@ std::optional<double> shade(const ScalingMap& map, const ScalingPoint& point,
   const std::optional<double> here = goodness(point, colour);
   const auto [least, most] = extremes(map, colour);
   if (!here || least == nullptr) return std::nullopt;
-  const double low = *goodness(*least, colour);
-  const double high = *goodness(*most, colour);
+  const double low = goodness(*least, colour).value_or(*here);
+  const double high = goodness(*most, colour).value_or(*here);
   return high > low ? (*here - low) / (high - low) : 1;
 }
 

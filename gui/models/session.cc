@@ -85,7 +85,8 @@ void Session::put(Plan plan, Change what) {
     judge(state_.answer, usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0)));
     ask();
   }
-  state_.mesh = mesh_view(state_.plan);
+  ++puts_;
+  show_mesh();
   simulate();
   look_around();
   explain();
@@ -135,6 +136,7 @@ void Session::explain() {
 
 void Session::set_workspace(Workspace workspace) {
   state_.workspace = workspace;
+  show_mesh();
   scale_up();
 }
 

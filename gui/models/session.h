@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -60,6 +61,16 @@ class Session {
   void pause_scaling(bool paused);
   /// The quantity of the break-even lines, by its key. \returns empty, or what is wrong with it
   std::string set_lever(const std::string& key);
+  /// Shows the groups of a rank until another is pinned, or none. \returns empty, or why not
+  std::string pin_rank(std::optional<std::int64_t> rank);
+  void set_mesh_colour(MeshColour colour) { state_.mesh.colour = colour; }
+  /// Another order of axes, or only what it would cost; read_order() has the words.
+  std::string set_order(const std::string& words, bool only_try);
+  /// A link of another bandwidth: what it is worth. \returns empty, or what is wrong
+  std::string set_bandwidth(const std::string& tier, double factor);
+  void reset_bandwidth();
+  /// Such links become the question's.
+  std::string take_bandwidth();
   void toggle_lanes() { state_.all_lanes = !state_.all_lanes; }
   void set_range(TimeRange range) { state_.range = range; }
   void set_memory_by(MemoryBy by) { state_.memory_by = by; }
@@ -87,6 +98,8 @@ class Session {
   void simulate();
   void look_around();
   void explain();
+  void show_mesh();
+  void stretch();
   void scale_up();
   void restart_map();
   void restart_break_even();
@@ -107,6 +120,8 @@ class Session {
   bool rows_changed_ = false;    // since the last collect()
   std::uint64_t winner_of_ = 0;  // the question of state_.winner
   std::uint64_t scaled_ = 0;     // the question that scaling is of
+  std::uint64_t puts_ = 0;       // plans that there were
+  std::uint64_t meshed_ = 0;     // of these the one that the mesh is of
   std::shared_ptr<SearchMemory> known_ = std::make_shared<SearchMemory>();
   Worker background_;
   Worker worker_;

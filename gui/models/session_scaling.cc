@@ -43,7 +43,8 @@ void Session::restart_break_even() {
   std::vector<Lever> levers = levers_of(state_.plan.cluster);
   const bool same = levers == view.levers;
   const std::size_t lever = same ? view.lever : usual_lever(state_.plan.cluster);
-  view = {std::move(levers), lever, {}, {}, false};
+  std::vector<double> grid = usual_grid(levers[lever]);
+  view = {std::move(levers), lever, std::move(grid), {}, {}, false};
   background_.drop("break_even");
 }
 
@@ -130,7 +131,9 @@ std::string Session::set_lever(const std::string& key) {
     return "no quantity is called " + key + (near ? " (did you mean " + *near + "?)" : "");
   }
   restart_break_even();
-  state_.scaling.break_even.lever = *lever;
+  BreakEvenView& view = state_.scaling.break_even;
+  view.lever = *lever;
+  view.grid = usual_grid(view.levers[view.lever]);
   // Before the cells of the map that are left.
   if (state_.workspace == Workspace::scaling && scaled_ == state_.asked) find_break_even();
   return "";

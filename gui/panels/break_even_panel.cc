@@ -124,14 +124,14 @@ void draw_lines(Ui& ui, const std::vector<BreakEvenMark>& marks, float height) {
   const BreakEven& found = view.found;
   std::vector<Line> lines;
   for (const std::vector<LinePoint>& points : found.lines) lines.push_back(line_of(points));
-  const std::vector<double> grid = usual_grid(view.levers[view.lever]);
   const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                             ImPlotFlags_NoMenus | ImPlotFlags_NoFrame;
   if (!ImPlot::BeginPlot("##break_even", {-1, height}, flags)) return;
-  setup_factors(ui.state.plan, view.levers[view.lever], grid);
+  setup_factors(ui.state.plan, view.levers[view.lever], view.grid);
   setup_costs(lines, found.dollars);
   constexpr double kEdge = 1.12;  // room for the first and the last label
-  ImPlot::SetupAxisLimits(ImAxis_X1, grid.front() / kEdge, grid.back() * kEdge, ImPlotCond_Always);
+  ImPlot::SetupAxisLimits(ImAxis_X1, view.grid.front() / kEdge, view.grid.back() * kEdge,
+                          ImPlotCond_Always);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     ImPlotSpec spec;
     spec.LineColor = colour4(line_ink(ui, i));

@@ -2,145 +2,256 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <vector>
 
-#include "gui/models/mesh_model.h"
+#include "gui/models/mesh_state.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
+#include "planner/spec/names.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr float kMostCell = 56;
-constexpr float kGap = 2;
+constexpr float kMostCell = 64;
 constexpr float kNodeGap = 10;
+constexpr float kRamp = 100;  // width of the legend's colours
 
-/// Columns of nodes that leave cells as large as they can be.
+/// By kShownGroups.
+constexpr std::array kGroupPaint = {sim::Paint::layer,    sim::Paint::copy,   sim::Paint::recompute,
+                                    sim::Paint::backward, sim::Paint::weight, sim::Paint::reduce};
+static_assert(kGroupPaint.size() == kShownGroups.size());
+
+/// Boxes of nodes in lines, as large as they can be.
 struct Grid {
-  int columns = 1;
-  float cell = 1;
+  ImVec2 first;
+  int columns = 1;  // of nodes
+  int inside = 1;   // boxes of a node beside one another
+  int high = 1;     // and below one another
+  float cell = 0;
+  float gap = 0;  // between nodes
+
+  ImVec2 node(std::int64_t at) const {
+    const auto column = static_cast<float>(at % columns);
+    const std::int64_t line = at / columns;
+    const float width = static_cast<float>(inside) * cell + gap;
+    const float height = static_cast<float>(high) * cell + gap;
+    return {first.x + column * width, first.y + static_cast<float>(line) * height};
+  }
+  ImVec2 box(std::int64_t at) const {
+    const std::int64_t boxes = std::int64_t{inside} * high;
+    const std::int64_t within = at % boxes;
+    const std::int64_t line = within / inside;
+    const ImVec2 corner = node(at / boxes);
+    return {corner.x + static_cast<float>(within % inside) * cell,
+            corner.y + static_cast<float>(line) * cell};
+  }
 };
 
-Grid grid_of(Ui& ui, std::int64_t nodes, int cells_of_node, ImVec2 room) {
+Grid grid_of(Ui& ui, const MeshView& mesh, ImVec2 first, ImVec2 room) {
   Grid best;
-  best.cell = 0;
-  for (int columns = 1; columns <= std::min<std::int64_t>(nodes, 64); ++columns) {
-    const std::int64_t lines = (nodes + columns - 1) / columns;
-    const auto rows = static_cast<float>(lines);
-    const auto across = static_cast<float>(columns * cells_of_node);
-    const float wide = (room.x - static_cast<float>(columns) * ui.units(kNodeGap)) / across;
-    const float high = room.y / rows - ui.units(kNodeGap);
-    const float cell = std::min({wide, high, ui.units(kMostCell)});
-    if (cell > best.cell) best = {columns, cell};
+  best.first = first;
+  best.gap = ui.units(mesh.nodes() > 256 ? 4 : kNodeGap);
+  const std::int64_t boxes = mesh.whole_nodes ? 1 : std::min(mesh.per_node, mesh.ranks);
+  const std::int64_t nodes = mesh.nodes();
+  for (std::int64_t inside = boxes; inside >= 1; --inside) {
+    if (boxes % inside != 0) continue;
+    const std::int64_t high = boxes / inside;
+    if (high > inside) break;
+    for (std::int64_t columns = 1; columns <= std::min<std::int64_t>(nodes, 160); ++columns) {
+      const std::int64_t lines = (nodes + columns - 1) / columns;
+      const auto across = static_cast<float>(columns * inside);
+      const auto down = static_cast<float>(lines * high);
+      const float wide = (room.x - static_cast<float>(columns) * best.gap) / across;
+      const float tall = (room.y - static_cast<float>(lines) * best.gap) / down;
+      const float cell = std::min({wide, tall, ui.units(kMostCell)});
+      if (cell <= best.cell) continue;
+      best.cell = cell;
+      best.columns = static_cast<int>(columns);
+      best.inside = static_cast<int>(inside);
+      best.high = static_cast<int>(high);
+    }
   }
   return best;
 }
 
-ImU32 stage_ink(Ui& ui, std::int32_t stage, std::int32_t stages) {
-  constexpr std::array<sim::Paint, 8> kRamp = {
-      sim::Paint::forward, sim::Paint::recompute, sim::Paint::gather,   sim::Paint::optimizer,
-      sim::Paint::layer,   sim::Paint::weight,    sim::Paint::backward, sim::Paint::reduce};
-  const std::size_t at =
-      stages <= 8 ? static_cast<std::size_t>(stage) : static_cast<std::size_t>(8 * stage / stages);
-  return ui.ink(ui.theme.of(kRamp[std::min<std::size_t>(at, 7)]));
+/// Colour of the boxes: a menu, and what the lightest and the darkest mean.
+void draw_colours(Ui& ui) {
+  const MeshState& mesh = ui.state.mesh;
+  const int chosen = segments(ui, "mesh.colour", {kMeshColours.begin(), kMeshColours.end()},
+                              static_cast<int>(mesh.colour));
+  if (chosen >= 0) {
+    ui.want(fmt::format("mesh.colour {}", kMeshColours[static_cast<std::size_t>(chosen)]));
+  }
+  std::array<std::string, 2> ends = {"stage 0", fmt::format("stage {}", mesh.view.stages - 1)};
+  std::string note;
+  if (mesh.colour != MeshColour::stage) {
+    if (!mesh.facts) return text(ui, "simulating …", ui.theme.quiet);
+    if (!mesh.facts->problem.empty()) return text(ui, mesh.facts->problem, ui.theme.warning);
+    ends = stage_ends(*mesh.facts, mesh.colour);
+    note = mesh.colour == MeshColour::time
+               ? fmt::format("computing, stage {} longest", mesh.facts->slowest)
+           : mesh.colour == MeshColour::memory ? "peak of a GPU"
+                                               : "sent by a GPU in a step";
+  } else if (mesh.view.stages == 1) {
+    return text(ui, "one pipeline stage", ui.theme.quiet);
+  }
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float line = ImGui::GetTextLineHeight();
+  float x = at.x;
+  const auto word = [&](const std::string& words) {
+    draw_text(ui, {x, at.y}, words, ui.ink(ui.theme.quiet));
+    x += ImGui::CalcTextSize(words.c_str()).x + ui.units(8);
+  };
+  word(ends[0]);
+  const float step = ui.units(kRamp) / static_cast<float>(sim::kHeatSteps);
+  for (const std::string_view each : sim::kHeat[static_cast<std::size_t>(ui.theme.ground)]) {
+    ImGui::GetWindowDrawList()->AddRectFilled({x, at.y + ui.units(3)},
+                                              {x + step, at.y + line - ui.units(1)}, ui.ink(each));
+    x += step;
+  }
+  x += ui.units(8);
+  word(ends[1]);
+  word(note);
+  ImGui::Dummy({x - at.x, line});
 }
 
-void outline(Ui& ui, const std::vector<ImVec2>& places, const std::vector<std::int64_t>& ranks,
-             float cell, std::string_view hex, float inset) {
-  for (const std::int64_t rank : ranks) {
-    const ImVec2 at = places[static_cast<std::size_t>(rank)];
-    const float in = ui.units(inset);
-    ImGui::GetWindowDrawList()->AddRect(
-        {at.x + in, at.y + in}, {at.x + cell - in, at.y + cell - in}, ui.ink(hex), 0, ui.units(2));
+/// Words and colours of the groups that a rank of this layout has.
+void draw_groups_legend(Ui& ui, const std::vector<RankGroup>& groups) {
+  if (groups.empty()) {
+    return text(ui, "the pointer on a GPU shows its groups, a click keeps them", ui.theme.quiet);
   }
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  for (const RankGroup& group : groups) {
+    entries.emplace_back(fmt::format("{} {}", kShownGroups[group.shown].label, group.ranks.size()),
+                         ui.theme.of(kGroupPaint[group.shown]));
+  }
+  legend(ui, entries);
+}
+
+struct BoxLook {
+  std::string_view ground;
+  float alpha = 1;
+};
+
+void draw_box(Ui& ui, const Grid& grid, std::size_t at, const BoxLook& look) {
+  const MeshView& mesh = ui.state.mesh.view;
+  const ImVec2 least = grid.box(static_cast<std::int64_t>(at));
+  const float gap = std::min(ui.units(2), grid.cell * 0.15F);
+  const ImVec2 most(least.x + grid.cell - gap, least.y + grid.cell - gap);
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const float round = std::min(ui.units(2), grid.cell * 0.2F);
+  list.AddRectFilled(least, most, ui.ink(look.ground, look.alpha), round);
+  if (grid.cell > ui.units(8)) list.AddRect(least, most, ui.ink(ui.theme.grid), round);
+  const MeshBox& box = mesh.boxes[at];
+  const std::string number = box.stage == box.last_stage
+                                 ? fmt::format("{}", box.stage)
+                                 : fmt::format("{}-{}", box.stage, box.last_stage);
+  const ImVec2 letters = ImGui::CalcTextSize(number.c_str());
+  if (letters.x + ui.units(8) < grid.cell && letters.y + ui.units(4) < grid.cell) {
+    draw_text(ui, {(least.x + most.x) / 2, (least.y + most.y - letters.y) / 2}, number,
+              ui.ink(sim::ink_on(look.ground), look.alpha), 0.5F);
+  }
+  ui.probes.put(fmt::format("mesh.{}.{}", mesh.whole_nodes ? "node" : "rank", at), least, most);
+}
+
+/// A frame around each box of a group that is not the rank's own.
+void frame_group(Ui& ui, const Grid& grid, const RankGroup& group, std::size_t own) {
+  const MeshView& mesh = ui.state.mesh.view;
+  const ImU32 ink = ui.ink(ui.theme.of(kGroupPaint[group.shown]));
+  const float gap = std::min(ui.units(2), grid.cell * 0.15F);
+  const float thick = std::clamp(grid.cell * 0.12F, ui.units(1.5F), ui.units(4));
+  for (const std::int64_t rank : group.ranks) {
+    const std::size_t at = mesh.box_of(rank);
+    const ImVec2 least = grid.box(static_cast<std::int64_t>(at));
+    const ImVec2 most(least.x + grid.cell - gap, least.y + grid.cell - gap);
+    ui.probes.put(fmt::format("mesh.group.{}.{}", name_of(kShownGroups[group.shown].axis), rank),
+                  least, most);
+    if (at == own) continue;
+    const float in = thick / 2;
+    ImGui::GetWindowDrawList()->AddRect({least.x + in, least.y + in}, {most.x - in, most.y - in},
+                                        ink, ui.units(2), thick);
+  }
+}
+
+/// \returns the box under the pointer, or as many as there are
+std::size_t hovered_box(const Grid& grid, const MeshView& mesh) {
+  if (!ImGui::IsWindowHovered()) return mesh.boxes.size();
+  for (std::size_t at = 0; at < mesh.boxes.size(); ++at) {
+    const ImVec2 least = grid.box(static_cast<std::int64_t>(at));
+    const ImVec2 most(least.x + grid.cell, least.y + grid.cell);
+    if (ImGui::IsMouseHoveringRect(least, most)) return at;
+  }
+  return mesh.boxes.size();
+}
+
+/// The boxes that the rank communicates with.
+std::vector<bool> members(const MeshView& mesh, const std::vector<RankGroup>& groups,
+                          std::int64_t rank) {
+  std::vector<bool> in(mesh.boxes.size(), false);
+  in[mesh.box_of(rank)] = true;
+  for (const RankGroup& group : groups) {
+    for (const std::int64_t each : group.ranks) in[mesh.box_of(each)] = true;
+  }
+  return in;
 }
 
 }  // namespace
 
 void draw_mesh(Ui& ui) {
-  const MeshView& mesh = ui.state.mesh;
-  const bool each = !mesh.stage.empty();
+  const MeshState& state = ui.state.mesh;
+  const MeshView& mesh = state.view;
   heading(ui, "Mesh",
-          fmt::format("{} GPUs on {} nodes, colour and number are the pipeline stage{}",
+          fmt::format("{} GPUs on {} nodes, a box a {}, the number is the pipeline stage",
                       format_count(mesh.ranks), format_count(mesh.nodes()),
-                      each ? ", a box a GPU" : ", a box a node"));
-  if (!each) text(ui, "too many GPUs to draw each: a box is a node", ui.theme.quiet);
-  legend(ui, {{"hovered GPU's tensor parallel group", ui.theme.text},
-              {"its pipeline", ui.theme.warning},
-              {"its data and context parallel group", ui.theme.good}});
+                      mesh.whole_nodes ? "node" : "GPU"));
+  if (mesh.boxes.empty()) return;
+  draw_colours(ui);
+  // Room for the legend of the groups, whatever rank it is of.
+  const std::vector<RankGroup> some = groups_of(ui.state.plan.layout, state.pinned.value_or(0));
+  draw_groups_legend(ui, some);
   const ImVec2 begin = ImGui::GetCursorScreenPos();
-  const ImVec2 room = ImGui::GetContentRegionAvail();
-  const int cells = each ? static_cast<int>(std::min(mesh.per_node, mesh.ranks)) : 1;
-  const Grid grid = grid_of(ui, mesh.nodes(), cells, room);
+  const Grid grid = grid_of(ui, mesh, begin, ImGui::GetContentRegionAvail());
   if (grid.cell < 1) return;
-  const float node_width = static_cast<float>(cells) * grid.cell + ui.units(kNodeGap);
-  const float node_height = grid.cell + ui.units(kNodeGap);
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  std::vector<ImVec2> places;
-  std::int64_t hovered = -1;
-  const std::int64_t boxes = each ? mesh.ranks : mesh.nodes();
-  for (std::int64_t box = 0; box < boxes; ++box) {
-    const std::int64_t node = each ? box / mesh.per_node : box;
-    const auto column = static_cast<float>(node % grid.columns);
-    const std::int64_t line = node / grid.columns;
-    const auto row = static_cast<float>(line);
-    const auto inside = static_cast<float>(each ? box % mesh.per_node : 0);
-    const ImVec2 at(begin.x + column * node_width + inside * grid.cell,
-                    begin.y + row * node_height);
-    places.push_back(at);
-    const float gap = std::min(ui.units(kGap), grid.cell * 0.15F);
-    const ImVec2 end(at.x + grid.cell - gap, at.y + grid.cell - gap);
-    const std::int32_t stage = each ? mesh.stage[static_cast<std::size_t>(box)] : 0;
-    list.AddRectFilled(at, end, each ? stage_ink(ui, stage, mesh.stages) : ui.ink(ui.theme.accent),
-                       ui.units(2));
-    const std::string number = fmt::format("{}", stage);
-    const float letters = ImGui::CalcTextSize(number.c_str()).x;
-    if (each && grid.cell > letters + ui.units(10) &&
-        grid.cell > ImGui::GetTextLineHeight() + ui.units(8)) {
-      draw_text(ui, {(at.x + end.x) / 2, (at.y + end.y - ImGui::GetTextLineHeight()) / 2}, number,
-                ui.ink(sim::kDarkInk), 0.5F);
-    }
-    ui.probes.put(fmt::format("mesh.{}.{}", each ? "rank" : "node", box), at, end);
-    if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, end)) hovered = box;
+  const std::size_t hovered = hovered_box(grid, mesh);
+  std::optional<std::int64_t> rank = state.pinned;
+  if (hovered < mesh.boxes.size()) rank = mesh.boxes[hovered].rank;
+  std::vector<RankGroup> groups;
+  std::vector<bool> lit(mesh.boxes.size(), true);
+  if (rank) {
+    groups = groups_of(ui.state.plan.layout, *rank);
+    lit = members(mesh, groups, *rank);
   }
-  if (hovered < 0 || !each) return;
-  const RankGroups groups = groups_of(ui.state.plan.layout, hovered);
-  outline(ui, places, groups.dp, grid.cell, ui.theme.good, 0);
-  outline(ui, places, groups.pp, grid.cell, ui.theme.warning, 1);
-  outline(ui, places, groups.tp, grid.cell, ui.theme.text, 2);
-  ImGui::SetTooltip("%s", rank_text(mesh, ui.state.plan.layout, hovered).c_str());
-}
-
-void draw_axes(Ui& ui) {
-  heading(ui, "Communication by axis", "of a step, on the slowest stage");
-  if (ui.state.report.by_axis.empty()) {
-    text(ui, "one GPU communicates with nobody", ui.theme.quiet);
-    return;
+  const bool known = state.facts && state.facts->problem.empty();
+  const MeshFacts none;
+  const std::vector<double> shades =
+      stage_shades(ui.state.plan, known ? *state.facts : none, state.colour);
+  constexpr float kDim = 0.3F;
+  for (std::size_t at = 0; at < mesh.boxes.size(); ++at) {
+    const auto stage = static_cast<std::size_t>(mesh.boxes[at].stage);
+    const double shade = mesh.stages == 1 ? 0.5 : shades[stage];
+    draw_box(ui, grid, at, {sim::heat(shade, ui.theme.ground), lit[at] ? 1 : kDim});
   }
-  Seconds most;
-  for (const AxisTime& axis : ui.state.report.by_axis) most = std::max(most, axis.total);
-  for (const AxisTime& axis : ui.state.report.by_axis) {
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float left = at.x + ui.units(70);
-    const float width = ImGui::GetContentRegionAvail().x - ui.units(70 + 170);
-    const float height = ImGui::GetTextLineHeight();
-    const auto reach = [&](Seconds time) {
-      return most > Seconds(0) ? static_cast<float>(time / most) * width : 0;
-    };
-    draw_text(ui, at, axis.axis, ui.ink(ui.theme.text));
-    ImDrawList& list = *ImGui::GetWindowDrawList();
-    list.AddRectFilled({left, at.y + ui.units(3)}, {left + reach(axis.total), at.y + height},
-                       ui.ink(ui.theme.of(sim::Paint::layer)));
-    list.AddRectFilled({left, at.y + height - ui.units(5)},
-                       {left + reach(axis.exposed), at.y + height}, ui.ink(ui.theme.bad));
-    draw_text(
-        ui, {at.x + ImGui::GetContentRegionAvail().x, at.y},
-        fmt::format("{}, exposed {}", format_seconds(axis.total), format_seconds(axis.exposed)),
-        ui.ink(ui.theme.quiet), 1);
-    ui.probes.put("axes." + axis.axis, {left, at.y}, {left + reach(axis.total), at.y + height});
-    ImGui::Dummy({0, height + ui.units(4)});
+  if (!rank) return;
+  const std::size_t own = mesh.box_of(*rank);
+  for (const RankGroup& group : groups) frame_group(ui, grid, group, own);
+  const ImVec2 least = grid.box(static_cast<std::int64_t>(own));
+  ImGui::GetWindowDrawList()->AddRect(
+      {least.x - ui.units(1), least.y - ui.units(1)},
+      {least.x + grid.cell - ui.units(1), least.y + grid.cell - ui.units(1)}, ui.ink(ui.theme.text),
+      ui.units(2), ui.units(3));
+  if (hovered == mesh.boxes.size()) return;
+  std::string words = rank_text(mesh, ui.state.plan.layout, *rank);
+  if (known) {
+    const auto stage = static_cast<std::size_t>(mesh.boxes[hovered].stage);
+    words += fmt::format(
+        "\ncomputes {} of {}, peak {}", stage_text(*state.facts, MeshColour::time, stage),
+        format_seconds(state.facts->step), stage_text(*state.facts, MeshColour::memory, stage));
+  }
+  ImGui::SetTooltip("%s", words.c_str());
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+    const bool again = state.pinned == rank;
+    ui.want(again ? "mesh.rank" : fmt::format("mesh.rank {}", *rank));
   }
 }
 

@@ -26,6 +26,9 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"timeline", "One step", Workspace::timeline, draw_timeline},
     {"what_if", "What if", Workspace::mesh, draw_what_if},
     {"mesh", "Mesh", Workspace::mesh, draw_mesh},
+    {"stretch", "Faster links", Workspace::mesh, draw_stretch},
+    {"order", "Order of axes", Workspace::mesh, draw_order},
+    {"traffic", "Links", Workspace::mesh, draw_traffic},
     {"axes", "Communication by axis", Workspace::mesh, draw_axes},
     {"heat", "Scaling map", Workspace::scaling, draw_heat},
     {"break_even", "Break-even", Workspace::scaling, draw_break_even},
@@ -101,11 +104,31 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
       dock(workspace, "timeline", rest);
       break;
-    case Workspace::mesh:
-      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
-      dock(workspace, "axes", cut(ImGuiDir_Down, 0.26F));
+    case Workspace::mesh: {
+      dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
+      ImGuiID right = cut(ImGuiDir_Right, 0.37F);
+      ImGuiID below = right;
+      ImGuiID bottom = rest;
+      if (!low) {
+        ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
+        bottom = cut(ImGuiDir_Down, 0.36F);
+      }
+      ImGuiID beside = bottom;
+      constexpr float kWide = 1400;
+      if (size.x >= ui.units(kWide)) {
+        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.4F, &beside, &bottom);
+      }
+      // Where there is no room below, they are tabs.
+      dock(workspace, "order", below);
+      dock(workspace, "stretch", right);
+      dock(workspace, "traffic", bottom);
+      dock(workspace, "axes", low ? rest : beside);
       dock(workspace, "mesh", rest);
+      put_in_front(workspace, "stretch", right);
+      put_in_front(workspace, "traffic", bottom);
+      put_in_front(workspace, "mesh", rest);
       break;
+    }
     case Workspace::scaling: {
       ImGuiID below = 0;
       ImGuiID beside = 0;

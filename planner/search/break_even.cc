@@ -62,7 +62,7 @@ class Points {
       LinePoint point = *one;
       point.factor = factor;
       if (who.pulled && dollars_) point.cost *= factor;
-      return &known.emplace(factor, std::move(point)).first->second;
+      return &known.emplace(factor, point).first->second;
     }
     const ClusterSpec cluster =
         who.pulled ? shardwise::pulled(who.cluster, q_.lever, factor) : who.cluster;

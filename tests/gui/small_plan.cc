@@ -27,6 +27,17 @@ Plan small_plan(std::int64_t gpus) {
   return plan_of(model, gpus);
 }
 
+Plan two_node_plan() {
+  Plan plan = small_plan();
+  plan.cluster = *with_gpus(plan.cluster, 16);
+  plan.layout.tp = 2;
+  plan.layout.pp = 2;
+  plan.layout.dp_shard = 2;
+  plan.layout.dp_replicate = 2;
+  plan.layout.sequence_parallel = true;
+  return plan;
+}
+
 Plan plan_that_cannot_fit() {
   ModelSpec model = llama_3_1_8b();
   model.name = "too-large";

@@ -8,6 +8,9 @@ namespace shardwise::test {
 /// milliseconds. `gpus` of 1, 2, 4 or 8.
 Plan small_plan(std::int64_t gpus = 8);
 
+/// The same model on two nodes, two ranks along each of tp, dp_shard, dp_replicate and pp.
+Plan two_node_plan();
+
 /// Llama-3.1-8B on one GPU: no layout fits.
 Plan plan_that_cannot_fit();
 

@@ -49,7 +49,8 @@ TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
     draw_settled(stage, session, kSize);
     for (const Panel& panel : panel_list()) {
       // A tab that is behind another is not drawn.
-      if (panel.workspace != static_cast<Workspace>(w) || panel.id == "why") continue;
+      const bool behind = panel.id == "why" || panel.id == "axes";
+      if (panel.workspace != static_cast<Workspace>(w) || behind) continue;
       const auto place = stage.probes().find(panel.id);
       ASSERT_TRUE(place) << panel.id;
       EXPECT_GE(place->least.x, 0) << panel.id;

@@ -1,4 +1,4 @@
-// View models of one layout: why not, why this number, mesh.
+// View models of one layout: why not, why this number.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <set>
 
 #include "gui/models/explain_model.h"
-#include "gui/models/mesh_model.h"
 #include "gui/models/session.h"
 #include "gui/models/summary_model.h"
 #include "gui/models/why_model.h"
@@ -97,44 +96,6 @@ TEST(CategoryLines, OfAGroupSumToIt) {
     EXPECT_EQ(groups, stage.phases[p].total());
     EXPECT_EQ(parts, stage.phases[p].total());
   }
-}
-
-TEST(Mesh, HasEachRankOnceInEveryStage) {
-  const Plan plan = pipeline();
-  const MeshView mesh = mesh_view(plan);
-  ASSERT_EQ(mesh.stage.size(), 8U);
-  for (std::int32_t stage = 0; stage < plan.layout.pp; ++stage) {
-    EXPECT_EQ(std::ranges::count(mesh.stage, stage), 8 / plan.layout.pp);
-  }
-  const std::multiset<std::int32_t> groups(mesh.tp_group.begin(), mesh.tp_group.end());
-  for (const std::int32_t group : groups) {
-    EXPECT_EQ(groups.count(group), static_cast<std::size_t>(plan.layout.tp));
-  }
-}
-
-TEST(Mesh, GroupsOfARankAreOfItsStageAndHoldIt) {
-  const Plan plan = pipeline();
-  const MeshView mesh = mesh_view(plan);
-  for (std::int64_t rank = 0; rank < mesh.ranks; ++rank) {
-    const RankGroups groups = groups_of(plan.layout, rank);
-    for (const auto* each : {&groups.tp, &groups.pp, &groups.dp}) {
-      EXPECT_NE(std::ranges::find(*each, rank), each->end());
-    }
-    for (const std::int64_t other : groups.tp) {
-      EXPECT_EQ(mesh.stage[static_cast<std::size_t>(other)],
-                mesh.stage[static_cast<std::size_t>(rank)]);
-    }
-    EXPECT_FALSE(rank_text(mesh, plan.layout, rank).empty());
-  }
-}
-
-TEST(Mesh, DrawsNodesWhereThereAreTooManyGpus) {
-  Plan plan = test::small_plan();
-  plan.layout.dp_replicate = 2048;
-  const MeshView mesh = mesh_view(plan);
-  EXPECT_EQ(mesh.ranks, 16'384);
-  EXPECT_TRUE(mesh.stage.empty());
-  EXPECT_EQ(mesh.nodes(), 2048);
 }
 
 TEST(Winner, IsTheFirstOfTheRanking) {

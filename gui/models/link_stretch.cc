@@ -1,0 +1,109 @@
+#include "gui/models/link_stretch.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "gui/models/break_even_model.h"
+#include "planner/cost/estimate.h"
+#include "planner/cost/gpu_hour_price.h"
+#include "planner/search/lever.h"
+#include "planner/spec/format.h"
+#include "simulator/planning/simulated_steps.h"
+#include "simulator/simulate.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr int kCurveSteps = 6;  // to either side of 1
+
+/// "56.5 s to 55.1 s, -2.5 %".
+std::string times_text(Seconds before, Seconds after) {
+  return fmt::format("{} to {}, {:+.1f} %", format_seconds(before), format_seconds(after),
+                     100 * (after / before - 1));
+}
+
+/// "-$16.10".
+std::string dollars_text(double dollars) {
+  return (dollars < 0 ? "-" : "+") + format_dollars(std::abs(dollars));
+}
+
+}  // namespace
+
+ClusterSpec stretched(const ClusterSpec& cluster, const std::vector<double>& factors) {
+  ClusterSpec made = cluster;
+  for (std::size_t tier = 0; tier < factors.size(); ++tier) {
+    if (factors[tier] != 1) made = pulled(made, {LeverKind::bandwidth, tier}, factors[tier]);
+  }
+  return made;
+}
+
+Plan stretched(Plan plan, const std::vector<double>& factors) {
+  plan.cluster = stretched(plan.cluster, factors);
+  return plan;
+}
+
+std::size_t reached_tiers(const Plan& plan) {
+  std::size_t tiers = 0;
+  for (const Lever& each : levers_of(plan.cluster)) tiers += each.kind == LeverKind::bandwidth;
+  return tiers;
+}
+
+std::vector<StretchCurve> stretch_curves(const Plan& plan) {
+  std::vector<StretchCurve> curves;
+  for (std::size_t tier = 0; tier < reached_tiers(plan); ++tier) {
+    StretchCurve& curve = curves.emplace_back();
+    for (int step = -kCurveSteps; step <= kCurveSteps; ++step) {
+      const double factor = std::pow(kMostStretch, static_cast<double>(step) / kCurveSteps);
+      const ClusterSpec cluster = pulled(plan.cluster, {LeverKind::bandwidth, tier}, factor);
+      const Evaluation cost = evaluate(plan.model, cluster, plan.job, plan.engine, plan.layout);
+      curve.factors.push_back(factor);
+      curve.seconds.push_back(cost.step_time.value());
+    }
+  }
+  return curves;
+}
+
+std::optional<Seconds> quick_simulation(const Plan& plan) {
+  if (sim::layer_passes_of_step(plan) > sim::kMostLayerPasses) return std::nullopt;
+  return sim::simulated_step(plan);
+}
+
+std::string stretch_text(const Plan& plan, const LinkStretch& stretch, std::size_t tier) {
+  const BytesPerSecond bandwidth = plan.cluster.tiers[tier].bandwidth;
+  const double factor = stretch.factors[tier];
+  if (factor == 1) return format_bandwidth(bandwidth);
+  return fmt::format("{} x {:.3g} = {}", format_bandwidth(bandwidth), factor,
+                     format_bandwidth(factor * bandwidth));
+}
+
+std::vector<std::string> stretch_words(const Plan& plan, const StepReport& before,
+                                       const LinkStretch& stretch, const StepReport* winner) {
+  if (!stretch.report) return {"drag a bandwidth to see what it is worth"};
+  const StepReport& after = *stretch.report;
+  std::vector<std::string> words = {"step " + times_text(before.step_time, after.step_time)};
+  if (before.dollars_per_1e9_tokens > 0) {
+    words.push_back(
+        fmt::format("1e9 tokens {} to {}, {}", format_dollars(before.dollars_per_1e9_tokens),
+                    format_dollars(after.dollars_per_1e9_tokens),
+                    dollars_text(after.dollars_per_1e9_tokens - before.dollars_per_1e9_tokens)));
+    // Tokens cost the same where the price of an hour grows as the step shrinks.
+    const double price = gpu_hour_price(plan.cluster).value_or(0);
+    const double worth = price * (before.step_time / after.step_time - 1);
+    words.push_back(
+        fmt::format("worth {} for a GPU-hour of {}", dollars_text(worth), format_dollars(price)));
+  }
+  if (stretch.simulated && stretch.simulated_before) {
+    words.push_back("simulated " + times_text(*stretch.simulated_before, *stretch.simulated));
+  }
+  if (stretch.best && winner != nullptr) {
+    words.push_back(stretch.best->layout == winner->layout
+                        ? "the same layout stays the best"
+                        : fmt::format("the best is then {}, {}",
+                                      format_seconds(stretch.best->step_time),
+                                      change_text(winner->layout, stretch.best->layout)));
+  }
+  return words;
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,196 @@
+#include "gui/models/mesh_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "planner/spec/format.h"
+#include "simulator/planning/simulated_steps.h"
+#include "simulator/simulate.h"
+#include "simulator/step_report.h"
+
+namespace shardwise::view {
+namespace {
+
+/// Passes of micro-batches through layers in a step that is simulated for a picture.
+constexpr std::int64_t kMostPasses = 4 * sim::kMostLayerPasses;
+
+std::string_view use_of(Stream stream) {
+  switch (stream) {
+    case Stream::all_gather:
+      return "parameter gather";
+    case Stream::reduce_scatter:
+      return "gradient reduction";
+    case Stream::outer_reduce:
+      return "reduction of replicas";
+    case Stream::tensor_parallel:
+      return "tensor parallel";
+    case Stream::context_parallel:
+      return "context parallel";
+    case Stream::expert_parallel:
+      return "tokens to experts";
+    case Stream::send:
+    case Stream::receive:
+      return "pipeline messages";
+    case Stream::host_copy:
+      return "offload";
+    case Stream::compute:
+    case Stream::copy:
+      break;
+  }
+  return "end of the step";
+}
+
+std::string_view words_of(GroupKind group) {
+  switch (group) {
+    case GroupKind::tp:
+      return "tp";
+    case GroupKind::cp:
+      return "cp";
+    case GroupKind::ep:
+      return "ep";
+    case GroupKind::etp:
+      return "etp";
+    case GroupKind::pp:
+      return "pp";
+    case GroupKind::dp_shard:
+      return "dp_shard";
+    case GroupKind::dp_replicate:
+      return "dp_replicate";
+    case GroupKind::dp_shard_cp:
+      return "dp_shard x cp";
+    case GroupKind::dp_cp:
+      return "dp x cp";
+    case GroupKind::stage:
+      return "stage";
+    case GroupKind::edp:
+      return "edp";
+    case GroupKind::edp_shard:
+      return "edp_shard";
+    case GroupKind::reshard:
+      return "reshard";
+    case GroupKind::world:
+      break;
+  }
+  return "all ranks";
+}
+
+/// The number that a colour is of; more is more of it.
+double amount(const MeshFacts& facts, MeshColour colour, std::size_t stage) {
+  const StageFacts& of = facts.stages[stage];
+  switch (colour) {
+    case MeshColour::time:
+      return of.computing.value();
+    case MeshColour::memory:
+      return static_cast<double>(of.peak.value());
+    case MeshColour::sent:
+      return std::reduce(of.sent.traffic.bytes.begin(), of.sent.traffic.bytes.end());
+    case MeshColour::stage:
+      break;
+  }
+  return static_cast<double>(stage);
+}
+
+std::pair<std::size_t, std::size_t> extremes(const MeshFacts& facts, MeshColour colour) {
+  std::pair<std::size_t, std::size_t> found;
+  for (std::size_t stage = 0; stage < facts.stages.size(); ++stage) {
+    const double here = amount(facts, colour, stage);
+    if (here < amount(facts, colour, found.first)) found.first = stage;
+    if (here > amount(facts, colour, found.second)) found.second = stage;
+  }
+  return found;
+}
+
+}  // namespace
+
+MeshFacts mesh_facts(const Plan& plan) {
+  MeshFacts facts;
+  facts.orders = priced_orders(plan);
+  const std::int64_t passes = sim::layer_passes_of_step(plan);
+  if (passes > kMostPasses) {
+    facts.problem =
+        fmt::format("a step of {} passes through layers is not simulated", format_count(passes));
+    return facts;
+  }
+  const sim::Simulation simulation = sim::simulate(plan);
+  const std::vector<sim::StageSent> sent = sim::sent_by_stage(plan, simulation.program);
+  const StepTimeline& timeline = sim::timeline_of(simulation.report);
+  facts.step = simulation.report.step_time;
+  for (std::size_t stage = 0; stage < sent.size(); ++stage) {
+    facts.stages.push_back({timeline.stages[stage].computing,
+                            simulation.report.stages[stage].peak_total(), sent[stage]});
+  }
+  facts.slowest = extremes(facts, MeshColour::time).second;
+  return facts;
+}
+
+std::vector<double> stage_shades(const Plan& plan, const MeshFacts& facts, MeshColour colour) {
+  const auto stages = static_cast<std::size_t>(plan.layout.pp);
+  std::vector<double> shades(stages, 1);
+  if (colour == MeshColour::stage || facts.stages.size() != stages) {
+    for (std::size_t stage = 0; stage < stages && stages > 1; ++stage) {
+      shades[stage] = static_cast<double>(stage) / static_cast<double>(stages - 1);
+    }
+    return shades;
+  }
+  const auto [least, most] = extremes(facts, colour);
+  const double low = amount(facts, colour, least);
+  const double high = amount(facts, colour, most);
+  for (std::size_t stage = 0; stage < stages && high > low; ++stage) {
+    shades[stage] = (amount(facts, colour, stage) - low) / (high - low);
+  }
+  return shades;
+}
+
+std::string stage_text(const MeshFacts& facts, MeshColour colour, std::size_t stage) {
+  const StageFacts& of = facts.stages[stage];
+  switch (colour) {
+    case MeshColour::time:
+      return format_seconds(of.computing);
+    case MeshColour::memory:
+      return format_bytes(of.peak);
+    case MeshColour::sent:
+      return format_bytes(Bytes(static_cast<std::int64_t>(amount(facts, colour, stage))));
+    case MeshColour::stage:
+      break;
+  }
+  return fmt::format("stage {}", stage);
+}
+
+std::array<std::string, 2> stage_ends(const MeshFacts& facts, MeshColour colour) {
+  if (facts.stages.empty()) return {};
+  const auto [least, most] = extremes(facts, colour);
+  return {stage_text(facts, colour, least), stage_text(facts, colour, most)};
+}
+
+TrafficTable traffic_table(const Plan& plan, const MeshFacts& facts, std::size_t stage) {
+  TrafficTable table;
+  if (stage >= facts.stages.size()) return table;
+  const sim::StageSent& sent = facts.stages[stage].sent;
+  std::vector<std::size_t> used;
+  for (std::size_t tier = 0; tier < plan.cluster.tiers.size(); ++tier) {
+    if (sent.over(tier) == Bytes(0)) continue;
+    used.push_back(tier);
+    table.tiers.push_back(plan.cluster.tiers[tier].name);
+    table.totals.push_back(sent.over(tier));
+    table.busy.push_back(sent.traffic.seconds[tier] / facts.step.value());
+  }
+  for (const sim::SentPart& part : sent.parts) {
+    // Norms and counts, whatever stream they have.
+    const bool sums = part.group == GroupKind::world || part.group == GroupKind::stage;
+    const std::string_view use = sums ? "sums over ranks" : use_of(part.stream);
+    TrafficRow row{std::string(use), std::string(words_of(part.group)), 1, {}};
+    row.ranks = group_shape(plan.cluster, plan.layout, part.group).ranks;
+    for (const std::size_t tier : used) row.bytes.push_back(part.bytes[tier]);
+    table.rows.push_back(std::move(row));
+  }
+  const auto sum = [](const TrafficRow& row) {
+    return std::accumulate(row.bytes.begin(), row.bytes.end(), Bytes(0));
+  };
+  std::ranges::stable_sort(table.rows, std::ranges::greater(), sum);
+  return table;
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "gui/panels/panels.h"
+#include "planner/spec/format.h"
+
+namespace shardwise::view {
+
+void draw_axes(Ui& ui) {
+  heading(ui, "Communication by axis", "of a step, on the slowest stage");
+  if (ui.state.report.by_axis.empty()) {
+    text(ui, "one GPU communicates with nobody", ui.theme.quiet);
+    return;
+  }
+  Seconds most;
+  for (const AxisTime& axis : ui.state.report.by_axis) most = std::max(most, axis.total);
+  for (const AxisTime& axis : ui.state.report.by_axis) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    const float left = at.x + ui.units(70);
+    const float width = ImGui::GetContentRegionAvail().x - ui.units(70 + 170);
+    const float height = ImGui::GetTextLineHeight();
+    const auto reach = [&](Seconds time) {
+      return most > Seconds(0) ? static_cast<float>(time / most) * width : 0;
+    };
+    draw_text(ui, at, axis.axis, ui.ink(ui.theme.text));
+    ImDrawList& list = *ImGui::GetWindowDrawList();
+    list.AddRectFilled({left, at.y + ui.units(3)}, {left + reach(axis.total), at.y + height},
+                       ui.ink(ui.theme.of(sim::Paint::layer)));
+    list.AddRectFilled({left, at.y + height - ui.units(5)},
+                       {left + reach(axis.exposed), at.y + height}, ui.ink(ui.theme.bad));
+    draw_text(
+        ui, {at.x + ImGui::GetContentRegionAvail().x, at.y},
+        fmt::format("{}, exposed {}", format_seconds(axis.total), format_seconds(axis.exposed)),
+        ui.ink(ui.theme.quiet), 1);
+    ui.probes.put("axes." + axis.axis, {left, at.y}, {left + reach(axis.total), at.y + height});
+    ImGui::Dummy({0, height + ui.units(4)});
+  }
+}
+
+}  // namespace shardwise::view

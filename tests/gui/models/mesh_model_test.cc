@@ -1,0 +1,273 @@
+#include "gui/models/mesh_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "gui/models/commands.h"
+#include "gui/models/mesh_state.h"
+#include "gui/models/session.h"
+#include "planner/cost/estimate.h"
+#include "planner/search/best_layout.h"
+#include "simulator/simulate.h"
+#include "simulator/step_report.h"
+#include "tests/gui/small_plan.h"
+
+namespace shardwise::view {
+namespace {
+
+Plan two_nodes() { return test::two_node_plan(); }
+
+StepReport report_of(const Plan& plan) {
+  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+}
+
+TEST(Mesh, HasEachRankInOneBoxAndAsManyInEveryStage) {
+  const Plan plan = two_nodes();
+  const MeshView mesh = mesh_view(plan);
+  ASSERT_EQ(mesh.boxes.size(), 16U);
+  std::map<std::int32_t, int> of_stage;
+  for (std::int64_t rank = 0; rank < 16; ++rank) {
+    const MeshBox& box = mesh.boxes[mesh.box_of(rank)];
+    EXPECT_EQ(box.rank, rank);
+    ++of_stage[box.stage];
+  }
+  EXPECT_EQ(of_stage, (std::map<std::int32_t, int>{{0, 8}, {1, 8}}));
+}
+
+TEST(Mesh, GroupsAreThePlannersForEveryRankAndOrder) {
+  Plan plan = two_nodes();
+  for (const Axis first : {Axis::tp, Axis::pp, Axis::dp_replicate}) {
+    std::swap(plan.layout.order[0], *std::ranges::find(plan.layout.order, first));
+    for (std::int64_t rank = 0; rank < 16; ++rank) {
+      const std::vector<RankGroup> groups = groups_of(plan.layout, rank);
+      EXPECT_EQ(groups.size(), 4U);
+      for (const RankGroup& group : groups) {
+        EXPECT_EQ(group.ranks, group_ranks(plan.layout, kShownGroups[group.shown].kind, rank));
+        EXPECT_EQ(group.ranks.size(), 2U);
+        EXPECT_THAT(group.ranks, testing::Contains(rank));
+      }
+      // The ranks of its stage are those that its pipeline does not lead to.
+      const std::int32_t stage = stage_of(plan.layout, rank);
+      EXPECT_EQ(group_ranks(plan.layout, GroupKind::pp, rank)[static_cast<std::size_t>(stage)],
+                rank);
+    }
+  }
+}
+
+TEST(Mesh, DrawsNodesWhereThereAreTooManyGpus) {
+  Plan plan = test::small_plan();
+  plan.cluster.gpus = 16'384;
+  plan.layout.dp_replicate = 1024;
+  plan.layout.dp_shard = 4;
+  plan.layout.pp = 4;
+  const MeshView mesh = mesh_view(plan);
+  EXPECT_EQ(mesh.ranks, 16'384);
+  EXPECT_TRUE(mesh.whole_nodes);
+  ASSERT_EQ(mesh.boxes.size(), 2048U);
+  for (std::size_t node = 0; node < mesh.boxes.size(); ++node) {
+    EXPECT_EQ(mesh.boxes[node].rank, static_cast<std::int64_t>(8 * node));
+    EXPECT_EQ(mesh.boxes[node].stage, static_cast<std::int32_t>(node / 512));
+    EXPECT_EQ(mesh.boxes[node].last_stage, mesh.boxes[node].stage);
+  }
+  EXPECT_EQ(mesh.box_of(16'383), 2047U);
+  // A pipeline within each node.
+  plan.layout.order = {Axis::pp, Axis::tp, Axis::cp, Axis::ep, Axis::dp_shard, Axis::dp_replicate};
+  EXPECT_EQ(mesh_view(plan).boxes.front().last_stage, 3);
+}
+
+TEST(MeshFacts, AreThoseOfTheSimulatedReport) {
+  const Plan plan = two_nodes();
+  const MeshFacts facts = mesh_facts(plan);
+  const sim::Simulation simulation = sim::simulate(plan);
+  const StepTimeline& timeline = sim::timeline_of(simulation.report);
+  EXPECT_EQ(facts.step, simulation.report.step_time);
+  ASSERT_EQ(facts.stages.size(), 2U);
+  Seconds longest;
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    EXPECT_EQ(facts.stages[stage].computing, timeline.stages[stage].computing);
+    EXPECT_EQ(facts.stages[stage].peak, simulation.report.stages[stage].peak_total());
+    longest = std::max(longest, facts.stages[stage].computing);
+  }
+  EXPECT_EQ(facts.stages[facts.slowest].computing, longest);
+  for (const MeshColour colour : {MeshColour::time, MeshColour::memory, MeshColour::sent}) {
+    const std::vector<double> shades = stage_shades(plan, facts, colour);
+    EXPECT_EQ(*std::ranges::max_element(shades), 1);
+    EXPECT_EQ(*std::ranges::min_element(shades), 0);
+    EXPECT_NE(stage_ends(facts, colour)[0], stage_ends(facts, colour)[1]);
+  }
+  EXPECT_EQ(stage_shades(plan, facts, MeshColour::time)[facts.slowest], 1);
+}
+
+TEST(MeshFacts, SayWhyAVeryLongStepIsNotSimulated) {
+  Plan plan = test::small_plan(1);
+  plan.job.global_batch_size = 200'000;
+  const MeshFacts facts = mesh_facts(plan);
+  EXPECT_TRUE(facts.stages.empty());
+  EXPECT_THAT(facts.problem, testing::HasSubstr("is not simulated"));
+  EXPECT_EQ(stage_shades(plan, facts, MeshColour::time).size(), 1U);
+  EXPECT_TRUE(traffic_table(plan, facts, 0).rows.empty());
+}
+
+TEST(Traffic, RowsSumToTheReportsBytesOfEveryTier) {
+  const Plan plan = two_nodes();
+  const MeshFacts facts = mesh_facts(plan);
+  const sim::Simulation simulation = sim::simulate(plan);
+  const StepTimeline& timeline = sim::timeline_of(simulation.report);
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    const TrafficTable table = traffic_table(plan, facts, stage);
+    ASSERT_EQ(table.tiers.size(), 2U);
+    EXPECT_GE(table.rows.size(), 4U);
+    for (std::size_t tier = 0; tier < 2; ++tier) {
+      Bytes sum;
+      for (const TrafficRow& row : table.rows) sum += row.bytes[tier];
+      EXPECT_EQ(sum, table.totals[tier]);
+      const auto link =
+          std::ranges::find(timeline.stages[stage].links, table.tiers[tier], &LinkTime::tier);
+      ASSERT_NE(link, timeline.stages[stage].links.end());
+      EXPECT_EQ(sum, link->sent);
+      EXPECT_NEAR(table.busy[tier], link->utilisation, 0.01 * link->utilisation);
+    }
+    for (const TrafficRow& row : table.rows) {
+      EXPECT_FALSE(row.use.empty());
+      EXPECT_GT(row.ranks, 1) << row.use;
+    }
+  }
+}
+
+TEST(Order, IsReadAndWrittenByItsMovingAxes) {
+  const Layout layout = two_nodes().layout;
+  EXPECT_EQ(order_text(layout, layout.order), "tp-dp_shard-dp_replicate-pp");
+  const auto order = read_order(layout, "pp-tp-dp_replicate-dp_shard");
+  ASSERT_TRUE(order);
+  EXPECT_EQ(order_text(layout, *order), "pp-tp-dp_replicate-dp_shard");
+  EXPECT_EQ(order_text(layout, *read_order(layout, "pp-tp")), "pp-dp_shard-dp_replicate-tp");
+  for (const char* wrong : {"", "tp-tp", "tp-xp", "tp-", "-", "tp,pp"}) {
+    EXPECT_FALSE(read_order(layout, wrong)) << wrong;
+  }
+}
+
+/// Opened on the mesh of two nodes.
+class MeshCommands : public testing::Test {
+ protected:
+  MeshCommands() {
+    session_.settle();
+    session_.set_workspace(Workspace::mesh);
+    session_.settle();
+  }
+  std::string run(const std::string& line) {
+    std::string problem = run_command(session_, line);
+    session_.settle();
+    return problem;
+  }
+  const AppState& state() const { return session_.state(); }
+  const MeshState& mesh() const { return session_.state().mesh; }
+  Session session_{two_nodes(), Timing::fitting};
+};
+
+TEST_F(MeshCommands, LayRanksOutInAnotherOrder) {
+  EXPECT_EQ(run("mesh.try pp-tp-dp_shard-dp_replicate"), "");
+  ASSERT_TRUE(mesh().tried);
+  Plan plan = two_nodes();
+  plan.layout.order = *mesh().tried;
+  const Seconds step = report_of(plan).step_time;
+  EXPECT_EQ(mesh().tried_cost.step_time, step);
+  EXPECT_EQ(state().plan.layout, two_nodes().layout);  // only tried
+  EXPECT_EQ(run("mesh.order pp-tp-dp_shard-dp_replicate"), "");
+  EXPECT_EQ(state().plan.layout, plan.layout);
+  EXPECT_EQ(state().report.step_time, step);
+  EXPECT_FALSE(mesh().tried);
+  EXPECT_EQ(mesh().view.boxes[1].stage, 1);  // neighbours are stages now
+  const auto own = std::ranges::find(mesh().facts->orders, plan.layout.order, &PricedOrder::order);
+  ASSERT_NE(own, mesh().facts->orders.end());
+  EXPECT_EQ(own->cost.step_time, step);
+  EXPECT_EQ(run("question.undo"), "");
+  EXPECT_EQ(state().plan.layout, two_nodes().layout);
+}
+
+TEST_F(MeshCommands, SayWhatALinkOfAnotherBandwidthIsWorth) {
+  EXPECT_FALSE(mesh().stretch.any());
+  EXPECT_EQ(run("mesh.bandwidth infiniband 4"), "");
+  Plan faster = two_nodes();
+  faster.cluster.tiers[1].bandwidth = 4 * faster.cluster.tiers[1].bandwidth;
+  const LinkStretch& stretch = mesh().stretch;
+  ASSERT_TRUE(stretch.any());
+  EXPECT_EQ(stretch.report->step_time, report_of(faster).step_time);
+  EXPECT_LT(stretch.report->step_time, state().report.step_time);
+  EXPECT_EQ(stretch.simulated, sim::simulate(faster).report.step_time);
+  EXPECT_EQ(stretch.simulated_before, sim::simulate(two_nodes()).report.step_time);
+  ASSERT_TRUE(stretch.best);
+  const BestLayout best =
+      best_layout({&faster.model, &faster.cluster, &faster.job, &faster.engine, false, {}, {}});
+  EXPECT_EQ(stretch.best->layout, best.report->layout);
+  EXPECT_EQ(state().plan.cluster, two_nodes().cluster);  // the question is as it was
+  // Its worth: with that much more for a GPU-hour, tokens cost what they did.
+  Plan dearer = faster;
+  const double price = *faster.cluster.gpu.price_per_hour;
+  dearer.cluster.price_per_gpu_hour =
+      price * (state().report.step_time / stretch.report->step_time);
+  EXPECT_NEAR(report_of(dearer).dollars_per_1e9_tokens / state().report.dollars_per_1e9_tokens, 1,
+              1e-12);
+  const auto words = stretch_words(state().plan, state().report, stretch, nullptr);
+  EXPECT_THAT(words[0], testing::MatchesRegex("step .* to .*, -.* %"));
+  EXPECT_THAT(words[2], testing::StartsWith("worth +$"));
+  EXPECT_EQ(run("mesh.take"), "");
+  EXPECT_EQ(state().plan.cluster, faster.cluster);
+  EXPECT_FALSE(mesh().stretch.any());
+  EXPECT_EQ(run("mesh.take"), "every link has the bandwidth that it has");
+}
+
+TEST_F(MeshCommands, FiftyDragsOfABandwidthEndOnTheLastOnesAnswer) {
+  session_.worker().hold();
+  for (int drag = 1; drag <= 50; ++drag) {
+    session_.set_bandwidth(drag % 2 == 0 ? "nvlink" : "infiniband", 1 + 0.1 * drag);
+    EXPECT_FALSE(mesh().stretch.simulated);  // none of an older one
+  }
+  session_.worker().release();
+  session_.settle();
+  const Plan last = stretched(two_nodes(), {1 + 0.1 * 50, 1 + 0.1 * 49});
+  EXPECT_EQ(mesh().stretch.report->step_time, report_of(last).step_time);
+  EXPECT_EQ(mesh().stretch.simulated, sim::simulate(last).report.step_time);
+  EXPECT_EQ(run("mesh.reset"), "");
+  EXPECT_FALSE(mesh().stretch.any());
+}
+
+TEST_F(MeshCommands, CurvesAreEstimatesOfTheLayout) {
+  ASSERT_EQ(mesh().stretch.curves.size(), 2U);
+  for (std::size_t tier = 0; tier < 2; ++tier) {
+    const StretchCurve& curve = mesh().stretch.curves[tier];
+    EXPECT_EQ(curve.factors.front(), kLeastStretch);
+    EXPECT_EQ(curve.factors.back(), kMostStretch);
+    std::vector<double> factors = {1, 1};
+    factors[tier] = curve.factors[3];
+    EXPECT_EQ(curve.seconds[3], report_of(stretched(two_nodes(), factors)).step_time.value());
+    EXPECT_TRUE(std::ranges::is_sorted(curve.seconds, std::ranges::greater()));
+  }
+}
+
+TEST_F(MeshCommands, SayWhatIsWrong) {
+  EXPECT_THAT(run("mesh.order tp-tp"), testing::StartsWith("tp-tp is no order of axes: tp-dp"));
+  EXPECT_THAT(run("mesh.rank 16"), testing::HasSubstr("the plan has 16 ranks"));
+  EXPECT_THAT(run("mesh.rank first"), testing::StartsWith("rank: first is not"));
+  EXPECT_EQ(run("mesh.colour heat"), "heat is none of stage, time, memory, sent");
+  EXPECT_EQ(run("mesh.bandwidth ethernet 2"),
+            "ethernet is no link of these GPUs: nvlink, infiniband");
+  EXPECT_EQ(run("mesh.bandwidth nvlink 9"), "factor: 9 is not a number from 0.125 to 8");
+  EXPECT_THAT(run("mesh.bandwidth nvlink"), testing::StartsWith("say how many times"));
+}
+
+TEST_F(MeshCommands, PinARankUntilThePlanHasItNoMore) {
+  EXPECT_EQ(run("mesh.rank 15"), "");
+  EXPECT_EQ(mesh().pinned, 15);
+  EXPECT_EQ(run("question.set gpus 8"), "");
+  EXPECT_FALSE(mesh().pinned);
+  EXPECT_EQ(run("mesh.rank 3"), "");
+  EXPECT_EQ(run("mesh.rank"), "");
+  EXPECT_FALSE(mesh().pinned);
+}
+
+}  // namespace
+}  // namespace shardwise::view
