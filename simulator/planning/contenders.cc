@@ -24,7 +24,7 @@ std::string_view maker(std::string_view name) { return name.substr(0, name.find(
 std::vector<ClusterSpec> priced_clusters(const Plan& plan) {
   std::vector<ClusterSummary> known = cluster_summaries();
   // Of one kind of GPU, the machines of the same maker stand for all.
-  std::ranges::stable_partition(known, [&](const ClusterSummary& each) {
+  std::stable_partition(known.begin(), known.end(), [&](const ClusterSummary& each) {
     return maker(each.name) == maker(plan.cluster.name);
   });
   std::set<std::string> gpus = {plan.cluster.gpu.name};
