@@ -101,8 +101,10 @@ std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenVie
   }
   std::ranges::stable_sort(marks, {}, &BreakEvenMark::factor);
   if (marks.empty() && view.known && !found.best.empty()) {
-    marks.push_back({1, fmt::format("from {} to {} nothing changes", where(found.best.front().from),
-                                    where(found.best.back().upto))});
+    marks.push_back({1,
+                     fmt::format("from {} to {} nothing changes", where(found.best.front().from),
+                                 where(found.best.back().upto)),
+                     true});
   }
   return marks;
 }

@@ -38,7 +38,7 @@ std::string change_text(const Layout& before, const Layout& after);
 struct BreakEvenMark {
   double factor = 1;
   std::string text;     // "from 25.0 GB/s: 128 GPUs cheaper than 64 GPUs"
-  bool layout = false;  // on the plan's GPUs, another layout is the best
+  bool layout = false;  // nobody becomes cheaper: another layout is the best, or nothing changes
 };
 /// All of them in order; one that says so where nothing changes.
 std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenView& view);

@@ -106,4 +106,21 @@ std::vector<std::string> stretch_words(const Plan& plan, const StepReport& befor
   return words;
 }
 
+std::string stretch_reason(const std::string& words) {
+  if (words.starts_with("step")) {
+    return "the estimate of this layout again, with the data sheet's bandwidth of the link so "
+           "many\n"
+           "times as large; latencies and shares of it that collectives reach stay "
+           "(docs/search.md)";
+  }
+  if (words.starts_with("1e9")) return "price of a GPU-hour x GPUs x 1e9 tokens / tokens an hour";
+  if (words.starts_with("worth")) {
+    return "price of a GPU-hour x (step before / step after - 1):\n"
+           "with that much more for an hour, tokens cost what they did";
+  }
+  if (words.starts_with("simulated"))
+    return "both steps on the simulator's clock (docs/simulator.md)";
+  return "the best layout of a search with such links";
+}
+
 }  // namespace shardwise::view

@@ -54,4 +54,7 @@ std::string stretch_text(const Plan& plan, const LinkStretch& stretch, std::size
 std::vector<std::string> stretch_words(const Plan& plan, const StepReport& before,
                                        const LinkStretch& stretch, const StepReport* winner);
 
+/// How such a line is found.
+std::string stretch_reason(const std::string& words);
+
 }  // namespace shardwise::view

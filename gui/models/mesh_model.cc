@@ -51,6 +51,17 @@ std::vector<RankGroup> groups_of(const Layout& layout, std::int64_t rank) {
   return groups;
 }
 
+std::string links_text(const ClusterSpec& cluster, const Layout& layout) {
+  std::string text;
+  for (const RankGroup& group : groups_of(layout, 0)) {
+    const GroupShape shape = group_shape(cluster, layout, kShownGroups[group.shown].kind);
+    const auto outermost = static_cast<std::size_t>(std::max(shape.tiers, 1) - 1);
+    text += fmt::format("{}{} {}: {}", text.empty() ? "" : "\n", kShownGroups[group.shown].label,
+                        group.ranks.size(), cluster.tiers[outermost].name);
+  }
+  return text;
+}
+
 std::string rank_text(const MeshView& mesh, const Layout& layout, std::int64_t rank) {
   std::string text =
       fmt::format("rank {}, node {}, stage {} of {}", format_count(rank),

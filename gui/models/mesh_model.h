@@ -62,6 +62,9 @@ struct RankGroup {
 /// Those of more than one rank, as group_ranks() has them.
 std::vector<RankGroup> groups_of(const Layout& layout, std::int64_t rank);
 
+/// "tensor parallel: nvlink", a line for each group: the outermost links that it crosses.
+std::string links_text(const ClusterSpec& cluster, const Layout& layout);
+
 /// "rank 12, node 1, stage 0 of 8", and a line for each group.
 std::string rank_text(const MeshView& mesh, const Layout& layout, std::int64_t rank);
 

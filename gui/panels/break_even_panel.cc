@@ -48,10 +48,13 @@ Line line_of(const std::vector<LinePoint>& points) {
 }
 
 /// Ticks with the quantity's values at a few factors.
-void setup_factors(const Plan& plan, const Lever& lever, const std::vector<double>& grid) {
+void setup_factors(Ui& ui, const Lever& lever, const std::vector<double>& grid) {
+  const Plan& plan = ui.state.plan;
+  constexpr float kWide = 460;
+  const std::size_t every = ImGui::GetContentRegionAvail().x < ui.units(kWide) ? 4 : 2;
   std::vector<double> ticks;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < grid.size(); i += 2) {
+  for (std::size_t i = 0; i < grid.size(); i += every) {
     ticks.push_back(grid[i]);
     names.push_back(value_at(plan.cluster, lever, grid[i]));
   }
@@ -113,8 +116,10 @@ void draw_marks(Ui& ui, const std::vector<BreakEvenMark>& marks) {
     if (marks[i].factor == 1) continue;
     const float x =
         upright(marks[i].factor, marks[i].layout ? ui.theme.quiet : ui.theme.warning, 1.5F);
-    ui.probes.put(fmt::format("break_even.mark.{}", i + 1), {x - ui.units(2), corner.y},
-                  {x + ui.units(2), corner.y + size.y});
+    const ImVec2 least(x - ui.units(3), corner.y);
+    const ImVec2 most(x + ui.units(3), corner.y + size.y);
+    ui.probes.put(fmt::format("break_even.mark.{}", i + 1), least, most);
+    if (ImGui::IsMouseHoveringRect(least, most)) ImGui::SetTooltip("%s", marks[i].text.c_str());
   }
   ImPlot::PopPlotClipRect();
 }
@@ -127,7 +132,7 @@ void draw_lines(Ui& ui, const std::vector<BreakEvenMark>& marks, float height) {
   const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                             ImPlotFlags_NoMenus | ImPlotFlags_NoFrame;
   if (!ImPlot::BeginPlot("##break_even", {-1, height}, flags)) return;
-  setup_factors(ui.state.plan, view.levers[view.lever], view.grid);
+  setup_factors(ui, view.levers[view.lever], view.grid);
   setup_costs(lines, found.dollars);
   constexpr double kEdge = 1.12;  // room for the first and the last label
   ImPlot::SetupAxisLimits(ImAxis_X1, view.grid.front() / kEdge, view.grid.back() * kEdge,

@@ -251,7 +251,7 @@ void draw_heat(Ui& ui) {
   draw_column_labels(ui, grid);
   const float below = grid.first.y + static_cast<float>(map.rows.size()) * grid.cell.y + line;
   draw_text(ui, {at.x, below},
-            fmt::format("rows: {}, columns: GPUs, dot: the cheapest tokens of a row",
+            fmt::format("{} by GPUs, the dot is the cheapest of a row",
                         map.kind == ScalingRows::sequence ? "tokens of a sequence"
                         : map.kind == ScalingRows::batch  ? "sequences of a step"
                                                           : "models"),

@@ -143,14 +143,16 @@ void draw_box(Ui& ui, const Grid& grid, std::size_t at, const BoxLook& look) {
   const float round = std::min(ui.units(2), grid.cell * 0.2F);
   list.AddRectFilled(least, most, ui.ink(look.ground, look.alpha), round);
   if (grid.cell > ui.units(8)) list.AddRect(least, most, ui.ink(ui.theme.grid), round);
-  const MeshBox& box = mesh.boxes[at];
-  const std::string number = box.stage == box.last_stage
-                                 ? fmt::format("{}", box.stage)
-                                 : fmt::format("{}-{}", box.stage, box.last_stage);
-  const ImVec2 letters = ImGui::CalcTextSize(number.c_str());
-  if (letters.x + ui.units(8) < grid.cell && letters.y + ui.units(4) < grid.cell) {
-    draw_text(ui, {(least.x + most.x) / 2, (least.y + most.y - letters.y) / 2}, number,
-              ui.ink(sim::ink_on(look.ground), look.alpha), 0.5F);
+  if (ImGui::GetTextLineHeight() + ui.units(4) < grid.cell) {
+    const MeshBox& box = mesh.boxes[at];
+    const std::string number = box.stage == box.last_stage
+                                   ? fmt::format("{}", box.stage)
+                                   : fmt::format("{}-{}", box.stage, box.last_stage);
+    const ImVec2 letters = ImGui::CalcTextSize(number.c_str());
+    if (letters.x + ui.units(8) < grid.cell) {
+      draw_text(ui, {(least.x + most.x) / 2, (least.y + most.y - letters.y) / 2}, number,
+                ui.ink(sim::ink_on(look.ground), look.alpha), 0.5F);
+    }
   }
   ui.probes.put(fmt::format("mesh.{}.{}", mesh.whole_nodes ? "node" : "rank", at), least, most);
 }

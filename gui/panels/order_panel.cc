@@ -95,6 +95,11 @@ void draw_order_row(Ui& ui, const PricedOrder& each, std::size_t place) {
   ImGui::PopStyleColor();
   ImGui::PopID();
   ui.probes.put_item(fmt::format("order.row.{}", place));
+  if (ImGui::IsItemHovered()) {
+    Layout there = layout;
+    there.order = each.order;
+    ImGui::SetTooltip("%s", links_text(ui.state.plan.cluster, there).c_str());
+  }
   ImGui::SetCursorPos(at);
   text(ui, words, own ? ui.theme.text : ui.theme.quiet);
   ImGui::TableNextColumn();

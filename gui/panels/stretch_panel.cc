@@ -90,6 +90,9 @@ void draw_stretch(Ui& ui) {
     text(ui, words[i], plain ? ui.theme.quiet : better ? ui.theme.good : ui.theme.warning);
     ImGui::PopTextWrapPos();
     ui.probes.put_item(fmt::format("stretch.words.{}", i + 1));
+    if (stretch.any() && ImGui::IsItemHovered()) {
+      ImGui::SetTooltip("%s", stretch_reason(words[i]).c_str());
+    }
   }
   if (!stretch.any()) return;
   if (ImGui::SmallButton("ask with these links")) ui.want("mesh.take");

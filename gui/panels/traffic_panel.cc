@@ -38,6 +38,11 @@ void draw_rows(Ui& ui, const TrafficTable& table) {
     ImGui::TableNextColumn();
     text(ui, row.use, ui.theme.text);
     ui.probes.put_item(fmt::format("traffic.row.{}", i + 1));
+    if (ImGui::IsItemHovered()) {
+      ImGui::SetTooltip(
+          "bytes of the step's collectives that a GPU sends over each link:\n"
+          "docs/simulator.md, Links. They sum to what `simulate` reports.");
+    }
     ImGui::TableNextColumn();
     text(ui, fmt::format("{}, {} ranks", row.group, format_count(row.ranks)), ui.theme.quiet);
     for (std::size_t tier = 0; tier < row.bytes.size(); ++tier) {

@@ -1,13 +1,16 @@
-// Pictures of two workspaces with the built-in font, pixel by pixel. They are made again by
+// Pictures of workspaces with the built-in font, pixel by pixel. They are made again by
 // SHARDWISE_UPDATE_GOLDENS=1 build/dev/bin/gui_test --gtest_filter='Golden*'; look at them then.
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 #include <cstdlib>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
+#include "gui/models/commands.h"
 #include "planner/files/atomic_file_set.h"
 #include "tests/gui/png_reader.h"
 #include "tests/gui/small_plan.h"
@@ -16,11 +19,13 @@
 namespace shardwise::view {
 namespace {
 
-void expect_golden(Workspace workspace, bool dark, const std::string& name) {
+void expect_golden(Workspace workspace, bool dark, const std::string& name,
+                   Plan plan = test::small_plan(), const std::vector<std::string>& commands = {}) {
   constexpr ImVec2 kSize(960, 600);
-  Session session(test::small_plan(), Timing::fitting);
+  Session session(std::move(plan), Timing::fitting);
   session.set_workspace(workspace);
   session.set_dark(dark);
+  for (const std::string& each : commands) EXPECT_EQ(run_command(session, each), "");
   Stage stage(FontChoice::built_in, 1);
   draw_settled(stage, session, kSize);
   const Image drawn = stage.picture(session);
@@ -41,6 +46,15 @@ TEST(Golden, ExploreIsDrawnAsItWas) { expect_golden(Workspace::explore, true, "e
 
 TEST(Golden, MemoryInLightColoursIsDrawnAsItWas) {
   expect_golden(Workspace::memory, false, "memory_light");
+}
+
+TEST(Golden, MeshWithAPinnedRankIsDrawnAsItWas) {
+  expect_golden(Workspace::mesh, true, "mesh", test::two_node_plan(),
+                {"mesh.rank 5", "mesh.colour time", "mesh.bandwidth infiniband 2"});
+}
+
+TEST(Golden, ScalingInLightColoursIsDrawnAsItWas) {
+  expect_golden(Workspace::scaling, false, "scaling_light");
 }
 
 }  // namespace

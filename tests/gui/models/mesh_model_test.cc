@@ -79,6 +79,16 @@ TEST(Mesh, DrawsNodesWhereThereAreTooManyGpus) {
   EXPECT_EQ(mesh_view(plan).boxes.front().last_stage, 3);
 }
 
+TEST(Mesh, SaysWhichLinksAGroupCrosses) {
+  Plan plan = two_nodes();
+  EXPECT_EQ(links_text(plan.cluster, plan.layout),
+            "tensor parallel 2: nvlink\ndata parallel 2: nvlink\nreplicas 2: nvlink\n"
+            "pipeline 2: infiniband");
+  plan.layout.order = {Axis::pp, Axis::dp_replicate, Axis::dp_shard, Axis::tp, Axis::cp, Axis::ep};
+  EXPECT_THAT(links_text(plan.cluster, plan.layout),
+              testing::StartsWith("tensor parallel 2: infiniband\n"));
+}
+
 TEST(MeshFacts, AreThoseOfTheSimulatedReport) {
   const Plan plan = two_nodes();
   const MeshFacts facts = mesh_facts(plan);
