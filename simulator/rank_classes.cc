@@ -137,6 +137,24 @@ RankClasses alike_ranks(const Layout& layout, std::span<const LinkKind> links,
   }
 }
 
+std::vector<GroupKind> group_kinds(const StepProgram& program) {
+  std::vector<GroupKind> kinds = {GroupKind::pp};
+  for (const StageProgram& stage : program.stages) {
+    for (const OpCost& cost : stage.costs) {
+      if (cost.collectives.empty()) continue;
+      const GroupKind kind = cost.collectives.front().group;
+      if (std::ranges::find(kinds, kind) == kinds.end()) kinds.push_back(kind);
+    }
+  }
+  return kinds;
+}
+
+std::vector<std::uint32_t> actors_of_ranks(const StepProgram& program, const Layout& layout,
+                                           std::span<const LinkKind> links) {
+  if (!links.empty()) return alike_ranks(layout, links, group_kinds(program)).of_rank;
+  return stages_of(layout);  // an actor a stage
+}
+
 ClassSets group_sets(const Layout& layout, GroupKind kind, const RankClasses& classes) {
   return sets_of(groups_of(layout, kind), classes);
 }

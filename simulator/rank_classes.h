@@ -6,6 +6,7 @@
 
 #include "planner/spec/layout.h"
 #include "planner/spec/mesh.h"
+#include "planner/spec/step_program.h"
 #include "simulator/links.h"
 
 namespace shardwise::sim {
@@ -27,6 +28,13 @@ RankClasses single_ranks(const Layout& layout);
 /// \param kinds  of groups that the step program communicates in
 RankClasses alike_ranks(const Layout& layout, std::span<const LinkKind> links,
                         std::span<const GroupKind> kinds);
+
+/// Kinds of groups that a program communicates in; pipelines first, for messages.
+std::vector<GroupKind> group_kinds(const StepProgram& program);
+
+/// By rank, the actor that stands for it where representatives are simulated on such links.
+std::vector<std::uint32_t> actors_of_ranks(const StepProgram& program, const Layout& layout,
+                                           std::span<const LinkKind> links);
 
 /// The classes that a class meets in its groups of one kind, or on its links of one kind: sets of
 /// classes, numbered from 0.

@@ -153,19 +153,6 @@ void number_slots(WorkProgram& made, const StageProgram& stage, Slots& slots,
   for (WorkOp& op : made.operations) op.slot = slot_of[op.index];
 }
 
-/// The groups in which a program communicates; pipelines first, for messages.
-std::vector<GroupKind> kinds_of(const StepProgram& program) {
-  std::vector<GroupKind> kinds = {GroupKind::pp};
-  for (const StageProgram& stage : program.stages) {
-    for (const OpCost& cost : stage.costs) {
-      if (cost.collectives.empty()) continue;
-      const GroupKind kind = cost.collectives.front().group;
-      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
-    }
-  }
-  return kinds;
-}
-
 void add_links(Workload& work, std::span<const LinkKind> kinds, const RankClasses& classes) {
   std::vector<std::vector<LinkUse>> uses(classes.size());
   for (const LinkKind& kind : kinds) {
@@ -198,7 +185,7 @@ Workload of_classes(const StepProgram& program, const Prices& prices, const Layo
                   fmt::format("{} stages, pp {}", program.stages.size(), layout.pp));
   Workload work;
   work.launch = launch;
-  const std::vector<GroupKind> kinds = kinds_of(program);
+  const std::vector<GroupKind> kinds = group_kinds(program);
   std::vector<ClassSets> sets;
   for (const GroupKind kind : kinds) {
     sets.push_back(group_sets(layout, kind, classes));
@@ -281,7 +268,7 @@ Workload representatives(const StepProgram& program, const Prices& prices,
 Workload representatives(const StepProgram& program, const Prices& prices, const Layout& layout,
                          std::span<const LinkKind> links, const LaunchRules& launch) {
   if (links.empty()) return representatives(program, prices, launch);
-  const std::vector<GroupKind> kinds = kinds_of(program);
+  const std::vector<GroupKind> kinds = group_kinds(program);
   return of_classes(program, prices, layout, links, alike_ranks(layout, links, kinds), launch);
 }
 

@@ -63,11 +63,11 @@ struct AppState {
 
   bool help_open = false;
   bool palette_open = false;
+  bool quits = false;
   std::string palette_text;          // what it opens with
   std::uint64_t palette_opened = 0;  // how often it was opened
   std::string png_path;              // of a picture that is asked for; empty: none
-  bool quits = false;
-  std::uint64_t arrangements = 0;  // how often the default arrangement was asked for
+  std::uint64_t arrangements = 0;    // how often the default arrangement was asked for
 
   /// What `plan` and `report` print, as soon as it is known.
   const StepReport& best_report() const { return simulated ? *simulated : report; }

@@ -6,9 +6,13 @@
 #include <functional>
 #include <numeric>
 
+#include "planner/recorded/stage_timeline.h"
 #include "planner/spec/format.h"
+#include "simulator/links.h"
 #include "simulator/planning/simulated_steps.h"
+#include "simulator/rank_classes.h"
 #include "simulator/simulate.h"
+#include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 
 namespace shardwise::view {
@@ -93,6 +97,26 @@ double amount(const MeshFacts& facts, MeshColour colour, std::size_t stage) {
   return static_cast<double>(stage);
 }
 
+/// How long each rank computes, where ranks of a stage differ.
+std::vector<Seconds> rank_times(const Plan& plan, const sim::Simulation& simulation) {
+  const std::vector<sim::Actor>& actors = simulation.work.actors;
+  if (actors.size() == simulation.program.stages.size()) return {};
+  if (plan.layout.world() > kMostDrawnRanks) return {};
+  std::vector<Seconds> of_actor;
+  std::vector<OperationTime> operations;
+  for (const sim::Actor& actor : actors) {
+    operations.clear();
+    of_actor.push_back(
+        stage_timeline(sim::recorded(sim::run_times(simulation, actor)), operations).computing);
+  }
+  std::vector<Seconds> times;
+  for (const std::uint32_t actor :
+       sim::actors_of_ranks(simulation.program, plan.layout, sim::shared_links(plan.cluster))) {
+    times.push_back(of_actor[actor]);
+  }
+  return times;
+}
+
 std::pair<std::size_t, std::size_t> extremes(const MeshFacts& facts, MeshColour colour) {
   std::pair<std::size_t, std::size_t> found;
   for (std::size_t stage = 0; stage < facts.stages.size(); ++stage) {
@@ -123,25 +147,29 @@ MeshFacts mesh_facts(const Plan& plan) {
                             simulation.report.stages[stage].peak_total(), sent[stage]});
   }
   facts.slowest = extremes(facts, MeshColour::time).second;
+  facts.computing = rank_times(plan, simulation);
   return facts;
 }
 
-std::vector<double> stage_shades(const Plan& plan, const MeshFacts& facts, MeshColour colour) {
-  const auto stages = static_cast<std::size_t>(plan.layout.pp);
-  std::vector<double> shades(stages, 1);
-  if (colour == MeshColour::stage || facts.stages.size() != stages) {
-    for (std::size_t stage = 0; stage < stages && stages > 1; ++stage) {
-      shades[stage] = static_cast<double>(stage) / static_cast<double>(stages - 1);
-    }
-    return shades;
+Seconds computing_of(const MeshFacts& facts, const MeshBox& box) {
+  if (facts.computing.empty()) return facts.stages[static_cast<std::size_t>(box.stage)].computing;
+  return facts.computing[static_cast<std::size_t>(box.rank)];
+}
+
+std::vector<double> box_shades(const MeshView& mesh, const MeshFacts* facts, MeshColour colour) {
+  const bool known = facts != nullptr && !facts->stages.empty();
+  std::vector<double> values;
+  values.reserve(mesh.boxes.size());
+  for (const MeshBox& box : mesh.boxes) {
+    const auto stage = static_cast<std::size_t>(box.stage);
+    values.push_back(!known                       ? static_cast<double>(stage)
+                     : colour == MeshColour::time ? computing_of(*facts, box).value()
+                                                  : amount(*facts, colour, stage));
   }
-  const auto [least, most] = extremes(facts, colour);
-  const double low = amount(facts, colour, least);
-  const double high = amount(facts, colour, most);
-  for (std::size_t stage = 0; stage < stages && high > low; ++stage) {
-    shades[stage] = (amount(facts, colour, stage) - low) / (high - low);
-  }
-  return shades;
+  if (values.empty()) return values;
+  const auto [low, high] = std::ranges::minmax(values);
+  for (double& each : values) each = high > low ? (each - low) / (high - low) : 0.5;
+  return values;
 }
 
 std::string stage_text(const MeshFacts& facts, MeshColour colour, std::size_t stage) {

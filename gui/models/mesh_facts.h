@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/models/mesh_model.h"
 #include "planner/search/priced_orders.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
@@ -29,15 +30,21 @@ struct StageFacts {
 /// What is found out about the ranks of a plan's layout.
 struct MeshFacts {
   std::vector<StageFacts> stages;
-  Seconds step;                     // simulated
-  std::size_t slowest = 0;          // the stage that computes longest
+  Seconds step;             // simulated
+  std::size_t slowest = 0;  // the stage that computes longest
+  /// By rank: ranks of a stage compute longer or shorter where they share links with others. Empty
+  /// where they are all alike, or too many.
+  std::vector<Seconds> computing;
   std::vector<PricedOrder> orders;  // best first
   std::string problem;              // why the step is not simulated: stages are empty
 };
 MeshFacts mesh_facts(const Plan& plan);
 
-/// By stage, how much of the most any stage has; stages alike are 1.
-std::vector<double> stage_shades(const Plan& plan, const MeshFacts& facts, MeshColour colour);
+/// Of each box, where it is between the least and the most; 0.5 where all are alike. By stage while
+/// the facts are not known. \param facts  null while they are not
+std::vector<double> box_shades(const MeshView& mesh, const MeshFacts* facts, MeshColour colour);
+/// How long a rank computes.
+Seconds computing_of(const MeshFacts& facts, const MeshBox& box);
 /// "computes 50.1 s", of one stage.
 std::string stage_text(const MeshFacts& facts, MeshColour colour, std::size_t stage);
 /// The least and the most of the stages.

@@ -45,6 +45,11 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.pause_scaling(!session.state().scaling.paused);
        return std::string();
      }},
+    {"scaling.csv", "Ctrl+Shift+E", "Save the scaling map as a table", "FILE",
+     [](Session& session, const std::string& path) {
+       return path.empty() ? std::string("name a file, as scaling.csv")
+                           : session.save_scaling(path);
+     }},
     {"scaling.lever", "Shift+V", "Quantity of the break-even lines: links, memory or price",
      "QUANTITY", [](Session& session, const std::string& key) { return session.set_lever(key); }},
 });

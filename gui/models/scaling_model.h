@@ -105,4 +105,7 @@ std::optional<std::size_t> cheapest_column(const ScalingMap& map, std::size_t ro
 /// All that is known of a cell, a line a fact.
 std::string cell_text(const ScalingMap& map, std::size_t cell);
 
+/// The cells that were searched as a CSV file, a line each; numbers exact.
+std::string scaling_csv(const ScalingMap& map);
+
 }  // namespace shardwise::view

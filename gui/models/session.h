@@ -88,6 +88,7 @@ class Session {
   /// \returns empty, or why it could not be written
   std::string save_csv(const std::string& path);
   std::string save_plan(const std::string& path);
+  std::string save_scaling(const std::string& path);
 
   /// Has the bars of these rows made; they come with a later collect().
   void want_bars(std::span<const std::uint32_t> rows);

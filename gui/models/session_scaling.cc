@@ -49,12 +49,13 @@ void Session::restart_break_even() {
 }
 
 void Session::keep_scaling() {
-  ScalingState& scaling = state_.scaling;
+  const ScalingState& scaling = state_.scaling;
   const bool shown = state_.workspace == Workspace::scaling && scaled_ == state_.asked;
   // What people wait for comes first.
   if (!shown || background_.busy() || worker_.busy()) return;
   if (!scaling.map.plan) return make_map();
-  if (scaling.map.next() && !scaling.paused) return search_cell(*scaling.map.next());
+  const std::optional<std::size_t> next = scaling.map.next();
+  if (next && !scaling.paused) return search_cell(*next);
   if (!scaling.break_even.known) find_break_even();
 }
 
@@ -118,6 +119,11 @@ void Session::pause_scaling(bool paused) {
   state_.scaling.paused = paused;
   if (paused) background_.drop("scaling");
   keep_scaling();
+}
+
+std::string Session::save_scaling(const std::string& path) {
+  if (state_.scaling.map.known() == 0) return "nothing is searched yet: open the scaling workspace";
+  return save(path, scaling_csv(state_.scaling.map));
 }
 
 std::string Session::set_lever(const std::string& key) {

@@ -22,8 +22,10 @@ struct HeatGrid {
   std::size_t columns = 1;
 
   ImVec2 least(std::size_t at) const {
-    return {first.x + static_cast<float>(at % columns) * cell.x,
-            first.y + static_cast<float>(at / columns) * cell.y};
+    const std::size_t column = at % columns;
+    const std::size_t row = at / columns;
+    return {first.x + static_cast<float>(column) * cell.x,
+            first.y + static_cast<float>(row) * cell.y};
   }
 };
 
@@ -94,7 +96,9 @@ void hatch(Ui& ui, ImVec2 least, ImVec2 most) {
   list.PushClipRect(least, most, true);
   const float step = ui.units(9);
   const float high = most.y - least.y;
-  for (float x = least.x - high; x < most.x; x += step) {
+  const int strokes = static_cast<int>((most.x - least.x + high) / step) + 1;
+  for (int i = 0; i < strokes; ++i) {
+    const float x = least.x - high + static_cast<float>(i) * step;
     list.AddLine({x, most.y}, {x + high, least.y}, ui.ink(ui.theme.raised), ui.units(1));
   }
   list.PopClipRect();

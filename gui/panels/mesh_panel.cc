@@ -51,7 +51,7 @@ struct Grid {
 Grid grid_of(Ui& ui, const MeshView& mesh, ImVec2 first, ImVec2 room) {
   Grid best;
   best.first = first;
-  best.gap = ui.units(mesh.nodes() > 256 ? 4 : kNodeGap);
+  best.gap = ui.units(mesh.whole_nodes ? 1 : mesh.nodes() > 256 ? 4 : kNodeGap);
   const std::int64_t boxes = mesh.whole_nodes ? 1 : std::min(mesh.per_node, mesh.ranks);
   const std::int64_t nodes = mesh.nodes();
   for (std::int64_t inside = boxes; inside >= 1; --inside) {
@@ -203,10 +203,11 @@ std::vector<bool> members(const MeshView& mesh, const std::vector<RankGroup>& gr
 void draw_mesh(Ui& ui) {
   const MeshState& state = ui.state.mesh;
   const MeshView& mesh = state.view;
-  heading(ui, "Mesh",
-          fmt::format("{} GPUs on {} nodes, a box a {}, the number is the pipeline stage",
-                      format_count(mesh.ranks), format_count(mesh.nodes()),
-                      mesh.whole_nodes ? "node" : "GPU"));
+  heading(
+      ui, "Mesh",
+      fmt::format("{} GPU{} on {} node{}, a box a {}, the number is the pipeline stage",
+                  format_count(mesh.ranks), mesh.ranks == 1 ? "" : "s", format_count(mesh.nodes()),
+                  mesh.nodes() == 1 ? "" : "s", mesh.whole_nodes ? "node" : "GPU"));
   if (mesh.boxes.empty()) return;
   draw_colours(ui);
   // Room for the legend of the groups, whatever rank it is of.
@@ -224,15 +225,12 @@ void draw_mesh(Ui& ui) {
     groups = groups_of(ui.state.plan.layout, *rank);
     lit = members(mesh, groups, *rank);
   }
-  const bool known = state.facts && state.facts->problem.empty();
-  const MeshFacts none;
+  const bool known = state.facts && !state.facts->stages.empty();
   const std::vector<double> shades =
-      stage_shades(ui.state.plan, known ? *state.facts : none, state.colour);
+      box_shades(mesh, known ? state.facts.get() : nullptr, state.colour);
   constexpr float kDim = 0.3F;
   for (std::size_t at = 0; at < mesh.boxes.size(); ++at) {
-    const auto stage = static_cast<std::size_t>(mesh.boxes[at].stage);
-    const double shade = mesh.stages == 1 ? 0.5 : shades[stage];
-    draw_box(ui, grid, at, {sim::heat(shade, ui.theme.ground), lit[at] ? 1 : kDim});
+    draw_box(ui, grid, at, {sim::heat(shades[at], ui.theme.ground), lit[at] ? 1 : kDim});
   }
   if (!rank) return;
   const std::size_t own = mesh.box_of(*rank);
@@ -246,9 +244,10 @@ void draw_mesh(Ui& ui) {
   std::string words = rank_text(mesh, ui.state.plan.layout, *rank);
   if (known) {
     const auto stage = static_cast<std::size_t>(mesh.boxes[hovered].stage);
-    words += fmt::format(
-        "\ncomputes {} of {}, peak {}", stage_text(*state.facts, MeshColour::time, stage),
-        format_seconds(state.facts->step), stage_text(*state.facts, MeshColour::memory, stage));
+    words += fmt::format("\ncomputes {} of {}, peak {}",
+                         format_seconds(computing_of(*state.facts, mesh.boxes[hovered])),
+                         format_seconds(state.facts->step),
+                         stage_text(*state.facts, MeshColour::memory, stage));
   }
   ImGui::SetTooltip("%s", words.c_str());
   if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {

@@ -22,7 +22,8 @@ void draw_curve(Ui& ui, const StretchCurve& curve, double factor) {
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::Dummy({width, height});
   if (curve.seconds.size() < 2) return;
-  const auto [least, most] = std::ranges::minmax(curve.seconds);
+  const double least = std::ranges::min(curve.seconds);
+  const double most = std::ranges::max(curve.seconds);
   const double spread = std::max(most - least, 0.01 * most);
   const auto place = [&](double of, double seconds) {
     const double across = std::log(of / kLeastStretch) / std::log(kMostStretch / kLeastStretch);

@@ -11,10 +11,14 @@
 #include "gui/models/mesh_state.h"
 #include "gui/models/session.h"
 #include "planner/cost/estimate.h"
+#include "planner/recorded/stage_timeline.h"
 #include "planner/search/best_layout.h"
+#include "planner/spec/cluster_reader.h"
 #include "simulator/simulate.h"
+#include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 #include "tests/gui/small_plan.h"
+#include "tests/support/models.h"
 
 namespace shardwise::view {
 namespace {
@@ -104,12 +108,44 @@ TEST(MeshFacts, AreThoseOfTheSimulatedReport) {
   }
   EXPECT_EQ(facts.stages[facts.slowest].computing, longest);
   for (const MeshColour colour : {MeshColour::time, MeshColour::memory, MeshColour::sent}) {
-    const std::vector<double> shades = stage_shades(plan, facts, colour);
+    const std::vector<double> shades = box_shades(mesh_view(plan), &facts, colour);
+    EXPECT_EQ(shades.size(), 16U);
     EXPECT_EQ(*std::ranges::max_element(shades), 1);
     EXPECT_EQ(*std::ranges::min_element(shades), 0);
     EXPECT_NE(stage_ends(facts, colour)[0], stage_ends(facts, colour)[1]);
   }
-  EXPECT_EQ(stage_shades(plan, facts, MeshColour::time)[facts.slowest], 1);
+  const MeshView mesh = mesh_view(plan);
+  const auto shades = box_shades(mesh, &facts, MeshColour::time);
+  for (const MeshBox& box : mesh.boxes) {
+    EXPECT_EQ(shades[mesh.box_of(box.rank)] == 1,
+              box.stage == static_cast<std::int32_t>(facts.slowest));
+  }
+}
+
+// Two GPUs share a NIC: of three stages side by side, a rank shares one with the stage before or
+// with the stage after.
+TEST(MeshFacts, HaveATimeOfItsOwnForEachRankWhereLinksAreShared) {
+  Plan plan = two_nodes();
+  plan.model = test::llama(18, 2048, 5632, 16, 8, 32'000);
+  plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 24);
+  plan.layout.tp = 1;
+  plan.layout.pp = 3;
+  plan.layout.dp_shard = 4;
+  plan.layout.sequence_parallel = false;
+  plan.layout.order = {Axis::pp, Axis::tp, Axis::cp, Axis::ep, Axis::dp_shard, Axis::dp_replicate};
+  const MeshFacts facts = mesh_facts(plan);
+  ASSERT_EQ(facts.computing.size(), 24U);
+  sim::SimulationOptions every;
+  every.all_ranks = true;
+  const sim::Simulation all = sim::simulate(plan, every);
+  const MeshView mesh = mesh_view(plan);
+  std::vector<OperationTime> operations;
+  for (const sim::Actor& actor : all.work.actors) {
+    const Seconds alone =
+        stage_timeline(sim::recorded(sim::run_times(all, actor)), operations).computing;
+    const MeshBox& box = mesh.boxes[static_cast<std::size_t>(actor.rank)];
+    EXPECT_NEAR(computing_of(facts, box) / alone, 1, 1e-9) << actor.rank;
+  }
 }
 
 TEST(MeshFacts, SayWhyAVeryLongStepIsNotSimulated) {
@@ -118,7 +154,7 @@ TEST(MeshFacts, SayWhyAVeryLongStepIsNotSimulated) {
   const MeshFacts facts = mesh_facts(plan);
   EXPECT_TRUE(facts.stages.empty());
   EXPECT_THAT(facts.problem, testing::HasSubstr("is not simulated"));
-  EXPECT_EQ(stage_shades(plan, facts, MeshColour::time).size(), 1U);
+  EXPECT_EQ(box_shades(mesh_view(plan), &facts, MeshColour::time).size(), 1U);
   EXPECT_TRUE(traffic_table(plan, facts, 0).rows.empty());
 }
 

@@ -1,5 +1,6 @@
 #include "gui/models/scaling_model.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,6 +15,7 @@
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/format.h"
 #include "tests/gui/small_plan.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::view {
 namespace {
@@ -172,6 +174,20 @@ TEST_F(Scaling, TakesACellAndKeepsTheMapAroundIt) {
   EXPECT_EQ(run("question.set global_batch_size 128"), "");
   EXPECT_EQ(map().plan->job.global_batch_size, 128);
   EXPECT_TRUE(state().filled());
+}
+
+TEST_F(Scaling, IsSavedWithALineForEachCell) {
+  const test::Scratch scratch;
+  EXPECT_THAT(run_command(session_, "scaling.csv " + scratch.path("a.csv")),
+              testing::StartsWith("nothing is searched yet"));
+  session_.settle();
+  const std::string path = scratch.path("map.csv");
+  EXPECT_EQ(run("scaling.csv " + path), "");
+  const std::string text = test::bytes_of_file(path);
+  EXPECT_EQ(std::ranges::count(text, '\n'), std::ssize(map().cells) + 1);
+  const ScalingPoint& own = map().at(map().row, map().column);
+  EXPECT_THAT(text, testing::HasSubstr(
+                        fmt::format("\"small\",2048,64,8,fits,{},{}", own.time.value(), own.mfu)));
 }
 
 TEST_F(Scaling, CommandsSayWhatIsWrong) {
