@@ -12,6 +12,7 @@
 
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
+#include "planner/recorded/metrics.h"
 #include "planner/spec/error.h"
 #include "planner/spec/format.h"
 
@@ -19,7 +20,6 @@ namespace shardwise::exec {
 
 namespace {
 
-constexpr std::string_view kFirstLine = "{\"schema\":\"shardwise.metrics/1\"";  // and what follows
 constexpr std::string_view kStepKey = "{\"step\":";
 
 /// Cuts a file behind what a run that goes on leaves of it. \returns whether anything is left
@@ -42,7 +42,7 @@ std::int64_t kept_metrics(std::istream& text, std::int64_t first_step) {
   // A line that the end of the file cuts short sets eof.
   while (std::getline(text, line) && !text.eof()) {
     if (kept == 0) {
-      if (!line.starts_with(kFirstLine)) return 0;
+      if (!line.starts_with(kMetricsBegin)) return 0;
     } else {
       std::int64_t step = -1;
       if (line.starts_with(kStepKey)) {
@@ -74,7 +74,7 @@ Progress::Progress(std::int64_t steps, std::int64_t tokens_a_step, const std::st
     throw IoError(fmt::format("{} cannot be written: {}", metrics, std::strerror(errno)));
   }
   if (goes_on) return;
-  fmt::print(metrics_.get(), "{}{}}}\n", kFirstLine,
+  fmt::print(metrics_.get(), "{}{}}}\n", kMetricsBegin,
              note.empty() ? "" : fmt::format(",\"note\":\"{}\"", note));
 }
 
