@@ -15,13 +15,13 @@
 #include "cli/verbs.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
-#include "planner/spec/plan_fields.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/report_json.h"
 #include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
 #include "simulator/compare.h"
+#include "simulator/compare_words.h"
 #include "simulator/traces/compare_runs.h"
 #include "simulator/traces/kind_comparison.h"
 #include "simulator/traces/trace_file.h"
@@ -113,25 +113,14 @@ std::string side_text(const char* letter, const Side& side) {
 /// "B has vpp 4 instead of 2": what of job and layout is not in the lines above.
 std::string differences_text(const StepReport& a, const StepReport& b) {
   constexpr std::size_t kWidth = 80;
-  std::vector<std::string> found;
-  const auto add = [&found](const std::string& key, const auto& first, const auto& second) {
-    if (first != second) found.push_back(fmt::format("{} {} instead of {}", key, second, first));
-  };
-  for (const std::string& key : layout_keys()) {
-    add(key, field_text(a.layout, key), field_text(b.layout, key));
-  }
-  add("global_batch_size", a.global_batch_size, b.global_batch_size);
-  add("sequence_length", a.sequence_length, b.sequence_length);
+  const std::vector<std::string> found = sim::differing_settings(b, a);
   if (found.empty()) return "";
   return wrap(fmt::format("B has {}", fmt::join(found, ", ")), kWidth) + "\n";
 }
 
 /// Where the two steps do not train the same: a difference is then of the work, too.
 std::string other_work_text(const StepReport& a, const StepReport& b) {
-  std::vector<std::string> found;
-  if (a.model != b.model) found.emplace_back("models");
-  if (a.global_batch_size != b.global_batch_size) found.emplace_back("batch sizes");
-  if (a.sequence_length != b.sequence_length) found.emplace_back("sequence lengths");
+  const std::vector<std::string> found = sim::other_work(a, b);
   if (found.empty()) return "";
   return fmt::format("A and B have different {}: their steps do different work\n",
                      fmt::join(found, " and "));
@@ -157,7 +146,7 @@ std::vector<sim::ComparedTime> differing(std::vector<sim::ComparedTime> rows, bo
 /// Parts of a step by the words of every other table; a report has them by their keys.
 std::vector<sim::ComparedTime> labelled(std::vector<sim::ComparedTime> parts) {
   for (sim::ComparedTime& row : parts) {
-    const auto part = std::ranges::find(kTimeParts, row.name, &TimePart::key);
+    const auto* const part = std::ranges::find(kTimeParts, row.name, &TimePart::key);
     if (part != kTimeParts.end()) row.name = part->label;
   }
   return parts;

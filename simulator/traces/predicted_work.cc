@@ -1,20 +1,12 @@
 #include "simulator/traces/predicted_work.h"
 
 #include <algorithm>
-#include <string_view>
-#include <unordered_map>
 
 #include "planner/spec/mesh.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
 
 namespace shardwise::sim {
-namespace {
-
-struct KindAndPhase {
-  WorkKind kind = WorkKind::memory_bound;
-  StepPhase phase = StepPhase::unknown;
-};
 
 std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StepProgram& program) {
   std::unordered_map<std::string, KindAndPhase> made;
@@ -27,8 +19,6 @@ std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StepProgram& p
   }
   return made;
 }
-
-}  // namespace
 
 StepProfile profiled_prediction(const Simulation& simulation, std::size_t stage) {
   const StageProgram& program = simulation.program.stages[stage];

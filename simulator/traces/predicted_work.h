@@ -1,17 +1,23 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
-#include <utility>
-#include <vector>
+#include <unordered_map>
 
 #include "planner/spec/layout.h"
+#include "planner/spec/step_program.h"
 #include "simulator/simulate.h"
 #include "simulator/traces/operation_record.h"
 #include "simulator/traces/step_profile.h"
 
 namespace shardwise::sim {
+
+struct KindAndPhase {
+  WorkKind kind = WorkKind::memory_bound;
+  StepPhase phase = StepPhase::unknown;
+};
+/// Of every operation of a program, by its name without the micro-batch ("fwd.layer12").
+std::unordered_map<std::string, KindAndPhase> kinds_by_name(const StepProgram& program);
 
 /// A simulated stage's step as a profiler on its representative would see it: from its first
 /// operation to the end of the step; a collective's kernel runs from its own start, waiting for the

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/spec/report.h"
+
+namespace shardwise::sim {
+
+/// Job and layout of a report where they are not those of another: "vpp 4 instead of 2".
+std::vector<std::string> differing_settings(const StepReport& report, const StepReport& other);
+
+/// What two reports train differently, so that a difference of times is of the work, too: "models",
+/// "batch sizes", "sequence lengths".
+std::vector<std::string> other_work(const StepReport& report, const StepReport& other);
+
+}  // namespace shardwise::sim
