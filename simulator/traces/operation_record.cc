@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "planner/spec/step_program.h"
+#include "planner/spec/trace_lane.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::sim {
@@ -29,6 +30,18 @@ std::int64_t number_after(std::string_view text, std::string_view word) {
   std::int64_t number = -1;
   std::from_chars(text.data() + at + word.size(), text.data() + text.size(), number);
   return number;
+}
+
+/// The stream of a lane of our traces.
+std::optional<Stream> stream_of(std::int64_t thread) {
+  const std::int64_t number = thread - trace_lane(Stream{});
+  if (number < 0 || number >= static_cast<std::int64_t>(kStreams)) return std::nullopt;
+  return static_cast<Stream>(number);
+}
+
+std::int32_t microbatch_of(std::string_view name) {
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(number_after(name, ".mb"), -1, 1 << 30));
 }
 
 }  // namespace
@@ -182,8 +195,10 @@ std::vector<OperationStep> OperationRecord::steps() const {
     ++sum.count;
     sum.time += Seconds(static_cast<double>(each->duration - each->waited) * kNanosecond);
     const std::int64_t since = each->start - extents[number].begin;
-    step.runs.push_back({static_cast<double>(since + each->waited) * kNanosecond,
-                         static_cast<double>(since + each->duration) * kNanosecond, at->second});
+    step.runs.push_back({static_cast<double>(since) * kNanosecond,
+                         static_cast<double>(since + each->waited) * kNanosecond,
+                         static_cast<double>(since + each->duration) * kNanosecond, at->second,
+                         microbatch_of(names_[each->name]), stream_of(lanes_[each->lane].thread)});
   }
   return steps;
 }

@@ -3,9 +3,11 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "planner/spec/step_program.h"
 #include "planner/spec/units.h"
 #include "simulator/traces/name_table.h"
 #include "simulator/traces/trace_reader.h"
@@ -22,9 +24,12 @@ struct OperationSum {
 
 /// One run of an operation. Seconds since the step's first start.
 struct OperationRun {
+  double begin = 0;  // its stream turned to it
   double start = 0;  // once whoever else takes part was there
   double end = 0;
   std::uint32_t operation = 0;  // of OperationStep::operations
+  std::int32_t microbatch = -1;
+  std::optional<Stream> stream;  // of a lane that our traces have
 };
 
 /// A step of a trace of ours.

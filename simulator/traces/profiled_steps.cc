@@ -211,10 +211,12 @@ class StepCutter {
     for (StepSpan& step : steps_) {
       if (step.first < kNever) busy.push_back(&step);
     }
+    std::vector<std::pair<double, double>> extents;
     if (busy.empty()) {  // all was launched outside of marked steps
       double end = 0;
       for (const DeviceWork& each : work) end = std::max(end, each.end);
       made.steps.push_back({kWhole, profile_of(work, 0, end)});
+      extents.emplace_back(0, end);
     }
     for (std::size_t i = 0; i < busy.size(); ++i) {
       const StepSpan& step = *busy[i];
@@ -223,6 +225,13 @@ class StepCutter {
       const double begin = seconds(step.first);
       const double end = seconds(followed ? busy[i + 1]->first : step.last);
       made.steps.push_back({step.name, profile_of(between(work, begin, end), begin, end)});
+      extents.emplace_back(begin, end);
+    }
+    const auto [begin, end] = extents[made.median_index()];
+    made.median_work = between(work, begin, end);
+    for (DeviceWork& each : made.median_work) {
+      each.start = std::max(each.start, begin) - begin;
+      each.end = std::min(each.end, end) - begin;
     }
   }
 
@@ -249,13 +258,11 @@ class StepCutter {
 
 }  // namespace
 
-const ProfiledStep& ProfiledSteps::median() const {
-  std::vector<const ProfiledStep*> order;
-  for (const ProfiledStep& step : steps) order.push_back(&step);
-  std::stable_sort(order.begin(), order.end(), [](const ProfiledStep* a, const ProfiledStep* b) {
-    return a->profile.length < b->profile.length;
-  });
-  return *order[(order.size() - 1) / 2];
+std::size_t ProfiledSteps::median_index() const {
+  std::vector<std::size_t> order(steps.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, {}, [this](std::size_t i) { return steps[i].profile.length; });
+  return order[(order.size() - 1) / 2];
 }
 
 ProfiledSteps profiled_steps(const ProfilerRecord& record) { return StepCutter(record).cut(); }

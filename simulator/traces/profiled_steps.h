@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,16 +27,18 @@ struct ProfiledStep {
 };
 
 struct ProfiledSteps {
-  std::vector<ProfiledStep> steps;  // in time; at least one
-  std::vector<KernelTime> kernels;  // most time first
-  std::int64_t operations = 0;      // of the device, in steps or between them
-  std::int64_t other_devices = 0;   // operations of further devices, which are not looked at
-  std::int64_t without_launch = 0;  // no event says who launched them: their phase is unknown
-  std::int64_t overlapping = 0;     // begin over 1 us before what ran on their stream ended
-  Seconds longest_overlap;          // of these
+  std::vector<ProfiledStep> steps;      // in time; at least one
+  std::vector<KernelTime> kernels;      // most time first
+  std::vector<DeviceWork> median_work;  // of the step of median length, from its begin, in time
+  std::int64_t operations = 0;          // of the device, in steps or between them
+  std::int64_t other_devices = 0;       // operations of further devices, which are not looked at
+  std::int64_t without_launch = 0;      // no event says who launched them: their phase is unknown
+  std::int64_t overlapping = 0;         // begin over 1 us before what ran on their stream ended
+  Seconds longest_overlap;              // of these
 
   /// The one of median length, the shorter of two.
-  const ProfiledStep& median() const;
+  const ProfiledStep& median() const { return steps[median_index()]; }
+  std::size_t median_index() const;
 };
 
 /// Cuts a record into steps, each into kinds and phases. Work belongs to the step in which it was

@@ -79,8 +79,7 @@ bool take(ProfilerRecord& record, const TraceEvent& event) {
   using MarkKind = ProfilerRecord::MarkKind;
   const std::string& category = event.category;
   const std::string_view name = event.name;
-  if (category == "kernel") return add_work(record, event, true);
-  if (category == "gpu_memcpy" || category == "gpu_memset") return add_work(record, event, false);
+  if (ProfilerRecord::is_work(event)) return add_work(record, event, category == "kernel");
   if (category == "cuda_runtime" || category == "cuda_driver") {
     if (event.correlation < 0 || !launches(name)) return true;
     if (!timed(record, event)) return false;
@@ -103,6 +102,12 @@ bool take(ProfilerRecord& record, const TraceEvent& event) {
 }
 
 }  // namespace
+
+bool ProfilerRecord::is_work(const TraceEvent& event) {
+  const std::string& category = event.category;
+  return event.phase == 'X' &&
+         (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset");
+}
 
 bool ProfilerRecord::add(const TraceEvent& event) {
   if (event.phase != 'X') return true;

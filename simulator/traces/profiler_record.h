@@ -56,6 +56,8 @@ struct ProfilerRecord {
   /// Takes one event in; those that tell nothing are passed over, in any order.
   /// \returns false when the event lacks its time, or there are more than 10 million of a kind
   bool add(const TraceEvent& event);
+  /// The event is a kernel, copy or fill of the device.
+  static bool is_work(const TraceEvent& event);
 };
 
 }  // namespace shardwise::sim

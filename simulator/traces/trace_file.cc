@@ -94,8 +94,13 @@ auto read_packed(const std::string& path, const SayRead& say, const Reader& read
 
 }  // namespace
 
-Result<TracedRun> read_trace_file(const std::string& path, const SayRead& say) {
-  return read_packed(path, say, [&](const ByteSource& source) { return read_trace(source, path); });
+Result<TracedRun> read_trace_file(const std::string& path, const TraceListener& listener) {
+  const SayRead say = [&](std::int64_t read, std::int64_t size) {
+    return !listener.stop.stop_requested() && (!listener.say || listener.say(read, size));
+  };
+  return read_packed(path, say, [&](const ByteSource& source) {
+    return read_trace(source, path, listener.spans);
+  });
 }
 
 Result<TraceHead> read_trace_file_events(const std::string& path,

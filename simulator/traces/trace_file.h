@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <stop_token>
 #include <string>
 
 #include "planner/spec/diagnostic.h"
@@ -12,10 +13,17 @@ namespace shardwise::sim {
 /// Told while a file is read: its bytes so far, packed as they are, and all of them. False stops.
 using SayRead = std::function<bool(std::int64_t read, std::int64_t size)>;
 
+/// Who hears of a file while it is read, on the thread that reads.
+struct TraceListener {
+  SayRead say;
+  SpanSink spans;        // of the device, as they are read
+  std::stop_token stop;  // ends the reading within a piece of the file
+};
+
 /// Reads a trace file, also one that gzip packed, in pieces. A missing file, a damaged archive,
 /// what read_trace refuses and a stopped reading are diagnostics. \throws IoError when the file
 /// exists but cannot be read
-Result<TracedRun> read_trace_file(const std::string& path, const SayRead& say = {});
+Result<TracedRun> read_trace_file(const std::string& path, const TraceListener& listener = {});
 
 /// The same for a reader of events as they come: the part of a trace before `each` returns false.
 Result<TraceHead> read_trace_file_events(const std::string& path,

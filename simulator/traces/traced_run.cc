@@ -28,6 +28,29 @@ std::string listed(const std::map<std::string, std::int64_t>& counts) {
   return order.size() > kMostListed ? text + " …" : text;
 }
 
+/// Hands spans on, many at a time.
+class SpanBatch {
+ public:
+  explicit SpanBatch(const SpanSink& sink) : sink_(sink) {
+    if (sink_) spans_.reserve(kBatch);
+  }
+  void add(const TraceEvent& event) {
+    if (!sink_ || event.phase != 'X' || !event.timed || event.duration_ns < 0) return;
+    spans_.push_back(
+        {event.start_ns, event.start_ns + event.duration_ns, event.process, event.thread});
+    if (spans_.size() == kBatch) flush();
+  }
+  void flush() {
+    if (sink_ && !spans_.empty()) sink_(spans_);
+    spans_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kBatch = 8192;
+  const SpanSink& sink_;
+  std::vector<ReadSpan> spans_;
+};
+
 }  // namespace
 
 const OperationStep& TracedRun::median_operations() const {
@@ -39,7 +62,9 @@ const OperationStep& TracedRun::median_operations() const {
   return *order[(order.size() - 1) / 2];
 }
 
-Result<TracedRun> read_trace(const ByteSource& source, const std::string& file) {
+Result<TracedRun> read_trace(const ByteSource& source, const std::string& file,
+                             const SpanSink& spans) {
+  SpanBatch batch(spans);
   OperationRecord operations;
   ProfilerRecord profiler;
   std::map<std::string, std::int64_t> categories;
@@ -48,7 +73,9 @@ Result<TracedRun> read_trace(const ByteSource& source, const std::string& file) 
     if (categories.size() < kMostCategories || categories.contains(event.category)) {
       ++categories[event.category];
     }
-    const bool ours = event.phase == 'M' || OperationRecord::is_operation(event);
+    const bool operation = OperationRecord::is_operation(event);
+    const bool ours = event.phase == 'M' || operation;
+    if (operation || ProfilerRecord::is_work(event)) batch.add(event);
     if (ours ? operations.add(event) : profiler.add(event)) return true;
     problem = {file,
                static_cast<int>(std::min<std::int64_t>(event.line, 2'000'000'000)),
@@ -59,6 +86,7 @@ Result<TracedRun> read_trace(const ByteSource& source, const std::string& file) 
     return false;
   };
   Result<TraceHead> head = read_trace_events(source, file, each);
+  batch.flush();
   if (!problem.message.empty()) return problem;
   if (!head) return head.problems();
   if (!head->schema.empty() && head->schema != kSchema) {

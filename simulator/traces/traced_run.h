@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,9 +29,20 @@ struct TracedRun {
   const OperationStep& median_operations() const;
 };
 
+/// An operation, kernel or copy of a trace, as it is read.
+struct ReadSpan {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t process = 0;
+  std::int64_t thread = 0;
+};
+/// Takes spans in the order of the file, some thousands at a time.
+using SpanSink = std::function<void(std::span<const ReadSpan>)>;
+
 /// Reads a trace of ours ("shardwise.trace/1") or a PyTorch profiler's. Events may stand in any
 /// order. Besides what read_trace_events refuses: another schema, operations or device events
 /// without a time, and traces with neither, whose message lists what they have.
-Result<TracedRun> read_trace(const ByteSource& source, const std::string& file);
+Result<TracedRun> read_trace(const ByteSource& source, const std::string& file,
+                             const SpanSink& spans = {});
 
 }  // namespace shardwise::sim

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -100,6 +102,57 @@ TEST(TraceFile, StopsWhenAsked) {
   EXPECT_EQ(head.problems().front().message, "reading was stopped");
   EXPECT_GT(seen, 0);
   EXPECT_LT(seen, 40'000);
+}
+
+TEST(TraceFile, HandsOutEverySpanInTheOrderOfTheFile) {
+  const test::Scratch scratch;
+  constexpr int kEvents = 40'000;
+  const std::string path = scratch.write_bytes("trace.json", trace_of(kEvents));
+  std::int64_t next = 0;
+  std::int64_t pieces = 0;
+  TraceListener listener;
+  listener.spans = [&](std::span<const ReadSpan> spans) {
+    ++pieces;
+    for (const ReadSpan& each : spans) {
+      ASSERT_EQ(each.start_ns, 10'000 * next);
+      ASSERT_EQ(each.end_ns, 10'000 * next + 4000);
+      ASSERT_EQ(each.thread, 7);
+      ++next;
+    }
+  };
+  const Result<TracedRun> run = read_trace_file(path, listener);
+  ASSERT_TRUE(run.ok());
+  EXPECT_EQ(next, kEvents);
+  EXPECT_GT(pieces, 1);  // while it is read
+  EXPECT_EQ(run->profiled.operations, kEvents);
+}
+
+TEST(TraceFile, StopsByATokenWithinAPieceOfTheFile) {
+  const test::Scratch scratch;
+  const std::string path = scratch.write_bytes("trace.json", trace_of(100'000));
+  std::stop_source stop;
+  std::int64_t seen = 0;
+  TraceListener listener;
+  listener.stop = stop.get_token();
+  listener.spans = [&](std::span<const ReadSpan> spans) {
+    seen += std::ssize(spans);
+    stop.request_stop();
+  };
+  const Result<TracedRun> run = read_trace_file(path, listener);
+  ASSERT_FALSE(run.ok());
+  EXPECT_EQ(run.problems().front().message, "reading was stopped");
+  EXPECT_LT(seen, 50'000);
+}
+
+// Of a file that grows, what was there is read: it ends too early.
+TEST(TraceFile, RefusesAFileThatIsStillWritten) {
+  const test::Scratch scratch;
+  const std::string text = trace_of(2000);
+  const std::string path = scratch.write_bytes("trace.json", text.substr(0, text.size() - 700));
+  const Result<TracedRun> run = read_trace_file(path);
+  ASSERT_FALSE(run.ok());
+  EXPECT_THAT(run.problems().front().hint, HasSubstr("the text ends too early"));
+  EXPECT_GT(run.problems().front().line, 1);
 }
 
 TEST(TraceFile, RefusesWhatIsNoFileOrDamaged) {
