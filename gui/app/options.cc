@@ -28,6 +28,8 @@ constexpr double kMostScale = 8;
 constexpr const char* kExamples =
     "Examples\n"
     "  shardwise-view plan.json\n"
+    "  shardwise-view plan.json measured.json\n"
+    "  shardwise-view --model llama-3.1-70b --cluster dgx-h100 --gpus 64\n"
     "  shardwise-view --shot explore.png --view explore --size 1600x1000 plan.json\n"
     "\n"
     "Exit codes\n"
@@ -79,13 +81,33 @@ std::variant<Options, int> read_options(int argc, const char* const* argv) {
   std::string view = "explore";
   std::string extent = "1600x1000";
   std::string scale;
-  app.add_option("PLAN", options.plan, "A plan.json of `shardwise plan -o`");
+  app.add_option("FILE", options.files,
+                 "A plan.json, or a page of shardwise report; then a report, a trace or another "
+                 "plan to compare it with")
+      ->type_name("");
+  const auto question = [&](const char* flag, std::string& value, const char* type,
+                            const char* words) {
+    app.add_option(flag, value, words)->type_name(type)->group("In place of a plan");
+  };
+  question("--model", options.asked.model, "NAME|FILE", "As shardwise plan takes it");
+  question("--cluster", options.asked.cluster, "NAME|FILE", "The same");
+  question("--gpus", options.asked.gpus, "N", "GPUs to train on [one node]");
+  question("--engine", options.asked.engine, "NAME", "[the fastest that runs today]");
+  question("--sequence-length", options.asked.texts["sequence_length"], "N",
+           "Tokens of a sequence [4096]");
+  question("--global-batch-size", options.asked.texts["global_batch_size"], "N",
+           "Sequences of a step [about 4 Mi tokens]");
   app.add_option("--shot", options.shot, "Draw a picture without a display; - is standard output")
       ->type_name("FILE");
   app.add_option("--view", view, "explore, memory, timeline, mesh or scaling [explore]")
       ->type_name("NAME");
   app.add_option("--size", extent, "Of the window or the picture, in pixels [1600x1000]")
       ->type_name("WxH");
+  app.add_option("--layout", options.layout, "Places of panels, as view.save wrote them")
+      ->type_name("FILE");
+  app.add_option("--metrics", options.metrics,
+                 "Follow a run by the file of shardwise-run train --metrics")
+      ->type_name("FILE");
   app.add_option("--scale", scale, "Size of text and lines [the display's, or 1]")
       ->type_name("NUMBER");
   app.add_option("--script", options.script,
@@ -111,13 +133,10 @@ std::variant<Options, int> read_options(int argc, const char* const* argv) {
     if (!unknown.empty()) return wrong(unknown.front());
     return wrong(fmt::format("{} (see shardwise-view --help)", plain_mistake(mistake.what())));
   }
+  options.view_given = app.count("--view") > 0;
+  options.size_given = app.count("--size") > 0;
   const std::string problem = read_words(view, extent, scale, options);
   if (!problem.empty()) return wrong(problem);
-  if (options.plan.empty()) {
-    return wrong(
-        "no plan (write one with shardwise plan -o plan.json, then shardwise-view "
-        "plan.json)");
-  }
   return options;
 }
 

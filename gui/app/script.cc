@@ -46,6 +46,8 @@ class Script {
     }
     if (!problem.empty()) return problem;
     draw_settled(stage_, session_, size_);
+    problem = session_.take_failure();  // of a file that was read
+    if (!problem.empty()) return problem;
     const std::string asked = session_.take_png();
     if (!asked.empty()) picture(asked);
     return "";

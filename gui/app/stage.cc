@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <implot.h>
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "gui/draw/raster.h"
@@ -70,8 +73,36 @@ Stage::~Stage() {
   ImGui::DestroyContext(imgui_);
 }
 
+void Stage::place_panels(const std::string& settings) {
+  ImGui::LoadIniSettingsFromMemory(settings.data(), settings.size());
+}
+
+std::string Stage::panels() const {
+  std::size_t size = 0;
+  const char* const text = ImGui::SaveIniSettingsToMemory(&size);
+  std::string kept;
+  for (std::string_view rest(text, size); !rest.empty();) {
+    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
+    const std::string_view line = rest.substr(0, end + 1);
+    if (!line.starts_with("LastUsed=")) kept += line;  // the day
+    rest.remove_prefix(end + 1);
+  }
+  return kept;
+}
+
+void Stage::save_view(Session& session) const {
+  const std::string path = session.take_view_path();
+  if (path.empty()) return;
+  const ImVec2 size = ImGui::GetIO().DisplaySize;
+  const AppState& state = session.state();
+  session.save_view(path, {static_cast<int>(size.x), static_cast<int>(size.y), state.dark,
+                           state.workspace, panels()});
+}
+
 void Stage::prepare(Session& session) {
   session.collect();
+  const std::string settings = session.take_panels();
+  if (!settings.empty()) place_panels(settings);
   apply(theme_of(session.state().dark), scale_);
 }
 
@@ -86,6 +117,7 @@ void Stage::draw(Session& session) {
     if (!problem.empty()) session.say(problem);
   }
   session.want_bars(ui.visible_rows);
+  save_view(session);
 }
 
 void Stage::frame(Session& session, ImVec2 size) {

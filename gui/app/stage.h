@@ -34,11 +34,18 @@ class Stage {
   /// The last frame's pixels.
   Image picture(const Session& session) const;
 
+  /// Puts panels where ImGui's settings say. Between frames.
+  void place_panels(const std::string& settings);
+  /// Where they are, in that form; the same places give the same text.
+  std::string panels() const;
+
   const Probes& probes() const { return probes_; }
   const Fonts& fonts() const { return fonts_; }
   void set_scale(float scale) { scale_ = scale; }
 
  private:
+  void save_view(Session& session) const;
+
   ImGuiContext* imgui_;
   ImPlotContext* implot_;
   Fonts fonts_;

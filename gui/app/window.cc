@@ -7,12 +7,11 @@
 #include <imgui_impl_opengl3.h>
 
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 
+#include "gui/app/left_window.h"
+#include "gui/models/commands.h"
 #include "gui/models/summary_model.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/spec/error.h"
@@ -48,6 +47,31 @@ std::string glfw_reason() {
   return said == nullptr ? "no reason given" : said;
 }
 
+/// What a window hands to who hears of it.
+void dropped(GLFWwindow* window, int count, const char** paths) {
+  Session& session = *static_cast<Session*>(glfwGetWindowUserPointer(window));
+  for (int i = 0; i < count; ++i) {
+    const std::string problem = run_command(session, std::string("file.open ") + paths[i]);
+    if (!problem.empty()) session.say(problem);
+  }
+}
+
+/// Reads what a run that is followed has added, twice a second.
+class Poll {
+ public:
+  void run(Session& session) {
+    constexpr double kSeconds = 0.5;
+    const MetricsState& metrics = session.state().metrics;
+    if (metrics.file.empty() || !metrics.problem.empty() || glfwGetTime() < next_) return;
+    next_ = glfwGetTime() + kSeconds;
+    const std::string problem = run_command(session, "metrics.poll");
+    if (!problem.empty()) session.say(problem);
+  }
+
+ private:
+  double next_ = 0;
+};
+
 Window open_window(const Session& session, const Options& options) {
   glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
   glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 2);
@@ -57,24 +81,6 @@ Window open_window(const Session& session, const Options& options) {
   const std::string title = title_text(session.state().plan) + " - shardwise";
   return {glfwCreateWindow(options.width, options.height, title.c_str(), nullptr, nullptr),
           &glfwDestroyWindow};
-}
-
-/// Where panels were left: $XDG_STATE_HOME/shardwise/view.ini. Empty where there is no such folder.
-std::string arrangement_file() {
-  const char* const state = std::getenv("XDG_STATE_HOME");
-  const char* const home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (state != nullptr && *state != '\0') {
-    folder = state;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".local" / "state";
-  } else {
-    return "";
-  }
-  folder /= "shardwise";
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  return failed ? "" : (folder / "view.ini").string();
 }
 
 void save_picture(Stage& stage, Session& session) {
@@ -108,24 +114,30 @@ void draw_frame(GLFWwindow* window, Stage& stage, Session& session, const Option
 
 }  // namespace
 
-int show_window(Stage& stage, Session& session, const Options& options) {
+int show_window(Stage& stage, Session& session, Options options) {
   glfwSetErrorCallback(nullptr);
   const Library library;
   if (!library.ready) return no_display(glfw_reason().c_str());
+  const std::string left = left_view_file();
+  if (options.layout.empty()) restore_view(left, stage, session, options);
   const Window window = open_window(session, options);
   if (!window) return no_display(glfw_reason().c_str());
   glfwMakeContextCurrent(window.get());
   glfwSwapInterval(1);
-  const std::string arrangement = arrangement_file();
-  if (!arrangement.empty()) ImGui::GetIO().IniFilename = arrangement.c_str();
+  glfwSetWindowUserPointer(window.get(), &session);
+  glfwSetDropCallback(window.get(), dropped);
   ImGui_ImplGlfw_InitForOpenGL(window.get(), true);
   ImGui_ImplOpenGL3_Init("#version 150");
+  Poll poll;
   while (glfwWindowShouldClose(window.get()) == GLFW_FALSE && !session.state().quits) {
     glfwWaitEventsTimeout(kIdleSeconds);
+    poll.run(session);
     draw_frame(window.get(), stage, session, options);
   }
-  if (!arrangement.empty()) ImGui::SaveIniSettingsToDisk(arrangement.c_str());
-  ImGui::GetIO().IniFilename = nullptr;
+  int width = 0;
+  int height = 0;
+  glfwGetWindowSize(window.get(), &width, &height);
+  keep_view(left, stage, session, width, height);
   ImGui_ImplOpenGL3_Shutdown();
   ImGui_ImplGlfw_Shutdown();
   return kDone;

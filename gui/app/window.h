@@ -8,6 +8,6 @@ namespace shardwise::view {
 
 /// Shows a session until its window is closed. \returns the exit code: kNoDisplay, after one line
 /// on standard error, where no window can be opened
-int show_window(Stage& stage, Session& session, const Options& options);
+int show_window(Stage& stage, Session& session, Options options);
 
 }  // namespace shardwise::view

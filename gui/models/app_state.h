@@ -9,10 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/models/compare_state.h"
 #include "gui/models/explore_model.h"
 #include "gui/models/layout_row.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_state.h"
+#include "gui/models/metrics_state.h"
 #include "gui/models/neighbour_model.h"
 #include "gui/models/scaling_state.h"
 #include "gui/models/timeline_model.h"
@@ -34,6 +36,8 @@ struct AppState {
   StepReport report;                            // estimated, in the frame
   std::shared_ptr<const StepReport> simulated;  // of the plan; null until it is
   std::vector<SliderSection> sliders;
+  /// A measured run, by whose error all predictions are corrected; null: none.
+  std::shared_ptr<const Correction> correction;
 
   Answer answer;
   std::uint64_t asked = 0;  // generation of the question; answer.generation when it is answered
@@ -56,6 +60,9 @@ struct AppState {
   MeshState mesh;
   ScalingState scaling;
 
+  CompareState compare;
+  MetricsState metrics;
+
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;
   bool dark = true;
@@ -68,6 +75,8 @@ struct AppState {
   std::uint64_t palette_opened = 0;  // how often it was opened
   std::string png_path;              // of a picture that is asked for; empty: none
   std::uint64_t arrangements = 0;    // how often the default arrangement was asked for
+  std::string view_path;             // of a file for the places of panels; empty: none
+  std::string panels;                // their places, to be put there; empty: they stay
 
   /// What `plan` and `report` print, as soon as it is known.
   const StepReport& best_report() const { return simulated ? *simulated : report; }

@@ -13,6 +13,7 @@ std::span<const Command> table_commands();
 std::span<const Command> timeline_commands();
 std::span<const Command> mesh_commands();
 std::span<const Command> scaling_commands();
+std::span<const Command> file_commands();  // what is opened, and compared with
 std::span<const Command> export_commands();
 
 }  // namespace shardwise::view

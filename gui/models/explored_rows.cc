@@ -122,6 +122,11 @@ void apply(Answer& answer, RankedRows rows) {
   }
 }
 
+void slow_down(Answer& answer, double slower) {
+  if (slower == 1) return;
+  for (LayoutRow& row : answer.rows) set_time(row, row.time * slower, row.bound);
+}
+
 void rank(Answer& answer) {
   std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
     const LayoutRow& row = answer.rows[i];

@@ -49,6 +49,9 @@ Answer explored_rows(const Plan& plan, const StepReport& reference);
 void apply(Answer& answer, const std::vector<TimedRow>& rows);
 void apply(Answer& answer, RankedRows rows);
 
+/// Multiplies all times; rates follow.
+void slow_down(Answer& answer, double slower);
+
 /// Ranks rows by what is known of them: those that fit, those at risk, the others, each by time.
 void rank(Answer& answer);
 

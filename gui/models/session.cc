@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::size_t kMostUndone = 200;
 
-StepReport report_of(const Plan& plan) {
-  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-}
-
 /// The same question, whatever the layout.
 bool same_question(const Plan& a, const Plan& b) {
   return a.model == b.model && a.cluster == b.cluster && a.job == b.job && a.engine == b.engine;
@@ -33,6 +29,7 @@ Session::Session(Plan plan, Timing timing) : timing_(timing) {
 }
 
 void Session::collect() {
+  reader_.collect();
   worker_.collect();
   background_.collect();
   if (std::exchange(rows_changed_, false)) {
@@ -43,7 +40,8 @@ void Session::collect() {
 }
 
 void Session::settle() {
-  while (worker_.busy() || background_.busy()) {
+  while (reader_.busy() || worker_.busy() || background_.busy()) {
+    reader_.finish();
     worker_.finish();
     background_.finish();
     collect();
@@ -51,7 +49,7 @@ void Session::settle() {
 }
 
 void Session::change(Plan plan, Change what) {
-  past_.push_back(state_.plan);
+  past_.push_back({state_.plan, state_.correction});
   if (past_.size() > kMostUndone) past_.erase(past_.begin());
   future_.clear();
   put(std::move(plan), what);
@@ -59,24 +57,30 @@ void Session::change(Plan plan, Change what) {
 
 void Session::undo() {
   if (past_.empty()) return;
-  Plan plan = std::move(past_.back());
+  Past past = std::move(past_.back());
   past_.pop_back();
-  future_.push_back(state_.plan);
-  const Change what = same_question(plan, state_.plan) ? Change::layout : Change::question;
-  put(std::move(plan), what);
+  future_.push_back({state_.plan, state_.correction});
+  put(std::move(past));
 }
 
 void Session::redo() {
   if (future_.empty()) return;
-  Plan plan = std::move(future_.back());
+  Past past = std::move(future_.back());
   future_.pop_back();
-  past_.push_back(state_.plan);
-  const Change what = same_question(plan, state_.plan) ? Change::layout : Change::question;
-  put(std::move(plan), what);
+  past_.push_back({state_.plan, state_.correction});
+  put(std::move(past));
+}
+
+void Session::put(Past past) {
+  const bool same = same_question(past.plan, state_.plan) && past.correction == state_.correction;
+  if (past.correction != state_.correction) restart_map();
+  state_.correction = std::move(past.correction);
+  put(std::move(past.plan), same ? Change::layout : Change::question);
 }
 
 void Session::put(Plan plan, Change what) {
   state_.plan = std::move(plan);
+  drop_foreign_correction();
   state_.report = report_of(state_.plan);
   state_.sliders = what_if_sliders(state_.plan);
   if (what == Change::question) {
@@ -91,6 +95,7 @@ void Session::put(Plan plan, Change what) {
   look_around();
   explain();
   scale_up();
+  compare();
   refresh_shown();
 }
 
@@ -106,7 +111,7 @@ void Session::simulate() {
       state_.range = longer > 0 ? TimeRange{state_.range.from * longer, state_.range.to * longer}
                                 : TimeRange{0, lanes->length};
       state_.lanes = lanes;
-      state_.simulated = lanes->report;
+      state_.simulated = corrected(lanes->report);
     };
   });
 }
@@ -114,9 +119,11 @@ void Session::simulate() {
 void Session::look_around() {
   state_.neighbours_known = false;
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  const Seconds step = state_.report.step_time;
-  worker_.post("neighbours", [this, plan, step](const Worker::Task& task) -> Worker::Apply {
+  const double slower = this->slower();
+  const Seconds step = state_.report.step_time / slower;
+  worker_.post("neighbours", [this, plan, step, slower](const Worker::Task& task) -> Worker::Apply {
     auto bars = std::make_shared<std::vector<NeighbourBar>>(neighbour_bars(*plan, step, task.stop));
+    for (NeighbourBar& bar : *bars) bar.time_gained = bar.time_gained * slower;
     return [this, bars] {
       state_.neighbours = std::move(*bars);
       state_.neighbours_known = true;
@@ -127,9 +134,11 @@ void Session::look_around() {
 void Session::explain() {
   state_.explained.reset();
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  worker_.post("explained", [this, plan](const Worker::Task&) -> Worker::Apply {
-    auto report = std::make_shared<const StepReport>(estimate(
+  const std::shared_ptr<const Correction> correction = state_.correction;
+  worker_.post("explained", [this, plan, correction](const Worker::Task&) -> Worker::Apply {
+    auto report = std::make_shared<StepReport>(estimate(
         plan->model, plan->cluster, plan->job, plan->engine, plan->layout, Detail::explained));
+    if (correction) correct(*report, *correction);
     return [this, report] { state_.explained = report; };
   });
 }
@@ -165,15 +174,18 @@ void Session::take_neighbour(std::size_t place) {
 
 void Session::ask() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  const auto report = std::make_shared<const StepReport>(state_.report);
-  state_.asked =
-      worker_.post("rows", [this, plan, report, timing = timing_](const Worker::Task& task) {
+  const auto report = std::make_shared<const StepReport>(
+      estimate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout));
+  state_.asked = worker_.post(
+      "rows", [this, plan, report, timing = timing_, slower = slower()](const Worker::Task& task) {
         RowListener listener;
         listener.priced = [&](Answer found) {
+          slow_down(found, slower);
           const auto answer = std::make_shared<Answer>(std::move(found));
           task.publish([this, answer] { take(std::move(*answer)); });
         };
         listener.timed = [&](std::vector<TimedRow> rows) {
+          for (TimedRow& row : rows) row.time = row.time * slower;
           task.publish([this, rows = std::move(rows)] {
             apply(state_.answer, rows);
             rows_changed_ = true;

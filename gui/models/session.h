@@ -11,6 +11,8 @@
 
 #include "gui/models/app_state.h"
 #include "gui/models/explored_rows.h"
+#include "gui/models/left_view.h"
+#include "gui/models/metrics_follower.h"
 #include "gui/models/worker.h"
 #include "planner/search/search_memory.h"
 
@@ -26,7 +28,10 @@ class Session {
   /// Does what nobody waits for, one search after the other while worker() has nothing to do.
   Worker& background() { return background_; }
 
-  /// Takes over what the worker has found. Once a frame.
+  /// Reads files, beside the worker.
+  Worker& reader() { return reader_; }
+
+  /// Takes over what the workers have found. Once a frame.
   void collect();
   /// Waits for all of it: for pictures and scripts.
   void settle();
@@ -49,6 +54,32 @@ class Session {
   /// Sorts by a column, or turns its order around; `second` keeps what is sorted by so far.
   void sort_by(std::size_t column, bool second);
   void set_sort(std::vector<SortKey> keys);
+
+  // Files and comparisons: session_files.cc, session_compare.cc.
+
+  /// Opens a file by what is in it: a plan, model or cluster becomes the question, a report or
+  /// trace what it is compared with. Read by the reader; what is wrong is said, and all stays.
+  void open_file(const std::string& path);
+  /// The same of a file that the plan is compared with, a plan among them.
+  void open_compared(const std::string& path);
+  void stop_reading();
+  /// What was wrong with the last file that was read, once; empty: nothing.
+  std::string take_failure() { return std::exchange(failure_, ""); }
+  void compare_with(std::shared_ptr<const Compared> other);  // null: with nothing
+  void show_compared(bool shown) { state_.compare.shown = shown; }
+  void compare_by(CompareBy by);
+  void compare_range(std::optional<OwnRange> own) { state_.compare.own = own; }
+  /// Corrects all predictions by the measured run; undo() takes it back.
+  /// \returns empty, or why it cannot be
+  std::string calibrate();
+  /// Shows the operation of a row of the list on the timeline. \returns empty, or why not
+  std::string look_at(std::size_t row);
+
+  /// Shows a run while it writes its file of metrics: session_metrics.cc.
+  void follow(const std::string& path);
+  void follow_nothing();
+  /// Reads what the run has added. \returns empty, or why there is no more to read
+  std::string poll_metrics();
 
   void set_workspace(Workspace workspace);
   void set_subject(std::string subject) { state_.subject = std::move(subject); }
@@ -85,6 +116,13 @@ class Session {
   /// The picture of the frame that follows; take_png() is for who draws it.
   void request_png(std::string path) { state_.png_path = std::move(path); }
   std::string take_png() { return std::exchange(state_.png_path, ""); }
+  /// The places of panels as a file, after the frame; take_view_path() is for who knows them.
+  void request_view(std::string path) { state_.view_path = std::move(path); }
+  std::string take_view_path() { return std::exchange(state_.view_path, ""); }
+  void save_view(const std::string& path, const LeftView& view);
+  /// \returns empty, or what is wrong with the file
+  std::string load_view(const std::string& path);
+  std::string take_panels() { return std::exchange(state_.panels, ""); }
   /// \returns empty, or why it could not be written
   std::string save_csv(const std::string& path);
   std::string save_plan(const std::string& path);
@@ -94,7 +132,26 @@ class Session {
   void want_bars(std::span<const std::uint32_t> rows);
 
  private:
+  /// What undo() comes back to.
+  struct Past {
+    Plan plan;
+    std::shared_ptr<const Correction> correction;
+  };
   void put(Plan plan, Change what);
+  void put(Past past);
+  /// Corrected, where predictions are.
+  StepReport report_of(const Plan& plan) const;
+  std::shared_ptr<const StepReport> corrected(std::shared_ptr<const StepReport> report) const;
+  ScalingPoint corrected(ScalingPoint point, const Plan& question) const;
+  bool is_corrected(const Plan& plan) const;
+  void drop_foreign_correction();
+  /// By which predictions are multiplied.
+  double slower() const;
+  void compare();
+  void fail(const std::string& path, const Diagnostics& problems);
+  void read(const std::string& path, Worker::Job job);
+  void show_metrics();
+  void done_reading(const std::string& path);
   void ask();
   void simulate();
   void look_around();
@@ -115,8 +172,8 @@ class Session {
 
   AppState state_;
   Timing timing_;
-  std::vector<Plan> past_;
-  std::vector<Plan> future_;
+  std::vector<Past> past_;
+  std::vector<Past> future_;
   std::vector<std::uint32_t> bars_asked_;
   bool rows_changed_ = false;    // since the last collect()
   std::uint64_t winner_of_ = 0;  // the question of state_.winner
@@ -124,8 +181,12 @@ class Session {
   std::uint64_t puts_ = 0;       // plans that there were
   std::uint64_t meshed_ = 0;     // of these the one that the mesh is of
   std::shared_ptr<SearchMemory> known_ = std::make_shared<SearchMemory>();
+  std::vector<std::string> reading_;           // files, in their order
+  std::string failure_;                        // of a file that was read
+  std::shared_ptr<MetricsFollower> follower_;  // null: none
   Worker background_;
   Worker worker_;
+  Worker reader_;
 };
 
 }  // namespace shardwise::view

@@ -74,7 +74,9 @@ void Session::search_cell(std::size_t cell) {
       "scaling", [this, question, cell, known = known_](const Worker::Task& task) -> Worker::Apply {
         const std::optional<ScalingPoint> point = searched(*question, known, task.stop);
         if (!point) return {};
-        return [this, point, cell] { state_.scaling.map.cells[cell] = *point; };
+        return [this, question, point, cell] {
+          state_.scaling.map.cells[cell] = corrected(*point, *question);
+        };
       });
 }
 

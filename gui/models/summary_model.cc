@@ -44,9 +44,10 @@ Tone loss_tone(double share) {
 
 }  // namespace
 
-std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report) {
+std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, const Compared* other) {
   std::vector<Tile> tiles;
-  for (const sim::Tile& each : sim::tiles(plan, report, nullptr)) {
+  for (const sim::Tile& each :
+       sim::tiles(plan, report, other != nullptr ? &other->report : nullptr)) {
     const Place& place = *std::ranges::find(kPlaces, each.id, &Place::tile);
     if (place.id == "cost" && report.dollars_per_1e9_tokens <= 0) continue;
     auto [value, unit] = split(each.value);
@@ -57,7 +58,14 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report) {
       tone = loss_tone(sim::exposed_communication(report) / report.step_time);
     }
     tiles.push_back({std::string(place.id), std::string(each.label), std::move(value),
-                     std::move(unit), tone, std::string(place.command)});
+                     std::move(unit), tone, std::string(place.command), ""});
+    // A trace has a step and nothing else.
+    const bool told = other != nullptr && (other->whole() || place.id == "step");
+    if (told && !each.measured.empty()) {
+      // The first one says what the others are, too.
+      tiles.back().beside = fmt::format("{}{}, {}", place.id == "step" ? other->origin + " " : "",
+                                        each.measured, each.error);
+    }
   }
   return tiles;
 }

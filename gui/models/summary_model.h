@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/compared.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 #include "planner/spec/table.h"
@@ -17,10 +18,13 @@ struct Tile {
   std::string unit;   // "s", "of 80 GiB"
   Tone tone = Tone::plain;
   std::string command;  // of a click: to what explains it
+  std::string beside;   // what it is compared with: "measured 54.2 s, +3.1 %"; empty: nothing
 };
 
 /// sim::tiles(), which the report's page begins with too.
-std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report);
+/// \param other  what the plan is compared with; may be null
+std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report,
+                                const Compared* other = nullptr);
 
 /// "llama-3.1-70b on 64 x dgx-h100", and "megatron_fsdp, batch 1,024 x 4,096 tokens".
 std::string title_text(const Plan& plan);

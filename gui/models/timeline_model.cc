@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "gui/models/simulated.h"
 #include "planner/spec/format.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/simulate.h"
@@ -17,8 +18,6 @@
 namespace shardwise::view {
 namespace {
 
-/// Passes of micro-batches through layers in a step that is simulated for a picture: a second.
-constexpr std::int64_t kMostPasses = 4 * sim::kMostLayerPasses;
 constexpr double kLeastRange = 1e-7;  // of the step, to which people can zoom
 
 std::string lane_label(std::size_t stage, Stream stream) {
@@ -98,8 +97,8 @@ std::vector<Exposed> exposed_of(std::span<const Lane> lanes, std::size_t stage) 
 
 StepLanes step_lanes(const Plan& plan) {
   StepLanes step;
-  const std::int64_t passes = sim::layer_passes_of_step(plan);
-  if (passes > kMostPasses) {
+  if (!is_simulated(plan)) {
+    const std::int64_t passes = sim::layer_passes_of_step(plan);
     step.problem = fmt::format("{} passes of layers in a step are too many to draw: {} at most",
                                format_count(passes), format_count(kMostPasses));
     return step;

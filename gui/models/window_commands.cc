@@ -28,6 +28,14 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.arrange();
        return std::string();
      }},
+    {"view.save", "Ctrl+Shift+S", "Save the places of all panels", "FILE",
+     [](Session& session, const std::string& path) {
+       if (path.empty()) return std::string("name a file, as panels.json");
+       session.request_view(path);
+       return std::string();
+     }},
+    {"view.load", "Ctrl+Shift+L", "Put all panels where a file says", "FILE",
+     [](Session& session, const std::string& path) { return session.load_view(path); }},
     {"app.palette", "Ctrl+K", "Open the command palette", "[WORDS]",
      [](Session& session, const std::string& words) {
        session.open_palette(words);

@@ -2,11 +2,25 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
+#include "gui/models/compare_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
+
+namespace {
+
+/// Of what the plan is compared with; null where it says nothing of the axis.
+const AxisTime* axis_beside(const Ui& ui, std::string_view axis) {
+  const CompareView* const view = ui.state.compare.overlay_view();
+  if (view == nullptr) return nullptr;
+  const auto found = std::ranges::find(view->axes, axis, &AxisTime::axis);
+  return found == view->axes.end() ? nullptr : &*found;
+}
+
+}  // namespace
 
 void draw_axes(Ui& ui) {
   heading(ui, "Communication by axis", "of a step, on the slowest stage");
@@ -34,6 +48,13 @@ void draw_axes(Ui& ui) {
         ui, {at.x + ImGui::GetContentRegionAvail().x, at.y},
         fmt::format("{}, exposed {}", format_seconds(axis.total), format_seconds(axis.exposed)),
         ui.ink(ui.theme.quiet), 1);
+    if (const AxisTime* const other = axis_beside(ui, axis.axis); other != nullptr) {
+      const float x = left + reach(std::min(other->exposed, most));
+      list.AddRectFilled({x - ui.units(1), at.y + height - ui.units(8)},
+                         {x + ui.units(1), at.y + height + ui.units(2)}, ui.ink(ui.theme.text));
+      ui.probes.put("axes." + axis.axis + ".tick", {x - ui.units(1), at.y},
+                    {x + ui.units(1), at.y + height});
+    }
     ui.probes.put("axes." + axis.axis, {left, at.y}, {left + reach(axis.total), at.y + height});
     ImGui::Dummy({0, height + ui.units(4)});
   }

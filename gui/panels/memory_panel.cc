@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gui/models/compare_model.h"
 #include "gui/models/memory_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
@@ -45,7 +47,32 @@ void draw_axis(Ui& ui, const Frame& frame, Bytes usable) {
                 {frame.most.x, y + ui.units(0.5F)});
 }
 
-void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float centre, float width) {
+/// What the other says, as a tick over the bar and beyond it, with its label beside the tick where
+/// there is room.
+void draw_tick(Ui& ui, const Frame& frame, const std::string& label, const MemoryTick& tick,
+               float centre, float width, float room) {
+  const float y = std::floor(frame.y(static_cast<double>(tick.at.value())));
+  const float left = centre - width / 2 - ui.units(5);
+  const float right = centre + width / 2 + ui.units(5);
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled({left, y - ui.units(1.5F)}, {right, y + ui.units(1.5F)},
+                     ui.ink(ui.theme.page));
+  list.AddRectFilled({left, y - ui.units(1)}, {right, y + ui.units(1)}, ui.ink(ui.theme.text));
+  ui.probes.put("memory.tick." + label, {left, y - ui.units(1)}, {right, y + ui.units(1)});
+  ImGui::PushFont(ui.fonts.number, 13);
+  const std::string value = format_gib(tick.value);
+  const float letters = ImGui::CalcTextSize(value.c_str()).x;
+  if (right + ui.units(4) + letters < room) {
+    const ImVec2 at(right + ui.units(4), y - ImGui::GetTextLineHeight() / 2);
+    draw_text(ui, at, value, ui.ink(ui.theme.text));
+    ui.probes.put("memory.tick." + label + ".label", at,
+                  {at.x + letters, at.y + ImGui::GetTextLineHeight()});
+  }
+  ImGui::PopFont();
+}
+
+void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float centre, float width,
+                float least_top) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const float left = std::floor(centre - width / 2);
   const float right = std::floor(centre + width / 2);
@@ -70,8 +97,9 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
   ImGui::PushFont(ui.fonts.number, 13);
   const std::string value = format_gib(stack.total);
   if (ImGui::CalcTextSize(value.c_str()).x < width * 1.9F) {
-    draw_text(ui, {centre, top - ImGui::GetTextLineHeight() - ui.units(2)}, value,
-              ui.ink(stack.worst ? ui.theme.text : ui.theme.quiet), 0.5F);
+    const float above = std::min(top, least_top) - ImGui::GetTextLineHeight() - ui.units(2);
+    draw_text(ui, {centre, above}, value, ui.ink(stack.worst ? ui.theme.text : ui.theme.quiet),
+              0.5F);
   }
   ImGui::PopFont();
 }
@@ -98,6 +126,11 @@ void draw_memory(Ui& ui) {
 
   const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);
   if (stacks.empty()) return;
+  const Compared* const other = ui.state.compare.overlay();
+  std::vector<std::optional<MemoryTick>> ticks(stacks.size());
+  if (other != nullptr && other->whole()) {
+    ticks = memory_ticks(ui.state.report, other->report, ui.state.memory_by);
+  }
   const Bytes usable = ui.state.report.verdict.usable;
   const float line = ImGui::GetTextLineHeight();
   const ImVec2 begin = ImGui::GetCursorScreenPos();
@@ -105,7 +138,9 @@ void draw_memory(Ui& ui) {
   Frame frame;
   frame.least = {begin.x + ui.units(52), begin.y + line + ui.units(4)};
   frame.most = {begin.x + room.x, begin.y + room.y - line - ui.units(6)};
-  frame.top = 1.04 * static_cast<double>(axis_top(stacks, usable).value());
+  Bytes most = axis_top(stacks, usable);
+  for (const auto& tick : ticks) most = std::max(most, tick ? tick->at : Bytes(0));
+  frame.top = 1.04 * static_cast<double>(most.value());
   if (frame.most.y - frame.least.y < ui.units(30)) return;
   draw_axis(ui, frame, usable);
   const float step = (frame.most.x - frame.least.x) / static_cast<float>(stacks.size());
@@ -113,7 +148,18 @@ void draw_memory(Ui& ui) {
   float label_end = 0;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
     const float centre = frame.least.x + (static_cast<float>(i) + 0.5F) * step;
-    draw_stack(ui, frame, stacks[i], centre, bar);
+    // The bar's own label stands above a tick that is just over it.
+    const float top = frame.y(static_cast<double>(stacks[i].total.value()));
+    float label = top;
+    if (ticks[i]) {
+      const float y = frame.y(static_cast<double>(ticks[i]->at.value()));
+      if (y < top + ui.units(2) && y > top - line - ui.units(6)) label = y - ui.units(2);
+    }
+    draw_stack(ui, frame, stacks[i], centre, bar, label);
+    if (ticks[i]) {
+      draw_tick(ui, frame, stacks[i].label, *ticks[i], centre, bar,
+                frame.least.x + static_cast<float>(i + 1) * step);
+    }
     const float half = ImGui::CalcTextSize(stacks[i].label.c_str()).x / 2;
     if (centre - half < label_end) continue;
     label_end = centre + half + ui.units(8);

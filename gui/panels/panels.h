@@ -15,6 +15,8 @@ struct Panel {
   std::string_view title;  // of its tab, where it shares a place
   Workspace workspace = Workspace::explore;
   void (*draw)(Ui& ui) = nullptr;
+  /// It has something to show; null: always. Others take its place where it has not.
+  bool (*has)(const AppState& state) = nullptr;
 };
 
 void draw_what_if(Ui& ui);
@@ -35,6 +37,8 @@ void draw_heat(Ui& ui);        // the scaling map
 void draw_break_even(Ui& ui);  // where another layout or cluster wins
 void draw_scaling(Ui& ui);
 void draw_scaling_table(Ui& ui);
+void draw_metrics(Ui& ui);  // of a run that is followed
+void draw_compare(Ui& ui);  // with a report, a trace or another plan
 
 /// The bar above all workspaces. \returns its height
 float draw_summary(Ui& ui);

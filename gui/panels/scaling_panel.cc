@@ -58,6 +58,24 @@ void draw_scaling_table(Ui& ui) {
   ImGui::EndTable();
 }
 
+namespace {
+
+/// What the plan is compared with, as a square.
+void draw_compared(Ui& ui) {
+  const Compared* const other = ui.state.compare.overlay();
+  if (other == nullptr || !other->whole() || other->report.tokens_per_s <= 0) return;
+  const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(other->report.layout.world()),
+                                         other->report.tokens_per_s);
+  const float half = ui.units(5);
+  ImPlot::PushPlotClipRect();
+  ImPlot::GetPlotDrawList()->AddRect({at.x - half, at.y - half}, {at.x + half, at.y + half},
+                                     ui.ink(ui.theme.text), 0, ui.units(2));
+  ImPlot::PopPlotClipRect();
+  ui.probes.put("scaling.compared", {at.x - half, at.y - half}, {at.x + half, at.y + half});
+}
+
+}  // namespace
+
 void draw_scaling(Ui& ui) {
   heading(ui, "Tokens a second", "grey: as fast per GPU as the smallest");
   std::vector<double> gpus;
@@ -107,6 +125,7 @@ void draw_scaling(Ui& ui) {
   line.MarkerFillColor = colour4(ui.theme.accent);
   line.MarkerLineColor = colour4(ui.theme.accent);
   ImPlot::PlotLine("best", gpus.data(), rates.data(), count, line);
+  draw_compared(ui);
   const ImVec2 least = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();
   ui.probes.put("scaling.plot", least, {least.x + size.x, least.y + size.y});

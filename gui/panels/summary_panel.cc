@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -5,6 +7,7 @@
 #include "gui/models/explain_model.h"
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
+#include "planner/spec/format.h"
 
 namespace shardwise::view {
 namespace {
@@ -13,6 +16,8 @@ constexpr float kTileSize = 24;
 constexpr float kUnitSize = 14;
 constexpr float kTileGap = 24;
 constexpr float kTileHeight = 50;
+constexpr float kBesideSize = 13;
+constexpr float kBesideHeight = 18;
 
 float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
   const ImU32 quiet = ui.ink(ui.theme.quiet);
@@ -33,6 +38,14 @@ float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
   const float width = std::max(label, value + unit_gap + unit);
   const ImVec2 end(at.x + width, at.y + ui.units(kTileHeight));
   ui.probes.put("summary." + tile.id, at, end);
+  if (!tile.beside.empty()) {
+    ImGui::PushFont(nullptr, kBesideSize);
+    draw_text(ui, {at.x, end.y}, tile.beside, quiet);
+    const ImVec2 extent = ImGui::CalcTextSize(tile.beside.c_str());
+    ImGui::PopFont();
+    ui.probes.put("summary." + tile.id + ".beside", {at.x, end.y},
+                  {at.x + extent.x, end.y + extent.y});
+  }
   if (ui.state.explained && ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, end)) {
     const WhyNumber why = why_tile(*ui.state.explained, tile.id);
     ImGui::BeginTooltip();
@@ -54,7 +67,20 @@ float width_of_tile(Ui& ui, const Tile& tile) {
   ImGui::PushFont(nullptr, kUnitSize);
   const float unit = ImGui::CalcTextSize(tile.unit.c_str()).x;
   ImGui::PopFont();
-  return std::max(ImGui::CalcTextSize(tile.label.c_str()).x, value + ui.units(6) + unit);
+  ImGui::PushFont(nullptr, kBesideSize);
+  const float beside = ImGui::CalcTextSize(tile.beside.c_str()).x;
+  ImGui::PopFont();
+  return std::max({ImGui::CalcTextSize(tile.label.c_str()).x, value + ui.units(6) + unit, beside});
+}
+
+/// The last thing to say, or how far a file is read.
+std::string reading_text(const AppState& state) {
+  if (state.compare.reading.empty()) return state.message;
+  const ReadSoFar& read = state.compare.read;
+  std::string text =
+      fmt::format("reading {}, {}", state.compare.reading, format_percent(read.share));
+  if (read.spans > 0) text += fmt::format(", {} spans", format_count(read.spans));
+  return text + " (Shift+Escape stops)";
 }
 
 void draw_bar(Ui& ui) {
@@ -68,9 +94,15 @@ void draw_bar(Ui& ui) {
   const char* const button = "Commands  Ctrl+K";
   const float width = ImGui::CalcTextSize(button).x + 2 * ImGui::GetStyle().FramePadding.x;
   const float right = ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x - width;
-  if (!ui.state.message.empty()) {
+  const std::string said = reading_text(ui.state);
+  if (!said.empty()) {
     ImGui::SameLine(0, ui.units(24));
-    text(ui, ui.state.message, ui.theme.quiet);
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    ImGui::PushClipRect(at, {right - ui.units(12), at.y + ImGui::GetTextLineHeight() * 2}, true);
+    text(ui, said, ui.theme.quiet);
+    ImGui::PopClipRect();
+    ui.probes.put_item("summary.message");
+    if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", said.c_str());
   }
   ImGui::SameLine(std::max(right, ImGui::GetCursorPosX()));
   if (ImGui::Button(button)) ui.want("app.palette");
@@ -94,8 +126,9 @@ float draw_summary(Ui& ui) {
 
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const float right = begin.x + ImGui::GetContentRegionAvail().x;
-  const std::string title =
-      title_text(ui.state.plan) + (ui.state.simulated ? ", simulated" : ", estimated");
+  const std::string title = title_text(ui.state.plan) +
+                            (ui.state.simulated ? ", simulated" : ", estimated") +
+                            (ui.state.correction ? ", calibrated" : "");
   const std::string question = question_text(ui.state.plan);
   const std::string layout = layout_text(ui.state.plan.layout);
   ImGui::PushFont(ui.fonts.heading, 0);
@@ -110,8 +143,9 @@ float draw_summary(Ui& ui) {
                           ImGui::CalcTextSize(layout.c_str()).x});
 
   ImVec2 at(begin.x + title_width + ui.units(1.4F * kTileGap), begin.y + ui.units(2));
-  const float row = ui.units(kTileHeight + 4);
-  for (const Tile& tile : summary_tiles(ui.state.plan, ui.state.best_report())) {
+  const Compared* const other = ui.state.compare.overlay();
+  const float row = ui.units(kTileHeight + 4 + (other != nullptr ? kBesideHeight : 0));
+  for (const Tile& tile : summary_tiles(ui.state.plan, ui.state.best_report(), other)) {
     const float width = width_of_tile(ui, tile);
     if (at.x > begin.x && at.x + width > right) at = {begin.x, at.y + row};
     draw_tile(ui, tile, at);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gui/models/timeline_model.h"
+#include "gui/panels/measured_lane.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
 #include "simulator/timeline_ticks.h"
@@ -136,18 +137,19 @@ struct Heights {
   float flat = 0;  // 0: the other streams are left out
 };
 
-Heights heights_of(Ui& ui, const StepLanes& step, float room) {
+Heights heights_of(Ui& ui, const StepLanes& step, const LaneBeside& beside, float room) {
   const auto stages = static_cast<float>(step.exposed.size());
   const auto told = std::ranges::count_if(
       step.lanes, [&](const Lane& lane) { return ui.state.all_lanes || is_told(step, lane); });
   const auto others = static_cast<float>(told) - stages;
   for (const float share : {1.0F, 0.8F, 0.6F, 0.45F}) {
     const Heights heights{ui.units(kTallLane * share), ui.units(kFlatLane * share)};
-    const float whole = stages * (heights.tall + ui.units(kStrip + kStages)) +
-                        others * (heights.flat + ui.units(kBetween));
+    const float whole =
+        stages * (heights.tall + ui.units(kStrip + kStages) + beside.lane + beside.strip) +
+        others * (heights.flat + ui.units(kBetween) + beside.lane);
     if (whole <= room) return heights;
   }
-  const float alone = (room - stages * ui.units(kStrip + 3)) / stages;
+  const float alone = (room - stages * ui.units(kStrip + 3)) / stages - beside.lane - beside.strip;
   return {std::clamp(alone, ui.units(6), ui.units(kTallLane)), 0};
 }
 
@@ -181,7 +183,8 @@ void draw_timeline(Ui& ui) {
   const Canvas canvas{begin.x + ui.units(kLabels), begin.x + room.x, ui.state.range};
   if (canvas.right - canvas.left < ui.units(60)) return;
   const float axis = ImGui::GetTextLineHeight() + ui.units(4);
-  const Heights heights = heights_of(ui, *step, room.y - axis);
+  const LaneBeside beside = lane_beside(ui);
+  const Heights heights = heights_of(ui, *step, beside, room.y - axis);
   draw_ticks(ui, canvas, step->length, begin.y, begin.y + room.y);
   float y = begin.y + axis;
   std::size_t stage = 0;
@@ -205,6 +208,8 @@ void draw_timeline(Ui& ui) {
       draw_exposed(ui, canvas, step->exposed[stage++], y + ui.units(1));
       y += ui.units(kStrip);
     }
+    draw_measured_lane(ui, beside, lane, canvas.left, canvas.right, y + ui.units(1));
+    y += beside.height(lane);
     y += heights.flat > 0 ? ui.units(kBetween) : 0;
   }
   ImGui::Dummy({room.x, y - begin.y});

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gui/models/compare_model.h"
 #include "gui/models/explore_model.h"
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
@@ -91,6 +93,21 @@ void draw_selected(Ui& ui) {
                 {at.x + ui.units(7), at.y + ui.units(7)});
 }
 
+/// What the plan is compared with, as a square.
+void draw_compared(Ui& ui) {
+  const Compared* const other = ui.state.compare.overlay();
+  if (other == nullptr || !other->whole()) return;
+  const std::optional<Bytes> peak = peak_beside(ui.state.report, other->report);
+  if (!peak) return;
+  const ImVec2 at = ImPlot::PlotToPixels(gib(*peak), other->report.step_time.value());
+  const float half = ui.units(5);
+  ImPlot::PushPlotClipRect();
+  ImPlot::GetPlotDrawList()->AddRect({at.x - half, at.y - half}, {at.x + half, at.y + half},
+                                     ui.ink(ui.theme.text), 0, ui.units(2));
+  ImPlot::PopPlotClipRect();
+  ui.probes.put("trade.compared", {at.x - half, at.y - half}, {at.x + half, at.y + half});
+}
+
 /// The dot under the pointer: says what it is, and a click selects it.
 void hover(Ui& ui) {
   if (!ImPlot::IsPlotHovered()) return;
@@ -157,6 +174,7 @@ void draw_trade(Ui& ui) {
   draw_limit(ui);
   plot_front(ui);
   draw_selected(ui);
+  draw_compared(ui);
   hover(ui);
   const ImVec2 least = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();

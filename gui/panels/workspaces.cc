@@ -10,6 +10,9 @@
 namespace shardwise::view {
 namespace {
 
+bool compares(const AppState& state) { return state.compare.other != nullptr; }
+bool follows(const AppState& state) { return !state.metrics.file.empty(); }
+
 constexpr std::array kPanels = std::to_array<Panel>({
     {"what_if", "What if", Workspace::explore, draw_what_if},
     {"explorer", "Strategies", Workspace::explore, draw_explorer},
@@ -18,22 +21,32 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"timeline", "One step", Workspace::explore, draw_timeline},
     {"why", "Why not", Workspace::explore, draw_why},
     {"neighbours", "Neighbours", Workspace::explore, draw_neighbours},
+    {"compare", "Compared", Workspace::explore, draw_compare, compares},
+    {"metrics", "Run", Workspace::explore, draw_metrics, follows},
     {"what_if", "What if", Workspace::memory, draw_what_if},
     {"memory", "Memory per GPU", Workspace::memory, draw_memory},
     {"categories", "Memory by category", Workspace::memory, draw_categories},
     {"details", "Why this number", Workspace::memory, draw_details},
+    {"compare", "Compared", Workspace::memory, draw_compare, compares},
+    {"metrics", "Run", Workspace::memory, draw_metrics, follows},
     {"what_if", "What if", Workspace::timeline, draw_what_if},
     {"timeline", "One step", Workspace::timeline, draw_timeline},
+    {"compare", "Compared", Workspace::timeline, draw_compare, compares},
+    {"metrics", "Run", Workspace::timeline, draw_metrics, follows},
     {"what_if", "What if", Workspace::mesh, draw_what_if},
     {"mesh", "Mesh", Workspace::mesh, draw_mesh},
     {"stretch", "Faster links", Workspace::mesh, draw_stretch},
     {"order", "Order of axes", Workspace::mesh, draw_order},
     {"traffic", "Links", Workspace::mesh, draw_traffic},
     {"axes", "Communication by axis", Workspace::mesh, draw_axes},
+    {"compare", "Compared", Workspace::mesh, draw_compare, compares},
+    {"metrics", "Run", Workspace::mesh, draw_metrics, follows},
     {"heat", "Scaling map", Workspace::scaling, draw_heat},
     {"break_even", "Break-even", Workspace::scaling, draw_break_even},
     {"scaling", "Tokens a second", Workspace::scaling, draw_scaling},
     {"scaling_table", "Other numbers of GPUs", Workspace::scaling, draw_scaling_table},
+    {"compare", "Compared", Workspace::scaling, draw_compare, compares},
+    {"metrics", "Run", Workspace::scaling, draw_metrics, follows},
 });
 
 std::string window_name(const Panel& panel) {
@@ -48,6 +61,11 @@ void dock(Workspace workspace, std::string_view id, ImGuiID node) {
       ImGui::DockBuilderDockWindow(window_name(panel).c_str(), node);
     }
   }
+}
+
+/// What is there for a while, as tabs in one place.
+void dock_beside(Workspace workspace, ImGuiID node) {
+  for (const std::string_view id : {"compare", "metrics"}) dock(workspace, id, node);
 }
 
 /// Of several panels in one place, the one that is seen.
@@ -84,6 +102,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
       dock(workspace, "trade", right);
       dock(workspace, "memory", below);
+      dock_beside(workspace, low ? rest : cut(ImGuiDir_Down, 0.42F));
       // Where there is no room below, they are tabs behind the table.
       dock(workspace, "timeline", low ? rest : bottom);
       dock(workspace, "why", low ? rest : beside);
@@ -95,17 +114,23 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
     }
     case Workspace::memory: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
-      dock(workspace, "details", cut(ImGuiDir_Right, 0.36F));
+      ImGuiID side = cut(ImGuiDir_Right, 0.36F);
+      ImGuiID compared = 0;
+      ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.5F, &compared, &side);
+      dock_beside(workspace, compared);
+      dock(workspace, "details", side);
       dock(workspace, "categories", cut(ImGuiDir_Down, 0.52F));
       dock(workspace, "memory", rest);
       break;
     }
     case Workspace::timeline:
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock_beside(workspace, cut(ImGuiDir_Down, 0.34F));
       dock(workspace, "timeline", rest);
       break;
     case Workspace::mesh: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
+      dock_beside(workspace, low ? rest : cut(ImGuiDir_Down, 0.26F));
       ImGuiID right = cut(ImGuiDir_Right, 0.37F);
       ImGuiID below = right;
       ImGuiID bottom = rest;
@@ -130,6 +155,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       break;
     }
     case Workspace::scaling: {
+      dock_beside(workspace, low ? rest : cut(ImGuiDir_Right, 0.3F));
       ImGuiID below = 0;
       ImGuiID beside = 0;
       if (!low) {
@@ -180,6 +206,7 @@ void draw_workspace(Ui& ui, float top) {
   ImGui::End();
   for (const Panel& panel : kPanels) {
     if (panel.workspace != ui.state.workspace) continue;
+    if (panel.has != nullptr && !panel.has(ui.state)) continue;
     if (ImGui::Begin(window_name(panel).c_str(), nullptr,
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoFocusOnAppearing)) {
       const ImVec2 least = ImGui::GetWindowPos();

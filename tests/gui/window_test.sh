@@ -22,4 +22,5 @@ xdotool key --window "$window" ctrl+q
 wait "$viewer"
 DRIVE
 XDG_STATE_HOME=$scratch LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a -s "-screen 0 1920x1200x24" bash "$scratch/drive.sh" "$bin" "$scratch"
+grep -q '"schema": "shardwise.view/1"' "$scratch/shardwise/view.json"
 echo "the window opened, took keys and ended with 0"

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "gui/app/options.h"
+#include "planner/files/output_place.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise::view {
+
+/// What a window or a picture begins with.
+struct Opening {
+  Plan plan;
+  std::string compared;  // a file; empty: none
+  std::string metrics;   // the same
+  std::string note;      // what to say of the plan
+};
+
+/// Reads the plan that the options name: a file, the names of a model and a cluster, or their
+/// files; of a report alone, the plan that it is of. Other files are told by what is in them, and
+/// are read later. \returns it, or everything wrong with the plan or the names
+Result<Opening> open_plan(const Options& options);
+
+/// The files that the options name, so that no picture is written over one.
+std::vector<NamedFile> inputs_of(const Options& options);
+
+}  // namespace shardwise::view

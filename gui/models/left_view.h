@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "gui/models/app_state.h"
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise::view {
+
+/// How a window was left, or is to be: schema "shardwise.view/1".
+struct LeftView {
+  int width = 0;  // pixels; 0 = not said, as the next
+  int height = 0;
+  bool dark = true;
+  Workspace workspace = Workspace::explore;
+  std::string panels;  // their places, in ImGui's form
+};
+
+std::string to_json(const LeftView& view);
+
+/// \returns the view, or everything wrong with the file
+Result<LeftView> read_view(const std::string& path);
+
+/// What is wrong with the places of panels: lines that a window of ours does not write. Empty when
+/// nothing is
+std::string problem_of_panels(const std::string& panels);
+
+}  // namespace shardwise::view

@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "gui/models/compare_model.h"
+#include "gui/panels/panels.h"
+#include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr float kNumber = 86;  // a column of times
+constexpr float kNumbers = 3 * kNumber;
+constexpr float kNames = 0.5F;  // of what numbers leave
+
+std::string file_name(const std::string& path) {
+  const std::size_t slash = path.find_last_of('/');
+  return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+/// "-" for what one side lacks.
+std::string time_text(Seconds time, bool there) { return there ? format_seconds(time) : "-"; }
+
+/// The predicted time as a bar, the measured one as a tick. Numbers have columns of their own, so
+/// that no label is under a tick.
+void draw_bar(Ui& ui, const CompareRow& row, ImVec2 at, float width, Seconds most) {
+  const auto x = [&](Seconds time) {
+    const double share = most > Seconds(0) ? time / most : 0;
+    return at.x + width * static_cast<float>(std::clamp(share, 0.0, 1.0));
+  };
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const float height = ImGui::GetTextLineHeight();
+  const float top = at.y + height * 0.25F;
+  const float bottom = at.y + height * 0.8F;
+  if (row.in_predicted) {
+    list.AddRectFilled({at.x, top}, {x(row.predicted), bottom}, ui.ink(ui.theme.accent, 0.75F));
+  }
+  if (!row.in_measured) return;
+  const float tick = x(row.measured);
+  list.AddRectFilled({tick - ui.units(1), at.y + ui.units(1)},
+                     {tick + ui.units(1), at.y + height - ui.units(1)}, ui.ink(ui.theme.text));
+}
+
+void draw_head(Ui& ui, float left, float right) {
+  const float y = ImGui::GetCursorScreenPos().y;
+  const ImU32 quiet = ui.ink(ui.theme.quiet);
+  draw_text(ui, {left, y}, "predicted as bar, measured as tick", quiet);
+  float edge = right;
+  for (const char* const head : {"difference", "measured", "predicted"}) {
+    draw_text(ui, {edge, y}, head, quiet, 1);
+    edge -= ui.units(kNumber);
+  }
+  ImGui::Dummy({0, ImGui::GetTextLineHeight() + ui.units(2)});
+}
+
+void draw_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float right = at.x + ImGui::GetContentRegionAvail().x - ui.units(4);
+  ImGui::PushID(static_cast<int>(index));
+  const bool chosen = index == ui.state.compare.row && !ui.state.compare.looked_at.empty();
+  if (ImGui::Selectable("##row", chosen)) ui.want(fmt::format("compare.worst {}", index + 1));
+  ImGui::PopID();
+  const std::string probe = fmt::format("compare.row.{}", index + 1);
+  ui.probes.put_item(probe);
+  const float free = right - at.x - ui.units(kNumbers);
+  const float bars = at.x + free * kNames;
+  const std::string name =
+      row.stage >= 0 ? fmt::format("{}, stage {}", row.name, row.stage) : row.name;
+  ImGui::PushClipRect(at, {bars - ui.units(6), at.y + ImGui::GetTextLineHeight()}, true);
+  draw_text(ui, at, name, ui.ink(ui.theme.text));
+  ImGui::PopClipRect();
+  draw_bar(ui, row, {bars, at.y}, free * (1 - kNames) - ui.units(10), most);
+  ImGui::PushFont(ui.fonts.number, 14);
+  float edge = right;
+  const auto number = [&](const std::string& words, std::string_view hex) {
+    draw_text(ui, {edge, at.y}, words, ui.ink(hex), 1);
+    edge -= ui.units(kNumber);
+  };
+  number(signed_seconds(row.difference()),
+         row.difference() > Seconds(0) ? ui.theme.warning : ui.theme.text);
+  number(time_text(row.measured, row.in_measured), ui.theme.text);
+  number(time_text(row.predicted, row.in_predicted), ui.theme.text);
+  ImGui::PopFont();
+}
+
+void draw_list(Ui& ui, const std::vector<CompareRow>& rows) {
+  Seconds most;
+  for (const CompareRow& row : rows) most = std::max({most, row.predicted, row.measured});
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  draw_head(ui, at.x, at.x + ImGui::GetContentRegionAvail().x - ui.units(4));
+  ImGuiListClipper clipper;
+  clipper.Begin(static_cast<int>(rows.size()));
+  while (clipper.Step()) {
+    for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
+      const auto index = static_cast<std::size_t>(i);
+      draw_row(ui, rows[index], index, most);
+    }
+  }
+}
+
+void draw_controls(Ui& ui) {
+  const std::vector<std::string> names(kCompareByNames.begin(), kCompareByNames.end());
+  const auto by = static_cast<int>(ui.state.compare.by);
+  const int clicked = segments(ui, "compare.by", names, by);
+  for (int i = by; clicked >= 0 && i % 3 != clicked; ++i) ui.want("compare.by");
+  const auto button = [&](const char* words, const char* command) {
+    ImGui::SameLine(0, ui.units(6));
+    if (ImGui::Button(words)) ui.want(command);
+    ui.probes.put_item(command);
+  };
+  button("worst  J", "compare.worst");
+  if (ui.state.compare.other->measured()) button("calibrate  U", "compare.calibrate");
+  button("close", "compare.close");
+}
+
+}  // namespace
+
+void draw_compare(Ui& ui) {
+  const CompareState& compare = ui.state.compare;
+  if (!compare.other) return;
+  heading(ui, "Compared with", file_name(compare.other->file));
+  draw_controls(ui);
+  const CompareView* const view = compare.view.get();
+  if (view == nullptr) {
+    text(ui, "comparing …", ui.theme.quiet);
+    return;
+  }
+  text(ui, difference_text(*view, compare.other->origin), ui.theme.text);
+  ui.probes.put_item("compare.step");
+  if (view->measured_peak > Bytes(0)) {
+    ImGui::SameLine(0, ui.units(16));
+    text(
+        ui,
+        fmt::format("memory {}, {}{}", format_bytes(view->measured_peak),
+                    signed_percent(view->relative_peak()), view->own_memory ? ", own tensors" : ""),
+        ui.theme.text);
+    ui.probes.put_item("compare.memory");
+  }
+  if (ui.state.correction) {
+    text(ui, correction_text(*ui.state.correction), ui.theme.warning);
+    ui.probes.put_item("compare.corrected");
+  }
+  const std::vector<CompareRow>& rows = view->rows[static_cast<std::size_t>(compare.by)];
+  ImGui::BeginChild("rows");
+  if (rows.empty()) {
+    text(ui, "nothing differs", ui.theme.quiet);
+    ui.probes.put_item("compare.same");
+  } else {
+    draw_list(ui, rows);
+  }
+  ImGui::PushTextWrapPos(0);
+  for (const std::string& note : view->notes) text(ui, note, ui.theme.quiet);
+  ImGui::PopTextWrapPos();
+  ImGui::EndChild();
+}
+
+}  // namespace shardwise::view
