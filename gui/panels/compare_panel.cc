@@ -153,6 +153,16 @@ void draw_compare(Ui& ui) {
   }
   ImGui::PushTextWrapPos(0);
   for (const std::string& note : view->notes) text(ui, note, ui.theme.quiet);
+  const double axis = ui.state.lanes ? ui.state.lanes->length : 0;
+  const double beyond = view->lanes.length - axis;
+  constexpr double kLittle = 1e-3;  // of the step
+  if (axis > 0 && !compare.own && beyond > kLittle * axis) {
+    text(ui,
+         fmt::format("the last {} of the other step are beyond the timeline (Ctrl+F draws all)",
+                     format_seconds(Seconds(beyond))),
+         ui.theme.quiet);
+    ui.probes.put_item("compare.beyond");
+  }
   ImGui::PopTextWrapPos();
   ImGui::EndChild();
 }

@@ -157,6 +157,19 @@ TEST_F(Drawn, TheStripIsEmptyWhereNothingDiffersAndHasColourWhereItDoes) {
   EXPECT_GT(coloured(), 100U);
 }
 
+TEST_F(Drawn, WhatIsBeyondTheTimelineIsSaidUntilTheWholeStepIsDrawn) {
+  Plan other = session_.state().plan;
+  other.job.global_batch_size *= 2;
+  compare(compared_plan(other, "longer.json"));
+  size_ = {1600, 1000};
+  session_.set_workspace(Workspace::timeline);
+  draw();
+  EXPECT_TRUE(there("compare.beyond"));
+  EXPECT_EQ(run_command(session_, "compare.fit"), "");
+  draw();
+  EXPECT_FALSE(there("compare.beyond"));
+}
+
 TEST_F(Drawn, AWholeStepOrAPartOfItIsDrawnUnderThePredictedOne) {
   EXPECT_EQ(run_command(session_, "compare.fit"), "nothing is compared");
   Plan other = session_.state().plan;
