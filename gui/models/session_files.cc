@@ -79,7 +79,7 @@ void Session::open_compared(const std::string& path) {
       if (!read->ok()) return fail(path, read->problems());
       done_reading(path);
       say("comparing with " + path);
-      compare_with(std::make_shared<const Compared>(**std::move(read)));
+      compare_with(std::make_shared<const Compared>(*std::move(*read)));
     };
   });
 }
@@ -111,7 +111,7 @@ void Session::open_file(const std::string& path) {
       if (!plan->ok()) return fail(path, plan->problems());
       done_reading(path);
       say("opened " + path);
-      change(**std::move(plan), Change::question);
+      change(*std::move(*plan), Change::question);
     };
   });
 }

@@ -15,6 +15,8 @@ namespace {
 constexpr float kNumber = 86;  // a column of times
 constexpr float kNumbers = 3 * kNumber;
 constexpr float kNames = 0.5F;  // of what numbers leave
+constexpr float kLeastNames = 150;
+constexpr float kLeastBar = 20;
 
 std::string file_name(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
@@ -47,7 +49,10 @@ void draw_bar(Ui& ui, const CompareRow& row, ImVec2 at, float width, Seconds mos
 void draw_head(Ui& ui, float left, float right) {
   const float y = ImGui::GetCursorScreenPos().y;
   const ImU32 quiet = ui.ink(ui.theme.quiet);
-  draw_text(ui, {left, y}, "predicted as bar, measured as tick", quiet);
+  const char* const bars = "predicted as bar, measured as tick";
+  if (right - left - ui.units(kNumbers) > ImGui::CalcTextSize(bars).x) {
+    draw_text(ui, {left, y}, bars, quiet);
+  }
   float edge = right;
   for (const char* const head : {"difference", "measured", "predicted"}) {
     draw_text(ui, {edge, y}, head, quiet, 1);
@@ -66,13 +71,15 @@ void draw_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most) {
   const std::string probe = fmt::format("compare.row.{}", index + 1);
   ui.probes.put_item(probe);
   const float free = right - at.x - ui.units(kNumbers);
-  const float bars = at.x + free * kNames;
+  const float names = std::min(free, std::max(free * kNames, ui.units(kLeastNames)));
+  const float bars = at.x + names;
   const std::string name =
       row.stage >= 0 ? fmt::format("{}, stage {}", row.name, row.stage) : row.name;
   ImGui::PushClipRect(at, {bars - ui.units(6), at.y + ImGui::GetTextLineHeight()}, true);
   draw_text(ui, at, name, ui.ink(ui.theme.text));
   ImGui::PopClipRect();
-  draw_bar(ui, row, {bars, at.y}, free * (1 - kNames) - ui.units(10), most);
+  const float room = free - names - ui.units(10);
+  if (room > ui.units(kLeastBar)) draw_bar(ui, row, {bars, at.y}, room, most);
   ImGui::PushFont(ui.fonts.number, 14);
   float edge = right;
   const auto number = [&](const std::string& words, std::string_view hex) {
@@ -131,12 +138,12 @@ void draw_compare(Ui& ui) {
   text(ui, difference_text(*view, compare.other->origin), ui.theme.text);
   ui.probes.put_item("compare.step");
   if (view->measured_peak > Bytes(0)) {
-    ImGui::SameLine(0, ui.units(16));
-    text(
-        ui,
+    const std::string words =
         fmt::format("memory {}, {}{}", format_bytes(view->measured_peak),
-                    signed_percent(view->relative_peak()), view->own_memory ? ", own tensors" : ""),
-        ui.theme.text);
+                    signed_percent(view->relative_peak()), view->own_memory ? ", own tensors" : "");
+    ImGui::SameLine(0, ui.units(16));
+    if (ImGui::CalcTextSize(words.c_str()).x > ImGui::GetContentRegionAvail().x) ImGui::NewLine();
+    text(ui, words, ui.theme.text);
     ui.probes.put_item("compare.memory");
   }
   if (ui.state.correction) {
@@ -156,7 +163,7 @@ void draw_compare(Ui& ui) {
   const double axis = ui.state.lanes ? ui.state.lanes->length : 0;
   const double beyond = view->lanes.length - axis;
   constexpr double kLittle = 1e-3;  // of the step
-  if (axis > 0 && !compare.own && beyond > kLittle * axis) {
+  if (axis > 0 && !compare.own && !view->lanes.lanes.empty() && beyond > kLittle * axis) {
     text(ui,
          fmt::format("the last {} of the other step are beyond the timeline (Ctrl+F draws all)",
                      format_seconds(Seconds(beyond))),

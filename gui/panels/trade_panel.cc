@@ -159,7 +159,9 @@ void draw_trade(Ui& ui) {
   }
   const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                             ImPlotFlags_NoMenus | ImPlotFlags_NoFrame;
-  if (!ImPlot::BeginPlot("##trade", {-1, -1}, flags)) return;
+  // Another question's dots lie elsewhere: what people zoomed to was of the last one.
+  const std::string name = fmt::format("##trade{}", ui.state.asked);
+  if (!ImPlot::BeginPlot(name.c_str(), {-1, -1}, flags)) return;
   ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxisFormat(ImAxis_X1, "%g GiB");
   ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
