@@ -76,7 +76,7 @@ TEST(BestLayout, SaysWhyNoLayoutIsLegal) {
 
 TEST(BestLayout, HasNothingWhenItWasStopped) {
   const SearchJob job = two_nodes();
-  std::stop_source stop;
+  const std::stop_source stop;
   stop.request_stop();
   BestQuestion question = question_of(job, job.cluster);
   question.stop = stop.get_token();
@@ -184,7 +184,7 @@ TEST_P(BreakEvenOf, AgreesWithAllLayoutsPricedAtManyFactors) {
       there.cluster = pulled(each.cluster, lever, factor);
       const std::optional<Candidate> best = brute_best(there);
       if (costs.empty()) first = best;
-      costs.push_back(std::nullopt);
+      costs.emplace_back();
       if (!best) continue;
       const double list_price = *job.cluster.gpu.price_per_hour;
       const double price = lever.kind == LeverKind::price ? factor * list_price : list_price;
@@ -250,7 +250,7 @@ TEST(BreakEven, OfAPriceIsTheRatioOfTheCosts) {
 TEST(BreakEven, StopsAndSaysSo) {
   const SearchJob job = two_nodes();
   BreakEvenQuestion question = asked(job, {LeverKind::bandwidth, 0});
-  std::stop_source stop;
+  const std::stop_source stop;
   question.stop = stop.get_token();
   int published = 0;
   const BreakEven found = break_even(question, [&](const BreakEven& so_far) {

@@ -62,7 +62,7 @@ TEST(PricedOrders, AreOneWhereEverythingIsInANode) {
 }
 
 TEST(PricedOrders, AreNoneWhenStopped) {
-  std::stop_source stop;
+  const std::stop_source stop;
   stop.request_stop();
   EXPECT_TRUE(priced_orders(three_axes(), stop.get_token()).empty());
 }
