@@ -8,6 +8,7 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "planner/spec/signed_format.h"
 #include "simulator/tiles.h"
 
 namespace shardwise::view {
@@ -68,6 +69,15 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
     }
   }
   return tiles;
+}
+
+void put_run(std::vector<Tile>& tiles, const MetricsState& metrics, Seconds predicted) {
+  const Seconds median = median_time(metrics.steps);
+  if (median <= Seconds(0)) return;
+  const auto step = std::ranges::find(tiles, "step", &Tile::id);
+  if (step == tiles.end()) return;
+  step->beside =
+      fmt::format("run {}, {}", format_seconds(median), signed_percent(predicted / median - 1));
 }
 
 std::string title_text(const Plan& plan) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gui/models/compared.h"
+#include "gui/models/metrics_state.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 #include "planner/spec/table.h"
@@ -25,6 +26,9 @@ struct Tile {
 /// \param other  what the plan is compared with; may be null
 std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report,
                                 const Compared* other = nullptr);
+
+/// The median step of a run that is followed, beside the predicted one.
+void put_run(std::vector<Tile>& tiles, const MetricsState& metrics, Seconds predicted);
 
 /// "llama-3.1-70b on 64 x dgx-h100", and "megatron_fsdp, batch 1,024 x 4,096 tokens".
 std::string title_text(const Plan& plan);

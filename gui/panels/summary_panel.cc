@@ -144,8 +144,12 @@ float draw_summary(Ui& ui) {
 
   ImVec2 at(begin.x + title_width + ui.units(1.4F * kTileGap), begin.y + ui.units(2));
   const Compared* const other = ui.state.compare.overlay();
-  const float row = ui.units(kTileHeight + 4 + (other != nullptr ? kBesideHeight : 0));
-  for (const Tile& tile : summary_tiles(ui.state.plan, ui.state.best_report(), other)) {
+  std::vector<Tile> tiles = summary_tiles(ui.state.plan, ui.state.best_report(), other);
+  if (other == nullptr) put_run(tiles, ui.state.metrics, ui.state.best_report().step_time);
+  const bool beside =
+      std::ranges::any_of(tiles, [](const Tile& tile) { return !tile.beside.empty(); });
+  const float row = ui.units(kTileHeight + 4 + (beside ? kBesideHeight : 0));
+  for (const Tile& tile : tiles) {
     const float width = width_of_tile(ui, tile);
     if (at.x > begin.x && at.x + width > right) at = {begin.x, at.y + row};
     draw_tile(ui, tile, at);

@@ -9,6 +9,8 @@
 #include "gui/models/commands.h"
 #include "gui/models/metrics_state.h"
 #include "gui/models/session.h"
+#include "gui/models/summary_model.h"
+#include "planner/cost/estimate.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
 
@@ -29,6 +31,20 @@ TEST(MedianTime, IsNotMovedByAFirstStepThatTakesLong) {
   steps.front().time = Seconds(60);
   EXPECT_EQ(median_time(steps), Seconds(1));
   EXPECT_EQ(median_time({}), Seconds(0));
+}
+
+TEST(PutRun, SaysTheMedianBesideThePredictedStepOnceThereIsOne) {
+  const Plan plan = test::small_plan();
+  const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+  std::vector<Tile> tiles = summary_tiles(plan, report);
+  MetricsState metrics;
+  put_run(tiles, metrics, report.step_time);
+  EXPECT_EQ(tiles.front().beside, "");
+  metrics.steps.resize(3);
+  for (MetricsStep& each : metrics.steps) each.time = Seconds(2);
+  put_run(tiles, metrics, Seconds(1));
+  EXPECT_EQ(tiles.front().id, "step");
+  EXPECT_EQ(tiles.front().beside, "run 2.00 s, -50.0 %");
 }
 
 class Followed : public testing::Test {
