@@ -130,7 +130,7 @@ TEST(TraceFile, HandsOutEverySpanInTheOrderOfTheFile) {
 TEST(TraceFile, StopsByATokenWithinAPieceOfTheFile) {
   const test::Scratch scratch;
   const std::string path = scratch.write_bytes("trace.json", trace_of(100'000));
-  std::stop_source stop;
+  const std::stop_source stop;
   std::int64_t seen = 0;
   TraceListener listener;
   listener.stop = stop.get_token();
