@@ -46,7 +46,7 @@ Result<Plan> with_model(const Plan& plan, const std::string& file) {
 }
 
 Result<Plan> with_cluster(const Plan& plan, const std::string& file) {
-  Result<ClusterSpec> cluster = read_cluster(file);
+  const Result<ClusterSpec> cluster = read_cluster(file);
   if (!cluster) return cluster.problems();
   Result<ClusterSpec> sized = with_gpus(*cluster, plan.layout.world());
   if (!sized) sized = with_gpus(*cluster, cluster->gpus_per_node);
