@@ -30,8 +30,8 @@ set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(stea
 set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue simulator/traces/trace_file)
 # One answer for any number of threads is the search's to keep: the rest of the planner has none.
 set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")
-set(may_have_threads planner/search/explore planner/search/finder planner/search/search
-    planner/search/search_memory planner/search/search_threads)
+set(may_have_threads planner/search/best_rows planner/search/explore planner/search/finder
+    planner/search/search planner/search/search_memory planner/search/search_threads)
 
 # The viewer: what it shows is computed without ImGui, and what draws computes nothing. Panels may
 # know words and units.

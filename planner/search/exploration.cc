@@ -21,7 +21,7 @@ Rows ranked_rows(const Exploration& all, Objective objective) {
     });
   } else {
     sort_by([&](std::uint32_t row) {
-      return std::tuple(all.fit[row], all.known_time(row), all.point[row], row);
+      return std::tuple(all.fit[row], all.known_time(row), !all.timed(row), all.point[row], row);
     });
   }
   return rows;

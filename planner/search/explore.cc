@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "planner/search/best_rows.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/explore_visitors.h"
 #include "planner/search/layout_grid.h"
@@ -19,6 +20,36 @@ namespace shardwise {
 namespace {
 
 constexpr Seconds kUnknown(std::numeric_limits<double>::quiet_NaN());
+
+/// Rows that fit, on the front of memory and known times.
+Rows front_of_bounds(const Exploration& all) {
+  ParetoFront front;
+  for (std::uint32_t row = 0; row < all.rows(); ++row) {
+    if (all.fit[row] != Fit::fits) continue;
+    Candidate candidate;
+    candidate.cost = {all.point[row], all.upper[row], all.known_time(row)};
+    candidate.index = row;
+    front.offer(candidate);
+  }
+  Rows rows;
+  for (const Candidate& each : front.entries()) {
+    rows.push_back(static_cast<std::uint32_t>(each.index));
+  }
+  std::ranges::sort(rows);
+  return rows;
+}
+
+/// Jobs of their tasks. \param rows  ascending
+std::vector<TimingJob> timing_jobs_of(const Exploration& all, std::span<const std::uint32_t> rows) {
+  std::vector<TimingJob> jobs;
+  for (const std::uint32_t row : rows) {
+    const std::size_t task = SearchTask::number_of(all.index[row]);
+    if (jobs.empty() || jobs.back().task != task) jobs.push_back({task, 0, {}, {}});
+    jobs.back().rows.push_back(row);
+    jobs.back().indices.push_back(all.index[row]);
+  }
+  return jobs;
+}
 
 /// One exploration in work.
 class Explorer {
@@ -39,7 +70,11 @@ class Explorer {
     work_.place(request_);
     list_layouts();
     if (!stopped()) price_rows();
-    if (!stopped()) time_rows();
+    if (!stopped() && options_.most_timed > 0) {
+      time_best_rows();
+    } else if (!stopped()) {
+      time_rows();
+    }
     all_.stopped = stopped();
     return std::move(all_);
   }
@@ -55,6 +90,7 @@ class Explorer {
   void resize_rows();
   void price_rows();
   void time_rows();
+  void time_best_rows();
 
   const SearchRequest& request_;
   const ExploreOptions& options_;
@@ -200,6 +236,35 @@ void Explorer::time_rows() {
     }
   });
   hand_out();
+}
+
+void Explorer::time_best_rows() {
+  std::vector<Seconds> times(all_.rows(), kUnknown);
+  BestRows best(all_, options_.most_timed);
+  const auto time = [&](const std::vector<TimingJob>& jobs) {
+    SharedIndices next(jobs.size(), request_.stop);
+    in_parallel(threads_, [&](int thread) {
+      std::size_t j = 0;
+      while (next.take(j)) {
+        const TimingJob& job = jobs[j];
+        const SearchTask& task = work_.tasks[job.task];
+        TimesBestRows visitor(all_, best, times, job.rows, task, job.indices);
+        evaluator(thread, task.engine).run(items_[job.task], visitor, request_.stop);
+      }
+    });
+  };
+  // Rows that may be the front bound those of as much memory.
+  const Rows front = front_of_bounds(all_);
+  time(timing_jobs_of(all_, front));
+  time(timing_jobs(all_, work_.tasks, items_));
+  if (stopped()) return;
+  const Rows kept = best.rows();
+  for (const std::uint32_t row : kept) all_.step_time[row] = times[row];
+  for (std::size_t row = 0; row < all_.rows(); ++row) {
+    if (all_.fit[row] != Fit::fits || all_.timed(row)) continue;
+    all_.least_time[row] = std::max(all_.least_time[row], best.time_limit(all_.point[row]));
+  }
+  if (options_.timed && !kept.empty()) options_.timed(all_, kept);
 }
 
 }  // namespace

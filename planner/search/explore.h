@@ -58,6 +58,9 @@ Rows front_rows(const Exploration& all);
 
 struct ExploreOptions {
   std::size_t most_rows = 200'000;
+  /// Only the fastest rows that fit, so many, and their front get exact times; 0 = all rows do. The
+  /// bounds of the others that fit are then at least what kept them out: far fewer are timed.
+  std::size_t most_timed = 0;
   /// All memory, fit and bounds are known. Called once, from the thread that called explore().
   std::function<void(const Exploration&)> priced;
   /// The exact times of `rows` are known too. Called from the same thread for one batch after the

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/cost/estimate.h"
+#include "planner/search/best_rows.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/explore.h"
 #include "planner/search/layout_grid.h"
@@ -97,6 +98,32 @@ class TimesRows final : public LayoutVisitor {
   }
 
  private:
+  std::vector<Seconds>& times_;
+  std::span<const std::uint32_t> rows_;
+  TaskRows wanted_;
+};
+
+/// Finds the times of rows of a task that may be among the best.
+class TimesBestRows final : public LayoutVisitor {
+ public:
+  TimesBestRows(const Exploration& all, BestRows& best, std::vector<Seconds>& times,
+                std::span<const std::uint32_t> rows, const SearchTask& task,
+                std::span<const std::int64_t> indices)
+      : all_(all), best_(best), times_(times), rows_(rows), wanted_(task, indices, 0) {}
+
+  bool wants(std::int64_t first, std::int64_t end) override { return wanted_.any(first, end); }
+  Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t) override {
+    return price.upper <= all_.usable ? best_.time_limit(price.point) : Seconds(-1);
+  }
+  void time(const Layout&, const MemoryPrice&, Seconds step_time, std::int64_t index) override {
+    const std::uint32_t row = rows_[wanted_.row(index)];
+    times_[row] = step_time;
+    best_.offer(row, step_time);
+  }
+
+ private:
+  const Exploration& all_;
+  BestRows& best_;
   std::vector<Seconds>& times_;
   std::span<const std::uint32_t> rows_;
   TaskRows wanted_;
