@@ -117,6 +117,20 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   const std::size_t place = stage * chunks() + chunk;
   const bool single = engine_.gradient_buffer == GradientBuffer::contiguous &&
                       (!layout_.overlap_grad_reduce || stage > 0 || chunk > 0);
+  const auto known = std::ranges::find_if(filled_before_, [&](const Filled& each) {
+    return each.single == single && spans_[each.place].last == spans_[place].last &&
+           std::ranges::equal(pipeline_.runs_of(each.place), pipeline_.runs_of(place));
+  });
+  if (known != filled_before_.end()) {
+    buckets_ = known->buckets;
+    length_ = known->length;
+    return;
+  }
+  fill(place, single);
+  filled_before_.push_back({place, single, length_, buckets_});
+}
+
+void BucketStreams::fill(std::size_t place, bool single) {
   const LayerPart last = spans_[place].last;
   const auto runs = pipeline_.runs_of(place);
   buckets_.clear();

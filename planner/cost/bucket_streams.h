@@ -48,6 +48,13 @@ class BucketStreams {
     std::size_t maker = 0;  // and that which completes its gradients
     double reduces = 0;     // seconds over the inner axis
   };
+  /// Those of a chunk, as chunks with the same layers have them.
+  struct Filled {
+    std::size_t place = 0;
+    bool single = false;
+    double length = 0;
+    std::vector<Bucket> buckets;
+  };
   /// Of a stage: those so far.
   struct Reductions {
     double inner = 0;  // the last one over the inner axis has ended
@@ -68,6 +75,8 @@ class BucketStreams {
 
   /// The buckets of a chunk in the order in which its last pass completes them.
   void fill(std::size_t stage, std::size_t chunk);
+  /// \param single  all of it is one bucket
+  void fill(std::size_t place, bool single);
   /// A layer is a bucket of its own, or joins the only one.
   void add(const LayerPace& layer);
   /// Tensors enter the open bucket of their group, which is full with the one that crosses the
@@ -85,6 +94,7 @@ class BucketStreams {
   bool waits_ = false;  // the host, for messages
   bool by_unit_ = false;
   double limit_ = 0;
+  std::vector<Filled> filled_before_;
   std::vector<Bucket> buckets_;
   Bucket next_;                     // of the layer that enters, without elements
   std::array<Bucket, 2> filled_;    // the same of the layer that entered an open bucket last

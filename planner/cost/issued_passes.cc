@@ -39,7 +39,7 @@ IssuedRun issued_run(const StageTimes& stages, const LeafContext& context) {
   }
   IssuedPasses passes(pipeline, rules);
   std::vector<double> end;
-  issued.run = sweep_pipeline(*pipeline.slots, passes, stages.hop, end);
+  issued.run = sweep_pipeline(*pipeline.slots, passes, stages.hop, end, context.stop);
   return issued;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 
 #include "planner/cost/collective_table.h"
 #include "planner/cost/time_rules.h"
@@ -15,6 +16,9 @@ struct LeafContext {
   const Layout* layout = nullptr;
   const DataParallelTables* groups = nullptr;
   std::int64_t num_microbatches = 1;
+  /// Asked to stop, sweeps layer by layer end early: what is made of them says nothing. None: they
+  /// run to their end. Outlives this.
+  const std::stop_token* stop = nullptr;
 };
 
 /// Whether the ranks that shard states with one another are on more than one node.

@@ -33,7 +33,7 @@ RunAndLength run_pipeline(const PipelineSlots& slots, std::span<const ChunkTime>
     const Seconds length = run.length;
     return {std::move(run), length};
   }
-  if (slots.loops.empty() && slots.room.empty()) return sweep_plain(slots, chunks, hop, ends);
+  if (slots.plain) return sweep_plain(*slots.plain, chunks, hop, ends);
   ChunkPasses alone(slots, chunks, edges);
   PipelineSweep<ChunkPasses> with(slots, passes, hop, ends.end);
   PipelineSweep<ChunkPasses> without(slots, alone, Seconds(0), ends.without_messages);

@@ -40,11 +40,18 @@ struct PipelineRun {
   std::int64_t swept = 0;        // slots, each time that one was: the work of the sweep
 };
 
+/// When a slot ended in two runs of the same slots.
+struct TwoEnds {
+  using Both = double __attribute__((vector_size(16)));
+  Both both = {0, 0};
+};
+
 /// When passes and messages of a sweep ended, by slot. Kept from sweep to sweep it spares them
 /// memory of their own.
 struct SlotEnds {
   std::vector<double> end;
   std::vector<double> without_messages;  // of a run whose messages take no time
+  std::vector<TwoEnds> both;             // of both, where they are swept in one walk
 };
 
 /// What a pass waits for, in seconds from the step's begin.

@@ -14,9 +14,10 @@
 namespace shardwise {
 namespace {
 
-StreamedPasses by_layer(PassStreams& streams, const StageTimes& stages, SlotEnds& ends) {
+StreamedPasses by_layer(PassStreams& streams, const StageTimes& stages, const LeafContext& context,
+                        SlotEnds& ends) {
   StreamedPasses passes;
-  passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end);
+  passes.run = sweep_pipeline(*stages.pipeline.slots, streams, stages.hop, ends.end, context.stop);
   streams.finish();
   passes.end = streams.end();
   passes.ends = streams.ends();
@@ -70,11 +71,7 @@ Seconds copies_summed(const PipelineTimes& pipeline, const LeafContext& context,
 bool alike(const PipelineTimes& pipeline, std::size_t a, std::size_t b) {
   const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
   for (std::size_t c = 0; c < chunks; ++c) {
-    const auto same = [](const PacedRun& x, const PacedRun& y) {
-      return x.kind == y.kind && x.layers == y.layers;
-    };
-    if (!std::ranges::equal(pipeline.runs_of(a * chunks + c), pipeline.runs_of(b * chunks + c),
-                            same)) {
+    if (!std::ranges::equal(pipeline.runs_of(a * chunks + c), pipeline.runs_of(b * chunks + c))) {
       return false;
     }
   }
@@ -116,7 +113,7 @@ double elements_of_copies(const PipelineTimes& pipeline, const LeafContext& cont
 StreamedPasses streamed_passes(const StageTimes& stages, const LeafContext& context,
                                const StageKernels& kernels, SlotEnds& ends) {
   PassStreams streams(stages, context, pass_losses(kernels.slowest, context));
-  return by_layer(streams, stages, ends);
+  return by_layer(streams, stages, context, ends);
 }
 
 PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
@@ -138,7 +135,7 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
       if (gathers == Updated::beside) all.hold(s, streams);
       if (buckets) all.complete(s, streams);
     }
-    passes = by_layer(streams, stages, slot_ends);
+    passes = by_layer(streams, stages, context, slot_ends);
   } else if (streamed != nullptr) {
     passes = *streamed;
   } else if (streams_beside) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "planner/cost/plain_sweep.h"
 #include "planner/cost/slot_order.h"
 #include "planner/spec/schedule_facts.h"
 
@@ -130,6 +131,9 @@ PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches
   }
   SlotOrder all = slot_order(layout, num_microbatches, planned_buffers);
   all.slots.messages = std::ranges::max(all.exchanged);
+  if (all.slots.room.empty()) {
+    all.slots.plain = std::make_shared<const PlainSlots>(plain_slots(all.slots));
+  }
   return std::move(all.slots);
 }
 

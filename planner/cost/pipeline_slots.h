@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "planner/cost/schedule.h"
@@ -10,6 +11,8 @@
 #include "planner/spec/schedule_facts.h"
 
 namespace shardwise {
+
+struct PlainSlots;
 
 /// The passes and messages of a pipeline in an order in which each comes after what it waits for,
 /// and as far as possible after what its host may wait for: made once for a schedule, swept for
@@ -48,6 +51,9 @@ struct PipelineSlots {
     std::size_t end() const { return begin + length; }
   };
   std::vector<Loop> loops;  // in order, none within another
+  /// The same slots for the plain sweep; none of one stage, with loops, or where messages take
+  /// turns.
+  std::shared_ptr<const PlainSlots> plain;
 };
 
 /// After how many micro-batches all stages of a schedule do the same again.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <stop_token>
 #include <utility>
 #include <vector>
 
@@ -28,11 +29,14 @@ class PipelineSweep {
   ///                `StageHosts& hosts()`, if it has any
   /// \param hop     one message
   /// \param end     filled by slot: when it ended, of a loop the last time
+  /// \param stop    asked to, it leaves out the slots that are left; or none
   /// \pre all outlive this
-  PipelineSweep(const PipelineSlots& slots, Passes& passes, Seconds hop, std::vector<double>& end)
+  PipelineSweep(const PipelineSlots& slots, Passes& passes, Seconds hop, std::vector<double>& end,
+                const std::stop_token* stop = nullptr)
       : slots_(slots),
         passes_(passes),
         hop_(hop.value()),
+        stop_(stop),
         per_stage_(static_cast<std::size_t>(slots.chunks)),
         end_(end),
         read_(slots.room.size()) {
@@ -78,7 +82,11 @@ class PipelineSweep {
       Looping timeline(*this, loop);
       Repetitions(timeline, kShortestPeriod + state_.sent.size()).run(loop.times - 1);
     }
-    for (; next < slots_.slots.size(); ++next) take(next);
+    constexpr std::size_t kSeldom = 256;
+    for (; next < slots_.slots.size(); ++next) {
+      if (next % kSeldom == 0 && stop_ != nullptr && stop_->stop_requested()) return;
+      take(next);
+    }
   }
   PipelineRun& run() { return state_.run; }
 
@@ -143,6 +151,7 @@ class PipelineSweep {
   const PipelineSlots& slots_;
   Passes& passes_;
   double hop_;
+  const std::stop_token* stop_;
   std::size_t per_stage_;
   std::vector<double>& end_;
   std::vector<double> read_;  // by slot, where messages take turns
@@ -152,8 +161,8 @@ class PipelineSweep {
 /// \param end  filled as PipelineSweep does
 template <class Passes>
 PipelineRun sweep_pipeline(const PipelineSlots& slots, Passes& passes, Seconds hop,
-                           std::vector<double>& end) {
-  PipelineSweep<Passes> sweep(slots, passes, hop, end);
+                           std::vector<double>& end, const std::stop_token* stop = nullptr) {
+  PipelineSweep<Passes> sweep(slots, passes, hop, end, stop);
   sweep.run_all();
   return std::move(sweep.run());
 }

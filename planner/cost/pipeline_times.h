@@ -40,6 +40,7 @@ struct LayerPace {
 struct PacedRun {
   std::int32_t kind = 0;
   std::int32_t layers = 0;
+  friend bool operator==(const PacedRun&, const PacedRun&) = default;
 };
 
 /// All micro-batches through all stages. Nothing of data parallelism; what that adds is found with

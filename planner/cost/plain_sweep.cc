@@ -2,92 +2,92 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace shardwise {
 namespace {
 
 constexpr std::size_t kParts = 4;  // LayerPart of a pass
 
-/// One of the two runs.
-class Clock {
- public:
-  /// \param end  by slot, and one more of no slot
-  Clock(std::size_t stages, std::span<const ChunkTime> chunks, double hop, std::vector<double>& end)
-      : end_(end), free_(3 * stages) {
-    for (const ChunkTime& chunk : chunks) {
-      for (std::size_t part = 0; part < kParts; ++part) {
-        seconds_.push_back(chunk.of(static_cast<LayerPart>(part)).value());
-      }
+std::size_t index(std::int32_t at) { return static_cast<std::size_t>(at); }
+
+/// Seconds of a slot in both runs.
+std::vector<TwoEnds> seconds_of(std::span<const ChunkTime> chunks, Seconds hop) {
+  std::vector<TwoEnds> seconds;
+  seconds.reserve(kParts * chunks.size() + 1);
+  for (const ChunkTime& chunk : chunks) {
+    for (std::size_t part = 0; part < kParts; ++part) {
+      const double each = chunk.of(static_cast<LayerPart>(part)).value();
+      seconds.push_back({TwoEnds::Both{each, each}});
     }
-    seconds_.push_back(hop);
-    end_.back() = 0;
   }
+  seconds.push_back({TwoEnds::Both{hop.value(), 0}});
+  return seconds;
+}
 
-  /// \param after, free  places of what slot `i` waits for; it leaves the latter busy until its end
-  /// \param takes        place of its seconds
-  /// \returns when it begins
-  double take(std::size_t i, std::size_t after, std::size_t also_after, std::size_t free,
-              std::size_t also_free, std::size_t takes) {
-    const double begin =
-        std::max(std::max(end_[after], end_[also_after]), std::max(free_[free], free_[also_free]));
-    end_[i] = free_[free] = free_[also_free] = begin + seconds_[takes];
-    return begin;
-  }
-  /// When the last stage has run its last pass.
-  Seconds length(std::size_t stages) const {
-    return Seconds(
-        *std::max_element(free_.begin(), free_.begin() + static_cast<std::ptrdiff_t>(stages)));
-  }
-
- private:
-  std::vector<double>& end_;
-  /// By stage: when compute is free; and its last message is there; and the last one to it.
-  std::vector<double> free_;
-  std::vector<double> seconds_;  // by place and part, then of a message
-};
+TwoEnds::Both begin_of(const PlainSlots::Slot& slot, const TwoEnds* ends) {
+  const auto later = [](TwoEnds::Both a, TwoEnds::Both b) { return a < b ? b : a; };
+  const auto end = [&](std::size_t i) { return ends[index(slot.after[i])].both; };
+  return later(later(end(0), end(1)), later(end(2), end(3)));
+}
 
 }  // namespace
 
-RunAndLength sweep_plain(const PipelineSlots& slots, std::span<const ChunkTime> chunks, Seconds hop,
-                         SlotEnds& ends) {
-  const std::size_t count = slots.slots.size();
-  const auto stages = static_cast<std::size_t>(slots.stages);
-  const auto per_stage = static_cast<std::size_t>(slots.chunks);
-  ends.end.resize(count + 1);
-  ends.without_messages.resize(count + 1);
-  Clock with(stages, chunks, hop.value(), ends.end);
-  Clock without(stages, chunks, 0, ends.without_messages);
-  std::vector<ChunkSpan> spans(chunks.size() + 1);  // the last one of all messages
-  const auto index = [&](std::int32_t slot) {
-    return slot < 0 ? count : static_cast<std::size_t>(slot);
-  };
-  for (std::size_t i = 0; i < count; ++i) {
-    const PipelineSlots::Slot& slot = slots.slots[i];
-    const std::size_t after = index(slot.after[0]);
-    const std::size_t also_after = index(slot.after[1]);
-    const auto stage = static_cast<std::size_t>(slot.stage);
-    const auto to = static_cast<std::size_t>(slot.to);
-    const std::size_t own = slot.message ? stages + stage : stage;
-    const std::size_t into = slot.message ? 2 * stages + to : stage;
-    const std::size_t place =
-        slot.message ? chunks.size() : stage * per_stage + static_cast<std::size_t>(slot.chunk);
-    const std::size_t takes =
-        kParts * place + (slot.message ? 0 : static_cast<std::size_t>(slot.part));
-    const double begin = with.take(i, after, also_after, own, into, takes);
-    without.take(i, after, also_after, own, into, takes);
-    ChunkSpan& span = spans[place];
-    if (slot.first) span.begin = Seconds(begin);
-    span.end = Seconds(ends.end[i]);
-    span.last = slot.part;
+PlainSlots plain_slots(const PipelineSlots& slots) {
+  const auto none = static_cast<std::int32_t>(slots.slots.size());
+  const std::size_t stages = index(slots.stages);
+  PlainSlots plain;
+  plain.slots.reserve(slots.slots.size());
+  plain.chunks.resize(stages * index(slots.chunks));
+  // By stage: the last slot that computes, and that sends a message, and that brings one.
+  std::vector<std::int32_t> computes(stages, none);
+  std::vector<std::int32_t> sends(stages, none);
+  std::vector<std::int32_t> brings(stages, none);
+  for (std::int32_t i = 0; i < none; ++i) {
+    const PipelineSlots::Slot& slot = slots.slots[index(i)];
+    const auto after = [&](std::size_t which) {
+      return slot.after[which] < 0 ? none : slot.after[which];
+    };
+    std::int32_t& own = (slot.message ? sends : computes)[index(slot.stage)];
+    std::int32_t& into = slot.message ? brings[index(slot.to)] : own;
+    const std::size_t place = index(slot.stage) * index(slots.chunks) + index(slot.chunk);
+    const std::size_t takes = slot.message ? kParts * plain.chunks.size()
+                                           : kParts * place + static_cast<std::size_t>(slot.part);
+    plain.slots.push_back({{after(0), after(1), own, into}, static_cast<std::int32_t>(takes)});
+    own = into = i;
+    if (slot.message) continue;
+    PlainSlots::Chunk& chunk = plain.chunks[place];
+    if (slot.first) chunk.first = i;
+    chunk.last = i;
+    chunk.part = slot.part;
   }
-  ends.end.pop_back();
-  ends.without_messages.pop_back();
-  spans.pop_back();
-  return {{with.length(stages), std::move(spans), static_cast<std::int64_t>(count)},
-          without.length(stages)};
+  return plain;
+}
+
+RunAndLength sweep_plain(const PlainSlots& slots, std::span<const ChunkTime> chunks, Seconds hop,
+                         SlotEnds& ends) {
+  const std::vector<TwoEnds> seconds = seconds_of(chunks, hop);
+  const std::size_t count = slots.slots.size();
+  ends.both.resize(count + 1);
+  TwoEnds* const both = ends.both.data();
+  both[count].both = TwoEnds::Both{0, 0};
+  for (std::size_t i = 0; i < count; ++i) {
+    const PlainSlots::Slot& slot = slots.slots[i];
+    both[i].both = begin_of(slot, both) + seconds[index(slot.takes)].both;
+  }
+  ends.end.resize(count);
+  for (std::size_t i = 0; i < count; ++i) ends.end[i] = both[i].both[0];
+  RunAndLength found;
+  found.run.swept = static_cast<std::int64_t>(count);
+  found.run.spans.reserve(slots.chunks.size());
+  for (const PlainSlots::Chunk& chunk : slots.chunks) {
+    const TwoEnds::Both end = both[index(chunk.last)].both;
+    found.run.spans.push_back(
+        {Seconds(begin_of(slots.slots[index(chunk.first)], both)[0]), Seconds(end[0]), chunk.part});
+    found.run.length = std::max(found.run.length, Seconds(end[0]));
+    found.without_messages = std::max(found.without_messages, Seconds(end[1]));
+  }
+  return found;
 }
 
 }  // namespace shardwise

@@ -206,7 +206,7 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
             memories,
             layers,
             place,
-            {&time_rules_, &layout, &place.groups, stretch.num_microbatches},
+            {&time_rules_, &layout, &place.groups, stretch.num_microbatches, &stop_},
             leaf - places_[m].size() + at,
             sums_microbatches_ ? microbatches_a_sum(job_, engine_, cluster_, layout) : 1};
         if (bounds) {
@@ -271,7 +271,8 @@ Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
   if (copies && too_slow(least + std::max(Seconds(0), streamed->end - step.issued.run.length))) {
     return kTooSlow;
   }
-  return step_time(timed.stages, context, step, *states, streamed).total();
+  const Seconds time = step_time(timed.stages, context, step, *states, streamed).total();
+  return stop_.stop_requested() ? kTooSlow : time;
 }
 
 const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Place& place,
@@ -362,7 +363,7 @@ const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
                                              const PipelineStep& step) {
   if (timed.streamed) return *timed.streamed;
   timed.streamed = streamed_passes(timed.stages, leaf.context, step.kernels, ends_);
-  if (!has_path(timed.stages.pipeline)) return *timed.streamed;
+  if (!has_path(timed.stages.pipeline) || stop_.stop_requested()) return *timed.streamed;
   const PathTimes& times = path_times_of(timed, leaf);
   PathCounts path = longest_path(timed.stages.pipeline, times, ends_.end, true);
   if (leaf.stages.paths.is_news(length_of(path, times.all()), times.all())) {

@@ -83,7 +83,7 @@ class SearchMemory : public std::enable_shared_from_this<SearchMemory> {
 
  private:
   /// Passes and messages of all schedules together: of more, those asked for longest ago go.
-  static constexpr std::size_t kMostSlots = std::size_t{8} << 20;  // 24 bytes each
+  static constexpr std::size_t kMostSlots = std::size_t{8} << 20;  // 44 bytes each
   static constexpr std::size_t kMostTables = 16;
 
   using Key = std::tuple<std::int32_t, std::int32_t, PipelineSchedule, std::int64_t, bool>;
