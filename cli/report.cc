@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "cli/output_flags.h"
 #include "cli/progress.h"
@@ -82,10 +83,7 @@ StepReport explained(const Plan& plan) {
   StepReport report =
       estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::explained);
   if (report.verdict.fit != Fit::does_not_fit) return report;
-  const std::optional<Fix> fix = cheapest_fix(plan.model, plan.cluster, plan.job, plan.engine,
-                                              plan.layout, report.verdict.usable);
-  if (fix) report.verdict.cheapest_fix = to_string(*fix);
-  return report;
+  return with_fix(std::move(report), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
 }
 
 /// The trace beside the step, simulated at its granularity.

@@ -19,7 +19,6 @@
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
-#include "cli/simulate_files.h"
 #include "cli/simulate_request.h"
 #include "cli/simulate_text.h"
 #include "cli/summary_text.h"
@@ -41,12 +40,17 @@
 #include "simulator/planning/asked_step.h"
 #include "simulator/planning/growth.h"
 #include "simulator/planning/plan_answer.h"
+#include "simulator/planning/simulation_files.h"
 #include "simulator/simulate.h"
 #include "simulator/traces/import_run.h"
 #include "simulator/versus.h"
 
 namespace shardwise::cli {
 namespace {
+
+sim::SimulationFiles files_of(const SimulateFlags& flags) {
+  return {flags.output, flags.trace, flags.svg, flags.chakra};
+}
 
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
@@ -91,7 +95,7 @@ ExitCode run_import(const SimulateFlags& flags, const Plan& plan) {
       *run, flags.import, plan, sim::options_of(flags.asked), flags.asked.granularity);
   if (!imported) return refuse(imported.problems());
   const sim::TraceComparison& found = imported->comparison;
-  write_simulation(flags, plan, imported->simulation);
+  sim::write_simulation(files_of(flags), plan, imported->simulation);
   fmt::print("{}", flags.screen.json
                        ? sim::comparison_json(*run, found)
                        : import_text(*run, found, plan.layout, static_cast<std::size_t>(flags.top),
@@ -130,10 +134,9 @@ Result<std::optional<sim::PlannedStep>> best_plan(const SimulateFlags& flags) {
 }
 
 /// A layout that does not fit is not simulated: says so, with the cheapest change.
-ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport report) {
-  const std::optional<Fix> fix = cheapest_fix(plan.model, plan.cluster, plan.job, plan.engine,
-                                              plan.layout, report.verdict.usable);
-  if (fix) report.verdict.cheapest_fix = to_string(*fix);
+ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport estimated) {
+  const StepReport report =
+      with_fix(std::move(estimated), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
   if (flags.screen.json) {
     fmt::print("{}", report_json(report, reported_parameters(plan.model)));
     return ExitCode::nothing_fits;
@@ -181,7 +184,7 @@ ExitCode run_simulate(const SimulateFlags& flags) {
     made.report.timeline->noise =
         sim::noise_spread(*plan, sim::options_of(flags.asked), flags.asked.noise, say);
   }
-  write_simulation(flags, *plan, made);
+  sim::write_simulation(files_of(flags), *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
   if (flags.screen.json) {
     fmt::print("{}", report_json(made.report, reported_parameters(read->plan.model)));

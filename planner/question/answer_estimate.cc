@@ -31,9 +31,8 @@ Result<EstimateAnswer> answer_estimate(const AskedEstimate& asked) {
       estimate(subject.model, subject.cluster, subject.job, subject.engine, *layout, asked.detail);
   const std::vector<Assumption> idle = idle_flags_assumption(asked.job, asked.layout, report);
   if (report.verdict.fit != Fit::fits) {
-    const std::optional<Fix> fix = cheapest_fix(subject.model, subject.cluster, subject.job,
-                                                subject.engine, *layout, report.verdict.usable);
-    if (fix) report.verdict.cheapest_fix = to_string(*fix);
+    report = with_fix(std::move(report), subject.model, subject.cluster, subject.job,
+                      subject.engine, *layout);
   }
   if (!asked.anchor.empty()) {
     const Result<StepReport> measured = read_report(asked.anchor);

@@ -23,6 +23,14 @@ std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& clust
   return best;
 }
 
+StepReport with_fix(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
+                    const JobSpec& job, const EngineProfile& engine, const Layout& layout) {
+  const std::optional<Fix> fix =
+      cheapest_fix(model, cluster, job, engine, layout, report.verdict.usable);
+  if (fix) report.verdict.cheapest_fix = to_string(*fix);
+  return report;
+}
+
 std::string to_string(const Fix& fix) {
   return fmt::format("{}: {}, {} a step{}", fix.change.text, format_bytes(fix.cost.point),
                      format_seconds(fix.cost.step_time),

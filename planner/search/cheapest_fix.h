@@ -10,6 +10,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
+#include "planner/spec/report.h"
 
 namespace shardwise {
 
@@ -23,6 +24,10 @@ struct Fix {
 std::optional<Fix> cheapest_fix(const ModelSpec& model, const ClusterSpec& cluster,
                                 const JobSpec& job, const EngineProfile& engine,
                                 const Layout& layout, Bytes usable);
+
+/// A report whose verdict names it.
+StepReport with_fix(StepReport report, const ModelSpec& model, const ClusterSpec& cluster,
+                    const JobSpec& job, const EngineProfile& engine, const Layout& layout);
 
 /// "--recompute=full: 61.2 GiB, 1.32 s a step".
 std::string to_string(const Fix& fix);

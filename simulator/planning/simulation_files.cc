@@ -1,4 +1,4 @@
-#include "cli/simulate_files.h"
+#include "simulator/planning/simulation_files.h"
 
 #include <fmt/format.h>
 
@@ -13,15 +13,15 @@
 #include "simulator/timeline_svg.h"
 #include "simulator/trace.h"
 
-namespace shardwise::cli {
+namespace shardwise::sim {
 namespace {
 
 constexpr std::size_t kMostTracedRanks = 64;
 
 void add_chakra(AtomicFileSet& files, const std::string& folder, const Plan& plan,
-                const sim::Simulation& made) {
+                const Simulation& made) {
   files.add_folder(folder);
-  sim::ChakraTraces traces(plan, made);
+  ChakraTraces traces(plan, made);
   for (std::int64_t rank = 0; rank < plan.layout.world(); ++rank) {
     files.add(fmt::format("{}/step.{}.et", folder, rank), traces.of_rank(rank));
   }
@@ -30,19 +30,19 @@ void add_chakra(AtomicFileSet& files, const std::string& folder, const Plan& pla
 
 }  // namespace
 
-void write_simulation(const SimulateFlags& flags, const Plan& plan, const sim::Simulation& made) {
+void write_simulation(const SimulationFiles& to, const Plan& plan, const Simulation& made) {
   AtomicFileSet files;
-  if (!flags.output.empty())
-    files.add(flags.output, report_json(made.report, reported_parameters(plan.model)));
-  if (!flags.trace.empty()) {
-    std::string trace;
-    sim::write_trace(plan, made, kMostTracedRanks,
-                     [&trace](std::string_view text) { trace += text; });
-    files.add(flags.trace, trace);
+  if (!to.report.empty()) {
+    files.add(to.report, report_json(made.report, reported_parameters(plan.model)));
   }
-  if (!flags.svg.empty()) files.add(flags.svg, sim::timeline_svg(plan, made));
-  if (!flags.chakra.empty()) add_chakra(files, flags.chakra, plan, made);
+  if (!to.trace.empty()) {
+    std::string trace;
+    write_trace(plan, made, kMostTracedRanks, [&trace](std::string_view text) { trace += text; });
+    files.add(to.trace, trace);
+  }
+  if (!to.svg.empty()) files.add(to.svg, timeline_svg(plan, made));
+  if (!to.chakra.empty()) add_chakra(files, to.chakra, plan, made);
   files.keep();
 }
 
-}  // namespace shardwise::cli
+}  // namespace shardwise::sim
