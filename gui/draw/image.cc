@@ -11,7 +11,8 @@ namespace shardwise::view {
 namespace {
 
 constexpr int kBytes = 3;  // of a pixel
-constexpr int kLevel = 9;  // of compression: pictures are kept and sent
+/// Of compression. Level 9 takes eight times as long, and leaves 2 % less.
+constexpr int kLevel = 6;
 
 void append_word(std::string& to, std::uint32_t word) {
   for (int shift = 24; shift >= 0; shift -= 8) to.push_back(static_cast<char>(word >> shift));
@@ -28,29 +29,35 @@ void append_chunk(std::string& to, std::string_view name, std::string_view bytes
               static_cast<std::uint32_t>(crc32(0, checked, static_cast<uInt>(to.size() - begin))));
 }
 
-/// A row as differences from the pixel to the left (filter 1), from the row above (2) or as it is
-/// (0), whichever has the least sum: those compress best.
+/// What is subtracted from a byte of a row: nothing (filter 0), the pixel to the left (1), or the
+/// row above (2).
+std::uint8_t predicted(int filter, std::span<const std::uint8_t> row,
+                       std::span<const std::uint8_t> above, std::size_t i) {
+  if (filter == 1) return i >= kBytes ? row[i - kBytes] : 0;
+  return filter == 2 && !above.empty() ? above[i] : 0;
+}
+
+/// A row by the filter that leaves the least sum: that compresses best.
 void append_row(std::string& to, std::span<const std::uint8_t> row,
                 std::span<const std::uint8_t> above) {
-  std::array<std::string, 3> filtered;
-  std::array<std::int64_t, 3> sums{};
-  for (std::size_t filter = 0; filter < filtered.size(); ++filter) {
-    filtered[filter].reserve(row.size() + 1);
-    filtered[filter].push_back(static_cast<char>(filter));
+  int best = 0;
+  std::int64_t least = 0;
+  for (int filter = 0; filter < 3; ++filter) {
+    std::int64_t sum = 0;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      std::uint8_t predicted = 0;
-      if (filter == 1 && i >= kBytes) predicted = row[i - kBytes];
-      if (filter == 2 && !above.empty()) predicted = above[i];
-      const auto difference = static_cast<std::uint8_t>(row[i] - predicted);
-      filtered[filter].push_back(static_cast<char>(difference));
-      sums[filter] += std::abs(static_cast<int>(static_cast<std::int8_t>(difference)));
+      const auto left = static_cast<std::uint8_t>(row[i] - predicted(filter, row, above, i));
+      sum += std::abs(static_cast<int>(static_cast<std::int8_t>(left)));
     }
+    if (filter > 0 && sum >= least) continue;
+    least = sum;
+    best = filter;
   }
-  std::size_t best = 0;
-  for (std::size_t filter = 1; filter < sums.size(); ++filter) {
-    if (sums[filter] < sums[best]) best = filter;
+  to.push_back(static_cast<char>(best));
+  const std::size_t begin = to.size();
+  to.resize(begin + row.size());
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    to[begin + i] = static_cast<char>(row[i] - predicted(best, row, above, i));
   }
-  to += filtered[best];
 }
 
 }  // namespace
@@ -65,6 +72,7 @@ Image::Image(int columns, int rows, std::array<std::uint8_t, 3> colour)
 std::string to_png(const Image& image) {
   std::string rows;
   const std::size_t length = kBytes * static_cast<std::size_t>(image.width);
+  rows.reserve((length + 1) * static_cast<std::size_t>(image.height));
   for (int y = 0; y < image.height; ++y) {
     const std::span<const std::uint8_t> row(image.at(0, y), length);
     append_row(rows, row,

@@ -52,38 +52,38 @@ Answer priced_answer(const Exploration& all, const StepReport& reference) {
   return answer;
 }
 
+/// The rows without exact times, whose bounds the best have raised; all but that of `layout`, whose
+/// time is known.
+std::vector<TimedRow> bounds_of(const Exploration& all, const Layout& layout, Seconds time) {
+  std::vector<TimedRow> rows;
+  for (std::uint32_t row = 0; row < all.rows(); ++row) {
+    if (all.timed(row)) continue;
+    const bool known = all.layout[row] == layout;
+    rows.push_back({row, known ? time : all.least_time[row], !known});
+  }
+  return rows;
+}
+
 }  // namespace
 
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
-                  const RowListener& listener, Timing timing) {
-  std::stop_source enough;
-  const std::stop_callback stopped(stop, [&] { enough.request_stop(); });
-  std::int64_t left = 0;  // rows that fit and are not timed
-  RankedRows known;       // of them
+                  const RowListener& listener, Timing timing,
+                  std::shared_ptr<SearchMemory> memory) {
   SearchRequest request;
   request.model = &plan.model;
   request.cluster = &plan.cluster;
   request.job = &plan.job;
   request.engines = {&plan.engine};
-  request.stop = enough.get_token();
+  request.stop = stop;
+  request.memory = std::move(memory);
   ExploreOptions options;
-  options.priced = [&](const Exploration& all) {
-    left = std::ranges::count(all.fit, Fit::fits);
-    listener.priced(priced_answer(all, reference));
-    if (timing == Timing::fitting && left == 0) enough.request_stop();
-  };
+  options.most_timed = timing == Timing::fitting ? kMostPictured : 0;
+  options.priced = [&](const Exploration& all) { listener.priced(priced_answer(all, reference)); };
   options.timed = [&](const Exploration& all, std::span<const std::uint32_t> rows) {
     std::vector<TimedRow> timed;
     timed.reserve(rows.size());
-    for (const std::uint32_t row : rows) {
-      const bool fits = all.fit[row] == Fit::fits;
-      left -= fits ? 1 : 0;
-      if (fits || timing == Timing::all) timed.push_back({row, all.step_time[row]});
-    }
+    for (const std::uint32_t row : rows) timed.push_back({row, all.step_time[row]});
     listener.timed(std::move(timed));
-    if (timing == Timing::all || left > 0) return;
-    known.front = front_rows(all);
-    enough.request_stop();
   };
   const Result<Exploration> all = explore(request, options);
   if (!all) {
@@ -94,7 +94,10 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
     return;
   }
   if (stop.stop_requested()) return;
-  if (timing == Timing::fitting) return listener.ranked(std::move(known));
+  if (timing == Timing::fitting) {
+    listener.timed(bounds_of(*all, plan.layout, reference.step_time));
+    return listener.ranked({{}, front_rows(*all)});
+  }
   listener.ranked({ranked_rows(*all, Objective::step_time), front_rows(*all)});
 }
 
@@ -109,7 +112,7 @@ Answer explored_rows(const Plan& plan, const StepReport& reference) {
 }
 
 void apply(Answer& answer, const std::vector<TimedRow>& rows) {
-  for (const TimedRow& each : rows) set_time(answer.rows[each.row], each.time, false);
+  for (const TimedRow& each : rows) set_time(answer.rows[each.row], each.time, each.bound);
 }
 
 void apply(Answer& answer, RankedRows rows) {
@@ -118,7 +121,7 @@ void apply(Answer& answer, RankedRows rows) {
   if (answer.ranked.size() == rows.ranked.size()) {
     answer.ranked = std::move(rows.ranked);
   } else {
-    rank(answer);  // there is a typed row as well
+    rank(answer);  // there is a typed row as well, or a row was known before
   }
 }
 
@@ -130,7 +133,7 @@ void slow_down(Answer& answer, double slower) {
 void rank(Answer& answer) {
   std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
     const LayoutRow& row = answer.rows[i];
-    return std::tuple(row.fit, row.time, row.memory, i);
+    return std::tuple(row.fit, row.time, row.bound, row.memory, i);
   });
 }
 

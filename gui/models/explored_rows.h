@@ -1,20 +1,24 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <stop_token>
 #include <vector>
 
 #include "gui/models/layout_row.h"
+#include "planner/search/search_memory.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 
 namespace shardwise::view {
 
-/// The exact time of a row.
+/// The time of a row.
 struct TimedRow {
   std::uint32_t row = 0;
   Seconds time;
+  bool bound = false;  // it takes no less
 };
 
 /// What is known once every time is.
@@ -34,13 +38,17 @@ struct RowListener {
 /// Which rows get their exact times.
 enum class Timing : std::uint8_t {
   all,
-  fitting,  // bounds are enough for those that do not fit: a picture is there sooner
+  fitting,  // of those that fit the best, kMostPictured, with the front: a picture is there sooner
 };
+inline constexpr std::size_t kMostPictured = 60;
 
 /// Every layout of the plan's question: its model, cluster, job and engine. \param reference  the
 /// report of the plan's layout, for rates: layouts of one question do the same work in another time
+/// \param memory  what earlier questions have made and this one adds to; none = nothing. The rows
+/// are the same
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
-                  const RowListener& listener, Timing timing = Timing::all);
+                  const RowListener& listener, Timing timing = Timing::all,
+                  std::shared_ptr<SearchMemory> memory = nullptr);
 
 /// The same at once.
 Answer explored_rows(const Plan& plan, const StepReport& reference);

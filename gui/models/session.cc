@@ -176,31 +176,31 @@ void Session::ask() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const auto report = std::make_shared<const StepReport>(
       estimate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout));
-  state_.asked = worker_.post(
-      "rows", [this, plan, report, timing = timing_, slower = slower()](const Worker::Task& task) {
-        RowListener listener;
-        listener.priced = [&](Answer found) {
-          slow_down(found, slower);
-          const auto answer = std::make_shared<Answer>(std::move(found));
-          task.publish([this, answer] { take(std::move(*answer)); });
-        };
-        listener.timed = [&](std::vector<TimedRow> rows) {
-          for (TimedRow& row : rows) row.time = row.time * slower;
-          task.publish([this, rows = std::move(rows)] {
-            apply(state_.answer, rows);
-            rows_changed_ = true;
-          });
-        };
-        listener.ranked = [&](RankedRows found) {
-          const auto ranked = std::make_shared<RankedRows>(std::move(found));
-          task.publish([this, ranked] {
-            apply(state_.answer, std::move(*ranked));
-            rows_changed_ = true;
-          });
-        };
-        explore_rows(*plan, *report, task.stop, listener, timing);
-        return Worker::Apply();
+  state_.asked = worker_.post("rows", [this, plan, report, timing = timing_, slower = slower(),
+                                       known = known_](const Worker::Task& task) {
+    RowListener listener;
+    listener.priced = [&](Answer found) {
+      slow_down(found, slower);
+      const auto answer = std::make_shared<Answer>(std::move(found));
+      task.publish([this, answer] { take(std::move(*answer)); });
+    };
+    listener.timed = [&](std::vector<TimedRow> rows) {
+      for (TimedRow& row : rows) row.time = row.time * slower;
+      task.publish([this, rows = std::move(rows)] {
+        apply(state_.answer, rows);
+        rows_changed_ = true;
       });
+    };
+    listener.ranked = [&](RankedRows found) {
+      const auto ranked = std::make_shared<RankedRows>(std::move(found));
+      task.publish([this, ranked] {
+        apply(state_.answer, std::move(*ranked));
+        rows_changed_ = true;
+      });
+    };
+    explore_rows(*plan, *report, task.stop, listener, timing, known);
+    return Worker::Apply();
+  });
 }
 
 void Session::take(Answer answer) {

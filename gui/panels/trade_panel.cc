@@ -137,7 +137,10 @@ void hover(Ui& ui) {
 }  // namespace
 
 void draw_trade(Ui& ui) {
-  heading(ui, "Memory and time", "a dot is a layout, the line the best trade");
+  const bool bounds = ui.state.current() && !ui.state.answer.exact;
+  heading(
+      ui, "Memory and time",
+      bounds ? known_text(ui.state.answer, true) : "a dot is a layout, the line the best trade");
   if (ui.state.shown.empty()) {
     text(ui, ui.state.current() ? "no rows are shown" : "searching …", ui.theme.quiet);
     return;

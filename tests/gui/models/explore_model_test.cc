@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
+#include <vector>
 
 #include "gui/models/columns.h"
 #include "gui/models/explored_rows.h"
@@ -125,7 +127,16 @@ TEST_F(SearchedRows, BoundsAreNotAboveTheTimesThatComeLater) {
   EXPECT_EQ(answer.ranked, ranked);
 }
 
-TEST_F(SearchedRows, OfAPictureHaveExactTimesWhereTheyFitAndTheSameFront) {
+/// The first `count` of the ranked rows that fit.
+std::vector<std::uint32_t> first_fitting(const Answer& answer, std::size_t count) {
+  std::vector<std::uint32_t> first;
+  for (const std::uint32_t row : answer.ranked) {
+    if (answer.rows[row].fit == Fit::fits && first.size() < count) first.push_back(row);
+  }
+  return first;
+}
+
+TEST_F(SearchedRows, OfAPictureAreExactWhereTheyAreTheBestOrOnTheFront) {
   Answer answer;
   RowListener listener;
   listener.priced = [&](Answer priced) { answer = std::move(priced); };
@@ -133,11 +144,45 @@ TEST_F(SearchedRows, OfAPictureHaveExactTimesWhereTheyFitAndTheSameFront) {
   listener.ranked = [&](RankedRows rows) { apply(answer, std::move(rows)); };
   explore_rows(plan_, report_, {}, listener, Timing::fitting);
   ASSERT_EQ(answer.rows.size(), answer_.rows.size());
-  for (std::size_t i = 0; i < answer.rows.size(); ++i) {
-    EXPECT_EQ(answer.rows[i].bound, answer.rows[i].fit != Fit::fits);
-    EXPECT_EQ(answer.rows[i].front, answer_.rows[i].front);
-    if (answer.rows[i].fit == Fit::fits) {
+  const std::vector<std::uint32_t> best = first_fitting(answer_, kMostPictured);
+  EXPECT_EQ(first_fitting(answer, kMostPictured), best);
+  std::size_t bounds = 0;
+  for (std::uint32_t i = 0; i < answer.rows.size(); ++i) {
+    const LayoutRow& row = answer.rows[i];
+    EXPECT_EQ(row.front, answer_.rows[i].front);
+    bounds += row.bound && row.fit == Fit::fits ? 1 : 0;
+    if (row.layout == plan_.layout) {
+      EXPECT_NEAR(row.time / answer_.rows[i].time, 1, 1e-12);
+    } else if (row.bound) {
+      EXPECT_LE(row.time, answer_.rows[i].time);
+      EXPECT_FALSE(row.front);
+      EXPECT_TRUE(std::ranges::find(best, i) == best.end());
+    } else {
+      EXPECT_EQ(row.time, answer_.rows[i].time);
+    }
+  }
+  EXPECT_GT(bounds, 0U);
+  EXPECT_FALSE(answer.exact);
+}
+
+TEST_F(SearchedRows, AreTheSameWithWhatEarlierQuestionsHaveMade) {
+  const auto memory = std::make_shared<SearchMemory>();
+  Plan other = plan_;
+  other.job.global_batch_size *= 2;
+  for (const Plan* plan : {&other, &plan_, &plan_}) {
+    Answer answer;
+    RowListener listener;
+    listener.priced = [&](Answer priced) { answer = std::move(priced); };
+    listener.timed = [&](const std::vector<TimedRow>& rows) { apply(answer, rows); };
+    listener.ranked = [&](RankedRows rows) { apply(answer, std::move(rows)); };
+    explore_rows(*plan, report_, {}, listener, Timing::all, memory);
+    if (plan == &other) continue;
+    ASSERT_EQ(answer.rows.size(), answer_.rows.size());
+    EXPECT_EQ(answer.ranked, answer_.ranked);
+    for (std::size_t i = 0; i < answer.rows.size(); ++i) {
       EXPECT_EQ(answer.rows[i].time, answer_.rows[i].time);
+      EXPECT_EQ(answer.rows[i].memory, answer_.rows[i].memory);
+      EXPECT_EQ(answer.rows[i].front, answer_.rows[i].front);
     }
   }
 }
