@@ -28,6 +28,7 @@
 #include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/plan_words.h"
+#include "simulator/planning/why_not_text.h"
 
 namespace shardwise::cli {
 namespace {
@@ -126,7 +127,8 @@ ExitCode run_plan(const PlanFlags& flags) {
     const FieldValues values = *read_values(flags.asked.why_not, "--why-not");
     const Result<WhyNot> why = sim::why_not(q, answer, values);
     if (!why) return refuse(why.problems());
-    fmt::print("{}", flags.screen.json ? why_not_json(*why) : why_not_text(*why, values, colour));
+    fmt::print("{}",
+               flags.screen.json ? why_not_json(*why) : sim::why_not_text(*why, values, colour));
     return ExitCode::done;
   }
   const Plan plan = sim::plan_of(q, answer.best.front());

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "planner/question/layout_words.h"
 #include "planner/spec/format.h"
-#include "planner/spec/names.h"
 #include "planner/spec/table.h"
 #include "planner/spec/utf8.h"
 #include "simulator/planning/answer_parts.h"
@@ -20,12 +18,6 @@ using sim::PlanRow;
 
 constexpr std::size_t kWidth = 80;        // of sentences
 constexpr std::size_t kTableWidth = 100;  // of tables of layouts
-
-std::string words_of(std::string_view key) {
-  std::string words(key);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
 
 /// Of the number and all columns but the last, which takes what is left.
 std::size_t width_before_last(const std::vector<const sim::PlanColumn*>& columns,
@@ -46,23 +38,6 @@ bool one_cluster(const std::vector<PlanRow>& rows) {
     return row.cluster->name == rows.front().cluster->name &&
            row.cluster->gpus == rows.front().cluster->gpus;
   });
-}
-
-std::string signed_seconds(Seconds time) {
-  return time < Seconds(0) ? "-" + format_seconds(-1.0 * time) : "+" + format_seconds(time);
-}
-
-/// Parts of a step by how much they differ.
-std::string difference_text(const StepReport& winner, const StepReport& other, bool colour) {
-  Table table({{"", Align::left}, {"best"}, {"asked"}, {"difference"}});
-  for (const sim::TimeDifference& each : sim::time_differences(winner, other)) {
-    table.row({std::string(each.part->label), format_seconds(each.first),
-               format_seconds(each.second), signed_seconds(each.more())});
-  }
-  table.rule();
-  table.row({"step", format_seconds(winner.step_time), format_seconds(other.step_time),
-             signed_seconds(other.step_time - winner.step_time)});
-  return table.text(colour, 2);
 }
 
 }  // namespace
@@ -140,45 +115,6 @@ std::string rules_text(const sim::PlanAnswer& answer, bool colour) {
              "dtypes, batch and sequence length",
              kWidth, 2) +
          "\n";
-}
-
-std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool colour) {
-  const std::string line = sim::why_not_words(answer, values);
-  const std::string changed =
-      "  " +
-      wrap(in_words(differing_fields(answer.winner.layout, answer.other.layout)), kWidth - 2, 2) +
-      "\n\n";
-  switch (answer.answer) {
-    case WhyNot::Answer::illegal: {
-      std::string text = paint(line, Tone::bad, colour) + " as a change of the best layout:\n";
-      for (const Diagnostic& each : answer.reasons) {
-        text += "  " + each.path + ": " + each.message +
-                (each.hint.empty() ? "" : " (" + each.hint + ")") + "\n";
-      }
-      if (answer.reasons.empty()) {
-        text += "  no valid layout of this space has these values (--space full has more)\n";
-      }
-      return text;
-    }
-    case WhyNot::Answer::does_not_fit: {
-      Table table({{"", Align::left}, {"best"}, {"asked"}, {"more"}});
-      const auto ledger = [](const StepReport& r) {
-        return r.stages[static_cast<std::size_t>(r.verdict.worst_stage)][r.verdict.worst_phase];
-      };
-      for (const auto& [category, more] : memory_growth(answer.winner, answer.other)) {
-        table.row({words_of(name_of(category)),
-                   format_bytes(Bytes(ledger(answer.winner)[category])),
-                   format_bytes(Bytes(ledger(answer.other)[category])), "+" + format_bytes(more)});
-      }
-      return paint(line, Tone::bad, colour) + "\n" + changed + table.text(colour, 2);
-    }
-    case WhyNot::Answer::slower:
-      return paint(line, Tone::warning, colour) + "\n" + changed +
-             difference_text(answer.winner, answer.other, colour);
-    case WhyNot::Answer::best:
-      return paint(line, Tone::good, colour) + "\n";
-  }
-  return line;
 }
 
 }  // namespace shardwise::cli

@@ -34,9 +34,6 @@ std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::Plan
 /// What each rule dropped, and which fields no layout varied.
 std::string rules_text(const sim::PlanAnswer& answer, bool colour);
 
-/// Why the winner won over the layouts with these values.
-std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool colour);
-
 /// The Pareto front, evenly thinned to `most` rows, both ends among them.
 std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std::size_t most,
                        bool colour);

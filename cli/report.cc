@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,18 +14,13 @@
 #include "cli/terminal.h"
 #include "cli/trace_progress.h"
 #include "cli/verbs.h"
-#include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/files/atomic_file_set.h"
-#include "planner/lowering/lower.h"
-#include "planner/question/subject.h"
-#include "planner/search/cheapest_fix.h"
+#include "planner/question/flags.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
-#include "simulator/html/report_page.h"
-#include "simulator/planning/question_of_plan.h"
-#include "simulator/simulate.h"
+#include "simulator/html/make_page.h"
 
 namespace shardwise::cli {
 namespace {
@@ -40,22 +35,12 @@ struct ReportFlags {
   std::int64_t top = kRows;
 };
 
-/// The words of a command line that a shell reads as they are.
-std::string quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 std::string command_of(const ReportFlags& flags) {
-  std::string text = "shardwise report " + quoted(flags.plan);
-  if (!flags.measured.empty()) text += " " + quoted(flags.measured);
-  if (!flags.trace.empty()) text += " --trace " + quoted(flags.trace);
+  std::string text = "shardwise report " + shell_word(flags.plan);
+  if (!flags.measured.empty()) text += " " + shell_word(flags.measured);
+  if (!flags.trace.empty()) text += " --trace " + shell_word(flags.trace);
   if (flags.top != kRows) text += fmt::format(" --top {}", flags.top);
-  return text + " -o " + quoted(flags.output);
+  return text + " -o " + shell_word(flags.output);
 }
 
 /// The report of a run of this plan.
@@ -78,31 +63,6 @@ Result<StepReport> read_measured(const std::string& file, const Plan& plan) {
   return read;
 }
 
-/// Of the plan, with formulas; what would make it fit where it does not.
-StepReport explained(const Plan& plan) {
-  StepReport report =
-      estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::explained);
-  if (report.verdict.fit != Fit::does_not_fit) return report;
-  return with_fix(std::move(report), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-}
-
-/// The trace beside the step, simulated at its granularity.
-sim::TraceComparison beside_trace(const sim::TracedRun& run, const Plan& plan) {
-  sim::SimulationOptions options;
-  if (!run.ours() || run.head.granularity == "kernel") options.granularity = Granularity::kernel;
-  return sim::compare_trace(run, plan, sim::simulate(plan, options));
-}
-
-/// Nothing where no layout of the usual space may run: the plan's is of the full one.
-std::optional<sim::PlanAnswer> ranking(const sim::PlanQuestion& question) {
-  Progress progress;
-  Result<sim::PlanAnswer> found =
-      sim::answer(question, [&](const std::string& what) { progress.say(what); });
-  progress.clear();
-  if (!found) return std::nullopt;
-  return *std::move(found);
-}
-
 ExitCode run_report(const ReportFlags& flags) {
   const Diagnostics outputs = prepare_outputs(
       {{"--output", flags.output}},
@@ -122,39 +82,22 @@ ExitCode run_report(const ReportFlags& flags) {
     if (!read) return refuse(read.problems());
     traced = *std::move(read);
   }
-  const Diagnostics long_step = too_many_operations(*plan, Granularity::layer);
-  if (!long_step.empty()) return refuse(long_step);
-
-  const StepReport estimated = explained(*plan);
-  sim::Simulation made = sim::simulate(*plan);
-  made.report.verdict.cheapest_fix = estimated.verdict.cheapest_fix;
-  note_curves(plan->model, plan->cluster, plan->job, made.report.assumptions);
-  sim::PageContent page;
-  page.plan = &*plan;
-  page.simulation = &made;
-  page.estimate = &estimated;
-  page.measured = measured ? &*measured : nullptr;
-  std::optional<sim::TraceComparison> compared;
-  if (traced) {
-    compared = beside_trace(*traced, *plan);
-    if (compared->step.measured.length <= Seconds(0)) {
-      return refuse({{flags.trace, 0, 0, "/traceEvents", "its steps have zero length", ""}});
-    }
-    page.trace = &*compared;
-  }
-  const sim::PlanQuestion question =
-      sim::question_of(*plan, static_cast<std::size_t>(std::max<std::int64_t>(1, flags.top)));
-  const std::optional<sim::PlanAnswer> answer =
-      flags.top > 0 ? ranking(question) : std::optional<sim::PlanAnswer>();
-  if (answer) {
-    page.question = &question;
-    page.answer = &*answer;
-  }
-  page.command = command_of(flags);
-  page.version = SHARDWISE_VERSION;
-  write_file(flags.output, sim::report_page(page));
-  fmt::print("{}wrote {}\n", verdict_text(made.report, wants_colour()), flags.output);
-  return made.report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
+  sim::PageRequest request;
+  request.plan = &*plan;
+  request.measured = measured ? &*measured : nullptr;
+  request.traced = traced ? &*traced : nullptr;
+  request.trace_file = flags.trace;
+  request.top = static_cast<std::size_t>(flags.top);
+  request.command = command_of(flags);
+  request.version = SHARDWISE_VERSION;
+  Progress progress;
+  const Result<sim::MadePage> made =
+      sim::make_page(request, [&](const std::string& what) { progress.say(what); });
+  progress.clear();
+  if (!made) return refuse(made.problems());
+  write_file(flags.output, made->text);
+  fmt::print("{}wrote {}\n", verdict_text(made->report, wants_colour()), flags.output);
+  return made->report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
 }
 
 }  // namespace

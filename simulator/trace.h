@@ -7,6 +7,9 @@
 
 namespace shardwise::sim {
 
+/// Ranks of a trace, where nobody says how many.
+inline constexpr std::size_t kMostTracedRanks = 64;
+
 /// The step as a trace (planner/recorded/trace_writer.h), with counters for memory (allocated,
 /// reserved) and for how much of each link tier is asked for.
 /// \param most_ranks  ranks that are written, the first ones

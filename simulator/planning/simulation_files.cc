@@ -16,8 +16,6 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::size_t kMostTracedRanks = 64;
-
 void add_chakra(AtomicFileSet& files, const std::string& folder, const Plan& plan,
                 const Simulation& made) {
   files.add_folder(folder);

@@ -1,0 +1,74 @@
+#include "simulator/html/make_page.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "planner/cost/estimate.h"
+#include "planner/lowering/lower.h"
+#include "planner/question/subject.h"
+#include "planner/search/cheapest_fix.h"
+#include "simulator/html/report_page.h"
+#include "simulator/planning/question_of_plan.h"
+#include "simulator/simulate.h"
+
+namespace shardwise::sim {
+namespace {
+
+/// Of the plan, with formulas; what would make it fit where it does not.
+StepReport explained(const Plan& plan) {
+  StepReport report =
+      estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, Detail::explained);
+  if (report.verdict.fit != Fit::does_not_fit) return report;
+  return with_fix(std::move(report), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+}
+
+/// The trace beside the step, simulated at its granularity.
+TraceComparison beside_trace(const TracedRun& run, const Plan& plan) {
+  SimulationOptions options;
+  if (!run.ours() || run.head.granularity == "kernel") options.granularity = Granularity::kernel;
+  return compare_trace(run, plan, simulate(plan, options));
+}
+
+}  // namespace
+
+Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
+  const Plan& plan = *request.plan;
+  const Diagnostics long_step = too_many_operations(plan, Granularity::layer);
+  if (!long_step.empty()) return long_step;
+  const StepReport estimated = explained(plan);
+  Simulation made = simulate(plan);
+  made.report.verdict.cheapest_fix = estimated.verdict.cheapest_fix;
+  note_curves(plan.model, plan.cluster, plan.job, made.report.assumptions);
+  PageContent page;
+  page.plan = &plan;
+  page.simulation = &made;
+  page.estimate = &estimated;
+  page.measured = request.measured;
+  std::optional<TraceComparison> compared;
+  if (request.traced != nullptr) {
+    compared = beside_trace(*request.traced, plan);
+    if (compared->step.measured.length <= Seconds(0)) {
+      return Diagnostics{
+          {request.trace_file, 0, 0, "/traceEvents", "its steps have zero length", ""}};
+    }
+    page.trace = &*compared;
+  }
+  const PlanQuestion question = question_of(plan, std::max<std::size_t>(1, request.top));
+  // Nothing where no layout of the usual space may run: the plan's is of the full one.
+  std::optional<PlanAnswer> ranked;
+  if (request.top > 0) {
+    Result<PlanAnswer> found = answer(question, say);
+    if (found) ranked = *std::move(found);
+  }
+  if (ranked) {
+    page.question = &question;
+    page.answer = &*ranked;
+  }
+  page.command = request.command;
+  page.version = request.version;
+  std::string text = report_page(page);
+  return MadePage{std::move(text), std::move(made.report)};
+}
+
+}  // namespace shardwise::sim
