@@ -77,10 +77,9 @@ function(shardwise_imgui_target)
     IMGUI_ENABLE_FREETYPE IMGUI_DISABLE_OBSOLETE_FUNCTIONS ImDrawIdx=unsigned
     "IMPLOT_CUSTOM_NUMERIC_TYPES=(double)" GLFW_INCLUDE_NONE)
   target_compile_options(imgui PRIVATE -w -ffp-contract=off -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
-  # CalcWindowContentSizes casts an ideal height of a docking host that is no number to an integer.
   if(SHARDWISE_SANITIZE)
     target_compile_options(imgui PRIVATE -fsanitize=${SHARDWISE_SANITIZE}
-      -fno-sanitize-recover=all -fno-omit-frame-pointer -fno-sanitize=float-cast-overflow)
+      -fno-sanitize-recover=all -fno-omit-frame-pointer)
   endif()
   target_link_libraries(imgui PUBLIC Freetype::Freetype ${SHARDWISE_GLFW_LIBRARY} ${CMAKE_DL_LIBS})
   set_target_properties(imgui PROPERTIES CXX_EXTENSIONS OFF)

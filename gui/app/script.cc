@@ -17,8 +17,8 @@ constexpr double kFarthest = 100'000;  // pixels of a drag
 
 class Script {
  public:
-  Script(Stage& stage, Session& session, ImVec2 size)
-      : stage_(stage), session_(session), size_(size) {
+  Script(Stage& stage, Session& session, ImVec2 size, FontChoice fonts)
+      : stage_(stage), session_(session), size_(size), fonts_(fonts) {
     draw_settled(stage_, session_, size_);
   }
 
@@ -48,8 +48,13 @@ class Script {
     draw_settled(stage_, session_, size_);
     problem = session_.take_failure();  // of a file that was read
     if (!problem.empty()) return problem;
+    const auto scale = static_cast<float>(session_.state().exploring.png_scale);
     const std::string asked = session_.take_png();
-    if (!asked.empty()) picture(asked);
+    if (!asked.empty() && scale > 0) {
+      write_file(asked, to_png(picture_at(session_, size_, scale, fonts_)));
+    } else if (!asked.empty()) {
+      picture(asked);
+    }
     return "";
   }
 
@@ -115,6 +120,7 @@ class Script {
   Stage& stage_;
   Session& session_;
   ImVec2 size_;
+  FontChoice fonts_;
 };
 
 }  // namespace
@@ -122,7 +128,8 @@ class Script {
 Diagnostics run_script(Stage& stage, Session& session, const Options& options,
                        std::string_view text, const std::string& file) {
   Script script(stage, session,
-                {static_cast<float>(options.width), static_cast<float>(options.height)});
+                {static_cast<float>(options.width), static_cast<float>(options.height)},
+                options.built_in_font ? FontChoice::built_in : FontChoice::installed);
   int number = 0;
   while (!text.empty() && !session.state().quits) {
     ++number;

@@ -30,6 +30,17 @@ void want_keys(Ui& ui) {
   }
 }
 
+/// A right click on a number asks why it is what it is.
+void want_reason(Ui& ui) {
+  constexpr float kFar = 4;  // pixels: the button was held to move a plot
+  const ImGuiIO& io = ImGui::GetIO();
+  const bool clicked = ImGui::IsMouseReleased(ImGuiMouseButton_Right) &&
+                       io.MouseDragMaxDistanceSqr[ImGuiMouseButton_Right] < kFar * kFar;
+  if (!clicked) return;
+  const std::string* const subject = ui.probes.reason_at(ImGui::GetMousePos());
+  if (subject != nullptr) ui.want("details.show " + *subject);
+}
+
 }  // namespace
 
 ImGuiKeyChord parse_chord(std::string_view key) {
@@ -60,6 +71,10 @@ Stage::Stage(FontChoice choice, float scale)
   io.ConfigErrorRecoveryEnableTooltip = false;
   io.BackendFlags |= ImGuiBackendFlags_RendererHasTextures;
   io.BackendFlags |= ImGuiBackendFlags_RendererHasVtxOffset;
+  // The left button is the panels': it chooses, and draws a box.
+  ImPlotInputMap& plots = ImPlot::GetInputMap();
+  plots.Pan = plots.SelectCancel = ImGuiMouseButton_Right;
+  plots.Select = ImGuiMouseButton_Middle;
   fonts_ = load_fonts(choice);
 }
 
@@ -109,14 +124,18 @@ void Stage::prepare(Session& session) {
 void Stage::draw(Session& session) {
   const Theme& theme = theme_of(session.state().dark);
   probes_.clear();
-  Ui ui{session.state(), theme, fonts_, probes_, palette_, arranged_, scale_, {}, {}};
+  Ui ui{session.state(), theme, fonts_, probes_, palette_, arranged_, scale_, {}, {}, {}, false};
   want_keys(ui);
   draw_window(ui);
+  session.hold_pointer(ImGui::IsMouseDown(ImGuiMouseButton_Left));
+  want_reason(ui);
   for (const std::string& line : ui.wanted) {
     const std::string problem = run_command(session, line);
     if (!problem.empty()) session.say(problem);
   }
   session.want_bars(ui.visible_rows);
+  if (ui.fix_row) session.want_fix(*ui.fix_row);
+  if (ui.menus) session.want_catalogue();
   save_view(session);
 }
 

@@ -40,7 +40,9 @@ class Stage {
   std::string panels() const;
 
   const Probes& probes() const { return probes_; }
+  Probes& probes() { return probes_; }
   const Fonts& fonts() const { return fonts_; }
+  float scale() const { return scale_; }
   void set_scale(float scale) { scale_ = scale; }
 
  private:

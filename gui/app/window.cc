@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gui/app/left_window.h"
+#include "gui/app/shot.h"
 #include "gui/models/commands.h"
 #include "gui/models/summary_model.h"
 #include "planner/files/atomic_file_set.h"
@@ -83,11 +84,16 @@ Window open_window(const Session& session, const Options& options) {
           &glfwDestroyWindow};
 }
 
-void save_picture(Stage& stage, Session& session) {
+void save_picture(Stage& stage, Session& session, const Options& options) {
+  const auto scale = static_cast<float>(session.state().exploring.png_scale);
   const std::string path = session.take_png();
   if (path.empty()) return;
+  const FontChoice fonts = options.built_in_font ? FontChoice::built_in : FontChoice::installed;
+  const ImVec2 shown = ImGui::GetIO().DisplaySize;
+  const ImVec2 size(shown.x / stage.scale(), shown.y / stage.scale());
   try {
-    write_file(path, to_png(stage.picture(session)));
+    write_file(
+        path, to_png(scale > 0 ? picture_at(session, size, scale, fonts) : stage.picture(session)));
     session.say("wrote " + path);
   } catch (const IoError& error) {
     session.say(error.what());
@@ -104,7 +110,9 @@ void draw_frame(GLFWwindow* window, Stage& stage, Session& session, const Option
   ImGui::NewFrame();
   stage.draw(session);
   ImGui::Render();
-  save_picture(stage, session);
+  save_picture(stage, session, options);
+  const std::string copied = session.take_copied();
+  if (!copied.empty()) ImGui::SetClipboardText(copied.c_str());
   int width = 0;
   int height = 0;
   glfwGetFramebufferSize(window, &width, &height);

@@ -2,13 +2,19 @@
 
 #include <imgui.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace shardwise::view {
 namespace {
+
+/// Letters of our texts beside ASCII, and those that every font has.
+constexpr std::array<std::pair<ImWchar, ImWchar>, 4> kNearest = {
+    {{0x2026, '.'}, {0x2265, '>'}, {0x00D7, 'x'}, {0x00B7, '.'}}};
 
 std::vector<std::filesystem::path> font_folders() {
   std::vector<std::filesystem::path> folders;
@@ -57,6 +63,12 @@ Fonts load_fonts(FontChoice choice) {
   fonts.heading = load("Inter-SemiBold");
   fonts.tile = load("Inter-Medium");
   fonts.number = load("JetBrainsMono-Regular");
+  // What a font has not is drawn as what is nearest: a box says nothing.
+  for (ImFont* const font : {fonts.body, fonts.heading, fonts.tile, fonts.number}) {
+    for (const auto& [wanted, nearest] : kNearest) {
+      if (!font->IsGlyphInFont(wanted)) font->AddRemapCodepoint(wanted, nearest);
+    }
+  }
   return fonts;
 }
 

@@ -2,10 +2,13 @@
 
 #include <imgui.h>
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace shardwise::view {
 
@@ -18,7 +21,11 @@ class Probes {
     ImVec2 centre() const { return {(least.x + most.x) / 2, (least.y + most.y) / 2}; }
   };
 
-  void clear() { places_.clear(); }
+  void clear() {
+    places_.clear();
+    reasons_.clear();
+    texts_.clear();
+  }
   void put(std::string name, ImVec2 least, ImVec2 most) {
     places_[std::move(name)] = {least, most};
   }
@@ -33,7 +40,38 @@ class Probes {
   }
   const std::map<std::string, Place, std::less<>>& all() const { return places_; }
 
+  /// What explains the numbers in a place: a subject of why_subject(). Of places that overlap, the
+  /// one that came last.
+  void explain(std::string subject, ImVec2 least, ImVec2 most) {
+    reasons_.push_back({std::move(subject), {least, most}});
+  }
+  /// The subject at a place, or nullptr.
+  const std::string* reason_at(ImVec2 at) const {
+    for (std::size_t i = reasons_.size(); i-- > 0;) {
+      const Place& place = reasons_[i].place;
+      const bool inside = at.x >= place.least.x && at.x <= place.most.x && at.y >= place.least.y &&
+                          at.y <= place.most.y;
+      if (inside) return &reasons_[i].words;
+    }
+    return nullptr;
+  }
+
+  /// Words, and where they are.
+  struct Words {
+    std::string words;
+    Place place;
+  };
+  /// Has all texts of the frames that follow kept, which nobody but a test needs.
+  void keep_texts() { keeps_ = true; }
+  void saw(std::string_view words, ImVec2 least, ImVec2 most) {
+    if (keeps_) texts_.push_back({std::string(words), {least, most}});
+  }
+  const std::vector<Words>& texts() const { return texts_; }
+
  private:
+  bool keeps_ = false;
+  std::vector<Words> reasons_;
+  std::vector<Words> texts_;
   std::map<std::string, Place, std::less<>> places_;
 };
 

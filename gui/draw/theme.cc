@@ -31,12 +31,12 @@ void set_colours(const Theme& theme) {
        ImGuiCol_SeparatorHovered, ImGuiCol_TreeLines},
       theme.border);
   set({ImGuiCol_Separator, ImGuiCol_DockingEmptyBg, ImGuiCol_MenuBarBg}, theme.page);
-  set({ImGuiCol_FrameBg, ImGuiCol_Button, ImGuiCol_Header, ImGuiCol_ScrollbarGrab}, theme.raised);
+  set({ImGuiCol_FrameBg, ImGuiCol_Button, ImGuiCol_Header}, theme.raised);
   set({ImGuiCol_FrameBgHovered, ImGuiCol_FrameBgActive, ImGuiCol_ButtonHovered,
-       ImGuiCol_ButtonActive, ImGuiCol_HeaderHovered, ImGuiCol_HeaderActive,
+       ImGuiCol_ButtonActive, ImGuiCol_HeaderHovered, ImGuiCol_HeaderActive, ImGuiCol_ScrollbarGrab,
        ImGuiCol_ScrollbarGrabHovered, ImGuiCol_ScrollbarGrabActive},
       theme.hovered);
-  set({ImGuiCol_ScrollbarBg}, theme.panel, 0);
+  set({ImGuiCol_ScrollbarBg}, theme.raised, 0.35F);
   set({ImGuiCol_SliderGrab, ImGuiCol_SliderGrabActive, ImGuiCol_SeparatorActive, ImGuiCol_NavCursor,
        ImGuiCol_DockingPreview, ImGuiCol_TextLink, ImGuiCol_DragDropTarget,
        ImGuiCol_TabSelectedOverline},

@@ -11,6 +11,7 @@
 
 #include "gui/models/compare_state.h"
 #include "gui/models/explore_model.h"
+#include "gui/models/explore_state.h"
 #include "gui/models/layout_row.h"
 #include "gui/models/memory_model.h"
 #include "gui/models/mesh_state.h"
@@ -42,6 +43,7 @@ struct AppState {
   Answer answer;
   std::uint64_t asked = 0;  // generation of the question; answer.generation when it is answered
   ExploreView explore;
+  ExploreState exploring;
   std::vector<std::uint32_t> shown;  // rows of the answer
   std::size_t selected = 0;          // row of the answer; rows.size() when the layout is none
   /// By row of the answer: its peak by group, once it was asked for.

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
+#include "gui/models/columns.h"
+#include "gui/models/summary_model.h"
+#include "planner/question/field_texts.h"
 #include "planner/spec/format.h"
 #include "planner/spec/report_fields.h"
 
@@ -14,6 +18,18 @@ namespace {
 const Explanation* find(const StepReport& report, std::string_view subject) {
   const auto found = std::ranges::find(report.explanations, subject, &Explanation::subject);
   return found == report.explanations.end() ? nullptr : &*found;
+}
+
+/// What a field of the question or the layout means.
+std::string field_meaning(std::string_view field) {
+  for (const FieldText& each : kLayoutTexts) {
+    if (field == each.field) return each.text;
+  }
+  for (const FieldText& each : kJobTexts) {
+    if (field == each.field) return each.text;
+  }
+  if (field == "gpus") return "GPUs to train on";
+  return field == "price" ? "dollars for an hour of a GPU" : "";
 }
 
 constexpr const char* kSource = "docs/time.md, on the slowest stage";
@@ -60,8 +76,104 @@ WhyNumber why_tile(const StepReport& report, std::string_view tile) {
   return of(std::string(tile));
 }
 
+namespace {
+
+/// Of a panel whose numbers have nothing of their own.
+struct PanelReason {
+  std::string_view id;
+  const char* formula;
+  const char* source;
+};
+constexpr PanelReason kPanelReasons[] = {
+    {"what_if", "what the question and the layout are now", "docs/viewer.md, What if"},
+    {"explorer", "layouts of the usual space, counted by whether they fit", "docs/search.md"},
+    {"trade", "a dot is a layout: peak of the fullest GPU, time of a step by the closed form",
+     "docs/memory.md, docs/time.md"},
+    {"memory", "bytes of the fullest GPU by group, at each phase of the step", "docs/memory.md"},
+    {"categories", "bytes of the fullest GPU by category, at each phase of the step",
+     "docs/memory.md"},
+    {"timeline", "the step on the virtual clock of the simulator", "docs/simulator.md"},
+    {"why", "what the layout has more than the best, part by part", "docs/search.md"},
+    {"neighbours", "a fresh estimate of each layout one choice away", "docs/search.md"},
+    {"details", "formula, values and source of each number", "docs/viewer.md"},
+    {"mesh", "ranks in the layout's order, over nodes", "docs/search.md"},
+    {"axes", "bytes and seconds of communication on each axis of a step", "docs/time.md"},
+    {"stretch", "an estimate of the step with faster or slower links", "docs/time.md"},
+    {"order", "an estimate of the step with the axes in another order", "docs/time.md"},
+    {"traffic", "bytes that a rank sends over each kind of link in a step", "docs/time.md"},
+    {"heat", "the best layout of a search for each number of GPUs and each row", "docs/search.md"},
+    {"compare", "what was predicted beside what was measured", "docs/viewer.md, Compare"},
+    {"metrics", "what a run writes while it trains", "docs/formats.md"},
+    {"break_even", "where another layout or another cluster wins", "docs/search.md"},
+};
+
+WhyNumber why_memory(const StepReport& report, std::string_view subject) {
+  const auto total = std::string(name_of(report.verdict.worst_phase)) + ".total";
+  const Explanation* const found = find(report, total);
+  WhyNumber why{std::string(subject),
+                "bytes of this part on the fullest GPU; parts sum to the peak", "",
+                "docs/memory.md"};
+  if (found != nullptr) why.values = found->formula + " = " + found->values;
+  return why;
+}
+
+}  // namespace
+
+WhyNumber why_subject(const StepReport& report, std::string_view subject) {
+  const std::size_t dot = subject.find('.');
+  const std::string_view kind = subject.substr(0, dot);
+  const std::string_view name =
+      dot == std::string_view::npos ? std::string_view() : subject.substr(dot + 1);
+  WhyNumber why{std::string(subject), "", "", ""};
+  if (kind == "tile") {
+    if (name != "error") return why_tile(report, name);
+    why.formula = "median of |predicted - measured| / measured of the nearest published rows";
+    why.source = "examples/public.jsonl";
+  } else if (kind == "column") {
+    if (const std::optional<std::size_t> column = find_column(name)) {
+      why.formula = columns()[*column].meaning;
+      why.source = "an estimate of each layout: docs/memory.md, docs/time.md";
+    }
+  } else if (kind == "field") {
+    why.formula = field_meaning(name);
+    why.source = "the question";
+  } else if (kind == "memory") {
+    return why_memory(report, subject);
+  } else if (kind == "neighbour") {
+    why.formula = "an estimate of that layout less the selected one's";
+    why.source = "docs/search.md";
+  } else if (kind == "question") {
+    why.formula = "what is asked: model, cluster, batch and layout of the plan";
+    why.source = "the plan";
+  } else if (kind == "panel") {
+    for (const PanelReason& each : kPanelReasons) {
+      if (each.id != name && !name.starts_with(each.id)) continue;
+      why.formula = each.formula;
+      why.source = each.source;
+      break;
+    }
+    if (why.formula.empty() && name.starts_with("scaling")) {
+      why.formula = "a search of its own for each number of GPUs";
+      why.source = "docs/search.md";
+    }
+  }
+  return why;
+}
+
+std::vector<WhyNumber> why_published(std::span<const PublishedFigure> nearest) {
+  std::vector<WhyNumber> found;
+  for (const PublishedFigure& each : nearest) {
+    found.push_back({"published", figure_text(each), "(predicted - measured) / measured",
+                     fmt::format("examples/public.jsonl, {}", each.id)});
+  }
+  return found;
+}
+
 std::vector<WhyNumber> why_numbers(const StepReport& report, std::string_view words) {
   std::vector<WhyNumber> found;
+  if (WhyNumber own = why_subject(report, words); !own.formula.empty()) {
+    found.push_back(std::move(own));
+  }
   for (const Explanation& each : report.explanations) {
     if (each.subject.find(words) == std::string::npos) continue;
     found.push_back({each.subject, each.formula, each.values, each.source});

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "planner/score/published.h"
 #include "planner/spec/report.h"
 
 namespace shardwise::view {
@@ -19,6 +21,14 @@ struct WhyNumber {
 /// Of a tile of the summary: "step", "mfu", "memory" … Never empty.
 /// \pre the report has its explanations
 WhyNumber why_tile(const StepReport& report, std::string_view tile);
+
+/// Why the numbers of a subject are what they are: "tile.mfu", "column.step", "field.tp",
+/// "memory.pass.weights", "memory.working", "neighbour", "question", "panel.mesh". Of what it does
+/// not know, an empty formula.
+WhyNumber why_subject(const StepReport& report, std::string_view subject);
+
+/// The published rows nearest to the question, each with the errors of its prediction.
+std::vector<WhyNumber> why_published(std::span<const PublishedFigure> nearest);
 
 /// Every explanation of the report whose subject has `words` in it, then its assumptions.
 std::vector<WhyNumber> why_numbers(const StepReport& report, std::string_view words);

@@ -3,19 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <set>
 
 #include "gui/models/columns.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
 
+namespace {
+
+/// Layouts with the same of these are one where the best of each set of degrees is listed.
+std::array<std::int32_t, 7> degrees_of(const Layout& layout) {
+  return {layout.tp,  layout.cp,       layout.pp,          layout.ep,
+          layout.etp, layout.dp_shard, layout.dp_replicate};
+}
+
+}  // namespace
+
 std::vector<std::uint32_t> shown_rows(const Answer& answer, const ExploreView& view) {
   std::vector<std::uint32_t> shown;
   shown.reserve(answer.rows.size());
+  std::set<std::array<std::int32_t, 7>> seen;
   for (const std::uint32_t i : answer.ranked) {
     const LayoutRow& row = answer.rows[i];
     if (view.only_fitting && row.fit != Fit::fits) continue;
-    if (view.parsed.filter.keeps(row)) shown.push_back(i);
+    if (!view.parsed.filter.keeps(row)) continue;
+    if (view.one_of_degrees && !seen.insert(degrees_of(row.layout)).second) continue;
+    shown.push_back(i);
   }
   // The least important key first: stable sorts keep it among equals of the next.
   for (std::size_t k = view.sort.size(); k-- > 0;) {
@@ -44,11 +59,33 @@ std::vector<std::uint32_t> front_rows(const Answer& answer) {
   return front;
 }
 
+std::string boxed_filter(std::string_view text, const TradeBox& box) {
+  std::string words;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    const std::string_view key = word.substr(0, word.find_first_of("<>=!:"));
+    const bool replaced = key.size() < word.size() && (key == "memory" || key == "step");
+    if (!word.empty() && !replaced) words += fmt::format("{} ", word);
+  }
+  return fmt::format("{}memory>={:.6g} memory<={:.6g} step>={:.6g} step<={:.6g}", words,
+                     box.least_gib, box.most_gib, box.least_seconds, box.most_seconds);
+}
+
 std::string known_text(const Answer& answer, bool current) {
   if (!current) return "searching …";
   if (answer.exact) return "every time is exact";
   const auto bounds = std::ranges::count(answer.rows, true, &LayoutRow::bound);
   return fmt::format("{} times are lower bounds (≥)", format_count(bounds));
+}
+
+std::string misfit_text(const LayoutRow& row, Bytes usable) {
+  if (row.fit == Fit::fits) return "";
+  const bool point = row.fit == Fit::does_not_fit;
+  const Bytes over = (point ? row.memory : row.upper) - usable;
+  return fmt::format("{}stage {} is {} over", point ? "" : "the upper bound of ", row.worst_stage,
+                     format_bytes(over));
 }
 
 std::string counts_text(const Answer& answer, std::size_t shown) {

@@ -1,6 +1,7 @@
 #include "gui/models/explored_rows.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -30,8 +31,9 @@ LayoutRow row_like(const StepReport& reference) {
   return row;
 }
 
-Answer priced_answer(const Exploration& all, const StepReport& reference) {
+Answer priced_answer(const Exploration& all, const StepReport& reference, Objective objective) {
   Answer answer;
+  answer.objective = objective;
   answer.usable = all.usable;
   answer.rows.assign(all.rows(), row_like(reference));
   for (std::size_t i = 0; i < all.rows(); ++i) {
@@ -40,9 +42,10 @@ Answer priced_answer(const Exploration& all, const StepReport& reference) {
     row.memory = all.point[i];
     row.upper = all.upper[i];
     row.fit = all.fit[i];
+    row.worst_stage = all.worst_stage[i];
     set_time(row, all.known_time(i), !all.timed(i));
   }
-  answer.ranked = ranked_rows(all, Objective::step_time);
+  answer.ranked = ranked_rows(all, objective);
   for (const SearchCounts& each : all.counts) {
     answer.counts.legal += each.space.legal;
     answer.counts.fit += each.ranked + each.too_slow;
@@ -67,18 +70,23 @@ std::vector<TimedRow> bounds_of(const Exploration& all, const Layout& layout, Se
 }  // namespace
 
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
-                  const RowListener& listener, Timing timing,
-                  std::shared_ptr<SearchMemory> memory) {
+                  const RowListener& listener, Timing timing, std::shared_ptr<SearchMemory> memory,
+                  const QuestionLimits& limits) {
   SearchRequest request;
   request.model = &plan.model;
   request.cluster = &plan.cluster;
   request.job = &plan.job;
   request.engines = {&plan.engine};
+  request.locks = limits.locks;
+  request.opened = limits.opened;
+  request.objective = limits.objective;
   request.stop = stop;
   request.memory = std::move(memory);
   ExploreOptions options;
   options.most_timed = timing == Timing::fitting ? kMostPictured : 0;
-  options.priced = [&](const Exploration& all) { listener.priced(priced_answer(all, reference)); };
+  options.priced = [&](const Exploration& all) {
+    listener.priced(priced_answer(all, reference, limits.objective));
+  };
   options.timed = [&](const Exploration& all, std::span<const std::uint32_t> rows) {
     std::vector<TimedRow> timed;
     timed.reserve(rows.size());
@@ -98,7 +106,7 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
     listener.timed(bounds_of(*all, plan.layout, reference.step_time));
     return listener.ranked({{}, front_rows(*all)});
   }
-  listener.ranked({ranked_rows(*all, Objective::step_time), front_rows(*all)});
+  listener.ranked({ranked_rows(*all, limits.objective), front_rows(*all)});
 }
 
 Answer explored_rows(const Plan& plan, const StepReport& reference) {
@@ -130,7 +138,32 @@ void slow_down(Answer& answer, double slower) {
   for (LayoutRow& row : answer.rows) set_time(row, row.time * slower, row.bound);
 }
 
+void mark_front(Answer& answer) {
+  std::vector<std::uint32_t> rows;
+  for (std::uint32_t i = 0; i < answer.rows.size(); ++i) {
+    LayoutRow& row = answer.rows[i];
+    row.front = false;
+    if (row.fit == Fit::fits && !row.bound && !row.typed) rows.push_back(i);
+  }
+  std::ranges::sort(rows, {}, [&](std::uint32_t i) {
+    return std::tuple(answer.rows[i].memory, answer.rows[i].time, i);
+  });
+  std::optional<Seconds> fastest;
+  for (const std::uint32_t i : rows) {
+    if (fastest && answer.rows[i].time >= *fastest) continue;
+    fastest = answer.rows[i].time;
+    answer.rows[i].front = true;
+  }
+}
+
 void rank(Answer& answer) {
+  if (answer.objective == Objective::memory) {
+    std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
+      const LayoutRow& row = answer.rows[i];
+      return std::tuple(row.fit, row.memory, row.time, i);
+    });
+    return;
+  }
   std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
     const LayoutRow& row = answer.rows[i];
     return std::tuple(row.fit, row.time, row.bound, row.memory, i);
@@ -147,7 +180,15 @@ void judge(Answer& answer, Bytes usable) {
                                                     : answer.counts.does_not_fit;
     count += row.typed ? 0 : 1;
   }
+  mark_front(answer);
   rank(answer);
+}
+
+void price(Answer& answer, const StepReport& reference) {
+  for (LayoutRow& row : answer.rows) {
+    const LayoutRow like = row_like(reference);
+    row.dollars_per_1e9_tokens = like.dollars_per_1e9_tokens * (row.time / like.time);
+  }
 }
 
 std::size_t put_typed(Answer& answer, const Layout& layout, const StepReport& report) {
@@ -161,6 +202,7 @@ std::size_t put_typed(Answer& answer, const Layout& layout, const StepReport& re
   row.layout = layout;
   row.memory = report.verdict.point;
   row.upper = report.verdict.upper;
+  row.worst_stage = report.verdict.worst_stage;
   row.fit = fit_of(row.memory, row.upper, answer.usable);
   rank(answer);
   return answer.rows.size() - 1;

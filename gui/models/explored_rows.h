@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gui/models/layout_row.h"
+#include "gui/models/question_limits.h"
 #include "planner/search/search_memory.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
@@ -48,7 +49,8 @@ inline constexpr std::size_t kMostPictured = 60;
 /// are the same
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
                   const RowListener& listener, Timing timing = Timing::all,
-                  std::shared_ptr<SearchMemory> memory = nullptr);
+                  std::shared_ptr<SearchMemory> memory = nullptr,
+                  const QuestionLimits& limits = {});
 
 /// The same at once.
 Answer explored_rows(const Plan& plan, const StepReport& reference);
@@ -63,8 +65,14 @@ void slow_down(Answer& answer, double slower);
 /// Ranks rows by what is known of them: those that fit, those at risk, the others, each by time.
 void rank(Answer& answer);
 
-/// Gives rows the verdicts of another usable memory, and counts them.
+/// Finds the Pareto front among the rows whose times are known.
+void mark_front(Answer& answer);
+
+/// Gives rows the verdicts of another usable memory, counts them and finds their front.
 void judge(Answer& answer, Bytes usable);
+
+/// Gives rows what their tokens cost by the report, which is of one of them.
+void price(Answer& answer, const StepReport& reference);
 
 /// A row of its own for a layout that the space does not list; there is one at most.
 /// \returns its index

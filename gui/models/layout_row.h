@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/search/ranking.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/report.h"
 #include "planner/spec/units.h"
@@ -16,11 +17,12 @@ struct LayoutRow {
   Bytes memory;  // peak of the worst stage, as nvidia-smi would show it
   Bytes upper;   // its upper bound
   Seconds time;
-  bool bound = false;   // `time` is a lower bound: the exact time is not known yet
-  bool front = false;   // on the Pareto front of memory and time
-  bool typed = false;   // the space does not list it: people asked for it
-  Fit fit = Fit::fits;  // in Answer::usable
-  double mfu = 0;       // of `time`, as the next two; 0 = not known
+  bool bound = false;            // `time` is a lower bound: the exact time is not known yet
+  bool front = false;            // on the Pareto front of memory and time
+  bool typed = false;            // the space does not list it: people asked for it
+  Fit fit = Fit::fits;           // in Answer::usable
+  std::int32_t worst_stage = 0;  // whose memory it is
+  double mfu = 0;                // of `time`, as the next two; 0 = not known
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
 };
@@ -39,9 +41,10 @@ struct Answer {
   std::vector<LayoutRow> rows;        // a row keeps its index while times become known
   std::vector<std::uint32_t> ranked;  // all of them, as the planner ranks by what is known
   RowCounts counts;
-  Bytes usable;         // memory that a layout may use
-  bool exact = false;   // every time is known
-  std::string problem;  // why there are no rows
+  Bytes usable;                                // memory that a layout may use
+  bool exact = false;                          // every time is known
+  Objective objective = Objective::step_time;  // by which they are ranked
+  std::string problem;                         // why there are no rows
 };
 
 }  // namespace shardwise::view

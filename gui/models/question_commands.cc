@@ -1,15 +1,15 @@
 #include "gui/models/command_groups.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "planner/spec/number.h"
+#include "simulator/planning/plan_question.h"
 
 namespace shardwise::view {
 namespace {
@@ -24,27 +24,21 @@ std::string select_row(Session& session, const std::string& argument) {
   return "";
 }
 
-/// "tp 4": a slider to one of its values.
+/// "tp 4": a field to a value.
 std::string set_slider(Session& session, const std::string& argument) {
   const std::size_t space = argument.find(' ');
-  const std::string id = argument.substr(0, space);
-  std::vector<std::string> known;
-  for (const SliderSection& section : session.state().sliders) {
-    for (const Slider& slider : section.sliders) {
-      known.push_back(slider.id);
-      if (slider.id != id) continue;
-      if (space == std::string::npos) return fmt::format("{} needs a value, as {} 4", id, id);
-      const std::optional<std::int64_t> value = parse_integer(argument.substr(space + 1));
-      const auto found = value ? std::ranges::find(slider.steps, *value) : slider.steps.end();
-      if (found == slider.steps.end()) {
-        return fmt::format("{}: use one of {}", id, fmt::join(slider.steps, ", "));
-      }
-      session.slide(id, static_cast<std::size_t>(found - slider.steps.begin()));
-      return "";
-    }
+  return session.type_field(argument.substr(0, space),
+                            space == std::string::npos ? "" : argument.substr(space + 1));
+}
+
+std::string set_objective(Session& session, const std::string& word) {
+  const auto* const found = std::ranges::find(sim::kObjectiveNames, word);
+  if (found == sim::kObjectiveNames.end()) {
+    return fmt::format("{} is none of {}", word.empty() ? "nothing" : word,
+                       fmt::join(sim::kObjectiveNames, ", "));
   }
-  return fmt::format("{} is no field that can change here: {}", id.empty() ? "nothing" : id,
-                     fmt::join(known, ", "));
+  session.set_objective(static_cast<Objective>(found - sim::kObjectiveNames.begin()));
+  return "";
 }
 
 constexpr std::array kCommands = std::to_array<Command>({
@@ -60,6 +54,27 @@ constexpr std::array kCommands = std::to_array<Command>({
      }},
     {"question.set", "E", "Change a field of the mesh, the job or the cluster", "FIELD VALUE",
      set_slider},
+    {"question.lock", "K", "List only layouts with the value of a field, or all again",
+     "FIELD [VALUE]",
+     [](Session& session, const std::string& argument) {
+       const std::size_t space = argument.find(' ');
+       return session.toggle_lock(argument.substr(0, space),
+                                  space == std::string::npos ? "" : argument.substr(space + 1));
+     }},
+    {"question.open", "Shift+U", "List every value of a field that has one in the usual space",
+     "FIELD",
+     [](Session& session, const std::string& field) { return session.toggle_open(field); }},
+    {"question.objective", "Shift+J", "Rank by step_time, memory, cost or tokens_per_dollar",
+     "WHAT", set_objective},
+    {"question.model", "Ctrl+1", "Another model of the catalogue", "NAME",
+     [](Session& session, const std::string& name) { return session.take_model(name); }},
+    {"question.cluster", "Ctrl+2", "Another cluster of the catalogue", "NAME",
+     [](Session& session, const std::string& name) { return session.take_cluster(name); }},
+    {"question.engine", "Ctrl+3", "Another engine", "NAME",
+     [](Session& session, const std::string& name) { return session.take_engine(name); }},
+    {"why.layout", "Shift+W", "Why the best layout has not these values, as tp=4 pp=2",
+     "[FIELD=VALUE …]",
+     [](Session& session, const std::string& values) { return session.ask_why(values); }},
     {"layout.next", "DownArrow", "Select the next layout", "",
      [](Session& session, const std::string&) {
        session.move_selection(1);

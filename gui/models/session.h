@@ -15,6 +15,7 @@
 #include "gui/models/metrics_follower.h"
 #include "gui/models/worker.h"
 #include "planner/search/search_memory.h"
+#include "planner/spec/diagnostic.h"
 
 namespace shardwise::view {
 
@@ -38,6 +39,10 @@ class Session {
 
   /// Another plan: undo() comes back.
   void change(Plan plan, Change what);
+  /// The same with a ghost where the layout was. While a pointer is held, changes of one field are
+  /// one entry of undo().
+  void drag(Plan plan, Change what, const std::string& field);
+  void hold_pointer(bool held);
   void undo();
   void redo();
   bool can_undo() const { return !past_.empty(); }
@@ -49,6 +54,8 @@ class Session {
   void take_neighbour(std::size_t place);
   /// A slider of the state to one of its steps.
   void slide(const std::string& id, std::size_t step);
+  /// The same to what people typed. \returns empty, or what is wrong with it
+  std::string type_field(const std::string& id, const std::string& text);
   void set_filter(const std::string& text);
   void set_only_fitting(bool only);
   /// Sorts by a column, or turns its order around; `second` keeps what is sorted by so far.
@@ -80,6 +87,23 @@ class Session {
   void follow_nothing();
   /// Reads what the run has added. \returns empty, or why there is no more to read
   std::string poll_metrics();
+  // The rest of the question. Each returns empty, or what is wrong.
+  /// Lists only layouts with that value of a field, or all again; without a value, the selection's.
+  std::string toggle_lock(const std::string& field, const std::string& value);
+  /// Lists layouts with every value of a field that the usual space leaves one, or not.
+  std::string toggle_open(const std::string& field);
+  void set_objective(Objective objective);
+  /// Another model, cluster or engine of the catalogue, with the best layout once it is known.
+  std::string take_model(const std::string& name);
+  std::string take_cluster(const std::string& name);
+  std::string take_engine(const std::string& name);
+  /// Why the best layout has not these values: "tp=4 pp=2"; empty: the selection again.
+  std::string ask_why(const std::string& values);
+
+  /// What the explore workspace shows, for the commands that change it and nothing else.
+  ExploreState& exploring() { return state_.exploring; }
+  void toggle_pin();
+  void set_table(ExploreView view);
 
   void set_workspace(Workspace workspace);
   void set_subject(std::string subject) { state_.subject = std::move(subject); }
@@ -114,7 +138,13 @@ class Session {
   void arrange() { ++state_.arrangements; }
 
   /// The picture of the frame that follows; take_png() is for who draws it.
-  void request_png(std::string path) { state_.png_path = std::move(path); }
+  /// \param scale  another than the window's; 0: its own
+  void request_png(std::string path, double scale = 0) {
+    state_.png_path = std::move(path);
+    state_.exploring.png_scale = scale;
+  }
+  /// What is to be in the clipboard, once.
+  std::string take_copied() { return std::exchange(state_.exploring.copied, ""); }
   std::string take_png() { return std::exchange(state_.png_path, ""); }
   /// The places of panels as a file, after the frame; take_view_path() is for who knows them.
   void request_view(std::string path) { state_.view_path = std::move(path); }
@@ -127,18 +157,31 @@ class Session {
   std::string save_csv(const std::string& path);
   std::string save_plan(const std::string& path);
   std::string save_scaling(const std::string& path);
+  /// The simulated step, as `shardwise simulate` writes it.
+  std::string save_report(const std::string& path);
+  std::string save_trace(const std::string& path);
+  /// The page of `shardwise report`, once its layouts are ranked.
+  std::string save_page(const std::string& path);
+  /// The command that says the same of the selection, and its numbers as JSON: to the clipboard,
+  /// and to a file where one is named.
+  std::string copy_command(const std::string& path);
+  std::string copy_json(const std::string& path);
 
   /// Has the bars of these rows made; they come with a later collect().
   void want_bars(std::span<const std::uint32_t> rows);
+  /// Has the cheapest change made known that makes a row fit.
+  void want_fix(std::uint32_t row);
+  /// Has the menus of the question filled.
+  void want_catalogue();
 
  private:
   /// What undo() comes back to.
   struct Past {
     Plan plan;
+    QuestionLimits limits;
     std::shared_ptr<const Correction> correction;
   };
   void put(Plan plan, Change what);
-  void put(Past past);
   /// Corrected, where predictions are.
   StepReport report_of(const Plan& plan) const;
   std::shared_ptr<const StepReport> corrected(std::shared_ptr<const StepReport> report) const;
@@ -152,6 +195,14 @@ class Session {
   void read(const std::string& path, Worker::Job job);
   void show_metrics();
   void done_reading(const std::string& path);
+  void remember();
+  void go_to(Past past);
+  void set_limits(QuestionLimits limits);
+  std::string take_subject(Result<Plan> plan);
+  void follow_best();
+  void find_published();
+  void find_way_out();
+  std::string copy(std::string text, const std::string& what, const std::string& path);
   void ask();
   void simulate();
   void look_around();
@@ -174,8 +225,12 @@ class Session {
   Timing timing_;
   std::vector<Past> past_;
   std::vector<Past> future_;
+  bool held_ = false;    // a pointer is
+  std::string dragged_;  // the field that it has changed
   std::vector<std::uint32_t> bars_asked_;
   bool rows_changed_ = false;    // since the last collect()
+  bool ranked_ = false;          // all rows of the newest answer
+  std::uint64_t follows_ = 0;    // the question whose best layout is to be selected
   std::uint64_t winner_of_ = 0;  // the question of state_.winner
   std::uint64_t scaled_ = 0;     // the question that scaling is of
   std::uint64_t puts_ = 0;       // plans that there were

@@ -102,7 +102,7 @@ std::string Session::calibrate() {
   subject.engine = state_.plan.engine;
   Result<Correction> correction = correction_by(measured, other->file, subject);
   if (!correction) return one_line(correction.problems());
-  past_.push_back({state_.plan, state_.correction});
+  remember();
   future_.clear();
   state_.correction = std::make_shared<const Correction>(*std::move(correction));
   restart_map();

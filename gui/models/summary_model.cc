@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -43,9 +44,68 @@ Tone loss_tone(double share) {
   return share < kTooMuch ? Tone::warning : Tone::bad;
 }
 
+/// What a tile is of a report, and how a change of it reads.
+struct Quantity {
+  std::string_view id;
+  double (*number)(const StepReport& report);
+  std::string (*text)(double size);
+  bool less_is_better = true;
+};
+constexpr Quantity kQuantities[] = {
+    {"step", [](const StepReport& r) { return r.step_time.value(); },
+     [](double size) { return format_seconds(Seconds(size)); }},
+    {"mfu", [](const StepReport& r) { return r.mfu; }, format_percent, false},
+    {"tokens", [](const StepReport& r) { return r.tokens_per_s; }, format_scaled, false},
+    {"memory", [](const StepReport& r) { return static_cast<double>(r.verdict.point.value()); },
+     [](double size) { return format_bytes(Bytes(std::llround(size))); }},
+    {"bubble", [](const StepReport& r) { return r.time.bubble / r.step_time; }, format_percent},
+    {"exposed", [](const StepReport& r) { return sim::exposed_communication(r) / r.step_time; },
+     format_percent},
+    {"cost", [](const StepReport& r) { return r.dollars_per_1e9_tokens; }, format_dollars}};
+
+void compare(const StepReport& report, const StepReport& baseline, Tile& tile) {
+  const Quantity& quantity = *std::ranges::find(kQuantities, tile.id, &Quantity::id);
+  const double more = quantity.number(report) - quantity.number(baseline);
+  if (more == 0) return;
+  tile.change = (more < 0 ? "-" : "+") + quantity.text(std::abs(more));
+  tile.change_tone = (more < 0) == quantity.less_is_better ? Tone::good : Tone::bad;
+}
+
+std::string signed_percent(double share) {
+  return (share < 0 ? "-" : "+") + format_percent(std::abs(share));
+}
+
 }  // namespace
 
-std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, const Compared* other) {
+std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest) {
+  const TypicalErrors errors = typical_errors(nearest);
+  if (!errors.time && !errors.memory) return std::nullopt;
+  Tile tile{"error", "typical error", "", "", Tone::plain, "details.show published", "",
+            "",      Tone::plain};
+  auto [value, unit] = split(format_percent(errors.time ? *errors.time : *errors.memory));
+  tile.value = std::move(value);
+  tile.unit = unit + (errors.time ? " time" : " memory");
+  if (errors.time && errors.memory) {
+    tile.unit += fmt::format(", {} memory", format_percent(*errors.memory));
+  }
+  return tile;
+}
+
+std::string figure_text(const PublishedFigure& figure) {
+  std::string text = fmt::format("{} on {} x {}, {}", figure.model, format_count(figure.gpus),
+                                 figure.gpu, figure.framework);
+  const char* before = ": ";
+  for (const auto& [what, error] :
+       {std::pair("time", figure.time_error), std::pair("memory", figure.memory_error)}) {
+    if (!error) continue;
+    text += fmt::format("{}{} {}", before, what, signed_percent(*error));
+    before = ", ";
+  }
+  return text;
+}
+
+std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, const Compared* other,
+                                const StepReport* baseline) {
   std::vector<Tile> tiles;
   for (const sim::Tile& each :
        sim::tiles(plan, report, other != nullptr ? &other->report : nullptr)) {
@@ -59,7 +119,7 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
       tone = loss_tone(sim::exposed_communication(report) / report.step_time);
     }
     tiles.push_back({std::string(place.id), std::string(each.label), std::move(value),
-                     std::move(unit), tone, std::string(place.command), ""});
+                     std::move(unit), tone, std::string(place.command), "", "", Tone::plain});
     // A trace has a step and nothing else.
     const bool told = other != nullptr && (other->whole() || place.id == "step");
     if (told && !each.measured.empty()) {
@@ -67,6 +127,7 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
       tiles.back().beside = fmt::format("{}{}, {}", place.id == "step" ? other->origin + " " : "",
                                         each.measured, each.error);
     }
+    if (baseline != nullptr) compare(report, *baseline, tiles.back());
   }
   return tiles;
 }

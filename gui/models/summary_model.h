@@ -1,10 +1,13 @@
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "gui/models/compared.h"
 #include "gui/models/metrics_state.h"
+#include "planner/score/published.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 #include "planner/spec/table.h"
@@ -20,12 +23,21 @@ struct Tile {
   Tone tone = Tone::plain;
   std::string command;  // of a click: to what explains it
   std::string beside;   // what it is compared with: "measured 54.2 s, +3.1 %"; empty: nothing
+  std::string change;   // since the baseline: "+1.20 s"; empty: there is none
+  Tone change_tone = Tone::plain;
 };
 
 /// sim::tiles(), which the report's page begins with too.
-/// \param other  what the plan is compared with; may be null
+/// \param other     what the plan is compared with; may be null
+/// \param baseline  since which the tiles have changed; may be null
 std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report,
-                                const Compared* other = nullptr);
+                                const Compared* other = nullptr,
+                                const StepReport* baseline = nullptr);
+/// How wrong predictions were of the published rows nearest to the plan: a tile as the others.
+/// Nothing where none is known.
+std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest);
+/// "llama-3-8b on 64 x h100-sxm, torchtitan (FSDP2): time +3.1 %, memory -0.4 %".
+std::string figure_text(const PublishedFigure& figure);
 
 /// The median step of a run that is followed, beside the predicted one.
 void put_run(std::vector<Tile>& tiles, const MetricsState& metrics, Seconds predicted);

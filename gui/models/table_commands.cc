@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <utility>
 
 #include "gui/models/columns.h"
 
@@ -21,6 +24,21 @@ std::string sort_by(Session& session, const std::string& argument) {
   return "";
 }
 
+/// "tp pp step". Nothing: those that tell something.
+std::string choose_columns(Session& session, const std::string& argument) {
+  ExploreView view = session.state().explore;
+  view.columns.clear();
+  std::istringstream words(argument);
+  for (std::string key; words >> key;) {
+    const std::optional<std::size_t> column = find_column(key);
+    if (!column) return fmt::format("{} is no column", key);
+    view.columns.push_back(*column);
+  }
+  std::ranges::sort(view.columns);
+  session.set_table(std::move(view));
+  return "";
+}
+
 constexpr std::array kCommands = std::to_array<Command>({
     {"table.filter", "/", "Show only rows that match", "CONDITIONS",
      [](Session& session, const std::string& argument) {
@@ -33,6 +51,20 @@ constexpr std::array kCommands = std::to_array<Command>({
        return std::string();
      }},
     {"table.sort", "O", "Sort by a column; a + before it sorts by it second", "COLUMN", sort_by},
+    {"table.columns", "Shift+X", "Show these columns, or those that tell something", "[COLUMN …]",
+     choose_columns},
+    {"table.degrees", "Shift+D", "Show the best layout of each set of degrees, or all", "",
+     [](Session& session, const std::string&) {
+       ExploreView view = session.state().explore;
+       view.one_of_degrees = !view.one_of_degrees;
+       session.set_table(std::move(view));
+       return std::string();
+     }},
+    {"trade.log", "Shift+L", "Show memory and time on log axes, or plain ones", "",
+     [](Session& session, const std::string&) {
+       session.exploring().log_axes = !session.exploring().log_axes;
+       return std::string();
+     }},
     {"table.unsort", "Shift+O", "Sort as the planner ranks", "",
      [](Session& session, const std::string&) {
        session.set_sort({});

@@ -14,20 +14,25 @@
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr std::int64_t kMostHeldBack = 30;  // percent
+constexpr std::int64_t kMostHeldBack = 60;  // percent
 constexpr std::int64_t kLeastSequence = 512;
 constexpr std::int64_t kMostSequence = 1 << 20;
 constexpr std::int64_t kMostBatchDoublings = 6;  // to either side
+constexpr std::int64_t kMostCents = 1200;        // of a GPU-hour
+constexpr std::int64_t kCentStep = 25;
+constexpr double kCents = 100;
 
 std::optional<Plan> with_layout(const Plan& plan, const std::string& key, std::int64_t step) {
   Plan changed = plan;
   std::string text = std::to_string(step);
   if (key == "recompute") text = kNamesOf<Recompute>[static_cast<std::size_t>(step)];
+  if (!set_field(changed.layout, key, text).empty()) return std::nullopt;
   changed.layout = with_values(plan.layout, plan.cluster.gpus, {{key, text}});
   gather_once(changed.layout, plan.engine, plan.job);
   if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, changed.layout)) {
@@ -51,6 +56,12 @@ std::optional<Plan> on_gpus(const Plan& plan, std::int64_t gpus) {
   return checked(std::move(changed));
 }
 
+std::string text_of(const std::string& id, std::int64_t step) {
+  if (id == "recompute") return std::string(kNamesOf<Recompute>[static_cast<std::size_t>(step)]);
+  if (id == "price") return fmt::format("{:.2f}", static_cast<double>(step) / kCents);
+  return std::to_string(step);
+}
+
 /// The values after which with_slider() has a plan, and the one that is.
 void keep_valid(const Plan& plan, Slider& slider, std::vector<std::int64_t> values,
                 std::int64_t now) {
@@ -61,6 +72,7 @@ void keep_valid(const Plan& plan, Slider& slider, std::vector<std::int64_t> valu
     if (value == now) slider.at = slider.steps.size();
     if (value == now || with_slider(plan, slider, value)) slider.steps.push_back(value);
   }
+  for (const std::int64_t step : slider.steps) slider.texts.push_back(text_of(slider.id, step));
 }
 
 /// Powers of two from `least` to `most`.
@@ -96,14 +108,14 @@ Slider field(const Plan& plan, const SearchSpace& space, std::string id, std::st
     now = static_cast<std::int64_t>(layout.recompute);
     text = std::string(name_of(layout.recompute));
   }
-  Slider slider{std::move(id), std::move(label), {}, 0, std::move(text), Change::layout};
+  Slider slider{std::move(id), std::move(label), {}, {}, 0, std::move(text), Change::layout};
   keep_valid(plan, slider, std::move(values), now);
   return slider;
 }
 
 Slider question(const Plan& plan, std::string id, std::string label,
                 std::vector<std::int64_t> values, std::int64_t now, std::string text) {
-  Slider slider{std::move(id), std::move(label), {}, 0, std::move(text), Change::question};
+  Slider slider{std::move(id), std::move(label), {}, {}, 0, std::move(text), Change::question};
   keep_valid(plan, slider, std::move(values), now);
   return slider;
 }
@@ -120,7 +132,38 @@ std::vector<std::int64_t> batches(std::int64_t now) {
 
 std::int64_t held_back_percent(const Plan& plan) { return std::llround(100 * plan.job.held_back); }
 
+/// Of an hour of a GPU; 0 where none is known.
+std::int64_t cents_of(const ClusterSpec& cluster) {
+  const std::optional<double> price =
+      cluster.price_per_gpu_hour ? cluster.price_per_gpu_hour : cluster.gpu.price_per_hour;
+  return std::llround(kCents * price.value_or(0));
+}
+
+Slider price_slider(const Plan& plan) {
+  std::vector<std::int64_t> cents;
+  for (std::int64_t each = kCentStep; each <= kMostCents; each += kCentStep) cents.push_back(each);
+  const std::int64_t now = cents_of(plan.cluster);
+  Slider price =
+      question(plan, "price", "an hour of a GPU", std::move(cents), now,
+               now > 0 ? format_dollars(static_cast<double>(now) / kCents) : "not known");
+  price.change = Change::dollars;
+  return price;
+}
+
 }  // namespace
+
+std::optional<std::int64_t> step_of(const Slider& slider, std::string_view typed) {
+  const auto found = std::ranges::find(slider.texts, typed);
+  if (found != slider.texts.end()) {
+    return slider.steps[static_cast<std::size_t>(found - slider.texts.begin())];
+  }
+  if (slider.id == "recompute") return std::nullopt;
+  if (slider.id != "price") return parse_integer(typed);
+  const std::optional<double> dollars = parse_number(typed);
+  constexpr double kMostDollars = 1e6;
+  if (!dollars || !(*dollars > 0 && *dollars < kMostDollars)) return std::nullopt;
+  return std::llround(kCents * *dollars);
+}
 
 std::optional<Plan> with_slider(const Plan& plan, const Slider& slider, std::int64_t step) {
   Plan changed = plan;
@@ -131,11 +174,20 @@ std::optional<Plan> with_slider(const Plan& plan, const Slider& slider, std::int
   } else if (slider.id == "gpus") {
     return on_gpus(plan, step);
   } else if (slider.id == "held_back") {
+    if (step < 0 || step > kMostHeldBack) return std::nullopt;
     changed.job.held_back = static_cast<double>(step) / 100;
+  } else if (slider.id == "price") {
+    if (step == cents_of(plan.cluster)) return changed;
+    changed.cluster.price_per_gpu_hour = static_cast<double>(step) / kCents;
   } else {
     return with_layout(plan, slider.id, step);
   }
   return checked(std::move(changed));
+}
+
+std::int64_t held_back_at(const ClusterSpec& cluster, Bytes usable) {
+  const double share = 1 - usable / cluster.gpu.hbm_bytes;
+  return std::clamp<std::int64_t>(std::llround(100 * share), 0, kMostHeldBack);
 }
 
 std::vector<SliderSection> what_if_sliders(const Plan& plan) {
@@ -172,6 +224,7 @@ std::vector<SliderSection> what_if_sliders(const Plan& plan) {
                          held_back_percent(plan), fmt::format("{} %", held_back_percent(plan)));
   held.change = Change::verdict;
   machines.sliders.push_back(std::move(held));
+  machines.sliders.push_back(price_slider(plan));
   return {std::move(mesh), std::move(job), std::move(machines)};
 }
 

@@ -1,6 +1,12 @@
 #include "gui/models/command_groups.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <array>
+#include <bitset>
+#include <cstddef>
 #include <string>
 
 namespace shardwise::view {
@@ -9,6 +15,21 @@ namespace {
 template <Workspace kWhich>
 std::string show(Session& session, const std::string&) {
   session.set_workspace(kWhich);
+  return "";
+}
+
+/// "gathered and staged". Nothing: all of them, or none where all are open.
+std::string open_group(Session& session, const std::string& label) {
+  std::bitset<kMemoryGroups>& open = session.exploring().open_groups;
+  if (label.empty()) {
+    open.all() ? open.reset() : open.set();
+    return "";
+  }
+  const auto* const found = std::ranges::find(kMemoryGroupLabels, label);
+  if (found == kMemoryGroupLabels.end()) {
+    return fmt::format("{} is none of {}", label, fmt::join(kMemoryGroupLabels, ", "));
+  }
+  open.flip(static_cast<std::size_t>(found - kMemoryGroupLabels.begin()));
   return "";
 }
 
@@ -62,6 +83,13 @@ constexpr std::array kCommands = std::to_array<Command>({
        if (session.state().workspace != Workspace::memory) session.set_workspace(Workspace::memory);
        return std::string();
      }},
+    {"summary.pin", "Shift+N", "Compare with the selection of now, or no longer", "",
+     [](Session& session, const std::string&) {
+       session.toggle_pin();
+       return std::string();
+     }},
+    {"memory.open", "Shift+G", "Show the categories of a group of memory, of all or of none",
+     "[GROUP]", open_group},
     {"memory.by", "B", "Show memory by phase or by stage", "",
      [](Session& session, const std::string&) {
        const bool phase = session.state().memory_by == MemoryBy::phase;

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include <cstddef>
 #include <string>
 
 #include "gui/models/memory_model.h"
@@ -23,8 +26,20 @@ void draw_categories(Ui& ui) {
     number_right(ui, label, ui.theme.quiet);
   }
   for (const CategoryLine& line : category_lines(ui.state.report)) {
+    const bool open = ui.state.exploring.open_groups[static_cast<std::size_t>(line.group)];
+    if (!line.whole_group && !open) continue;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();
+    if (line.whole_group) {
+      const ImVec2 begin = ImGui::GetCursorPos();
+      ImGui::PushID(line.label.c_str());
+      if (ImGui::Selectable("##group", false, ImGuiSelectableFlags_SpanAllColumns)) {
+        ui.want("memory.open " + line.label);
+      }
+      ImGui::PopID();
+      ui.probes.put_item("categories.group." + line.label);
+      ImGui::SetCursorPos(begin);
+    }
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float square = ui.units(9);
     if (line.whole_group) {
@@ -33,11 +48,13 @@ void draw_categories(Ui& ui) {
                                                 ui.ink(ui.theme.of(line.group)), ui.units(2));
     }
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(line.whole_group ? 15 : 28));
-    text(ui, line.label, line.whole_group ? ui.theme.text : ui.theme.quiet);
+    text(ui, line.whole_group ? (open ? "- " : "+ ") + line.label : line.label,
+         line.whole_group ? ui.theme.text : ui.theme.quiet);
     ui.probes.put_item("categories." + line.label);
     for (const Bytes bytes : line.bytes) {
       ImGui::TableNextColumn();
       number_right(ui, format_gib(bytes), line.whole_group ? ui.theme.text : ui.theme.quiet);
+      explain(ui, fmt::format("memory.{}", line.label));
     }
   }
   ImGui::EndTable();

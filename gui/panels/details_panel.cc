@@ -1,5 +1,7 @@
 #include <array>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gui/models/explain_model.h"
 #include "gui/panels/panels.h"
@@ -22,7 +24,12 @@ void draw_details(Ui& ui) {
   }
   ImGui::BeginChild("list");
   ImGui::PushTextWrapPos(0);
-  for (const WhyNumber& each : why_numbers(*ui.state.explained, ui.state.subject)) {
+  std::vector<WhyNumber> reasons = why_numbers(*ui.state.explained, ui.state.subject);
+  if (std::string_view("published").find(ui.state.subject) != std::string_view::npos) {
+    const std::vector<WhyNumber> published = why_published(ui.state.exploring.nearest);
+    reasons.insert(reasons.end(), published.begin(), published.end());
+  }
+  for (const WhyNumber& each : reasons) {
     ImGui::PushFont(ui.fonts.heading, 0);
     text(ui, each.subject, ui.theme.accent);
     ImGui::PopFont();

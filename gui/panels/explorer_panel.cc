@@ -3,10 +3,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gui/models/columns.h"
+#include "gui/models/explore_model.h"
+#include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {
@@ -61,6 +66,39 @@ void draw_bar(Ui& ui, std::size_t index, const std::string& probe) {
                      ui.ink(ui.theme.bad, 0.8F));
   ui.probes.put(probe + ".bar", {at.x, top}, {x(row.memory), bottom});
   ImGui::Dummy({width, height});
+}
+
+/// Rows that the last frame showed whole, to see whether the selected one is among them.
+struct Sight {
+  ImGuiID first = ImGui::GetID("first");
+  ImGuiID end = ImGui::GetID("end");
+  ImGuiID moves = ImGui::GetID("moves");
+};
+
+/// Brings the selected row into sight where it moved out of it, in this frame.
+void follow_selected(Ui& ui, float row_height) {
+  const Sight sight;
+  ImGuiStorage& storage = *ImGui::GetStateStorage();
+  const auto moves = static_cast<int>(ui.state.exploring.moves);
+  if (storage.GetInt(sight.moves) == moves) return;
+  const auto found = std::ranges::find(ui.state.shown, ui.state.selected);
+  if (found == ui.state.shown.end()) return;
+  storage.SetInt(sight.moves, moves);
+  const auto place = static_cast<int>(found - ui.state.shown.begin());
+  const int first = storage.GetInt(sight.first);
+  const int end = storage.GetInt(sight.end);
+  if (end == 0 || (place >= first && place < end)) return;
+  const int above = std::max(0, place - (end - first) / 3);
+  ImGui::SetNextWindowScroll({-1, static_cast<float>(above) * row_height});
+}
+
+/// A line around the row of the table that is being drawn.
+void outline_row(Ui& ui, std::string_view hex, float alpha) {
+  const ImGuiTable& table = *ImGui::GetCurrentTable();
+  const float top = table.RowPosY1;
+  const float bottom = top + ImGui::GetTextLineHeight() + 2 * table.RowCellPaddingY;
+  ImGui::GetWindowDrawList()->AddRect({table.WorkRect.Min.x, top}, {table.WorkRect.Max.x, bottom},
+                                      ui.ink(hex, alpha), ui.units(2), ui.units(1));
 }
 
 void draw_header(Ui& ui, const std::vector<std::size_t>& shown) {
@@ -118,10 +156,19 @@ void draw_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) 
       }
       ImGui::PopStyleColor();
       ui.probes.put_item(probe);
+      if (selected) ui.probes.put_item("explorer.selected");
+      if (ui.state.exploring.ghost && index == ui.state.exploring.ghost->row) {
+        outline_row(ui, ui.theme.quiet, 1);
+        ui.probes.put_item("explorer.ghost");
+      }
       ImGui::SetCursorPos(at);
       first = false;
     }
     const bool memory = c == memory_column();
+    const ImVec2 cell = ImGui::GetCursorScreenPos();
+    const float width = ImGui::GetContentRegionAvail().x;
+    ui.probes.explain(fmt::format("column.{}", column.key), cell,
+                      {cell.x + width, cell.y + ImGui::GetTextLineHeight()});
     number_right(ui, column.text(row),
                  memory && row.fit != Fit::fits
                      ? (row.fit == Fit::at_risk ? ui.theme.warning : ui.theme.bad)
@@ -132,30 +179,117 @@ void draw_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) 
   ImGui::PopID();
 }
 
-void draw_controls(Ui& ui) {
+/// Which columns are shown.
+void draw_columns_menu(Ui& ui, const std::vector<std::size_t>& shown) {
+  if (!ImGui::BeginPopup("columns")) return;
+  for (std::size_t c = 0; c < columns().size(); ++c) {
+    const Column& column = columns()[c];
+    bool on = std::ranges::find(shown, c) != shown.end();
+    if (ImGui::Checkbox(std::string(column.meaning).c_str(), &on)) {
+      std::string keys;
+      for (std::size_t other = 0; other < columns().size(); ++other) {
+        const bool kept = other == c ? on : std::ranges::find(shown, other) != shown.end();
+        if (kept) keys += fmt::format(" {}", columns()[other].key);
+      }
+      ui.want("table.columns" + keys);
+    }
+    ui.probes.put_item(fmt::format("explorer.column.{}", column.key));
+  }
+  if (toggle(ui, "explorer.column.usual", "those that tell something",
+             ui.state.explore.columns.empty())) {
+    ui.want("table.columns");
+  }
+  ImGui::EndPopup();
+}
+
+void draw_controls(Ui& ui, const std::vector<std::size_t>& shown) {
+  const std::vector<std::string> words = {"fitting", "degrees", "columns"};
+  const float width = segments_width(ui, words) + ui.units(6);
   std::array<char, 256> typed{};
   ui.state.explore.filter_text.copy(typed.data(), typed.size() - 1);
-  ImGui::SetNextItemWidth(-ui.units(130));
+  ImGui::SetNextItemWidth(ImGui::GetContentRegionAvail().x - width);
   if (ImGui::InputTextWithHint("##filter", "filter, as  tp<=8 mfu>40 zero:1   ( / )", typed.data(),
                                typed.size())) {
     ui.want(fmt::format("table.filter {}", typed.data()));
   }
   ui.probes.put_item("explorer.filter");
+  ImGui::SameLine(0, ui.units(6));
+  ImGui::PushStyleVarX(ImGuiStyleVar_ItemSpacing, ui.units(2));
+  if (toggle(ui, "explorer.fitting", words[0], ui.state.explore.only_fitting)) {
+    ui.want("table.fitting");
+  }
+  ImGui::SetItemTooltip("only layouts that fit");
   ImGui::SameLine();
-  bool only = ui.state.explore.only_fitting;
-  if (ImGui::Checkbox("only fitting", &only)) ui.want("table.fitting");
-  ui.probes.put_item("explorer.fitting");
+  if (toggle(ui, "explorer.degrees", words[1], ui.state.explore.one_of_degrees)) {
+    ui.want("table.degrees");
+  }
+  ImGui::SetItemTooltip("the best layout of each set of degrees");
+  ImGui::SameLine();
+  if (toggle(ui, "explorer.columns", words[2], !ui.state.explore.columns.empty())) {
+    ImGui::OpenPopup("columns");
+  }
+  ImGui::PopStyleVar();
+  draw_columns_menu(ui, shown);
   if (!ui.state.explore.parsed.problem.empty()) {
     text(ui, ui.state.explore.parsed.problem, ui.theme.warning);
     ui.probes.put_item("explorer.problem");
   }
 }
 
+/// Where nothing fits, the way out.
+void draw_way_out(Ui& ui) {
+  if (!ui.state.current() || ui.state.answer.counts.fit > 0) return;
+  ImGui::PushTextWrapPos(0);
+  const std::string& words = ui.state.exploring.way_out;
+  text(ui, words.empty() ? "nothing fits: looking for a way out …" : words, ui.theme.bad);
+  ImGui::PopTextWrapPos();
+  ui.probes.put_item("explorer.way_out");
+}
+
+/// What is wrong with the selected layout, and the ways to take it along.
+void draw_selected(Ui& ui) {
+  const std::vector<std::string> words = {"copy command", "copy JSON"};
+  const float width = segments_width(ui, words);
+  const std::size_t row = ui.state.selected;
+  std::string said;
+  if (row < ui.state.answer.rows.size()) {
+    said = misfit_text(ui.state.answer.rows[row], ui.state.answer.usable);
+    if (!said.empty()) {
+      ui.fix_row = static_cast<std::uint32_t>(row);
+      const std::optional<RowFix>& fix = ui.state.exploring.fix;
+      if (fix && fix->layout == ui.state.answer.rows[row].layout && !fix->text.empty()) {
+        said += "; cheapest change that fits: " + fix->text;
+      }
+    }
+  }
+  ImGui::AlignTextToFramePadding();
+  const float room = ImGui::GetContentRegionAvail().x - width - ui.units(10);
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::PushClipRect(at, {at.x + room, at.y + ImGui::GetFrameHeight()}, true);
+  if (said.empty()) {
+    text(ui, layout_text(ui.state.plan.layout), ui.theme.quiet);
+  } else {
+    text(ui, said, ui.theme.bad);
+    ImGui::SetItemTooltip("%s", said.c_str());
+    ui.probes.put_item("explorer.misfit");
+    explain(ui, "column.memory");
+  }
+  ImGui::PopClipRect();
+  ImGui::SameLine();
+  ImGui::SetCursorScreenPos({at.x + room + ui.units(10), at.y});
+  const int clicked = segments(ui, "explorer", words, -1);
+  if (clicked >= 0) ui.want(clicked == 0 ? "export.command" : "export.json");
+}
+
 }  // namespace
 
 void draw_explorer(Ui& ui) {
   heading(ui, "Strategies", counts_text(ui.state.answer, ui.state.shown.size()));
-  draw_controls(ui);
+  const std::vector<std::size_t>& chosen = ui.state.explore.columns;
+  const std::vector<std::size_t> wanted =
+      chosen.empty() ? telling_columns(ui.state.answer) : chosen;
+  draw_controls(ui, wanted);
+  draw_way_out(ui);
   if (ui.state.answer.rows.empty()) {
     text(ui, ui.state.current() ? "no layout is legal" : "searching …", ui.theme.quiet);
     return;
@@ -164,13 +298,18 @@ void draw_explorer(Ui& ui) {
   constexpr double kBetween = 8;
   constexpr double kScrollbar = 14;
   const double room = ImGui::GetContentRegionAvail().x / ui.scale;
-  const std::vector<std::size_t> shown = columns_within(
-      telling_columns(ui.state.answer), room, kBetween, kLeastBar + kBetween + kScrollbar);
+  const std::vector<std::size_t> shown =
+      chosen.empty() ? columns_within(wanted, room, kBetween, kLeastBar + kBetween + kScrollbar)
+                     : chosen;
   const ImGuiTableFlags flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg |
                                 ImGuiTableFlags_SizingFixedFit | ImGuiTableFlags_Resizable |
                                 ImGuiTableFlags_NoSavedSettings | ImGuiTableFlags_NoBordersInBody;
+  const bool bars = std::ranges::find(shown, memory_column()) != shown.end();
+  const float row_height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
+  follow_selected(ui, row_height);
   ImGui::PushStyleVarX(ImGuiStyleVar_CellPadding, ui.units(4));
-  const bool begun = ImGui::BeginTable("rows", static_cast<int>(shown.size()) + 1, flags);
+  const bool begun = ImGui::BeginTable("rows", static_cast<int>(shown.size()) + (bars ? 1 : 0),
+                                       flags, {0, -ImGui::GetFrameHeightWithSpacing()});
   ImGui::PopStyleVar();
   if (!begun) return;
   ImGui::TableSetupScrollFreeze(0, 1);
@@ -183,6 +322,13 @@ void draw_explorer(Ui& ui) {
     }
   }
   draw_header(ui, shown);
+  if (ui.state.shown.empty()) {
+    ImGui::TableNextRow();
+    ImGui::TableNextColumn();
+    draw_text(ui, ImGui::GetCursorScreenPos(), "no row matches", ui.ink(ui.theme.quiet));
+    ImGui::Dummy({1, ImGui::GetTextLineHeight()});
+    ui.probes.put_item("explorer.empty");
+  }
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(ui.state.shown.size()));
   while (clipper.Step()) {
@@ -191,7 +337,13 @@ void draw_explorer(Ui& ui) {
       draw_row(ui, static_cast<std::size_t>(place), shown);
     }
   }
+  const float sight = ImGui::GetWindowHeight() - row_height;  // below the header
+  const auto first = static_cast<int>(std::ceil(ImGui::GetScrollY() / row_height));
+  const auto end = static_cast<int>((ImGui::GetScrollY() + sight) / row_height);
   ImGui::EndTable();
+  ImGui::GetStateStorage()->SetInt(Sight().first, first);
+  ImGui::GetStateStorage()->SetInt(Sight().end, std::max(first + 1, end));
+  draw_selected(ui);
 }
 
 }  // namespace shardwise::view

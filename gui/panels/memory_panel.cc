@@ -86,18 +86,28 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
     list.AddRectFilled({left, top}, {right, bottom}, ui.ink(ui.theme.of(group)));
     ui.probes.put(fmt::format("memory.{}.{}", stack.label, label_of(group)), {left, top},
                   {right, bottom});
+    ui.probes.explain(fmt::format("memory.{}.{}", stack.label, label_of(group)), {left, top},
+                      {right, bottom});
     if (ImGui::IsMouseHoveringRect({left, top}, {right, bottom}) && ImGui::IsWindowHovered()) {
       const std::string label(label_of(group));
       ImGui::SetTooltip("%s, %s\n%s of %s", stack.label.c_str(), label.c_str(),
                         format_bytes(stack.groups[g]).c_str(), format_bytes(stack.total).c_str());
+      if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) {
+        ui.want("view.memory");
+        ui.want("memory.open " + label);
+      }
     }
   }
   const float top = frame.y(static_cast<double>(stack.total.value()));
   ui.probes.put("memory." + stack.label, {left, top}, {right, frame.most.y});
   ImGui::PushFont(ui.fonts.number, 13);
   const std::string value = format_gib(stack.total);
-  if (ImGui::CalcTextSize(value.c_str()).x < width * 1.9F) {
-    const float above = std::min(top, least_top) - ImGui::GetTextLineHeight() - ui.units(2);
+  const ImVec2 size = ImGui::CalcTextSize(value.c_str());
+  if (size.x < width * 1.9F) {
+    const float above = std::min(top, least_top) - size.y - ui.units(2);
+    // On a ground of its own: the line of the usable memory may pass behind it.
+    list.AddRectFilled({centre - size.x / 2 - 2, above}, {centre + size.x / 2 + 2, above + size.y},
+                       ui.ink(ui.theme.panel, 0.85F));
     draw_text(ui, {centre, above}, value, ui.ink(stack.worst ? ui.theme.text : ui.theme.quiet),
               0.5F);
   }
@@ -107,11 +117,10 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
 }  // namespace
 
 void draw_memory(Ui& ui) {
-  heading(ui, "Memory per GPU", "GiB");
   const std::vector<std::string> choices = {"by phase", "by stage"};
   const float width = segments_width(ui, choices);
-  ImGui::SameLine(std::max(ImGui::GetCursorPosX(),
-                           ImGui::GetWindowWidth() - width - ImGui::GetStyle().WindowPadding.x));
+  heading(ui, "Memory per GPU", "GiB", width);
+  to_right_edge(ui, width);
   const int clicked = segments(ui, "memory.by", choices, static_cast<int>(ui.state.memory_by));
   if (clicked >= 0 && clicked != static_cast<int>(ui.state.memory_by)) ui.want("memory.by");
   std::vector<std::pair<std::string, std::string_view>> entries;
@@ -119,9 +128,10 @@ void draw_memory(Ui& ui) {
     const auto group = static_cast<MemoryGroup>(g);
     entries.emplace_back(label_of(group), ui.theme.of(group));
   }
-  constexpr float kRoomForLegend = 14;  // lines
+  constexpr float kRoomForLegend = 9;  // lines
   if (ImGui::GetContentRegionAvail().y > kRoomForLegend * ImGui::GetTextLineHeight()) {
     legend(ui, entries);
+    ui.probes.put_item("memory.legend");
   }
 
   const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "gui/models/neighbour_model.h"
@@ -16,15 +17,18 @@ void draw_bar(Ui& ui, double share, std::string_view words) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float height = ImGui::GetTextLineHeight();
-  const float half = width * 0.2F;
-  const float middle = at.x + half;
+  const float half = width / 2;
+  const float middle = std::floor(at.x + half);
   const auto reach = static_cast<float>(std::clamp(share / kWhole, -1.0, 1.0)) * half;
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled({std::min(middle, middle + reach), at.y + height * 0.2F},
-                     {std::max(middle, middle + reach), at.y + height * 0.9F},
-                     ui.ink(share >= 0 ? ui.theme.good : ui.theme.bad, 0.8F));
-  list.AddRectFilled({middle, at.y}, {middle + 1, at.y + height}, ui.ink(ui.theme.border));
+  const float top = at.y + height - ui.units(1);
+  list.AddRectFilled({at.x, top}, {at.x + width, top + ui.units(3)}, ui.ink(ui.theme.raised));
+  list.AddRectFilled({std::min(middle, middle + reach), top},
+                     {std::max(middle, middle + reach), top + ui.units(3)},
+                     ui.ink(share >= 0 ? ui.theme.good : ui.theme.bad));
+  list.AddRectFilled({middle, top}, {middle + 1, top + ui.units(3)}, ui.ink(ui.theme.quiet));
   number_right(ui, words, ui.theme.text);
+  explain(ui, "neighbour");
 }
 
 }  // namespace
@@ -33,7 +37,7 @@ void draw_neighbours(Ui& ui) {
   heading(ui, "Neighbours", ui.state.neighbours_known ? "one choice away, by time" : "pricing …");
   if (!ui.state.neighbours_known) return;
   if (!ImGui::BeginTable("neighbours", 3, ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg)) return;
-  ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthStretch, 1.4F);
+  ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthStretch, 1.7F);
   ImGui::TableSetupColumn("step", ImGuiTableColumnFlags_WidthStretch, 1);
   ImGui::TableSetupColumn("memory", ImGuiTableColumnFlags_WidthStretch, 1);
   for (std::size_t i = 0; i < ui.state.neighbours.size(); ++i) {
@@ -45,6 +49,7 @@ void draw_neighbours(Ui& ui) {
     if (ImGui::Selectable("##row", false, ImGuiSelectableFlags_SpanAllColumns)) {
       ui.want(fmt::format("layout.neighbour {}", i + 1));
     }
+    ImGui::SetItemTooltip("%s", bar.text.c_str());
     ui.probes.put_item(fmt::format("neighbours.row.{}", i + 1));
     ImGui::SetCursorPos(at);
     text(ui, bar.text,

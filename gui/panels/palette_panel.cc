@@ -1,6 +1,8 @@
 #include <fmt/format.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,20 @@ int put_cursor(ImGuiInputTextCallbackData* input) {
   return 0;
 }
 
+/// What is typed until the field has the keyboard, which takes it frames, belongs there as well.
+void take_typed(std::array<char, 256>& typed) {
+  ImVector<ImWchar>& queue = ImGui::GetIO().InputQueueCharacters;
+  std::string words(typed.data());
+  for (const ImWchar letter : queue) {
+    std::array<char, 5> bytes{};
+    ImTextCharToUtf8(bytes.data(), letter);
+    if (letter >= ' ' && words.size() + bytes.size() < typed.size()) words += bytes.data();
+  }
+  queue.resize(0);
+  typed.fill('\0');
+  words.copy(typed.data(), typed.size() - 1);
+}
+
 void key_right(Ui& ui, std::string_view key) { number_right(ui, key, ui.theme.quiet); }
 
 }  // namespace
@@ -53,7 +69,10 @@ void draw_palette(Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::Begin("palette", nullptr, kFloating);
   ImGui::PopStyleVar();
+  // An input that is being typed in keeps its own text.
+  if (fresh && ImGui::GetActiveID() == ImGui::GetID("##command")) ImGui::ClearActiveID();
   if (fresh) ImGui::SetKeyboardFocusHere();
+  if (ImGui::GetActiveID() != ImGui::GetID("##command")) take_typed(typed);
   ImGui::SetNextItemWidth(-1);
   const bool entered = ImGui::InputTextWithHint(
       "##command", "a command", typed.data(), typed.size(),

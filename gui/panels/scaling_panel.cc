@@ -2,6 +2,7 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,17 @@ void draw_scaling_table(Ui& ui) {
   if (!ImGui::BeginTable("scaling", 8, ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp)) {
     return;
   }
-  for (const char* head :
-       {"GPUs", "step", "tokens/s", "MFU", "GiB", "$/1e9 tok", "per GPU", "layout"}) {
+  constexpr std::array kHeads = {"GPUs", "step",      "tokens/s", "MFU",
+                                 "GiB",  "$/1e9 tok", "per GPU",  "layout"};
+  // Shares of their own: those of contents are 0 / 0 before there are any.
+  for (const char* const head : kHeads) {
+    constexpr float kWords = 4;
+    ImGui::TableSetupColumn(head, ImGuiTableColumnFlags_WidthStretch,
+                            head == kHeads.back() ? kWords : 1);
+  }
+  for (const char* const head : kHeads) {
     ImGui::TableNextColumn();
-    const bool words = std::string_view(head) == "layout";
+    const bool words = head == kHeads.back();
     words ? text(ui, head, ui.theme.quiet) : number_right(ui, head, ui.theme.quiet);
   }
   for (const ScalingPoint& point : ui.state.scaling.map.points()) {

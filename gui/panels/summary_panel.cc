@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,9 +17,32 @@ namespace {
 constexpr float kTileSize = 24;
 constexpr float kUnitSize = 14;
 constexpr float kTileGap = 24;
-constexpr float kTileHeight = 50;
+constexpr float kLeastGap = 12;  // where all of them would not fit on a line
+constexpr float kTileHeight = 60;
 constexpr float kBesideSize = 13;
 constexpr float kBesideHeight = 18;
+constexpr float kChangeSize = 12;  // of what is otherwise than in the baseline
+
+/// Why the tile says what it says, and how wrong such predictions were.
+void draw_reasons(Ui& ui, const Tile& tile) {
+  ImGui::BeginTooltip();
+  ImGui::PushTextWrapPos(ui.units(460));
+  if (tile.id != "error" && ui.state.explained) {
+    const WhyNumber why = why_tile(*ui.state.explained, tile.id);
+    text(ui, why.formula, ui.theme.text);
+    if (!why.values.empty()) text(ui, why.values, ui.theme.quiet);
+    if (!why.source.empty()) text(ui, why.source, ui.theme.accent);
+  }
+  constexpr std::size_t kMost = 5;
+  if (!ui.state.exploring.nearest.empty()) {
+    text(ui, "Such predictions were wrong by (predicted - measured) / measured", ui.theme.text);
+  }
+  for (std::size_t i = 0; i < std::min(kMost, ui.state.exploring.nearest.size()); ++i) {
+    text(ui, figure_text(ui.state.exploring.nearest[i]), ui.theme.quiet);
+  }
+  ImGui::PopTextWrapPos();
+  ImGui::EndTooltip();
+}
 
 float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
   const ImU32 quiet = ui.ink(ui.theme.quiet);
@@ -35,6 +60,12 @@ float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
   draw_text(ui, {below.x + value + unit_gap, below.y + drop}, tile.unit, quiet);
   const float unit = ImGui::CalcTextSize(tile.unit.c_str()).x;
   ImGui::PopFont();
+  if (!tile.change.empty()) {
+    ImGui::PushFont(nullptr, kChangeSize);
+    draw_text(ui, {at.x, below.y + height - ui.units(1)}, tile.change,
+              ui.ink(ui.theme.of(tile.change_tone)));
+    ImGui::PopFont();
+  }
   const float width = std::max(label, value + unit_gap + unit);
   const ImVec2 end(at.x + width, at.y + ui.units(kTileHeight));
   ui.probes.put("summary." + tile.id, at, end);
@@ -46,15 +77,10 @@ float draw_tile(Ui& ui, const Tile& tile, ImVec2 at) {
     ui.probes.put("summary." + tile.id + ".beside", {at.x, end.y},
                   {at.x + extent.x, end.y + extent.y});
   }
-  if (ui.state.explained && ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, end)) {
-    const WhyNumber why = why_tile(*ui.state.explained, tile.id);
-    ImGui::BeginTooltip();
-    ImGui::PushTextWrapPos(ui.units(420));
-    text(ui, why.formula, ui.theme.text);
-    if (!why.values.empty()) text(ui, why.values, ui.theme.quiet);
-    if (!why.source.empty()) text(ui, why.source, ui.theme.accent);
-    ImGui::PopTextWrapPos();
-    ImGui::EndTooltip();
+  ui.probes.explain("tile." + tile.id, at,
+                    {end.x, end.y + (tile.beside.empty() ? 0 : ui.units(kBesideHeight))});
+  if (ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(at, end)) {
+    draw_reasons(ui, tile);
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) ui.want(tile.command);
   }
   return width;
@@ -83,6 +109,22 @@ std::string reading_text(const AppState& state) {
   return text + " (Shift+Escape stops)";
 }
 
+/// Like is compared with like: simulated steps where both are known.
+std::vector<Tile> tiles_of(const AppState& state) {
+  const Baseline* const base = state.exploring.baseline();
+  const bool simulated = state.simulated && (base == nullptr || base->simulated);
+  const StepReport* compared = nullptr;
+  if (base != nullptr) compared = simulated ? base->simulated.get() : &base->estimated;
+  std::vector<Tile> tiles = summary_tiles(state.plan, simulated ? *state.simulated : state.report,
+                                          state.compare.overlay(), compared);
+  if (state.compare.overlay() == nullptr) {
+    put_run(tiles, state.metrics, state.best_report().step_time);
+  }
+  std::optional<Tile> error = error_tile(state.exploring.nearest);
+  if (error) tiles.push_back(*std::move(error));
+  return tiles;
+}
+
 void draw_bar(Ui& ui) {
   ImGui::PushFont(ui.fonts.heading, 0);
   text(ui, "shardwise", ui.theme.accent);
@@ -91,6 +133,9 @@ void draw_bar(Ui& ui) {
   std::vector<std::string> names(kWorkspaceNames.begin(), kWorkspaceNames.end());
   const int clicked = segments(ui, "workspace", names, static_cast<int>(ui.state.workspace));
   if (clicked >= 0) ui.want("view." + names[static_cast<std::size_t>(clicked)]);
+  const bool pinned = ui.state.exploring.pinned.has_value();
+  ImGui::SameLine(0, ui.units(24));
+  if (segments(ui, "summary", {"pin"}, pinned ? 0 : -1) == 0) ui.want("summary.pin");
   const char* const button = "Commands  Ctrl+K";
   const float width = ImGui::CalcTextSize(button).x + 2 * ImGui::GetStyle().FramePadding.x;
   const float right = ImGui::GetWindowWidth() - ImGui::GetStyle().WindowPadding.x - width;
@@ -136,24 +181,28 @@ float draw_summary(Ui& ui) {
   draw_text(ui, begin, title, ui.ink(ui.theme.text));
   ImGui::PopFont();
   ui.probes.put("summary.title", begin, {begin.x + title_width, begin.y + ui.units(kTileHeight)});
+  ui.probes.explain("question", begin, {right, begin.y + ui.units(kTileHeight + 2)});
   const float line = ImGui::GetTextLineHeight();
   draw_text(ui, {begin.x, begin.y + line + ui.units(1)}, question, ui.ink(ui.theme.quiet));
   draw_text(ui, {begin.x, begin.y + 2 * line + ui.units(2)}, layout, ui.ink(ui.theme.quiet));
   title_width = std::max({title_width, ImGui::CalcTextSize(question.c_str()).x,
                           ImGui::CalcTextSize(layout.c_str()).x});
 
-  ImVec2 at(begin.x + title_width + ui.units(1.4F * kTileGap), begin.y + ui.units(2));
-  const Compared* const other = ui.state.compare.overlay();
-  std::vector<Tile> tiles = summary_tiles(ui.state.plan, ui.state.best_report(), other);
-  if (other == nullptr) put_run(tiles, ui.state.metrics, ui.state.best_report().step_time);
+  const std::vector<Tile> tiles = tiles_of(ui.state);
+  float sum = 0;
+  for (const Tile& tile : tiles) sum += width_of_tile(ui, tile);
+  const float spare = right - begin.x - title_width - sum;
+  const float gap =
+      std::clamp(spare / static_cast<float>(tiles.size()), ui.units(kLeastGap), ui.units(kTileGap));
+  ImVec2 at(begin.x + title_width + gap, begin.y + ui.units(2));
   const bool beside =
       std::ranges::any_of(tiles, [](const Tile& tile) { return !tile.beside.empty(); });
-  const float row = ui.units(kTileHeight + 4 + (beside ? kBesideHeight : 0));
+  const float row = ui.units(kTileHeight + 2 + (beside ? kBesideHeight : 0));
   for (const Tile& tile : tiles) {
     const float width = width_of_tile(ui, tile);
     if (at.x > begin.x && at.x + width > right) at = {begin.x, at.y + row};
     draw_tile(ui, tile, at);
-    at.x += width + ui.units(kTileGap);
+    at.x += width + gap;
   }
   ImGui::Dummy({0, at.y + row - begin.y});
   const float height = ImGui::GetWindowHeight();

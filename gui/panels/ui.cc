@@ -1,6 +1,8 @@
 #include "gui/panels/ui.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shardwise::view {
 namespace {
@@ -9,23 +11,49 @@ float width_of(std::string_view words) {
   return ImGui::CalcTextSize(words.data(), words.data() + words.size()).x;
 }
 
+/// Keeps words with the part of them that is in sight.
+void note_text(Ui& ui, std::string_view words, ImVec2 least, ImVec2 most) {
+  const ImDrawList& list = *ImGui::GetWindowDrawList();
+  const ImVec2 from = list.GetClipRectMin();
+  const ImVec2 to = list.GetClipRectMax();
+  least = {std::max(least.x, from.x), std::max(least.y, from.y)};
+  most = {std::min(most.x, to.x), std::min(most.y, to.y)};
+  if (least.x < most.x && least.y < most.y) ui.probes.saw(words, least, most);
+}
+
 }  // namespace
 
 void text(Ui& ui, std::string_view words, std::string_view hex) {
   ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(hex));
   ImGui::TextUnformatted(words.data(), words.data() + words.size());
   ImGui::PopStyleColor();
+  note_text(ui, words, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
 }
 
-void heading(Ui& ui, std::string_view title, std::string_view note) {
+void explain(Ui& ui, std::string subject) {
+  ui.probes.explain(std::move(subject), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+}
+
+void heading(Ui& ui, std::string_view title, std::string_view note, float kept) {
   ImGui::PushFont(ui.fonts.heading, 0);
   text(ui, title, ui.theme.text);
   ImGui::PopFont();
-  if (note.empty()) return;
-  ImGui::SameLine(0, ui.units(10));
-  const float room = ImGui::GetWindowWidth() - ImGui::GetCursorPosX();
-  if (width_of(note) > room) return ImGui::NewLine();
+  const float gap = ui.units(10);
+  const float used = ImGui::GetItemRectSize().x + gap;
+  const float room = ImGui::GetContentRegionAvail().x - used - (kept > 0 ? kept + gap : 0);
+  if (note.empty() || width_of(note) > room) return;
+  ImGui::SameLine(0, gap);
   text(ui, note, ui.theme.quiet);
+}
+
+void to_right_edge(Ui& ui, float width) {
+  const ImGuiStyle& style = ImGui::GetStyle();
+  const float right = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - style.WindowPadding.x -
+                      (ImGui::GetScrollMaxY() > 0 ? style.ScrollbarSize : 0);
+  const bool room = ImGui::GetItemRectMax().x + ui.units(8) + width <= right;
+  if (room) ImGui::SameLine();
+  ImGui::SetCursorScreenPos(
+      {std::max(ImGui::GetCursorScreenPos().x, right - width), ImGui::GetCursorScreenPos().y});
 }
 
 void number_right(Ui& ui, std::string_view words, std::string_view hex) {
@@ -37,11 +65,21 @@ void number_right(Ui& ui, std::string_view words, std::string_view hex) {
   ImGui::PopFont();
 }
 
-void draw_text(Ui& /*ui*/, ImVec2 at, std::string_view words, ImU32 ink, float align) {
+void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align) {
   at.x -= align * width_of(words);
   at.x = std::floor(at.x);
   at.y = std::floor(at.y);
   ImGui::GetWindowDrawList()->AddText(at, ink, words.data(), words.data() + words.size());
+  note_text(ui, words, at, {at.x + width_of(words), at.y + ImGui::GetTextLineHeight()});
+}
+
+bool toggle(Ui& ui, const std::string& probe, const std::string& word, bool on) {
+  ImGui::PushStyleColor(ImGuiCol_Button, ui.ink(on ? ui.theme.selected : ui.theme.panel));
+  ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(on ? ui.theme.text : ui.theme.quiet));
+  const bool clicked = ImGui::Button(word.c_str());
+  ImGui::PopStyleColor(2);
+  ui.probes.put_item(probe);
+  return clicked;
 }
 
 int segments(Ui& ui, const char* id, const std::vector<std::string>& words, int chosen) {
@@ -51,12 +89,7 @@ int segments(Ui& ui, const char* id, const std::vector<std::string>& words, int 
   for (int i = 0; i < static_cast<int>(words.size()); ++i) {
     const std::string& word = words[static_cast<std::size_t>(i)];
     if (i > 0) ImGui::SameLine();
-    const bool on = i == chosen;
-    ImGui::PushStyleColor(ImGuiCol_Button, ui.ink(on ? ui.theme.selected : ui.theme.panel));
-    ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(on ? ui.theme.text : ui.theme.quiet));
-    if (ImGui::Button(word.c_str())) clicked = i;
-    ImGui::PopStyleColor(2);
-    ui.probes.put_item(std::string(id) + "." + word);
+    if (toggle(ui, std::string(id) + "." + word, word, i == chosen)) clicked = i;
   }
   ImGui::PopStyleVar();
   ImGui::PopID();
@@ -74,7 +107,7 @@ float segments_width(Ui& ui, const std::vector<std::string>& words) {
 void legend(Ui& ui, const std::vector<std::pair<std::string, std::string_view>>& entries) {
   const float square = ui.units(9);
   const float gap = ui.units(5);
-  const float between = ui.units(14);
+  const float between = ui.units(11);
   const float left = ImGui::GetCursorScreenPos().x;
   const float right = left + ImGui::GetContentRegionAvail().x;
   const float line = ImGui::GetTextLineHeight() + ui.units(3);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,14 +36,20 @@ struct Ui {
 
   std::vector<std::string> wanted;          // commands, in their order
   std::vector<std::uint32_t> visible_rows;  // of the answer, whose bars are drawn
+  std::optional<std::uint32_t> fix_row;     // of the answer, of which people want to know more
+  bool menus = false;                       // one of the question is open
 
   void want(std::string command) { wanted.push_back(std::move(command)); }
   float units(float count) const { return count * scale; }
   ImU32 ink(std::string_view hex, float alpha = 1) const { return colour(hex, alpha); }
 };
 
-/// A panel's heading, and what it says beside it in quiet letters.
-void heading(Ui& ui, std::string_view title, std::string_view note = {});
+/// A panel's heading, and what it says beside it in quiet letters, where they leave `kept` of the
+/// line.
+void heading(Ui& ui, std::string_view title, std::string_view note = {}, float kept = 0);
+/// Puts the cursor where what is `width` wide ends at the panel's right edge: on the line of the
+/// last item where there is room, else below.
+void to_right_edge(Ui& ui, float width);
 
 /// Text in a colour of the theme.
 void text(Ui& ui, std::string_view words, std::string_view hex);
@@ -51,6 +58,12 @@ void number_right(Ui& ui, std::string_view words, std::string_view hex);
 
 /// Text drawn at a place; `align` 0 begins there, 0.5 is centred on it, 1 ends there.
 void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align = 0);
+
+/// What explains the numbers of the last item: a subject of why_subject().
+void explain(Ui& ui, std::string subject);
+
+/// A word that is on or off, with a probe of that name. \returns whether it was clicked
+bool toggle(Ui& ui, const std::string& probe, const std::string& word, bool on);
 
 /// A row of words of which one is chosen. \returns the one that was clicked, or -1
 int segments(Ui& ui, const char* id, const std::vector<std::string>& words, int chosen);

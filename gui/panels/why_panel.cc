@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -70,6 +71,26 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
   ImGui::Dummy({room, y - begin.y});
 }
 
+/// Values that people type: why the best layout has not these.
+void draw_typed(Ui& ui) {
+  std::array<char, 128> typed{};
+  ui.state.exploring.why.asked.copy(typed.data(), typed.size() - 1);
+  ImGui::SetNextItemWidth(-1);
+  if (ImGui::InputTextWithHint("##values", "why not  tp=4 pp=2   (Enter)", typed.data(),
+                               typed.size(), ImGuiInputTextFlags_EnterReturnsTrue)) {
+    ui.want(std::string("why.layout ") + typed.data());
+  }
+  ui.probes.put_item("why.values");
+}
+
+/// As plan --why-not prints it.
+void draw_said(Ui& ui, const std::string& said) {
+  ImGui::PushFont(ui.fonts.number, 12);
+  text(ui, said, ui.theme.text);
+  ImGui::PopFont();
+  ui.probes.put_item("why.said");
+}
+
 }  // namespace
 
 void draw_why(Ui& ui) {
@@ -78,16 +99,27 @@ void draw_why(Ui& ui) {
     return;
   }
   const StepReport& winner = *ui.state.winner;
-  const StepReport& other = ui.state.report;
-  if (winner.layout == other.layout) {
-    heading(ui, "Why not", "the best layout is selected: select another");
-    return;
+  const TypedWhy& typed = ui.state.exploring.why;
+  const bool asked = !typed.asked.empty();
+  const StepReport& other = asked && typed.other ? *typed.other : ui.state.report;
+  const bool same = winner.layout == other.layout;
+  heading(ui, "Why not", asked || same ? "" : verdict_text(winner, other));
+  draw_typed(ui);
+  ImGui::BeginChild("why");
+  if (asked && typed.text.empty()) {
+    text(ui, "searching …", ui.theme.quiet);
+  } else if (asked && (!typed.other || same)) {
+    draw_said(ui, typed.text);
+  } else if (same) {
+    text(ui, "the best layout is selected: select another", ui.theme.quiet);
+  } else {
+    text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
+    draw_waterfall(ui, "time", time_waterfall(winner, other), false);
+    ImGui::Dummy({0, ui.units(4)});
+    draw_waterfall(ui, "memory", memory_waterfall(winner, other), true);
+    if (asked) draw_said(ui, typed.text);
   }
-  heading(ui, "Why not", verdict_text(winner, other));
-  text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
-  draw_waterfall(ui, "time", time_waterfall(winner, other), false);
-  ImGui::Dummy({0, ui.units(4)});
-  draw_waterfall(ui, "memory", memory_waterfall(winner, other), true);
+  ImGui::EndChild();
 }
 
 }  // namespace shardwise::view

@@ -90,13 +90,13 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
   };
   switch (workspace) {
     case Workspace::explore: {
+      dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
       ImGuiID bottom = 0;
       ImGuiID beside = 0;
       if (!low) {
         bottom = cut(ImGuiDir_Down, 0.30F);
         ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.27F, &beside, &bottom);
       }
-      dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
       ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;
       ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
@@ -212,6 +212,8 @@ void draw_workspace(Ui& ui, float top) {
       const ImVec2 least = ImGui::GetWindowPos();
       const ImVec2 extent = ImGui::GetWindowSize();
       ui.probes.put(std::string(panel.id), least, {least.x + extent.x, least.y + extent.y});
+      ui.probes.explain(fmt::format("panel.{}", panel.id), least,
+                        {least.x + extent.x, least.y + extent.y});
       panel.draw(ui);
     }
     ImGui::End();

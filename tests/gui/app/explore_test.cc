@@ -128,11 +128,11 @@ TEST_F(Explore, ADotThatIsClickedIsTheSelectedRow) {
   run("layout.select 1");
   ImGui::GetIO().AddMousePosEvent(dot.x, dot.y);
   stage_.frame(session_, kSize);
-  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, true);
-  stage_.frame(session_, kSize);
+  for (const bool down : {true, false}) {
+    ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, down);
+    stage_.frame(session_, kSize);
+  }
   EXPECT_EQ(state().answer.rows[state().selected].memory, state().answer.rows[row].memory);
-  ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
-  stage_.frame(session_, kSize);
 }
 
 TEST_F(Explore, SaysWhatIsWrongWithAFilter) {
@@ -148,6 +148,15 @@ TEST_F(Explore, DrawsTheSameBytesTwice) {
   const std::string once = to_png(stage_.picture(session_));
   draw_settled(stage_, session_, kSize);
   EXPECT_EQ(to_png(stage_.picture(session_)), once);
+}
+
+TEST_F(Explore, SaysThatNoRowMatches) {
+  run("table.filter tp>100");
+  EXPECT_TRUE(state().shown.empty());
+  EXPECT_TRUE(stage_.probes().find("explorer.empty"));
+  run("layout.next");
+  run("table.filter");
+  EXPECT_FALSE(state().shown.empty());
 }
 
 class NothingFits : public Explore {
@@ -167,6 +176,13 @@ TEST_F(NothingFits, TurnsTheMemoryTileBad) {
     }
   }
   EXPECT_TRUE(found);
+}
+
+TEST_F(NothingFits, ShowsTheWayOutAndWhatIsWrongWithTheRow) {
+  place("explorer.way_out");
+  place("explorer.misfit");
+  EXPECT_FALSE(state().exploring.way_out.empty());
+  EXPECT_FALSE(state().exploring.fix->text.empty());
 }
 
 class TwiceAsLarge : public Explore {

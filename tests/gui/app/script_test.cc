@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -43,6 +44,24 @@ TEST_F(Script, DragsASliderAndDrawsAPicture) {
       run("drag what_if.tp 400 0\nkey 3\nexpect probe timeline.canvas\nshot " + picture + "\n");
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(bytes_of_file(picture), testing::StartsWith("\x89PNG"));
+}
+
+TEST_F(Script, SavesPicturesAtAnyScale) {
+  const std::string once = scratch_.path("once.png");
+  const std::string twice = scratch_.path("twice.png");
+  const std::string again = scratch_.path("again.png");
+  const Outcome done = run("export.png " + twice + " 2\nexport.png " + once + " 1\nshot " + again +
+                           "\nexport.png " + again + ".2 2\n");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  const auto width = [&](const std::string& file) {
+    const std::string png = bytes_of_file(file);
+    return 256 * static_cast<std::uint8_t>(png.at(18)) + static_cast<std::uint8_t>(png.at(19));
+  };
+  EXPECT_EQ(width(once), 1600);
+  EXPECT_EQ(width(twice), 3200);
+  EXPECT_TRUE(bytes_of_file(once) == bytes_of_file(again));
+  EXPECT_TRUE(bytes_of_file(twice) == bytes_of_file(again + ".2"));
+  EXPECT_THAT(run("export.png a.png 99\n").err, testing::HasSubstr("scale: 99 is not a number"));
 }
 
 TEST_F(Script, EndsAtTheFirstLineThatIsWrong) {

@@ -1,14 +1,11 @@
-// Every workspace of every kind of question draws, has its panels, and only glyphs that exist.
+// Every workspace of every kind of question draws and has its panels.
 #include <gtest/gtest.h>
 #include <imgui.h>
-#include <imgui_internal.h>
 
-#include <set>
 #include <string>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
-#include "gui/models/commands.h"
 #include "gui/panels/panels.h"
 #include "tests/gui/small_plan.h"
 
@@ -63,22 +60,6 @@ TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, Workspaces, testing::Range(0, 4));
-
-TEST(Glyphs, OfEveryCommandColumnAndPanelExist) {
-  const Stage stage(FontChoice::installed, 1);
-  ImFont* const body = stage.fonts().body;
-  const std::string beyond_ascii = "…≥";
-  std::string all = beyond_ascii;
-  for (const Command& each : commands()) {
-    all += std::string(each.text) + std::string(each.key) + std::string(each.argument);
-  }
-  const char* at = all.c_str();
-  while (*at != '\0') {
-    unsigned int letter = 0;
-    at += ImTextCharFromUtf8(&letter, at, nullptr);
-    EXPECT_TRUE(body->IsGlyphInFont(static_cast<ImWchar>(letter))) << letter;
-  }
-}
 
 }  // namespace
 }  // namespace shardwise::view

@@ -43,7 +43,7 @@ TEST_F(Commands, SayWhatIsWrong) {
   EXPECT_EQ(run("view.explore now"), "view.explore takes nothing after it");
   EXPECT_EQ(run("layout.select 0"),
             "row: 0 is not an integer from 1 to " + std::to_string(state().shown.size()));
-  EXPECT_EQ(run("question.set tp"), "tp needs a value, as tp 4");
+  EXPECT_EQ(run("question.set tp"), "tp needs a value, as tp 8");
   EXPECT_THAT(run("question.set tp 3"), testing::StartsWith("tp: use one of 1, 2"));
   EXPECT_THAT(run("question.set warp 9"), testing::StartsWith("warp is no field"));
   EXPECT_EQ(run("table.sort colour"), "colour is no column");

@@ -38,7 +38,7 @@ TEST(WhatIf, ASliderStandsOnTheValueOfThePlan) {
 
 TEST(WhatIf, DataParallelismFollowsTheDegrees) {
   const Plan plan = test::small_plan();
-  const Slider tp{"tp", "", {1, 2, 4}, 0, "1", Change::layout};
+  const Slider tp{"tp", "", {1, 2, 4}, {}, 0, "1", Change::layout};
   const std::optional<Plan> changed = with_slider(plan, tp, 4);
   ASSERT_TRUE(changed);
   EXPECT_EQ(changed->layout.tp, 4);
@@ -48,9 +48,9 @@ TEST(WhatIf, DataParallelismFollowsTheDegrees) {
 
 TEST(WhatIf, RefusesWhatIsNoPlan) {
   const Plan plan = test::small_plan();
-  const Slider tp{"tp", "", {}, 0, "1", Change::layout};
+  const Slider tp{"tp", "", {}, {}, 0, "1", Change::layout};
   EXPECT_FALSE(with_slider(plan, tp, 3));
-  const Slider batch{"global_batch_size", "", {}, 0, "1", Change::question};
+  const Slider batch{"global_batch_size", "", {}, {}, 0, "1", Change::question};
   EXPECT_FALSE(with_slider(plan, batch, 7));
 }
 
