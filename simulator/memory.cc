@@ -53,7 +53,9 @@ class Counter {
       : stage_(stage), kind_(kind), block_of_(stage.buffers.size(), kAbsent) {}
 
   bool has(std::uint32_t buffer) const { return block_of_[buffer] != kAbsent; }
+  const CategoryBytes& by_category() const { return by_category_; }
   void begin(std::uint32_t buffer, Stream stream) {
+    const std::int64_t before = allocated();
     const std::int64_t bytes = stage_.buffers[buffer].bytes;
     if (kind_ == AllocatorKind::caching) {
       block_of_[buffer] = caching_.allocate(bytes, stream);
@@ -61,14 +63,17 @@ class Counter {
       block_of_[buffer] = 0;
       sum_ += bytes;
     }
+    category_of(buffer) += allocated() - before;
   }
   void end(std::uint32_t buffer) {
+    const std::int64_t before = allocated();
     if (kind_ == AllocatorKind::caching) {
       caching_.release(block_of_[buffer]);
     } else {
       sum_ -= stage_.buffers[buffer].bytes;
     }
     block_of_[buffer] = kAbsent;
+    category_of(buffer) += allocated() - before;
   }
   std::int64_t allocated() const {
     return kind_ == AllocatorKind::caching ? caching_.allocated() : sum_;
@@ -79,32 +84,34 @@ class Counter {
 
  private:
   static constexpr std::int32_t kAbsent = -1;
+  std::int64_t& category_of(std::uint32_t buffer) {
+    return by_category_[static_cast<std::size_t>(stage_.buffers[buffer].category)];
+  }
   const StageProgram& stage_;
   AllocatorKind kind_;
   CachingAllocator caching_;
   std::vector<std::int32_t> block_of_;
   std::int64_t sum_ = 0;
+  CategoryBytes by_category_{};
 };
 
-}  // namespace
-
-MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double> start,
-                              std::span<const double> end, AllocatorKind allocator) {
-  MemoryCourse course;
+/// Makes the changes one after the other. \param at_begin  sees what is resident
+/// \param after  sees each change. \returns buffers used wrongly, whose changes were not made
+template <class AtBegin, class After>
+std::vector<std::uint32_t> follow(const StageProgram& stage, AllocatorKind allocator,
+                                  std::span<const Change> changes, const AtBegin& at_begin,
+                                  const After& after) {
+  std::vector<std::uint32_t> misused;
   Counter counter(stage, allocator);
   for (std::uint32_t b = 0; b < stage.buffers.size(); ++b) {
     const ProgramBuffer& buffer = stage.buffers[b];
     if (buffer.resident && !outside(buffer)) counter.begin(b, Stream::compute);
   }
-  course.moments.push_back({0, counter.allocated(), counter.reserved()});
-  course.peak_allocated = counter.allocated();
-  course.peak_reserved = counter.reserved();
-  const std::vector<Change> changes = changes_of(stage, start, end);
-  std::size_t peak = 0;  // changes made when most was allocated
+  at_begin(counter);
   for (std::size_t c = 0; c < changes.size(); ++c) {
     const Change& change = changes[c];
     if (counter.has(change.buffer) == change.begins) {
-      course.misused.push_back(change.buffer);
+      misused.push_back(change.buffer);
       continue;
     }
     if (change.begins) {
@@ -112,19 +119,39 @@ MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double>
     } else {
       counter.end(change.buffer);
     }
+    after(c, counter);
+  }
+  return misused;
+}
+
+}  // namespace
+
+MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double> start,
+                              std::span<const double> end, AllocatorKind allocator) {
+  MemoryCourse course;
+  const std::vector<Change> changes = changes_of(stage, start, end);
+  std::size_t peak = 0;  // changes made when most was allocated
+  const auto at_begin = [&](const Counter& counter) {
+    course.moments.push_back({0, counter.allocated(), counter.reserved()});
+    course.peak_allocated = counter.allocated();
+    course.peak_reserved = counter.reserved();
+  };
+  const auto after = [&](std::size_t c, const Counter& counter) {
+    const double at = changes[c].at;
     if (counter.allocated() > course.peak_allocated) {
       course.peak_allocated = counter.allocated();
-      course.peak_at = change.at;
+      course.peak_at = at;
       peak = c + 1;
     }
     course.peak_reserved = std::max(course.peak_reserved, counter.reserved());
-    const MemoryMoment now = {change.at, counter.allocated(), counter.reserved()};
-    if (course.moments.back().at == change.at) {
+    const MemoryMoment now = {at, counter.allocated(), counter.reserved()};
+    if (course.moments.back().at == at) {
       course.moments.back() = now;
     } else {
       course.moments.push_back(now);
     }
-  }
+  };
+  course.misused = follow(stage, allocator, changes, at_begin, after);
   // The same changes again, up to the peak: a list kept all along would cost more.
   std::vector<std::uint8_t> is_alive(stage.buffers.size());
   for (std::size_t b = 0; b < is_alive.size(); ++b) {
@@ -135,6 +162,42 @@ MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double>
     if (is_alive[b] != 0) course.alive.push_back(b);
   }
   return course;
+}
+
+std::vector<CategoryBytes> category_columns(const StageProgram& stage,
+                                            std::span<const double> start,
+                                            std::span<const double> end, AllocatorKind allocator,
+                                            double length, std::size_t columns) {
+  const std::vector<Change> changes = changes_of(stage, start, end);
+  std::vector<CategoryBytes> made;
+  made.reserve(columns);
+  std::int64_t most = 0;  // in the last column
+  CategoryBytes now{};
+  std::int64_t allocated = 0;
+  // What is there when a column begins is there in it.
+  const auto reach = [&](std::size_t column) {
+    while (made.size() <= column) {
+      made.push_back(now);
+      most = allocated;
+    }
+  };
+  const auto at_begin = [&](const Counter& counter) {
+    now = counter.by_category();
+    allocated = counter.allocated();
+    reach(0);
+  };
+  const auto after = [&](std::size_t c, const Counter& counter) {
+    const double place = changes[c].at / length * static_cast<double>(columns);
+    reach(std::min(columns - 1, static_cast<std::size_t>(std::max(0.0, place))));
+    now = counter.by_category();
+    allocated = counter.allocated();
+    if (allocated <= most) return;
+    most = allocated;
+    made.back() = now;
+  };
+  follow(stage, allocator, changes, at_begin, after);
+  reach(columns - 1);
+  return made;
 }
 
 }  // namespace shardwise::sim

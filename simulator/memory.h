@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "planner/spec/engine_profile.h"
+#include "planner/spec/ledger.h"
 #include "planner/spec/step_program.h"
 
 namespace shardwise::sim {
@@ -33,5 +36,17 @@ struct MemoryCourse {
 /// buffer comes from the pool of the stream whose operation allocated it.
 MemoryCourse memory_over_time(const StageProgram& stage, std::span<const double> start,
                               std::span<const double> end, AllocatorKind allocator);
+
+/// Bytes by category. Those outside the framework's allocator are 0: the clock does not have them.
+using CategoryBytes = std::array<std::int64_t, kMemoryCategories>;
+
+/// The same course by category in `columns` equal parts of `length` seconds: in each, what was
+/// allocated at the moment of it when most was. A buffer counts as the bytes of its block, so that
+/// a column sums to the clock's bytes, and the fullest to peak_allocated.
+/// \pre columns > 0, length > 0; nothing ends later
+std::vector<CategoryBytes> category_columns(const StageProgram& stage,
+                                            std::span<const double> start,
+                                            std::span<const double> end, AllocatorKind allocator,
+                                            double length, std::size_t columns);
 
 }  // namespace shardwise::sim

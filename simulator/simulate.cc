@@ -25,6 +25,11 @@ const Actor& Simulation::actor_of(std::size_t stage) const {
   return *lowest;
 }
 
+const Actor& Simulation::actor_of(std::int64_t rank, std::size_t stage) const {
+  if (work.actor_of_rank.empty()) return actor_of(stage);
+  return work.actors[work.actor_of_rank[static_cast<std::size_t>(rank)]];
+}
+
 namespace {
 
 /// Program, prices and workload.

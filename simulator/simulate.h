@@ -48,6 +48,8 @@ struct Simulation {
 
   /// The actor of a stage with the lowest rank.
   const Actor& actor_of(std::size_t stage) const;
+  /// The actor that stands for a rank, which is of that stage. \pre 0 <= rank < layout.world()
+  const Actor& actor_of(std::int64_t rank, std::size_t stage) const;
 };
 
 /// Lowers the plan, prices it, runs it, and says where the time and the memory went. What the clock

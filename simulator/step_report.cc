@@ -99,17 +99,6 @@ StageRunTimes run_times(const Simulation& simulation, const Actor& actor, double
           simulation.met};
 }
 
-/// The steps of all simulated ranks, in the order of actors.
-std::vector<RecordedStep> recorded_ranks(const Simulation& simulation) {
-  std::vector<RecordedStep> ranks;
-  ranks.reserve(simulation.work.actors.size());
-  const double length = simulation.timeline.length();
-  for (const Actor& actor : simulation.work.actors) {
-    ranks.push_back(recorded(run_times(simulation, actor, length)));
-  }
-  return ranks;
-}
-
 }  // namespace
 
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage) {
@@ -118,6 +107,16 @@ StageRunTimes run_times(const Simulation& simulation, std::size_t stage) {
 
 StageRunTimes run_times(const Simulation& simulation, const Actor& actor) {
   return run_times(simulation, actor, simulation.timeline.length());
+}
+
+std::vector<RecordedStep> recorded_ranks(const Simulation& simulation) {
+  std::vector<RecordedStep> ranks;
+  ranks.reserve(simulation.work.actors.size());
+  const double length = simulation.timeline.length();
+  for (const Actor& actor : simulation.work.actors) {
+    ranks.push_back(recorded(run_times(simulation, actor, length)));
+  }
+  return ranks;
 }
 
 const StepTimeline& timeline_of(const StepReport& report) {

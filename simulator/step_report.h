@@ -1,5 +1,8 @@
 #pragma once
 
+#include <vector>
+
+#include "planner/recorded/recorded_step.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 #include "simulator/simulate.h"
@@ -10,6 +13,9 @@ namespace shardwise::sim {
 /// The rank that a report speaks of for a stage; any rank.
 StageRunTimes run_times(const Simulation& simulation, std::size_t stage);
 StageRunTimes run_times(const Simulation& simulation, const Actor& actor);
+
+/// The steps of all simulated ranks, in the order of actors. \pre the simulation outlives them
+std::vector<RecordedStep> recorded_ranks(const Simulation& simulation);
 
 /// Of a simulated report; an empty one of others.
 const StepTimeline& timeline_of(const StepReport& report);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "planner/spec/format.h"
-#include "simulator/step_report.h"
 
 namespace shardwise::sim {
 
@@ -53,15 +52,11 @@ std::string words_of(const Block& block) {
                              format_seconds(Seconds(block.from)));
 }
 
-std::vector<Block> blocks_of(const StageRunTimes& run, Stream stream, double least_gap) {
-  const auto which = static_cast<std::size_t>(stream);
+std::vector<Block> blocks_of(const SpanColumns& spans, double least_gap) {
   std::vector<Block> blocks;
-  for (std::uint32_t i = run.work->stream_begin[which]; i < run.work->stream_begin[which + 1];
-       ++i) {
-    const std::uint32_t index = run.work->operations[i].index;
-    const ProgramOp& op = run.work->program->operations[index];
-    const Block made = {span_of(run, index).met, run.end[index], paint_of(op), op.microbatch,
-                        op.chunk};
+  for (std::size_t i = 0; i < spans.size(); ++i) {
+    const Block made = {spans.active_start[i], spans.end[i], spans.kind[i], spans.microbatch[i],
+                        spans.chunk[i]};
     if (!blocks.empty()) {
       Block& last = blocks.back();
       if (last.paint == made.paint && last.microbatch == made.microbatch &&

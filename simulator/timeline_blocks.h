@@ -6,7 +6,7 @@
 
 #include "planner/spec/step_program.h"
 #include "simulator/palette.h"
-#include "simulator/stage_summary.h"
+#include "simulator/span_columns.h"
 
 namespace shardwise::sim {
 
@@ -27,6 +27,6 @@ Paint paint_of(const ProgramOp& op);
 
 /// The blocks of a stream in time: neighbours of one kind and micro-batch are one where less than
 /// `least_gap` seconds are between them.
-std::vector<Block> blocks_of(const StageRunTimes& run, Stream stream, double least_gap);
+std::vector<Block> blocks_of(const SpanColumns& spans, double least_gap);
 
 }  // namespace shardwise::sim

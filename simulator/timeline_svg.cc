@@ -154,7 +154,10 @@ class Picture {
     const bool alone = simulation_.program.stages.size() == 1;
     text(kLeft - 8, y_ + kComputeLane / 2 + 4, alone ? "compute" : fmt::format("stage {}", s),
          "class=\"lane\"");
-    const std::vector<Block> computed = blocks_of(run, Stream::compute, least_gap());
+    const RankSpans spans = rank_spans(recorded(run), run.actor->rank);
+    const SpanColumns* const kernels = spans.computing();
+    const std::vector<Block> computed =
+        kernels == nullptr ? std::vector<Block>() : blocks_of(*kernels, least_gap());
     double busy = 0;
     for (const Block& block : computed) busy += block.to - block.from;
     const Seconds computing = timeline_of(simulation_.report).stages[s].computing;
@@ -162,14 +165,14 @@ class Picture {
     lane(computed, kComputeLane, true);
     shares(s, run, y_ + kComputeLane / 2 + 4);
     y_ += kComputeLane;
-    for (std::size_t stream = 1; detailed && stream < kStreams; ++stream) {
-      const auto which = static_cast<Stream>(stream);
-      const std::vector<Block> blocks = blocks_of(run, which, least_gap());
+    for (const SpanColumns& each : spans.streams) {
+      if (!detailed || each.stream == Stream::compute) continue;
+      const std::vector<Block> blocks = blocks_of(each, least_gap());
       busy = 0;
       for (const Block& block : blocks) busy += block.to - block.from;
       if (busy < kLeastBusy * length_) continue;
       y_ += kBetweenLanes;
-      std::string name(name_of(which));
+      std::string name(name_of(each.stream));
       std::replace(name.begin(), name.end(), '_', ' ');
       text(kLeft - 8, y_ + kOtherLane - 3, name, "class=\"small\"");
       lane(blocks, kOtherLane, false);

@@ -215,6 +215,7 @@ Workload of_classes(const StepProgram& program, const Prices& prices, const Layo
         });
   }
   number_meetings(work);
+  work.actor_of_rank = classes.of_rank;
   for (std::size_t c = 0; c < classes.size(); ++c) {
     const auto first = static_cast<std::uint32_t>(work.groups.size());
     const std::uint32_t stage = classes.stage[c];

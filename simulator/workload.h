@@ -127,6 +127,7 @@ struct Workload {
   std::vector<WorkProgram> programs;
   std::vector<Slot> slots;
   std::vector<Actor> actors;
+  std::vector<std::uint32_t> actor_of_rank;        // by rank; empty: each stage has one actor
   std::vector<std::uint32_t> groups;               // actor by actor
   std::vector<std::vector<std::int32_t>> members;  // actors in each group of an entry of groups
   std::vector<SharedLink> links;

@@ -1,5 +1,6 @@
 #include "planner/recorded/predecessors.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -26,6 +27,19 @@ std::uint32_t Predecessors::latest_before(std::uint32_t op) const {
     latest = later(latest, wait);
   }
   return step_.issued_after.empty() ? latest : later(latest, step_.issued_after[op]);
+}
+
+std::vector<std::uint32_t> Predecessors::all_before(std::uint32_t op) const {
+  std::vector<std::uint32_t> found;
+  const auto add = [&found](std::uint32_t each) {
+    if (each != kNoOperation && std::ranges::find(found, each) == found.end()) {
+      found.push_back(each);
+    }
+  };
+  add(before_[op]);
+  for (const std::uint32_t wait : step_.program->of(step_.program->operations[op].waits)) add(wait);
+  if (!step_.issued_after.empty()) add(step_.issued_after[op]);
+  return found;
 }
 
 std::uint32_t Predecessors::last() const {

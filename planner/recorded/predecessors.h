@@ -13,9 +13,10 @@ class Predecessors {
   /// \param step  outlives this
   explicit Predecessors(const RecordedStep& step);
 
-  /// Of the operation before on its stream, those that `op` waits for and the one that the host
-  /// waited for before it issued `op`, the one that ended last; kNoOperation for one that follows
-  /// nothing.
+  /// The operation before on its stream, those that `op` waits for and the one that the host waited
+  /// for before it issued `op`; each once.
+  std::vector<std::uint32_t> all_before(std::uint32_t op) const;
+  /// The one of them that ended last; kNoOperation for one that follows nothing.
   std::uint32_t latest_before(std::uint32_t op) const;
   /// The operation that ended last; kNoOperation where there is none.
   std::uint32_t last() const;

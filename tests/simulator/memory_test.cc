@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
+#include <vector>
 
 #include "planner/spec/units.h"
 #include "simulator/caching_allocator.h"
@@ -155,6 +158,78 @@ TEST(MemoryOverTime, NamesABufferThatIsFreedTwice) {
   made.frees(0, op, {buffer});
   made.frees(0, made.add(0, Stream::compute, 1), {buffer});
   EXPECT_EQ(course_of(made, AllocatorKind::arena).misused, (std::vector<std::uint32_t>{buffer}));
+}
+
+// Weights of 10 are there all along. Activations of 6 live from 0 to 3, gradients of 5 from 2 to 5.
+TEST(CategoryColumns, HaveTheFullestMomentOfEachPart) {
+  HandMade made;
+  made.buffer(0, 10, MemoryCategory::weights, /*resident=*/true);
+  const auto activations = made.buffer(0, 6, MemoryCategory::activations);
+  const auto gradients = made.buffer(0, 5, MemoryCategory::gradients);
+  const auto forward = made.add(0, Stream::compute, 2);
+  const auto backward = made.add(0, Stream::compute, 1);
+  const auto optimizer = made.add(0, Stream::compute, 2);
+  made.allocates(0, forward, {activations});
+  made.allocates(0, backward, {gradients});
+  made.frees(0, backward, {activations});
+  made.frees(0, optimizer, {gradients});
+  const Timeline timeline = run_alone(representatives(made.program, made.prices));
+  const std::vector<CategoryBytes> columns =
+      category_columns(made.program.stages[0], timeline.start, timeline.end, AllocatorKind::arena,
+                       timeline.length(), 4);
+  // Parts begin at 0, 1.25, 2.5 and 3.75.
+  const std::array<std::int64_t, 4> held = {6, 6, 6, 0};
+  const std::array<std::int64_t, 4> reduced = {0, 5, 5, 5};
+  for (std::size_t c = 0; c < 4; ++c) {
+    EXPECT_EQ(columns[c][static_cast<std::size_t>(MemoryCategory::weights)], 10) << c;
+    EXPECT_EQ(columns[c][static_cast<std::size_t>(MemoryCategory::activations)], held[c]) << c;
+    EXPECT_EQ(columns[c][static_cast<std::size_t>(MemoryCategory::gradients)], reduced[c]) << c;
+  }
+}
+
+TEST(CategoryColumns, SumToTheClocksBytesUnderBothAllocators) {
+  for (const AllocatorKind kind : {AllocatorKind::arena, AllocatorKind::caching}) {
+    for (std::uint32_t seed = 0; seed < 10; ++seed) {
+      SCOPED_TRACE(seed);
+      std::mt19937 random(seed);
+      HandMade made;
+      std::vector<std::uint32_t> live;
+      for (int i = 0; i < 300; ++i) {
+        const auto op = made.add(0, Stream::compute, 1 + static_cast<double>(random() % 5));
+        const auto category = static_cast<MemoryCategory>(random() % 10);
+        const auto bytes = static_cast<std::int64_t>(random() % 40'000'000) + 1;
+        const auto fresh = made.buffer(0, bytes, category);
+        made.allocates(0, op, {fresh});
+        live.push_back(fresh);
+        if (random() % 2 == 0) {
+          const std::size_t gone = random() % live.size();
+          made.frees(0, op, {live[gone]});
+          live.erase(live.begin() + static_cast<std::ptrdiff_t>(gone));
+        }
+      }
+      const Timeline timeline = run_alone(representatives(made.program, made.prices));
+      const MemoryCourse course = course_of(made, kind);
+      constexpr std::size_t kColumns = 97;
+      const std::vector<CategoryBytes> columns = category_columns(
+          made.program.stages[0], timeline.start, timeline.end, kind, timeline.length(), kColumns);
+      ASSERT_EQ(columns.size(), kColumns);
+      std::int64_t most = 0;
+      for (std::size_t c = 0; c < kColumns; ++c) {
+        std::int64_t sum = 0;
+        for (const std::int64_t each : columns[c]) sum += each;
+        most = std::max(most, sum);
+        // At least what the clock has at any moment of that part.
+        const double column = timeline.length() / kColumns;
+        for (const MemoryMoment& moment : course.moments) {
+          const double place = moment.at / column;
+          if (static_cast<std::size_t>(place) == c) {
+            EXPECT_GE(sum, moment.allocated);
+          }
+        }
+      }
+      EXPECT_EQ(most, course.peak_allocated);
+    }
+  }
 }
 
 }  // namespace

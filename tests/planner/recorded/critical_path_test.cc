@@ -84,5 +84,29 @@ TEST(CriticalPath, FollowsTheOperationThatTheHostWaitedFor) {
   EXPECT_NEAR(path_of({waited}), 3 + 4, 1e-9);
 }
 
+TEST(CriticalChain, NamesTheOperationsInTime) {
+  const Step first = early();
+  const Step second = late();
+  const std::vector<std::uint32_t> reduction = {kNoRendezvous, 0, kNoRendezvous};
+  const RecordedStep a = with(first.of(16), reduction);
+  const RecordedStep b = with(second.of(16), reduction);
+  const std::vector<RecordedStep> ranks = {a, b};
+  // Rank 1 computes and reduces, rank 0 updates.
+  const std::vector<StepPlace> expected = {{1, 0}, {1, 1}, {0, 2}};
+  EXPECT_EQ(critical_chain(ranks), expected);
+}
+
+TEST(WaitedFor, IsTheLastAtTheRendezvousAndThenWhatTheRankDidBefore) {
+  const Step first = early();
+  const Step second = late();
+  const std::vector<std::uint32_t> reduction = {kNoRendezvous, 0, kNoRendezvous};
+  const std::vector<RecordedStep> ranks = {with(first.of(16), reduction),
+                                           with(second.of(16), reduction)};
+  EXPECT_EQ(waited_for(ranks, {0, 1}), (std::vector<StepPlace>{{1, 1}, {0, 0}}));
+  EXPECT_EQ(waited_for(ranks, {1, 1}), (std::vector<StepPlace>{{1, 0}}));
+  EXPECT_EQ(waited_for(ranks, {0, 2}), (std::vector<StepPlace>{{0, 1}, {0, 0}}));
+  EXPECT_TRUE(waited_for(ranks, {0, 0}).empty());
+}
+
 }  // namespace
 }  // namespace shardwise::test
