@@ -52,6 +52,7 @@ struct AppState {
   std::shared_ptr<const StepLanes> lanes;  // of the plan; null until it is simulated
   TimeRange range;                         // of the step that is drawn
   bool all_lanes = false;                  // also those that are hardly ever busy
+  TimelineView timeline;                   // how it is looked at
 
   std::vector<NeighbourBar> neighbours;  // of the plan's layout
   bool neighbours_known = false;
@@ -67,6 +68,7 @@ struct AppState {
 
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;
+  std::optional<MemoryGroup> memory_group;  // whose buffers at the peak are listed
   bool dark = true;
   std::string message;  // the last thing to say; empty: nothing
 
@@ -80,6 +82,10 @@ struct AppState {
   std::string view_path;             // of a file for the places of panels; empty: none
   std::string panels;                // their places, to be put there; empty: they stay
 
+  /// The step that the timeline shows: stretched where one is; null until one is known.
+  const StepLanes* shown_step() const {
+    return timeline.stretch && timeline.stretch->step ? timeline.stretch->step.get() : lanes.get();
+  }
   /// What `plan` and `report` print, as soon as it is known.
   const StepReport& best_report() const { return simulated ? *simulated : report; }
   bool current() const { return answer.generation == asked; }

@@ -41,7 +41,8 @@ std::span<const Command> commands() {
     std::vector<Command> all;
     for (const std::span<const Command> group :
          {window_commands(), question_commands(), table_commands(), timeline_commands(),
-          mesh_commands(), scaling_commands(), file_commands(), export_commands()}) {
+          timeline_view_commands(), mesh_commands(), scaling_commands(), file_commands(),
+          export_commands()}) {
       all.insert(all.end(), group.begin(), group.end());
     }
     return all;

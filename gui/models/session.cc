@@ -66,23 +66,6 @@ void Session::put(Plan plan, Change what) {
   refresh_shown();
 }
 
-void Session::simulate() {
-  state_.simulated.reset();
-  const auto plan = std::make_shared<const Plan>(state_.plan);
-  worker_.post("lanes", [this, plan](const Worker::Task&) -> Worker::Apply {
-    auto lanes = std::make_shared<const StepLanes>(step_lanes(*plan));
-    return [this, lanes] {
-      // Another layout's step is as wide; the same part of it stays in sight.
-      const double before = state_.lanes ? state_.lanes->length : 0;
-      const double longer = before > 0 ? lanes->length / before : 0;
-      state_.range = longer > 0 ? TimeRange{state_.range.from * longer, state_.range.to * longer}
-                                : TimeRange{0, lanes->length};
-      state_.lanes = lanes;
-      state_.simulated = corrected(lanes->report);
-    };
-  });
-}
-
 void Session::look_around() {
   state_.neighbours_known = false;
   const auto plan = std::make_shared<const Plan>(state_.plan);

@@ -128,12 +128,23 @@ class Session {
   std::string take_bandwidth();
   void toggle_lanes() { state_.all_lanes = !state_.all_lanes; }
   void set_range(TimeRange range) { state_.range = range; }
+  TimelineView& timeline() { return state_.timeline; }
+  /// A span of the step that is shown, or none; it comes into sight.
+  void choose(std::optional<ChosenSpan> chosen);
+  /// Shows the ranks of the pipeline that a rank is of.
+  void show_rank(std::int64_t rank);
+  /// Simulates the step again with something that takes another time.
+  void stretch(const std::string& word, const sim::PriceScale& scale);
+  void unstretch();
+  void clear_timeline();  // of what was chosen, measured and stretched
+  void set_memory_group(std::optional<MemoryGroup> group) { state_.memory_group = group; }
   void set_memory_by(MemoryBy by) { state_.memory_by = by; }
   void set_dark(bool dark) { state_.dark = dark; }
   void say(std::string message) { state_.message = std::move(message); }
   void open_palette(std::string typed);
   void toggle_help() { state_.help_open = !state_.help_open; }
-  void close_all() { state_.palette_open = state_.help_open = false; }
+  /// Palette and help or, where neither is open, what was chosen on the timeline.
+  void close_all();
   void quit() { state_.quits = true; }
   void arrange() { ++state_.arrangements; }
 

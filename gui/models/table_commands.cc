@@ -40,7 +40,7 @@ std::string choose_columns(Session& session, const std::string& argument) {
 }
 
 constexpr std::array kCommands = std::to_array<Command>({
-    {"table.filter", "/", "Show only rows that match", "CONDITIONS",
+    {"table.filter", "Shift+F", "Show only rows that match", "CONDITIONS",
      [](Session& session, const std::string& argument) {
        session.set_filter(argument);
        return session.state().explore.parsed.problem;

@@ -7,6 +7,7 @@
 #include <array>
 #include <bitset>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace shardwise::view {
@@ -62,6 +63,12 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.open_palette(words);
        return std::string();
      }},
+    {"app.search", "/", "Search rows of the table, or spans on the timeline", "",
+     [](Session& session, const std::string&) {
+       const bool timeline = session.state().workspace == Workspace::timeline;
+       session.open_palette(timeline ? "timeline.search " : "table.filter ");
+       return std::string();
+     }},
     {"app.help", "?", "Show all keys", "",
      [](Session& session, const std::string&) {
        session.toggle_help();
@@ -90,6 +97,19 @@ constexpr std::array kCommands = std::to_array<Command>({
      }},
     {"memory.open", "Shift+G", "Show the categories of a group of memory, of all or of none",
      "[GROUP]", open_group},
+    {"memory.buffers", "Ctrl+B", "List what a group holds at the peak of the step", "[GROUP]",
+     [](Session& session, const std::string& words) {
+       if (words.empty()) {
+         session.set_memory_group(std::nullopt);
+         return std::string();
+       }
+       const auto found = std::ranges::find(kMemoryGroupLabels, words);
+       if (found == kMemoryGroupLabels.end()) {
+         return words + " is no group of memory: weights, activations, working";
+       }
+       session.set_memory_group(static_cast<MemoryGroup>(found - kMemoryGroupLabels.begin()));
+       return std::string();
+     }},
     {"memory.by", "B", "Show memory by phase or by stage", "",
      [](Session& session, const std::string&) {
        const bool phase = session.state().memory_by == MemoryBy::phase;

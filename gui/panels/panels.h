@@ -23,7 +23,9 @@ void draw_what_if(Ui& ui);
 void draw_explorer(Ui& ui);
 void draw_trade(Ui& ui);   // memory and time of all layouts
 void draw_memory(Ui& ui);  // of one GPU, by group
+void draw_course(Ui& ui);  // memory over the step
 void draw_timeline(Ui& ui);
+void draw_selection(Ui& ui);  // on the timeline
 void draw_neighbours(Ui& ui);
 void draw_why(Ui& ui);      // not this layout: from the winner to it
 void draw_details(Ui& ui);  // why a number is what it is

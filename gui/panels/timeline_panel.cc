@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "gui/models/readout.h"
+#include "gui/models/stretch_model.h"
 #include "gui/models/timeline_model.h"
 #include "gui/panels/measured_lane.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/timeline_drawing.h"
+#include "gui/panels/timeline_input.h"
 #include "planner/spec/format.h"
-#include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {
@@ -17,119 +21,9 @@ namespace {
 constexpr float kLabels = 118;
 constexpr float kTallLane = 30;
 constexpr float kFlatLane = 12;
-constexpr float kStrip = 5;       // of exposed time, below a stage's compute
-constexpr float kBetween = 3;     // lanes
-constexpr float kStages = 10;     // between stages
-constexpr double kLeastSpan = 3;  // pixels: narrower spans are drawn as coverage
-
-struct Canvas {
-  float left = 0;
-  float right = 0;
-  TimeRange range;
-  float x(double seconds) const {
-    return left + static_cast<float>((seconds - range.from) / range.length()) * (right - left);
-  }
-  double pixels(double seconds) const { return seconds / range.length() * (right - left); }
-};
-
-void draw_ticks(Ui& ui, const Canvas& canvas, double length, float top, float bottom) {
-  const std::vector<sim::Tick> ticks =
-      sim::time_ticks_between(Seconds(canvas.range.from), Seconds(canvas.range.to),
-                              Seconds(canvas.range.length()), Seconds(length));
-  for (const sim::Tick& tick : ticks) {
-    const float x = std::floor(canvas.x(tick.value));
-    if (x < canvas.left || x > canvas.right) continue;
-    ImGui::GetWindowDrawList()->AddRectFilled({x, top + ImGui::GetTextLineHeight()},
-                                              {x + 1, bottom}, ui.ink(ui.theme.grid));
-    draw_text(ui, {x + ui.units(3), top}, tick.label, ui.ink(ui.theme.quiet));
-  }
-}
-
-void draw_wide(Ui& ui, const Canvas& canvas, const Span& span, float top, float bottom) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  const std::string shade = sim::shade(span.paint, span.chunk, ui.theme.ground);
-  const float from = std::max(canvas.left, canvas.x(span.active));
-  const float to = std::min(canvas.right, canvas.x(span.end));
-  if (to <= from) return;
-  const float seam = to - from > ui.units(4) ? ui.units(0.7F) : 0;
-  list.AddRectFilled({from, top}, {to - seam, bottom}, ui.ink(shade));
-  if (span.microbatch < 0 || bottom - top < ImGui::GetTextLineHeight()) return;
-  const std::string number = fmt::format("{}", span.microbatch);
-  const float width = ImGui::CalcTextSize(number.c_str()).x;
-  if (to - from < width + ui.units(6)) return;
-  draw_text(ui, {(from + to) / 2, (top + bottom - ImGui::GetTextLineHeight()) / 2}, number,
-            ui.ink(sim::ink_on(shade)), 0.5F);
-}
-
-/// Spans that are wide enough as blocks, the others as columns as dense as they are busy.
-void draw_lane(Ui& ui, const Canvas& canvas, const Lane& lane, float top, float bottom) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.AddRectFilled({canvas.left, top}, {canvas.right, bottom}, ui.ink(ui.theme.raised, 0.5F));
-  std::vector<Span> narrow;
-  for (const Span& span : spans_in(lane.spans, canvas.range)) {
-    if (span.active > span.start && canvas.pixels(span.active - span.start) >= kLeastSpan) {
-      // Waiting is no work: an outline.
-      list.AddRect({std::max(canvas.left, canvas.x(span.start)), top},
-                   {std::min(canvas.right, canvas.x(span.active)), bottom},
-                   ui.ink(ui.theme.border));
-    }
-    if (canvas.pixels(span.end - span.active) >= kLeastSpan) {
-      draw_wide(ui, canvas, span, top, bottom);
-    } else {
-      narrow.push_back(span);
-    }
-  }
-  const auto columns = static_cast<std::size_t>(std::max(0.0F, canvas.right - canvas.left));
-  const std::vector<Coverage> covered = coverage(narrow, canvas.range, columns);
-  for (std::size_t c = 0; c < covered.size(); ++c) {
-    if (covered[c].share <= 0) continue;
-    const float x = canvas.left + static_cast<float>(c);
-    list.AddRectFilled({x, top}, {x + 1, bottom},
-                       ui.ink(ui.theme.of(covered[c].paint), covered[c].share));
-  }
-}
-
-void draw_exposed(Ui& ui, const Canvas& canvas, const std::vector<Exposed>& exposed, float top) {
-  for (const Exposed& each : exposed) {
-    if (each.to <= canvas.range.from || each.from >= canvas.range.to) continue;
-    const float from = std::max(canvas.left, canvas.x(each.from));
-    const float to = std::min(canvas.right, std::max(canvas.x(each.to), from + ui.units(0.6F)));
-    ImGui::GetWindowDrawList()->AddRectFilled({from, top}, {to, top + ui.units(kStrip)},
-                                              ui.ink(ui.theme.bad, 0.8F));
-  }
-}
-
-void hover(const Canvas& canvas, const Lane& lane, float top, float bottom) {
-  if (!ImGui::IsWindowHovered() ||
-      !ImGui::IsMouseHoveringRect({canvas.left, top}, {canvas.right, bottom})) {
-    return;
-  }
-  const double share = (ImGui::GetMousePos().x - canvas.left) / (canvas.right - canvas.left);
-  const double time = canvas.range.from + share * canvas.range.length();
-  const double pixel = canvas.range.length() / (canvas.right - canvas.left);
-  for (const Span& span : spans_in(lane.spans, {time - pixel, time + pixel})) {
-    ImGui::SetTooltip("%s, %s", lane.label.c_str(), span_text(span).c_str());
-    return;
-  }
-}
-
-/// Zooms and moves by mouse as docs/viewer.md says.
-void navigate(Ui& ui, const Canvas& canvas) {
-  const ImGuiIO& io = ImGui::GetIO();
-  if (!ImGui::IsWindowHovered()) return;
-  const double share =
-      std::clamp((io.MousePos.x - canvas.left) / (canvas.right - canvas.left), 0.0F, 1.0F);
-  if (io.MouseWheel != 0 && io.KeyCtrl) {
-    ui.want(fmt::format("timeline.zoom {} {}", std::pow(0.8, io.MouseWheel), share));
-  } else if (io.MouseWheel != 0 && io.KeyShift) {
-    ui.want(fmt::format("timeline.pan {}", -0.1 * io.MouseWheel));
-  }
-  const bool panning = ImGui::IsMouseDragging(ImGuiMouseButton_Right, 0) ||
-                       (io.KeyShift && ImGui::IsMouseDragging(ImGuiMouseButton_Left, 0));
-  if (panning && io.MouseDelta.x != 0) {
-    ui.want(fmt::format("timeline.pan {}", -io.MouseDelta.x / (canvas.right - canvas.left)));
-  }
-}
+constexpr float kStrip = 6;    // of exposed time, below a stage's compute
+constexpr float kBetween = 3;  // lanes
+constexpr float kStages = 10;  // between stages
 
 /// How lanes share a height.
 struct Heights {
@@ -137,84 +31,277 @@ struct Heights {
   float flat = 0;  // 0: the other streams are left out
 };
 
-Heights heights_of(Ui& ui, const StepLanes& step, const LaneBeside& beside, float room) {
+/// A lane with its place among all, before it is drawn.
+struct Placed {
+  std::size_t number = 0;  // of the step's lanes
+  float top = 0;
+  float height = 0;
+};
+
+/// Where what is drawn lies, and what was.
+struct Picture {
+  Canvas canvas;
+  LaneField field;
+  std::vector<DrawnLane> lanes;
+
+  const DrawnLane* find(const LaneName& name) const {
+    const auto found =
+        std::ranges::find(lanes, name, [](const DrawnLane& each) { return name_of(*each.lane); });
+    return found == lanes.end() ? nullptr : &*found;
+  }
+};
+
+/// The lanes that are shown, in their order.
+std::vector<std::size_t> shown_lanes(const Ui& ui, const StepLanes& step, bool pinned) {
+  const TimelineView& view = ui.state.timeline;
+  std::vector<std::size_t> shown;
+  for (std::size_t i = 0; i < step.lanes.size(); ++i) {
+    if (view.pinned.contains(name_of(step.lanes[i])) != pinned) continue;
+    if (pinned || ui.state.all_lanes || is_told(step, step.lanes[i])) shown.push_back(i);
+  }
+  if (view.by_stream) {
+    std::ranges::stable_sort(shown, {}, [&](std::size_t i) { return step.lanes[i].stream; });
+  }
+  return shown;
+}
+
+Heights heights_of(Ui& ui, const StepLanes& step, std::size_t lanes, const LaneBeside& beside,
+                   float room) {
   const auto stages = static_cast<float>(step.exposed.size());
-  const auto told = std::ranges::count_if(
-      step.lanes, [&](const Lane& lane) { return ui.state.all_lanes || is_told(step, lane); });
-  const auto others = static_cast<float>(told) - stages;
+  const auto others = std::max(0.0F, static_cast<float>(lanes) - stages);
+  Heights heights;
   for (const float share : {1.0F, 0.8F, 0.6F, 0.45F}) {
-    const Heights heights{ui.units(kTallLane * share), ui.units(kFlatLane * share)};
+    heights = {ui.units(kTallLane * share), ui.units(kFlatLane * share)};
     const float whole =
         stages * (heights.tall + ui.units(kStrip + kStages) + beside.lane + beside.strip) +
         others * (heights.flat + ui.units(kBetween) + beside.lane);
     if (whole <= room) return heights;
   }
+  if (ui.state.all_lanes) return heights;  // they scroll
   const float alone = (room - stages * ui.units(kStrip + 3)) / stages - beside.lane - beside.strip;
   return {std::clamp(alone, ui.units(6), ui.units(kTallLane)), 0};
 }
 
+/// Lanes below one another. \returns where the last ends
+float place(Ui& ui, const StepLanes& step, const std::vector<std::size_t>& shown, Heights heights,
+            const LaneBeside& beside, float y, std::vector<Placed>& placed) {
+  bool first = true;
+  for (const std::size_t i : shown) {
+    const bool computes = step.lanes[i].stream == Stream::compute;
+    if (!computes && heights.flat <= 0) continue;
+    if (computes && !first) y += heights.flat > 0 ? ui.units(kStages) : ui.units(3);
+    first = false;
+    const float height = computes ? heights.tall : heights.flat;
+    placed.push_back({i, y, height});
+    y += height + (computes ? ui.units(kStrip) : 0) + beside.height(step.lanes[i]) +
+         (heights.flat > 0 ? ui.units(kBetween) : 0);
+  }
+  return y;
+}
+
+std::string label_of(const Ui& ui, const Lane& lane) {
+  const bool own =
+      lane.stream != Stream::compute &&
+      (ui.state.timeline.by_stream || ui.state.timeline.pinned.contains(name_of(lane)));
+  return own ? fmt::format("{} {}", lane.stage, lane.label) : lane.label;
+}
+
+void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBeside& beside,
+                 const Placed& at, float shift, Picture& picture) {
+  const Lane& lane = step.lanes[at.number];
+  const bool computes = lane.stream == Stream::compute;
+  const float top = at.top + shift;
+  const float bottom = top + at.height;
+  if (bottom < picture.field.top || top > picture.field.bottom) return;
+  if (computes || at.height >= ui.units(kFlatLane * 0.7F)) {
+    const float middle = top + (at.height - ImGui::GetTextLineHeight()) / 2;
+    draw_text(ui, {picture.canvas.left - ui.units(8), middle}, label_of(ui, lane),
+              ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
+  }
+  draw_lane(ui, picture.canvas, ink, lane, top, bottom);
+  if (ui.state.timeline.path_shown && at.number < step.path.size()) {
+    underline(ui, picture.canvas, lane, step.path[at.number], bottom);
+  }
+  ui.probes.put("timeline." + text_of(name_of(lane)), {picture.canvas.left, top},
+                {picture.canvas.right, bottom});
+  picture.lanes.push_back({&lane, top, bottom});
+  draw_measured_lane(ui, beside, lane, picture.canvas.left, picture.canvas.right,
+                     bottom + (computes ? ui.units(kStrip) : 0) + ui.units(1));
+  if (!computes || lane.stage >= step.exposed.size()) return;
+  draw_exposed(ui, picture.canvas, step.exposed[lane.stage], bottom + ui.units(1),
+               bottom + ui.units(kStrip));
+  ui.probes.put(fmt::format("timeline.{}.exposed", lane.stage),
+                {picture.canvas.left, bottom + ui.units(1)},
+                {picture.canvas.right, bottom + ui.units(kStrip)});
+}
+
+void draw_line(Ui& ui, const Picture& picture, double seconds, std::string_view hex,
+               const std::string& words) {
+  const float x = std::floor(picture.canvas.x(seconds));
+  if (x < picture.canvas.left || x > picture.canvas.right) return;
+  ImGui::GetWindowDrawList()->AddRectFilled({x, picture.field.top},
+                                            {x + ui.units(1), picture.field.bottom}, ui.ink(hex));
+  draw_text(ui, {x + ui.units(3), picture.field.bottom - ImGui::GetTextLineHeight()}, words,
+            ui.ink(hex));
+}
+
+/// Outline of a span, and where its active time begins and ends.
+struct Outline {
+  ImVec2 least;
+  ImVec2 most;
+  bool found = false;
+};
+Outline outline_of(const Picture& picture, const ChosenSpan& span) {
+  const DrawnLane* const drawn = picture.find(span.lane);
+  if (drawn == nullptr || span.span >= drawn->lane->spans.size()) return {};
+  const float from = picture.canvas.x(drawn->lane->spans.active_start[span.span]);
+  const float to = picture.canvas.x(drawn->lane->spans.end[span.span]);
+  return {{from, drawn->top}, {std::max(to, from + 2), drawn->bottom}, true};
+}
+
+void draw_chosen(Ui& ui, const Picture& picture) {
+  const TimelineView& view = ui.state.timeline;
+  if (!view.chosen) return;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const Outline chosen = outline_of(picture, *view.chosen);
+  if (!chosen.found) return;
+  for (const ChosenSpan& each : view.waited) {
+    const Outline before = outline_of(picture, each);
+    if (!before.found) continue;
+    const bool last = each == view.waited.front();
+    const ImU32 ink = ui.ink(last ? ui.theme.accent : ui.theme.quiet, last ? 1.0F : 0.6F);
+    list.AddRect(before.least, before.most, ink);
+    const ImVec2 from(before.most.x, (before.least.y + before.most.y) / 2);
+    const ImVec2 to(chosen.least.x, (chosen.least.y + chosen.most.y) / 2);
+    list.AddLine(from, to, ink, ui.units(last ? 2.0F : 1.0F));
+    list.AddTriangleFilled({to.x - ui.units(6), to.y - ui.units(3)}, to,
+                           {to.x - ui.units(6), to.y + ui.units(3)}, ink);
+  }
+  list.AddRect(chosen.least, chosen.most, ui.ink(ui.theme.text), 0, ui.units(2));
+  ui.probes.put("timeline.chosen", chosen.least, chosen.most);
+}
+
+void draw_overlays(Ui& ui, const StepLanes& step, const Picture& picture) {
+  const TimelineView& view = ui.state.timeline;
+  if (view.measured) {
+    const float from = std::clamp(picture.canvas.x(view.measured->from), picture.canvas.left,
+                                  picture.canvas.right);
+    const float to =
+        std::clamp(picture.canvas.x(view.measured->to), picture.canvas.left, picture.canvas.right);
+    ImGui::GetWindowDrawList()->AddRectFilled({from, picture.field.top}, {to, picture.field.bottom},
+                                              ui.ink(ui.theme.accent, 0.14F));
+    ui.probes.put("timeline.measured", {from, picture.field.top}, {to, picture.field.bottom});
+  }
+  for (const double mark : view.marks) {
+    draw_line(ui, picture, mark, ui.theme.warning, format_seconds(Seconds(mark)));
+  }
+  if (&step != ui.state.lanes.get() && ui.state.lanes) {
+    draw_line(ui, picture, ui.state.lanes->length, ui.theme.accent, "as planned");
+  }
+  draw_chosen(ui, picture);
+}
+
 void draw_legend(Ui& ui, const StepLanes& step) {
   std::vector<std::pair<std::string, std::string_view>> entries;
+  const ColourBy by = ui.state.timeline.colour;
   for (std::size_t p = 0; p < step.paints.size(); ++p) {
-    if (step.paints[p])
+    if (by == ColourBy::kind && step.paints[p]) {
       entries.emplace_back(sim::kPaints[p].name, ui.theme.of(static_cast<sim::Paint>(p)));
+    }
   }
+  if (by == ColourBy::axis) {
+    std::map<TrafficAxis, sim::Paint> axes;
+    for (const Lane& lane : step.lanes) {
+      if (!lane.spans.empty()) axes[lane.spans.axis()] = colour_of(lane.spans, 0, by);
+    }
+    for (const auto& [axis, paint] : axes) {
+      entries.emplace_back(axis == TrafficAxis::none ? "compute" : name_of(axis),
+                           ui.theme.of(paint));
+    }
+  }
+  if (by == ColourBy::microbatch) entries.emplace_back("micro-batches in turn", ui.theme.text);
   entries.emplace_back("exposed communication", ui.theme.bad);
   legend(ui, entries);
+}
+
+/// What the line below the legend says.
+void draw_status(Ui& ui, const StepLanes& step) {
+  const TimelineView& view = ui.state.timeline;
+  if (view.stretch && ui.state.lanes && ui.state.lanes->report) {
+    text(ui, worth_of(*view.stretch, *ui.state.lanes->report).text, ui.theme.accent);
+    ui.probes.put_item("timeline.worth");
+  } else if (view.measured) {
+    text(ui, text_of(read_out(step, *view.measured)), ui.theme.text);
+    ui.probes.put_item("timeline.readout");
+  } else {
+    text(ui, "drag to measure, drag a block's edge to see what that kind is worth", ui.theme.quiet);
+  }
 }
 
 }  // namespace
 
 void draw_timeline(Ui& ui) {
-  const StepLanes* const step = ui.state.lanes.get();
+  const StepLanes* const step = ui.state.shown_step();
   if (step == nullptr) {
     heading(ui, "One step");
     text(ui, "simulating …", ui.theme.quiet);
     return;
   }
-  heading(ui, "One step",
-          step->simulated ? fmt::format("simulated, {}, {}", format_seconds(Seconds(step->length)),
-                                        ui.state.all_lanes ? "all streams" : "busy streams (L)")
-                          : step->problem);
+  std::string note = step->problem;
+  if (step->simulated) {
+    note = fmt::format("simulated, {}, {}", format_seconds(Seconds(step->length)),
+                       ui.state.all_lanes ? "all streams" : "busy streams (L)");
+    if (ui.state.timeline.rank > 0) note += fmt::format(", rank {}", ui.state.timeline.rank);
+  }
+  heading(ui, "One step", note);
   if (!step->simulated) return;
   draw_legend(ui, *step);
+  if (ui.state.workspace == Workspace::timeline) draw_status(ui, *step);
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const Canvas canvas{begin.x + ui.units(kLabels), begin.x + room.x, ui.state.range};
-  if (canvas.right - canvas.left < ui.units(60)) return;
+  Picture picture;
+  picture.canvas = {std::floor(begin.x + ui.units(kLabels)), std::floor(begin.x + room.x),
+                    ui.state.range};
+  if (picture.canvas.width() < ui.units(60)) return;
   const float axis = ImGui::GetTextLineHeight() + ui.units(4);
+  const float bottom = begin.y + room.y;
+
   const LaneBeside beside = lane_beside(ui);
-  const Heights heights = heights_of(ui, *step, beside, room.y - axis);
-  draw_ticks(ui, canvas, step->length, begin.y, begin.y + room.y);
-  float y = begin.y + axis;
-  std::size_t stage = 0;
-  for (std::size_t i = 0; i < step->lanes.size(); ++i) {
-    const Lane& lane = step->lanes[i];
-    const bool computes = lane.stream == Stream::compute;
-    if (computes && i > 0) y += heights.flat > 0 ? ui.units(kStages) : ui.units(3);
-    if (!computes && (heights.flat <= 0 || !(ui.state.all_lanes || is_told(*step, lane)))) continue;
-    const float height = computes ? heights.tall : heights.flat;
-    const float middle = y + (height - ImGui::GetTextLineHeight()) / 2;
-    if (computes || height >= ui.units(kFlatLane * 0.7F)) {
-      draw_text(ui, {canvas.left - ui.units(8), middle}, lane.label,
-                ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
-    }
-    draw_lane(ui, canvas, lane, y, y + height);
-    hover(canvas, lane, y, y + height);
-    ui.probes.put(fmt::format("timeline.{}.{}", lane.stage, name_of(lane.stream)), {canvas.left, y},
-                  {canvas.right, y + height});
-    y += height;
-    if (computes) {
-      draw_exposed(ui, canvas, step->exposed[stage++], y + ui.units(1));
-      y += ui.units(kStrip);
-    }
-    draw_measured_lane(ui, beside, lane, canvas.left, canvas.right, y + ui.units(1));
-    y += beside.height(lane);
-    y += heights.flat > 0 ? ui.units(kBetween) : 0;
+  const std::vector<std::size_t> pinned = shown_lanes(ui, *step, true);
+  const std::vector<std::size_t> others = shown_lanes(ui, *step, false);
+  const Heights heights =
+      heights_of(ui, *step, pinned.size() + others.size(), beside, room.y - axis);
+  std::vector<Placed> placed;
+  float y = place(ui, *step, pinned, {heights.tall, std::max(heights.flat, ui.units(kFlatLane))},
+                  beside, begin.y + axis, placed);
+  const std::size_t fixed = placed.size();
+  if (fixed > 0) y += ui.units(kStages);
+  const float end = place(ui, *step, others, heights, beside, y, placed);
+
+  picture.field.most_scroll = std::max(0.0F, end - bottom) / ui.scale;
+  picture.field.scroll =
+      std::clamp(static_cast<float>(ui.state.timeline.scroll), 0.0F, picture.field.most_scroll);
+  picture.field.bottom = std::min(end, bottom);
+  draw_ticks(ui, picture.canvas, step->length, begin.y, picture.field.bottom);
+  const LaneInk ink(ui, ui.state.timeline.colour);
+  picture.field.top = begin.y + axis;
+  for (std::size_t i = 0; i < fixed; ++i)
+    draw_placed(ui, *step, ink, beside, placed[i], 0, picture);
+  picture.field.top = y;
+  ImGui::PushClipRect({begin.x, y}, {begin.x + room.x, bottom}, true);
+  for (std::size_t i = fixed; i < placed.size(); ++i) {
+    draw_placed(ui, *step, ink, beside, placed[i], -std::floor(ui.units(picture.field.scroll)),
+                picture);
   }
-  ImGui::Dummy({room.x, y - begin.y});
-  ui.probes.put("timeline.canvas", {canvas.left, begin.y}, {canvas.right, y});
-  navigate(ui, canvas);
+  ImGui::PopClipRect();
+  picture.field.top = begin.y + axis;
+  ImGui::PushClipRect({begin.x, begin.y}, {begin.x + room.x, bottom}, true);
+  draw_overlays(ui, *step, picture);
+  ImGui::PopClipRect();
+  ImGui::Dummy({room.x, picture.field.bottom - begin.y});
+  ui.probes.put("timeline.canvas", {picture.canvas.left, begin.y},
+                {picture.canvas.right, picture.field.bottom});
+  use_mouse(ui, picture.canvas, picture.field, picture.lanes, *step);
 }
 
 }  // namespace shardwise::view

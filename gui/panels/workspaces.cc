@@ -25,6 +25,7 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"metrics", "Run", Workspace::explore, draw_metrics, follows},
     {"what_if", "What if", Workspace::memory, draw_what_if},
     {"memory", "Memory per GPU", Workspace::memory, draw_memory},
+    {"course", "Memory over the step", Workspace::memory, draw_course},
     {"categories", "Memory by category", Workspace::memory, draw_categories},
     {"details", "Why this number", Workspace::memory, draw_details},
     {"compare", "Compared", Workspace::memory, draw_compare, compares},
@@ -33,6 +34,7 @@ constexpr std::array kPanels = std::to_array<Panel>({
     {"timeline", "One step", Workspace::timeline, draw_timeline},
     {"compare", "Compared", Workspace::timeline, draw_compare, compares},
     {"metrics", "Run", Workspace::timeline, draw_metrics, follows},
+    {"selection", "Selection", Workspace::timeline, draw_selection},
     {"what_if", "What if", Workspace::mesh, draw_what_if},
     {"mesh", "Mesh", Workspace::mesh, draw_mesh},
     {"stretch", "Faster links", Workspace::mesh, draw_stretch},
@@ -114,9 +116,12 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
     }
     case Workspace::memory: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
-      ImGuiID side = cut(ImGuiDir_Right, 0.36F);
+      ImGuiID side = cut(ImGuiDir_Right, 0.42F);
+      ImGuiID course = 0;
       ImGuiID compared = 0;
+      ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.45F, &course, &side);
       ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.5F, &compared, &side);
+      dock(workspace, "course", course);
       dock_beside(workspace, compared);
       dock(workspace, "details", side);
       dock(workspace, "categories", cut(ImGuiDir_Down, 0.52F));
@@ -126,6 +131,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
     case Workspace::timeline:
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
       dock_beside(workspace, cut(ImGuiDir_Down, 0.34F));
+      dock(workspace, "selection", cut(ImGuiDir_Down, 0.26F));
       dock(workspace, "timeline", rest);
       break;
     case Workspace::mesh: {

@@ -3,23 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
-#include <random>
+#include <set>
 
-#include "simulator/simulate.h"
+#include "planner/spec/memory_labels.h"
+#include "simulator/step_report.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
-
-Span span(double start, double active, double end, sim::Paint paint = sim::Paint::forward) {
-  Span made;
-  made.start = start;
-  made.active = active;
-  made.end = end;
-  made.paint = paint;
-  return made;
-}
 
 Plan pipeline() {
   Plan plan = test::small_plan();
@@ -29,72 +20,6 @@ Plan pipeline() {
   plan.layout.dp_shard = 1;
   plan.layout.zero_stage = 0;
   return plan;
-}
-
-TEST(Coverage, OfAColumnIsItsBusyShare) {
-  // Columns of one second: half of the first, a tenth and a fifth of the second, all of the third.
-  const std::array<Span, 4> spans = {span(0.5, 0.5, 1), span(1, 1, 1.1), span(1.5, 1.5, 1.7),
-                                     span(2, 2, 3)};
-  const std::vector<Coverage> covered = coverage(spans, {0, 4}, 4);
-  const std::array<double, 4> expected = {0.5, 0.3, 1, 0};
-  for (std::size_t c = 0; c < 4; ++c) EXPECT_NEAR(covered[c].share, expected[c], 1e-6) << c;
-}
-
-TEST(Coverage, OfALaneOfSpansFarNarrowerThanAPixelIsAsDenseAsTheLane) {
-  std::vector<Span> spans;
-  for (int i = 0; i < 100'000; ++i) spans.push_back(span(i, i, i + 0.9));
-  for (const Coverage& each : coverage(spans, {0, 100'000}, 100)) {
-    EXPECT_NEAR(each.share, 0.9, 1.0 / 255);
-  }
-}
-
-TEST(Coverage, CountsNoWaiting) {
-  const std::array<Span, 1> spans = {span(0, 3, 4)};
-  const std::vector<Coverage> covered = coverage(spans, {0, 4}, 4);
-  EXPECT_EQ(covered[0].share, 0);
-  EXPECT_NEAR(covered[3].share, 1, 1e-6);
-}
-
-TEST(Coverage, HasThePaintOfMostOfItsTime) {
-  const std::array<Span, 3> spans = {span(0, 0, 0.2, sim::Paint::forward),
-                                     span(0.2, 0.2, 0.5, sim::Paint::backward),
-                                     span(0.5, 0.5, 0.6, sim::Paint::forward)};
-  const std::vector<Coverage> covered = coverage(spans, {0, 1}, 1);
-  EXPECT_NEAR(covered[0].share, 0.6, 1e-6);
-  EXPECT_EQ(covered[0].paint, sim::Paint::forward);  // 0.2 and 0.1 against 0.3, the first of equals
-}
-
-TEST(Coverage, SumsToTheBusyTimeOfARandomLane) {
-  for (std::uint32_t seed = 0; seed < 20; ++seed) {
-    SCOPED_TRACE(seed);
-    std::mt19937 random(seed);
-    std::uniform_real_distribution<double> draw(0, 1);
-    std::vector<Span> spans;
-    double at = 0;
-    double busy = 0;
-    for (int i = 0; i < 1000; ++i) {
-      const double start = at + draw(random) * draw(random);
-      const double active = start + 0.2 * draw(random);
-      at = active + draw(random) * draw(random) * draw(random);
-      spans.push_back(span(start, active, at));
-      busy += at - active;
-    }
-    const std::size_t columns = 37 + seed;
-    double sum = 0;
-    for (const Coverage& each : coverage(spans, {0, at}, columns)) sum += each.share;
-    EXPECT_NEAR(sum * at / static_cast<double>(columns), busy, 1e-4 * busy);
-  }
-}
-
-TEST(SpansIn, AreThoseThatBruteForceFinds) {
-  std::vector<Span> spans;
-  for (int i = 0; i < 100; ++i) spans.push_back(span(i, i, i + 0.5));
-  for (double from = -1; from < 101; from += 0.25) {
-    const TimeRange range{from, from + 1.6};
-    const auto inside = std::ranges::count_if(
-        spans, [&](const Span& each) { return each.end > range.from && each.start < range.to; });
-    EXPECT_EQ(static_cast<std::ptrdiff_t>(spans_in(spans, range).size()), inside) << from;
-  }
 }
 
 TEST(Zoom, LeavesTheTimeUnderThePointer) {
@@ -117,26 +42,36 @@ TEST(Zoom, StaysInsideTheStep) {
   EXPECT_GT(zoomed({2, 3}, 1e-30, 0.5, 10).length(), 0);
 }
 
+TEST(Zoom, FocusesOnASpanInItsMiddle) {
+  const StepLanes step = step_lanes(pipeline());
+  const Lane& lane = step.lanes.front();
+  const std::size_t span = lane.spans.size() / 2;
+  const TimeRange close = focused(lane, span, step.length);
+  EXPECT_NEAR((close.from + close.to) / 2, (lane.spans.start[span] + lane.spans.end[span]) / 2,
+              1e-12);
+  EXPECT_LT(lane.spans.end[span] - lane.spans.start[span], close.length());
+}
+
 TEST(StepLanes, NeverOverlap) {
   const StepLanes step = step_lanes(pipeline());
   ASSERT_TRUE(step.simulated);
   EXPECT_GT(step.lanes.size(), 4U);
   for (const Lane& lane : step.lanes) {
-    for (std::size_t i = 0; i < lane.spans.size(); ++i) {
-      EXPECT_LE(lane.spans[i].start, lane.spans[i].active);
-      EXPECT_LE(lane.spans[i].active, lane.spans[i].end);
-      EXPECT_LE(lane.spans[i].end, step.length * (1 + 1e-12));
+    const sim::SpanColumns& spans = lane.spans;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      EXPECT_LE(spans.start[i], spans.active_start[i]);
+      EXPECT_LE(spans.active_start[i], spans.end[i]);
+      EXPECT_LE(spans.end[i], step.length * (1 + 1e-12));
       if (i > 0) {
-        EXPECT_GE(lane.spans[i].start, lane.spans[i - 1].end) << lane.label;
+        EXPECT_GE(spans.start[i], spans.end[i - 1]) << lane.label;
       }
     }
   }
 }
 
 TEST(StepLanes, HaveTheLengthOfTheSimulatedStepAndItsBusyTimes) {
-  const Plan plan = pipeline();
-  const StepLanes step = step_lanes(plan);
-  const sim::Simulation simulation = sim::simulate(plan);
+  const StepLanes step = step_lanes(pipeline());
+  const sim::Simulation simulation = sim::simulate(pipeline());
   EXPECT_EQ(step.length, simulation.timeline.length());
   const StepTimeline& timeline = *simulation.report.timeline;
   for (const Lane& lane : step.lanes) {
@@ -145,26 +80,132 @@ TEST(StepLanes, HaveTheLengthOfTheSimulatedStepAndItsBusyTimes) {
   }
 }
 
-TEST(Exposed, IsWhereSomethingMovesAndNothingIsComputed) {
+TEST(StepLanes, HaveTheExposedSecondsOfTheReport) {
   const StepLanes step = step_lanes(pipeline());
-  for (std::size_t stage = 0; stage < step.exposed.size(); ++stage) {
-    constexpr int kSamples = 20'000;
-    for (int i = 0; i < kSamples; ++i) {
-      const double time = step.length * (i + 0.37) / kSamples;
-      bool moves = false;
-      bool computes = false;
-      for (const Lane& lane : step.lanes) {
-        if (lane.stage != stage) continue;
-        const bool here = std::ranges::any_of(
-            lane.spans, [&](const Span& each) { return each.active <= time && time < each.end; });
-        (lane.stream == Stream::compute ? computes : moves) |= here;
-      }
-      const bool exposed = std::ranges::any_of(step.exposed[stage], [&](const Exposed& each) {
-        return each.from <= time && time < each.to;
-      });
-      ASSERT_EQ(exposed, moves && !computes) << "stage " << stage << " at " << time;
+  for (std::size_t s = 0; s < step.exposed.size(); ++s) {
+    double expected = 0;
+    for (const StreamTime& stream : step.report->timeline->stages[s].streams) {
+      expected += stream.exposed.value();
+    }
+    ASSERT_GT(expected, 0);
+    EXPECT_NEAR(step.exposed[s].whole(), expected, 1e-9 * step.length);
+    double drawn = 0;
+    constexpr std::size_t kColumns = 1437;
+    for (const float each : exposed_columns(step.exposed[s], {0, step.length}, kColumns)) {
+      drawn += each * step.length / kColumns;
+    }
+    EXPECT_NEAR(drawn, expected, 1e-5 * expected);
+  }
+}
+
+TEST(StepLanes, OfAnyRankAreOfItsPipeline) {
+  const Plan plan = pipeline();
+  for (std::int64_t rank = 0; rank < plan.layout.world(); ++rank) {
+    const StepLanes step = step_lanes(plan, {rank, {}});
+    EXPECT_EQ(step.ranks, group_ranks(plan.layout, GroupKind::pp, rank));
+    EXPECT_TRUE(std::ranges::find(step.ranks, rank) != step.ranks.end());
+    for (const Lane& lane : step.lanes) EXPECT_EQ(lane.rank, step.ranks[lane.stage]);
+  }
+}
+
+TEST(StepLanes, AreNotSimulatedOnceTheyAreAskedToStop) {
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(step_lanes(pipeline(), {}, stop.get_token()).simulated);
+}
+
+TEST(StepLanes, OfAStretchedKindAreTheSimulationOfItsPrices) {
+  const Plan plan = test::small_plan();  // in the small pipeline the host is what takes long
+  const sim::PriceScale scale{sim::Paint::backward, 0.5};
+  sim::SimulationOptions options;
+  options.scales = {scale};
+  const sim::Simulation expected = sim::simulate(plan, options);
+  const StepLanes step = step_lanes(plan, {0, {scale}});
+  EXPECT_EQ(step.length, expected.timeline.length());
+  EXPECT_LT(step.length, step_lanes(plan).length);
+  for (const Lane& lane : step.lanes) {
+    const std::size_t base = expected.actor_of(lane.stage).base;
+    for (std::size_t i = 0; i < lane.spans.size(); ++i) {
+      ASSERT_EQ(lane.spans.end[i], expected.timeline.end[base + lane.spans.operation[i]]);
     }
   }
+}
+
+TEST(CriticalPath, OfLanesHasNoGapAndIsAsLongAsTheReports) {
+  const StepLanes step = step_lanes(pipeline());
+  double seconds = 0;
+  for (std::size_t i = 0; i < step.lanes.size(); ++i) {
+    const sim::SpanColumns& spans = step.lanes[i].spans;
+    EXPECT_TRUE(std::ranges::is_sorted(step.path[i]));
+    for (const std::uint32_t span : step.path[i]) {
+      seconds += spans.end[span] - spans.active_start[span];
+    }
+  }
+  EXPECT_NEAR(seconds, step.report->timeline->critical_path.value(), 1e-9 * step.length);
+}
+
+TEST(WaitedFor, EndsBeforeTheSpanIsActive) {
+  const StepLanes step = step_lanes(pipeline());
+  int found = 0;
+  for (const Lane& lane : step.lanes) {
+    for (std::size_t i = 0; i < lane.spans.size(); i += 7) {
+      for (const ChosenSpan& each : waited_for(step, {name_of(lane), i})) {
+        const Lane* const other = step.find(each.lane);
+        ASSERT_NE(other, nullptr);
+        const bool meets = other->stage != lane.stage;  // the other end of a message
+        EXPECT_LE(meets ? other->spans.active_start[each.span] : other->spans.end[each.span],
+                  lane.spans.active_start[i] * (1 + 1e-12));
+        ++found;
+      }
+    }
+  }
+  EXPECT_GT(found, 10);
+}
+
+TEST(Search, FindsTheSpansOfANameOneAfterTheOtherAndAround) {
+  const StepLanes step = step_lanes(pipeline());
+  std::set<std::pair<LaneName, std::size_t>> found;
+  std::optional<ChosenSpan> chosen;
+  while (true) {
+    chosen = next_match(step, "fwd.layer3.", chosen);
+    ASSERT_TRUE(chosen);
+    EXPECT_NE(span_name(step, *step.find(chosen->lane), chosen->span).find("fwd.layer3."),
+              std::string::npos);
+    if (!found.insert({chosen->lane, chosen->span}).second) break;
+  }
+  const auto microbatches = static_cast<std::size_t>(step.simulation->program.num_microbatches);
+  EXPECT_EQ(found.size(), microbatches);
+  EXPECT_FALSE(next_match(step, "no such name", std::nullopt));
+}
+
+TEST(MemoryCourse, PeaksWhereTheClockDoesToTheByte) {
+  const StepLanes step = step_lanes(pipeline());
+  const MemoryCourseView& course = step.memory;
+  EXPECT_EQ(course.allocated.value(), step.simulation->memory[course.stage].peak_allocated);
+  EXPECT_EQ(course.total(course.peak), course.allocated);
+  for (std::size_t c = 0; c < course.columns.size(); ++c) {
+    EXPECT_LE(course.total(c), course.allocated);
+  }
+  const double place = course.peak_at.value() / step.length;
+  EXPECT_EQ(course.peak,
+            static_cast<std::size_t>(place * static_cast<double>(course.columns.size())));
+}
+
+TEST(MemoryCourse, ListsTheBuffersThatAreAliveAtThePeak) {
+  const StepLanes step = step_lanes(pipeline());
+  Bytes sum;
+  for (std::size_t g = 0; g < kMemoryGroups; ++g) {
+    for (const LiveLine& line :
+         live_lines(*step.report, step.memory.stage, static_cast<MemoryGroup>(g))) {
+      sum += line.bytes;
+    }
+  }
+  Bytes alive;
+  for (const std::uint32_t buffer : step.simulation->memory[step.memory.stage].alive) {
+    alive += Bytes(step.simulation->program.stages[step.memory.stage].buffers[buffer].bytes);
+  }
+  EXPECT_EQ(sum, alive);
+  EXPECT_GT(sum, Bytes(0));
 }
 
 }  // namespace

@@ -1,0 +1,244 @@
+#include "gui/panels/timeline_drawing.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "planner/spec/units.h"
+#include "simulator/timeline_ticks.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr double kLeastBlock = 3;          // pixels: narrower blocks are drawn as columns
+constexpr std::size_t kMostBlocks = 4096;  // of a lane, drawn one by one
+constexpr double kSeams = 8;               // pixels of a span from which seams part it
+constexpr double kShares = 255;            // steps of a share that can be seen
+
+/// Shares in steps that can be seen: equal columns are one rectangle.
+std::array<int, kColours> steps_of(const Coverage& coverage) {
+  std::array<int, kColours> steps{};
+  for (std::size_t c = 0; c < kColours; ++c) {
+    steps[c] = static_cast<int>(std::lround(static_cast<double>(coverage.shares[c]) * kShares));
+  }
+  return steps;
+}
+
+/// Columns from `left` to `right` of equal shares: every colour has its part of the height.
+void draw_shares(const LaneInk& ink, const std::array<int, kColours>& steps, ImVec2 least,
+                 ImVec2 most) {
+  int whole = 0;
+  for (const int each : steps) whole += each;
+  if (whole == 0) return;
+  const auto alpha = static_cast<ImU32>(std::min(whole, static_cast<int>(kShares)));
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  int below = 0;
+  float bottom = most.y;
+  for (std::size_t c = 0; c < kColours; ++c) {
+    if (steps[c] == 0) continue;
+    below += steps[c];
+    const float share = static_cast<float>(below) / static_cast<float>(whole);
+    const float top = below == whole ? least.y : std::round(most.y - share * (most.y - least.y));
+    const ImU32 colour =
+        (ink.of(static_cast<sim::Paint>(c), 0) & ~IM_COL32_A_MASK) | (alpha << IM_COL32_A_SHIFT);
+    if (top < bottom) list.AddRectFilled({least.x, top}, {most.x, bottom}, colour);
+    bottom = top;
+  }
+}
+
+void draw_columns(const Canvas& canvas, const LaneInk& ink, const Lane& lane, TimeRange part,
+                  float top, float bottom) {
+  const double columns = canvas.width();
+  const double per_column = canvas.range.length() / columns;
+  const auto column = [&](double seconds) {
+    return std::clamp((seconds - canvas.range.from) / per_column, 0.0, columns);
+  };
+  const double first = std::floor(column(part.from));
+  const double last = std::ceil(column(part.to));
+  if (last <= first) return;
+  const std::vector<Coverage> covered =
+      coverage(lane, ink.by(),
+               {canvas.range.from + first * per_column, canvas.range.from + last * per_column},
+               static_cast<std::size_t>(last - first));
+  const float left = canvas.left + static_cast<float>(first);
+  std::size_t begin = 0;
+  std::array<int, kColours> shares = steps_of(covered.front());
+  for (std::size_t c = 1; c <= covered.size(); ++c) {
+    const std::array<int, kColours> next =
+        c < covered.size() ? steps_of(covered[c]) : std::array<int, kColours>{};
+    if (c < covered.size() && next == shares) continue;
+    draw_shares(ink, shares, {left + static_cast<float>(begin), top},
+                {left + static_cast<float>(c), bottom});
+    begin = c;
+    shares = next;
+  }
+}
+
+void draw_words(Ui& ui, const std::string& words, ImU32 colour, float from, float to, float top,
+                float bottom) {
+  if (bottom - top < ImGui::GetTextLineHeight()) return;
+  if (to - from < ImGui::CalcTextSize(words.c_str()).x + ui.units(6)) return;
+  draw_text(ui, {(from + to) / 2, (top + bottom - ImGui::GetTextLineHeight()) / 2}, words, colour,
+            0.5F);
+}
+
+/// Spans of a block that are wide enough to be told apart.
+void draw_seams(Ui& ui, const Canvas& canvas, const Lane& lane, std::size_t first, std::size_t last,
+                ImU32 text, float top, float bottom) {
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const auto [from, to] = spans_in(lane, canvas.range);
+  for (std::size_t i = std::max(first, from); i < std::min(last, to); ++i) {
+    const float left = std::max(canvas.left, canvas.x(lane.spans.active_start[i]));
+    const float right = std::min(canvas.right, canvas.x(lane.spans.end[i]));
+    if (i + 1 < last) {
+      list.AddRectFilled({right - ui.units(0.7F), top}, {right, bottom}, ui.ink(ui.theme.panel));
+    }
+    if (lane.spans.layer[i] < 0) continue;
+    draw_words(ui, fmt::format("layer {}", lane.spans.layer[i]), text, left, right, top, bottom);
+  }
+}
+
+void draw_block(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lane,
+                std::size_t first, std::size_t last, float top, float bottom) {
+  const sim::SpanColumns& spans = lane.spans;
+  const float from = std::max(canvas.left, canvas.x(spans.active_start[first]));
+  const float to = std::min(canvas.right, canvas.x(spans.end[last - 1]));
+  if (to <= from) return;
+  const sim::Paint paint = colour_of(spans, first, ink.by());
+  const float seam = to - from > ui.units(4) ? ui.units(0.7F) : 0;
+  ImGui::GetWindowDrawList()->AddRectFilled({from, top}, {to - seam, bottom},
+                                            ink.of(paint, spans.chunk[first]));
+  const ImU32 text = ink.text_on(paint, spans.chunk[first]);
+  const double taken = spans.end[last - 1] - spans.active_start[first];
+  if (last - first > 1 && canvas.pixels(taken) >= kSeams * static_cast<double>(last - first)) {
+    return draw_seams(ui, canvas, lane, first, last, text, top, bottom);
+  }
+  if (spans.microbatch[first] < 0) return;
+  draw_words(ui, fmt::format("{}", spans.microbatch[first]), text, from, to, top, bottom);
+}
+
+}  // namespace
+
+LaneInk::LaneInk(const Ui& ui, ColourBy by) : by_(by) {
+  for (std::size_t c = 0; c < kColours; ++c) {
+    for (std::size_t s = 0; s < kShades; ++s) {
+      const std::string shade =
+          sim::shade(static_cast<sim::Paint>(c), static_cast<int>(s), ui.theme.ground);
+      inks_[c][s] = ui.ink(shade);
+      texts_[c][s] = ui.ink(sim::ink_on(shade));
+    }
+  }
+}
+
+ImU32 LaneInk::of(sim::Paint paint, int chunk) const {
+  const auto shade = std::min(static_cast<std::size_t>(std::max(0, chunk)), kShades - 1);
+  return inks_[static_cast<std::size_t>(paint)][shade];
+}
+
+ImU32 LaneInk::text_on(sim::Paint paint, int chunk) const {
+  const auto shade = std::min(static_cast<std::size_t>(std::max(0, chunk)), kShades - 1);
+  return texts_[static_cast<std::size_t>(paint)][shade];
+}
+
+void draw_lane(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lane, float top,
+               float bottom) {
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled({canvas.left, top}, {canvas.right, bottom}, ui.ink(ui.theme.raised, 0.5F));
+  const auto [first, last] = blocks_in(lane, canvas.range);
+  if (first == last) return;
+  if (last - first > kMostBlocks) {
+    return draw_columns(canvas, ink, lane, canvas.range, top, bottom);
+  }
+  const sim::SpanColumns& spans = lane.spans;
+  std::size_t narrow = first;  // from here on blocks wait to be drawn as columns
+  const auto draw_narrow = [&](std::size_t until) {
+    if (narrow == until) return;
+    draw_columns(canvas, ink, lane,
+                 {spans.start[lane.blocks[narrow]], spans.end[lane.block(until - 1).second - 1]},
+                 top, bottom);
+  };
+  for (std::size_t b = first; b < last; ++b) {
+    const auto [begin, end] = lane.block(b);
+    const double active = spans.active_start[begin];
+    if (canvas.pixels(active - spans.start[begin]) >= kLeastBlock) {
+      // Waiting is no work: an outline.
+      list.AddRect({std::max(canvas.left, canvas.x(spans.start[begin])), top},
+                   {std::min(canvas.right, canvas.x(active)), bottom}, ui.ink(ui.theme.border));
+    }
+    if (canvas.pixels(spans.end[end - 1] - active) < kLeastBlock) continue;
+    draw_narrow(b);
+    narrow = b + 1;
+    draw_block(ui, canvas, ink, lane, begin, end, top, bottom);
+  }
+  draw_narrow(last);
+}
+
+void draw_exposed(Ui& ui, const Canvas& canvas, const ExposedStrip& strip, float top,
+                  float bottom) {
+  const std::vector<float> columns =
+      exposed_columns(strip, canvas.range, static_cast<std::size_t>(canvas.width()));
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  const float middle = std::round((top + bottom) / 2);
+  const auto step = [](float share) {
+    return static_cast<int>(
+        std::lround(std::clamp(static_cast<double>(share), 0.0, 1.0) * kShares));
+  };
+  for (const bool beyond : {false, true}) {
+    int now = 0;
+    std::size_t begin = 0;
+    for (std::size_t c = 0; c <= columns.size(); ++c) {
+      const int next = c == columns.size() ? 0 : step(beyond ? columns[c] - 1 : columns[c]);
+      if (c < columns.size() && next == now) continue;
+      if (now > 0) {
+        list.AddRectFilled({canvas.left + static_cast<float>(begin), beyond ? top : middle},
+                           {canvas.left + static_cast<float>(c), beyond ? middle : bottom},
+                           ui.ink(ui.theme.bad, static_cast<float>(now / kShares)));
+      }
+      begin = c;
+      now = next;
+    }
+  }
+}
+
+void underline(Ui& ui, const Canvas& canvas, const Lane& lane,
+               const std::vector<std::uint32_t>& spans, float bottom) {
+  const auto [first, last] = spans_in(lane, canvas.range);
+  const auto begin = std::ranges::lower_bound(spans, first);
+  const auto end = std::ranges::lower_bound(spans, last);
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  float from = 0;
+  float to = -1;
+  const auto draw = [&] {
+    if (to > from) {
+      list.AddRectFilled({from, bottom - ui.units(2)}, {to, bottom}, ui.ink(ui.theme.text));
+    }
+  };
+  for (auto each = begin; each != end; ++each) {
+    const float left = std::max(canvas.left, canvas.x(lane.spans.active_start[*each]));
+    const float right = std::min(canvas.right, canvas.x(lane.spans.end[*each]));
+    if (left > to + 1) {
+      draw();
+      from = left;
+    }
+    to = std::max(right, left + 1);
+  }
+  draw();
+}
+
+void draw_ticks(Ui& ui, const Canvas& canvas, double length, float top, float bottom) {
+  const std::vector<sim::Tick> ticks =
+      sim::time_ticks_between(Seconds(canvas.range.from), Seconds(canvas.range.to),
+                              Seconds(canvas.range.length()), Seconds(length));
+  for (const sim::Tick& tick : ticks) {
+    const float x = std::floor(canvas.x(tick.value));
+    if (x < canvas.left || x > canvas.right) continue;
+    ImGui::GetWindowDrawList()->AddRectFilled({x, top + ImGui::GetTextLineHeight()},
+                                              {x + 1, bottom}, ui.ink(ui.theme.grid));
+    draw_text(ui, {x + ui.units(3), top}, tick.label, ui.ink(ui.theme.quiet));
+  }
+}
+
+}  // namespace shardwise::view

@@ -1,0 +1,231 @@
+// The mouse on the timeline, by events and probes.
+#include <gtest/gtest.h>
+#include <imgui.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "gui/app/shot.h"
+#include "gui/app/stage.h"
+#include "gui/models/commands.h"
+#include "gui/models/stretch_model.h"
+#include "tests/gui/small_plan.h"
+
+namespace shardwise::view {
+namespace {
+
+constexpr ImVec2 kSize(1600, 1000);
+
+Plan pipeline() {
+  Plan plan = test::small_plan();
+  plan.layout.pp = 4;
+  plan.layout.tp = 2;
+  plan.layout.sequence_parallel = true;
+  plan.layout.dp_shard = 1;
+  plan.layout.zero_stage = 0;
+  plan.job.global_batch_size = 8;
+  return plan;
+}
+
+class TimelineMouse : public testing::Test {
+ protected:
+  TimelineMouse() {
+    session_.set_workspace(Workspace::timeline);
+    draw_settled(stage_, session_, kSize);
+  }
+  void frame() { stage_.frame(session_, kSize); }
+  void settle() { draw_settled(stage_, session_, kSize); }
+  void move(ImVec2 at) {
+    ImGui::GetIO().AddMousePosEvent(at.x, at.y);
+    frame();
+  }
+  void press(int button, bool down) {
+    ImGui::GetIO().AddMouseButtonEvent(button, down);
+    frame();
+  }
+  void drag(int button, ImVec2 from, ImVec2 to) {
+    move(from);
+    press(button, true);
+    move({(from.x + to.x) / 2, (from.y + to.y) / 2});
+    move(to);
+    press(button, false);
+    frame();
+  }
+  void key(ImGuiKey key) {
+    ImGui::GetIO().AddKeyEvent(key, true);
+    frame();
+    ImGui::GetIO().AddKeyEvent(key, false);
+    frame();
+  }
+  void wheel(float notches, ImGuiKey modifier = ImGuiKey_None) {
+    if (modifier != ImGuiKey_None) ImGui::GetIO().AddKeyEvent(modifier, true);
+    ImGui::GetIO().AddMouseWheelEvent(0, notches);
+    frame();
+    if (modifier != ImGuiKey_None) ImGui::GetIO().AddKeyEvent(modifier, false);
+    frame();
+  }
+  Probes::Place probe(const std::string& name) const { return *stage_.probes().find(name); }
+  const AppState& state() const { return session_.state(); }
+  double seconds_at(float x) const {
+    const Probes::Place canvas = probe("timeline.canvas");
+    return state().range.from + static_cast<double>(x - canvas.least.x) /
+                                    (canvas.most.x - canvas.least.x) * state().range.length();
+  }
+  float x_of(double seconds) const {
+    const Probes::Place canvas = probe("timeline.canvas");
+    return canvas.least.x +
+           static_cast<float>((seconds - state().range.from) / state().range.length()) *
+               (canvas.most.x - canvas.least.x);
+  }
+  /// The block of stage 0 that is widest.
+  std::pair<std::size_t, std::size_t> widest_block() const {
+    const Lane& lane = state().lanes->lanes.front();
+    std::pair<std::size_t, std::size_t> widest = lane.block(0);
+    const auto length = [&](std::pair<std::size_t, std::size_t> block) {
+      return lane.spans.end[block.second - 1] - lane.spans.active_start[block.first];
+    };
+    for (std::size_t b = 0; b < lane.blocks.size(); ++b) {
+      if (length(lane.block(b)) > length(widest)) widest = lane.block(b);
+    }
+    return widest;
+  }
+
+  Session session_{pipeline()};
+  Stage stage_{FontChoice::built_in, 1};
+};
+
+TEST_F(TimelineMouse, ZoomsAtThePointerWithControlAndTheWheel) {
+  const Probes::Place lane = probe("timeline.1.compute");
+  const ImVec2 at(lane.least.x + 0.3F * (lane.most.x - lane.least.x), lane.centre().y);
+  move(at);
+  const double before = seconds_at(at.x);
+  wheel(3, ImGuiMod_Ctrl);
+  EXPECT_LT(state().range.length(), 0.6 * state().lanes->length);
+  const double pixel = state().range.length() / (lane.most.x - lane.least.x);
+  EXPECT_NEAR(seconds_at(at.x), before, pixel);
+}
+
+TEST_F(TimelineMouse, ZoomsByThePlainWheelWhereThatIsWanted) {
+  move(probe("timeline.1.compute").centre());
+  wheel(1);
+  EXPECT_EQ(state().range.length(), state().lanes->length);
+  run_command(session_, "timeline.wheel");
+  wheel(1);
+  EXPECT_LT(state().range.length(), state().lanes->length);
+}
+
+TEST_F(TimelineMouse, MeasuresWhatIsDraggedOver) {
+  const Probes::Place lane = probe("timeline.0.compute");
+  const ImVec2 from(lane.least.x + 100, lane.most.y + 2);  // on no block's edge
+  const ImVec2 to(lane.least.x + 500, lane.most.y + 2);
+  drag(0, from, to);
+  ASSERT_TRUE(state().timeline.measured);
+  const double pixel = state().range.length() / (lane.most.x - lane.least.x);
+  EXPECT_NEAR(state().timeline.measured->from, seconds_at(from.x), pixel);
+  EXPECT_NEAR(state().timeline.measured->to, seconds_at(to.x), pixel);
+  EXPECT_TRUE(stage_.probes().find("timeline.readout"));
+  key(ImGuiKey_Escape);
+  EXPECT_FALSE(state().timeline.measured);
+}
+
+TEST_F(TimelineMouse, PansWithTheRightButton) {
+  run_command(session_, "timeline.zoom 0.25 0.5");
+  frame();
+  const TimeRange before = state().range;
+  const Probes::Place lane = probe("timeline.0.compute");
+  drag(1, lane.centre(), {lane.centre().x - 100, lane.centre().y});
+  const double moved = 100.0 / (lane.most.x - lane.least.x) * before.length();
+  EXPECT_NEAR(state().range.from, before.from + moved, 0.02 * before.length());
+  EXPECT_NEAR(state().range.length(), before.length(), 1e-9);
+}
+
+TEST_F(TimelineMouse, ZoomsToWhatTheMiddleButtonIsDraggedOver) {
+  const Probes::Place lane = probe("timeline.0.compute");
+  const ImVec2 from(lane.least.x + 300, lane.centre().y);
+  const ImVec2 to(lane.least.x + 500, lane.centre().y);
+  const double begin = seconds_at(from.x);
+  const double end = seconds_at(to.x);
+  drag(2, from, to);
+  const double pixel = state().lanes->length / (lane.most.x - lane.least.x);
+  EXPECT_NEAR(state().range.from, begin, pixel);
+  EXPECT_NEAR(state().range.to, end, pixel);
+}
+
+TEST_F(TimelineMouse, ChoosesTheSpanThatIsClicked) {
+  const auto [first, last] = widest_block();
+  const Lane& lane = state().lanes->lanes.front();
+  const double middle = (lane.spans.active_start[first] + lane.spans.end[last - 1]) / 2;
+  move({x_of(middle), probe("timeline.0.compute").centre().y});
+  press(0, true);
+  press(0, false);
+  frame();
+  ASSERT_TRUE(state().timeline.chosen);
+  EXPECT_EQ(state().timeline.chosen->lane, name_of(lane));
+  EXPECT_LE(lane.spans.start[state().timeline.chosen->span], middle + 1e-3);
+  EXPECT_TRUE(stage_.probes().find("timeline.chosen"));
+  EXPECT_TRUE(stage_.probes().find("selection.span"));
+  key(ImGuiKey_Period);
+  key(ImGuiKey_Comma);
+  key(ImGuiKey_M);
+  EXPECT_EQ(state().timeline.marks.size(), 1U);
+  key(ImGuiKey_P);
+  EXPECT_TRUE(state().timeline.pinned.contains(name_of(lane)));
+}
+
+TEST_F(TimelineMouse, StretchesTheKindOfTheBlockWhoseEdgeIsDragged) {
+  const auto [first, last] = widest_block();
+  const Lane& lane = state().lanes->lanes.front();
+  const double begin = lane.spans.active_start[first];
+  const double end = lane.spans.end[last - 1];
+  const std::string word = scale_word(lane, first);
+  const float y = probe("timeline.0.compute").centre().y;
+  const ImVec2 edge(x_of(end) - 1, y);
+  const ImVec2 half(x_of(begin + (end - begin) / 2), y);
+  drag(0, edge, half);
+  settle();
+  ASSERT_TRUE(state().timeline.stretch);
+  EXPECT_EQ(state().timeline.stretch->word, word);
+  EXPECT_FALSE(state().timeline.grabbed);
+  EXPECT_FALSE(state().timeline.measured);
+  const double pixel =
+      state().lanes->length / (probe("timeline.canvas").most.x - probe("timeline.canvas").least.x);
+  EXPECT_NEAR(state().timeline.stretch->factor, 0.5, 2 * pixel / (end - begin));
+  const auto scale = read_scale(state().plan, word, state().timeline.stretch->factor);
+  EXPECT_EQ(state().shown_step()->length, step_lanes(state().plan, {0, {*scale}}).length);
+  EXPECT_TRUE(stage_.probes().find("timeline.worth"));
+}
+
+TEST_F(TimelineMouse, ScrollsLanesThatDoNotFit) {
+  const ImVec2 low(1600, 360);
+  run_command(session_, "timeline.lanes");
+  for (int i = 0; i < 4; ++i) stage_.frame(session_, low);
+  const Probes::Place canvas = probe("timeline.canvas");
+  ImGui::GetIO().AddMousePosEvent(canvas.centre().x, canvas.least.y + 20);
+  stage_.frame(session_, low);
+  ImGui::GetIO().AddMouseWheelEvent(0, -1);
+  stage_.frame(session_, low);
+  stage_.frame(session_, low);
+  EXPECT_GT(state().timeline.scroll, 0);
+}
+
+// A block of one colour fills its pixels; what waits is an outline of which the inside is the bed.
+TEST_F(TimelineMouse, DrawsABlockInItsColour) {
+  const auto [first, last] = widest_block();
+  const Lane& lane = state().lanes->lanes.front();
+  const double inside = lane.spans.active_start[first] +
+                        (lane.spans.end[last - 1] - lane.spans.active_start[first]) / 6;
+  const Image picture = stage_.picture(session_);
+  const std::uint8_t* const pixel = picture.at(
+      static_cast<int>(x_of(inside)), static_cast<int>(probe("timeline.0.compute").least.y) + 2);
+  const std::array<int, 3> expected =
+      sim::channels(sim::shade(lane.spans.kind[first], lane.spans.chunk[first], sim::Ground::dark));
+  EXPECT_EQ(static_cast<int>(pixel[0]), expected[0]);
+  EXPECT_EQ(static_cast<int>(pixel[1]), expected[1]);
+  EXPECT_EQ(static_cast<int>(pixel[2]), expected[2]);
+}
+
+}  // namespace
+}  // namespace shardwise::view
