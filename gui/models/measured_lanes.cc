@@ -13,6 +13,14 @@
 namespace shardwise::view {
 namespace {
 
+/// Something that ran.
+struct Span {
+  double start = 0;   // seconds
+  double active = 0;  // before, it waited for others
+  double end = 0;
+  sim::Paint paint = sim::Paint::forward;
+  std::int32_t microbatch = -1;
+};
 using Lanes = std::map<std::pair<std::size_t, Stream>, std::vector<Span>>;
 
 std::unordered_map<std::string, sim::Paint> paints_by_name(const StepProgram& program) {
@@ -105,6 +113,21 @@ void put_in_order(std::vector<Span>& spans) {
   std::erase_if(spans, [](const Span& span) { return span.end <= span.start; });
 }
 
+sim::SpanColumns columns_of(Stream stream, const std::vector<Span>& spans) {
+  sim::SpanColumns columns;
+  columns.stream = stream;
+  columns.reserve(spans.size());
+  for (const Span& span : spans) {
+    ProgramOp op;
+    op.stream = stream;
+    op.microbatch = span.microbatch;
+    columns.push_back({span.start, span.start, span.active, span.end}, 0, op,
+                      static_cast<std::uint32_t>(columns.size()));
+    columns.kind.back() = span.paint;
+  }
+  return columns;
+}
+
 }  // namespace
 
 const Lane* MeasuredLanes::find(std::size_t stage, Stream stream) const {
@@ -138,9 +161,7 @@ MeasuredLanes measured_lanes(const Compared& other, const StepProgram& program, 
   }
   for (auto& [key, spans] : lanes) {
     put_in_order(spans);
-    Lane lane{key.first, key.second, "", std::move(spans), 0};
-    for (const Span& span : lane.spans) lane.busy += span.end - span.active;
-    made.lanes.push_back(std::move(lane));
+    made.lanes.push_back(make_lane(key.first, 0, columns_of(key.second, spans)));
   }
   return made;
 }
@@ -156,10 +177,10 @@ double off_axis(double seconds, OwnRange own, double axis) {
 std::vector<float> busier(const Lane& predicted, const Lane& measured, OwnRange own, double axis,
                           TimeRange range, std::size_t columns) {
   const TimeRange there{off_axis(range.from, own, axis), off_axis(range.to, own, axis)};
-  const std::vector<Coverage> ours = coverage(predicted.spans, range, columns);
-  const std::vector<Coverage> theirs = coverage(measured.spans, there, columns);
+  const std::vector<Coverage> ours = coverage(predicted, ColourBy::kind, range, columns);
+  const std::vector<Coverage> theirs = coverage(measured, ColourBy::kind, there, columns);
   std::vector<float> more(columns);
-  for (std::size_t c = 0; c < columns; ++c) more[c] = ours[c].share - theirs[c].share;
+  for (std::size_t c = 0; c < columns; ++c) more[c] = ours[c].share() - theirs[c].share();
   return more;
 }
 

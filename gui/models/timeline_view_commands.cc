@@ -188,7 +188,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.choose(ChosenSpan(waited.front()));
        return std::string();
      }},
-    {"timeline.search", "Ctrl+F", "Choose the next span with these letters in its name", "WORDS",
+    {"timeline.search", "Ctrl+G", "Choose the next span with these letters in its name", "WORDS",
      search},
     {"timeline.mark", "M", "Mark the chosen span's begin, or a time", "[SECONDS]", mark},
     {"timeline.unmark", "Shift+U", "Remove all marks", "",
@@ -204,7 +204,7 @@ constexpr std::array kCommands = std::to_array<Command>({
      }},
     {"timeline.colour", "K", "Colour spans by kind, micro-batch or axis",
      "[kind|microbatch|axis]", colour},
-    {"timeline.path", "J", "Show the critical path, or not", "",
+    {"timeline.path", "V", "Show the critical path, or not", "",
      [](Session& session, const std::string&) {
        session.timeline().path_shown = !session.timeline().path_shown;
        return std::string();
@@ -221,7 +221,7 @@ constexpr std::array kCommands = std::to_array<Command>({
      "Simulate the step with a kind, axis or link at a factor of its time", "[WHAT FACTOR]",
      stretch},
     {"timeline.grab", "Shift+X", "Take hold of the edge of a block", "LANE SECONDS", grab},
-    {"timeline.drop", "Ctrl+D", "Let the edge go", "",
+    {"timeline.drop", "Ctrl+U", "Let the edge go", "",
      [](Session& session, const std::string&) {
        session.timeline().grabbed.reset();
        return std::string();

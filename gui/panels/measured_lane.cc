@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gui/models/measured_lanes.h"
+#include "gui/panels/timeline_drawing.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
@@ -14,39 +15,28 @@ namespace {
 
 constexpr float kLane = 10;
 constexpr float kStrip = 4;
-constexpr double kLeastSpan = 3;  // pixels: narrower spans are columns as dense as they are busy
+constexpr double kLeastSpan = 3;  // pixels that an outline takes
 
-/// Moments of the other step as pixels.
-struct OwnCanvas {
-  float left = 0;
-  float right = 0;
-  TimeRange range;  // of the other step
-  float x(double seconds) const {
-    return left + static_cast<float>((seconds - range.from) / range.length()) * (right - left);
-  }
-};
-
-void draw_outlines(Ui& ui, const OwnCanvas& canvas, const Lane& lane, float top, float bottom) {
+/// Outlines of what is wide enough, over columns as dense as they are busy.
+void draw_outlines(Ui& ui, const Canvas& canvas, const Lane& lane, float top, float bottom) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
-  std::vector<Span> narrow;
-  for (const Span& span : spans_in(lane.spans, canvas.range)) {
-    const float from = std::max(canvas.left, canvas.x(span.active));
-    const float to = std::min(canvas.right, canvas.x(span.end));
-    if (static_cast<double>(to - from) < kLeastSpan) {
-      narrow.push_back(span);
-      continue;
-    }
-    const std::string_view ink = ui.theme.of(span.paint);
-    list.AddRectFilled({from, top}, {to, bottom}, ui.ink(ink, 0.18F));
-    list.AddRect({from, top}, {to, bottom}, ui.ink(ink));
-  }
-  const auto columns = static_cast<std::size_t>(std::max(0.0F, canvas.right - canvas.left));
-  const std::vector<Coverage> covered = coverage(narrow, canvas.range, columns);
+  const auto columns = static_cast<std::size_t>(std::max(0.0, canvas.width()));
+  const std::vector<Coverage> covered = coverage(lane, ColourBy::kind, canvas.range, columns);
   for (std::size_t c = 0; c < covered.size(); ++c) {
-    if (covered[c].share <= 0) continue;
+    const auto* const most = std::ranges::max_element(covered[c].shares);
+    if (*most <= 0) continue;
+    const auto paint = static_cast<sim::Paint>(most - covered[c].shares.begin());
     const float x = canvas.left + static_cast<float>(c);
     list.AddRectFilled({x, top}, {x + 1, bottom},
-                       ui.ink(ui.theme.of(covered[c].paint), 0.5F * covered[c].share));
+                       ui.ink(ui.theme.of(paint), 0.3F * covered[c].share()));
+  }
+  const auto [first, last] = blocks_in(lane, canvas.range);
+  for (std::size_t b = first; b < last; ++b) {
+    const auto [begin, end] = lane.block(b);
+    const float from = std::max(canvas.left, canvas.x(lane.spans.active_start[begin]));
+    const float to = std::min(canvas.right, canvas.x(lane.spans.end[end - 1]));
+    if (static_cast<double>(to - from) < kLeastSpan) continue;
+    list.AddRect({from, top}, {to, bottom}, ui.ink(ui.theme.of(lane.spans.kind[begin])));
   }
 }
 
@@ -61,17 +51,15 @@ void draw_strip(Ui& ui, const std::vector<float>& more, float left, float top, f
   }
 }
 
-void hover(const OwnCanvas& canvas, const Lane& lane, float top, float bottom) {
+void hover(const Canvas& canvas, const Lane& lane, float top, float bottom) {
   if (!ImGui::IsWindowHovered() ||
       !ImGui::IsMouseHoveringRect({canvas.left, top}, {canvas.right, bottom})) {
     return;
   }
-  const double pixel = canvas.range.length() / static_cast<double>(canvas.right - canvas.left);
-  const double time =
-      canvas.range.from + pixel * static_cast<double>(ImGui::GetMousePos().x - canvas.left);
-  for (const Span& span : spans_in(lane.spans, {time - pixel, time + pixel})) {
-    ImGui::SetTooltip("compared with\n%s", span_text(span).c_str());
-    return;
+  const double pixel = canvas.range.length() / canvas.width();
+  const std::size_t span = span_at(lane, canvas.seconds(ImGui::GetMousePos().x), pixel);
+  if (span < lane.spans.size()) {
+    ImGui::SetTooltip("compared with\n%s", span_text(StepLanes(), lane, span).c_str());
   }
 }
 
@@ -92,7 +80,7 @@ void draw_measured_lane(Ui& ui, const LaneBeside& beside, const Lane& predicted,
   const double axis = ui.state.lanes->length;
   const OwnRange own = ui.state.compare.own_range(axis);
   const TimeRange range = ui.state.range;
-  const OwnCanvas canvas{
+  const Canvas canvas{
       left, right, {off_axis(range.from, own, axis), off_axis(range.to, own, axis)}};
   const float bottom = top + beside.lane - ui.units(1);
   draw_outlines(ui, canvas, *lane, top, bottom);

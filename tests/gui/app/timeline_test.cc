@@ -199,7 +199,7 @@ TEST_F(TimelineMouse, StretchesTheKindOfTheBlockWhoseEdgeIsDragged) {
 }
 
 TEST_F(TimelineMouse, ScrollsLanesThatDoNotFit) {
-  const ImVec2 low(1600, 360);
+  const ImVec2 low(1600, 520);
   run_command(session_, "timeline.lanes");
   for (int i = 0; i < 4; ++i) stage_.frame(session_, low);
   const Probes::Place canvas = probe("timeline.canvas");

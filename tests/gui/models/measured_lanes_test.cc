@@ -10,6 +10,7 @@
 #include "planner/cost/estimate.h"
 #include "simulator/simulate.h"
 #include "simulator/trace.h"
+#include "tests/gui/made_lane.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
 
@@ -45,7 +46,7 @@ TEST(MeasuredLanes, OfATraceOfTheStepAreItsLanes) {
   // A trace's step begins with its first operation.
   double first = step.length;
   for (const Lane& lane : step.lanes) {
-    if (!lane.spans.empty()) first = std::min(first, lane.spans.front().start);
+    if (!lane.spans.empty()) first = std::min(first, lane.spans.start.front());
   }
   const OwnRange own{-first, step.length - first};
   for (const Lane& lane : step.lanes) {
@@ -54,10 +55,10 @@ TEST(MeasuredLanes, OfATraceOfTheStepAreItsLanes) {
     ASSERT_NE(found, nullptr) << lane.stage << name_of(lane.stream);
     EXPECT_NEAR(found->busy, lane.busy, 1e-6 * step.length);
     for (std::size_t i = 1; i < found->spans.size(); ++i) {
-      EXPECT_LE(found->spans[i - 1].end, found->spans[i].start);
+      EXPECT_LE(found->spans.end[i - 1], found->spans.start[i]);
     }
-    EXPECT_EQ(found->spans.front().paint, lane.spans.front().paint);
-    EXPECT_EQ(found->spans.front().microbatch, lane.spans.front().microbatch);
+    EXPECT_EQ(found->spans.kind.front(), lane.spans.kind.front());
+    EXPECT_EQ(found->spans.microbatch.front(), lane.spans.microbatch.front());
     for (const float more : busier(lane, *found, own, step.length, whole, 400)) {
       EXPECT_NEAR(more, 0, 2e-3);
     }
@@ -92,8 +93,8 @@ TEST(MeasuredLanes, OfAProfilersTraceNeverOverlapAndLoseNoTimeThatIsBusy) {
   const Lane* const computed = view.lanes.find(stage, Stream::compute);
   ASSERT_NE(computed, nullptr);
   ASSERT_EQ(computed->spans.size(), 2U);
-  EXPECT_DOUBLE_EQ(computed->spans[0].end, 100e-6);
-  EXPECT_DOUBLE_EQ(computed->spans[1].start, 100e-6);
+  EXPECT_DOUBLE_EQ(computed->spans.end[0], 100e-6);
+  EXPECT_DOUBLE_EQ(computed->spans.start[1], 100e-6);
   EXPECT_NEAR(computed->busy, 150e-6, 1e-12);
   const Lane* const gathered = view.lanes.find(stage, Stream::all_gather);
   ASSERT_NE(gathered, nullptr);
@@ -110,10 +111,8 @@ TEST(OwnRange, PutsMomentsUnderOneAnotherAndBack) {
 }
 
 TEST(Busier, SumsToTheDifferenceOfBusyTime) {
-  Lane ours;
-  ours.spans = {{0, 0, 2}, {3, 4, 5}};  // the second waits for a second
-  Lane theirs;
-  theirs.spans = {{1, 1, 4}};
+  const Lane ours = test::made_lane({{0, 0, 2}, {3, 4, 5}});  // the second waits for a second
+  const Lane theirs = test::made_lane({{1, 1, 4}});
   const std::size_t columns = 50;
   const double axis = 5;
   double sum = 0;
