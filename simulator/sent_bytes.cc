@@ -71,9 +71,8 @@ class Sent {
         counted = upto;
       }
     }
-    std::erase_if(whole, [](const SentPart& part) {
-      return part.bytes == std::array<Bytes, kMaxTiers>{};
-    });
+    std::erase_if(
+        whole, [](const SentPart& part) { return part.bytes == std::array<Bytes, kMaxTiers>{}; });
     return whole;
   }
 

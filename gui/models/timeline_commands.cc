@@ -91,8 +91,8 @@ std::string fit(Session& session, const std::string&) {
 
 constexpr std::array kCommands = std::to_array<Command>({
     {"timeline.fit", "F", "Show the chosen span, or the whole step", "", fit},
-    {"timeline.show", "Shift+N", "Show a part of the step", "FROM TO", show},
-    {"timeline.measure", "Shift+D", "Read out a part of the step", "[FROM TO]", measure},
+    {"timeline.show", "Ctrl+Shift+N", "Show a part of the step", "FROM TO", show},
+    {"timeline.measure", "Ctrl+Shift+U", "Read out a part of the step", "[FROM TO]", measure},
     {"timeline.lanes", "L", "Show all streams, or those that are busy for a while", "",
      [](Session& session, const std::string&) {
        session.toggle_lanes();

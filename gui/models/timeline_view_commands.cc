@@ -191,36 +191,36 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"timeline.search", "Ctrl+G", "Choose the next span with these letters in its name", "WORDS",
      search},
     {"timeline.mark", "M", "Mark the chosen span's begin, or a time", "[SECONDS]", mark},
-    {"timeline.unmark", "Shift+U", "Remove all marks", "",
+    {"timeline.unmark", "Ctrl+Shift+Y", "Remove all marks", "",
      [](Session& session, const std::string&) {
        session.timeline().marks.clear();
        return std::string();
      }},
     {"timeline.pin", "P", "Pin a lane above the others, or let it go", "[LANE]", pin},
-    {"timeline.group", "Shift+G", "Group lanes by stage or by stream", "",
+    {"timeline.group", "H", "Group lanes by stage or by stream", "",
      [](Session& session, const std::string&) {
        session.timeline().by_stream = !session.timeline().by_stream;
        return std::string();
      }},
-    {"timeline.colour", "K", "Colour spans by kind, micro-batch or axis",
+    {"timeline.colour", "Q", "Colour spans by kind, micro-batch or axis",
      "[kind|microbatch|axis]", colour},
     {"timeline.path", "V", "Show the critical path, or not", "",
      [](Session& session, const std::string&) {
        session.timeline().path_shown = !session.timeline().path_shown;
        return std::string();
      }},
-    {"timeline.worst", "Shift+J", "Show the longest exposed communication", "", worst},
+    {"timeline.worst", "Ctrl+J", "Show the longest exposed communication", "", worst},
     {"timeline.rank", "R", "Show the ranks of the pipeline of a rank", "RANK", rank},
-    {"timeline.wheel", "Shift+W", "Let the wheel zoom without Ctrl, or not", "",
+    {"timeline.wheel", "Ctrl+Shift+W", "Let the wheel zoom without Ctrl, or not", "",
      [](Session& session, const std::string&) {
        session.timeline().wheel_zooms = !session.timeline().wheel_zooms;
        return std::string();
      }},
     {"timeline.scroll", "Shift+S", "Scroll the lanes to a height", "UNITS", scroll},
-    {"timeline.stretch", "Shift+L",
+    {"timeline.stretch", "Ctrl+T",
      "Simulate the step with a kind, axis or link at a factor of its time", "[WHAT FACTOR]",
      stretch},
-    {"timeline.grab", "Shift+X", "Take hold of the edge of a block", "LANE SECONDS", grab},
+    {"timeline.grab", "Ctrl+Shift+X", "Take hold of the edge of a block", "LANE SECONDS", grab},
     {"timeline.drop", "Ctrl+U", "Let the edge go", "",
      [](Session& session, const std::string&) {
        session.timeline().grabbed.reset();

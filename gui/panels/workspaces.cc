@@ -128,12 +128,14 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "memory", rest);
       break;
     }
-    case Workspace::timeline:
+    case Workspace::timeline: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
-      dock_beside(workspace, cut(ImGuiDir_Down, 0.34F));
-      dock(workspace, "selection", cut(ImGuiDir_Down, 0.26F));
+      const ImGuiID below = cut(ImGuiDir_Down, 0.28F);
+      dock(workspace, "selection", below);
+      dock_beside(workspace, below);
       dock(workspace, "timeline", rest);
       break;
+    }
     case Workspace::mesh: {
       dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
       dock_beside(workspace, low ? rest : cut(ImGuiDir_Down, 0.26F));

@@ -68,7 +68,7 @@ void frame(benchmark::State& bench, std::size_t spans, double share) {
     ImGui::SetNextWindowSize(io.DisplaySize);
     ImGui::Begin("timeline");
     probes.clear();
-    Ui ui{state, theme, stage.fonts(), probes, palette, arranged, 1, {}, {}};
+    Ui ui{state, theme, stage.fonts(), probes, palette, arranged, 1, {}, {}, {}, false};
     draw_timeline(ui);
     ImGui::End();
     ImGui::Render();
