@@ -26,8 +26,11 @@ class Script {
   std::string run(std::string_view line) {
     const std::string_view verb = word(line);
     std::string problem;
-    if (verb == "click" || verb == "move" || verb == "drag") {
+    if (verb == "click" || verb == "move" || verb == "drag" || verb == "press") {
       problem = point(verb, line);
+    } else if (verb == "release") {
+      problem = line.empty() ? "" : "release takes nothing after it";
+      if (problem.empty()) release();
     } else if (verb == "key") {
       problem = press(line);
     } else if (verb == "type") {
@@ -77,7 +80,7 @@ class Script {
     if (!place) return no_probe(name);
     const ImVec2 at = place->centre();
     ImVec2 by;
-    if (verb == "drag") {
+    if (verb == "drag" || verb == "press") {
       double x = 0;
       double y = 0;
       const std::string_view first = word(line);
@@ -92,13 +95,16 @@ class Script {
     if (verb == "move") return "";
     io.AddMouseButtonEvent(ImGuiMouseButton_Left, true);
     stage_.frame(session_, size_);
-    if (verb == "drag") {
+    if (verb != "click") {
       io.AddMousePosEvent(at.x + by.x, at.y + by.y);
       stage_.frame(session_, size_);
     }
-    io.AddMouseButtonEvent(ImGuiMouseButton_Left, false);
-    stage_.frame(session_, size_);
+    if (verb != "press") release();
     return "";
+  }
+  void release() {
+    ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, false);
+    stage_.frame(session_, size_);
   }
 
   std::string press(std::string_view chord) {

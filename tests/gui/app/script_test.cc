@@ -64,6 +64,16 @@ TEST_F(Script, SavesPicturesAtAnyScale) {
   EXPECT_THAT(run("export.png a.png 99\n").err, testing::HasSubstr("scale: 99 is not a number"));
 }
 
+TEST_F(Script, DrawsTheMiddleOfADrag) {
+  const std::string middle = scratch_.path("middle.png");
+  const std::string after = scratch_.path("after.png");
+  const Outcome done = run("press what_if.micro_batch_size 60 0\nshot " + middle +
+                           "\nrelease\nquestion.undo\nshot " + after + "\n");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(bytes_of_file(middle), bytes_of_file(after));
+  EXPECT_THAT(run("release now\n").err, testing::HasSubstr("release takes nothing after it"));
+}
+
 TEST_F(Script, EndsAtTheFirstLineThatIsWrong) {
   const std::string saved = scratch_.path("p.json");
   const Outcome refused = run("view.memory\nclick no.such.thing\nexport.plan " + saved + "\n");
