@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Draws the pictures of README.md into docs/pictures, or into DIR: scripts/pictures.sh [DIR].
+# shardwise-view --shot draws them without a display, Chromium the page. Two of them lay a run of
+# this machine over its prediction, so it trains llama-tiny for some seconds.
+# SHARDWISE_PRESET=dev takes the programs of build/dev. PICTURES="explore why_not" draws only those.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/packages.sh
+bin=build/${SHARDWISE_PRESET:-release}/bin
+out=${1:-docs/pictures}
+work=build/pictures
+pictures=${PICTURES:-explore memory timeline why_not report}
+size=1280x800
+most_bytes=200000
+mkdir -p "$out" "$work"
+
+# draw NAME PLAN [ARGUMENT…]: runs the script on standard input, which takes the picture itself.
+draw() {
+  local name=$1
+  shift
+  cat >"$work/$name.txt"
+  "$bin/shardwise-view" --script "$work/$name.txt" --size "$size" "$@"
+  say "$out/$name.png: $(stat -c %s "$out/$name.png") bytes"
+  if [ "$(stat -c %s "$out/$name.png")" -gt "$most_bytes" ]; then
+    say "$name.png has more than $most_bytes bytes"
+    return 1
+  fi
+}
+
+# What the pictures with a measurement need: this machine, a plan for it, and a run of that plan.
+measure() {
+  [ -s "$work/measured.json" ] && return
+  "$bin/shardwise-run" calibrate --ranks 4 -o "$work/machine.json" >"$work/calibrate.log"
+  "$bin/shardwise" plan --model llama-tiny --cluster "$work/machine.json" --gpus 4 \
+    --engine shardwise --precision fp32 --loss chunked --sequence-length 128 \
+    --global-batch-size 8 --lock zero_stage=3 --lock dp_shard=4 --lock micro_batch_size=1 \
+    -o "$work/tiny.json" >"$work/tiny.log"
+  "$bin/shardwise-run" train "$work/tiny.json" --ranks 4 --data README.md --steps 20 \
+    --report "$work/measured.json" --trace "$work/trace.json" >"$work/train.log"
+}
+
+seventy=(--model llama-3.1-70b --cluster dgx-h100 --gpus 64)
+[ -s "$work/plan.json" ] || "$bin/shardwise" plan "${seventy[@]}" -o "$work/plan.json" >"$work/plan.log"
+
+for picture in $pictures; do
+  case $picture in
+    explore)
+      draw explore "$work/plan.json" <<END
+table.fitting
+press what_if.tp 60 0
+shot $out/explore.png
+release
+END
+      ;;
+    memory)
+      measure
+      draw memory "$work/tiny.json" "$work/measured.json" <<END
+view.memory
+shot $out/memory.png
+END
+      ;;
+    timeline)
+      measure
+      draw timeline "$work/tiny.json" "$work/trace.json" <<END
+view.timeline
+shot $out/timeline.png
+END
+      ;;
+    why_not)
+      draw why_not "$work/plan.json" <<END
+why.layout tp=8 pp=4
+shot $out/why_not.png
+END
+      ;;
+    report)
+      measure
+      "$bin/shardwise" report "$work/tiny.json" "$work/measured.json" -o "$work/report.html"
+      chromium --headless=new --no-sandbox --hide-scrollbars --force-device-scale-factor=1 \
+        --window-size=1280,900 --screenshot="$out/report.png" \
+        "file://$PWD/$work/report.html" 2>"$work/chromium.log"
+      say "$out/report.png: $(stat -c %s "$out/report.png") bytes"
+      ;;
+    *)
+      say "no picture is named $picture"
+      exit 2
+      ;;
+  esac
+done
