@@ -2,14 +2,14 @@
 # Draws the pictures of README.md into docs/pictures, or into DIR: scripts/pictures.sh [DIR].
 # shardwise-view --shot draws them without a display, Chromium the page. Two of them lay a run of
 # this machine over its prediction, so it trains llama-tiny for some seconds.
-# SHARDWISE_PRESET=dev takes the programs of build/dev. PICTURES="explore why_not" draws only those.
+# SHARDWISE_PRESET=dev takes the programs of build/dev. PICTURES=explore draws only that one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
 bin=build/${SHARDWISE_PRESET:-release}/bin
 out=${1:-docs/pictures}
 work=build/pictures
-pictures=${PICTURES:-explore memory timeline why_not report}
+pictures=${PICTURES:-explore memory timeline report}
 size=1280x800
 most_bytes=200000
 mkdir -p "$out" "$work"
@@ -64,12 +64,6 @@ END
       draw timeline "$work/tiny.json" "$work/trace.json" <<END
 view.timeline
 shot $out/timeline.png
-END
-      ;;
-    why_not)
-      draw why_not "$work/plan.json" <<END
-why.layout tp=8 pp=4
-shot $out/why_not.png
 END
       ;;
     report)
