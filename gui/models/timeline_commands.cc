@@ -84,7 +84,8 @@ std::string fit(Session& session, const std::string&) {
   const std::optional<ChosenSpan>& chosen = session.state().timeline.chosen;
   const Lane* const lane = chosen ? step->find(chosen->lane) : nullptr;
   const TimeRange whole{0, step->length};
-  const TimeRange close = lane == nullptr ? whole : focused(*lane, chosen->span, step->length);
+  const TimeRange close =
+      chosen && lane != nullptr ? focused(*lane, chosen->span, step->length) : whole;
   session.set_range(session.state().range == close ? whole : close);
   return "";
 }

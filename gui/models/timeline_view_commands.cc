@@ -31,7 +31,7 @@ std::string read_place(const Session& session, const std::string& argument,
   const StepLanes* const step = session.state().shown_step();
   const std::optional<LaneName> name = read_lane_name(words[0]);
   const Lane* const lane = step == nullptr || !name ? nullptr : step->find(*name);
-  if (lane == nullptr) return words[0] + " is no lane of this step: 0.compute, 1.send";
+  if (!name || lane == nullptr) return words[0] + " is no lane of this step: 0.compute, 1.send";
   double seconds = 0;
   std::string problem = read_number(words[1], 0, kMostSeconds, seconds);
   if (!problem.empty()) return problem;
