@@ -4,23 +4,66 @@
 set -euo pipefail
 bin=$1
 scratch=$2
-for program in xvfb-run xdotool; do
+for program in Xvfb xdotool; do
   command -v "$program" >/dev/null || { echo "skipped: no $program"; exit 77; }
 done
 rm -rf "$scratch"
 mkdir -p "$scratch"
+
+display=
+viewer=
+end() {
+  [ -z "$viewer" ] || kill -KILL "$viewer" 2>/dev/null || true
+  [ -z "$display" ] || kill "$display" 2>/dev/null || true
+}
+trap end EXIT
+
+# eventually WHAT COMMAND…: repeats a command until it succeeds, for at most 30 seconds.
+eventually() {
+  local what=$1
+  shift
+  for _ in $(seq 300); do
+    if "$@"; then return 0; fi
+    sleep 0.1
+  done
+  echo "after 30 s: $what"
+  [ ! -s "$scratch/viewer.log" ] || sed 's/^/shardwise-view: /' "$scratch/viewer.log"
+  [ ! -s "$scratch/display.log" ] || sed 's/^/Xvfb: /' "$scratch/display.log"
+  exit 1
+}
+
+find_window() {
+  kill -0 "$viewer" 2>/dev/null || { echo "the viewer ended by itself"; cat "$scratch/viewer.log"; exit 1; }
+  window=$(timeout 10 xdotool search --onlyvisible --name shardwise 2>/dev/null | head -1) || true
+  [ -n "$window" ]
+}
+
+press() { timeout 10 xdotool key --window "$window" "$1"; }
+
+# Asks again where the key was lost: a window without a window manager may not have the focus yet.
+quit() {
+  press ctrl+q 2>/dev/null || true
+  sleep 0.2
+  ! kill -0 "$viewer" 2>/dev/null
+}
+
+# The server picks a free number and writes it once it takes connections.
+Xvfb -displayfd 3 -screen 0 1920x1200x24 3>"$scratch/number" 2>"$scratch/display.log" &
+display=$!
+eventually "Xvfb has not started" test -s "$scratch/number"
+DISPLAY=:$(cat "$scratch/number")
+export DISPLAY XDG_STATE_HOME=$scratch LIBGL_ALWAYS_SOFTWARE=1
+
 "$bin/shardwise" plan --model gpt2 --cluster dgx-h100 --gpus 1 -o "$scratch/plan.json" >/dev/null
-cat >"$scratch/drive.sh" <<'DRIVE'
-set -euo pipefail
-"$1/shardwise-view" --size 1200x800 "$2/plan.json" &
+"$bin/shardwise-view" --size 1200x800 "$scratch/plan.json" >"$scratch/viewer.log" 2>&1 &
 viewer=$!
-# The command waits until the window is there.
-window=$(xdotool search --sync --onlyvisible --name shardwise | head -1)
-xdotool mousemove --window "$window" 600 400 click 1
-for key in 2 3 4 5 1 Home Down ctrl+l ctrl+k Escape; do xdotool key --window "$window" "$key"; done
-xdotool key --window "$window" ctrl+q
-wait "$viewer"
-DRIVE
-XDG_STATE_HOME=$scratch LIBGL_ALWAYS_SOFTWARE=1 xvfb-run -a -s "-screen 0 1920x1200x24" bash "$scratch/drive.sh" "$bin" "$scratch"
+eventually "the viewer shows no window" find_window
+timeout 10 xdotool mousemove --window "$window" 600 400 click 1
+for key in 2 3 4 5 1 Home Down ctrl+l ctrl+k Escape; do press "$key"; done
+eventually "ctrl+q does not end the viewer" quit
+code=0
+wait "$viewer" || code=$?
+viewer=
+[ "$code" -eq 0 ] || { echo "the viewer ended with $code"; cat "$scratch/viewer.log"; exit 1; }
 grep -q '"schema": "shardwise.view/1"' "$scratch/shardwise/view.json"
 echo "the window opened, took keys and ended with 0"
