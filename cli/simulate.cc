@@ -19,6 +19,7 @@
 #include "cli/plan_text.h"
 #include "cli/progress.h"
 #include "cli/report_text.h"
+#include "cli/simulate_files.h"
 #include "cli/simulate_request.h"
 #include "cli/simulate_text.h"
 #include "cli/summary_text.h"
@@ -40,17 +41,12 @@
 #include "simulator/planning/asked_step.h"
 #include "simulator/planning/growth.h"
 #include "simulator/planning/plan_answer.h"
-#include "simulator/planning/simulation_files.h"
 #include "simulator/simulate.h"
 #include "simulator/traces/import_run.h"
 #include "simulator/versus.h"
 
 namespace shardwise::cli {
 namespace {
-
-sim::SimulationFiles files_of(const SimulateFlags& flags) {
-  return {flags.output, flags.trace, flags.svg, flags.chakra};
-}
 
 ExitCode run_versus(const SimulateFlags& flags, const Plan& first) {
   SimulateFlags other = flags;
@@ -95,7 +91,7 @@ ExitCode run_import(const SimulateFlags& flags, const Plan& plan) {
       *run, flags.import, plan, sim::options_of(flags.asked), flags.asked.granularity);
   if (!imported) return refuse(imported.problems());
   const sim::TraceComparison& found = imported->comparison;
-  sim::write_simulation(files_of(flags), plan, imported->simulation);
+  write_simulation(flags, plan, imported->simulation);
   fmt::print("{}", flags.screen.json
                        ? sim::comparison_json(*run, found)
                        : import_text(*run, found, plan.layout, static_cast<std::size_t>(flags.top),
@@ -184,7 +180,7 @@ ExitCode run_simulate(const SimulateFlags& flags) {
     made.report.timeline->noise =
         sim::noise_spread(*plan, sim::options_of(flags.asked), flags.asked.noise, say);
   }
-  sim::write_simulation(files_of(flags), *plan, made);
+  write_simulation(flags, *plan, made);
   const ExitCode answer = no_trial_runs(made.report) ? ExitCode::nothing_fits : ExitCode::done;
   if (flags.screen.json) {
     fmt::print("{}", report_json(made.report, reported_parameters(read->plan.model)));

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/output_flags.h"
+#include "cli/simulate_files.h"
 #include "planner/question/flags.h"
-#include "simulator/planning/simulation_files.h"
 
 namespace shardwise::cli {
 namespace {
@@ -61,11 +61,11 @@ Result<sim::PlannedStep> planned_step(const SimulateFlags& flags) {
 Result<sim::PlannedStep> checked_step(const SimulateFlags& flags, sim::PlannedStep read) {
   Plan& plan = read.plan;
   sim::set_network(flags.asked, plan);
-  if (!flags.chakra.empty() && plan.layout.world() > sim::kMostChakraRanks) {
-    return wrong_flag("--chakra",
-                      fmt::format("{} ranks, but a trace has at most {}", plan.layout.world(),
-                                  sim::kMostChakraRanks),
-                      "simulate the plan on fewer GPUs");
+  if (!flags.chakra.empty() && plan.layout.world() > kMostChakraRanks) {
+    return wrong_flag(
+        "--chakra",
+        fmt::format("{} ranks, but a trace has at most {}", plan.layout.world(), kMostChakraRanks),
+        "simulate the plan on fewer GPUs");
   }
   Diagnostics problems = check_files(flags);
   if (problems.empty()) problems = sim::step_problems(flags.asked, plan);

@@ -48,8 +48,8 @@ endfunction()
 # "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
 # Label `threads` has the thread sanitizer watch it (preset tsan), `gpu` that it skips without one.
 # THREADED: the suites that start threads, where others of the program take long; the thread
-# sanitizer watches those alone. OPTIMISED: its own code takes long under sanitizers, where tests are
-# compiled for speed of the compiler.
+# sanitizer watches those alone. OPTIMISED: its own code takes long, so that it is optimised under
+# sanitizers too.
 function(shardwise_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIMISED" "" "SOURCES;DEPENDS;LABELS;THREADED")
   if(NOT arg_SOURCES)

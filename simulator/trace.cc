@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "simulator/stage_summary.h"
@@ -109,6 +110,12 @@ class SimulatedTrace {
 void write_trace(const Plan& plan, const Simulation& simulation, std::size_t most_ranks,
                  const TextSink& sink) {
   SimulatedTrace(plan, simulation, sink).write(most_ranks);
+}
+
+std::string trace_text(const Plan& plan, const Simulation& simulation, std::size_t most_ranks) {
+  std::string text;
+  write_trace(plan, simulation, most_ranks, [&text](std::string_view piece) { text += piece; });
+  return text;
 }
 
 }  // namespace shardwise::sim

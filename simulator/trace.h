@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 
 #include "planner/recorded/trace_writer.h"
 #include "simulator/simulate.h"
@@ -15,5 +16,7 @@ inline constexpr std::size_t kMostTracedRanks = 64;
 /// \param most_ranks  ranks that are written, the first ones
 void write_trace(const Plan& plan, const Simulation& simulation, std::size_t most_ranks,
                  const TextSink& sink);
+std::string trace_text(const Plan& plan, const Simulation& simulation,
+                       std::size_t most_ranks = kMostTracedRanks);
 
 }  // namespace shardwise::sim

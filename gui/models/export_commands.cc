@@ -31,35 +31,19 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"export.png", "Ctrl+P", "Save the window as a picture, at another scale too", "FILE [SCALE]",
      save_png},
     {"export.csv", "Ctrl+E", "Save the rows of the table", "FILE",
-     [](Session& session, const std::string& argument) {
-       if (argument.empty()) return std::string("name a file, as layouts.csv");
-       return session.save_csv(argument);
-     }},
+     with_file<&Session::save_csv, "layouts.csv">},
     {"export.plan", "Ctrl+S", "Save the selected layout as a plan", "FILE",
-     [](Session& session, const std::string& argument) {
-       if (argument.empty()) return std::string("name a file, as plan.json");
-       return session.save_plan(argument);
-     }},
+     with_file<&Session::save_plan, "plan.json">},
     {"export.report", "Ctrl+Shift+O", "Save the simulated step as report.json", "FILE",
-     [](Session& session, const std::string& argument) {
-       if (argument.empty()) return std::string("name a file, as report.json");
-       return session.save_report(argument);
-     }},
+     with_file<&Session::save_report, "report.json">},
     {"export.trace", "Ctrl+Shift+T", "Save the simulated step as a trace", "FILE",
-     [](Session& session, const std::string& argument) {
-       if (argument.empty()) return std::string("name a file, as trace.json");
-       return session.save_trace(argument);
-     }},
+     with_file<&Session::save_trace, "trace.json">},
     {"export.page", "Ctrl+Shift+H", "Save the page of shardwise report", "FILE",
-     [](Session& session, const std::string& argument) {
-       if (argument.empty()) return std::string("name a file, as report.html");
-       return session.save_page(argument);
-     }},
+     with_file<&Session::save_page, "report.html">},
     {"export.command", "Ctrl+Shift+C", "Copy the command that says the same of the selection",
-     "[FILE]",
-     [](Session& session, const std::string& file) { return session.copy_command(file); }},
+     "[FILE]", with_words<&Session::copy_command>},
     {"export.json", "Ctrl+Shift+J", "Copy the selected layout as JSON", "[FILE]",
-     [](Session& session, const std::string& file) { return session.copy_json(file); }},
+     with_words<&Session::copy_json>},
 });
 
 }  // namespace

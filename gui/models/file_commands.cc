@@ -58,29 +58,13 @@ std::string set_range(Session& session, const std::string& argument) {
 
 constexpr std::array kCommands = std::to_array<Command>({
     {"file.open", "Ctrl+O", "Open a plan, report, trace, page, metrics, model or cluster", "FILE",
-     [](Session& session, const std::string& path) {
-       if (path.empty()) return std::string("name a file, as plan.json");
-       session.open_file(path);
-       return std::string();
-     }},
-    {"file.stop", "Shift+Escape", "Stop reading a file", "",
-     [](Session& session, const std::string&) {
-       session.stop_reading();
-       return std::string();
-     }},
+     with_file<&Session::open_file, "plan.json">},
+    {"file.stop", "Shift+Escape", "Stop reading a file", "", does<&Session::stop_reading>},
     {"metrics.follow", "Ctrl+Shift+M", "Follow a run by its file of metrics", "FILE",
-     [](Session& session, const std::string& path) {
-       if (path.empty()) return std::string("name a file, as steps.jsonl");
-       session.follow(path);
-       return std::string();
-     }},
+     with_file<&Session::follow, "steps.jsonl">},
     {"metrics.poll", "Ctrl+Shift+P", "Read what the run has added", "",
-     [](Session& session, const std::string&) { return session.poll_metrics(); }},
-    {"metrics.stop", "Ctrl+M", "Follow no run", "",
-     [](Session& session, const std::string&) {
-       session.follow_nothing();
-       return std::string();
-     }},
+     does<&Session::poll_metrics>},
+    {"metrics.stop", "Ctrl+M", "Follow no run", "", does<&Session::follow_nothing>},
     {"compare.toggle", "C", "Lay what is compared over all views, or take it away", "",
      [](Session& session, const std::string&) {
        if (session.state().compare.other) {
@@ -91,11 +75,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        return std::string();
      }},
     {"compare.open", "Ctrl+D", "Compare with a report, a trace or another plan", "FILE",
-     [](Session& session, const std::string& path) {
-       if (path.empty()) return std::string("name a file, as measured.json");
-       session.open_compared(path);
-       return std::string();
-     }},
+     with_file<&Session::open_compared, "measured.json">},
     {"compare.close", "Ctrl+Shift+D", "Compare with nothing", "",
      [](Session& session, const std::string&) {
        session.compare_with(nullptr);
@@ -108,7 +88,7 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"compare.range", "Ctrl+Shift+F", "Draw a part of the other step below all of the plan's",
      "FROM TO", set_range},
     {"compare.calibrate", "U", "Correct all predictions by the measured run", "",
-     [](Session& session, const std::string&) { return session.calibrate(); }},
+     does<&Session::calibrate>},
 });
 
 }  // namespace

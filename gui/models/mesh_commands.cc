@@ -49,12 +49,9 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"mesh.bandwidth", "Shift+B", "Make a link so many times as fast", "LINK FACTOR",
      set_bandwidth},
     {"mesh.reset", "Shift+Z", "Give links the bandwidth that they have", "",
-     [](Session& session, const std::string&) {
-       session.reset_bandwidth();
-       return std::string();
-     }},
+     does<&Session::reset_bandwidth>},
     {"mesh.take", "Shift+T", "Ask everything again with links of that bandwidth", "",
-     [](Session& session, const std::string&) { return session.take_bandwidth(); }},
+     does<&Session::take_bandwidth>},
 });
 
 }  // namespace

@@ -6,8 +6,10 @@
 #include <functional>
 #include <numeric>
 
+#include "gui/models/simulated.h"
 #include "planner/recorded/stage_timeline.h"
 #include "planner/spec/format.h"
+#include "planner/spec/group_axes.h"
 #include "simulator/links.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/rank_classes.h"
@@ -17,9 +19,6 @@
 
 namespace shardwise::view {
 namespace {
-
-/// Passes of micro-batches through layers in a step that is simulated for a picture.
-constexpr std::int64_t kMostPasses = 4 * sim::kMostLayerPasses;
 
 std::string_view use_of(Stream stream) {
   switch (stream) {
@@ -45,40 +44,6 @@ std::string_view use_of(Stream stream) {
       break;
   }
   return "end of the step";
-}
-
-std::string_view words_of(GroupKind group) {
-  switch (group) {
-    case GroupKind::tp:
-      return "tp";
-    case GroupKind::cp:
-      return "cp";
-    case GroupKind::ep:
-      return "ep";
-    case GroupKind::etp:
-      return "etp";
-    case GroupKind::pp:
-      return "pp";
-    case GroupKind::dp_shard:
-      return "dp_shard";
-    case GroupKind::dp_replicate:
-      return "dp_replicate";
-    case GroupKind::dp_shard_cp:
-      return "dp_shard x cp";
-    case GroupKind::dp_cp:
-      return "dp x cp";
-    case GroupKind::stage:
-      return "stage";
-    case GroupKind::edp:
-      return "edp";
-    case GroupKind::edp_shard:
-      return "edp_shard";
-    case GroupKind::reshard:
-      return "reshard";
-    case GroupKind::world:
-      break;
-  }
-  return "all ranks";
 }
 
 /// The number that a colour is of; more is more of it.
@@ -132,10 +97,9 @@ std::pair<std::size_t, std::size_t> extremes(const MeshFacts& facts, MeshColour 
 MeshFacts mesh_facts(const Plan& plan) {
   MeshFacts facts;
   facts.orders = priced_orders(plan);
-  const std::int64_t passes = sim::layer_passes_of_step(plan);
-  if (passes > kMostPasses) {
-    facts.problem =
-        fmt::format("a step of {} passes through layers is not simulated", format_count(passes));
+  if (!is_simulated(plan)) {
+    facts.problem = fmt::format("a step of {} passes through layers is not simulated",
+                                format_count(sim::layer_passes_of_step(plan)));
     return facts;
   }
   const sim::Simulation simulation = sim::simulate(plan);
@@ -209,7 +173,9 @@ TrafficTable traffic_table(const Plan& plan, const MeshFacts& facts, std::size_t
     // Norms and counts, whatever stream they have.
     const bool sums = part.group == GroupKind::world || part.group == GroupKind::stage;
     const std::string_view use = sums ? "sums over ranks" : use_of(part.stream);
-    TrafficRow row{std::string(use), std::string(words_of(part.group)), 1, {}};
+    const std::string_view within =
+        part.group == GroupKind::world ? "all ranks" : axes_of(part.group);
+    TrafficRow row{std::string(use), std::string(within), 1, {}};
     row.ranks = group_shape(plan.cluster, plan.layout, part.group).ranks;
     for (const std::size_t tier : used) row.bytes.push_back(part.bytes[tier]);
     table.rows.push_back(std::move(row));

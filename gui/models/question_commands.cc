@@ -42,16 +42,8 @@ std::string set_objective(Session& session, const std::string& word) {
 }
 
 constexpr std::array kCommands = std::to_array<Command>({
-    {"question.undo", "Ctrl+Z", "Undo the last change", "",
-     [](Session& session, const std::string&) {
-       session.undo();
-       return std::string();
-     }},
-    {"question.redo", "Ctrl+Shift+Z", "Make it again", "",
-     [](Session& session, const std::string&) {
-       session.redo();
-       return std::string();
-     }},
+    {"question.undo", "Ctrl+Z", "Undo the last change", "", does<&Session::undo>},
+    {"question.redo", "Ctrl+Shift+Z", "Make it again", "", does<&Session::redo>},
     {"question.set", "E", "Change a field of the mesh, the job or the cluster", "FIELD VALUE",
      set_slider},
     {"question.lock", "K", "List only layouts with the value of a field, or all again",
@@ -62,19 +54,16 @@ constexpr std::array kCommands = std::to_array<Command>({
                                   space == std::string::npos ? "" : argument.substr(space + 1));
      }},
     {"question.open", "Shift+U", "List every value of a field that has one in the usual space",
-     "FIELD",
-     [](Session& session, const std::string& field) { return session.toggle_open(field); }},
+     "FIELD", with_words<&Session::toggle_open>},
     {"question.objective", "Shift+J", "Rank by step_time, memory, cost or tokens_per_dollar",
      "WHAT", set_objective},
     {"question.model", "Ctrl+1", "Another model of the catalogue", "NAME",
-     [](Session& session, const std::string& name) { return session.take_model(name); }},
+     with_words<&Session::take_model>},
     {"question.cluster", "Ctrl+2", "Another cluster of the catalogue", "NAME",
-     [](Session& session, const std::string& name) { return session.take_cluster(name); }},
-    {"question.engine", "Ctrl+3", "Another engine", "NAME",
-     [](Session& session, const std::string& name) { return session.take_engine(name); }},
+     with_words<&Session::take_cluster>},
+    {"question.engine", "Ctrl+3", "Another engine", "NAME", with_words<&Session::take_engine>},
     {"why.layout", "Shift+W", "Why the best layout has not these values, as tp=4 pp=2",
-     "[FIELD=VALUE …]",
-     [](Session& session, const std::string& values) { return session.ask_why(values); }},
+     "[FIELD=VALUE …]", with_words<&Session::ask_why>},
     {"layout.next", "DownArrow", "Select the next layout", "",
      [](Session& session, const std::string&) {
        session.move_selection(1);

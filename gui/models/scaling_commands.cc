@@ -46,12 +46,9 @@ constexpr std::array kCommands = std::to_array<Command>({
        return std::string();
      }},
     {"scaling.csv", "Ctrl+Shift+E", "Save the scaling map as a table", "FILE",
-     [](Session& session, const std::string& path) {
-       return path.empty() ? std::string("name a file, as scaling.csv")
-                           : session.save_scaling(path);
-     }},
+     with_file<&Session::save_scaling, "scaling.csv">},
     {"scaling.lever", "Shift+V", "Quantity of the break-even lines: links, memory or price",
-     "QUANTITY", [](Session& session, const std::string& key) { return session.set_lever(key); }},
+     "QUANTITY", with_words<&Session::set_lever>},
 });
 
 }  // namespace

@@ -35,11 +35,7 @@ std::string Session::save_report(const std::string& path) {
 
 std::string Session::save_trace(const std::string& path) {
   if (state_.lanes && !state_.lanes->problem.empty()) return state_.lanes->problem;
-  const sim::Simulation made = sim::simulate(state_.plan);
-  std::string trace;
-  sim::write_trace(state_.plan, made, sim::kMostTracedRanks,
-                   [&trace](std::string_view text) { trace += text; });
-  return save(path, trace);
+  return save(path, sim::trace_text(state_.plan, sim::simulate(state_.plan)));
 }
 
 std::string Session::save_page(const std::string& path) {

@@ -95,10 +95,7 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"timeline.show", "Ctrl+Shift+N", "Show a part of the step", "FROM TO", show},
     {"timeline.measure", "Ctrl+Shift+U", "Read out a part of the step", "[FROM TO]", measure},
     {"timeline.lanes", "L", "Show all streams, or those that are busy for a while", "",
-     [](Session& session, const std::string&) {
-       session.toggle_lanes();
-       return std::string();
-     }},
+     does<&Session::toggle_lanes>},
     {"timeline.closer", "W", "Zoom in at the middle", "",
      [](Session& session, const std::string&) { return zoom(session, "0.8 0.5"); }},
     {"timeline.wider", "S", "Zoom out", "",

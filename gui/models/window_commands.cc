@@ -45,45 +45,22 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.set_dark(!session.state().dark);
        return std::string();
      }},
-    {"view.reset", "Ctrl+R", "Put all panels back in their places", "",
-     [](Session& session, const std::string&) {
-       session.arrange();
-       return std::string();
-     }},
+    {"view.reset", "Ctrl+R", "Put all panels back in their places", "", does<&Session::arrange>},
     {"view.save", "Ctrl+Shift+S", "Save the places of all panels", "FILE",
-     [](Session& session, const std::string& path) {
-       if (path.empty()) return std::string("name a file, as panels.json");
-       session.request_view(path);
-       return std::string();
-     }},
+     with_file<&Session::request_view, "panels.json">},
     {"view.load", "Ctrl+Shift+L", "Put all panels where a file says", "FILE",
-     [](Session& session, const std::string& path) { return session.load_view(path); }},
+     with_words<&Session::load_view>},
     {"app.palette", "Ctrl+K", "Open the command palette", "[WORDS]",
-     [](Session& session, const std::string& words) {
-       session.open_palette(words);
-       return std::string();
-     }},
+     with_words<&Session::open_palette>},
     {"app.search", "/", "Search rows of the table, or spans on the timeline", "",
      [](Session& session, const std::string&) {
        const bool timeline = session.state().workspace == Workspace::timeline;
        session.open_palette(timeline ? "timeline.search " : "table.filter ");
        return std::string();
      }},
-    {"app.help", "?", "Show all keys", "",
-     [](Session& session, const std::string&) {
-       session.toggle_help();
-       return std::string();
-     }},
-    {"app.close", "Escape", "Close what is open", "",
-     [](Session& session, const std::string&) {
-       session.close_all();
-       return std::string();
-     }},
-    {"app.quit", "Ctrl+Q", "End the program", "",
-     [](Session& session, const std::string&) {
-       session.quit();
-       return std::string();
-     }},
+    {"app.help", "?", "Show all keys", "", does<&Session::toggle_help>},
+    {"app.close", "Escape", "Close what is open", "", does<&Session::close_all>},
+    {"app.quit", "Ctrl+Q", "End the program", "", does<&Session::quit>},
     {"details.show", "I", "Show why numbers are what they are, of a word", "[WORD]",
      [](Session& session, const std::string& word) {
        session.set_subject(word);
@@ -91,10 +68,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        return std::string();
      }},
     {"summary.pin", "Shift+N", "Compare with the selection of now, or no longer", "",
-     [](Session& session, const std::string&) {
-       session.toggle_pin();
-       return std::string();
-     }},
+     does<&Session::toggle_pin>},
     {"memory.open", "Shift+G", "Show the categories of a group of memory, of all or of none",
      "[GROUP]", open_group},
     {"memory.buffers", "Ctrl+B", "List what a group holds at the peak of the step", "[GROUP]",

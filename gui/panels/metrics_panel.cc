@@ -7,18 +7,11 @@
 
 #include "gui/models/metrics_state.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/plot.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
 namespace {
-
-int time_label(double value, char* to, int size, void* /*unused*/) {
-  const std::string label = format_seconds(Seconds(value));
-  const auto count = std::min(label.size(), static_cast<std::size_t>(size - 1));
-  label.copy(to, count);
-  to[count] = '\0';
-  return static_cast<int>(count);
-}
 
 /// Points of a line over the numbers of steps, and what they span.
 struct Course {
@@ -94,7 +87,7 @@ void draw_metrics(Ui& ui) {
   const float line = ImGui::GetTextLineHeightWithSpacing();
   const float height = (ImGui::GetContentRegionAvail().y - line) / 2;
   if (height < ui.units(40)) return;
-  plot(ui, "##time", times, ui.theme.warning, time_label, predicted.value(), {-1, height});
+  plot(ui, "##time", times, ui.theme.warning, seconds_label, predicted.value(), {-1, height});
   text(ui, "loss", ui.theme.quiet);
   plot(ui, "##loss", losses, ui.theme.good, nullptr, 0, {-1, -1});
 }

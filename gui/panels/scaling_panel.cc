@@ -9,6 +9,7 @@
 #include "gui/models/scaling_model.h"
 #include "gui/models/summary_model.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/plot.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
@@ -72,14 +73,8 @@ namespace {
 void draw_compared(Ui& ui) {
   const Compared* const other = ui.state.compare.overlay();
   if (other == nullptr || !other->whole() || other->report.tokens_per_s <= 0) return;
-  const ImVec2 at = ImPlot::PlotToPixels(static_cast<double>(other->report.layout.world()),
-                                         other->report.tokens_per_s);
-  const float half = ui.units(5);
-  ImPlot::PushPlotClipRect();
-  ImPlot::GetPlotDrawList()->AddRect({at.x - half, at.y - half}, {at.x + half, at.y + half},
-                                     ui.ink(ui.theme.text), 0, ui.units(2));
-  ImPlot::PopPlotClipRect();
-  ui.probes.put("scaling.compared", {at.x - half, at.y - half}, {at.x + half, at.y + half});
+  mark_compared(ui, "scaling.compared", static_cast<double>(other->report.layout.world()),
+                other->report.tokens_per_s);
 }
 
 }  // namespace

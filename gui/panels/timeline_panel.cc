@@ -288,7 +288,9 @@ void draw_timeline(Ui& ui) {
   for (std::size_t i = 0; i < fixed; ++i)
     draw_placed(ui, *step, ink, beside, placed[i], 0, picture);
   picture.field.top = y;
-  ImGui::PushClipRect({begin.x, y}, {begin.x + room.x, bottom}, true);
+  // The label of a low lane is higher than the lane.
+  const float above = picture.field.scroll > 0 ? 0 : ImGui::GetTextLineHeight() / 2;
+  ImGui::PushClipRect({begin.x, y - above}, {begin.x + room.x, bottom}, true);
   for (std::size_t i = fixed; i < placed.size(); ++i) {
     draw_placed(ui, *step, ink, beside, placed[i], -std::floor(ui.units(picture.field.scroll)),
                 picture);

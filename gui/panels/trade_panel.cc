@@ -13,6 +13,7 @@
 #include "gui/models/summary_model.h"
 #include "gui/models/what_if_model.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/plot.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
@@ -60,14 +61,6 @@ Cloud cloud_of(const AppState& state) {
   return cloud;
 }
 
-int time_label(double value, char* to, int size, void* /*unused*/) {
-  const std::string label = format_seconds(Seconds(value));
-  const auto count = std::min(label.size(), static_cast<std::size_t>(size - 1));
-  label.copy(to, count);
-  to[count] = '\0';
-  return static_cast<int>(count);
-}
-
 /// 1, 2 and 5 times powers of ten, which a log axis has too few marks without.
 void mark_log(ImAxis axis, double least, double most, bool time) {
   std::vector<double> values;
@@ -101,7 +94,7 @@ void set_up(Ui& ui, const Cloud& cloud) {
     mark_log(ImAxis_Y1, cloud.fastest, cloud.slowest, true);
   } else {
     ImPlot::SetupAxisFormat(ImAxis_X1, "%g");
-    ImPlot::SetupAxisFormat(ImAxis_Y1, time_label);
+    ImPlot::SetupAxisFormat(ImAxis_Y1, seconds_label);
   }
   ImPlot::SetupFinish();
 }
@@ -212,13 +205,7 @@ void draw_compared(Ui& ui) {
   if (other == nullptr || !other->whole()) return;
   const std::optional<Bytes> peak = peak_beside(ui.state.report, other->report);
   if (!peak) return;
-  const ImVec2 at = ImPlot::PlotToPixels(gib(*peak), other->report.step_time.value());
-  const float half = ui.units(5);
-  ImPlot::PushPlotClipRect();
-  ImPlot::GetPlotDrawList()->AddRect({at.x - half, at.y - half}, {at.x + half, at.y + half},
-                                     ui.ink(ui.theme.text), 0, ui.units(2));
-  ImPlot::PopPlotClipRect();
-  ui.probes.put("trade.compared", {at.x - half, at.y - half}, {at.x + half, at.y + half});
+  mark_compared(ui, "trade.compared", gib(*peak), other->report.step_time.value());
 }
 
 /// The place among the rows shown of the dot at the pointer, or how many there are.

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "planner/spec/group_axes.h"
 #include "planner/spec/trace_lane.h"
 
 namespace shardwise {
@@ -29,41 +30,6 @@ bool is_moment(const RecordedSpan& span) {
 /// end an event is over.
 std::int64_t last_within(const RecordedSpan& span) {
   return std::max(nanoseconds(span.ready), nanoseconds(span.end) - 1);
-}
-
-/// The mesh axis of a group, as layouts name it.
-std::string_view axis_of(GroupKind group) {
-  switch (group) {
-    case GroupKind::tp:
-      return "tp";
-    case GroupKind::cp:
-      return "cp";
-    case GroupKind::ep:
-      return "ep";
-    case GroupKind::etp:
-      return "etp";
-    case GroupKind::pp:
-      return "pp";
-    case GroupKind::dp_shard:
-      return "dp_shard";
-    case GroupKind::dp_replicate:
-      return "dp_replicate";
-    case GroupKind::dp_shard_cp:
-      return "dp_shard x cp";
-    case GroupKind::dp_cp:
-      return "dp x cp";
-    case GroupKind::stage:
-      return "stage";
-    case GroupKind::edp:
-      return "edp";
-    case GroupKind::edp_shard:
-      return "edp_shard";
-    case GroupKind::reshard:
-      return "reshard";
-    case GroupKind::world:
-      return "world";
-  }
-  return "";
 }
 
 }  // namespace
@@ -148,7 +114,7 @@ void TraceWriter::arguments(const StageProgram& program, const ProgramOp& op,
   double bytes = static_cast<double>(cost.host_bytes);
   for (const CollectiveWork& work : cost.collectives) {
     bytes += static_cast<double>(work.bytes) * work.times;
-    add("axis", fmt::format("\"{}\"", axis_of(work.group)));
+    add("axis", fmt::format("\"{}\"", axes_of(work.group)));
   }
   const double runs = span.end - span.met;
   if (bytes > 0) {

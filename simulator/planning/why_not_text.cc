@@ -8,7 +8,9 @@
 
 #include "planner/question/layout_words.h"
 #include "planner/spec/format.h"
+#include "planner/spec/memory_labels.h"
 #include "planner/spec/names.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "simulator/planning/answer_parts.h"
 #include "simulator/planning/plan_words.h"
@@ -17,16 +19,6 @@ namespace shardwise::sim {
 namespace {
 
 constexpr std::size_t kWidth = 80;
-
-std::string words_of(std::string_view key) {
-  std::string words(key);
-  std::replace(words.begin(), words.end(), '_', ' ');
-  return words;
-}
-
-std::string signed_seconds(Seconds time) {
-  return time < Seconds(0) ? "-" + format_seconds(-1.0 * time) : "+" + format_seconds(time);
-}
 
 /// Parts of a step by how much they differ.
 std::string difference_text(const StepReport& winner, const StepReport& other, bool colour) {
@@ -67,7 +59,7 @@ std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool c
         return r.stages[static_cast<std::size_t>(r.verdict.worst_stage)][r.verdict.worst_phase];
       };
       for (const auto& [category, more] : memory_growth(answer.winner, answer.other)) {
-        table.row({words_of(name_of(category)),
+        table.row({std::string(label_of(category)),
                    format_bytes(Bytes(ledger(answer.winner)[category])),
                    format_bytes(Bytes(ledger(answer.other)[category])), "+" + format_bytes(more)});
       }

@@ -27,6 +27,23 @@ Plan small_plan(std::int64_t gpus) {
   return plan_of(model, gpus);
 }
 
+Plan two_stage_plan() {
+  Plan plan = small_plan();
+  plan.layout.pp = 2;
+  plan.layout.dp_shard = 4;
+  return plan;
+}
+
+Plan four_stage_plan() {
+  Plan plan = small_plan();
+  plan.layout.pp = 4;
+  plan.layout.tp = 2;
+  plan.layout.sequence_parallel = true;
+  plan.layout.dp_shard = 1;
+  plan.layout.zero_stage = 0;
+  return plan;
+}
+
 Plan two_node_plan() {
   Plan plan = small_plan();
   plan.cluster = *with_gpus(plan.cluster, 16);

@@ -8,6 +8,11 @@ namespace shardwise::test {
 /// milliseconds. `gpus` of 1, 2, 4 or 8.
 Plan small_plan(std::int64_t gpus = 8);
 
+/// The same in two pipeline stages: there are messages and a bubble.
+Plan two_stage_plan();
+/// The same in four stages of two tensor parallel ranks, ZeRO-0.
+Plan four_stage_plan();
+
 /// The same model on two nodes, two ranks along each of tp, dp_shard, dp_replicate and pp.
 Plan two_node_plan();
 

@@ -20,12 +20,7 @@ namespace {
 constexpr ImVec2 kSize(1600, 1000);
 
 Plan pipeline() {
-  Plan plan = test::small_plan();
-  plan.layout.pp = 4;
-  plan.layout.tp = 2;
-  plan.layout.sequence_parallel = true;
-  plan.layout.dp_shard = 1;
-  plan.layout.zero_stage = 0;
+  Plan plan = test::four_stage_plan();
   plan.job.global_batch_size = 8;
   return plan;
 }

@@ -18,14 +18,6 @@
 namespace shardwise::view {
 namespace {
 
-/// Two stages, so that there are messages and a bubble.
-Plan staged() {
-  Plan plan = test::small_plan();
-  plan.layout.pp = 2;
-  plan.layout.dp_shard = 4;
-  return plan;
-}
-
 StepReport estimated(const Plan& plan) {
   return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
 }
@@ -54,7 +46,7 @@ class Files : public testing::Test {
     return text;
   }
   test::Scratch scratch_;
-  Plan plan_ = staged();
+  Plan plan_ = test::two_stage_plan();
   sim::Simulation simulation_ = sim::simulate(plan_);
 };
 
@@ -146,7 +138,7 @@ TEST_F(Files, ThatAreNoneAreRefusedWithTheirPlace) {
 }
 
 TEST(MemoryTicks, OfAPredictionAreItsTotals) {
-  const Plan plan = staged();
+  const Plan plan = test::two_stage_plan();
   const StepReport report = estimated(plan);
   for (const MemoryBy by : {MemoryBy::phase, MemoryBy::stage}) {
     const auto stacks = memory_stacks(report, by);
@@ -161,7 +153,7 @@ TEST(MemoryTicks, OfAPredictionAreItsTotals) {
 }
 
 TEST(MemoryTicks, OfARunStandOnWhatItDoesNotMeasure) {
-  const Plan plan = staged();
+  const Plan plan = test::two_stage_plan();
   const StepReport report = estimated(plan);
   StepReport run = report;
   run.origin = "measured";

@@ -17,13 +17,6 @@
 namespace shardwise::view {
 namespace {
 
-Plan staged() {
-  Plan plan = test::small_plan();
-  plan.layout.pp = 2;
-  plan.layout.dp_shard = 4;
-  return plan;
-}
-
 CompareView compared(const Plan& plan, const Compared& other) {
   return compare_view(plan, estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout),
                       other, nullptr);
@@ -37,7 +30,7 @@ Compared read(const test::Scratch& scratch, const std::string& text) {
 
 TEST(MeasuredLanes, OfATraceOfTheStepAreItsLanes) {
   const test::Scratch scratch;
-  const Plan plan = staged();
+  const Plan plan = test::two_stage_plan();
   std::string text;
   sim::write_trace(plan, sim::simulate(plan), 8, [&](std::string_view piece) { text += piece; });
   const CompareView view = compared(plan, read(scratch, text));
@@ -66,7 +59,7 @@ TEST(MeasuredLanes, OfATraceOfTheStepAreItsLanes) {
 }
 
 TEST(MeasuredLanes, OfAnotherPlanAreItsSimulatedStep) {
-  const Plan plan = staged();
+  const Plan plan = test::two_stage_plan();
   Plan other = plan;
   other.layout.micro_batch_size = 2;
   const CompareView view = compared(plan, compared_plan(other, "o.json"));
@@ -86,7 +79,7 @@ TEST(MeasuredLanes, OfAProfilersTraceNeverOverlapAndLoseNoTimeThatIsBusy) {
                            kernel("ampere_gemm", 7, 0, 100) + "," +
                            kernel("vectorized_elementwise", 9, 50, 100) + "," +
                            kernel("ncclDevKernel_AllGather_RING", 20, 10, 30) + "]}";
-  const Plan plan = staged();
+  const Plan plan = test::two_stage_plan();
   const CompareView view = compared(plan, read(scratch, text));
   ASSERT_EQ(view.lanes.lanes.size(), 2U);
   const std::size_t stage = view.lanes.lanes.front().stage;

@@ -23,14 +23,12 @@
 namespace shardwise::view {
 namespace {
 
-Plan two_nodes() { return test::two_node_plan(); }
-
 StepReport report_of(const Plan& plan) {
   return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
 }
 
 TEST(Mesh, HasEachRankInOneBoxAndAsManyInEveryStage) {
-  const Plan plan = two_nodes();
+  const Plan plan = test::two_node_plan();
   const MeshView mesh = mesh_view(plan);
   ASSERT_EQ(mesh.boxes.size(), 16U);
   std::map<std::int32_t, int> of_stage;
@@ -43,7 +41,7 @@ TEST(Mesh, HasEachRankInOneBoxAndAsManyInEveryStage) {
 }
 
 TEST(Mesh, GroupsAreThePlannersForEveryRankAndOrder) {
-  Plan plan = two_nodes();
+  Plan plan = test::two_node_plan();
   for (const Axis first : {Axis::tp, Axis::pp, Axis::dp_replicate}) {
     std::swap(plan.layout.order[0], *std::ranges::find(plan.layout.order, first));
     for (std::int64_t rank = 0; rank < 16; ++rank) {
@@ -84,7 +82,7 @@ TEST(Mesh, DrawsNodesWhereThereAreTooManyGpus) {
 }
 
 TEST(Mesh, SaysWhichLinksAGroupCrosses) {
-  Plan plan = two_nodes();
+  Plan plan = test::two_node_plan();
   EXPECT_EQ(links_text(plan.cluster, plan.layout),
             "tensor parallel 2: nvlink\ndata parallel 2: nvlink\nreplicas 2: nvlink\n"
             "pipeline 2: infiniband");
@@ -94,7 +92,7 @@ TEST(Mesh, SaysWhichLinksAGroupCrosses) {
 }
 
 TEST(MeshFacts, AreThoseOfTheSimulatedReport) {
-  const Plan plan = two_nodes();
+  const Plan plan = test::two_node_plan();
   const MeshFacts facts = mesh_facts(plan);
   const sim::Simulation simulation = sim::simulate(plan);
   const StepTimeline& timeline = sim::timeline_of(simulation.report);
@@ -125,7 +123,7 @@ TEST(MeshFacts, AreThoseOfTheSimulatedReport) {
 // Two GPUs share a NIC: of three stages side by side, a rank shares one with the stage before or
 // with the stage after.
 TEST(MeshFacts, HaveATimeOfItsOwnForEachRankWhereLinksAreShared) {
-  Plan plan = two_nodes();
+  Plan plan = test::two_node_plan();
   plan.model = test::llama(18, 2048, 5632, 16, 8, 32'000);
   plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 24);
   plan.layout.tp = 1;
@@ -159,7 +157,7 @@ TEST(MeshFacts, SayWhyAVeryLongStepIsNotSimulated) {
 }
 
 TEST(Traffic, RowsSumToTheReportsBytesOfEveryTier) {
-  const Plan plan = two_nodes();
+  const Plan plan = test::two_node_plan();
   const MeshFacts facts = mesh_facts(plan);
   const sim::Simulation simulation = sim::simulate(plan);
   const StepTimeline& timeline = sim::timeline_of(simulation.report);
@@ -185,7 +183,7 @@ TEST(Traffic, RowsSumToTheReportsBytesOfEveryTier) {
 }
 
 TEST(Order, IsReadAndWrittenByItsMovingAxes) {
-  const Layout layout = two_nodes().layout;
+  const Layout layout = test::two_node_plan().layout;
   EXPECT_EQ(order_text(layout, layout.order), "tp-dp_shard-dp_replicate-pp");
   const auto order = read_order(layout, "pp-tp-dp_replicate-dp_shard");
   ASSERT_TRUE(order);
@@ -211,17 +209,17 @@ class MeshCommands : public testing::Test {
   }
   const AppState& state() const { return session_.state(); }
   const MeshState& mesh() const { return session_.state().mesh; }
-  Session session_{two_nodes(), Timing::fitting};
+  Session session_{test::two_node_plan(), Timing::fitting};
 };
 
 TEST_F(MeshCommands, LayRanksOutInAnotherOrder) {
   EXPECT_EQ(run("mesh.try pp-tp-dp_shard-dp_replicate"), "");
   ASSERT_TRUE(mesh().tried);
-  Plan plan = two_nodes();
+  Plan plan = test::two_node_plan();
   plan.layout.order = *mesh().tried;
   const Seconds step = report_of(plan).step_time;
   EXPECT_EQ(mesh().tried_cost.step_time, step);
-  EXPECT_EQ(state().plan.layout, two_nodes().layout);  // only tried
+  EXPECT_EQ(state().plan.layout, test::two_node_plan().layout);  // only tried
   EXPECT_EQ(run("mesh.order pp-tp-dp_shard-dp_replicate"), "");
   EXPECT_EQ(state().plan.layout, plan.layout);
   EXPECT_EQ(state().report.step_time, step);
@@ -231,25 +229,25 @@ TEST_F(MeshCommands, LayRanksOutInAnotherOrder) {
   ASSERT_NE(own, mesh().facts->orders.end());
   EXPECT_EQ(own->cost.step_time, step);
   EXPECT_EQ(run("question.undo"), "");
-  EXPECT_EQ(state().plan.layout, two_nodes().layout);
+  EXPECT_EQ(state().plan.layout, test::two_node_plan().layout);
 }
 
 TEST_F(MeshCommands, SayWhatALinkOfAnotherBandwidthIsWorth) {
   EXPECT_FALSE(mesh().stretch.any());
   EXPECT_EQ(run("mesh.bandwidth infiniband 4"), "");
-  Plan faster = two_nodes();
+  Plan faster = test::two_node_plan();
   faster.cluster.tiers[1].bandwidth = 4 * faster.cluster.tiers[1].bandwidth;
   const LinkStretch& stretch = mesh().stretch;
   ASSERT_TRUE(stretch.any());
   EXPECT_EQ(stretch.report->step_time, report_of(faster).step_time);
   EXPECT_LT(stretch.report->step_time, state().report.step_time);
   EXPECT_EQ(stretch.simulated, sim::simulate(faster).report.step_time);
-  EXPECT_EQ(stretch.simulated_before, sim::simulate(two_nodes()).report.step_time);
+  EXPECT_EQ(stretch.simulated_before, sim::simulate(test::two_node_plan()).report.step_time);
   ASSERT_TRUE(stretch.best);
   const BestLayout best =
       best_layout({&faster.model, &faster.cluster, &faster.job, &faster.engine, false, {}, {}});
   EXPECT_EQ(stretch.best->layout, best.report->layout);
-  EXPECT_EQ(state().plan.cluster, two_nodes().cluster);  // the question is as it was
+  EXPECT_EQ(state().plan.cluster, test::two_node_plan().cluster);  // the question is as it was
   // Its worth: with that much more for a GPU-hour, tokens cost what they did.
   Plan dearer = faster;
   const double price = *faster.cluster.gpu.price_per_hour;
@@ -274,7 +272,7 @@ TEST_F(MeshCommands, FiftyDragsOfABandwidthEndOnTheLastOnesAnswer) {
   }
   session_.worker().release();
   session_.settle();
-  const Plan last = stretched(two_nodes(), {1 + 0.1 * 50, 1 + 0.1 * 49});
+  const Plan last = stretched(test::two_node_plan(), {1 + 0.1 * 50, 1 + 0.1 * 49});
   EXPECT_EQ(mesh().stretch.report->step_time, report_of(last).step_time);
   EXPECT_EQ(mesh().stretch.simulated, sim::simulate(last).report.step_time);
   EXPECT_EQ(run("mesh.reset"), "");
@@ -289,7 +287,8 @@ TEST_F(MeshCommands, CurvesAreEstimatesOfTheLayout) {
     EXPECT_EQ(curve.factors.back(), kMostStretch);
     std::vector<double> factors = {1, 1};
     factors[tier] = curve.factors[3];
-    EXPECT_EQ(curve.seconds[3], report_of(stretched(two_nodes(), factors)).step_time.value());
+    EXPECT_EQ(curve.seconds[3],
+              report_of(stretched(test::two_node_plan(), factors)).step_time.value());
     EXPECT_TRUE(std::ranges::is_sorted(curve.seconds, std::ranges::greater()));
   }
 }

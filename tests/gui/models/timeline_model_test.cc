@@ -12,16 +12,6 @@
 namespace shardwise::view {
 namespace {
 
-Plan pipeline() {
-  Plan plan = test::small_plan();
-  plan.layout.pp = 4;
-  plan.layout.tp = 2;
-  plan.layout.sequence_parallel = true;
-  plan.layout.dp_shard = 1;
-  plan.layout.zero_stage = 0;
-  return plan;
-}
-
 TEST(Zoom, LeavesTheTimeUnderThePointer) {
   const double length = 10;
   TimeRange range{0, length};
@@ -43,7 +33,7 @@ TEST(Zoom, StaysInsideTheStep) {
 }
 
 TEST(Zoom, FocusesOnASpanInItsMiddle) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   const Lane& lane = step.lanes.front();
   const std::size_t span = lane.spans.size() / 2;
   const TimeRange close = focused(lane, span, step.length);
@@ -53,7 +43,7 @@ TEST(Zoom, FocusesOnASpanInItsMiddle) {
 }
 
 TEST(StepLanes, NeverOverlap) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   ASSERT_TRUE(step.simulated);
   EXPECT_GT(step.lanes.size(), 4U);
   for (const Lane& lane : step.lanes) {
@@ -70,8 +60,8 @@ TEST(StepLanes, NeverOverlap) {
 }
 
 TEST(StepLanes, HaveTheLengthOfTheSimulatedStepAndItsBusyTimes) {
-  const StepLanes step = step_lanes(pipeline());
-  const sim::Simulation simulation = sim::simulate(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
+  const sim::Simulation simulation = sim::simulate(test::four_stage_plan());
   EXPECT_EQ(step.length, simulation.timeline.length());
   const StepTimeline& timeline = *simulation.report.timeline;
   for (const Lane& lane : step.lanes) {
@@ -81,7 +71,7 @@ TEST(StepLanes, HaveTheLengthOfTheSimulatedStepAndItsBusyTimes) {
 }
 
 TEST(StepLanes, HaveTheExposedSecondsOfTheReport) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   for (std::size_t s = 0; s < step.exposed.size(); ++s) {
     double expected = 0;
     for (const StreamTime& stream : step.report->timeline->stages[s].streams) {
@@ -99,7 +89,7 @@ TEST(StepLanes, HaveTheExposedSecondsOfTheReport) {
 }
 
 TEST(StepLanes, OfAnyRankAreOfItsPipeline) {
-  const Plan plan = pipeline();
+  const Plan plan = test::four_stage_plan();
   for (std::int64_t rank = 0; rank < plan.layout.world(); ++rank) {
     const StepLanes step = step_lanes(plan, {rank, {}});
     EXPECT_EQ(step.ranks, group_ranks(plan.layout, GroupKind::pp, rank));
@@ -111,7 +101,7 @@ TEST(StepLanes, OfAnyRankAreOfItsPipeline) {
 TEST(StepLanes, AreNotSimulatedOnceTheyAreAskedToStop) {
   std::stop_source stop;
   stop.request_stop();
-  EXPECT_FALSE(step_lanes(pipeline(), {}, stop.get_token()).simulated);
+  EXPECT_FALSE(step_lanes(test::four_stage_plan(), {}, stop.get_token()).simulated);
 }
 
 TEST(StepLanes, OfAStretchedKindAreTheSimulationOfItsPrices) {
@@ -132,7 +122,7 @@ TEST(StepLanes, OfAStretchedKindAreTheSimulationOfItsPrices) {
 }
 
 TEST(CriticalPath, OfLanesHasNoGapAndIsAsLongAsTheReports) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   double seconds = 0;
   for (std::size_t i = 0; i < step.lanes.size(); ++i) {
     const sim::SpanColumns& spans = step.lanes[i].spans;
@@ -145,7 +135,7 @@ TEST(CriticalPath, OfLanesHasNoGapAndIsAsLongAsTheReports) {
 }
 
 TEST(WaitedFor, EndsBeforeTheSpanIsActive) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   int found = 0;
   for (const Lane& lane : step.lanes) {
     for (std::size_t i = 0; i < lane.spans.size(); i += 7) {
@@ -163,7 +153,7 @@ TEST(WaitedFor, EndsBeforeTheSpanIsActive) {
 }
 
 TEST(Search, FindsTheSpansOfANameOneAfterTheOtherAndAround) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   std::set<std::pair<LaneName, std::size_t>> found;
   std::optional<ChosenSpan> chosen;
   while (true) {
@@ -179,7 +169,7 @@ TEST(Search, FindsTheSpansOfANameOneAfterTheOtherAndAround) {
 }
 
 TEST(MemoryCourse, PeaksWhereTheClockDoesToTheByte) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   const MemoryCourseView& course = step.memory;
   EXPECT_EQ(course.allocated.value(), step.simulation->memory[course.stage].peak_allocated);
   EXPECT_EQ(course.total(course.peak), course.allocated);
@@ -192,7 +182,7 @@ TEST(MemoryCourse, PeaksWhereTheClockDoesToTheByte) {
 }
 
 TEST(MemoryCourse, ListsTheBuffersThatAreAliveAtThePeak) {
-  const StepLanes step = step_lanes(pipeline());
+  const StepLanes step = step_lanes(test::four_stage_plan());
   Bytes sum;
   for (std::size_t g = 0; g < kMemoryGroups; ++g) {
     for (const LiveLine& line :
