@@ -25,24 +25,132 @@ sim::Paint paint_of(TrafficAxis axis) {
   return sim::Paint::forward;
 }
 
+/// The first of sorted things from `low` to before `high` that `is_reached`, or else `high`.
+template <class IsReached>
+std::size_t first_between(std::size_t low, std::size_t high, const IsReached& is_reached) {
+  while (low < high) {
+    const std::size_t middle = low + (high - low) / 2;
+    if (is_reached(middle)) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
 /// Sorted pieces of time, of which those in a range are found.
 template <class EndOf, class StartOf>
 std::pair<std::size_t, std::size_t> in_range(std::size_t count, TimeRange range,
                                              const EndOf& end_of, const StartOf& start_of) {
-  const auto first_where = [count](std::size_t low, const auto& is_reached) {
-    std::size_t high = count;
-    while (low < high) {
-      const std::size_t middle = low + (high - low) / 2;
-      if (is_reached(middle)) {
-        high = middle;
-      } else {
-        low = middle + 1;
+  const std::size_t first =
+      first_between(0, count, [&](std::size_t i) { return end_of(i) > range.from; });
+  return {first,
+          first_between(first, count, [&](std::size_t i) { return start_of(i) >= range.to; })};
+}
+
+/// Spans of a lane as pieces of time that show one colour.
+struct BusyPieces {
+  const Lane& lane;
+  ColourBy by;
+
+  std::size_t size() const { return lane.spans.size(); }
+  double begin(std::size_t i) const { return lane.spans.active_start[i]; }
+  double end(std::size_t i) const { return lane.spans.end[i]; }
+  Coverage whole(std::size_t i) const {
+    Coverage one;
+    one.shares[static_cast<std::size_t>(colour_of(lane.spans, i, by))] = 1;
+    return one;
+  }
+  /// Between two times, of pieces from the `first` to the `last` + 1, which reach into it.
+  Coverage part(std::size_t first, std::size_t last, double from, double to) const {
+    ColourSeconds seconds{};
+    if (last - first <= BusySums::kEvery) {
+      for (std::size_t i = first; i < last; ++i) {
+        const double taken = std::min(end(i), to) - std::max(begin(i), from);
+        if (taken > 0) seconds[static_cast<std::size_t>(colour_of(lane.spans, i, by))] += taken;
       }
+    } else {
+      const ColourSeconds before = lane.busy_until(by, from);
+      seconds = lane.busy_until(by, to);
+      for (std::size_t k = 0; k < kColours; ++k) seconds[k] -= before[k];
     }
-    return low;
+    Coverage found;
+    for (std::size_t k = 0; k < kColours; ++k) {
+      found.shares[k] = static_cast<float>(std::max(0.0, seconds[k]) / (to - from));
+    }
+    return found;
+  }
+};
+
+/// Stretches of exposed time as pieces of time that show a number of streams.
+struct ExposedPieces {
+  const ExposedStrip& strip;
+
+  std::size_t size() const { return strip.stretches.size(); }
+  double begin(std::size_t i) const { return strip.stretches[i].from; }
+  double end(std::size_t i) const { return strip.stretches[i].to; }
+  float whole(std::size_t i) const { return static_cast<float>(strip.stretches[i].count()); }
+  float part(std::size_t first, std::size_t last, double from, double to) const {
+    double seconds = 0;
+    if (last - first <= BusySums::kEvery) {
+      for (std::size_t i = first; i < last; ++i) {
+        seconds += (std::min(end(i), to) - std::max(begin(i), from)) * strip.stretches[i].count();
+      }
+    } else {
+      seconds = strip.until(to) - strip.until(from);
+    }
+    return static_cast<float>(std::max(0.0, seconds) / (to - from));
+  }
+};
+
+/// Columns of sorted pieces of time: one run for the inside of a piece or of a gap, and one for
+/// each column that an edge is in.
+template <class Shown, class Pieces>
+std::vector<ColumnRun<Shown>> runs_of(const Pieces& pieces, TimeRange range, std::size_t columns) {
+  std::vector<ColumnRun<Shown>> runs;
+  if (columns == 0 || range.length() <= 0) return runs;
+  const double column = range.length() / static_cast<double>(columns);
+  const auto time = [&](std::size_t c) {
+    return c >= columns ? range.to : range.from + static_cast<double>(c) * column;
   };
-  const std::size_t first = first_where(0, [&](std::size_t i) { return end_of(i) > range.from; });
-  return {first, first_where(first, [&](std::size_t i) { return start_of(i) >= range.to; })};
+  const auto column_of = [&](double seconds) {
+    const double c = (seconds - range.from) / column;
+    return c >= static_cast<double>(columns) ? columns : static_cast<std::size_t>(c);
+  };
+  // The first piece from `low` on that `is_reached`; most often it is near.
+  const auto first_where = [&](std::size_t low, const auto& is_reached) {
+    std::size_t high = low;
+    for (std::size_t step = 1; high < pieces.size() && !is_reached(high); step *= 2) {
+      low = high + 1;
+      high = std::min(pieces.size(), high + step);
+    }
+    return first_between(low, high, is_reached);
+  };
+  std::size_t piece = 0;
+  for (std::size_t c = 0; c < columns;) {
+    const double from = time(c);
+    const double to = time(c + 1);
+    piece = first_where(piece, [&](std::size_t i) { return pieces.end(i) > from; });
+    if (piece == pieces.size()) {
+      runs.push_back({c, columns, {}});
+      break;
+    }
+    std::size_t last = c + 1;
+    if (pieces.begin(piece) >= to) {
+      last = std::max(last, column_of(pieces.begin(piece)));
+      runs.push_back({c, last, {}});
+    } else if (pieces.begin(piece) <= from && pieces.end(piece) >= to) {
+      last = std::max(last, column_of(pieces.end(piece)));
+      runs.push_back({c, last, pieces.whole(piece)});
+    } else {
+      const std::size_t beyond =
+          first_where(piece, [&](std::size_t i) { return pieces.begin(i) >= to; });
+      runs.push_back({c, last, pieces.part(piece, beyond, from, to)});
+    }
+    c = last;
+  }
+  return runs;
 }
 
 }  // namespace
@@ -156,20 +264,16 @@ float Coverage::share() const {
   return std::min(1.0F, sum);
 }
 
+std::vector<ColumnRun<Coverage>> coverage_runs(const Lane& lane, ColourBy by, TimeRange range,
+                                               std::size_t columns) {
+  return runs_of<Coverage>(BusyPieces{lane, by}, range, columns);
+}
+
 std::vector<Coverage> coverage(const Lane& lane, ColourBy by, TimeRange range,
                                std::size_t columns) {
   std::vector<Coverage> covered(columns);
-  if (columns == 0 || range.length() <= 0) return covered;
-  const double column = range.length() / static_cast<double>(columns);
-  ColourSeconds before = lane.busy_until(by, range.from);
-  for (std::size_t c = 0; c < columns; ++c) {
-    const double to =
-        c + 1 == columns ? range.to : range.from + static_cast<double>(c + 1) * column;
-    const ColourSeconds after = lane.busy_until(by, to);
-    for (std::size_t k = 0; k < kColours; ++k) {
-      covered[c].shares[k] = static_cast<float>(std::max(0.0, after[k] - before[k]) / column);
-    }
-    before = after;
+  for (const auto& [first, last, shown] : coverage_runs(lane, by, range, columns)) {
+    for (std::size_t c = first; c < last; ++c) covered[c] = shown;
   }
   return covered;
 }
@@ -190,20 +294,9 @@ ExposedStrip make_strip(const sim::RankSpans& rank) {
   return strip;
 }
 
-std::vector<float> exposed_columns(const ExposedStrip& strip, TimeRange range,
-                                   std::size_t columns) {
-  std::vector<float> found(columns, 0.0F);
-  if (columns == 0 || range.length() <= 0) return found;
-  const double column = range.length() / static_cast<double>(columns);
-  double before = strip.until(range.from);
-  for (std::size_t c = 0; c < columns; ++c) {
-    const double to =
-        c + 1 == columns ? range.to : range.from + static_cast<double>(c + 1) * column;
-    const double after = strip.until(to);
-    found[c] = static_cast<float>(std::max(0.0, after - before) / column);
-    before = after;
-  }
-  return found;
+std::vector<ColumnRun<float>> exposed_runs(const ExposedStrip& strip, TimeRange range,
+                                           std::size_t columns) {
+  return runs_of<float>(ExposedPieces{strip}, range, columns);
 }
 
 }  // namespace shardwise::view

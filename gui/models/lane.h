@@ -89,8 +89,20 @@ struct Coverage {
   friend bool operator==(const Coverage&, const Coverage&) = default;
 };
 
-/// The busy shares of each of `columns` equal parts of the range. Spans of any length count by
-/// their length: many short ones are as busy as one long. Waiting is not busy.
+/// Neighbouring columns, from the first to the last + 1, that show the same.
+template <class Shown>
+struct ColumnRun {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  Shown shown{};
+};
+
+/// The busy shares of `columns` equal parts of the range, from the first to the last of them. Spans
+/// of any length count by their length: many short ones are as busy as one long. Waiting is not
+/// busy. Takes as long as there are edges of spans, or columns where those are fewer.
+std::vector<ColumnRun<Coverage>> coverage_runs(const Lane& lane, ColourBy by, TimeRange range,
+                                               std::size_t columns);
+/// The same, one for each column.
 std::vector<Coverage> coverage(const Lane& lane, ColourBy by, TimeRange range, std::size_t columns);
 
 /// Exposed time of a rank and its sums.
@@ -104,7 +116,9 @@ struct ExposedStrip {
 };
 ExposedStrip make_strip(const sim::RankSpans& rank);
 
-/// Streams that are exposed, on average, in each of `columns` equal parts of the range.
-std::vector<float> exposed_columns(const ExposedStrip& strip, TimeRange range, std::size_t columns);
+/// Streams that are exposed, on average, in each of `columns` equal parts of the range, from the
+/// first to the last of them.
+std::vector<ColumnRun<float>> exposed_runs(const ExposedStrip& strip, TimeRange range,
+                                           std::size_t columns);
 
 }  // namespace shardwise::view

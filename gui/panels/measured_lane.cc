@@ -21,14 +21,14 @@ constexpr double kLeastSpan = 3;  // pixels that an outline takes
 void draw_outlines(Ui& ui, const Canvas& canvas, const Lane& lane, float top, float bottom) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const auto columns = static_cast<std::size_t>(std::max(0.0, canvas.width()));
-  const std::vector<Coverage> covered = coverage(lane, ColourBy::kind, canvas.range, columns);
-  for (std::size_t c = 0; c < covered.size(); ++c) {
-    const auto* const most = std::ranges::max_element(covered[c].shares);
+  for (const auto& [begin, end, shown] :
+       coverage_runs(lane, ColourBy::kind, canvas.range, columns)) {
+    const auto* const most = std::ranges::max_element(shown.shares);
     if (*most <= 0) continue;
-    const auto paint = static_cast<sim::Paint>(most - covered[c].shares.begin());
-    const float x = canvas.left + static_cast<float>(c);
-    list.AddRectFilled({x, top}, {x + 1, bottom},
-                       ui.ink(ui.theme.of(paint), 0.3F * covered[c].share()));
+    const auto paint = static_cast<sim::Paint>(most - shown.shares.begin());
+    fill({canvas.left + static_cast<float>(begin), top},
+         {canvas.left + static_cast<float>(end), bottom},
+         ui.ink(ui.theme.of(paint), 0.3F * shown.share()));
   }
   const auto [first, last] = blocks_in(lane, canvas.range);
   for (std::size_t b = first; b < last; ++b) {

@@ -22,7 +22,7 @@ constexpr double kShares = 255;            // steps of a share that can be seen
 std::array<int, kColours> steps_of(const Coverage& coverage) {
   std::array<int, kColours> steps{};
   for (std::size_t c = 0; c < kColours; ++c) {
-    steps[c] = static_cast<int>(std::lround(static_cast<double>(coverage.shares[c]) * kShares));
+    steps[c] = static_cast<int>(static_cast<double>(coverage.shares[c]) * kShares + 0.5);
   }
   return steps;
 }
@@ -34,7 +34,6 @@ void draw_shares(const LaneInk& ink, const std::array<int, kColours>& steps, ImV
   for (const int each : steps) whole += each;
   if (whole == 0) return;
   const auto alpha = static_cast<ImU32>(std::min(whole, static_cast<int>(kShares)));
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   int below = 0;
   float bottom = most.y;
   for (std::size_t c = 0; c < kColours; ++c) {
@@ -44,7 +43,7 @@ void draw_shares(const LaneInk& ink, const std::array<int, kColours>& steps, ImV
     const float top = below == whole ? least.y : std::round(most.y - share * (most.y - least.y));
     const ImU32 colour =
         (ink.of(static_cast<sim::Paint>(c), 0) & ~IM_COL32_A_MASK) | (alpha << IM_COL32_A_SHIFT);
-    if (top < bottom) list.AddRectFilled({least.x, top}, {most.x, bottom}, colour);
+    if (top < bottom) fill({least.x, top}, {most.x, bottom}, colour);
     bottom = top;
   }
 }
@@ -59,22 +58,27 @@ void draw_columns(const Canvas& canvas, const LaneInk& ink, const Lane& lane, Ti
   const double first = std::floor(column(part.from));
   const double last = std::ceil(column(part.to));
   if (last <= first) return;
-  const std::vector<Coverage> covered =
-      coverage(lane, ink.by(),
-               {canvas.range.from + first * per_column, canvas.range.from + last * per_column},
-               static_cast<std::size_t>(last - first));
   const float left = canvas.left + static_cast<float>(first);
   std::size_t begin = 0;
-  std::array<int, kColours> shares = steps_of(covered.front());
-  for (std::size_t c = 1; c <= covered.size(); ++c) {
-    const std::array<int, kColours> next =
-        c < covered.size() ? steps_of(covered[c]) : std::array<int, kColours>{};
-    if (c < covered.size() && next == shares) continue;
+  std::size_t end = 0;
+  std::array<int, kColours> shares{};
+  const auto draw = [&] {
     draw_shares(ink, shares, {left + static_cast<float>(begin), top},
-                {left + static_cast<float>(c), bottom});
-    begin = c;
-    shares = next;
+                {left + static_cast<float>(end), bottom});
+  };
+  for (const ColumnRun<Coverage>& run : coverage_runs(
+           lane, ink.by(),
+           {canvas.range.from + first * per_column, canvas.range.from + last * per_column},
+           static_cast<std::size_t>(last - first))) {
+    const std::array<int, kColours> next = steps_of(run.shown);
+    if (next != shares) {
+      draw();
+      begin = run.first;
+      shares = next;
+    }
+    end = run.last;
   }
+  draw();
 }
 
 void draw_words(Ui& ui, const std::string& words, ImU32 colour, float from, float to, float top,
@@ -178,28 +182,17 @@ void draw_lane(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lan
 
 void draw_exposed(Ui& ui, const Canvas& canvas, const ExposedStrip& strip, float top,
                   float bottom) {
-  const std::vector<float> columns =
-      exposed_columns(strip, canvas.range, static_cast<std::size_t>(canvas.width()));
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const float middle = std::round((top + bottom) / 2);
-  const auto step = [](float share) {
-    return static_cast<int>(
-        std::lround(std::clamp(static_cast<double>(share), 0.0, 1.0) * kShares));
+  const auto draw = [&](const ColumnRun<float>& run, float streams, float above, float below) {
+    if (streams <= 0) return;
+    fill({canvas.left + static_cast<float>(run.first), above},
+         {canvas.left + static_cast<float>(run.last), below},
+         ui.ink(ui.theme.bad, std::min(1.0F, streams)));
   };
-  for (const bool beyond : {false, true}) {
-    int now = 0;
-    std::size_t begin = 0;
-    for (std::size_t c = 0; c <= columns.size(); ++c) {
-      const int next = c == columns.size() ? 0 : step(beyond ? columns[c] - 1 : columns[c]);
-      if (c < columns.size() && next == now) continue;
-      if (now > 0) {
-        list.AddRectFilled({canvas.left + static_cast<float>(begin), beyond ? top : middle},
-                           {canvas.left + static_cast<float>(c), beyond ? middle : bottom},
-                           ui.ink(ui.theme.bad, static_cast<float>(now / kShares)));
-      }
-      begin = c;
-      now = next;
-    }
+  for (const ColumnRun<float>& run :
+       exposed_runs(strip, canvas.range, static_cast<std::size_t>(canvas.width()))) {
+    draw(run, run.shown, middle, bottom);
+    draw(run, run.shown - 1, top, middle);
   }
 }
 

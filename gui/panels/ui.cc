@@ -65,6 +65,13 @@ void number_right(Ui& ui, std::string_view words, std::string_view hex) {
   ImGui::PopFont();
 }
 
+void fill(ImVec2 least, ImVec2 most, ImU32 ink) {
+  if ((ink & IM_COL32_A_MASK) == 0) return;
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.PrimReserve(6, 4);
+  list.PrimRect(least, most, ink);
+}
+
 void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align) {
   at.x -= align * width_of(words);
   at.x = std::floor(at.x);

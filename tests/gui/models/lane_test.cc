@@ -102,6 +102,19 @@ TEST(Coverage, IsWhatBruteForceFindsAtEveryZoom) {
   }
 }
 
+TEST(Coverage, OfTheInsideOfASpanOrAGapIsOneRun) {
+  const Lane lane = made_lane({{10, 10, 40.5}, {60, 60, 61}});
+  std::vector<std::array<std::size_t, 2>> runs;
+  std::vector<float> shares;
+  for (const auto& [first, last, shown] : coverage_runs(lane, ColourBy::kind, {0, 100}, 100)) {
+    runs.push_back({first, last});
+    shares.push_back(shown.share());
+  }
+  EXPECT_EQ(runs, (std::vector<std::array<std::size_t, 2>>{
+                      {0, 10}, {10, 40}, {40, 41}, {41, 60}, {60, 61}, {61, 100}}));
+  EXPECT_EQ(shares, (std::vector<float>{0, 1, 0.5, 0, 1, 0}));
+}
+
 TEST(SpansIn, AreThoseThatBruteForceFinds) {
   std::vector<MadeSpan> spans;
   for (int i = 0; i < 100; ++i) {
@@ -165,8 +178,13 @@ TEST(Exposed, IsWhereSomethingMovesAndNothingIsComputed) {
   EXPECT_EQ(found, expected);
   EXPECT_NEAR(strip.whole(), 1 + 1 + 0.3 + 1, 1e-12);
   EXPECT_NEAR(strip.until(2.4), 1 + 0.2 + 2 * 0.2, 1e-12);
-  const std::vector<float> columns = exposed_columns(strip, {0, 5}, 5);
+  std::vector<float> columns;
+  for (const auto& [first, last, streams] : exposed_runs(strip, {0, 5}, 5)) {
+    ASSERT_EQ(first, columns.size());
+    columns.insert(columns.end(), last - first, streams);
+  }
   const std::array<double, 5> shares = {1, 0, 1.3, 0, 1};
+  ASSERT_EQ(columns.size(), shares.size());
   for (std::size_t c = 0; c < 5; ++c) EXPECT_NEAR(columns[c], shares[c], 1e-6) << c;
 }
 

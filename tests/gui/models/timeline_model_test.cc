@@ -81,8 +81,10 @@ TEST(StepLanes, HaveTheExposedSecondsOfTheReport) {
     EXPECT_NEAR(step.exposed[s].whole(), expected, 1e-9 * step.length);
     double drawn = 0;
     constexpr std::size_t kColumns = 1437;
-    for (const float each : exposed_columns(step.exposed[s], {0, step.length}, kColumns)) {
-      drawn += each * step.length / kColumns;
+    for (const auto& [first, last, streams] :
+         exposed_runs(step.exposed[s], {0, step.length}, kColumns)) {
+      drawn +=
+          static_cast<double>(streams) * static_cast<double>(last - first) * step.length / kColumns;
     }
     EXPECT_NEAR(drawn, expected, 1e-5 * expected);
   }
