@@ -69,6 +69,16 @@ std::string change_text(const Layout& before, const Layout& after) {
   return fmt::format("{} instead of {}", fmt::join(gained, " "), fmt::join(lost, " "));
 }
 
+void slow_down(BreakEven& lines, double slower) {
+  for (std::vector<LinePoint>& line : lines.lines) {
+    for (LinePoint& point : line) {
+      point.step_time = point.step_time * slower;
+      point.tokens_per_s /= slower;
+      point.cost *= slower;
+    }
+  }
+}
+
 std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenView& view) {
   const BreakEven& found = view.found;
   const auto where = [&](double factor) {

@@ -34,6 +34,9 @@ std::string value_at(const ClusterSpec& cluster, const Lever& lever, double fact
 /// "pp4 vpp2 instead of pp8": what two layouts do not share.
 std::string change_text(const Layout& before, const Layout& after);
 
+/// Multiplies all step times; rates and costs follow.
+void slow_down(BreakEven& lines, double slower);
+
 /// A factor from which on something else wins.
 struct BreakEvenMark {
   double factor = 1;

@@ -180,12 +180,12 @@ void note_work(CompareView& view, const StepReport& ours, const Compared& other)
 
 /// A report, or the prediction of another plan.
 void compare_report(CompareView& view, const Plan& plan, const StepReport& estimated,
-                    const Compared& other, const Correction* correction) {
+                    const Compared& other, const Predictions& by) {
   const bool simulates = other.report.timeline.has_value() && is_simulated(plan);
   sim::Simulation made;
   if (simulates) {
     made = sim::simulate(plan);
-    if (correction != nullptr) correct(made.report, *correction);
+    made.report = by.corrected(std::move(made.report), plan);
   }
   const StepReport& ours = simulates ? made.report : estimated;  // that is corrected already
   view.origin = simulates ? "simulated" : "estimated";
@@ -210,7 +210,7 @@ void compare_report(CompareView& view, const Plan& plan, const StepReport& estim
 }
 
 void compare_traced(CompareView& view, const Plan& plan, const Compared& other,
-                    const Correction* correction) {
+                    const Predictions& by) {
   view.notes.emplace_back("a trace has no memory and no parts of the step");
   view.measured_step = other.report.step_time;
   if (!is_simulated(plan)) {
@@ -224,8 +224,7 @@ void compare_traced(CompareView& view, const Plan& plan, const Compared& other,
   }
   // As a trace has it: without what the step waits for its batch.
   view.origin = "simulated";
-  view.predicted_step = imported->comparison.step.predicted.length;
-  if (correction != nullptr) view.predicted_step = view.predicted_step * (1 + correction->share());
+  view.predicted_step = imported->comparison.step.predicted.length * by.slower(plan);
   view.lanes = measured_lanes(other, imported->simulation.program, imported->comparison.stage);
   if (other.run->ours()) {
     add_operations(view, imported->comparison.operations, imported->simulation);
@@ -251,14 +250,14 @@ double CompareView::relative_peak() const {
 }
 
 CompareView compare_view(const Plan& plan, const StepReport& estimated, const Compared& other,
-                         const Correction* correction) {
+                         const Predictions& by) {
   CompareView view;
   view.origin = "estimated";
   view.predicted_step = estimated.step_time;
   if (other.run) {
-    compare_traced(view, plan, other, correction);
+    compare_traced(view, plan, other, by);
   } else {
-    compare_report(view, plan, estimated, other, correction);
+    compare_report(view, plan, estimated, other, by);
   }
   keep_differing(view);
   note_alone(view);

@@ -10,6 +10,7 @@
 #include "gui/models/compared.h"
 #include "gui/models/measured_lanes.h"
 #include "gui/models/memory_model.h"
+#include "gui/models/predictions.h"
 #include "planner/question/correction.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
@@ -60,9 +61,9 @@ struct CompareView {
 /// Rows that differ by less than a millionth of the step are left out: with itself there are none.
 /// Operations and kinds are those of the simulated step, where it can be simulated.
 /// \param estimated   the plan's
-/// \param correction  of the plan's predictions; may be null
+/// \param by  what predicts the plan's step; `estimated` is of them
 CompareView compare_view(const Plan& plan, const StepReport& estimated, const Compared& other,
-                         const Correction* correction);
+                         const Predictions& by);
 
 /// Where a bar of memory has its tick.
 struct MemoryTick {

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "gui/models/break_even_model.h"
-#include "planner/cost/estimate.h"
 #include "planner/cost/gpu_hour_price.h"
 #include "planner/search/lever.h"
 #include "planner/spec/format.h"
@@ -49,24 +48,24 @@ std::size_t reached_tiers(const Plan& plan) {
   return tiers;
 }
 
-std::vector<StretchCurve> stretch_curves(const Plan& plan) {
+std::vector<StretchCurve> stretch_curves(const Plan& plan, const Predictions& by) {
   std::vector<StretchCurve> curves;
   for (std::size_t tier = 0; tier < reached_tiers(plan); ++tier) {
     StretchCurve& curve = curves.emplace_back();
     for (int step = -kCurveSteps; step <= kCurveSteps; ++step) {
       const double factor = std::pow(kMostStretch, static_cast<double>(step) / kCurveSteps);
-      const ClusterSpec cluster = pulled(plan.cluster, {LeverKind::bandwidth, tier}, factor);
-      const Evaluation cost = evaluate(plan.model, cluster, plan.job, plan.engine, plan.layout);
+      Plan there = plan;
+      there.cluster = pulled(plan.cluster, {LeverKind::bandwidth, tier}, factor);
       curve.factors.push_back(factor);
-      curve.seconds.push_back(cost.step_time.value());
+      curve.step_times.push_back(by.step_time(there));
     }
   }
   return curves;
 }
 
-std::optional<Seconds> quick_simulation(const Plan& plan) {
+std::optional<Seconds> quick_simulation(const Plan& plan, const Predictions& by) {
   if (sim::layer_passes_of_step(plan) > sim::kMostLayerPasses) return std::nullopt;
-  return sim::simulated_step(plan);
+  return sim::simulated_step(plan) * by.slower(plan);
 }
 
 std::string stretch_text(const Plan& plan, const LinkStretch& stretch, std::size_t tier) {

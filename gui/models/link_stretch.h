@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/predictions.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 
@@ -17,7 +18,7 @@ inline constexpr double kMostStretch = 8;
 /// What the plan's layout takes over the factor of one tier's bandwidth, all else as it is.
 struct StretchCurve {
   std::vector<double> factors;
-  std::vector<double> seconds;
+  std::vector<Seconds> step_times;
 };
 
 /// Links with another bandwidth than they have, and what it is worth.
@@ -40,10 +41,10 @@ Plan stretched(Plan plan, const std::vector<double>& factors);
 
 /// Tiers that join GPUs of the plan, innermost first.
 std::size_t reached_tiers(const Plan& plan);
-std::vector<StretchCurve> stretch_curves(const Plan& plan);
+std::vector<StretchCurve> stretch_curves(const Plan& plan, const Predictions& by);
 
 /// simulate()'s step, where it is short enough to be simulated while people drag.
-std::optional<Seconds> quick_simulation(const Plan& plan);
+std::optional<Seconds> quick_simulation(const Plan& plan, const Predictions& by);
 
 /// "400 GB/s x 2 = 800 GB/s".
 std::string stretch_text(const Plan& plan, const LinkStretch& stretch, std::size_t tier);

@@ -94,9 +94,12 @@ std::pair<std::size_t, std::size_t> extremes(const MeshFacts& facts, MeshColour 
 
 }  // namespace
 
-MeshFacts mesh_facts(const Plan& plan) {
+MeshFacts mesh_facts(const Plan& plan, const Predictions& by) {
   MeshFacts facts;
   facts.orders = priced_orders(plan);
+  for (PricedOrder& each : facts.orders) {
+    each.cost.step_time = each.cost.step_time * by.slower(plan);
+  }
   if (!is_simulated(plan)) {
     facts.problem = fmt::format("a step of {} passes through layers is not simulated",
                                 format_count(sim::layer_passes_of_step(plan)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gui/models/mesh_model.h"
+#include "gui/models/predictions.h"
 #include "planner/search/priced_orders.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
@@ -35,10 +36,10 @@ struct MeshFacts {
   /// By rank: ranks of a stage compute longer or shorter where they share links with others. Empty
   /// where they are all alike, or too many.
   std::vector<Seconds> computing;
-  std::vector<PricedOrder> orders;  // best first
+  std::vector<PricedOrder> orders;  // best first; their step times are corrected
   std::string problem;              // why the step is not simulated: stages are empty
 };
-MeshFacts mesh_facts(const Plan& plan);
+MeshFacts mesh_facts(const Plan& plan, const Predictions& by);
 
 /// Of each box, where it is between the least and the most; 0.5 where all are alike. By stage while
 /// the facts are not known. \param facts  null while they are not

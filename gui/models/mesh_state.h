@@ -18,7 +18,7 @@ struct MeshState {
   std::optional<std::int64_t> pinned;      // the rank whose groups are shown
   std::shared_ptr<const MeshFacts> facts;  // null until they are found
   std::optional<RankOrder> tried;          // an order that is dragged,
-  Evaluation tried_cost;                   // and what the layout costs in it
+  Seconds tried_step;                      // and how long a step takes in it
   LinkStretch stretch;
 };
 

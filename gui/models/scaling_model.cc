@@ -160,6 +160,13 @@ ScalingPoint point_of(const BestLayout& best, std::int64_t gpus) {
 
 }  // namespace
 
+void slow_down(ScalingPoint& point, double slower) {
+  point.time = point.time * slower;
+  point.mfu /= slower;
+  point.tokens_per_s /= slower;
+  point.dollars_per_1e9_tokens *= slower;
+}
+
 std::span<const ScalingPoint> ScalingMap::points() const {
   return std::span(cells).subspan(row * gpus.size(), rows.empty() ? 0 : gpus.size());
 }

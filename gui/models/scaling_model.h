@@ -43,6 +43,9 @@ struct ScalingPoint {
   double headroom = 0;  // share of usable memory that its upper bound leaves
 };
 
+/// Multiplies its step time; rates follow.
+void slow_down(ScalingPoint& point, double slower);
+
 struct ScalingRow {
   std::string value;  // that a command takes: "8192", "llama-3.1-8b"
   std::string label;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "gui/models/explored_rows.h"
-#include "planner/cost/estimate.h"
 #include "planner/search/search.h"
 
 namespace shardwise::view {
@@ -45,7 +44,7 @@ void Session::put(Plan plan, Change what) {
   if (what != Change::layout) state_.exploring.way_out.clear();
   state_.plan = std::move(plan);
   drop_foreign_correction();
-  state_.report = report_of(state_.plan);
+  state_.report = predictions().report(state_.plan);
   state_.sliders = what_if_sliders(state_.plan);
   if (what == Change::question) {
     ask();
@@ -69,7 +68,7 @@ void Session::put(Plan plan, Change what) {
 void Session::look_around() {
   state_.neighbours_known = false;
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  const double slower = this->slower();
+  const double slower = predictions().slower(*plan);
   const Seconds step = state_.report.step_time / slower;
   worker_.post("neighbours", [this, plan, step, slower](const Worker::Task& task) -> Worker::Apply {
     auto bars = std::make_shared<std::vector<NeighbourBar>>(neighbour_bars(*plan, step, task.stop));
@@ -84,11 +83,8 @@ void Session::look_around() {
 void Session::explain() {
   state_.explained.reset();
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  const std::shared_ptr<const Correction> correction = state_.correction;
-  worker_.post("explained", [this, plan, correction](const Worker::Task&) -> Worker::Apply {
-    auto report = std::make_shared<StepReport>(estimate(
-        plan->model, plan->cluster, plan->job, plan->engine, plan->layout, Detail::explained));
-    if (correction) correct(*report, *correction);
+  worker_.post("explained", [this, plan, by = predictions()](const Worker::Task&) -> Worker::Apply {
+    auto report = std::make_shared<const StepReport>(by.report(*plan, Detail::explained));
     return [this, report] { state_.explained = report; };
   });
 }
@@ -112,7 +108,7 @@ void Session::find_winner() {
       state_.winner && state_.winner->layout == plan.layout && winner_of_ == state_.asked;
   if (known) return;
   winner_of_ = state_.asked;
-  state_.winner = report_of(plan);
+  state_.winner = predictions().report(plan);
 }
 
 void Session::take_neighbour(std::size_t place) {
@@ -124,11 +120,11 @@ void Session::take_neighbour(std::size_t place) {
 
 void Session::ask() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  const auto report = std::make_shared<const StepReport>(
-      estimate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout));
-  state_.asked =
-      worker_.post("rows", [this, plan, report, timing = timing_, slower = slower(), known = known_,
-                            limits = state_.exploring.limits](const Worker::Task& task) {
+  // As the planner has it: the rows are slowed down once they are known.
+  const auto report = std::make_shared<const StepReport>(Predictions().report(*plan));
+  state_.asked = worker_.post(
+      "rows", [this, plan, report, timing = timing_, slower = predictions().slower(*plan),
+               known = known_, limits = state_.exploring.limits](const Worker::Task& task) {
         RowListener listener;
         listener.priced = [&](Answer found) {
           slow_down(found, slower);

@@ -13,6 +13,7 @@
 #include "gui/models/explored_rows.h"
 #include "gui/models/left_view.h"
 #include "gui/models/metrics_follower.h"
+#include "gui/models/predictions.h"
 #include "gui/models/worker.h"
 #include "planner/search/search_memory.h"
 #include "planner/spec/diagnostic.h"
@@ -193,14 +194,10 @@ class Session {
     std::shared_ptr<const Correction> correction;
   };
   void put(Plan plan, Change what);
-  /// Corrected, where predictions are.
-  StepReport report_of(const Plan& plan) const;
-  std::shared_ptr<const StepReport> corrected(std::shared_ptr<const StepReport> report) const;
-  ScalingPoint corrected(ScalingPoint point, const Plan& question) const;
-  bool is_corrected(const Plan& plan) const;
+  /// All step times that are shown are theirs.
+  Predictions predictions() const { return Predictions(state_.correction); }
+  void set_correction(std::shared_ptr<const Correction> correction);
   void drop_foreign_correction();
-  /// By which predictions are multiplied.
-  double slower() const;
   void compare();
   void fail(const std::string& path, const Diagnostics& problems);
   void read(const std::string& path, Worker::Job job);
@@ -219,7 +216,7 @@ class Session {
   void look_around();
   void explain();
   void show_mesh();
-  void stretch();
+  void price_links();
   void scale_up();
   void restart_map();
   void restart_break_even();

@@ -6,44 +6,20 @@
 #include "gui/models/compare_model.h"
 #include "gui/models/file_kind.h"
 #include "gui/models/session.h"
-#include "planner/cost/estimate.h"
 #include "planner/question/subject.h"
 
 namespace shardwise::view {
 
-StepReport Session::report_of(const Plan& plan) const {
-  StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-  if (state_.correction) correct(report, *state_.correction);
-  return report;
-}
-
-std::shared_ptr<const StepReport> Session::corrected(
-    std::shared_ptr<const StepReport> report) const {
-  if (!report || !state_.correction) return report;
-  auto made = std::make_shared<StepReport>(*report);
-  correct(*made, *state_.correction);
-  return made;
-}
-
-double Session::slower() const { return state_.correction ? 1 + state_.correction->share() : 1; }
-
-bool Session::is_corrected(const Plan& plan) const {
-  if (!state_.correction) return false;
-  const StepReport& run = state_.correction->measured;
-  return run.model == plan.model.name && run.engine == plan.engine.name;
+void Session::set_correction(std::shared_ptr<const Correction> correction) {
+  if (correction == state_.correction) return;
+  state_.correction = std::move(correction);
+  // What is of other predictions is beside these no comparison.
+  state_.exploring.pinned.reset();
+  restart_map();
 }
 
 void Session::drop_foreign_correction() {
-  if (state_.correction && !is_corrected(state_.plan)) state_.correction.reset();
-}
-
-ScalingPoint Session::corrected(ScalingPoint point, const Plan& question) const {
-  if (!point.layout || !is_corrected(question)) return point;
-  point.time = point.time * slower();
-  point.mfu /= slower();
-  point.tokens_per_s /= slower();
-  point.dollars_per_1e9_tokens *= slower();
-  return point;
+  if (!predictions().corrects(state_.plan.model, state_.plan.engine)) state_.correction.reset();
 }
 
 void Session::compare_with(std::shared_ptr<const Compared> other) {
@@ -67,13 +43,12 @@ void Session::compare() {
   if (!other) return worker_.drop("compare");
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const auto report = std::make_shared<const StepReport>(state_.report);
-  const std::shared_ptr<const Correction> correction = state_.correction;
-  worker_.post("compare",
-               [this, plan, report, other, correction](const Worker::Task&) -> Worker::Apply {
-                 auto view = std::make_shared<const CompareView>(
-                     compare_view(*plan, *report, *other, correction.get()));
-                 return [this, view] { state_.compare.view = view; };
-               });
+  worker_.post(
+      "compare",
+      [this, plan, report, other, by = predictions()](const Worker::Task&) -> Worker::Apply {
+        auto view = std::make_shared<const CompareView>(compare_view(*plan, *report, *other, by));
+        return [this, view] { state_.compare.view = view; };
+      });
 }
 
 std::string Session::calibrate() {
@@ -104,8 +79,7 @@ std::string Session::calibrate() {
   if (!correction) return one_line(correction.problems());
   remember();
   future_.clear();
-  state_.correction = std::make_shared<const Correction>(*std::move(correction));
-  restart_map();
+  set_correction(std::make_shared<const Correction>(*std::move(correction)));
   put(state_.plan, Change::question);
   return "";
 }

@@ -21,17 +21,18 @@ void Session::show_mesh() {
   mesh.tried.reset();
   if (mesh.pinned && *mesh.pinned >= mesh.view.ranks) mesh.pinned.reset();
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  worker_.post("mesh", [this, plan](const Worker::Task&) -> Worker::Apply {
-    auto facts = std::make_shared<const MeshFacts>(mesh_facts(*plan));
+  const Predictions by = predictions();
+  worker_.post("mesh", [this, plan, by](const Worker::Task&) -> Worker::Apply {
+    auto facts = std::make_shared<const MeshFacts>(mesh_facts(*plan, by));
     return [this, facts] { state_.mesh.facts = facts; };
   });
   mesh.stretch.curves.clear();
-  worker_.post("curves", [this, plan](const Worker::Task&) -> Worker::Apply {
-    auto curves = std::make_shared<std::vector<StretchCurve>>(stretch_curves(*plan));
+  worker_.post("curves", [this, plan, by](const Worker::Task&) -> Worker::Apply {
+    auto curves = std::make_shared<std::vector<StretchCurve>>(stretch_curves(*plan, by));
     return [this, curves] { state_.mesh.stretch.curves = std::move(*curves); };
   });
   mesh.stretch.factors.resize(reached_tiers(state_.plan), 1);
-  stretch();
+  price_links();
 }
 
 std::string Session::pin_rank(std::optional<std::int64_t> rank) {
@@ -56,7 +57,7 @@ std::string Session::set_order(const std::string& words, bool only_try) {
   if (!problems.empty()) return problems.front().message;
   if (only_try) {
     state_.mesh.tried = *order;
-    state_.mesh.tried_cost = evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+    state_.mesh.tried_step = predictions().step_time(plan);
   } else if (*order != state_.plan.layout.order) {
     change(std::move(plan), Change::layout);
   }
@@ -74,13 +75,13 @@ std::string Session::set_bandwidth(const std::string& tier, double factor) {
   }
   state_.mesh.stretch.factors.resize(tiers, 1);
   state_.mesh.stretch.factors[static_cast<std::size_t>(found - names.begin())] = factor;
-  stretch();
+  price_links();
   return "";
 }
 
 void Session::reset_bandwidth() {
   state_.mesh.stretch.factors.assign(reached_tiers(state_.plan), 1);
-  stretch();
+  price_links();
 }
 
 std::string Session::take_bandwidth() {
@@ -91,22 +92,24 @@ std::string Session::take_bandwidth() {
   return "";
 }
 
-void Session::stretch() {
+void Session::price_links() {
   LinkStretch& links = state_.mesh.stretch;
   links.report.reset();
   links.simulated.reset();
   links.simulated_before.reset();
   links.best.reset();
-  worker_.drop("stretch");
+  worker_.drop("links");
   const bool none = std::ranges::all_of(links.factors, [](double factor) { return factor == 1; });
   if (none) return;
   const auto before = std::make_shared<const Plan>(state_.plan);
   const auto after = std::make_shared<const Plan>(stretched(state_.plan, links.factors));
-  links.report = estimate(after->model, after->cluster, after->job, after->engine, after->layout);
+  const Predictions by = predictions();
+  links.report = by.report(*after);
   worker_.post(
-      "stretch", [this, before, after, known = known_](const Worker::Task& task) -> Worker::Apply {
-        const std::optional<Seconds> was = quick_simulation(*before);
-        const std::optional<Seconds> is = quick_simulation(*after);
+      "links",
+      [this, before, after, by, known = known_](const Worker::Task& task) -> Worker::Apply {
+        const std::optional<Seconds> was = quick_simulation(*before, by);
+        const std::optional<Seconds> is = quick_simulation(*after, by);
         task.publish([this, was, is] {
           state_.mesh.stretch.simulated_before = was;
           state_.mesh.stretch.simulated = is;
@@ -115,6 +118,7 @@ void Session::stretch() {
             std::make_shared<BestLayout>(best_layout({&after->model, &after->cluster, &after->job,
                                                       &after->engine, false, known, task.stop}));
         if (best->stopped) return {};
+        if (best->report) best->report = by.corrected(*std::move(best->report), *after);
         return [this, best] { state_.mesh.stretch.best = std::move(best->report); };
       });
 }

@@ -168,7 +168,7 @@ std::string Session::ask_why(const std::string& values) {
   plan->layout = state_.winner->layout;
   worker_.post(
       "why",
-      [this, plan, text, asked = *read,
+      [this, plan, text, asked = *read, by = predictions(),
        limits = state_.exploring.limits](const Worker::Task& task) -> Worker::Apply {
         SearchRequest request;
         request.model = &plan->model;
@@ -181,7 +181,11 @@ std::string Session::ask_why(const std::string& values) {
         Candidate winner;
         winner.layout = plan->layout;
         winner.cost = evaluate(plan->model, plan->cluster, plan->job, plan->engine, plan->layout);
-        const Result<WhyNot> found = why_not(request, winner, asked);
+        Result<WhyNot> found = why_not(request, winner, asked);
+        if (found && !found->other.stages.empty()) {
+          found->winner = by.corrected(std::move(found->winner), *plan);
+          found->other = by.corrected(std::move(found->other), *plan);
+        }
         auto answer = std::make_shared<TypedWhy>();
         answer->asked = text;
         answer->text = found ? sim::why_not_text(*found, asked, false) : first_of(found.problems());

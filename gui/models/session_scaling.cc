@@ -70,21 +70,23 @@ void Session::make_map() {
 
 void Session::search_cell(std::size_t cell) {
   const auto question = std::make_shared<const Plan>(plan_of_cell(state_.scaling.map, cell));
-  background_.post(
-      "scaling", [this, question, cell, known = known_](const Worker::Task& task) -> Worker::Apply {
-        const std::optional<ScalingPoint> point = searched(*question, known, task.stop);
-        if (!point) return {};
-        return [this, question, point, cell] {
-          state_.scaling.map.cells[cell] = corrected(*point, *question);
-        };
-      });
+  background_.post("scaling",
+                   [this, question, cell, known = known_, slower = predictions().slower(*question)](
+                       const Worker::Task& task) -> Worker::Apply {
+                     std::optional<ScalingPoint> point = searched(*question, known, task.stop);
+                     if (!point) return {};
+                     slow_down(*point, slower);
+                     return [this, point, cell] { state_.scaling.map.cells[cell] = *point; };
+                   });
 }
 
 void Session::find_break_even() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const Lever lever = state_.scaling.break_even.levers[state_.scaling.break_even.lever];
   background_.post(
-      "break_even", [this, plan, lever, known = known_](const Worker::Task& task) -> Worker::Apply {
+      "break_even",
+      [this, plan, lever, known = known_,
+       slower = predictions().slower(*plan)](const Worker::Task& task) -> Worker::Apply {
         BreakEvenQuestion question;
         question.model = &plan->model;
         question.job = &plan->job;
@@ -96,8 +98,9 @@ void Session::find_break_even() {
         question.stop = task.stop;
         std::vector<std::string> names;
         for (const Contender& each : question.contenders) names.push_back(each.name);
-        const auto show = [this, names](const BreakEven& found, bool done) -> Worker::Apply {
-          return [this, names, found, done] {
+        const auto show = [this, names, slower](BreakEven found, bool done) -> Worker::Apply {
+          slow_down(found, slower);
+          return [this, names, found = std::move(found), done] {
             BreakEvenView& view = state_.scaling.break_even;
             view.contenders = names;
             view.found = found;

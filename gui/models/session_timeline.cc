@@ -12,18 +12,22 @@ void Session::simulate() {
   clear_timeline();
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const StepQuestion question{state_.timeline.rank, {}};
-  worker_.post("lanes", [this, plan, question](const Worker::Task& task) -> Worker::Apply {
-    auto lanes = std::make_shared<const StepLanes>(step_lanes(*plan, question, task.stop));
-    return [this, lanes] {
-      // Another layout's step is as wide; the same part of it stays in sight.
-      const double before = state_.lanes ? state_.lanes->length : 0;
-      const double longer = before > 0 ? lanes->length / before : 0;
-      state_.range = longer > 0 ? TimeRange{state_.range.from * longer, state_.range.to * longer}
-                                : TimeRange{0, lanes->length};
-      state_.lanes = lanes;
-      state_.simulated = corrected(lanes->report);
-    };
-  });
+  worker_.post(
+      "lanes",
+      [this, plan, question, by = predictions()](const Worker::Task& task) -> Worker::Apply {
+        const auto lanes = std::make_shared<StepLanes>(step_lanes(*plan, question, task.stop));
+        lanes->report = by.corrected(std::move(lanes->report), *plan);
+        return [this, lanes] {
+          // Another layout's step is as wide; the same part of it stays in sight.
+          const double before = state_.lanes ? state_.lanes->length : 0;
+          const double longer = before > 0 ? lanes->length / before : 0;
+          state_.range = longer > 0
+                             ? TimeRange{state_.range.from * longer, state_.range.to * longer}
+                             : TimeRange{0, lanes->length};
+          state_.lanes = lanes;
+          state_.simulated = lanes->report;
+        };
+      });
 }
 
 void Session::choose(std::optional<ChosenSpan> chosen) {
@@ -58,12 +62,15 @@ void Session::stretch(const std::string& word, const sim::PriceScale& scale) {
   choose(std::nullopt);
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const StepQuestion question{state_.timeline.rank, {scale}};
-  worker_.post("stretch", [this, plan, question](const Worker::Task& task) -> Worker::Apply {
-    auto step = std::make_shared<const StepLanes>(step_lanes(*plan, question, task.stop));
-    return [this, step] {
-      if (state_.timeline.stretch && step->simulated) state_.timeline.stretch->step = step;
-    };
-  });
+  worker_.post(
+      "stretch",
+      [this, plan, question, by = predictions()](const Worker::Task& task) -> Worker::Apply {
+        const auto step = std::make_shared<StepLanes>(step_lanes(*plan, question, task.stop));
+        step->report = by.corrected(std::move(step->report), *plan);
+        return [this, step] {
+          if (state_.timeline.stretch && step->simulated) state_.timeline.stretch->step = step;
+        };
+      });
 }
 
 void Session::unstretch() {
@@ -71,7 +78,7 @@ void Session::unstretch() {
   choose(std::nullopt);
   state_.timeline.stretch.reset();
   state_.timeline.grabbed.reset();
-  worker_.post("stretch", [](const Worker::Task&) { return Worker::Apply(); });
+  worker_.drop("stretch");
 }
 
 void Session::clear_timeline() {

@@ -72,7 +72,7 @@ void draw_tried(Ui& ui) {
     return;
   }
   const Seconds now = ui.state.report.step_time;
-  const Seconds then = mesh.tried_cost.step_time;
+  const Seconds then = mesh.tried_step;
   text(ui,
        fmt::format("{}: {}, {}", order_text(ui.state.plan.layout, *mesh.tried),
                    format_seconds(then), difference(then, now)),

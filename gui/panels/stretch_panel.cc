@@ -21,9 +21,9 @@ void draw_curve(Ui& ui, const StretchCurve& curve, double factor) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   ImGui::Dummy({width, height});
-  if (curve.seconds.size() < 2) return;
-  const double least = std::ranges::min(curve.seconds);
-  const double most = std::ranges::max(curve.seconds);
+  if (curve.step_times.size() < 2) return;
+  const double least = std::ranges::min(curve.step_times).value();
+  const double most = std::ranges::max(curve.step_times).value();
   const double spread = std::max(most - least, 0.01 * most);
   const auto place = [&](double of, double seconds) {
     const double across = std::log(of / kLeastStretch) / std::log(kMostStretch / kLeastStretch);
@@ -33,7 +33,7 @@ void draw_curve(Ui& ui, const StretchCurve& curve, double factor) {
   };
   std::vector<ImVec2> line;
   for (std::size_t i = 0; i < curve.factors.size(); ++i) {
-    line.push_back(place(curve.factors[i], curve.seconds[i]));
+    line.push_back(place(curve.factors[i], curve.step_times[i].value()));
   }
   ImDrawList& list = *ImGui::GetWindowDrawList();
   for (std::size_t i = 1; i < line.size(); ++i) {
@@ -46,10 +46,9 @@ void draw_curve(Ui& ui, const StretchCurve& curve, double factor) {
   upright(1, ui.theme.border);
   if (factor != 1) upright(factor, ui.theme.warning);
   const float right = at.x + width;
-  draw_text(ui, {right, at.y}, format_seconds(Seconds(curve.seconds.back())),
-            ui.ink(ui.theme.quiet), 1);
+  draw_text(ui, {right, at.y}, format_seconds(curve.step_times.back()), ui.ink(ui.theme.quiet), 1);
   draw_text(ui, {at.x, at.y + height - ImGui::GetTextLineHeight()},
-            format_seconds(Seconds(curve.seconds.front())), ui.ink(ui.theme.quiet));
+            format_seconds(curve.step_times.front()), ui.ink(ui.theme.quiet));
 }
 
 void draw_link(Ui& ui, std::size_t tier) {

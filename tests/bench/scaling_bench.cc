@@ -89,14 +89,14 @@ BENCHMARK(dragged_bandwidth)->Unit(benchmark::kMillisecond);
 /// What follows on the worker: the simulated step.
 void simulated_bandwidth(benchmark::State& state) {
   const Plan plan = stretched(llama70(), {1, 2});
-  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(quick_simulation(plan));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(quick_simulation(plan, {}));
 }
 BENCHMARK(simulated_bandwidth)->Unit(benchmark::kMillisecond);
 
 /// Traffic, times of stages and other orders of the mesh.
 void mesh_of(benchmark::State& state) {
   const Plan plan = llama70();
-  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(mesh_facts(plan));
+  for ([[maybe_unused]] const auto _ : state) benchmark::DoNotOptimize(mesh_facts(plan, {}));
 }
 BENCHMARK(mesh_of)->Unit(benchmark::kMillisecond);
 

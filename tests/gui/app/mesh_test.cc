@@ -109,7 +109,7 @@ TEST_F(MeshPanel, AnAxisIsDraggedToAnotherPlaceAndItsCostIsShownOnTheWay) {
   EXPECT_EQ(order_text(before, *state().mesh.tried), "pp-tp-dp_shard-dp_replicate");
   stage_.frame(session_, kSize);
   EXPECT_TRUE(stage_.probes().find("order.tried"));
-  const Seconds shown = state().mesh.tried_cost.step_time;
+  const Seconds shown = state().mesh.tried_step;
   press(false);
   stage_.frame(session_, kSize);
   EXPECT_EQ(order_text(before, state().plan.layout.order), "pp-tp-dp_shard-dp_replicate");

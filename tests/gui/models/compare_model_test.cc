@@ -23,7 +23,7 @@ StepReport estimated(const Plan& plan) {
 }
 
 CompareView compared(const Plan& plan, const Compared& other) {
-  return compare_view(plan, estimated(plan), other, nullptr);
+  return compare_view(plan, estimated(plan), other, {});
 }
 
 std::size_t all_rows(const CompareView& view) {

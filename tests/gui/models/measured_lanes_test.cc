@@ -19,7 +19,7 @@ namespace {
 
 CompareView compared(const Plan& plan, const Compared& other) {
   return compare_view(plan, estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout),
-                      other, nullptr);
+                      other, {});
 }
 
 Compared read(const test::Scratch& scratch, const std::string& text) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+
+#include "planner/cost/estimate.h"
+#include "planner/question/correction.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+
+namespace shardwise::view {
+
+/// The planner's predictions, times as much longer as a measured run was (calibrate), where that
+/// run is of the same model and engine. Jobs take a copy: what is shown beside each other is
+/// corrected alike.
+class Predictions {
+ public:
+  Predictions() = default;
+  explicit Predictions(std::shared_ptr<const Correction> run) : run_(std::move(run)) {}
+
+  bool corrects(const ModelSpec& model, const EngineProfile& engine) const;
+  /// By which step times are multiplied; 1: as they are.
+  double slower(const Plan& plan) const;
+  StepReport report(const Plan& plan, Detail detail = Detail::numbers) const;
+  Seconds step_time(const Plan& plan) const;
+  /// A prediction that was made elsewhere. \pre it is of the plan's model and engine
+  StepReport corrected(StepReport report, const Plan& plan) const;
+  /// The same; null stays null.
+  std::shared_ptr<const StepReport> corrected(std::shared_ptr<const StepReport> report,
+                                              const Plan& plan) const;
+
+ private:
+  std::shared_ptr<const Correction> run_;  // null: none
+};
+
+}  // namespace shardwise::view
