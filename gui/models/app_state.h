@@ -58,7 +58,7 @@ struct AppState {
   bool neighbours_known = false;
 
   std::optional<StepReport> winner;             // of the best layout that fits
-  std::shared_ptr<const StepReport> explained;  // of the plan; null until it is
+  std::shared_ptr<const StepReport> explained;  // best_report() with reasons; null until it is
   std::string subject;                          // of the explanations that are shown; empty: all
   MeshState mesh;
   ScalingState scaling;

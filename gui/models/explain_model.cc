@@ -8,9 +8,11 @@
 
 #include "gui/models/columns.h"
 #include "gui/models/summary_model.h"
+#include "planner/cost/explain.h"
 #include "planner/question/field_texts.h"
 #include "planner/spec/format.h"
 #include "planner/spec/report_fields.h"
+#include "simulator/tiles.h"
 
 namespace shardwise::view {
 namespace {
@@ -32,7 +34,11 @@ std::string field_meaning(std::string_view field) {
   return field == "price" ? "dollars for an hour of a GPU" : "";
 }
 
-constexpr const char* kSource = "docs/time.md, on the slowest stage";
+/// Of parts of the step.
+const char* source_of(const StepReport& report) {
+  return report.timeline ? "simulated, on the stage that computes longest: docs/simulator.md"
+                         : "estimated, on the slowest stage: docs/time.md";
+}
 
 /// Adds a part of a sum, where it takes time.
 void add(std::string& values, std::string_view label, Seconds time) {
@@ -43,21 +49,51 @@ void add(std::string& values, std::string_view label, Seconds time) {
 WhyNumber step_of(const StepReport& report) {
   std::string values;
   for (const TimePart& part : kTimeParts) add(values, part.label, report.time.*part.field);
-  return {"time", "the step is the sum of its parts", std::move(values), kSource};
+  values += " = " + format_seconds(report.step_time);
+  return {"time", "the step is the sum of its parts", std::move(values), source_of(report)};
 }
 
-/// sim::exposed_communication(), axis by axis.
 WhyNumber exposed_of(const StepReport& report) {
   std::string values;
   for (const AxisTime& axis : report.by_axis) {
     if (axis.axis != "offload") add(values, axis.axis, axis.exposed);
   }
-  if (values.empty()) values = "nothing is exposed";
+  const Seconds exposed = sim::exposed_communication(report);
+  values = values.empty() ? "nothing is exposed"
+                          : fmt::format("{} = {}, {} of {}", values, format_seconds(exposed),
+                                        format_percent(exposed / report.step_time),
+                                        format_seconds(report.step_time));
   return {"exposed", "communication while nothing computes, of the step", std::move(values),
-          kSource};
+          source_of(report)};
+}
+
+WhyNumber bubble_of(const StepReport& report) {
+  const Seconds idle = report.time.bubble;
+  const Explanation* const found = find(report, "time.bubble");
+  return {"time.bubble", found == nullptr ? "no stage waits for another" : found->formula,
+          fmt::format("{} of {} = {}", format_seconds(idle), format_seconds(report.step_time),
+                      format_percent(idle / report.step_time)),
+          source_of(report)};
 }
 
 }  // namespace
+
+StepReport with_reasons(StepReport shown, const StepReport& explained, const Plan& plan) {
+  shown.explanations.clear();
+  const std::vector<Explanation> rates = rate_explanations(shown, plan.cluster, plan.job);
+  for (const Explanation& each : explained.explanations) {
+    if (std::ranges::find(rates, each.subject, &Explanation::subject) != rates.end()) continue;
+    shown.explanations.push_back(each);
+    if (!shown.timeline) continue;
+    for (const TimePart& part : kTimeParts) {
+      if (each.subject != fmt::format("time.{}", part.key)) continue;
+      shown.explanations.back().values += "; simulated: " + format_seconds(shown.time.*part.field);
+    }
+  }
+  shown.explanations.insert(shown.explanations.end(), rates.begin(), rates.end());
+  shown.assumptions = explained.assumptions;
+  return shown;
+}
 
 WhyNumber why_tile(const StepReport& report, std::string_view tile) {
   const auto of = [&](const std::string& subject) -> WhyNumber {
@@ -70,7 +106,7 @@ WhyNumber why_tile(const StepReport& report, std::string_view tile) {
   if (tile == "memory") {
     return of(std::string(name_of(report.verdict.worst_phase)) + ".total");
   }
-  if (tile == "bubble") return of("time.bubble");
+  if (tile == "bubble") return bubble_of(report);
   if (tile == "tokens") return of("tokens_per_s");
   if (tile == "cost") return of("dollars_per_1e9_tokens");
   return of(std::string(tile));

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "planner/score/published.h"
+#include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 
 namespace shardwise::view {
@@ -17,6 +18,11 @@ struct WhyNumber {
   std::string values;
   std::string source;
 };
+
+/// The numbers that are shown, with the reasons of an explained estimate of the same plan. Where
+/// the step is simulated, rates are explained by it, and its parts stand beside those of the
+/// closed form.
+StepReport with_reasons(StepReport shown, const StepReport& explained, const Plan& plan);
 
 /// Of a tile of the summary: "step", "mfu", "memory" … Never empty.
 /// \pre the report has its explanations

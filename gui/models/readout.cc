@@ -35,8 +35,12 @@ double between(const Lane& lane, const std::vector<double>& sums, TimeRange rang
 Readout read_out(const StepLanes& step, TimeRange range) {
   Readout found;
   found.duration = range.length();
-  for (const ExposedStrip& strip : step.exposed) {
-    found.exposed += strip.until(range.to) - strip.until(range.from);
+  for (std::size_t stage = 0; stage < step.exposed.size(); ++stage) {
+    const ExposedStrip& strip = step.exposed[stage];
+    const double exposed = strip.until(range.to) - strip.until(range.from);
+    if (exposed <= found.exposed) continue;
+    found.exposed = exposed;
+    found.exposed_stage = stage;
   }
   for (const Lane& lane : step.lanes) {
     LaneReadout made;
@@ -56,8 +60,10 @@ Readout read_out(const StepLanes& step, TimeRange range) {
 }
 
 std::string text_of(const Readout& readout) {
-  return fmt::format("{}, exposed {}", format_seconds(Seconds(readout.duration)),
-                     format_seconds(Seconds(readout.exposed)));
+  const std::string duration = format_seconds(Seconds(readout.duration));
+  if (readout.exposed <= 0) return duration + ", nothing exposed";
+  return fmt::format("{}, exposed {} on stage {}", duration,
+                     format_seconds(Seconds(readout.exposed)), readout.exposed_stage);
 }
 
 }  // namespace shardwise::view

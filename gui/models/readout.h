@@ -19,13 +19,14 @@ struct LaneReadout {
 
 /// And all lanes. Of an operation that is partly in it, that share of its bytes counts.
 struct Readout {
-  double duration = 0;             // seconds
-  double exposed = 0;              // seconds of all streams of all ranks that are shown
+  double duration = 0;  // seconds
+  double exposed = 0;   // seconds of the stage that has most: its streams together
+  std::size_t exposed_stage = 0;
   std::vector<LaneReadout> lanes;  // those that are busy in it
 };
 Readout read_out(const StepLanes& step, TimeRange range);
 
-/// "12.1 ms, exposed 0.4 ms".
+/// "12.1 ms, exposed 0.4 ms on stage 3".
 std::string text_of(const Readout& readout);
 
 }  // namespace shardwise::view

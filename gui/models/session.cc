@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "gui/models/explain_model.h"
 #include "gui/models/explored_rows.h"
 #include "planner/search/search.h"
 
@@ -58,6 +59,7 @@ void Session::put(Plan plan, Change what) {
   show_mesh();
   simulate();
   look_around();
+  state_.explained.reset();
   explain();
   find_published();
   scale_up();
@@ -81,12 +83,15 @@ void Session::look_around() {
 }
 
 void Session::explain() {
-  state_.explained.reset();
   const auto plan = std::make_shared<const Plan>(state_.plan);
-  worker_.post("explained", [this, plan, by = predictions()](const Worker::Task&) -> Worker::Apply {
-    auto report = std::make_shared<const StepReport>(by.report(*plan, Detail::explained));
-    return [this, report] { state_.explained = report; };
-  });
+  worker_.post("explained",
+               [this, plan, by = predictions(),
+                simulated = state_.simulated](const Worker::Task&) -> Worker::Apply {
+                 const StepReport estimated = by.report(*plan, Detail::explained);
+                 auto report = std::make_shared<const StepReport>(
+                     with_reasons(simulated ? *simulated : estimated, estimated, *plan));
+                 return [this, report] { state_.explained = report; };
+               });
 }
 
 void Session::set_workspace(Workspace workspace) {

@@ -26,6 +26,7 @@ void Session::simulate() {
                              : TimeRange{0, lanes->length};
           state_.lanes = lanes;
           state_.simulated = lanes->report;
+          explain();
         };
       });
 }

@@ -140,6 +140,7 @@ std::string worst(Session& session, const std::string&) {
     }
   }
   if (longest.length() <= 0) return "nothing is exposed in this step";
+  session.choose(std::nullopt);
   session.timeline().measured = longest;
   constexpr double kWider = 3;
   session.set_range(zoomed(longest, kWider, 0.5, step->length));

@@ -23,14 +23,17 @@ const AxisTime* axis_beside(const Ui& ui, std::string_view axis) {
 }  // namespace
 
 void draw_axes(Ui& ui) {
-  heading(ui, "Communication by axis", "of a step, on the slowest stage");
-  if (ui.state.report.by_axis.empty()) {
+  const StepReport& report = ui.state.best_report();
+  heading(ui, "Communication by axis",
+          report.timeline ? "simulated, on the stage that computes longest"
+                          : "estimated, on the slowest stage");
+  if (report.by_axis.empty()) {
     text(ui, "one GPU communicates with nobody", ui.theme.quiet);
     return;
   }
   Seconds most;
-  for (const AxisTime& axis : ui.state.report.by_axis) most = std::max(most, axis.total);
-  for (const AxisTime& axis : ui.state.report.by_axis) {
+  for (const AxisTime& axis : report.by_axis) most = std::max(most, axis.total);
+  for (const AxisTime& axis : report.by_axis) {
     const ImVec2 at = ImGui::GetCursorScreenPos();
     const float left = at.x + ui.units(70);
     const float width = ImGui::GetContentRegionAvail().x - ui.units(70 + 170);

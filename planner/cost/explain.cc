@@ -7,7 +7,6 @@
 
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/expert_load.h"
-#include "planner/cost/gpu_hour_price.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/optimizer_time.h"
 #include "planner/cost/timing.h"
@@ -37,7 +36,9 @@ class Explainer {
     pipeline();
     data_parallel();
     rest();
-    rates();
+    for (Explanation& each : rate_explanations(report_, p_.cluster, p_.job)) {
+      report_.explanations.push_back(std::move(each));
+    }
   }
 
  private:
@@ -218,35 +219,6 @@ class Explainer {
                        format_bandwidth(p_.cluster.host_link),
                        format_bandwidth(p_.detail.offload_required)),
            kStep);
-    }
-  }
-
-  void rates() {
-    const auto world = static_cast<double>(p_.layout.world());
-    line("mfu", report_.flops_formula,
-         fmt::format("{} / ({} x {:.0f} GPUs x {}) = {}", format_flops(report_.model_flops),
-                     format_flops_rate(p_.cluster.gpu.peak(p_.job.precision)), world,
-                     format_seconds(report_.step_time), format_percent(report_.mfu)),
-         "planner/cost/flops.h");
-    line("tokens_per_s", "sequences x tokens / step",
-         fmt::format("{} x {} / {} = {}/s", format_count(report_.global_batch_size),
-                     format_count(report_.sequence_length), format_seconds(report_.step_time),
-                     format_scaled(report_.tokens_per_s)),
-         "");
-    if (report_.dollars_per_1e9_tokens > 0) {
-      const bool own = p_.cluster.price_per_gpu_hour.has_value();
-      const double price = gpu_hour_price(p_.cluster).value_or(0);
-      line("dollars_per_1e9_tokens", "price a GPU-hour x GPUs x 1e9 tokens / tokens an hour",
-           fmt::format("{} x {:.0f} = {}", format_dollars(price), world,
-                       format_dollars(report_.dollars_per_1e9_tokens)),
-           own ? p_.cluster.price_source : p_.cluster.gpu.price_source);
-    }
-    if (report_.joules_per_token > 0) {
-      line("joules_per_token", "power of a GPU and its share of the node / its tokens a second",
-           fmt::format("({:.0f} W + {:.0f} W / {}) / {}/s", p_.cluster.gpu.tdp_watts,
-                       p_.cluster.node_watts, p_.cluster.gpus_per_node,
-                       format_scaled(report_.tokens_per_s_per_gpu)),
-           "data sheets: the most a GPU draws");
     }
   }
 

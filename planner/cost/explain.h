@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "planner/cost/memory.h"
 #include "planner/cost/stages.h"
@@ -55,6 +56,11 @@ struct PricedStep {
 /// How many of report.gemms were measured, and how the longest of them was priced. \pre
 /// report.gemms is filled
 void explain_gemms(StepReport& report, const GpuSpec& gpu);
+
+/// What MFU, tokens a second, their cost and their energy follow from: of any prediction of a step,
+/// estimated or simulated. \param job  of the report's step
+std::vector<Explanation> rate_explanations(const StepReport& report, const ClusterSpec& cluster,
+                                           const JobSpec& job);
 
 /// A formula with its values and its source for every part of the step that takes time, for every
 /// kind of layer on the slowest stage, and for the rates of the report. \pre report is filled

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "planner/cost/estimate.h"
 #include "planner/question/layout_words.h"
@@ -42,8 +43,14 @@ std::vector<Difference> differences(const StepReport& plan, const StepReport& ot
 }
 
 /// Bars from the plan's step to the other's, each from where the one before it ended.
-std::string waterfall(const StepReport& plan, const StepReport& other) {
-  const std::vector<Difference> parts = differences(plan, other);
+/// \param simulated  what the simulated steps differ by, where both are
+std::string waterfall(const StepReport& plan, const StepReport& other,
+                      std::optional<Seconds> simulated) {
+  const Seconds estimated = other.step_time - plan.step_time;
+  const Seconds whole = simulated.value_or(estimated);
+  std::vector<Difference> parts = differences(plan, other);
+  // Overlap and waiting that the closed form has not.
+  if (simulated) parts.push_back({"what only the simulation sees", whole - estimated});
   double low = 0;
   double high = 0;
   double at = 0;
@@ -65,8 +72,8 @@ std::string waterfall(const StepReport& plan, const StepReport& other) {
     table.row({each.label, bar(at, at + each.more.value()), signed_seconds(each.more)});
     at += each.more.value();
   }
-  const Seconds whole = other.step_time - plan.step_time;
-  table.total({"step", bar(0, whole.value()), signed_seconds(whole)});
+  table.total(
+      {simulated ? "step, simulated" : "step", bar(0, whole.value()), signed_seconds(whole)});
   return table.text("class=\"waterfall\"");
 }
 
@@ -89,13 +96,15 @@ std::string against(const PageContent& page, std::size_t rank, const PlanRow& ro
   const std::string words =
       fmt::format("#{}: {}", rank, in_words(differing_fields(plan.layout, row.candidate.layout)));
   std::string note = memory_words(*page.estimate, other);
-  if (row.simulated) {
-    note = fmt::format("simulated {}, {}; ", format_seconds(*row.simulated),
-                       signed_seconds(*row.simulated - page.report().step_time)) +
-           note;
+  std::optional<Seconds> more;
+  if (row.simulated && page.report().timeline) {
+    more = *row.simulated - page.report().step_time;
+    note =
+        fmt::format("simulated {}, {}; ", format_seconds(*row.simulated), signed_seconds(*more)) +
+        note;
   }
   return "<div>\n<h3>" + escaped(words) + "</h3>\n<p class=\"quiet\">" + escaped(note) + "</p>\n" +
-         waterfall(*page.estimate, other) + "</div>\n";
+         waterfall(*page.estimate, other, more) + "</div>\n";
 }
 
 }  // namespace
@@ -112,7 +121,7 @@ std::string why_not_section(const PageContent& page) {
   }
   if (made.empty()) return "";
   return section("why-not", "Why not another layout",
-                 "what the next best differ by, closed-form estimate of both",
+                 "what the next best differ by: parts by the closed form, the step as simulated",
                  "<div class=\"others\">\n" + made + "</div>\n");
 }
 

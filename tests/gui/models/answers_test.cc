@@ -6,12 +6,16 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "gui/models/explain_model.h"
 #include "gui/models/session.h"
 #include "gui/models/summary_model.h"
 #include "gui/models/why_model.h"
 #include "planner/cost/estimate.h"
+#include "planner/spec/format.h"
+#include "simulator/simulate.h"
+#include "simulator/tiles.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
@@ -73,6 +77,26 @@ TEST(WhyTile, EveryTileOfTheSummaryIsExplained) {
       EXPECT_NE(tile.command, "");
     }
   }
+}
+
+TEST(WhyTile, ExplainsTheNumberThatTheTileShows) {
+  const Plan plan = pipeline();
+  const StepReport explained = report_of(plan, Detail::explained);
+  const StepReport simulated = sim::simulate(plan).report;
+  ASSERT_NE(simulated.step_time, explained.step_time);
+  const StepReport both = with_reasons(simulated, explained, plan);
+  for (const auto& [id, number] :
+       {std::pair{"step", format_seconds(simulated.step_time)},
+        std::pair{"mfu", format_percent(simulated.mfu)},
+        std::pair{"tokens", format_scaled(simulated.tokens_per_s)},
+        std::pair{"cost", format_dollars(simulated.dollars_per_1e9_tokens)},
+        std::pair{"bubble", format_percent(simulated.time.bubble / simulated.step_time)},
+        std::pair{"exposed",
+                  format_percent(sim::exposed_communication(simulated) / simulated.step_time)}}) {
+    EXPECT_THAT(why_tile(both, id).values, testing::HasSubstr(number)) << id;
+  }
+  EXPECT_THAT(why_tile(both, "step").source, testing::HasSubstr("simulated"));
+  EXPECT_THAT(why_tile(explained, "step").source, testing::HasSubstr("estimated"));
 }
 
 TEST(WhyNumbers, AreThoseWithTheWord) {

@@ -129,8 +129,10 @@ TEST_F(Scaling, WaitsForWhatPeopleWaitForAndFillsCellByCell) {
   session_.collect();
   EXPECT_FALSE(map().plan);  // of the new question nothing is begun
   session_.worker().release();
-  session_.worker().finish();
-  session_.collect();  // begins the map
+  while (session_.worker().busy()) {  // what is simulated is explained then
+    session_.worker().finish();
+    session_.collect();  // begins the map
+  }
   for (std::size_t known = 0; known < 3; ++known) {
     session_.background().finish();
     session_.collect();
