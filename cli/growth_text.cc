@@ -8,6 +8,7 @@
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -43,12 +44,11 @@ std::string growth_text(const std::vector<sim::GrowthPoint>& points, bool colour
                {"lost to dp"},
                {"hybrid takes"}});
   for (const sim::GrowthPoint& point : points) {
-    table.row(
-        {format_count(point.gpus), format_seconds(point.full.step_time),
-         format_percent(point.full.mfu), format_seconds(point.full.time.dp_exposed),
-         format_seconds(point.hybrid.step_time), format_percent(point.hybrid.mfu),
-         format_seconds(point.hybrid.time.dp_exposed),
-         fmt::format("{:+.1f} %", 100 * (point.hybrid.step_time / point.full.step_time - 1))});
+    table.row({format_count(point.gpus), format_seconds(point.full.step_time),
+               format_percent(point.full.mfu), format_seconds(point.full.time.dp_exposed),
+               format_seconds(point.hybrid.step_time), format_percent(point.hybrid.mfu),
+               format_seconds(point.hybrid.time.dp_exposed),
+               signed_percent(point.hybrid.step_time / point.full.step_time - 1)});
   }
   const std::string notes =
       misfits_text("full shard", sim::misfits(points, &sim::GrowthPoint::full)) +

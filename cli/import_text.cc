@@ -84,7 +84,7 @@ std::string steps_text(const sim::TracedRun& run, const sim::StepComparison& ste
   table.row({"communication", format_seconds(a.communicating), format_seconds(b.communicating),
              signed_seconds(b.communicating - a.communicating)});
   table.row({"overlapped with compute", format_percent(a.overlap()), format_percent(b.overlap()),
-             fmt::format("{:+.1f} %", 100 * (b.overlap() - a.overlap()))});
+             signed_percent(b.overlap() - a.overlap())});
   return "\n" + table.text(colour);
 }
 
@@ -167,8 +167,8 @@ std::string import_text(const sim::TracedRun& run, const sim::TraceComparison& c
   const double apart = comparison.step.predicted.length / comparison.step.measured.length - 1;
   std::string text = recorded_text(run, layout);
   text +=
-      fmt::format("predicted {}, {:+.1f} %; stage {}\n",
-                  format_seconds(comparison.step.predicted.length), 100 * apart, comparison.stage);
+      fmt::format("predicted {}, {}; stage {}\n", format_seconds(comparison.step.predicted.length),
+                  signed_percent(apart), comparison.stage);
   text += steps_text(run, comparison.step, colour) +
           kinds_text(comparison.step, "measured", "predicted", colour);
   if (run.ours()) {

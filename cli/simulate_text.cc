@@ -10,6 +10,7 @@
 
 #include "cli/summary_text.h"
 #include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "simulator/stage_summary.h"
 #include "simulator/step_report.h"
@@ -168,9 +169,9 @@ std::string simulated_text(const StepReport& report, bool noisy, bool colour) {
                   format_seconds(sim::timeline_of(report).critical_path));
   if (!report.closed_form) return text;
   const Seconds estimated = report.closed_form->step_time;
-  return text + fmt::format("`shardwise estimate` says {}; the {} step differs by {:+.1f} %\n",
+  return text + fmt::format("`shardwise estimate` says {}; the {} step differs by {}\n",
                             format_seconds(estimated), noisy ? "undisturbed" : "simulated",
-                            100 * (report.step_time / estimated - 1));
+                            signed_percent(report.step_time / estimated - 1));
 }
 
 StepReport rates_of(const StepReport& report) {

@@ -7,6 +7,7 @@
 #include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
+#include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 
 namespace shardwise::cli {
@@ -17,7 +18,7 @@ using sim::StepFigures;
 using sim::Versus;
 
 std::string change(double before, double after) {
-  return before > 0 ? fmt::format("{:+.1f} %", 100 * (after / before - 1)) : "-";
+  return before > 0 ? signed_percent(after / before - 1) : "-";
 }
 std::string change(Seconds before, Seconds after) { return change(before.value(), after.value()); }
 std::string change(Bytes before, Bytes after) {
@@ -26,7 +27,7 @@ std::string change(Bytes before, Bytes after) {
 
 /// A mechanism's change of a total that is not its own.
 std::string share(double before, double after, double total) {
-  return fmt::format("{:+.1f} %", 100 * (after - before) / total);
+  return signed_percent((after - before) / total);
 }
 std::string share(Seconds before, Seconds after, Seconds total) {
   return share(before.value(), after.value(), total.value());

@@ -8,6 +8,7 @@
 #include "planner/cost/gpu_hour_price.h"
 #include "planner/search/lever.h"
 #include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/simulate.h"
 
@@ -18,13 +19,8 @@ constexpr int kCurveSteps = 6;  // to either side of 1
 
 /// "56.5 s to 55.1 s, -2.5 %".
 std::string times_text(Seconds before, Seconds after) {
-  return fmt::format("{} to {}, {:+.1f} %", format_seconds(before), format_seconds(after),
-                     100 * (after / before - 1));
-}
-
-/// "-$16.10".
-std::string dollars_text(double dollars) {
-  return (dollars < 0 ? "-" : "+") + format_dollars(std::abs(dollars));
+  return fmt::format("{} to {}, {}", format_seconds(before), format_seconds(after),
+                     signed_percent(after / before - 1));
 }
 
 }  // namespace
@@ -85,12 +81,12 @@ std::vector<std::string> stretch_words(const Plan& plan, const StepReport& befor
     words.push_back(
         fmt::format("1e9 tokens {} to {}, {}", format_dollars(before.dollars_per_1e9_tokens),
                     format_dollars(after.dollars_per_1e9_tokens),
-                    dollars_text(after.dollars_per_1e9_tokens - before.dollars_per_1e9_tokens)));
+                    signed_dollars(after.dollars_per_1e9_tokens - before.dollars_per_1e9_tokens)));
     // Tokens cost the same where the price of an hour grows as the step shrinks.
     const double price = gpu_hour_price(plan.cluster).value_or(0);
     const double worth = price * (before.step_time / after.step_time - 1);
     words.push_back(
-        fmt::format("worth {} for a GPU-hour of {}", dollars_text(worth), format_dollars(price)));
+        fmt::format("worth {} for a GPU-hour of {}", signed_dollars(worth), format_dollars(price)));
   }
   if (stretch.simulated && stretch.simulated_before) {
     words.push_back("simulated " + times_text(*stretch.simulated_before, *stretch.simulated));

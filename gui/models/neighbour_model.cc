@@ -11,7 +11,7 @@
 #include "planner/cost/estimate.h"
 #include "planner/search/search.h"
 #include "planner/search/single_changes.h"
-#include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
 
 namespace shardwise::view {
 namespace {
@@ -60,13 +60,11 @@ std::vector<NeighbourBar> neighbour_bars(const Plan& plan, Seconds step,
 }
 
 std::string change_text(const NeighbourBar& bar) {
-  const double longer = -bar.time_gained.value();
-  return fmt::format("{}{}", longer < 0 ? "-" : "+", format_seconds(Seconds(std::abs(longer))));
+  return signed_seconds(Seconds(0) - bar.time_gained);
 }
 
 std::string memory_change_text(const NeighbourBar& bar) {
-  const std::int64_t more = -bar.memory_gained.value();
-  return fmt::format("{}{}", more < 0 ? "-" : "+", format_bytes(Bytes(std::abs(more))));
+  return signed_bytes(Bytes(0) - bar.memory_gained);
 }
 
 }  // namespace shardwise::view

@@ -71,10 +71,6 @@ void compare(const StepReport& report, const StepReport& baseline, Tile& tile) {
   tile.change_tone = (more < 0) == quantity.less_is_better ? Tone::good : Tone::bad;
 }
 
-std::string signed_percent(double share) {
-  return (share < 0 ? "-" : "+") + format_percent(std::abs(share));
-}
-
 }  // namespace
 
 std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest) {

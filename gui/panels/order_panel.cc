@@ -8,6 +8,7 @@
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "planner/spec/signed_format.h"
 
 namespace shardwise::view {
 namespace {
@@ -18,9 +19,7 @@ std::string joined(const std::vector<Axis>& axes) {
   return words;
 }
 
-std::string difference(Seconds time, Seconds now) {
-  return fmt::format("{:+.1f} %", 100 * (time / now - 1));
-}
+std::string difference(Seconds time, Seconds now) { return signed_percent(time / now - 1); }
 
 /// The axes as chips, fastest first; one can be dragged to another place.
 void draw_chips(Ui& ui) {

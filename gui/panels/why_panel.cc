@@ -7,6 +7,7 @@
 #include "gui/models/why_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
+#include "planner/spec/signed_format.h"
 
 namespace shardwise::view {
 namespace {
@@ -15,9 +16,7 @@ constexpr float kLabels = 190;
 constexpr float kValues = 74;
 
 std::string signed_text(double change, bool bytes) {
-  const double size = std::abs(change);
-  return (change < 0 ? "-" : "+") + (bytes ? format_bytes(Bytes(static_cast<std::int64_t>(size)))
-                                           : format_seconds(Seconds(size)));
+  return bytes ? signed_bytes(Bytes(std::llround(change))) : signed_seconds(Seconds(change));
 }
 
 /// From the winner's value at the top to the other's at the bottom, a line for each step.

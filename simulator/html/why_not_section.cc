@@ -80,8 +80,7 @@ std::string waterfall(const StepReport& plan, const StepReport& other,
 std::string memory_words(const StepReport& plan, const StepReport& other) {
   const Bytes more = other.verdict.point - plan.verdict.point;
   std::string words =
-      fmt::format("memory {}, {}{}", format_bytes(other.verdict.point), more < Bytes(0) ? "-" : "+",
-                  format_bytes(more < Bytes(0) ? Bytes(0) - more : more));
+      fmt::format("memory {}, {}", format_bytes(other.verdict.point), signed_bytes(more));
   const auto growth = memory_growth(plan, other);
   if (more > Bytes(0) && !growth.empty()) {
     words += fmt::format(", most of it {}", label_of(growth.front().first));
