@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <implot.h>
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "gui/draw/raster.h"
 #include "gui/draw/theme.h"
 #include "gui/models/commands.h"
+#include "gui/models/panel_places.h"
 #include "gui/panels/panels.h"
 
 namespace shardwise::view {
@@ -95,14 +95,7 @@ void Stage::place_panels(const std::string& settings) {
 std::string Stage::panels() const {
   std::size_t size = 0;
   const char* const text = ImGui::SaveIniSettingsToMemory(&size);
-  std::string kept;
-  for (std::string_view rest(text, size); !rest.empty();) {
-    const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
-    const std::string_view line = rest.substr(0, end + 1);
-    if (!line.starts_with("LastUsed=")) kept += line;  // the day
-    rest.remove_prefix(end + 1);
-  }
-  return kept;
+  return places_of_panels({text, size});
 }
 
 void Stage::save_view(Session& session) const {

@@ -21,8 +21,4 @@ std::string to_json(const LeftView& view);
 /// \returns the view, or everything wrong with the file
 Result<LeftView> read_view(const std::string& path);
 
-/// What is wrong with the places of panels: lines that a window of ours does not write. Empty when
-/// nothing is
-std::string problem_of_panels(const std::string& panels);
-
 }  // namespace shardwise::view
