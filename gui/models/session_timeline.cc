@@ -33,7 +33,7 @@ void Session::simulate() {
 
 void Session::choose(std::optional<ChosenSpan> chosen) {
   TimelineView& view = state_.timeline;
-  view.chosen = std::move(chosen);
+  view.chosen = chosen;
   view.waited.clear();
   const StepLanes* const step = state_.shown_step();
   if (!view.chosen || step == nullptr) return;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+
 namespace shardwise {
 namespace {
 
@@ -10,7 +12,7 @@ TEST(SignedFormat, HasASignAlways) {
   EXPECT_EQ(signed_seconds(Seconds(-1.2)), "-1.20 s");
   EXPECT_EQ(signed_percent(0.0312), "+3.1 %");
   EXPECT_EQ(signed_percent(-0.2), "-20.0 %");
-  EXPECT_EQ(signed_bytes(Bytes(-3 * 1024)), "-3.00 KiB");
+  EXPECT_EQ(signed_bytes(Bytes(std::int64_t{-3} * 1024)), "-3.00 KiB");
   EXPECT_EQ(signed_dollars(-16.1), "-$16.10");
 }
 
