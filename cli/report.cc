@@ -16,7 +16,6 @@
 #include "cli/verbs.h"
 #include "planner/cost/legality.h"
 #include "planner/files/atomic_file_set.h"
-#include "planner/question/flags.h"
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
@@ -25,41 +24,20 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::int64_t kRows = 40;
-
 struct ReportFlags {
   std::string plan;
   std::string measured;
   std::string trace;
   std::string output;
-  std::int64_t top = kRows;
+  std::int64_t top = static_cast<std::int64_t>(sim::PageRequest().top);
 };
-
-std::string command_of(const ReportFlags& flags) {
-  std::string text = "shardwise report " + shell_word(flags.plan);
-  if (!flags.measured.empty()) text += " " + shell_word(flags.measured);
-  if (!flags.trace.empty()) text += " --trace " + shell_word(flags.trace);
-  if (flags.top != kRows) text += fmt::format(" --top {}", flags.top);
-  return text + " -o " + shell_word(flags.output);
-}
 
 /// The report of a run of this plan.
 Result<StepReport> read_measured(const std::string& file, const Plan& plan) {
   Result<StepReport> read = read_report(file);
   if (!read) return read;
-  const auto wrong = [&](const char* path, const std::string& message, const char* hint) {
-    return Diagnostic{file, 0, 0, path, message, hint};
-  };
-  if (read->origin != "measured") {
-    return wrong("/origin", read->origin + ", but a measured report is wanted",
-                 "shardwise compare shows two predictions side by side");
-  }
-  const std::string wanted = digest(plan);
-  if (!read->plan_digest.empty() && read->plan_digest != wanted) {
-    return wrong("/plan_digest",
-                 fmt::format("of another plan: {:.12}…, not {:.12}…", read->plan_digest, wanted),
-                 "give the report of a run of this plan");
-  }
+  const Diagnostics foreign = sim::check_measured(*read, file, plan);
+  if (!foreign.empty()) return foreign;
   return read;
 }
 
@@ -88,7 +66,8 @@ ExitCode run_report(const ReportFlags& flags) {
   request.traced = traced ? &*traced : nullptr;
   request.trace_file = flags.trace;
   request.top = static_cast<std::size_t>(flags.top);
-  request.command = command_of(flags);
+  request.command =
+      sim::command_of({flags.plan, flags.measured, flags.trace, flags.output}, request.top);
   request.version = SHARDWISE_VERSION;
   Progress progress;
   const Result<sim::MadePage> made =

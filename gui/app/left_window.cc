@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 
-#include "gui/models/file_kind.h"
+#include "gui/models/failure.h"
 #include "planner/files/atomic_file_set.h"
 #include "planner/files/program.h"
 #include "planner/spec/error.h"
@@ -32,11 +32,12 @@ std::string left_view_file() {
 void restore_view(const std::string& file, Stage& stage, Session& session, Options& options) {
   std::error_code failed;
   if (file.empty() || !std::filesystem::exists(file, failed)) return;
-  const Result<LeftView> view = read_view(file);
-  if (!view) {
-    session.say("ignored: " + one_line(view.problems()));
+  const Tried<LeftView> tried = try_to<LeftView>([&] { return read_view(file); });
+  if (!tried.read) {
+    session.say("ignored: " + tried.failure.message);
     return;
   }
+  const LeftView* const view = &*tried.read;
   stage.place_panels(view->panels);
   if (!options.light) session.set_dark(view->dark);
   if (!options.view_given) session.set_workspace(view->workspace);

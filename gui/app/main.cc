@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "gui/app/opening.h"
@@ -11,7 +13,9 @@
 #include "gui/app/stage.h"
 #include "gui/app/window.h"
 #include "gui/models/compared.h"
+#include "gui/models/failure.h"
 #include "gui/models/left_view.h"
+#include "planner/files/atomic_file_set.h"
 #include "planner/files/output_place.h"
 #include "planner/files/program.h"
 #include "planner/spec/reader.h"
@@ -27,51 +31,86 @@ int refuse(const Diagnostics& problems) {
   return kBadInput;
 }
 
+/// What the options name beside the question: a search would only be followed by what is wrong.
+struct Named {
+  LeftView view;
+  std::string script;
+};
+Result<Named> read_named(const Options& options) {
+  Named named;
+  if (!options.layout.empty()) {
+    Result<LeftView> view = read_view(options.layout);
+    if (!view) return view.problems();
+    named.view = *std::move(view);
+  }
+  if (!options.script.empty()) {
+    Result<std::string> script = read_file(options.script);
+    if (!script) return script.problems();
+    named.script = *std::move(script);
+  }
+  if (!options.shot.empty()) try_file(options.shot);
+  return named;
+}
+
+/// The session, with all that the options name in it.
+/// \returns the exit code; kDone: it can be looked at
+int fill(Session& session, const Opening& opening, bool window) {
+  session.say(opening.note);
+  if (!opening.metrics.empty()) session.follow(opening.metrics);
+  if (window) {
+    if (!opening.compared.empty()) session.open_compared(opening.compared);
+    return kDone;
+  }
+  session.settle();
+  if (const Failure failure = session.take_failure()) {
+    fmt::print(stderr, "{}\n", failure.message);
+    return failure.by_system ? kEnvironmentFailure : kBadInput;
+  }
+  if (!opening.compared.empty()) {
+    Result<Compared> other = read_compared(opening.compared);
+    if (!other) return refuse(other.problems());
+    session.compare_with(std::make_shared<const Compared>(*std::move(other)));
+  }
+  return kDone;
+}
+
+/// \returns the exit code
+int run_steps(Stage& stage, Session& session, const Options& options, const std::string& script) {
+  const std::optional<ScriptFailure> failed =
+      run_script(stage, session, options, script, options.script);
+  if (!failed) return kDone;
+  // What was done before that line stays done.
+  fmt::print(stderr, "{}\nstopped at line {}\n", to_string(failed->problem), failed->problem.line);
+  return failed->by_system ? kEnvironmentFailure : kBadInput;
+}
+
 int run(int argc, const char* const* argv) {
   const auto read = read_options(argc, argv);
   if (const int* const code = std::get_if<int>(&read)) return *code;
   const Options& options = std::get<Options>(read);
   const Diagnostics outputs = check_outputs({{"--shot", options.shot}}, inputs_of(options));
   if (!outputs.empty()) return refuse(outputs);
+  const Result<Named> named = read_named(options);
+  if (!named) return refuse(named.problems());
   Result<Opening> opening = open_plan(options);
   if (!opening) return refuse(opening.problems());
   const bool window = options.shot.empty() && options.script.empty();
-  Session session(std::move(opening->plan), window ? Timing::all : Timing::fitting);
-  session.say(opening->note);
-  if (!opening->metrics.empty()) session.follow(opening->metrics);
-  if (!window) {
-    session.settle();
-    const std::string failure = session.take_failure();
-    if (!failure.empty()) {
-      fmt::print(stderr, "{}\n", failure);
-      return kBadInput;
-    }
-  }
-  if (window) {
-    if (!opening->compared.empty()) session.open_compared(opening->compared);
-  } else if (!opening->compared.empty()) {
-    Result<Compared> other = read_compared(opening->compared);
-    if (!other) return refuse(other.problems());
-    session.compare_with(std::make_shared<const Compared>(*std::move(other)));
-  }
+  Session session(opening->plan, window ? Timing::all : Timing::fitting);
+  session.files().keep(inputs_of(options));
+  if (!opening->file.empty()) session.files().has_plan(opening->file, opening->plan);
+  if (const int code = fill(session, *opening, window); code != kDone) return code;
   session.set_dark(!options.light);
   session.set_workspace(options.workspace);
   Stage stage(options.built_in_font ? FontChoice::built_in : FontChoice::installed,
               options.scale > 0 ? options.scale : 1);
-  if (!options.layout.empty()) {
-    const Result<LeftView> view = read_view(options.layout);
-    if (!view) return refuse(view.problems());
-    stage.place_panels(view->panels);
-  }
+  if (!options.layout.empty()) stage.place_panels(named->view.panels);
   if (!stage.fonts().missing.empty()) {
     fmt::print(stderr, "shardwise-view: {} not found, the built-in font is used\n",
                stage.fonts().missing);
   }
   if (!options.script.empty()) {
-    const Result<std::string> script = read_file(options.script);
-    if (!script) return refuse(script.problems());
-    const Diagnostics problems = run_script(stage, session, options, *script, options.script);
-    if (!problems.empty()) return refuse(problems);
+    const int code = run_steps(stage, session, options, named->script);
+    if (code != kDone) return code;
   }
   if (!options.shot.empty()) write_shot(stage, session, options);
   return window ? show_window(stage, session, options) : kDone;

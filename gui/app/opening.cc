@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/compared.h"
 #include "gui/models/file_kind.h"
 #include "gui/models/open_question.h"
 #include "planner/cost/legality.h"
@@ -49,6 +50,10 @@ Diagnostics place(const std::string& file, FileKind kind, sim::AskedPlan& asked,
 Result<Plan> plan_of_compared(Opening& opening) {
   const Result<FileKind> kind = kind_of_file(opening.compared);
   if (!kind) return kind.problems();
+  if (*kind == FileKind::trace) {
+    const Result<Compared> read = read_compared(opening.compared);  // it may be none
+    if (!read) return read.problems();
+  }
   if (*kind != FileKind::report) {
     return wrong(opening.compared, "a trace has no plan in it",
                  "give the plan first: shardwise-view plan.json trace.json");
@@ -97,6 +102,7 @@ Result<Opening> open_plan(const Options& options) {
                                      : read_plan(file, check_plan);
   if (!plan) return plan.problems();
   opening.plan = *std::move(plan);
+  opening.file = file;
   return opening;
 }
 

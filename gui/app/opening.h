@@ -12,6 +12,7 @@ namespace shardwise::view {
 /// What a window or a picture begins with.
 struct Opening {
   Plan plan;
+  std::string file;      // that it is in; empty: none
   std::string compared;  // a file; empty: none
   std::string metrics;   // the same
   std::string note;      // what to say of the plan

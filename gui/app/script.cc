@@ -7,7 +7,6 @@
 
 #include "gui/app/shot.h"
 #include "gui/models/commands.h"
-#include "planner/files/atomic_file_set.h"
 #include "planner/spec/number.h"
 
 namespace shardwise::view {
@@ -22,8 +21,21 @@ class Script {
     draw_settled(stage_, session_, size_);
   }
 
-  /// \returns empty, or what is wrong
-  std::string run(std::string_view line) {
+  Failure run(std::string_view line) {
+    std::string problem = do_line(line);
+    if (problem.empty()) {
+      draw_settled(stage_, session_, size_);
+      Failure failure = session_.take_failure();  // of a file that was read or made meanwhile
+      if (failure) return failure;
+      problem = asked_picture();
+    }
+    if (problem.empty()) return {};
+    return {problem, session_.take_failure().by_system};
+  }
+
+ private:
+  /// Runs a command or an event. \returns empty, or what is wrong
+  std::string do_line(std::string_view line) {
     const std::string_view verb = word(line);
     std::string problem;
     if (verb == "click" || verb == "move" || verb == "drag" || verb == "press") {
@@ -38,7 +50,7 @@ class Script {
       stage_.frame(session_, size_);
     } else if (verb == "shot") {
       problem = line.empty() ? "name a file" : "";
-      if (problem.empty()) picture(std::string(line));
+      if (problem.empty()) problem = picture(std::string(line));
     } else if (verb == "expect") {
       const std::string_view what = word(line);
       if (what != "probe") problem = "only a probe can be expected";
@@ -47,21 +59,16 @@ class Script {
       problem = run_command(session_,
                             line.empty() ? std::string(verb) : fmt::format("{} {}", verb, line));
     }
-    if (!problem.empty()) return problem;
-    draw_settled(stage_, session_, size_);
-    problem = session_.take_failure();  // of a file that was read
-    if (!problem.empty()) return problem;
+    return problem;
+  }
+  /// The picture that a command asked for.
+  std::string asked_picture() {
     const auto scale = static_cast<float>(session_.state().exploring.png_scale);
     const std::string asked = session_.take_png();
-    if (!asked.empty() && scale > 0) {
-      write_file(asked, to_png(picture_at(session_, size_, scale, fonts_)));
-    } else if (!asked.empty()) {
-      picture(asked);
-    }
-    return "";
+    if (asked.empty()) return "";
+    if (scale <= 0) return picture(asked);
+    return session_.write(asked, to_png(picture_at(session_, size_, scale, fonts_)));
   }
-
- private:
   /// The first word; `line` is what follows it.
   static std::string_view word(std::string_view& line) {
     const std::size_t space = line.find(' ');
@@ -72,7 +79,9 @@ class Script {
   static std::string no_probe(std::string_view name) {
     return fmt::format("nothing of that name is on screen: {}", name);
   }
-  void picture(const std::string& file) { write_file(file, to_png(stage_.picture(session_))); }
+  std::string picture(const std::string& file) {
+    return session_.write(file, to_png(stage_.picture(session_)));
+  }
 
   std::string point(std::string_view verb, std::string_view line) {
     const std::string_view name = word(line);
@@ -131,8 +140,8 @@ class Script {
 
 }  // namespace
 
-Diagnostics run_script(Stage& stage, Session& session, const Options& options,
-                       std::string_view text, const std::string& file) {
+std::optional<ScriptFailure> run_script(Stage& stage, Session& session, const Options& options,
+                                        std::string_view text, const std::string& file) {
   Script script(stage, session,
                 {static_cast<float>(options.width), static_cast<float>(options.height)},
                 options.built_in_font ? FontChoice::built_in : FontChoice::installed);
@@ -144,10 +153,10 @@ Diagnostics run_script(Stage& stage, Session& session, const Options& options,
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty() || line.front() == '#') continue;
-    const std::string problem = script.run(line);
-    if (!problem.empty()) return Diagnostics{{file, number, 0, "", problem, ""}};
+    const Failure failed = script.run(line);
+    if (failed) return ScriptFailure{{file, number, 0, "", failed.message, ""}, failed.by_system};
   }
-  return {};
+  return std::nullopt;
 }
 
 }  // namespace shardwise::view

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,12 @@
 #include "planner/spec/diagnostic.h"
 
 namespace shardwise::view {
+
+/// Where a script stopped.
+struct ScriptFailure {
+  Diagnostic problem;
+  bool by_system = false;  // which would not read or write
+};
 
 /// Runs the lines of a script against a session without a display. A line is a command
 /// ("table.sort memory") or an event:
@@ -22,8 +29,8 @@ namespace shardwise::view {
 ///     expect probe PROBE      stops with a problem where it is not on screen
 ///
 /// Empty lines and lines that begin with # are skipped. Results of the worker are waited for after
-/// each line. \returns what is wrong with the first line that failed
-Diagnostics run_script(Stage& stage, Session& session, const Options& options,
-                       std::string_view text, const std::string& file);
+/// each line. \returns what is wrong with the first line that failed, and by whom
+std::optional<ScriptFailure> run_script(Stage& stage, Session& session, const Options& options,
+                                        std::string_view text, const std::string& file);
 
 }  // namespace shardwise::view

@@ -14,8 +14,6 @@
 #include "gui/app/shot.h"
 #include "gui/models/commands.h"
 #include "gui/models/summary_model.h"
-#include "planner/files/atomic_file_set.h"
-#include "planner/spec/error.h"
 
 namespace shardwise::view {
 namespace {
@@ -91,13 +89,9 @@ void save_picture(Stage& stage, Session& session, const Options& options) {
   const FontChoice fonts = options.built_in_font ? FontChoice::built_in : FontChoice::installed;
   const ImVec2 shown = ImGui::GetIO().DisplaySize;
   const ImVec2 size(shown.x / stage.scale(), shown.y / stage.scale());
-  try {
-    write_file(
-        path, to_png(scale > 0 ? picture_at(session, size, scale, fonts) : stage.picture(session)));
-    session.say("wrote " + path);
-  } catch (const IoError& error) {
-    session.say(error.what());
-  }
+  const std::string problem = session.write(
+      path, to_png(scale > 0 ? picture_at(session, size, scale, fonts) : stage.picture(session)));
+  session.say(problem.empty() ? "wrote " + path : problem);
 }
 
 void draw_frame(GLFWwindow* window, Stage& stage, Session& session, const Options& options) {

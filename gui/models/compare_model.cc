@@ -10,6 +10,7 @@
 
 #include "gui/models/simulated.h"
 #include "planner/spec/format.h"
+#include "planner/spec/one_line.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/signed_format.h"
 #include "simulator/compare.h"
@@ -219,7 +220,7 @@ void compare_traced(CompareView& view, const Plan& plan, const Compared& other,
   }
   Result<sim::ImportedRun> imported = sim::import_run(*other.run, other.file, plan, {}, "");
   if (!imported) {
-    view.notes.push_back(imported.problems().front().message);
+    view.notes.push_back(one_line(imported.problems()));
     return;
   }
   // As a trace has it: without what the step waits for its batch.

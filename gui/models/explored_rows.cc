@@ -7,6 +7,7 @@
 
 #include "planner/cost/estimate.h"
 #include "planner/search/explore.h"
+#include "planner/spec/one_line.h"
 
 namespace shardwise::view {
 namespace {
@@ -97,7 +98,7 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
   if (!all) {
     Answer answer;
     answer.usable = usable_memory(plan.cluster, plan.job, Bytes(0));
-    answer.problem = all.problems().front().message;
+    answer.problem = one_line(all.problems());
     listener.priced(std::move(answer));
     return;
   }

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <system_error>
 
 #include "planner/spec/reader.h"
-#include "planner/spec/regular_file.h"
 #include "planner/spec/utf8.h"
 #include "simulator/traces/trace_file.h"
 
@@ -64,21 +62,9 @@ Result<FileKind> kind_of_file(const std::string& path) {
   // A pipe would be waited for.
   const bool regular = std::filesystem::is_regular_file(path, unknown);
   if (regular && sim::is_trace(path)) return FileKind::trace;
-  const Result<std::string> text = read_regular_file(path);
+  const Result<std::string> text = read_file(path);
   if (!text) return text.problems();
   return kind_of_text(*text, path);
-}
-
-std::string one_line(const Diagnostics& problems) {
-  if (problems.empty()) return "";
-  std::string text = to_string(problems.front());
-  const std::size_t hint = text.find('\n');
-  if (hint != std::string::npos) {
-    const std::size_t words = text.find_first_not_of(" \n", hint);
-    text = fmt::format("{} ({})", text.substr(0, hint), text.substr(words));
-  }
-  std::ranges::replace(text, '\n', ' ');
-  return problems.size() == 1 ? text : fmt::format("{}; … {} more", text, problems.size() - 1);
 }
 
 }  // namespace shardwise::view

@@ -11,6 +11,8 @@
 
 #include "gui/models/app_state.h"
 #include "gui/models/explored_rows.h"
+#include "gui/models/failure.h"
+#include "gui/models/known_files.h"
 #include "gui/models/left_view.h"
 #include "gui/models/metrics_follower.h"
 #include "gui/models/predictions.h"
@@ -71,8 +73,11 @@ class Session {
   /// The same of a file that the plan is compared with, a plan among them.
   void open_compared(const std::string& path);
   void stop_reading();
-  /// What was wrong with the last file that was read, once; empty: nothing.
-  std::string take_failure() { return std::exchange(failure_, ""); }
+  /// Why the last file was not read or written, once.
+  Failure take_failure() { return std::exchange(failure_, {}); }
+  KnownFiles& files() { return files_; }
+  /// Writes a file, whole or not at all. \returns empty, or why not
+  std::string write(const std::string& path, const std::string& text);
   void compare_with(std::shared_ptr<const Compared> other);  // null: with nothing
   void show_compared(bool shown) { state_.compare.shown = shown; }
   void compare_by(CompareBy by);
@@ -199,7 +204,7 @@ class Session {
   void set_correction(std::shared_ptr<const Correction> correction);
   void drop_foreign_correction();
   void compare();
-  void fail(const std::string& path, const Diagnostics& problems);
+  void fail(const std::string& path, Failure failure);
   void read(const std::string& path, Worker::Job job);
   void show_metrics();
   void done_reading(const std::string& path);
@@ -244,8 +249,9 @@ class Session {
   std::uint64_t puts_ = 0;       // plans that there were
   std::uint64_t meshed_ = 0;     // of these the one that the mesh is of
   std::shared_ptr<SearchMemory> known_ = std::make_shared<SearchMemory>();
-  std::vector<std::string> reading_;           // files, in their order
-  std::string failure_;                        // of a file that was read
+  std::vector<std::string> reading_;  // files, in their order
+  Failure failure_;                   // of the last file
+  KnownFiles files_;
   std::shared_ptr<MetricsFollower> follower_;  // null: none
   Worker background_;
   Worker worker_;

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "gui/models/compare_model.h"
-#include "gui/models/file_kind.h"
 #include "gui/models/session.h"
 #include "planner/question/subject.h"
+#include "planner/spec/one_line.h"
 
 namespace shardwise::view {
 
@@ -24,6 +24,7 @@ void Session::drop_foreign_correction() {
 
 void Session::compare_with(std::shared_ptr<const Compared> other) {
   state_.compare.other = std::move(other);
+  files_.read("of compare.open", state_.compare.other ? state_.compare.other->file : "");
   state_.compare.shown = true;
   state_.compare.row = 0;
   state_.compare.looked_at.clear();

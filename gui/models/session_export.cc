@@ -1,5 +1,9 @@
 // What leaves the program: each file whole or not at all.
+#include <fmt/format.h>
+
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "gui/models/columns.h"
@@ -11,6 +15,7 @@
 #include "planner/spec/error.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
+#include "planner/spec/one_line.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/report_json.h"
 #include "simulator/closed_form.h"
@@ -24,7 +29,14 @@ std::string Session::save_csv(const std::string& path) {
   return save(path, rows_csv(state_.answer, state_.shown));
 }
 
-std::string Session::save_plan(const std::string& path) { return save(path, to_json(state_.plan)); }
+std::string Session::save_plan(const std::string& path) {
+  std::string problem = save(path, to_json(state_.plan));
+  std::error_code unknown;
+  if (problem.empty() && std::filesystem::is_regular_file(path, unknown)) {
+    files_.has_plan(path, state_.plan);
+  }
+  return problem;
+}
 
 std::string Session::save_report(const std::string& path) {
   if (state_.lanes && !state_.lanes->problem.empty()) return state_.lanes->problem;
@@ -40,17 +52,36 @@ std::string Session::save_trace(const std::string& path) {
 
 std::string Session::save_page(const std::string& path) {
   const auto plan = std::make_shared<const Plan>(state_.plan);
+  const std::shared_ptr<const Compared> other = state_.compare.other;
+  sim::PageFiles files = {files_.file_of(*plan), "", "", path};
+  std::string left_out;
+  if (other && other->run) {
+    files.trace = other->file;
+  } else if (other) {
+    left_out = one_line(sim::check_measured(other->report, other->file, *plan));
+    if (left_out.empty()) files.measured = other->file;
+  }
   say("making " + path + " …");
-  worker_.post("page", [this, plan, path](const Worker::Task&) -> Worker::Apply {
+  worker_.post("page", [this, plan, other, files, left_out](const Worker::Task&) -> Worker::Apply {
     sim::PageRequest request;
     request.plan = plan.get();
-    request.command = "shardwise report plan.json -o " + shell_word(path);
+    request.measured = files.measured.empty() ? nullptr : &other->report;
+    request.traced = files.trace.empty() ? nullptr : other->run.get();
+    request.trace_file = files.trace;
+    request.command = sim::command_of(files);
     request.version = SHARDWISE_VERSION;
     const auto made = std::make_shared<Result<sim::MadePage>>(sim::make_page(request));
-    return [this, made, path] {
-      const std::string problem =
-          *made ? save(path, (*made)->text) : (*made).problems().front().message;
-      if (!problem.empty()) say(problem);
+    return [this, made, path = files.output, left_out] {
+      if (*made) {
+        save(path, (*made)->text);
+      } else {
+        failure_ = {one_line(made->problems()), false};
+      }
+      if (failure_) {
+        say(failure_.message);
+      } else if (!left_out.empty()) {
+        say(fmt::format("wrote {} without what is compared: {}", path, left_out));
+      }
     };
   });
   return "";
@@ -58,11 +89,11 @@ std::string Session::save_page(const std::string& path) {
 
 std::string Session::copy_command(const std::string& path) {
   const Result<AskedEstimate> asked = asked_of(state_.plan);
-  if (!asked) {
-    const Diagnostic& problem = asked.problems().front();
-    return problem.message + (problem.hint.empty() ? "" : ": " + problem.hint);
-  }
-  return copy(command_of(*asked), "the command", path);
+  if (asked) return copy(command_of(*asked), "the command", path);
+  const std::string file = files_.file_of(state_.plan);
+  if (!file.empty()) return copy("shardwise simulate " + shell_word(file), "the command", path);
+  return one_line(asked.problems()) +
+         ": save the plan (export.plan FILE), which a command can name";
 }
 
 std::string Session::copy_json(const std::string& path) {
@@ -90,13 +121,19 @@ std::string Session::copy(std::string text, const std::string& what, const std::
 }
 
 std::string Session::save(const std::string& path, const std::string& text) {
+  std::string problem = write(path, text);
+  if (problem.empty()) say("wrote " + path);
+  return problem;
+}
+
+std::string Session::write(const std::string& path, const std::string& text) {
   try {
-    write_file(path, text);
+    failure_ = {files_.problem_of(path), false};
+    if (!failure_) write_file(path, text);
   } catch (const IoError& error) {
-    return error.what();
+    failure_ = {error.what(), true};
   }
-  say("wrote " + path);
-  return "";
+  return failure_.message;
 }
 
 }  // namespace shardwise::view

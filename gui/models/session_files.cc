@@ -1,4 +1,3 @@
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,27 +8,13 @@
 #include "gui/models/open_question.h"
 #include "gui/models/session.h"
 #include "planner/cost/legality.h"
-#include "planner/spec/error.h"
 
 namespace shardwise::view {
-namespace {
 
-/// Where a job may end with what is wrong.
-template <class Read>
-Result<Read> read_or_say(const std::string& path, const std::function<Result<Read>()>& read) {
-  try {
-    return read();
-  } catch (const IoError& error) {
-    return Diagnostic{path, 0, 0, "", error.what(), ""};
-  }
-}
-
-}  // namespace
-
-void Session::fail(const std::string& path, const Diagnostics& problems) {
+void Session::fail(const std::string& path, Failure failure) {
   done_reading(path);
-  failure_ = one_line(problems);
-  say(failure_);
+  failure_ = std::move(failure);
+  say(failure_.message);
 }
 
 void Session::read(const std::string& path, Worker::Job job) {
@@ -54,14 +39,16 @@ void Session::stop_reading() {
 }
 
 void Session::save_view(const std::string& path, const LeftView& view) {
-  failure_ = save(path, to_json(view));
-  if (!failure_.empty()) say(failure_);
+  const std::string problem = save(path, to_json(view));
+  if (!problem.empty()) say(problem);
 }
 
 std::string Session::load_view(const std::string& path) {
-  const Result<LeftView> view = read_view(path);
-  if (!view) return one_line(view.problems());
-  state_.panels = view->panels;
+  const Tried<LeftView> view = try_to<LeftView>([&] { return read_view(path); });
+  failure_ = view.failure;
+  if (!view.read) return failure_.message;
+  files_.read("of view.load", path);
+  state_.panels = view.read->panels;
   say("panels as in " + path);
   return "";
 }
@@ -73,13 +60,13 @@ void Session::open_compared(const std::string& path) {
     listening.say = [&](ReadSoFar read) {
       task.publish([this, read] { state_.compare.read = read; });
     };
-    auto read = std::make_shared<Result<Compared>>(
-        read_or_say<Compared>(path, [&] { return read_compared(path, listening); }));
-    return [this, path, read] {
-      if (!read->ok()) return fail(path, read->problems());
+    const auto tried = std::make_shared<Tried<Compared>>(
+        try_to<Compared>([&] { return read_compared(path, listening); }));
+    return [this, path, tried] {
+      if (!tried->read) return fail(path, tried->failure);
       done_reading(path);
       say("comparing with " + path);
-      compare_with(std::make_shared<const Compared>(*std::move(*read)));
+      compare_with(std::make_shared<const Compared>(*std::move(tried->read)));
     };
   });
 }
@@ -87,31 +74,32 @@ void Session::open_compared(const std::string& path) {
 void Session::open_file(const std::string& path) {
   const auto now = std::make_shared<const Plan>(state_.plan);
   read(path, [this, path, now](const Worker::Task&) -> Worker::Apply {
-    const auto kind = std::make_shared<Result<FileKind>>(
-        read_or_say<FileKind>(path, [&] { return kind_of_file(path); }));
-    if (!kind->ok()) return [this, path, kind] { fail(path, kind->problems()); };
-    if (**kind == FileKind::report || **kind == FileKind::trace) {
+    const Tried<FileKind> kind = try_to<FileKind>([&] { return kind_of_file(path); });
+    if (!kind.read) return [this, path, failure = kind.failure] { fail(path, failure); };
+    if (*kind.read == FileKind::report || *kind.read == FileKind::trace) {
       return [this, path] {
         done_reading(path);
         open_compared(path);
       };
     }
-    if (**kind == FileKind::metrics) {
+    if (*kind.read == FileKind::metrics) {
       return [this, path] {
         done_reading(path);
         follow(path);
       };
     }
-    const auto plan = std::make_shared<Result<Plan>>(read_or_say<Plan>(path, [&]() -> Result<Plan> {
-      if (**kind == FileKind::model) return with_model(*now, path);
-      if (**kind == FileKind::cluster) return with_cluster(*now, path);
+    const auto plan = std::make_shared<Tried<Plan>>(try_to<Plan>([&]() -> Result<Plan> {
+      if (*kind.read == FileKind::model) return with_model(*now, path);
+      if (*kind.read == FileKind::cluster) return with_cluster(*now, path);
       return read_plan(path, check_plan);
     }));
-    return [this, path, plan] {
-      if (!plan->ok()) return fail(path, plan->problems());
+    return [this, path, plan, of_plan = *kind.read == FileKind::plan] {
+      if (!plan->read) return fail(path, plan->failure);
+      files_.read("of file.open", path);
+      if (of_plan) files_.has_plan(path, *plan->read);
       done_reading(path);
       say("opened " + path);
-      change(*std::move(*plan), Change::question);
+      change(*std::move(plan->read), Change::question);
     };
   });
 }

@@ -9,6 +9,7 @@
 #include "gui/models/session.h"
 #include "planner/cost/legality.h"
 #include "planner/search/best_layout.h"
+#include "planner/spec/one_line.h"
 
 namespace shardwise::view {
 
@@ -54,7 +55,7 @@ std::string Session::set_order(const std::string& words, bool only_try) {
   Plan plan = state_.plan;
   plan.layout.order = *order;
   const Diagnostics problems = check_plan(plan);
-  if (!problems.empty()) return problems.front().message;
+  if (!problems.empty()) return one_line(problems);
   if (only_try) {
     state_.mesh.tried = *order;
     state_.mesh.tried_step = predictions().step_time(plan);

@@ -1,10 +1,9 @@
 #include <memory>
 #include <string>
 
-#include "gui/models/file_kind.h"
 #include "gui/models/metrics_follower.h"
 #include "gui/models/session.h"
-#include "planner/spec/error.h"
+#include "planner/spec/one_line.h"
 
 namespace shardwise::view {
 
@@ -13,8 +12,9 @@ void Session::follow(const std::string& path) {
     const auto follower = std::make_shared<MetricsFollower>(path);
     const auto polled = std::make_shared<Result<bool>>(follower->poll());
     return [this, path, follower, polled] {
-      if (!polled->ok()) return fail(path, polled->problems());
+      if (!polled->ok()) return fail(path, {one_line(polled->problems()), false});
       done_reading(path);
+      files_.read("of metrics.follow", path);
       say("following " + path);
       state_.metrics = {};
       state_.metrics.file = path;
@@ -26,6 +26,7 @@ void Session::follow(const std::string& path) {
 
 void Session::follow_nothing() {
   follower_.reset();
+  files_.read("of metrics.follow", "");
   state_.metrics = {};
 }
 

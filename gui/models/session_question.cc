@@ -16,6 +16,7 @@
 #include "planner/question/field_values.h"
 #include "planner/search/space.h"
 #include "planner/search/why_not.h"
+#include "planner/spec/one_line.h"
 #include "planner/spec/plan_fields.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/plan_words.h"
@@ -40,13 +41,6 @@ std::string problem_of(const Plan& plan, const QuestionLimits& limits) {
     if (!problem.empty()) return problem;
   }
   return "";
-}
-
-/// One line of what is wrong.
-std::string first_of(const Diagnostics& problems) {
-  const Diagnostic& first = problems.front();
-  return (first.path.empty() ? "" : first.path + ": ") + first.message +
-         (first.hint.empty() ? "" : " (" + first.hint + ")");
 }
 
 template <class Summary>
@@ -118,7 +112,7 @@ void Session::set_objective(Objective objective) {
 }
 
 std::string Session::take_subject(Result<Plan> plan) {
-  if (!plan) return first_of(plan.problems());
+  if (!plan) return one_line(plan.problems());
   QuestionLimits limits = state_.exploring.limits;
   if (!problem_of(*plan, limits).empty()) limits.locks.clear();
   remember();
@@ -157,7 +151,7 @@ std::string Session::ask_why(const std::string& values) {
   std::string text = values;
   std::ranges::replace(text, ' ', ',');
   const Result<FieldValues> read = read_values(text, "why not");
-  if (!read) return first_of(read.problems());
+  if (!read) return one_line(read.problems());
   Layout probe = state_.plan.layout;
   for (const auto& [field, value] : *read) {
     std::string problem = set_field(probe, field, value);
@@ -188,7 +182,7 @@ std::string Session::ask_why(const std::string& values) {
         }
         auto answer = std::make_shared<TypedWhy>();
         answer->asked = text;
-        answer->text = found ? sim::why_not_text(*found, asked, false) : first_of(found.problems());
+        answer->text = found ? sim::why_not_text(*found, asked, false) : one_line(found.problems());
         const bool other =
             found &&
             (found->answer == WhyNot::Answer::slower ||
@@ -245,7 +239,7 @@ void Session::find_way_out() {
     } else if (answer) {
       words = "Only layouts that fit are outside what is listed: take a lock away";
     } else {
-      words = first_of(answer.problems());
+      words = one_line(answer.problems());
     }
     return [this, words, asked] {
       if (state_.asked == asked) state_.exploring.way_out = words;

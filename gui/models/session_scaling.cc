@@ -7,6 +7,7 @@
 #include "gui/models/session.h"
 #include "planner/cost/legality.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/one_line.h"
 #include "simulator/planning/contenders.h"
 
 namespace shardwise::view {
@@ -165,7 +166,7 @@ std::string Session::take_scaling(std::int64_t gpus, const std::string& row) {
   }
   Plan plan = plan_of_cell(map, in_row * map.gpus.size() + column);
   const Diagnostics problems = check_plan(plan);
-  if (!problems.empty()) return problems.front().message;
+  if (!problems.empty()) return one_line(problems);
   change(std::move(plan), Change::question);
   return "";
 }

@@ -10,6 +10,7 @@
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
 #include "planner/spec/signed_format.h"
+#include "planner/spec/utf8.h"
 #include "simulator/tiles.h"
 
 namespace shardwise::view {
@@ -138,12 +139,13 @@ void put_run(std::vector<Tile>& tiles, const MetricsState& metrics, Seconds pred
 }
 
 std::string title_text(const Plan& plan) {
-  return fmt::format("{} on {} x {}", plan.model.name, format_count(plan.layout.world()),
-                     plan.cluster.name);
+  const std::int64_t gpus = plan.layout.world();
+  return fmt::format("{} on {} GPU{} of {}", shown(plan.model.name), format_count(gpus),
+                     gpus == 1 ? "" : "s", shown(plan.cluster.name));
 }
 
 std::string question_text(const Plan& plan) {
-  return fmt::format("{}, batch {} x {} tokens", plan.engine.name,
+  return fmt::format("{}, batch {} x {} tokens", shown(plan.engine.name),
                      format_count(plan.job.global_batch_size),
                      format_count(plan.job.sequence_length));
 }

@@ -8,6 +8,7 @@
 #include "gui/models/explore_model.h"
 #include "gui/models/question_limits.h"
 #include "gui/panels/panels.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise::view {
 namespace {
@@ -106,7 +107,7 @@ void draw_menu(Ui& ui, const char* kind, const std::string& now,
   ImGui::PushID(kind);
   ImGui::SetNextItemWidth(-1);
   ImGui::PushStyleVarY(ImGuiStyleVar_FramePadding, ui.units(2));
-  const bool open = ImGui::BeginCombo("##menu", now.c_str(), ImGuiComboFlags_HeightLarge);
+  const bool open = ImGui::BeginCombo("##menu", shown(now).c_str(), ImGuiComboFlags_HeightLarge);
   ImGui::PopStyleVar();
   ui.probes.put_item(fmt::format("what_if.{}", kind));
   if (open) {

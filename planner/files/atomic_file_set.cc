@@ -181,4 +181,9 @@ void write_file(const std::string& path, const std::string& text) {
   files.keep();
 }
 
+void try_file(const std::string& path) {
+  AtomicFileSet files;
+  files.add(path, "");
+}
+
 }  // namespace shardwise

@@ -50,4 +50,8 @@ int open_stream(const std::string& path, const std::string& place);
 /// Writes one file: the whole text or nothing. \throws IoError  with the path and the reason
 void write_file(const std::string& path, const std::string& text);
 
+/// Nothing where a file can be written, so that work for one that cannot is not begun; leaves
+/// nothing behind. \throws IoError  as write_file() would
+void try_file(const std::string& path);
+
 }  // namespace shardwise

@@ -94,6 +94,12 @@ struct Known {
 
 Known know(const NamedFile& file) { return {file, identity_of(find_output(file.path))}; }
 
+/// Whether links go round in a circle: no file, so nothing of it can be written over.
+bool in_circle(const std::string& path) {
+  struct stat facts = {};
+  return ::stat(path.c_str(), &facts) != 0 && errno == ELOOP;
+}
+
 Diagnostic clash(const NamedFile& file, const std::string& other) {
   return {"command line",
           0,
@@ -154,7 +160,8 @@ Diagnostics check_outputs(const std::vector<NamedFile>& outputs,
   Diagnostics problems;
   std::vector<Known> known;
   for (const NamedFile& input : inputs) {
-    if (!input.path.empty() && input.path != "-") known.push_back(know(input));
+    const bool given = !input.path.empty() && input.path != "-";
+    if (given && !in_circle(input.path)) known.push_back(know(input));
   }
   const std::size_t known_inputs = known.size();
   for (const NamedFile& output : outputs) {

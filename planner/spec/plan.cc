@@ -57,6 +57,10 @@ Result<Plan> plan_from_json(const JsonValue& root, const std::string& file) {
   Diagnostics problems;
   ObjectReader reader(root, file, "", problems);
   reader.require_schema("shardwise.plan/1");
+  const JsonValue* const schema = root.find("schema");
+  if (!problems.empty() && schema != nullptr && schema->string.starts_with("shardwise.report/")) {
+    problems.back().hint = "a report has no plan in it: give the plan.json that it is of";
+  }
   Plan plan;
   read_part(reader, "layout", plan.layout);
   read_part(reader, "job", plan.job);

@@ -1,9 +1,7 @@
 #include "planner/spec/reader.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstring>
 
 #include "planner/spec/error.h"
@@ -33,17 +31,11 @@ const JsonValue* JsonValue::find(std::string_view key) const {
 
 Result<std::string> read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status)) return Diagnostic{name, 0, 0, "", "no such file", ""};
-  if (std::filesystem::is_directory(status)) {
-    return Diagnostic{name, 0, 0, "", "a folder, not a file", ""};
-  }
-  // A pipe is waited for. Files of the kernel that have no end say that there is nothing more yet.
-  const int waits = std::filesystem::is_regular_file(status) ? O_NONBLOCK : 0;
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | waits);  // NOLINT(*vararg*)
-  if (file < 0) throw IoError(fmt::format("{}: {}", name, std::strerror(errno)));
-  return read_open_file(file, name);
+  int error = 0;
+  const Result<int> file = open_regular_file(path, Links::followed, &error);
+  if (error != 0) throw IoError(fmt::format("{}: {}", name, std::strerror(error)));
+  if (!file) return file.problems();
+  return read_open_file(*file, name);
 }
 
 Result<JsonValue> read_json(const std::filesystem::path& path, std::size_t most_values) {

@@ -44,13 +44,16 @@ struct Close {
 
 }  // namespace
 
-Result<int> open_regular_file(const std::filesystem::path& path, Links links) {
+Result<int> open_regular_file(const std::filesystem::path& path, Links links, int* error) {
   const auto wrong = [&](std::string message) {
     return Diagnostic{path.string(), 0, 0, "", std::move(message), ""};
   };
-  const auto unreadable = [&](int error) {
-    return wrong(error == ENOENT ? "no such file"
-                                 : fmt::format("cannot be read: {}", std::strerror(error)));
+  const auto unreadable = [&](int number) {
+    const bool nowhere = number == ENOENT || number == ENOTDIR || number == ENAMETOOLONG ||
+                         number == ELOOP;  // a name that leads to no file
+    if (error != nullptr && !nowhere) *error = number;
+    return wrong(number == ENOENT ? "no such file"
+                                  : fmt::format("cannot be read: {}", std::strerror(number)));
   };
   const bool follows = links == Links::followed;
   struct stat status = {};

@@ -1,11 +1,14 @@
 #include "simulator/html/make_page.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
 
 #include "planner/cost/estimate.h"
 #include "planner/lowering/lower.h"
+#include "planner/question/flags.h"
 #include "planner/question/subject.h"
 #include "planner/search/cheapest_fix.h"
 #include "simulator/html/report_page.h"
@@ -31,6 +34,32 @@ TraceComparison beside_trace(const TracedRun& run, const Plan& plan) {
 }
 
 }  // namespace
+
+std::string command_of(const PageFiles& files, std::size_t top) {
+  const bool itself = files.plan.empty();
+  std::string text = "shardwise report " + shell_word(itself ? files.output : files.plan);
+  if (!files.measured.empty()) text += " " + shell_word(files.measured);
+  if (!files.trace.empty()) text += " --trace " + shell_word(files.trace);
+  if (top != PageRequest().top) text += fmt::format(" --top {}", top);
+  return text + " -o " + shell_word(itself ? "again.html" : files.output);
+}
+
+Diagnostics check_measured(const StepReport& report, const std::string& file, const Plan& plan) {
+  const auto wrong = [&](const char* path, const std::string& message, const char* hint) {
+    return Diagnostics{{file, 0, 0, path, message, hint}};
+  };
+  if (report.origin != "measured") {
+    return wrong("/origin", report.origin + ", but a measured report is wanted",
+                 "shardwise compare shows two predictions side by side");
+  }
+  const std::string wanted = digest(plan);
+  if (report.plan_digest == wanted) return {};
+  return wrong("/plan_digest",
+               report.plan_digest.empty() ? "missing: nothing says that this plan ran"
+                                          : fmt::format("of another plan: {:.12}…, not {:.12}…",
+                                                        report.plan_digest, wanted),
+               "give the report of a run of this plan");
+}
 
 Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
   const Plan& plan = *request.plan;

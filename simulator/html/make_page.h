@@ -22,6 +22,21 @@ struct PageRequest {
   std::string version;
 };
 
+/// The files of a page, as the command takes them; empty: none.
+struct PageFiles {
+  std::string plan;
+  std::string measured;
+  std::string trace;
+  std::string output;
+};
+/// "shardwise report plan.json measured.json -o report.html". A plan that is in no file is in the
+/// page itself, which is made again from there.
+std::string command_of(const PageFiles& files, std::size_t top = PageRequest().top);
+
+/// Why a report cannot stand on the page of a plan: it was not measured, or on another plan.
+/// \param file  the name put into diagnostics
+Diagnostics check_measured(const StepReport& report, const std::string& file, const Plan& plan);
+
 struct MadePage {
   std::string text;
   StepReport report;  // of the simulated step

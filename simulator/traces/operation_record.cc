@@ -44,6 +44,21 @@ std::int32_t microbatch_of(std::string_view name) {
       std::clamp<std::int64_t>(number_after(name, ".mb"), -1, 1 << 30));
 }
 
+/// What an operation of ours cannot say; empty: nothing.
+std::string problem_of(const TraceEvent& event) {
+  constexpr double kMicrosecond = 1000;  // ns
+  const std::string name = shown(event.name);
+  if (event.waited_ns < 0 || event.waited_ns > event.duration_ns + kRounding) {
+    return fmt::format("operation {} waited {} us of its {} us (args.waited_us, dur)", name,
+                       static_cast<double>(event.waited_ns) / kMicrosecond,
+                       static_cast<double>(event.duration_ns) / kMicrosecond);
+  }
+  if (event.process < 0) {
+    return fmt::format("operation {} is of process {} (pid)", name, event.process);
+  }
+  return "";
+}
+
 }  // namespace
 
 std::string without_microbatch(std::string_view name) {
@@ -87,6 +102,8 @@ bool OperationRecord::add(const TraceEvent& event) {
                            event.timed ? "dur (duration)" : "ts (time)");
     return false;
   }
+  problem_ = problem_of(event);
+  if (!problem_.empty()) return false;
   operations_.push_back({event.start_ns, event.duration_ns,
                          std::clamp<std::int64_t>(event.waited_ns, 0, event.duration_ns),
                          lane_of(event), names_.number_of(event.name),

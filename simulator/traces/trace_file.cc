@@ -1,6 +1,7 @@
 #include "simulator/traces/trace_file.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <system_error>
 
 #include "planner/spec/error.h"
+#include "planner/spec/regular_file.h"
 
 namespace shardwise::sim {
 namespace {
@@ -35,15 +37,18 @@ using Archive = std::unique_ptr<gzFile_s, Closer>;
 /// zlib reads files that are no archives as they are.
 Result<Archive> open(const std::string& path) {
   std::error_code unknown;
-  if (!fs::exists(path, unknown) && !unknown) {
-    return Diagnostic{path, 0, 0, "", "no such file", ""};
-  }
   if (fs::is_directory(path, unknown)) {
     return Diagnostic{path, 0, 0, "", "a folder, not a file", "give one trace in it"};
   }
-  errno = 0;
-  Archive file(gzopen(path.c_str(), "rb"));
-  if (!file) fail(path, errno != 0 ? errno : ENOMEM);
+  int error = 0;
+  const Result<int> opened = open_regular_file(path, Links::followed, &error);
+  if (error != 0) fail(path, error);
+  if (!opened) return opened.problems();
+  Archive file(gzdopen(*opened, "rb"));
+  if (!file) {
+    ::close(*opened);
+    fail(path, ENOMEM);
+  }
   gzbuffer(file.get(), kBuffer);
   return file;
 }

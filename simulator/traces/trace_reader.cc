@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <istream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -98,12 +99,19 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   TraceHead head_;
   std::uint32_t seen_ = 0;  // fields of the event, a bit each
   bool saw_events_ = false;
+  std::optional<PiecewiseText::Place> named_at_;  // of the key traceEvents
   Diagnostic problem_;
 };
 
 Result<TraceHead> EventReader::result() && {
   if (!problem_.message.empty()) return std::move(problem_);
   if (saw_events_) return std::move(head_);
+  if (named_at_) {
+    fail("traceEvents is no list", "its events stand in [ ]", 0);
+    problem_.line = static_cast<int>(std::min<std::int64_t>(named_at_->line, 2'000'000'000));
+    problem_.column = 0;
+    return std::move(problem_);
+  }
   return Diagnostic{file_,
                     1,
                     1,
@@ -143,6 +151,7 @@ bool EventReader::key(std::string& key) {
   if (field_ != EventField::none || place() == Place::arguments) return true;
   if (place() == Place::root && key == "traceEvents" && saw_events_) return given_twice(key);
   key_ = std::move(key);
+  if (place() == Place::root && key_ == "traceEvents") named_at_ = text_.place_before(text_.read());
   if (place() == Place::root && key_ == "schemaVersion") head_.has_schema_version = true;
   return true;
 }
@@ -253,6 +262,17 @@ Result<TraceHead> read_trace_events(const ByteSource& source, const std::string&
   PiecewiseText text(source);
   if (text.sgetc() == PiecewiseText::traits_type::eof()) {
     return Diagnostic{file, 1, 1, "", "the file is empty", ""};
+  }
+  const auto first = static_cast<unsigned char>(text.sgetc());
+  constexpr unsigned char kMark = 0xEF;  // of UTF-8 in front
+  const bool plain = first == '\t' || first == '\n' || first == '\r' || first == kMark;
+  if ((first < ' ' && !plain) || (first > 0x7E && first != kMark)) {
+    return Diagnostic{file,
+                      1,
+                      1,
+                      "",
+                      fmt::format("no text: it begins with the byte 0x{:02x}", first),
+                      "give a Chrome trace, as JSON or packed by gzip"};
   }
   EventReader reader(text, file, each);
   std::istream stream(&text);

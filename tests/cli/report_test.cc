@@ -154,6 +154,18 @@ TEST_F(ReportVerb, RefusesAMeasurementOfAnotherPlan) {
               HasSubstr("other.json: /plan_digest: of another plan: "));
 }
 
+TEST_F(ReportVerb, RefusesAMeasurementThatSaysNoPlan) {
+  std::string text = test::bytes_of_file(measured());
+  const std::size_t at = text.find("\"plan_digest\"");
+  text.erase(at, text.find('\n', at) + 1 - at);
+  EXPECT_THAT(refused({plan_, scratch_.write_bytes("other.json", text), "-o", page_}),
+              HasSubstr("other.json: /plan_digest: missing: "));
+}
+
+TEST_F(ReportVerb, SaysThatAReportIsNoPlan) {
+  EXPECT_THAT(refused({measured(), "-o", page_}), HasSubstr("a report has no plan in it"));
+}
+
 TEST_F(ReportVerb, RefusesAPredictionInPlaceOfAMeasurement) {
   const std::string file = scratch_.path("predicted.json");
   ASSERT_EQ(shardwise({"simulate", plan_, "-o", file}).exit_code, 0);

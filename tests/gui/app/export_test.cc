@@ -125,6 +125,50 @@ TEST_F(Export, ThePageIsWhatReportWrites) {
   EXPECT_GT(lines, 50U);
 }
 
+TEST_F(Export, ThePageBesideARunIsTheBytesThatReportWrites) {
+  const std::string plan = scratch_.path("plan.json");
+  const std::string measured = scratch_.path("measured.json");
+  ASSERT_EQ(run_command(session_, "export.plan " + plan), "");
+  ASSERT_EQ(run_command(session_, "export.report " + measured), "");
+  std::string text = bytes_of_file(measured);
+  const std::string predicted = "\"origin\": \"predicted\"";
+  text.replace(text.find(predicted), predicted.size(), "\"origin\": \"measured\"");
+  scratch_.write_bytes("measured.json", text);
+  const std::string page = scratch_.path("page.html");
+  ASSERT_EQ(run_program(built("shardwise"), {"report", plan, measured, "-o", page}).exit_code, 0);
+  const std::string theirs = bytes_of_file(page);
+  std::filesystem::remove(page);
+  ASSERT_EQ(run_command(session_, "compare.open " + measured), "");
+  session_.settle();
+  ASSERT_EQ(run_command(session_, "export.page " + page), "");
+  session_.settle();
+  EXPECT_TRUE(bytes_of_file(page) == theirs);
+}
+
+TEST_F(Export, ThePageOfAPlanThatIsInNoFileNamesItself) {
+  const std::string page = scratch_.path("page.html");
+  ASSERT_EQ(run_command(session_, "export.page " + page), "");
+  session_.settle();
+  EXPECT_THAT(bytes_of_file(page),
+              testing::HasSubstr("shardwise report " + page + " -o again.html"));
+  EXPECT_EQ(run_program(built("shardwise"),
+                        {"report", page, "--top", "0", "-o", scratch_.path("again.html")})
+                .exit_code,
+            0);
+}
+
+TEST_F(Export, TheCommandOfAModelOfOnesOwnNamesThePlan) {
+  Plan own = plan();
+  own.model.name = "mine";
+  Session session(own, Timing::fitting);
+  session.settle();
+  EXPECT_THAT(run_command(session, "export.command"), testing::HasSubstr("export.plan FILE"));
+  const std::string file = scratch_.path("plan.json");
+  ASSERT_EQ(run_command(session, "export.plan " + file), "");
+  ASSERT_EQ(run_command(session, "export.command"), "");
+  EXPECT_EQ(session.take_copied(), "shardwise simulate " + file);
+}
+
 TEST_F(Export, JsonHasTheLayoutAndItsNumbers) {
   ASSERT_EQ(run_command(session_, "export.json " + scratch_.path("row.json")), "");
   const Result<JsonValue> json = read_json(scratch_.path("row.json"));

@@ -31,7 +31,7 @@ class Calibrated : public testing::Test {
     const std::string file = scratch_.write_bytes("run.json", report_json(measured));
     EXPECT_EQ(run_command(corrected_, "compare.open " + file), "");
     corrected_.settle();
-    EXPECT_EQ(corrected_.take_failure(), "");
+    EXPECT_EQ(corrected_.take_failure().message, "");
     EXPECT_EQ(run_command(corrected_, "compare.calibrate"), "");
     corrected_.settle();
     EXPECT_TRUE(now().correction);

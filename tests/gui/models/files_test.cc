@@ -24,7 +24,7 @@ class Opened : public testing::Test {
   std::string run(const std::string& line) {
     const std::string problem = run_command(session_, line);
     session_.settle();
-    const std::string failure = session_.take_failure();
+    const std::string failure = session_.take_failure().message;
     return problem.empty() ? failure : problem;
   }
   std::string open(const std::string& name, const std::string& text) {

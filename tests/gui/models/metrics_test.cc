@@ -56,7 +56,7 @@ class Followed : public testing::Test {
   std::string run(const std::string& command) {
     const std::string problem = run_command(session_, command);
     session_.settle();
-    const std::string failure = session_.take_failure();
+    const std::string failure = session_.take_failure().message;
     return problem.empty() ? failure : problem;
   }
   const MetricsState& metrics() const { return session_.state().metrics; }

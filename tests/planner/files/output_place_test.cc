@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "planner/spec/reader.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {
@@ -98,6 +99,17 @@ TEST(CheckOutputs, FindsTwoOutputsThatAreOneFile) {
   fs::current_path(before);
   EXPECT_THAT(said({{"--output", "-"}, {"--trace", "/dev/stdout"}}, {}), testing::SizeIs(1));
   EXPECT_THAT(said({{"--output", "/dev/null"}, {"--trace", "/dev/null"}}, {}), testing::IsEmpty());
+}
+
+TEST(CheckOutputs, LeavesAnInputWhoseLinksGoRoundInACircleToItsReader) {
+  const Scratch scratch;
+  fs::create_symlink("b", scratch.path("a"));
+  fs::create_symlink("a", scratch.path("b"));
+  EXPECT_THAT(said({{"--output", scratch.path("page")}}, {{"PLAN", scratch.path("a")}}),
+              testing::IsEmpty());
+  const Result<std::string> read = read_file(scratch.path("a"));
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(read.problems().front().message, testing::StartsWith("cannot be read: "));
 }
 
 TEST(IsInside, LooksThroughNamesLinksAndFoldersThatAreNotThereYet) {

@@ -45,6 +45,38 @@ TEST(PlanPage, GivesThePlanBackToTheByte) {
   }
 }
 
+TEST(PlanPage, IsReadWithAByteOrderMarkAndWithOtherLineEnds) {
+  const std::string page = page_with(plan_element(golden()));
+  std::string crlf;
+  for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  EXPECT_EQ(refused("\xEF\xBB\xBF" + page), "accepted");
+  EXPECT_EQ(refused(crlf), "accepted");
+  EXPECT_EQ(refused("\xEF\xBB\xBF" + crlf), "accepted");
+  const std::size_t key = crlf.find("\"layout\"");
+  const auto line =
+      1 + std::count(crlf.begin(), crlf.begin() + static_cast<std::ptrdiff_t>(key), '\n');
+  EXPECT_THAT(refused(crlf.replace(key, 8, "\"layuot\"")),
+              HasSubstr("report.html:" + std::to_string(line) + ":"));
+}
+
+TEST(PlanPage, ThatWasCutOffIsAskedWhetherItIsComplete) {
+  const std::string page = page_with(plan_element(golden())) + "</html>\n";
+  EXPECT_THAT(refused(page.substr(0, 20)), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused(page.substr(0, page.size() / 2)), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused("<html></html>"), testing::Not(HasSubstr("is the file complete?")));
+}
+
+TEST(PlanPage, HasNoCharacterThatTurnsItsText) {
+  Plan plan = golden();
+  plan.model.name = "a\u202Eb\u2066c\u200Fd\u2013";
+  const std::string element = plan_element(plan);
+  EXPECT_THAT(element, HasSubstr("a\\u202eb\\u2066c\\u200fd\u2013"));
+  const test::Scratch scratch;
+  const Result<Plan> read = read_plan(scratch.write_bytes("report.html", page_with(element)));
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(digest(*read), digest(plan));
+}
+
 // A browser ends the element at the first "</script", and reads "<!--" as the begin of text in
 // which it is not ended. HTML, "Restrictions for contents of script elements".
 TEST(PlanPage, HasNoTagInItsElement) {

@@ -19,6 +19,7 @@ StepReport full_report() {
   r.cluster = "dgx-h100";
   r.engine = "fsdp2";
   r.layout.tp = 4;
+  r.layout.pp = 2;
   r.layout.recompute = Recompute::full;
   r.global_batch_size = 64;
   r.sequence_length = 8192;
@@ -131,6 +132,17 @@ TEST(ReportJson, RefusesWhatIsNotAReport) {
   text = report_json(full_report());
   text.replace(text.find("\"mfu\""), 5, "\"muf\"");
   EXPECT_THAT(problem(text), HasSubstr("did you mean mfu?"));
+}
+
+TEST(ReportJson, RefusesAStageThatTheLayoutHasNot) {
+  StepReport report = full_report();
+  ASSERT_TRUE(report.timeline.has_value());
+  ASSERT_FALSE(report.timeline->operations.empty());
+  report.timeline->operations.back().stage = 99;
+  const Result<StepReport> read = report_from_text(report_json(report), "r.json");
+  ASSERT_FALSE(read.ok());
+  EXPECT_THAT(to_string(read.problems()), HasSubstr("/timeline: operation "));
+  EXPECT_THAT(to_string(read.problems()), HasSubstr("is of stage 99, but the layout has "));
 }
 
 }  // namespace

@@ -98,5 +98,26 @@ TEST(ImportNotes, SayWhatIsNotCompared) {
                                          testing::Not(HasSubstr("\x1b")))));
 }
 
+/// What is said of one operation of ours, in line 3, with these fields.
+std::string said_of(const std::string& process, const std::string& arguments) {
+  const std::string text =
+      "{\"otherData\": {\"schema\": \"shardwise.trace/1\"},\n \"traceEvents\": [\n  {\"ph\": "
+      "\"X\", \"cat\": \"fwd\", \"name\": \"fwd.layer0\", \"ts\": 5, \"dur\": 1000, "
+      "\"tid\": 1, \"pid\": " +
+      process + ", \"args\": {" + arguments + "}}]}";
+  const Result<TracedRun> run = read_trace(source_of(text), "t.json");
+  return run ? "" : to_string(run.problems().front());
+}
+
+TEST(OurTraces, RefuseOperationsThatSayWhatNoneCan) {
+  EXPECT_EQ(said_of("0", ""), "");
+  EXPECT_EQ(said_of("0", R"("waited_us": 1000, "layer": 0, "bytes": 4096)"), "");
+  EXPECT_EQ(said_of("0", R"("waited_us": 1000.001, "layer": 7, "bytes": 1e12)"), "");  // rounded
+  EXPECT_THAT(said_of("0", R"("waited_us": 1e9)"), HasSubstr("t.json:3: operation fwd.layer0 "));
+  EXPECT_THAT(said_of("0", R"("waited_us": 1e9)"), HasSubstr("args.waited_us"));
+  EXPECT_THAT(said_of("0", R"("waited_us": -1)"), HasSubstr("waited"));
+  EXPECT_THAT(said_of("-3", ""), HasSubstr("pid"));
+}
+
 }  // namespace
 }  // namespace shardwise::sim

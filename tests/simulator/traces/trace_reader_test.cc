@@ -97,6 +97,14 @@ TEST(TraceReader, RefusesWhatIsNoTrace) {
   EXPECT_THAT(problem_of("{\"schema\": \"shardwise.report/1\"}").message,
               HasSubstr("traceEvents is missing"));
   EXPECT_THAT(problem_of("12").message, HasSubstr("traceEvents is missing"));
+  for (const char* const events : {"{}", "7", "null", "\"x\""}) {
+    const Diagnostic wrong = problem_of(std::string("{\n\"traceEvents\": ") + events + "}");
+    EXPECT_EQ(wrong.message, "traceEvents is no list") << events;
+    EXPECT_EQ(wrong.line, 2) << events;
+  }
+  EXPECT_EQ(problem_of(std::string("\0\1\2\xff\xfe", 5)).message,
+            "no text: it begins with the byte 0x00");
+  EXPECT_EQ(problem_of("\xff\xfe[").message, "no text: it begins with the byte 0xff");
   EXPECT_EQ(problem_of("").message, "the file is empty");
   EXPECT_THAT(problem_of("[NaN]").message, HasSubstr("not JSON"));
   EXPECT_EQ(problem_of(std::string(100, '[')).message, "nested deeper than 64 levels");
