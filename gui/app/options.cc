@@ -33,8 +33,7 @@ constexpr const char* kExamples =
     "  shardwise-view --shot explore.png --view explore --size 1600x1000 plan.json\n"
     "\n"
     "Exit codes\n"
-    "  0 done   2 bad input or use, or no display\n"
-    "  3 the system would not read or write";
+    "  0 done   2 bad input or use, or no display   3 environment failure";
 
 /// "1600x1000". \returns empty, or what is wrong
 std::string read_extent(const std::string& text, Options& options) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/spec/error.h"
 #include "planner/spec/regular_file.h"
 
 namespace shardwise::view {
@@ -27,7 +28,9 @@ struct OpenFile {
 MetricsFollower::MetricsFollower(std::string path) : path_(std::move(path)), reader_(path_) {}
 
 Result<bool> MetricsFollower::poll() {
-  const Result<int> opened = open_regular_file(path_);
+  int error = 0;
+  const Result<int> opened = open_regular_file(path_, Links::followed, &error);
+  if (error != 0) throw IoError(path_ + ": " + std::strerror(error));
   if (!opened) return opened.problems();
   const OpenFile file(*opened);
   struct stat status = {};

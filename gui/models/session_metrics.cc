@@ -3,16 +3,15 @@
 
 #include "gui/models/metrics_follower.h"
 #include "gui/models/session.h"
-#include "planner/spec/one_line.h"
 
 namespace shardwise::view {
 
 void Session::follow(const std::string& path) {
   read(path, [this, path](const Worker::Task&) -> Worker::Apply {
     const auto follower = std::make_shared<MetricsFollower>(path);
-    const auto polled = std::make_shared<Result<bool>>(follower->poll());
-    return [this, path, follower, polled] {
-      if (!polled->ok()) return fail(path, {one_line(polled->problems()), false});
+    const Tried<bool> polled = try_to<bool>([&] { return follower->poll(); });
+    return [this, path, follower, failure = polled.failure] {
+      if (failure) return fail(path, failure);
       done_reading(path);
       files_.read("of metrics.follow", path);
       say("following " + path);
@@ -33,12 +32,10 @@ void Session::follow_nothing() {
 std::string Session::poll_metrics() {
   if (!follower_) return "no run is followed (metrics.follow FILE)";
   if (!state_.metrics.problem.empty()) return state_.metrics.problem;
-  const Result<bool> polled = follower_->poll();
-  if (!polled) {
-    state_.metrics.problem = one_line(polled.problems());
-    return state_.metrics.problem;
-  }
-  if (*polled) show_metrics();
+  const Tried<bool> polled = try_to<bool>([&] { return follower_->poll(); });
+  failure_ = polled.failure;
+  if (!polled.read) return state_.metrics.problem = failure_.message;
+  if (*polled.read) show_metrics();
   return "";
 }
 

@@ -12,6 +12,7 @@
 
 #include "planner/spec/json_problem.h"
 #include "planner/spec/utf8.h"
+#include "simulator/traces/operation_record.h"
 
 namespace shardwise::sim {
 namespace {
@@ -77,6 +78,12 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   bool given_twice(const std::string& key) {
     return fail(fmt::format("{} is given twice in one object", shown(key)), "", text_.read());
   }
+  /// Notes a layer or a number of bytes that is none. Other programs may mean anything by them.
+  void check_quantity(double value) {
+    constexpr double kMost = 9e15;
+    if (quantity_.empty() || (value >= 0 && value <= kMost)) return;
+    wrong_ = fmt::format("args.{} is {}", quantity_, value);
+  }
   /// At the byte before so many.
   bool fail(std::string message, std::string hint, std::int64_t bytes) {
     const PiecewiseText::Place at = text_.place_before(bytes);
@@ -97,7 +104,9 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   std::string key_;  // that is no field of an event
   TraceEvent event_;
   TraceHead head_;
-  std::uint32_t seen_ = 0;  // fields of the event, a bit each
+  std::uint32_t seen_ = 0;     // fields of the event, a bit each
+  std::string_view quantity_;  // "layer" or "bytes", whose number follows in "args"
+  std::string wrong_;          // of these in the event; empty: nothing
   bool saw_events_ = false;
   std::optional<PiecewiseText::Place> named_at_;  // of the key traceEvents
   Diagnostic problem_;
@@ -140,6 +149,10 @@ bool EventReader::parse_error(std::size_t position, const std::string& token,
 
 bool EventReader::key(std::string& key) {
   text_.let_go();
+  quantity_ = place() != Place::arguments ? ""
+              : key == "layer"            ? "layer"
+              : key == "bytes"            ? "bytes"
+                                          : "";
   field_ = place() == Place::event       ? field_of_event(key)
            : place() == Place::arguments ? field_of_arguments(key)
                                          : EventField::none;
@@ -191,6 +204,7 @@ bool EventReader::open(Place place) {
   if (place == Place::event) {
     seen_ = 0;
     event_.clear();
+    wrong_.clear();
     event_.line = text_.place_before(text_.read()).line;
   }
   places_.push_back(place);
@@ -203,6 +217,12 @@ bool EventReader::close() {
   places_.pop_back();
   if (!ends_event) return true;
   ++head_.events;
+  if (!wrong_.empty() && OperationRecord::is_operation(event_)) {
+    fail(fmt::format("operation {}: {}", shown(event_.name), wrong_), "", text_.read());
+    problem_.line = static_cast<int>(std::min<std::int64_t>(event_.line, 2'000'000'000));
+    problem_.column = 0;
+    return false;
+  }
   return each_(event_);
 }
 
@@ -241,17 +261,20 @@ bool EventReader::number_integer(std::int64_t value) {
     if (key_ == "world_size") head_.world_size = value;
     return true;
   }
+  check_quantity(static_cast<double>(value));
   return !in_event() || set_integer(event_, field_, value) || bad_time();
 }
 
 bool EventReader::number_unsigned(std::uint64_t value) {
   if (std::in_range<std::int64_t>(value)) return number_integer(static_cast<std::int64_t>(value));
   text_.let_go();
+  check_quantity(static_cast<double>(value));
   return !in_event() || set_large(event_, field_, value) || bad_time();
 }
 
-bool EventReader::number_float(double /*value*/, const std::string& digits) {
+bool EventReader::number_float(double value, const std::string& digits) {
   text_.let_go();
+  check_quantity(value);
   return !in_event() || set_decimal(event_, field_, digits) || bad_time();
 }
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -160,6 +161,15 @@ TEST_F(ReportVerb, RefusesAMeasurementThatSaysNoPlan) {
   text.erase(at, text.find('\n', at) + 1 - at);
   EXPECT_THAT(refused({plan_, scratch_.write_bytes("other.json", text), "-o", page_}),
               HasSubstr("other.json: /plan_digest: missing: "));
+}
+
+TEST_F(ReportVerb, RefusesPipesAtOnce) {
+  const std::string pipe = scratch_.path("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const auto refuses = HasSubstr(pipe + ": a pipe, not a regular file");
+  EXPECT_THAT(refused({pipe, "-o", page_}), refuses);
+  EXPECT_THAT(refused({plan_, pipe, "-o", page_}), refuses);
+  EXPECT_THAT(refused({plan_, "--trace", pipe, "-o", page_}), refuses);
 }
 
 TEST_F(ReportVerb, SaysThatAReportIsNoPlan) {

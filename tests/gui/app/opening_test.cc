@@ -79,10 +79,17 @@ TEST_F(Opening, AReportOfCatalogueNamesStandsAlone) {
 TEST_F(Opening, RefusesEachWithOneLineAndLeavesNoPicture) {
   const std::string picture = scratch_.path("a.png");
   const std::string broken = scratch_.write_bytes("broken.json", "{\"schema\": \"shardwise.rep");
+  const std::string nested = scratch_.write_bytes("nested.json", std::string(100'000, '['));
+  const std::string none = scratch_.write_bytes("none.json", R"({"traceEvents": {}})");
+  const std::string trace = scratch_.write_bytes(
+      "trace.json", R"([{"ph":"X","cat":"kernel","name":"a","pid":0,"tid":7,"ts":0,"dur":4}])");
   const struct {
     std::vector<std::string> files;
     const char* said;
   } wrong_lines[] = {
+      {{nested}, "nested deeper than"},
+      {{none}, "traceEvents is no list"},
+      {{trace}, "a trace has no plan in it"},
       {{plan_, broken}, "broken.json:1"},
       {{broken}, "broken.json:1"},
       {{plan_, report_, report_}, "a second file to compare with"},

@@ -117,6 +117,17 @@ TEST(OurTraces, RefuseOperationsThatSayWhatNoneCan) {
   EXPECT_THAT(said_of("0", R"("waited_us": 1e9)"), HasSubstr("args.waited_us"));
   EXPECT_THAT(said_of("0", R"("waited_us": -1)"), HasSubstr("waited"));
   EXPECT_THAT(said_of("-3", ""), HasSubstr("pid"));
+  EXPECT_THAT(said_of("0", R"("layer": -5)"),
+              HasSubstr("t.json:3: operation fwd.layer0: args.layer is -5"));
+  EXPECT_THAT(said_of("0", R"("bytes": 1e300)"), HasSubstr("args.bytes is 1e+300"));
+  EXPECT_THAT(said_of("0", R"("bytes": -1)"), HasSubstr("args.bytes is -1"));
+  EXPECT_THAT(said_of("0", R"("bytes": 18446744073709551615)"), HasSubstr("args.bytes"));
+}
+
+TEST(OurTraces, LeaveToOtherProgramsWhatTheyMeanByTheSameWords) {
+  const std::string text = R"([{"ph": "X", "cat": "kernel", "name": "a", "pid": 0, "tid": 7,
+    "ts": 0, "dur": 4, "args": {"layer": -5, "bytes": 1e300}}])";
+  EXPECT_TRUE(read_trace(source_of(text), "t.json").ok());
 }
 
 }  // namespace
