@@ -50,15 +50,20 @@ std::string_view heat(double share, Ground ground) {
   return kHeat[static_cast<std::size_t>(ground)][step];
 }
 
-std::string shade(Paint paint, int chunk, Ground ground) {
-  const PaintStyle& style = kPaints[static_cast<std::size_t>(paint)];
-  std::array<int, 3> parts = channels(ground == Ground::light ? style.light : style.dark);
-  const std::array<int, 3> page = channels(kGrounds[static_cast<std::size_t>(ground)]);
-  const double share = std::max(kLeastShare, 1 - kChunkStep * chunk);
+std::string mixed(std::string_view colour, double share, std::string_view over) {
+  std::array<int, 3> parts = channels(colour);
+  const std::array<int, 3> below = channels(over);
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    parts[i] = static_cast<int>(std::lround(page[i] - share * (page[i] - parts[i])));
+    parts[i] = static_cast<int>(std::lround(below[i] - share * (below[i] - parts[i])));
   }
   return fmt::format("#{:02x}{:02x}{:02x}", parts[0], parts[1], parts[2]);
+}
+
+std::string shade(Paint paint, int chunk, Ground ground) {
+  const PaintStyle& style = kPaints[static_cast<std::size_t>(paint)];
+  return mixed(ground == Ground::light ? style.light : style.dark,
+               std::max(kLeastShare, 1 - kChunkStep * chunk),
+               kGrounds[static_cast<std::size_t>(ground)]);
 }
 
 }  // namespace shardwise::sim

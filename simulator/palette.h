@@ -101,6 +101,9 @@ double contrast(std::string_view first, std::string_view second);
 /// kDarkInk or kLightInk.
 std::string_view ink_on(std::string_view colour);
 
+/// A colour of which `share` is drawn over another: "#3b76b5".
+std::string mixed(std::string_view colour, double share, std::string_view over);
+
 /// A paint on a page, nearer to the page's colour for later chunks of the model, so that an
 /// interleaved schedule can be read.
 std::string shade(Paint paint, int chunk, Ground ground);

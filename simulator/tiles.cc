@@ -68,12 +68,12 @@ std::vector<Tile> tiles(const Plan& plan, const StepReport& report, const StepRe
       tokens, report, measured, [](const StepReport& r) { return r.tokens_per_s; }, format_scaled);
 
   const Verdict& verdict = report.verdict;
-  const std::string hbm = format_bytes(plan.cluster.gpu.hbm_bytes) + " HBM";
-  const std::string usable = format_bytes(verdict.usable) + " usable";
-  Tile& memory =
-      add("peak_memory", "peak memory", format_bytes(verdict.point),
-          verdict.usable == plan.cluster.gpu.hbm_bytes ? "of " + hbm
-                                                       : fmt::format("of {}, {}", usable, hbm));
+  const std::string whole = format_bytes(plan.cluster.gpu.hbm_bytes);
+  const std::string usable = format_bytes(verdict.usable);
+  Tile& memory = add("peak_memory", "peak memory", format_bytes(verdict.point),
+                     verdict.usable == plan.cluster.gpu.hbm_bytes
+                         ? "of " + whole
+                         : fmt::format("of {} usable, {} in all", usable, whole));
   memory.tone = tone_of(verdict.fit);
   if (measured != nullptr) {
     const Comparison both = compare(*measured, report);

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <string_view>
 #include <utility>
+
+#include "planner/spec/memory_unit.h"
 
 namespace shardwise::sim {
 namespace {
@@ -54,6 +57,28 @@ std::vector<Tick> ticks(double most, const Unit& unit, double least) {
   return made;
 }
 
+struct Part {
+  double from = 0;
+  double to = 0;
+};
+
+/// Those between, of an axis of which `drawn` in all is drawn.
+std::vector<Tick> ticks_between(Part part, double drawn, const Unit& unit, double least) {
+  const Step step = round_step(drawn / unit.size * (1 + kRounding), least);
+  std::vector<Tick> made;
+  const double first = std::ceil(part.from / unit.size / step.times(1) * (1 - kRounding));
+  for (auto i = static_cast<std::int64_t>(first);; ++i) {
+    Tick tick = step.tick(i, unit);
+    if (tick.value > part.to) return made;
+    made.push_back(std::move(tick));
+  }
+}
+
+Unit unit_of_memory(Bytes most) {
+  const MemoryUnit unit = memory_unit(std::max(most, 1_KiB));
+  return {unit.bytes, unit.name};
+}
+
 // Units change where those of format_seconds do.
 Unit unit_of_time(double s) {
   return s < 0.9995e-3   ? Unit{1e-6, "us"}
@@ -64,30 +89,88 @@ Unit unit_of_time(double s) {
                          : Unit{86400, "days"};
 }
 
+/// Values between, of `mantissas` times powers of ten.
+std::vector<double> powers_of_ten(Part part, std::initializer_list<int> mantissas) {
+  std::vector<double> values;
+  const auto first = static_cast<int>(std::floor(std::log10(part.from)));
+  const double last = part.to * (1 + kRounding);
+  for (int exponent = first; Step{1, exponent}.times(1) <= last; ++exponent) {
+    for (const int mantissa : mantissas) {
+      const double value = Step{mantissa, exponent}.times(1);
+      if (value >= part.from * (1 - kRounding) && value <= last) values.push_back(value);
+    }
+  }
+  return values;
+}
+
+std::vector<Tick> log_ticks(Part part, const Unit& unit) {
+  std::vector<Tick> made;
+  for (const double value : log_values(part.from / unit.size, part.to / unit.size)) {
+    made.push_back({value * unit.size, fmt::format("{:g} {}", value, unit.name)});
+  }
+  return made;
+}
+
 }  // namespace
 
 std::vector<Tick> time_ticks(Seconds length) {
   return ticks(length.value(), unit_of_time(length.value()), 5);
 }
 
-std::vector<Tick> time_ticks_between(Seconds from, Seconds to, Seconds drawn, Seconds length) {
-  const Unit unit = unit_of_time(length.value());
-  const Step step = round_step(drawn.value() / unit.size * (1 + kRounding), 5);
-  std::vector<Tick> made;
-  const double first = std::ceil(from.value() / unit.size / step.times(1) * (1 - kRounding));
-  for (auto i = static_cast<std::int64_t>(first);; ++i) {
-    Tick tick = step.tick(i, unit);
-    if (tick.value > to.value()) return made;
-    made.push_back(std::move(tick));
-  }
+std::vector<Tick> time_ticks_between(Seconds from, Seconds to, Seconds drawn, Seconds length,
+                                     double parts) {
+  return ticks_between({from.value(), to.value()}, drawn.value(), unit_of_time(length.value()),
+                       parts);
 }
 
 std::vector<Tick> memory_ticks(Bytes most) {
-  const auto bytes = static_cast<double>(most.value());
-  const Unit unit = bytes < 0x1p20   ? Unit{0x1p10, "KiB"}
-                    : bytes < 0x1p30 ? Unit{0x1p20, "MiB"}
-                                     : Unit{0x1p30, "GiB"};
-  return ticks(bytes, unit, 2);
+  return ticks(static_cast<double>(most.value()), unit_of_memory(most), 2);
+}
+
+std::vector<Tick> memory_ticks_between(Bytes from, Bytes to, double parts) {
+  return ticks_between({static_cast<double>(from.value()), static_cast<double>(to.value())},
+                       static_cast<double>((to - from).value()), unit_of_memory(to), parts);
+}
+
+std::string moment_text(Seconds at, Seconds close) {
+  constexpr int kMost = 9;
+  const Unit unit = unit_of_time(at.value());
+  const double parts = unit.size / close.value();
+  const int decimals = std::clamp(static_cast<int>(std::ceil(std::log10(parts))) + 2, 0, kMost);
+  return at > Seconds(0) ? fmt::format("{:.{}f} {}", at.value() / unit.size, decimals, unit.name)
+                         : "0 s";
+}
+
+double parts_within(double room, double label) {
+  constexpr double kMostOfLeast = 2.5;
+  return std::max(1.0, room / label / kMostOfLeast);
+}
+
+Bytes memory_axis(Bytes most, Bytes limit) {
+  constexpr std::int64_t kUnseen = 8;
+  return most > Bytes(0) && most.value() < limit.value() / kUnseen ? most : std::max(most, limit);
+}
+
+std::vector<double> log_values(double from, double to) {
+  constexpr std::size_t kMost = 9;
+  constexpr std::size_t kLeast = 3;
+  std::vector<double> values = powers_of_ten({from, to}, {1, 2, 5});
+  if (values.size() > kMost) values = powers_of_ten({from, to}, {1});
+  if (values.size() >= kLeast) return values;
+  values.clear();
+  for (const Tick& tick : ticks_between({from, to}, to - from, Unit{}, kLeast)) {
+    values.push_back(tick.value);
+  }
+  return values;
+}
+
+std::vector<Tick> log_time_ticks(Seconds from, Seconds to) {
+  return log_ticks({from.value(), to.value()}, unit_of_time(from.value()));
+}
+
+std::vector<Tick> log_memory_ticks(Bytes from, Bytes to) {
+  return log_ticks({static_cast<double>(from.value()), static_cast<double>(to.value())},
+                   unit_of_memory(from));
 }
 
 }  // namespace shardwise::sim

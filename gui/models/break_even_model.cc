@@ -25,7 +25,10 @@ std::vector<std::string> words_of(const Layout& layout) {
 std::string lever_key(const ClusterSpec& cluster, const Lever& lever) {
   switch (lever.kind) {
     case LeverKind::bandwidth:
-      return cluster.tiers[lever.tier].name;
+      // A machine's ranks may be linked by its memory.
+      return cluster.tiers[lever.tier].name == "memory" || cluster.tiers[lever.tier].name == "price"
+                 ? cluster.tiers[lever.tier].name + " link"
+                 : cluster.tiers[lever.tier].name;
     case LeverKind::memory:
       return "memory";
     case LeverKind::price:
@@ -64,8 +67,8 @@ std::string change_text(const Layout& before, const Layout& after) {
   const std::vector<std::string> gained = only(now, old);
   const std::vector<std::string> lost = only(old, now);
   if (gained.empty() && lost.empty()) return "another layout of the same degrees";
-  if (gained.empty()) return fmt::format("without {}", fmt::join(lost, " "));
-  if (lost.empty()) return fmt::format("with {}", fmt::join(gained, " "));
+  if (gained.empty()) return fmt::format("one without {}", fmt::join(lost, " "));
+  if (lost.empty()) return fmt::format("one with {}", fmt::join(gained, " "));
   return fmt::format("{} instead of {}", fmt::join(gained, " "), fmt::join(lost, " "));
 }
 
@@ -107,7 +110,12 @@ std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenVie
                                   ? layout_text(found.layouts[after]) + " fits"
                                   : change_text(found.layouts[before], found.layouts[after]);
     marks.push_back(
-        {found.best[i].from, fmt::format("from {}: {}", where(found.best[i].from), words), true});
+        {found.best[i].from,
+         fmt::format("from {}: {}", where(found.best[i].from),
+                     before == none || after == none ? words
+                                                     : fmt::format("the best layout of {} is {}",
+                                                                   view.contenders.front(), words)),
+         true});
   }
   std::ranges::stable_sort(marks, {}, &BreakEvenMark::factor);
   if (marks.empty() && view.known && !found.best.empty()) {

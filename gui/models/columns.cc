@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
@@ -33,6 +34,12 @@ constexpr Column degree(std::string_view key, std::string_view meaning) {
 
 double gib(const LayoutRow& row) { return static_cast<double>(row.memory.value()) / (1 << 30); }
 
+/// As the column of other tables in GiB, without decimals where they tell nothing.
+std::string memory_text(const LayoutRow& row) {
+  constexpr double kWhole = 1000;
+  return gib(row) < kWhole ? format_gib(row.memory) : format_count(std::llround(gib(row)));
+}
+
 std::string recompute_text(const LayoutRow& row) {
   if (row.layout.recompute == Recompute::none) return "-";
   return std::string(name_of(row.layout.recompute));
@@ -57,21 +64,20 @@ constexpr std::array<Column, 15> kColumns = {{
     degree<&Layout::micro_batch_size>("mbs", "sequences of a micro-batch"),
     {"recompute", "recomp", "activations that backward makes again",
      [](const LayoutRow& row) { return static_cast<double>(row.layout.recompute); }, recompute_text,
-     60, true},
-    {"memory", "GiB", "peak of the fullest GPU", gib,
-     [](const LayoutRow& row) { return format_gib(row.memory); }, 44},
+     78, true},
+    {"memory", "GiB", "peak of the fullest GPU", gib, memory_text, 60},
     {"step", "step", "time of a step, in seconds",
      [](const LayoutRow& row) { return row.time.value(); },
      [](const LayoutRow& row) {
        return fmt::format("{}{}", row.bound ? "≥ " : "", format_seconds(row.time));
      },
-     58},
+     86},
     {"mfu", "MFU", "model FLOPs over the GPUs' peak, in percent",
      [](const LayoutRow& row) { return 100 * row.mfu; },
-     [](const LayoutRow& row) { return format_percent(row.mfu); }, 48},
+     [](const LayoutRow& row) { return format_percent(row.mfu); }, 52},
     {"tokens", "tokens/s", "tokens a second of all GPUs",
      [](const LayoutRow& row) { return row.tokens_per_s; },
-     [](const LayoutRow& row) { return format_scaled(row.tokens_per_s); }, 70, false, false},
+     [](const LayoutRow& row) { return format_scaled(row.tokens_per_s); }, 78, false, false},
     {"cost", "$/1e9 tok", "dollars for a billion tokens",
      [](const LayoutRow& row) { return row.dollars_per_1e9_tokens; }, dollars_text, 68, false,
      false},

@@ -13,6 +13,33 @@
 namespace shardwise::view {
 namespace {
 
+bool begins_word(std::string_view text, std::size_t at) {
+  return at == 0 || text[at - 1] == ' ' || text[at - 1] == '.';
+}
+
+std::string lower(std::string_view text) {
+  std::string made(text);
+  std::ranges::transform(made, made.begin(), [](unsigned char letter) {
+    return static_cast<char>(std::tolower(letter));
+  });
+  return made;
+}
+
+/// How well what is typed is found as it is: a whole word, the beginning of one, or a part.
+int match_whole(std::string_view typed, std::string_view text) {
+  constexpr int kWord = 300;
+  constexpr int kBegins = 200;
+  constexpr int kInside = 100;
+  int best = 0;
+  for (std::size_t at = text.find(typed); at != std::string_view::npos;
+       at = text.find(typed, at + 1)) {
+    const std::size_t end = at + typed.size();
+    const bool ends = end == text.size() || begins_word(text, end + 1) || text[end] == ',';
+    best = std::max(best, !begins_word(text, at) ? kInside : ends ? kWord : kBegins);
+  }
+  return best;
+}
+
 /// How well letters match a text: where all of them are in it in order, less for gaps.
 std::optional<int> match(std::string_view typed, std::string_view text) {
   constexpr int kGap = 1;
@@ -28,7 +55,7 @@ std::optional<int> match(std::string_view typed, std::string_view text) {
     }
     if (at == text.size()) return std::nullopt;
     score -= at > from ? kGap : 0;
-    if (at == 0 || text[at - 1] == ' ' || text[at - 1] == '.') score += kWordStart;
+    if (begins_word(text, at)) score += kWordStart;
     ++at;
   }
   return score;
@@ -76,11 +103,21 @@ std::string run_command(Session& session, std::string_view line) {
 
 std::vector<const Command*> matching_commands(std::string_view typed) {
   std::vector<std::pair<int, const Command*>> scored;
+  std::string whole = lower(typed);
+  while (whole.ends_with(' ')) whole.pop_back();
   for (const Command& each : commands()) {
     const std::optional<int> by_name = match(typed, each.name);
     const std::optional<int> by_text = match(typed, each.text);
-    if (!by_name && !by_text) continue;
-    scored.emplace_back(std::max(by_name.value_or(-1000), by_text.value_or(-1000)), &each);
+    constexpr int kKey = 1000;
+    const bool by_key = !whole.empty() && lower(each.key) == whole;
+    if (!by_name && !by_text && !by_key) continue;
+    // Letters here and there come behind words, and a name before the text that explains it.
+    int score = std::max(by_name.value_or(-1000), by_text.value_or(-1000));
+    if (!whole.empty()) {
+      score +=
+          std::max(match_whole(whole, lower(each.name)) + 1, match_whole(whole, lower(each.text)));
+    }
+    scored.emplace_back(score + (by_key ? kKey : 0), &each);
   }
   std::ranges::stable_sort(scored, std::ranges::greater(), &std::pair<int, const Command*>::first);
   std::vector<const Command*> found;

@@ -76,7 +76,8 @@ std::vector<std::string> stretch_words(const Plan& plan, const StepReport& befor
                                        const LinkStretch& stretch, const StepReport* winner) {
   if (!stretch.report) return {"drag a bandwidth to see what it is worth"};
   const StepReport& after = *stretch.report;
-  std::vector<std::string> words = {"step " + times_text(before.step_time, after.step_time)};
+  const std::string estimated = times_text(before.step_time, after.step_time);
+  std::vector<std::string> words = {"step " + estimated};
   if (before.dollars_per_1e9_tokens > 0) {
     words.push_back(
         fmt::format("1e9 tokens {} to {}, {}", format_dollars(before.dollars_per_1e9_tokens),
@@ -89,7 +90,12 @@ std::vector<std::string> stretch_words(const Plan& plan, const StepReport& befor
         fmt::format("worth {} for a GPU-hour of {}", signed_dollars(worth), format_dollars(price)));
   }
   if (stretch.simulated && stretch.simulated_before) {
-    words.push_back("simulated " + times_text(*stretch.simulated_before, *stretch.simulated));
+    const std::string simulated = times_text(*stretch.simulated_before, *stretch.simulated);
+    if (simulated == estimated) {
+      words.front() += ", simulated the same";
+    } else {
+      words.push_back("simulated " + simulated);
+    }
   }
   if (stretch.best && winner != nullptr) {
     words.push_back(stretch.best->layout == winner->layout

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "simulator/timeline_ticks.h"
+
 namespace shardwise::view {
 namespace {
 
@@ -61,6 +63,12 @@ std::vector<CategoryLine> category_lines(const StepReport& report) {
   return lines;
 }
 
+Bytes largest_of(const std::vector<CategoryLine>& lines) {
+  Bytes most;
+  for (const CategoryLine& line : lines) most = std::max(most, std::ranges::max(line.bytes));
+  return most;
+}
+
 GroupedBytes peak_groups(const StepReport& report) {
   if (report.stages.empty()) return {};
   const StageMemory& stage = report.stages[fullest_stage(report)];
@@ -68,9 +76,9 @@ GroupedBytes peak_groups(const StepReport& report) {
 }
 
 Bytes axis_top(const std::vector<MemoryStack>& stacks, Bytes usable) {
-  Bytes top = usable;
-  for (const MemoryStack& stack : stacks) top = std::max({top, stack.total, stack.upper});
-  return top;
+  Bytes most;
+  for (const MemoryStack& stack : stacks) most = std::max({most, stack.total, stack.upper});
+  return sim::memory_axis(most, usable);
 }
 
 }  // namespace shardwise::view

@@ -234,7 +234,7 @@ void Session::find_way_out() {
     const Result<sim::PlanAnswer> answer = sim::answer(question);
     std::string words;
     if (answer && answer->best.empty()) {
-      words = fmt::format("{} Cheapest change: {}", sim::nothing_fits_words(*answer),
+      words = fmt::format("{}. Cheapest change: {}", sim::nothing_fits_words(*answer),
                           sim::way_out_words(answer->nothing));
     } else if (answer) {
       words = "Only layouts that fit are outside what is listed: take a lock away";

@@ -82,6 +82,7 @@ std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest) {
   auto [value, unit] = split(format_percent(errors.time ? *errors.time : *errors.memory));
   tile.value = std::move(value);
   tile.unit = unit + (errors.time ? " time" : " memory");
+  tile.brief = tile.unit;
   if (errors.time && errors.memory) {
     tile.unit += fmt::format(", {} memory", format_percent(*errors.memory));
   }
@@ -109,7 +110,8 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
     const Place& place = *std::ranges::find(kPlaces, each.id, &Place::tile);
     if (place.id == "cost" && report.dollars_per_1e9_tokens <= 0) continue;
     auto [value, unit] = split(each.value);
-    if (place.id == "memory" || place.id == "cost") unit = each.note;
+    if (place.id == "memory") unit += " " + each.note;
+    if (place.id == "cost") unit = each.note;
     Tone tone = each.tone;
     if (place.id == "bubble") tone = loss_tone(report.time.bubble / report.step_time);
     if (place.id == "exposed") {
@@ -117,6 +119,7 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
     }
     tiles.push_back({std::string(place.id), std::string(each.label), std::move(value),
                      std::move(unit), tone, std::string(place.command), "", "", Tone::plain});
+    if (place.id == "cost") tiles.back().brief = "per 1e9";
     // A trace has a step and nothing else.
     const bool told = other != nullptr && (other->whole() || place.id == "step");
     if (told && !each.measured.empty()) {

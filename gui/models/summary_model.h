@@ -19,12 +19,13 @@ struct Tile {
   std::string id;     // "step", of its probe: "summary.step"
   std::string label;  // "step time"
   std::string value;  // "56.5"
-  std::string unit;   // "s", "of 80 GiB"
+  std::string unit;   // "s", "GiB of 80.0 GiB"
   Tone tone = Tone::plain;
   std::string command;  // of a click: to what explains it
   std::string beside;   // what it is compared with: "measured 54.2 s, +3.1 %"; empty: nothing
   std::string change;   // since the baseline: "+1.20 s"; empty: there is none
   Tone change_tone = Tone::plain;
+  std::string brief = {};  // of the unit, where a line has no room for all tiles; empty: the unit
 };
 
 /// sim::tiles(), which the report's page begins with too.

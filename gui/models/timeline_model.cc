@@ -14,6 +14,7 @@
 #include "planner/spec/mesh.h"
 #include "simulator/planning/simulated_steps.h"
 #include "simulator/step_report.h"
+#include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {
@@ -182,7 +183,9 @@ std::string span_text(const StepLanes& step, const Lane& lane, std::size_t span)
   if (spans.microbatch[span] >= 0) text += fmt::format(", micro-batch {}", spans.microbatch[span]);
   if (spans.layer[span] >= 0) text += fmt::format(", layer {}", spans.layer[span]);
   text += fmt::format("\n{} from {}", format_seconds(Seconds(seconds)),
-                      format_seconds(Seconds(spans.active_start[span])));
+                      seconds > 0
+                          ? sim::moment_text(Seconds(spans.active_start[span]), Seconds(seconds))
+                          : format_seconds(Seconds(spans.active_start[span])));
   const double waited = spans.active_start[span] - spans.start[span];
   if (waited > 0) text += fmt::format("\nwaited {} before", format_seconds(Seconds(waited)));
   if (spans.exposed[span] > 0) {

@@ -10,6 +10,7 @@
 
 #include "gui/models/break_even_model.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/plot.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
@@ -52,23 +53,28 @@ void setup_factors(Ui& ui, const Lever& lever, const std::vector<double>& grid) 
   const Plan& plan = ui.state.plan;
   constexpr float kWide = 460;
   const std::size_t every = ImGui::GetContentRegionAvail().x < ui.units(kWide) ? 4 : 2;
-  std::vector<double> ticks;
-  std::vector<std::string> names;
+  std::vector<sim::Tick> ticks;
   for (std::size_t i = 0; i < grid.size(); i += every) {
-    ticks.push_back(grid[i]);
-    names.push_back(value_at(plan.cluster, lever, grid[i]));
+    ticks.push_back({grid[i], value_at(plan.cluster, lever, grid[i])});
   }
-  std::vector<const char*> labels;
-  for (const std::string& each : names) labels.push_back(each.c_str());
   ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
-  ImPlot::SetupAxisTicks(ImAxis_X1, ticks.data(), static_cast<int>(ticks.size()), labels.data());
+  set_ticks(ImAxis_X1, ticks);
+  // Half of the first and the last label is beyond the grid.
+  float half = 0;
+  for (const sim::Tick* const end : {&ticks.front(), &ticks.back()}) {
+    half = std::max(half, ImGui::CalcTextSize(end->label.c_str()).x / 2);
+  }
+  const double width = std::max(ImGui::GetContentRegionAvail().x - ui.units(60), 4 * half);
+  const double span = std::log(grid.back() / grid.front());
+  const double edge = std::exp(half * span / (width - 2 * half));
+  ImPlot::SetupAxisLimits(ImAxis_X1, grid.front() / std::min(edge, 1.12), grid.back() * edge,
+                          ImPlotCond_Always);
 }
 
 /// The range of the lines that move, and of still ones that are near them.
 void setup_costs(const std::vector<Line>& lines, bool dollars) {
   constexpr double kNear = 1.35;
-  constexpr int kTicks = 5;
   double least = std::numeric_limits<double>::infinity();
   double most = 0;
   const auto include = [&](const Line& line, bool all) {
@@ -89,15 +95,11 @@ void setup_costs(const std::vector<Line>& lines, bool dollars) {
   ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
   ImPlot::SetupAxisLimits(ImAxis_Y1, least, most, ImPlotCond_Always);
-  std::vector<double> ticks;
-  std::vector<std::string> names;
-  for (int i = 0; i < kTicks; ++i) {
-    ticks.push_back(least * std::pow(most / least, (0.5 + i) / kTicks));
-    names.push_back(dollars ? format_dollars(ticks.back()) : format_scaled(ticks.back()));
+  std::vector<sim::Tick> ticks;
+  for (const double value : sim::log_values(least, most)) {
+    ticks.push_back({value, (dollars ? "$" : "") + round_text(value)});
   }
-  std::vector<const char*> labels;
-  for (const std::string& each : names) labels.push_back(each.c_str());
-  ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), kTicks, labels.data());
+  set_ticks(ImAxis_Y1, ticks);
 }
 
 /// The places where another wins; each has a probe.
@@ -112,6 +114,7 @@ void draw_marks(Ui& ui, const std::vector<BreakEvenMark>& marks) {
     return x;
   };
   upright(1, ui.theme.text, 1);
+  float numbered = 0;
   for (std::size_t i = 0; i < marks.size(); ++i) {
     if (marks[i].factor == 1) continue;
     const float x =
@@ -119,6 +122,14 @@ void draw_marks(Ui& ui, const std::vector<BreakEvenMark>& marks) {
     const ImVec2 least(x - ui.units(3), corner.y);
     const ImVec2 most(x + ui.units(3), corner.y + size.y);
     ui.probes.put(fmt::format("break_even.mark.{}", i + 1), least, most);
+    // Its number below, where there is room beside the last one's.
+    const std::string number = fmt::format("{}", i + 1);
+    const float letters = ImGui::CalcTextSize(number.c_str()).x;
+    if (x > numbered) {
+      draw_text(ui, {x + ui.units(2), corner.y + size.y - ImGui::GetTextLineHeight()}, number,
+                ui.ink(ui.theme.text));
+      numbered = x + letters + ui.units(3);
+    }
     if (ImGui::IsMouseHoveringRect(least, most)) ImGui::SetTooltip("%s", marks[i].text.c_str());
   }
   ImPlot::PopPlotClipRect();
@@ -134,9 +145,6 @@ void draw_lines(Ui& ui, const std::vector<BreakEvenMark>& marks, float height) {
   if (!ImPlot::BeginPlot("##break_even", {-1, height}, flags)) return;
   setup_factors(ui, view.levers[view.lever], view.grid);
   setup_costs(lines, found.dollars);
-  constexpr double kEdge = 1.12;  // room for the first and the last label
-  ImPlot::SetupAxisLimits(ImAxis_X1, view.grid.front() / kEdge, view.grid.back() * kEdge,
-                          ImPlotCond_Always);
   for (std::size_t i = 0; i < lines.size(); ++i) {
     ImPlotSpec spec;
     spec.LineColor = colour4(line_ink(ui, i));
@@ -176,10 +184,17 @@ void draw_break_even(Ui& ui) {
   const float line = ImGui::GetTextLineHeightWithSpacing();
   const float words = line * static_cast<float>(std::clamp<std::size_t>(marks.size(), 1, 6));
   const float room = ImGui::GetContentRegionAvail().y;
-  draw_lines(ui, marks, std::max(room - words - ui.units(4), std::min(room, ui.units(110))));
+  constexpr float kPlotShare = 0.6F;  // at least: words scroll
+  draw_lines(ui, marks, std::max(room - words - ui.units(4), kPlotShare * room));
   if (!view.known) return text(ui, "searching where lines cross …", ui.theme.quiet);
   for (std::size_t i = 0; i < marks.size(); ++i) {
+    if (marks[i].factor != 1) {
+      text(ui, fmt::format("{}", i + 1), ui.theme.text);
+      ImGui::SameLine();
+    }
+    ImGui::PushTextWrapPos(0);
     text(ui, marks[i].text, marks[i].layout ? ui.theme.quiet : ui.theme.warning);
+    ImGui::PopTextWrapPos();
     ui.probes.put_item(fmt::format("break_even.text.{}", i + 1));
   }
 }

@@ -2,21 +2,25 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 #include "gui/models/memory_model.h"
 #include "gui/panels/panels.h"
-#include "planner/spec/format.h"
+#include "planner/spec/memory_unit.h"
 
 namespace shardwise::view {
 
 void draw_categories(Ui& ui) {
-  heading(ui, "Memory by category", "GiB on the fullest GPU, by phase of the step");
+  const std::vector<CategoryLine> lines = category_lines(ui.state.report);
+  const MemoryUnit unit = memory_unit(largest_of(lines));
+  heading(ui, "Memory by category",
+          fmt::format("{} on the fullest GPU, by phase of the step", unit.name));
   constexpr int kColumns = 1 + static_cast<int>(kMemoryPhases);
   if (!ImGui::BeginTable("categories", kColumns,
                          ImGuiTableFlags_ScrollY | ImGuiTableFlags_SizingStretchProp)) {
     return;
   }
-  ImGui::TableSetupColumn("category", ImGuiTableColumnFlags_WidthStretch, 1.8F);
+  ImGui::TableSetupColumn("category", ImGuiTableColumnFlags_WidthStretch, 2.2F);
   for (const std::string_view label : kMemoryPhaseLabels) {
     ImGui::TableSetupColumn(std::string(label).c_str(), ImGuiTableColumnFlags_WidthStretch, 1);
   }
@@ -25,7 +29,7 @@ void draw_categories(Ui& ui) {
     ImGui::TableNextColumn();
     number_right(ui, label, ui.theme.quiet);
   }
-  for (const CategoryLine& line : category_lines(ui.state.report)) {
+  for (const CategoryLine& line : lines) {
     const bool open = ui.state.exploring.open_groups[static_cast<std::size_t>(line.group)];
     if (!line.whole_group && !open) continue;
     ImGui::TableNextRow();
@@ -48,12 +52,12 @@ void draw_categories(Ui& ui) {
                                                 ui.ink(ui.theme.of(line.group)), ui.units(2));
     }
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(line.whole_group ? 15 : 28));
-    text(ui, line.whole_group ? (open ? "- " : "+ ") + line.label : line.label,
-         line.whole_group ? ui.theme.text : ui.theme.quiet);
+    fitting_text(ui, line.whole_group ? (open ? "- " : "+ ") + line.label : line.label,
+                 line.whole_group ? ui.theme.text : ui.theme.quiet);
     ui.probes.put_item("categories." + line.label);
     for (const Bytes bytes : line.bytes) {
       ImGui::TableNextColumn();
-      number_right(ui, format_gib(bytes), line.whole_group ? ui.theme.text : ui.theme.quiet);
+      number_right(ui, unit.number(bytes), line.whole_group ? ui.theme.text : ui.theme.quiet);
       explain(ui, fmt::format("memory.{}", line.label));
     }
   }

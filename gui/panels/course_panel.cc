@@ -38,9 +38,14 @@ void draw_scale(Ui& ui, const Field& field) {
     draw_text(ui, {field.least.x - ui.units(6), y - ImGui::GetTextLineHeight() / 2}, tick.label,
               ui.ink(ui.theme.quiet), 1);
   }
-  for (const sim::Tick& tick : sim::time_ticks_between(
-           Seconds(0), Seconds(field.length), Seconds(field.length), Seconds(field.length))) {
+  constexpr float kLabel = 60;
+  const Seconds length(field.length);
+  for (const sim::Tick& tick :
+       sim::time_ticks_between(Seconds(0), length, length, length,
+                               sim::parts_within(field.most.x - field.least.x, ui.units(kLabel)))) {
     const float x = std::floor(field.x(tick.value / field.length));
+    const float words = ImGui::CalcTextSize(tick.label.c_str()).x + ui.units(3);
+    if (x + words > field.most.x + ui.units(4)) continue;
     list.AddRectFilled({x, field.most.y}, {x + 1, field.most.y + ui.units(4)},
                        ui.ink(ui.theme.grid));
     draw_text(ui, {x + ui.units(3), field.most.y + ui.units(2)}, tick.label,
@@ -111,10 +116,18 @@ void draw_buffers(Ui& ui, const StepLanes& step) {
     ImGui::GetWindowDrawList()->AddRectFilled({at.x, top}, {at.x + square, top + square},
                                               ui.ink(ui.theme.of(group)), ui.units(2));
     ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(15));
-    if (ImGui::Selectable(fmt::format("{} {}", label, format_bytes(bytes)).c_str(), chosen)) {
+    const std::string value = format_bytes(bytes);
+    const float edge = at.x + ImGui::GetContentRegionAvail().x + ui.units(15);
+    if (ImGui::Selectable(fmt::format("##{}", label).c_str(), chosen)) {
       ui.want(chosen ? "memory.buffers" : "memory.buffers " + label);
     }
     ui.probes.put_item("course." + label);
+    // The name gives way to the value.
+    const float taken = ImGui::CalcTextSize(value.c_str()).x;
+    draw_text(ui, {edge - taken, at.y}, value, ui.ink(ui.theme.text));
+    draw_text(ui, {at.x + ui.units(15), at.y},
+              fitting(label, edge - taken - ui.units(8) - at.x - ui.units(15)),
+              ui.ink(ui.theme.text));
     if (!chosen) continue;
     for (const LiveLine& line : live_lines(*step.report, course.stage, group)) {
       ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(28));
@@ -141,7 +154,10 @@ void draw_course(Ui& ui) {
   const MemoryCourseView& course = step->memory;
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float line = ImGui::GetTextLineHeight();
-  if (ImGui::BeginChild("groups", {room.x * 0.34F, 0})) draw_buffers(ui, *step);
+  if (ImGui::BeginChild(
+          "groups",
+          {std::clamp(room.x * 0.3F, std::min(room.x * 0.5F, ui.units(170)), ui.units(260)), 0}))
+    draw_buffers(ui, *step);
   ImGui::EndChild();
   ImGui::SameLine();
   const ImVec2 begin = ImGui::GetCursorScreenPos();

@@ -64,6 +64,15 @@ void draw_bar(Ui& ui, std::size_t index, const std::string& probe) {
   list.AddRectFilled({limit, at.y - ui.units(2)},
                      {limit + ui.units(1), at.y + height + ui.units(2)},
                      ui.ink(ui.theme.bad, 0.8F));
+  // An arrow says that the bar goes on beyond its cell.
+  if (static_cast<double>(row.memory.value()) > axis) {
+    const float right = at.x + width;
+    const float arrow = (bottom - top) / 2;
+    list.AddRectFilled({right - arrow, top}, {right, bottom}, ui.ink(ui.theme.panel));
+    list.AddTriangleFilled({right - arrow, top}, {right, (top + bottom) / 2},
+                           {right - arrow, bottom}, ui.ink(ui.theme.bad));
+    ui.probes.put(probe + ".beyond", {right - arrow, top}, {right, bottom});
+  }
   ui.probes.put(probe + ".bar", {at.x, top}, {x(row.memory), bottom});
   ImGui::Dummy({width, height});
 }
@@ -246,38 +255,44 @@ void draw_way_out(Ui& ui) {
   ui.probes.put_item("explorer.way_out");
 }
 
-/// What is wrong with the selected layout, and the ways to take it along.
-void draw_selected(Ui& ui) {
-  const std::vector<std::string> words = {"copy command", "copy JSON"};
-  const float width = segments_width(ui, words);
+const std::vector<std::string> kTakenAlong = {"copy command", "copy JSON"};
+
+/// What is left of the line below the table for words.
+float room_of_words(Ui& ui) {
+  return ImGui::GetContentRegionAvail().x - segments_width(ui, kTakenAlong) - ui.units(10);
+}
+
+/// What is wrong with the selected layout; empty of one that fits.
+std::string misfit_of(Ui& ui) {
   const std::size_t row = ui.state.selected;
-  std::string said;
-  if (row < ui.state.answer.rows.size()) {
-    said = misfit_text(ui.state.answer.rows[row], ui.state.answer.usable);
-    if (!said.empty()) {
-      ui.fix_row = static_cast<std::uint32_t>(row);
-      const std::optional<RowFix>& fix = ui.state.exploring.fix;
-      if (fix && fix->layout == ui.state.answer.rows[row].layout && !fix->text.empty()) {
-        said += "; cheapest change that fits: " + fix->text;
-      }
-    }
+  if (row >= ui.state.answer.rows.size()) return "";
+  std::string said = misfit_text(ui.state.answer.rows[row], ui.state.answer.usable);
+  if (said.empty()) return said;
+  ui.fix_row = static_cast<std::uint32_t>(row);
+  const std::optional<RowFix>& fix = ui.state.exploring.fix;
+  if (fix && fix->layout == ui.state.answer.rows[row].layout && !fix->text.empty()) {
+    said += "; cheapest change that fits: " + fix->text;
   }
+  return said;
+}
+
+/// That, and the ways to take the layout along.
+void draw_selected(Ui& ui, const std::string& said) {
   ImGui::AlignTextToFramePadding();
-  const float room = ImGui::GetContentRegionAvail().x - width - ui.units(10);
+  const float room = room_of_words(ui);
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImGui::PushClipRect(at, {at.x + room, at.y + ImGui::GetFrameHeight()}, true);
   if (said.empty()) {
-    text(ui, layout_text(ui.state.plan.layout), ui.theme.quiet);
+    text(ui, fitting(layout_text(ui.state.plan.layout), room), ui.theme.quiet);
   } else {
+    ImGui::PushTextWrapPos(ImGui::GetCursorPosX() + room);
     text(ui, said, ui.theme.bad);
+    ImGui::PopTextWrapPos();
     ImGui::SetItemTooltip("%s", said.c_str());
     ui.probes.put_item("explorer.misfit");
     explain(ui, "column.memory");
   }
-  ImGui::PopClipRect();
-  ImGui::SameLine();
   ImGui::SetCursorScreenPos({at.x + room + ui.units(10), at.y});
-  const int clicked = segments(ui, "explorer", words, -1);
+  const int clicked = segments(ui, "explorer", kTakenAlong, -1);
   if (clicked >= 0) ui.want(clicked == 0 ? "export.command" : "export.json");
 }
 
@@ -307,9 +322,14 @@ void draw_explorer(Ui& ui) {
   const bool bars = std::ranges::find(shown, memory_column()) != shown.end();
   const float row_height = ImGui::GetTextLineHeight() + 2 * ImGui::GetStyle().CellPadding.y;
   follow_selected(ui, row_height);
+  const std::string said = misfit_of(ui);
+  const float words = ImGui::CalcTextSize(said.c_str(), nullptr, false, room_of_words(ui)).y;
+  const ImGuiStyle& style = ImGui::GetStyle();
+  const float footer =
+      std::max(ImGui::GetFrameHeight(), words + style.FramePadding.y) + style.ItemSpacing.y;
   ImGui::PushStyleVarX(ImGuiStyleVar_CellPadding, ui.units(4));
   const bool begun = ImGui::BeginTable("rows", static_cast<int>(shown.size()) + (bars ? 1 : 0),
-                                       flags, {0, -ImGui::GetFrameHeightWithSpacing()});
+                                       flags, {0, -footer});
   ImGui::PopStyleVar();
   if (!begun) return;
   ImGui::TableSetupScrollFreeze(0, 1);
@@ -343,7 +363,7 @@ void draw_explorer(Ui& ui) {
   ImGui::EndTable();
   ImGui::GetStateStorage()->SetInt(Sight().first, first);
   ImGui::GetStateStorage()->SetInt(Sight().end, std::max(first + 1, end));
-  draw_selected(ui);
+  draw_selected(ui, said);
 }
 
 }  // namespace shardwise::view

@@ -11,23 +11,30 @@
 #include "gui/models/memory_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
+#include "planner/spec/memory_unit.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {
 
 constexpr float kMostBar = 64;
+constexpr float kLow = 110;    // of a panel without room for words above the bars
+constexpr float kScale = 52;   // width of the axis
+constexpr float kWordGap = 8;  // between names below the bars
 
 struct Frame {
   ImVec2 least;
   ImVec2 most;
   double top = 1;  // bytes
+  MemoryUnit unit;
+  float limit = 0;  // y of the usable memory; 0: beyond what is drawn
   float y(double bytes) const {
     return most.y - static_cast<float>(bytes / top) * (most.y - least.y);
   }
 };
 
-void draw_axis(Ui& ui, const Frame& frame, Bytes usable) {
+/// \param words  y of what is said of the usable memory; 0: nothing is
+void draw_axis(Ui& ui, const Frame& frame, Bytes usable, float words) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   float last = FLT_MAX;
   for (const sim::Tick& tick : sim::memory_ticks(Bytes(static_cast<std::int64_t>(frame.top)))) {
@@ -38,13 +45,19 @@ void draw_axis(Ui& ui, const Frame& frame, Bytes usable) {
     draw_text(ui, {frame.least.x - ui.units(6), y - ImGui::GetTextLineHeight() / 2}, tick.label,
               ui.ink(ui.theme.quiet), 1);
   }
-  const float y = frame.y(static_cast<double>(usable.value()));
-  list.AddRectFilled({frame.least.x, y - ui.units(1)}, {frame.most.x, y + ui.units(0.5F)},
-                     ui.ink(ui.theme.bad));
-  draw_text(ui, {frame.least.x + ui.units(2), y - ImGui::GetTextLineHeight() - ui.units(2)},
-            "usable " + format_bytes(usable), ui.ink(ui.theme.bad));
-  ui.probes.put("memory.limit", {frame.least.x, y - ui.units(1)},
-                {frame.most.x, y + ui.units(0.5F)});
+  // Its words have a line of their own, which no bar reaches.
+  if (words > 0) {
+    draw_text(
+        ui, {frame.least.x + ui.units(2), words},
+        fitting(fmt::format("usable {}{}", format_bytes(usable), frame.limit > 0 ? "" : ", above"),
+                frame.most.x - frame.least.x),
+        ui.ink(ui.theme.bad));
+  }
+  if (frame.limit <= 0) return;
+  const ImVec2 least(frame.least.x, frame.limit - ui.units(1));
+  const ImVec2 most(frame.most.x, frame.limit + ui.units(0.5F));
+  list.AddRectFilled(least, most, ui.ink(ui.theme.bad));
+  ui.probes.put("memory.limit", least, most);
 }
 
 /// What the other says, as a tick over the bar and beyond it, with its label beside the tick where
@@ -60,7 +73,7 @@ void draw_tick(Ui& ui, const Frame& frame, const std::string& label, const Memor
   list.AddRectFilled({left, y - ui.units(1)}, {right, y + ui.units(1)}, ui.ink(ui.theme.text));
   ui.probes.put("memory.tick." + label, {left, y - ui.units(1)}, {right, y + ui.units(1)});
   ImGui::PushFont(ui.fonts.number, 13);
-  const std::string value = format_gib(tick.value);
+  const std::string value = frame.unit.number(tick.value);
   const float letters = ImGui::CalcTextSize(value.c_str()).x;
   if (right + ui.units(4) + letters < room) {
     const ImVec2 at(right + ui.units(4), y - ImGui::GetTextLineHeight() / 2);
@@ -101,11 +114,14 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
   const float top = frame.y(static_cast<double>(stack.total.value()));
   ui.probes.put("memory." + stack.label, {left, top}, {right, frame.most.y});
   ImGui::PushFont(ui.fonts.number, 13);
-  const std::string value = format_gib(stack.total);
+  const std::string value = frame.unit.number(stack.total);
   const ImVec2 size = ImGui::CalcTextSize(value.c_str());
   if (size.x < width * 1.9F) {
-    const float above = std::min(top, least_top) - size.y - ui.units(2);
-    // On a ground of its own: the line of the usable memory may pass behind it.
+    float above = std::min(top, least_top) - size.y - ui.units(2);
+    // Neither the line of the usable memory nor a bar below makes it hard to read.
+    if (top > frame.limit && above < frame.limit + ui.units(2)) {
+      above = std::max(top, frame.limit) + ui.units(3);
+    }
     list.AddRectFilled({centre - size.x / 2 - 2, above}, {centre + size.x / 2 + 2, above + size.y},
                        ui.ink(ui.theme.panel, 0.85F));
     draw_text(ui, {centre, above}, value, ui.ink(stack.worst ? ui.theme.text : ui.theme.quiet),
@@ -114,12 +130,33 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
   ImGui::PopFont();
 }
 
+/// A stack's name below it, a word a line where `wraps`; left out where it would touch the last
+/// one's. \returns where it ends, and a gap
+float draw_name(Ui& ui, const std::string& name, ImVec2 at, float taken, bool wraps) {
+  const std::size_t space = wraps ? name.find(' ') : std::string::npos;
+  const std::string first = name.substr(0, space);
+  const std::string second = space == std::string::npos ? "" : name.substr(space + 1);
+  const float half =
+      std::max(ImGui::CalcTextSize(first.c_str()).x, ImGui::CalcTextSize(second.c_str()).x) / 2;
+  if (at.x - half < taken) return taken;
+  draw_text(ui, at, first, ui.ink(ui.theme.quiet), 0.5F);
+  draw_text(ui, {at.x, at.y + ImGui::GetTextLineHeight()}, second, ui.ink(ui.theme.quiet), 0.5F);
+  ui.probes.put("memory.name." + name, {at.x - half, at.y},
+                {at.x + half, at.y + ImGui::GetTextLineHeight()});
+  return at.x + half + ui.units(kWordGap);
+}
+
 }  // namespace
 
 void draw_memory(Ui& ui) {
   const std::vector<std::string> choices = {"by phase", "by stage"};
   const float width = segments_width(ui, choices);
-  heading(ui, "Memory per GPU", "GiB", width);
+  const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);
+  Bytes largest;
+  for (const MemoryStack& stack : stacks) largest = std::max(largest, stack.total);
+  Frame frame;
+  frame.unit = memory_unit(largest);
+  heading(ui, "Memory per GPU", frame.unit.name, width);
   to_right_edge(ui, width);
   const int clicked = segments(ui, "memory.by", choices, static_cast<int>(ui.state.memory_by));
   if (clicked >= 0 && clicked != static_cast<int>(ui.state.memory_by)) ui.want("memory.by");
@@ -134,7 +171,6 @@ void draw_memory(Ui& ui) {
     ui.probes.put_item("memory.legend");
   }
 
-  const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);
   if (stacks.empty()) return;
   const Compared* const other = ui.state.compare.overlay();
   std::vector<std::optional<MemoryTick>> ticks(stacks.size());
@@ -145,15 +181,21 @@ void draw_memory(Ui& ui) {
   const float line = ImGui::GetTextLineHeight();
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  Frame frame;
-  frame.least = {begin.x + ui.units(52), begin.y + line + ui.units(4)};
-  frame.most = {begin.x + room.x, begin.y + room.y - line - ui.units(6)};
+  const float step = (room.x - ui.units(kScale)) / static_cast<float>(stacks.size());
+  const bool wraps = std::ranges::any_of(stacks, [&](const MemoryStack& stack) {
+    return ImGui::CalcTextSize(stack.label.c_str()).x + ui.units(kWordGap) > step;
+  });
+  const bool low = room.y < ui.units(kLow);
+  const float below = wraps && !low && ui.state.memory_by == MemoryBy::phase ? 2 * line : line;
+  frame.least = {begin.x + ui.units(kScale), begin.y + (low ? 1 : 2) * line + ui.units(4)};
+  frame.most = {begin.x + room.x, begin.y + room.y - below - ui.units(6)};
   Bytes most = axis_top(stacks, usable);
   for (const auto& tick : ticks) most = std::max(most, tick ? tick->at : Bytes(0));
   frame.top = 1.04 * static_cast<double>(most.value());
   if (frame.most.y - frame.least.y < ui.units(30)) return;
-  draw_axis(ui, frame, usable);
-  const float step = (frame.most.x - frame.least.x) / static_cast<float>(stacks.size());
+  const float limit = frame.y(static_cast<double>(usable.value()));
+  frame.limit = limit >= frame.least.y ? limit : 0;
+  draw_axis(ui, frame, usable, low ? 0 : begin.y);
   const float bar = std::min(ui.units(kMostBar), step * 0.66F);
   float label_end = 0;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
@@ -170,11 +212,8 @@ void draw_memory(Ui& ui) {
       draw_tick(ui, frame, stacks[i].label, *ticks[i], centre, bar,
                 frame.least.x + static_cast<float>(i + 1) * step);
     }
-    const float half = ImGui::CalcTextSize(stacks[i].label.c_str()).x / 2;
-    if (centre - half < label_end) continue;
-    label_end = centre + half + ui.units(8);
-    draw_text(ui, {centre, frame.most.y + ui.units(4)}, stacks[i].label, ui.ink(ui.theme.quiet),
-              0.5F);
+    label_end = draw_name(ui, stacks[i].label, {centre, frame.most.y + ui.units(4)}, label_end,
+                          below > line);
   }
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr float kMostCell = 64;
 constexpr float kNodeGap = 10;
-constexpr float kRamp = 100;  // width of the legend's colours
+constexpr float kNodeName = 13;  // size of its letters, and of the line they are in
+constexpr float kRamp = 100;     // width of the legend's colours
 
 /// By kShownGroups.
 constexpr std::array kGroupPaint = {sim::Paint::layer,    sim::Paint::copy,   sim::Paint::recompute,
@@ -29,13 +30,14 @@ struct Grid {
   int inside = 1;   // boxes of a node beside one another
   int high = 1;     // and below one another
   float cell = 0;
-  float gap = 0;  // between nodes
+  float gap = 0;   // between nodes
+  float name = 0;  // height of a node's name above it
 
   ImVec2 node(std::int64_t at) const {
     const auto column = static_cast<float>(at % columns);
     const std::int64_t line = at / columns;
     const float width = static_cast<float>(inside) * cell + gap;
-    const float height = static_cast<float>(high) * cell + gap;
+    const float height = static_cast<float>(high) * cell + gap + name;
     return {first.x + column * width, first.y + static_cast<float>(line) * height};
   }
   ImVec2 box(std::int64_t at) const {
@@ -44,7 +46,7 @@ struct Grid {
     const std::int64_t line = within / inside;
     const ImVec2 corner = node(at / boxes);
     return {corner.x + static_cast<float>(within % inside) * cell,
-            corner.y + static_cast<float>(line) * cell};
+            corner.y + name + static_cast<float>(line) * cell};
   }
 };
 
@@ -54,6 +56,8 @@ Grid grid_of(Ui& ui, const MeshView& mesh, ImVec2 first, ImVec2 room) {
   best.gap = ui.units(mesh.whole_nodes ? 1 : mesh.nodes() > 256 ? 4 : kNodeGap);
   const std::int64_t boxes = mesh.whole_nodes ? 1 : std::min(mesh.per_node, mesh.ranks);
   const std::int64_t nodes = mesh.nodes();
+  constexpr std::int64_t kMostNamed = 32;
+  if (!mesh.whole_nodes && nodes > 1 && nodes <= kMostNamed) best.name = ui.units(kNodeName);
   for (std::int64_t inside = boxes; inside >= 1; --inside) {
     if (boxes % inside != 0) continue;
     const std::int64_t high = boxes / inside;
@@ -63,7 +67,7 @@ Grid grid_of(Ui& ui, const MeshView& mesh, ImVec2 first, ImVec2 room) {
       const auto across = static_cast<float>(columns * inside);
       const auto down = static_cast<float>(lines * high);
       const float wide = (room.x - static_cast<float>(columns) * best.gap) / across;
-      const float tall = (room.y - static_cast<float>(lines) * best.gap) / down;
+      const float tall = (room.y - static_cast<float>(lines) * (best.gap + best.name)) / down;
       const float cell = std::min({wide, tall, ui.units(kMostCell)});
       if (cell <= best.cell) continue;
       best.cell = cell;
@@ -104,10 +108,17 @@ void draw_colours(Ui& ui) {
     x += ImGui::CalcTextSize(words.c_str()).x + ui.units(8);
   };
   word(ends[0]);
+  // As many colours as boxes can have.
+  const std::size_t stages = static_cast<std::size_t>(mesh.view.stages);
+  const std::size_t colours =
+      mesh.colour == MeshColour::time ? sim::kHeatSteps : std::min(stages, sim::kHeatSteps);
   const float step = ui.units(kRamp) / static_cast<float>(sim::kHeatSteps);
-  for (const std::string_view each : sim::kHeat[static_cast<std::size_t>(ui.theme.ground)]) {
+  for (std::size_t i = 0; i < colours; ++i) {
+    const double share =
+        colours > 1 ? static_cast<double>(i) / static_cast<double>(colours - 1) : 0;
     ImGui::GetWindowDrawList()->AddRectFilled({x, at.y + ui.units(3)},
-                                              {x + step, at.y + line - ui.units(1)}, ui.ink(each));
+                                              {x + step, at.y + line - ui.units(1)},
+                                              ui.ink(sim::heat(share, ui.theme.ground)));
     x += step;
   }
   x += ui.units(8);
@@ -129,19 +140,14 @@ void draw_groups_legend(Ui& ui, const std::vector<RankGroup>& groups) {
   legend(ui, entries);
 }
 
-struct BoxLook {
-  std::string_view ground;
-  float alpha = 1;
-};
-
-void draw_box(Ui& ui, const Grid& grid, std::size_t at, const BoxLook& look) {
+void draw_box(Ui& ui, const Grid& grid, std::size_t at, const std::string& ground) {
   const MeshView& mesh = ui.state.mesh.view;
   const ImVec2 least = grid.box(static_cast<std::int64_t>(at));
   const float gap = std::min(ui.units(2), grid.cell * 0.15F);
   const ImVec2 most(least.x + grid.cell - gap, least.y + grid.cell - gap);
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const float round = std::min(ui.units(2), grid.cell * 0.2F);
-  list.AddRectFilled(least, most, ui.ink(look.ground, look.alpha), round);
+  list.AddRectFilled(least, most, ui.ink(ground), round);
   if (grid.cell > ui.units(8)) list.AddRect(least, most, ui.ink(ui.theme.grid), round);
   if (ImGui::GetTextLineHeight() + ui.units(4) < grid.cell) {
     const MeshBox& box = mesh.boxes[at];
@@ -151,10 +157,24 @@ void draw_box(Ui& ui, const Grid& grid, std::size_t at, const BoxLook& look) {
     const ImVec2 letters = ImGui::CalcTextSize(number.c_str());
     if (letters.x + ui.units(8) < grid.cell) {
       draw_text(ui, {(least.x + most.x) / 2, (least.y + most.y - letters.y) / 2}, number,
-                ui.ink(sim::ink_on(look.ground), look.alpha), 0.5F);
+                ui.ink(sim::ink_on(ground)), 0.5F);
     }
   }
   ui.probes.put(fmt::format("mesh.{}.{}", mesh.whole_nodes ? "node" : "rank", at), least, most);
+}
+
+void draw_node_names(Ui& ui, const Grid& grid, std::int64_t nodes) {
+  if (grid.name <= 0) return;
+  ImGui::PushFont(nullptr, kNodeName - 1);
+  const float width = static_cast<float>(grid.inside) * grid.cell;
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    const ImVec2 at = grid.node(node);
+    std::string name = fmt::format("node {}", node);
+    if (ImGui::CalcTextSize(name.c_str()).x > width) name = fmt::format("{}", node);
+    draw_text(ui, at, name, ui.ink(ui.theme.quiet));
+    ui.probes.put(fmt::format("mesh.name.{}", node), at, {at.x + width, at.y + grid.name});
+  }
+  ImGui::PopFont();
 }
 
 /// A frame around each box of a group that is not the rank's own.
@@ -230,8 +250,11 @@ void draw_mesh(Ui& ui) {
       box_shades(mesh, known ? state.facts.get() : nullptr, state.colour);
   constexpr float kDim = 0.3F;
   for (std::size_t at = 0; at < mesh.boxes.size(); ++at) {
-    draw_box(ui, grid, at, {sim::heat(shades[at], ui.theme.ground), lit[at] ? 1 : kDim});
+    // Digits of a dimmed box are readable, too: its ground is another, and the ink suits that.
+    const std::string_view heat = sim::heat(shades[at], ui.theme.ground);
+    draw_box(ui, grid, at, lit[at] ? std::string(heat) : sim::mixed(heat, kDim, ui.theme.panel));
   }
+  draw_node_names(ui, grid, mesh.nodes());
   if (!rank) return;
   const std::size_t own = mesh.box_of(*rank);
   for (const RankGroup& group : groups) frame_group(ui, grid, group, own);

@@ -31,15 +31,38 @@ void draw_bar(Ui& ui, double share, std::string_view words) {
   explain(ui, "neighbour");
 }
 
+/// A change whose name ends in "…" where there is no room for it: its value is always whole. Of
+/// several, those that fit.
+std::string named(const std::string& change, float room) {
+  if (ImGui::CalcTextSize(change.c_str()).x <= room) return change;
+  const std::size_t comma = change.rfind(", ");
+  if (comma != std::string::npos) {
+    const float more = ImGui::CalcTextSize(", …").x;
+    return named(change.substr(0, comma), room - more) + ", …";
+  }
+  const std::size_t space = change.rfind(' ');
+  const bool has_value =
+      space != std::string::npos && change.find_first_of("0123456789", space) == space + 1;
+  if (!has_value) return fitting(change, room);
+  const std::string value = change.substr(space);
+  return fitting(change.substr(0, space), room - ImGui::CalcTextSize(value.c_str()).x) + value;
+}
+
 }  // namespace
 
 void draw_neighbours(Ui& ui) {
   heading(ui, "Neighbours", ui.state.neighbours_known ? "one choice away, by time" : "pricing …");
   if (!ui.state.neighbours_known) return;
-  if (!ImGui::BeginTable("neighbours", 3, ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg)) return;
-  ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthStretch, 1.7F);
-  ImGui::TableSetupColumn("step", ImGuiTableColumnFlags_WidthStretch, 1);
-  ImGui::TableSetupColumn("memory", ImGuiTableColumnFlags_WidthStretch, 1);
+  constexpr ImGuiTableFlags kFlags =
+      ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;
+  if (!ImGui::BeginTable("neighbours", 3, kFlags)) return;
+  ImGui::TableSetupColumn("change", ImGuiTableColumnFlags_WidthStretch, 1);
+  // As wide as their numbers: names give way.
+  ImGui::PushFont(ui.fonts.number, 14);
+  const float number = ImGui::CalcTextSize("+88.8 MiB").x;
+  ImGui::PopFont();
+  ImGui::TableSetupColumn("step", ImGuiTableColumnFlags_WidthFixed, number);
+  ImGui::TableSetupColumn("memory", ImGuiTableColumnFlags_WidthFixed, number);
   for (std::size_t i = 0; i < ui.state.neighbours.size(); ++i) {
     const NeighbourBar& bar = ui.state.neighbours[i];
     ImGui::TableNextRow();
@@ -52,7 +75,7 @@ void draw_neighbours(Ui& ui) {
     ImGui::SetItemTooltip("%s", bar.text.c_str());
     ui.probes.put_item(fmt::format("neighbours.row.{}", i + 1));
     ImGui::SetCursorPos(at);
-    text(ui, bar.text,
+    text(ui, named(bar.text, ImGui::GetContentRegionAvail().x),
          bar.fit == Fit::fits      ? ui.theme.text
          : bar.fit == Fit::at_risk ? ui.theme.warning
                                    : ui.theme.bad);

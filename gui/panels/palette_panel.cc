@@ -122,25 +122,39 @@ void draw_palette(Ui& ui) {
 
 void draw_help(Ui& ui) {
   if (!ui.state.help_open) return;
-  place_in_middle(ui, 720, 40);
+  constexpr float kTop = 40;
+  constexpr float kTwice = 1240;  // width of two columns of commands
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  const bool twice = viewport->WorkSize.x >= ui.units(kTwice + 20);
+  place_in_middle(ui, twice ? kTwice : 720, kTop);
+  const float most = viewport->WorkSize.y - ui.units(2 * kTop);
+  ImGui::SetNextWindowSizeConstraints({0, 0}, {viewport->WorkSize.x, most});
   ImGui::SetNextWindowFocus();
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
-  ImGui::Begin("help", nullptr, kFloating);
+  ImGui::Begin("help", nullptr, kFloating & ~ImGuiWindowFlags_NoScrollbar);
   ImGui::PopStyleVar();
   heading(ui, "Keys", "Escape closes this");
-  if (ImGui::BeginTable("keys", 3, ImGuiTableFlags_SizingFixedFit)) {
-    for (const Command& each : commands()) {
+  const std::span<const Command> all = commands();
+  const std::size_t lines = twice ? (all.size() + 1) / 2 : all.size();
+  if (ImGui::BeginTable("keys", twice ? 6 : 3, ImGuiTableFlags_SizingFixedFit)) {
+    for (std::size_t line = 0; line < lines; ++line) {
       ImGui::TableNextRow();
-      ImGui::TableNextColumn();
-      text(ui, each.key, ui.theme.accent);
-      ImGui::TableNextColumn();
-      text(ui, each.text, ui.theme.text);
-      ImGui::TableNextColumn();
-      text(ui, fmt::format("{} {}", each.name, each.argument), ui.theme.quiet);
-      ui.probes.put_item(fmt::format("help.{}", each.name));
+      for (std::size_t i = line; i < all.size(); i += lines) {
+        const Command& each = all[i];
+        ImGui::TableNextColumn();
+        text(ui, each.key, ui.theme.accent);
+        ImGui::TableNextColumn();
+        text(ui, each.text, ui.theme.text);
+        ImGui::TableNextColumn();
+        text(ui, each.name, ui.theme.quiet);
+        ui.probes.put_item(fmt::format("help.{}", each.name));
+      }
     }
     ImGui::EndTable();
   }
+  const ImVec2 corner = ImGui::GetWindowPos();
+  const ImVec2 size = ImGui::GetWindowSize();
+  ui.probes.put("help", corner, {corner.x + size.x, corner.y + size.y});
   ImGui::End();
 }
 

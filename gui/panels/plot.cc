@@ -1,5 +1,6 @@
 #include "gui/panels/plot.h"
 
+#include <fmt/format.h>
 #include <implot.h>
 
 #include <algorithm>
@@ -15,6 +16,22 @@ int seconds_label(double seconds, char* to, int size, void* /*unused*/) {
   label.copy(to, count);
   to[count] = '\0';
   return static_cast<int>(count);
+}
+
+std::string round_text(double value) {
+  constexpr double kWhole = 1000;
+  return value < kWhole ? fmt::format("{:g}", value) : format_scaled(value);
+}
+
+void set_ticks(int axis, const std::vector<sim::Tick>& ticks, double unit) {
+  if (ticks.empty()) return;
+  std::vector<double> values;
+  std::vector<const char*> labels;
+  for (const sim::Tick& each : ticks) {
+    values.push_back(each.value / unit);
+    labels.push_back(each.label.c_str());
+  }
+  ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
 }
 
 void mark_compared(Ui& ui, const std::string& probe, double x, double y) {

@@ -47,7 +47,7 @@ void draw_scaling_table(Ui& ui) {
     number_right(ui, format_count(point.gpus), ui.theme.text);
     if (!point.layout) {
       ImGui::TableSetColumnIndex(7);
-      text(ui, point.known ? point.why_none : "…", ui.theme.warning);
+      fitting_text(ui, point.known ? point.why_none : "…", ui.theme.warning);
       ImGui::PopID();
       continue;
     }
@@ -61,7 +61,7 @@ void draw_scaling_table(Ui& ui) {
       number_right(ui, cell, ui.theme.text);
     }
     ImGui::TableNextColumn();
-    text(ui, layout_text(*point.layout), ui.theme.text);
+    fitting_text(ui, layout_text(*point.layout), ui.theme.text);
     ImGui::PopID();
   }
   ImGui::EndTable();
@@ -109,14 +109,14 @@ void draw_scaling(Ui& ui) {
   for (const double each : gpus) names.push_back(format_count(static_cast<std::int64_t>(each)));
   for (const std::string& each : names) labels.push_back(each.c_str());
   ImPlot::SetupAxisTicks(ImAxis_X1, gpus.data(), static_cast<int>(gpus.size()), labels.data());
-  std::vector<std::string> rate_names;
-  std::vector<const char*> rate_labels;
-  for (const double each : rates) rate_names.push_back(format_scaled(each));
-  for (const std::string& each : rate_names) rate_labels.push_back(each.c_str());
-  ImPlot::SetupAxisTicks(ImAxis_Y1, rates.data(), static_cast<int>(rates.size()),
-                         rate_labels.data());
-  ImPlot::SetupAxesLimits(gpus.front() * 0.85, gpus.back() * 1.18, rates.front() * 0.8,
-                          std::max(rates.back(), ideal.back()) * 1.2, ImPlotCond_Always);
+  const double slowest = std::ranges::min(rates) * 0.8;
+  const double fastest = std::max(std::ranges::max(rates), ideal.back()) * 1.2;
+  std::vector<sim::Tick> marks;
+  for (const double each : sim::log_values(slowest, fastest))
+    marks.push_back({each, round_text(each)});
+  set_ticks(ImAxis_Y1, marks);
+  ImPlot::SetupAxesLimits(gpus.front() * 0.85, gpus.back() * 1.18, slowest, fastest,
+                          ImPlotCond_Always);
   const auto count = static_cast<int>(gpus.size());
   ImPlotSpec line;
   line.LineColor = colour4(ui.theme.quiet);

@@ -7,9 +7,17 @@
 #include "gui/models/stretch_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
+#include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {
+
+/// A moment with the digits that the zoom tells apart.
+std::string moment_close(Seconds at, TimeRange range) {
+  constexpr double kParts = 10;
+  return range.length() > 0 ? sim::moment_text(at, Seconds(range.length() / kParts))
+                            : format_seconds(at);
+}
 
 void show_chosen(Ui& ui, const StepLanes& step, const TimelineView& view) {
   const Lane* const lane = step.find(view.chosen->lane);
@@ -19,13 +27,14 @@ void show_chosen(Ui& ui, const StepLanes& step, const TimelineView& view) {
   text(ui, span_text(step, *lane, view.chosen->span), ui.theme.text);
   ui.probes.put_item("selection.span");
   if (view.waited.empty()) return;
+  const TimeRange range = ui.state.range;
   text(ui, "waited for", ui.theme.quiet);
   for (std::size_t i = 0; i < view.waited.size(); ++i) {
     const Lane* const other = step.find(view.waited[i].lane);
     if (other == nullptr) continue;
     const std::string words =
         fmt::format("{}, ended at {}###waited{}", span_name(step, *other, view.waited[i].span),
-                    format_seconds(Seconds(other->spans.end[view.waited[i].span])), i);
+                    moment_close(Seconds(other->spans.end[view.waited[i].span]), range), i);
     if (ImGui::Selectable(words.c_str(), i == 0)) {
       const double middle =
           (other->spans.start[view.waited[i].span] + other->spans.end[view.waited[i].span]) / 2;

@@ -45,10 +45,13 @@ void draw_curve(Ui& ui, const StretchCurve& curve, double factor) {
   };
   upright(1, ui.theme.border);
   if (factor != 1) upright(factor, ui.theme.warning);
-  const float right = at.x + width;
-  draw_text(ui, {right, at.y}, format_seconds(curve.step_times.back()), ui.ink(ui.theme.quiet), 1);
-  draw_text(ui, {at.x, at.y + height - ImGui::GetTextLineHeight()},
+  // Each end's time is beside its own end of the curve, where the curve is not.
+  const float text_height = ImGui::GetTextLineHeight();
+  constexpr float kBeside = 0.16F;  // of the width: the curve is steep before
+  draw_text(ui, {at.x + kBeside * width, std::min(line.front().y, at.y + height / 2) - ui.units(3)},
             format_seconds(curve.step_times.front()), ui.ink(ui.theme.quiet));
+  draw_text(ui, {line.back().x, std::max(at.y, line.back().y - text_height - ui.units(4))},
+            format_seconds(curve.step_times.back()), ui.ink(ui.theme.quiet), 1);
 }
 
 void draw_link(Ui& ui, std::size_t tier) {
@@ -68,6 +71,10 @@ void draw_link(Ui& ui, std::size_t tier) {
   }
   ImGui::PopStyleVar();
   ui.probes.put_item("stretch." + name);
+  // What the ends of the slider are.
+  text(ui, fmt::format("x {:.3g}", kLeastStretch), ui.theme.quiet);
+  ImGui::SameLine();
+  number_right(ui, fmt::format("x {:.3g}", kMostStretch), ui.theme.quiet);
   ImGui::PopID();
 }
 

@@ -188,9 +188,20 @@ float draw_summary(Ui& ui) {
   title_width = std::max({title_width, ImGui::CalcTextSize(question.c_str()).x,
                           ImGui::CalcTextSize(layout.c_str()).x});
 
-  const std::vector<Tile> tiles = tiles_of(ui.state);
-  float sum = 0;
-  for (const Tile& tile : tiles) sum += width_of_tile(ui, tile);
+  std::vector<Tile> tiles = tiles_of(ui.state);
+  const auto width_of_all = [&] {
+    float sum = 0;
+    for (const Tile& tile : tiles) sum += width_of_tile(ui, tile);
+    return sum;
+  };
+  float sum = width_of_all();
+  const float gaps = ui.units(kLeastGap) * static_cast<float>(tiles.size());
+  if (begin.x + title_width + sum + gaps > right) {
+    for (Tile& tile : tiles) {
+      if (!tile.brief.empty()) tile.unit = tile.brief;
+    }
+    sum = width_of_all();
+  }
   const float spare = right - begin.x - title_width - sum;
   const float gap =
       std::clamp(spare / static_cast<float>(tiles.size()), ui.units(kLeastGap), ui.units(kTileGap));

@@ -228,8 +228,10 @@ void draw_ticks(Ui& ui, const Canvas& canvas, double length, float top, float bo
   for (const sim::Tick& tick : ticks) {
     const float x = std::floor(canvas.x(tick.value));
     if (x < canvas.left || x > canvas.right) continue;
+    const float words = ImGui::CalcTextSize(tick.label.c_str()).x + ui.units(3);
     ImGui::GetWindowDrawList()->AddRectFilled({x, top + ImGui::GetTextLineHeight()},
                                               {x + 1, bottom}, ui.ink(ui.theme.grid));
+    if (x + words > canvas.right) continue;
     draw_text(ui, {x + ui.units(3), top}, tick.label, ui.ink(ui.theme.quiet));
   }
 }

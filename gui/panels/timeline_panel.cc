@@ -14,6 +14,7 @@
 #include "gui/panels/timeline_drawing.h"
 #include "gui/panels/timeline_input.h"
 #include "planner/spec/format.h"
+#include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {
 namespace {
@@ -24,6 +25,7 @@ constexpr float kFlatLane = 12;
 constexpr float kStrip = 6;    // of exposed time, below a stage's compute
 constexpr float kBetween = 3;  // lanes
 constexpr float kStages = 10;  // between stages
+constexpr float kLetters = 15;
 
 /// How lanes share a height.
 struct Heights {
@@ -70,7 +72,7 @@ Heights heights_of(Ui& ui, const StepLanes& step, std::size_t lanes, const LaneB
   const auto stages = static_cast<float>(step.exposed.size());
   const auto others = std::max(0.0F, static_cast<float>(lanes) - stages);
   Heights heights;
-  for (const float share : {1.0F, 0.8F, 0.6F, 0.45F}) {
+  for (const float share : {2.2F, 1.8F, 1.4F, 1.2F, 1.0F, 0.8F, 0.65F}) {
     heights = {ui.units(kTallLane * share), ui.units(kFlatLane * share)};
     const float whole =
         stages * (heights.tall + ui.units(kStrip + kStages) + beside.lane + beside.strip) +
@@ -113,11 +115,15 @@ void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBe
   const float top = at.top + shift;
   const float bottom = top + at.height;
   if (bottom < picture.field.top || top > picture.field.bottom) return;
-  if (computes || at.height >= ui.units(kFlatLane * 0.7F)) {
-    const float middle = top + (at.height - ImGui::GetTextLineHeight()) / 2;
-    draw_text(ui, {picture.canvas.left - ui.units(8), middle}, label_of(ui, lane),
-              ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
-  }
+  // Letters of a low lane are as high as it and the gap below.
+  const float letters = (at.height + ui.units(kBetween)) / ui.scale;
+  const bool small = !computes && letters < kLetters;
+  if (small) ImGui::PushFont(nullptr, letters);
+  const float middle = top + (at.height - ImGui::GetTextLineHeight()) / 2;
+  const std::string name = label_of(ui, lane);
+  draw_text(ui, {picture.canvas.left - ui.units(8), middle}, name,
+            ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
+  if (small) ImGui::PopFont();
   draw_lane(ui, picture.canvas, ink, lane, top, bottom);
   if (ui.state.timeline.path_shown && at.number < step.path.size()) {
     underline(ui, picture.canvas, lane, step.path[at.number], bottom);
@@ -193,7 +199,8 @@ void draw_overlays(Ui& ui, const StepLanes& step, const Picture& picture) {
     ui.probes.put("timeline.measured", {from, picture.field.top}, {to, picture.field.bottom});
   }
   for (const double mark : view.marks) {
-    draw_line(ui, picture, mark, ui.theme.warning, format_seconds(Seconds(mark)));
+    draw_line(ui, picture, mark, ui.theme.warning,
+              sim::moment_text(Seconds(mark), Seconds(picture.canvas.range.length() / 10)));
   }
   if (&step != ui.state.lanes.get() && ui.state.lanes) {
     draw_line(ui, picture, ui.state.lanes->length, ui.theme.accent, "as planned");

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <implot.h>
+#include <implot_internal.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -20,8 +22,10 @@ namespace shardwise::view {
 namespace {
 
 constexpr double kGiB = 1 << 30;
-constexpr double kSlowest = 2.2;  // of the fastest time: what is drawn until people zoom out
-constexpr float kFarClick = 4;    // pixels: a press that moves further draws a box
+constexpr double kFarMemory = 1.6;  // of what fits: dots beyond are out of the frame
+constexpr double kSlowest = 2.2;    // of the fastest time: what is drawn until people zoom out
+constexpr float kTimeLabels = 70;   // pixels left of the plot
+constexpr float kFarClick = 4;      // pixels: a press that moves further draws a box
 double gib(Bytes bytes) { return static_cast<double>(bytes.value()) / kGiB; }
 
 /// Dots of one kind.
@@ -39,12 +43,27 @@ struct Cloud {
   double slowest = 0;
   double smallest = INFINITY;
   double largest = 0;
+  bool fit = false;  // some of them do
+
+  void include(double memory, double seconds) {
+    fastest = std::min(fastest, seconds);
+    slowest = std::max(slowest, seconds);
+    smallest = std::min(smallest, memory);
+    largest = std::max(largest, memory);
+  }
+};
+
+/// What is drawn until people zoom.
+struct Frame {
+  double left = 0;    // GiB
+  double right = 0;   // GiB
+  double bottom = 0;  // seconds
+  double top = 0;     // seconds
+  bool operator==(const Frame&) const = default;
 };
 
 Cloud cloud_of(const AppState& state) {
   Cloud cloud;
-  const double usable = gib(state.answer.usable);
-  cloud.largest = usable;
   for (const std::uint32_t i : state.shown) {
     const LayoutRow& row = state.answer.rows[i];
     Dots& dots = row.fit == Fit::fits      ? cloud.fits
@@ -53,48 +72,93 @@ Cloud cloud_of(const AppState& state) {
     const double memory = gib(row.memory);
     dots.x.push_back(memory);
     dots.y.push_back(row.time.value());
-    cloud.fastest = std::min(cloud.fastest, row.time.value());
-    cloud.slowest = std::max(cloud.slowest, row.time.value());
-    cloud.smallest = std::min(cloud.smallest, memory);
-    cloud.largest = std::max(cloud.largest, std::min(memory, 1.6 * usable));
+    cloud.include(memory, row.time.value());
+    cloud.fit = cloud.fit || row.fit != Fit::does_not_fit;
   }
   return cloud;
 }
 
-/// 1, 2 and 5 times powers of ten, which a log axis has too few marks without.
-void mark_log(ImAxis axis, double least, double most, bool time) {
-  std::vector<double> values;
-  std::vector<std::string> texts;
-  for (double power = std::pow(10, std::floor(std::log10(least))); power <= most; power *= 10) {
-    for (const double times : {1.0, 2.0, 5.0}) values.push_back(times * power);
+/// The rows that are shown without those far beyond what fits or far slower than others, and the
+/// selected one wherever it is, with the place that a drag moved it from.
+Frame frame_of(const AppState& state, const Cloud& cloud) {
+  const bool log = state.exploring.log_axes;
+  // The line of what is usable moves in the frame, and the frame with none of its places.
+  const Bytes whole = state.plan.cluster.gpu.hbm_bytes;
+  const double far = kFarMemory * (cloud.fit ? gib(whole) : std::max(gib(whole), cloud.smallest));
+  Cloud seen;
+  seen.include(cloud.smallest, cloud.fastest);
+  seen.include(std::min(cloud.largest, std::max(far, cloud.smallest)),
+               log ? cloud.slowest : std::min(cloud.slowest, kSlowest * cloud.fastest));
+  if (state.selected < state.answer.rows.size()) {
+    const LayoutRow& row = state.answer.rows[state.selected];
+    seen.include(gib(row.memory), row.time.value());
+    if (state.exploring.ghost) {
+      const StepReport& before = state.exploring.ghost->numbers.estimated;
+      seen.include(gib(before.verdict.point), before.step_time.value());
+    }
   }
-  for (const double value : values) {
-    texts.push_back(time ? format_seconds(Seconds(value)) : fmt::format("{:g}", value));
-  }
-  std::vector<const char*> labels;
-  for (const std::string& text : texts) labels.push_back(text.c_str());
-  ImPlot::SetupAxisTicks(axis, values.data(), static_cast<int>(values.size()), labels.data());
+  const Bytes largest(static_cast<std::int64_t>(seen.largest * kGiB));
+  seen.largest = gib(sim::memory_axis(largest, whole));
+  return {log ? 0.9 * std::min(seen.smallest, gib(whole)) : 0, 1.06 * seen.largest,
+          0.94 * seen.fastest, 1.04 * seen.slowest};
 }
 
-void set_up(Ui& ui, const Cloud& cloud) {
+/// Whether the frame is another than the last one's of this plot: zooms end there.
+bool moved(const Frame& frame) {
+  ImGuiStorage& storage = *ImGui::GetStateStorage();
+  const std::array<double, 4> now = {frame.left, frame.right, frame.bottom, frame.top};
+  bool moved = false;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const ImGuiID id = ImGui::GetID(static_cast<int>(i));
+    const auto value = static_cast<float>(now[i]);
+    moved = moved || storage.GetFloat(id, -1) != value;
+    storage.SetFloat(id, value);
+  }
+  return moved;
+}
+
+/// What the last frame drew of the plot that is being set up.
+ImPlotRect drawn_before() {
+  const ImPlotPlot& plot = *ImPlot::GetCurrentPlot();
+  const ImPlotRange& x = plot.Axes[ImAxis_X1].Range;
+  const ImPlotRange& y = plot.Axes[ImAxis_Y1].Range;
+  return {x.Min, x.Max, y.Min, y.Max};
+}
+
+/// \param room  for the whole plot
+void set_up(Ui& ui, const Cloud& cloud, ImVec2 room) {
   const bool log = ui.state.exploring.log_axes;
+  const Frame frame = frame_of(ui.state, cloud);
+  const bool fresh = moved(frame);
   ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
-  const double fastest = 0.94 * cloud.fastest;
-  const double slowest = std::min(1.04 * cloud.slowest, kSlowest * cloud.fastest);
-  const double least = log ? 0.9 * cloud.smallest : 0;
   const bool settled = ui.state.current() && ui.state.answer.exact;
-  ImPlot::SetupAxesLimits(least, 1.06 * cloud.largest, fastest,
-                          log ? 1.04 * cloud.slowest : slowest,
-                          settled ? ImPlotCond_Once : ImPlotCond_Always);
+  const ImPlotCond when = settled && !fresh ? ImPlotCond_Once : ImPlotCond_Always;
+  ImPlot::SetupAxesLimits(frame.left, frame.right, frame.bottom, frame.top, when);
   if (log) {
     ImPlot::SetupAxisScale(ImAxis_X1, ImPlotScale_Log10);
     ImPlot::SetupAxisScale(ImAxis_Y1, ImPlotScale_Log10);
-    mark_log(ImAxis_X1, cloud.smallest, cloud.largest, false);
-    mark_log(ImAxis_Y1, cloud.fastest, cloud.slowest, true);
-  } else {
-    ImPlot::SetupAxisFormat(ImAxis_X1, "%g");
-    ImPlot::SetupAxisFormat(ImAxis_Y1, seconds_label);
+  }
+  // Marks are of what is drawn: people zoom and drag.
+  const ImPlotRect drawn = when == ImPlotCond_Always
+                               ? ImPlotRect(frame.left, frame.right, frame.bottom, frame.top)
+                               : drawn_before();
+  const Bytes least(static_cast<std::int64_t>(std::max(0.0, drawn.X.Min) * kGiB));
+  const Bytes most(static_cast<std::int64_t>(std::max(0.0, drawn.X.Max) * kGiB));
+  const Seconds fastest(std::max(0.0, drawn.Y.Min));
+  const Seconds slowest(std::max(0.0, drawn.Y.Max));
+  if (least < most && fastest < slowest) {
+    const float label = ImGui::CalcTextSize("100 GiB").x + ui.units(10);
+    const double across = sim::parts_within(room.x - ui.units(kTimeLabels), label);
+    const double up = sim::parts_within(room.y, 1.3 * ImGui::GetTextLineHeight());
+    const bool logs = log && least > Bytes(0) && fastest > Seconds(0);
+    set_ticks(
+        ImAxis_X1,
+        logs ? sim::log_memory_ticks(least, most) : sim::memory_ticks_between(least, most, across),
+        kGiB);
+    set_ticks(ImAxis_Y1,
+              logs ? sim::log_time_ticks(fastest, slowest)
+                   : sim::time_ticks_between(fastest, slowest, slowest - fastest, slowest, up));
   }
   ImPlot::SetupFinish();
 }
@@ -144,6 +208,7 @@ void draw_label(Ui& ui, ImVec2 at, const std::string& words, std::string_view he
 bool draw_limit(Ui& ui) {
   double usable = gib(ui.state.answer.usable);
   const ImPlotRect limits = ImPlot::GetPlotLimits();
+  if (usable > limits.X.Max) return false;
   const ImVec2 top = ImPlot::PlotToPixels(usable, limits.Y.Max);
   const ImVec2 bottom = ImPlot::PlotToPixels(limits.X.Max, limits.Y.Min);
   ImPlot::PushPlotClipRect();
@@ -162,12 +227,20 @@ bool draw_limit(Ui& ui) {
 void draw_limit_label(Ui& ui) {
   const ImPlotRect limits = ImPlot::GetPlotLimits();
   const ImVec2 top = ImPlot::PlotToPixels(gib(ui.state.answer.usable), limits.Y.Max);
-  const std::string label = format_bytes(ui.state.answer.usable);
-  const float width = ImGui::CalcTextSize(label.c_str()).x + ui.units(7);
-  const float right = ImPlot::GetPlotPos().x + ImPlot::GetPlotSize().x;
+  const bool beyond = gib(ui.state.answer.usable) > limits.X.Max;
+  std::string label = fmt::format("usable {}{}", format_bytes(ui.state.answer.usable),
+                                  beyond ? ", far to the right" : "");
+  const float left = ImPlot::GetPlotPos().x;
+  const float right = left + ImPlot::GetPlotSize().x;
+  float width = ImGui::CalcTextSize(label.c_str()).x + ui.units(7);
+  if (top.x + width >= right && std::min(top.x, right) - width < left) {
+    label = format_bytes(ui.state.answer.usable);
+    width = ImGui::CalcTextSize(label.c_str()).x + ui.units(7);
+  }
   const bool room = top.x + width < right;
+  const float end = std::min(top.x, right);
   ImPlot::PushPlotClipRect();
-  draw_label(ui, {room ? top.x + ui.units(7) : top.x - width, top.y + ui.units(4)}, label,
+  draw_label(ui, {room ? top.x + ui.units(7) : end - width, top.y + ui.units(4)}, label,
              ui.theme.bad);
   ImPlot::PopPlotClipRect();
 }
@@ -279,7 +352,7 @@ void draw_trade(Ui& ui) {
   const float width = segments_width(ui, {"log"});
   const bool bounds = ui.state.current() && !ui.state.answer.exact;
   heading(ui, "Memory and time",
-          bounds ? known_text(ui.state.answer, true) : "GiB on the fullest GPU, time of a step",
+          bounds ? known_text(ui.state.answer, true) : "peak of the fullest GPU, time of a step",
           width);
   to_right_edge(ui, width);
   if (segments(ui, "trade", {"log"}, ui.state.exploring.log_axes ? 0 : -1) == 0) {
@@ -295,8 +368,9 @@ void draw_trade(Ui& ui) {
   // Another question's dots lie elsewhere, and on other axes: people zoom in one of them.
   const std::string name =
       fmt::format("##{}{}", ui.state.exploring.log_axes ? "log" : "plain", ui.state.asked);
+  const ImVec2 room = ImGui::GetContentRegionAvail();
   if (!ImPlot::BeginPlot(name.c_str(), {-1, -1}, flags)) return;
-  set_up(ui, cloud);
+  set_up(ui, cloud, room);
   plot_dots(ui, "over", cloud.over, ui.theme.quiet, 2.2F);
   plot_dots(ui, "risk", cloud.risk, ui.theme.warning, 2.4F);
   plot_dots(ui, "fits", cloud.fits, ui.theme.accent, 2.6F);

@@ -44,7 +44,7 @@ void draw_rows(Ui& ui, const TrafficTable& table) {
           "docs/simulator.md, Links. They sum to what `simulate` reports.");
     }
     ImGui::TableNextColumn();
-    text(ui, fmt::format("{}, {} ranks", row.group, format_count(row.ranks)), ui.theme.quiet);
+    fitting_text(ui, fmt::format("{}, {}", row.group, format_count(row.ranks)), ui.theme.quiet);
     for (std::size_t tier = 0; tier < row.bytes.size(); ++tier) {
       number_cell(ui, row.bytes[tier], table.totals[tier], ui.theme.of(sim::Paint::gather));
     }
@@ -75,7 +75,7 @@ void draw_traffic(Ui& ui) {
   ImGui::TableNextColumn();
   text(ui, "use", ui.theme.quiet);
   ImGui::TableNextColumn();
-  text(ui, "within", ui.theme.quiet);
+  text(ui, "within, ranks", ui.theme.quiet);
   for (const std::string& tier : table.tiers) {
     ImGui::TableNextColumn();
     number_right(ui, tier, ui.theme.quiet);

@@ -23,11 +23,32 @@ void note_text(Ui& ui, std::string_view words, ImVec2 least, ImVec2 most) {
 
 }  // namespace
 
+std::string fitting(std::string_view words, float width) {
+  if (width_of(words) <= width) return std::string(words);
+  constexpr std::string_view kMore = "…";
+  std::size_t kept = words.size();
+  while (kept > 0 && width_of(words.substr(0, kept)) + width_of(kMore) > width) {
+    --kept;
+    // Not inside a letter of several bytes.
+    while (kept > 0 && (static_cast<unsigned char>(words[kept]) & 0xC0U) == 0x80U) --kept;
+  }
+  while (kept > 0 && words[kept - 1] == ' ') --kept;
+  return std::string(words.substr(0, kept)) + std::string(kMore);
+}
+
 void text(Ui& ui, std::string_view words, std::string_view hex) {
   ImGui::PushStyleColor(ImGuiCol_Text, ui.ink(hex));
   ImGui::TextUnformatted(words.data(), words.data() + words.size());
   ImGui::PopStyleColor();
   note_text(ui, words, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
+}
+
+void fitting_text(Ui& ui, std::string_view words, std::string_view hex) {
+  const std::string shown = fitting(words, ImGui::GetContentRegionAvail().x);
+  text(ui, shown, hex);
+  if (shown.size() != words.size() && ImGui::IsItemHovered()) {
+    ImGui::SetTooltip("%s", std::string(words).c_str());
+  }
 }
 
 void explain(Ui& ui, std::string subject) {

@@ -51,8 +51,13 @@ void heading(Ui& ui, std::string_view title, std::string_view note = {}, float k
 /// last item where there is room, else below.
 void to_right_edge(Ui& ui, float width);
 
+/// Words that fit into a width: all of them, or as many letters as do and "…".
+std::string fitting(std::string_view words, float width);
+
 /// Text in a colour of the theme.
 void text(Ui& ui, std::string_view words, std::string_view hex);
+/// Text that ends in "…" where the rest of the line has no room for it; the pointer shows it all.
+void fitting_text(Ui& ui, std::string_view words, std::string_view hex);
 /// Text that ends at the right edge of what is left of the line, in digits of one width.
 void number_right(Ui& ui, std::string_view words, std::string_view hex);
 

@@ -124,7 +124,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       dock(workspace, "course", course);
       dock_beside(workspace, compared);
       dock(workspace, "details", side);
-      dock(workspace, "categories", cut(ImGuiDir_Down, 0.52F));
+      dock(workspace, "categories", cut(ImGuiDir_Down, low ? 0.42F : 0.52F));
       dock(workspace, "memory", rest);
       break;
     }

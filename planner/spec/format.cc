@@ -4,8 +4,9 @@
 
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <string_view>
+
+#include "planner/spec/memory_unit.h"
 
 namespace shardwise {
 namespace {
@@ -36,14 +37,14 @@ std::string scaled(double value, double step, const std::array<std::string_view,
 }  // namespace
 
 std::string format_bytes(Bytes bytes) {
-  constexpr std::array<std::string_view, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (std::llabs(bytes.value()) < 1024) return fmt::format("{} B", bytes.value());
-  return scaled(static_cast<double>(bytes.value()), 1024.0, kUnits);
+  const MemoryUnit unit = memory_unit(bytes);
+  if (unit.bytes == 1) return fmt::format("{} B", bytes.value());
+  return fmt::format("{} {}", three_digits(static_cast<double>(bytes.value()) / unit.bytes),
+                     unit.name);
 }
 
 std::string format_gib(Bytes bytes) {
-  if (bytes == Bytes(0)) return "-";
-  return fmt::format("{:.2f}", static_cast<double>(bytes.value()) / static_cast<double>(1 << 30));
+  return MemoryUnit{static_cast<double>(1 << 30), "GiB"}.number(bytes);
 }
 
 std::string format_seconds(Seconds time) {

@@ -8,6 +8,7 @@
 #include "simulator/html/html_table.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"
+#include "simulator/timeline_ticks.h"
 
 namespace shardwise::sim {
 namespace {
@@ -17,7 +18,7 @@ class MemoryBars {
  public:
   MemoryBars(const PageContent& page, Bytes most)
       : usable_(page.report().verdict.usable), hbm_(page.plan->cluster.gpu.hbm_bytes) {
-    most_ = std::max({most, hbm_, usable_, Bytes(1)});
+    most_ = std::max({memory_axis(most, std::max(hbm_, usable_)), Bytes(1)});
   }
 
   /// \param measured  null where there is none
@@ -32,18 +33,27 @@ class MemoryBars {
 
   std::string text() const {
     const auto place = [&](Bytes bytes) { return 100 * ratio(bytes); };
+    if (usable_ > most_) return above();
     std::string made =
         fmt::format("<div class=\"bars{}\" style=\"--usable:{:.3f}%;--hbm:{:.3f}%\">\n",
                     hbm_ == usable_ ? " one-line" : "", place(usable_), place(hbm_));
     made += rows_ + fmt::format("<p class=\"lines\"><span class=\"usable\">usable {}</span>",
                                 format_bytes(usable_));
     if (hbm_ != usable_) {
-      made += fmt::format(" <span class=\"hbm\">HBM {}</span>", format_bytes(hbm_));
+      made += fmt::format(" <span class=\"hbm\">in all {}</span>", format_bytes(hbm_));
     }
     return made + "</p></div>\n";
   }
 
  private:
+  /// Where what is used is too little of a GPU's memory to be seen beside it.
+  std::string above() const {
+    return fmt::format(
+        "<div class=\"bars alone\">\n{}<p class=\"lines\"><span>usable {}, beyond the "
+        "right edge</span></p></div>\n",
+        rows_, format_bytes(usable_));
+  }
+
   double ratio(Bytes bytes) const {
     return static_cast<double>(bytes.value()) / static_cast<double>(most_.value());
   }

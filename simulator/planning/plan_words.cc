@@ -89,14 +89,14 @@ std::string refusal_words(const EngineAnswer& engine) {
 }
 
 std::string nothing_fits_words(const PlanAnswer& answer) {
-  const Bytes upper = answer.nothing.nearest.front().candidate.cost.upper;
+  const auto& cost = answer.nothing.nearest.front().candidate.cost;
   if (answer.nothing.at_risk) {
     return fmt::format("Nothing fits safely: the best layout at risk may need {} of {}",
-                       format_bytes(upper), format_bytes(answer.usable));
+                       format_bytes(cost.upper), format_bytes(answer.usable));
   }
   return fmt::format("Nothing fits: the smallest layout takes {} of {}, {} too much",
-                     format_bytes(upper), format_bytes(answer.usable),
-                     format_bytes(upper - answer.usable));
+                     format_bytes(cost.point), format_bytes(answer.usable),
+                     format_bytes(cost.point - answer.usable));
 }
 
 std::string way_out_words(const NothingFits& nothing) {
@@ -114,8 +114,9 @@ std::string why_not_words(const WhyNot& answer, const FieldValues& values) {
       return "Not valid";
     case WhyNot::Answer::does_not_fit: {
       const Verdict& v = answer.other.verdict;
+      const Bytes takes = v.point > v.usable ? v.point : v.upper;
       return fmt::format("With {} none of {} layouts fits; the smallest is {} over", asked,
-                         format_count(answer.layouts), format_bytes(v.upper - v.usable));
+                         format_count(answer.layouts), format_bytes(takes - v.usable));
     }
     case WhyNot::Answer::slower: {
       const Seconds more = answer.other.step_time - answer.winner.step_time;

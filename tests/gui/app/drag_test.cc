@@ -59,8 +59,17 @@ TEST_F(Drag, OfAnAxisMovesTheRowInItsFrameAndLeavesAGhost) {
   stage_.frame(session_, kSize);
   const Probes::Place now = place("trade.selected");
   EXPECT_TRUE(now.centre().x != dot.x || now.centre().y != dot.y);
-  EXPECT_NEAR(place("trade.ghost").centre().x, dot.x, 1);
-  EXPECT_NEAR(place("trade.ghost").centre().y, dot.y, 1);
+  // The frame has both: where the selected layout is now, and where it was.
+  const Probes::Place plot = place("trade.plot");
+  const ImVec2 ghost = place("trade.ghost").centre();
+  for (const ImVec2 at : {ghost, now.centre()}) {
+    EXPECT_TRUE(at.x > plot.least.x && at.x < plot.most.x && at.y > plot.least.y &&
+                at.y < plot.most.y);
+  }
+  ASSERT_TRUE(state().exploring.ghost);
+  const StepReport& before = state().exploring.ghost->numbers.estimated;
+  EXPECT_EQ(ghost.x < now.centre().x, before.verdict.point < state().report.verdict.point);
+  EXPECT_EQ(ghost.y > now.centre().y, before.step_time < state().report.step_time);
   // Its row is in sight in the frame that follows the drag.
   const Probes::Place row = place("explorer.selected");
   const Probes::Place table = place("explorer");

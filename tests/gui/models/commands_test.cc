@@ -94,6 +94,8 @@ TEST_F(Commands, AreFoundByLettersOfTheirNameOrText) {
   ASSERT_FALSE(found.empty());
   EXPECT_EQ(found.front()->name, "table.sort");
   EXPECT_EQ(matching_commands("undo").front()->name, "question.undo");
+  EXPECT_THAT(matching_commands("pin").front()->name, testing::EndsWith(".pin"));
+  EXPECT_EQ(matching_commands("ctrl+z").front()->name, "question.undo");
   EXPECT_EQ(matching_commands("").size(), commands().size());
   EXPECT_TRUE(matching_commands("xqzj").empty());
 }

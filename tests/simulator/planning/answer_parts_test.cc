@@ -1,6 +1,7 @@
 // What tables, pictures and sentences take from an answer.
 #include "simulator/planning/answer_parts.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/question/layout_words.h"
+#include "planner/spec/format.h"
 #include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_words.h"
 
@@ -109,7 +111,12 @@ TEST(PlanWords, SayHowFarFromFittingAndWhatHelps) {
   const PlanQuestion question = *read_question(llama("llama-3.1-70b", "8"));
   const PlanAnswer found = *answer(question);
   ASSERT_TRUE(found.best.empty());
-  EXPECT_THAT(nothing_fits_words(found), StartsWith("Nothing fits: the smallest layout takes "));
+  // The same bytes as its row and as `estimate` of it.
+  const Bytes takes = found.nothing.nearest.front().candidate.cost.point;
+  EXPECT_EQ(nothing_fits_words(found),
+            fmt::format("Nothing fits: the smallest layout takes {} of {}, {} too much",
+                        format_bytes(takes), format_bytes(found.usable),
+                        format_bytes(takes - found.usable)));
   const NothingFits& nothing = found.nothing;
   ASSERT_TRUE(nothing.way_out.has_value());
   EXPECT_LE(nothing.way_out->relief.best.cost.upper, found.usable);
