@@ -10,7 +10,7 @@ bin=build/${SHARDWISE_PRESET:-release}/bin
 out=${1:-docs/pictures}
 work=build/pictures
 pictures=${PICTURES:-explore memory timeline report}
-size=1280x800
+size=1280x780
 most_bytes=200000
 mkdir -p "$out" "$work"
 
@@ -67,8 +67,7 @@ shot $out/timeline.png
 END
       ;;
     report)
-      measure
-      "$bin/shardwise" report "$work/tiny.json" "$work/measured.json" -o "$work/report.html"
+      "$bin/shardwise" report "$work/plan.json" -o "$work/report.html"
       chromium --headless=new --no-sandbox --hide-scrollbars --force-device-scale-factor=1 \
         --window-size=1280,900 --screenshot="$out/report.png" \
         "file://$PWD/$work/report.html" 2>"$work/chromium.log"

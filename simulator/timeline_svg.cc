@@ -195,9 +195,10 @@ class Picture {
     const MemoryCourse& course = simulation_.memory[fullest];
     if (course.peak_reserved <= 0) return;
     const std::int64_t outside = outside_allocator(simulation_.report, fullest).value();
-    const std::int64_t limit = simulation_.report.verdict.usable.value();
-    const std::int64_t top = std::max(course.peak_reserved + outside, limit);
-    memory_legend(course, outside, limit);
+    const Bytes usable = simulation_.report.verdict.usable;
+    const std::int64_t top = memory_axis(Bytes(course.peak_reserved + outside), usable).value();
+    const std::int64_t limit = usable.value() <= top ? usable.value() : 0;  // 0: not in sight
+    memory_legend(course, outside, usable.value());
     const double floor = y_ + kMemory;
     const auto height = [&](double bytes) { return kMemory * bytes / static_cast<double>(top); };
     text(kLeft - 8, y_ + 14, "memory", "class=\"lane\"");
@@ -244,6 +245,10 @@ class Picture {
       }
     }
     const double line = floor - height(static_cast<double>(limit));
+    if (limit == 0 && usable > Bytes(0)) {
+      text(kLeft + 8, y_ + 14, fmt::format("usable {}, above", format_bytes(usable)),
+           "class=\"over\"");
+    }
     if (limit > 0) {
       fmt::format_to(out(), "<path d=\"M{:.1f} {:.2f}H{:.1f}\" class=\"limit\"/>\n", kLeft, line,
                      kEnd + 5);

@@ -78,7 +78,7 @@ std::optional<Tile> error_tile(std::span<const PublishedFigure> nearest) {
   const TypicalErrors errors = typical_errors(nearest);
   if (!errors.time && !errors.memory) return std::nullopt;
   Tile tile{"error", "typical error", "", "", Tone::plain, "details.show published", "",
-            "",      Tone::plain};
+            "",      Tone::plain,     ""};
   auto [value, unit] = split(format_percent(errors.time ? *errors.time : *errors.memory));
   tile.value = std::move(value);
   tile.unit = unit + (errors.time ? " time" : " memory");
@@ -118,8 +118,8 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
       tone = loss_tone(sim::exposed_communication(report) / report.step_time);
     }
     tiles.push_back({std::string(place.id), std::string(each.label), std::move(value),
-                     std::move(unit), tone, std::string(place.command), "", "", Tone::plain});
-    if (place.id == "cost") tiles.back().brief = "per 1e9";
+                     std::move(unit), tone, std::string(place.command), "", "", Tone::plain,
+                     place.id == "cost" ? "per 1e9" : ""});
     // A trace has a step and nothing else.
     const bool told = other != nullptr && (other->whole() || place.id == "step");
     if (told && !each.measured.empty()) {

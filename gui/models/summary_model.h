@@ -25,7 +25,7 @@ struct Tile {
   std::string beside;   // what it is compared with: "measured 54.2 s, +3.1 %"; empty: nothing
   std::string change;   // since the baseline: "+1.20 s"; empty: there is none
   Tone change_tone = Tone::plain;
-  std::string brief = {};  // of the unit, where a line has no room for all tiles; empty: the unit
+  std::string brief;  // of the unit, where a line has no room for all tiles; empty: the unit
 };
 
 /// sim::tiles(), which the report's page begins with too.

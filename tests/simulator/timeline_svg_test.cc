@@ -196,6 +196,17 @@ TEST(TimelineTicks, AreNeitherFewNorManyOfAnyLength) {
   }
 }
 
+TEST(TimelineSvg, DrawsLittleMemoryAsHighAsTheLane) {
+  Plan plan = pipelined(1);
+  EXPECT_THAT(timeline_svg(plan, simulate(plan)), testing::HasSubstr("class=\"limit\""));
+  plan.cluster.gpu.hbm_bytes = 1_GiB * 8192;
+  const Simulation made = simulate(plan);
+  const std::string drawn = timeline_svg(plan, made);
+  EXPECT_THAT(drawn,
+              testing::HasSubstr("usable " + format_bytes(made.report.verdict.usable) + ", above"));
+  EXPECT_THAT(drawn, testing::Not(testing::HasSubstr("class=\"limit\"")));
+}
+
 // The report's bubble is that of the stage which computes longest.
 TEST(TimelineSvg, HasTheReportsSharesBesideEachStage) {
   for (const std::int32_t pp : {1, 4}) {
