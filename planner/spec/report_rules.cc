@@ -14,8 +14,7 @@ namespace {
 constexpr double kMostApart = 1e-6;  // of the parts of a step and the step
 
 /// Stages are those of the layout.
-void check_stages(ObjectReader& root, const StepReport& report) {
-  const std::int64_t stages = report.layout.pp;
+void check_stages(ObjectReader& root, const StepTimeline& timeline, std::int64_t stages) {
   const auto refuse = [&](const std::string& what, std::int64_t stage) {
     root.fail("timeline",
               fmt::format("{} is of stage {}, but the layout has {}", what, stage,
@@ -23,10 +22,10 @@ void check_stages(ObjectReader& root, const StepReport& report) {
                                       : fmt::format("stages 0 to {}", stages - 1)),
               "a report has the stages of its layout");
   };
-  for (const auto& each : report.timeline->stages) {
+  for (const auto& each : timeline.stages) {
     if (each.stage >= stages) return refuse("a part", each.stage);
   }
-  for (const auto& each : report.timeline->operations) {
+  for (const auto& each : timeline.operations) {
     if (each.stage >= stages) return refuse("operation " + shown(each.name), each.stage);
   }
 }
@@ -50,7 +49,7 @@ void check_report(ObjectReader& root, const StepReport& report) {
                           report.step_time.value()),
               "the parts of a step add up to step_time_s");
   }
-  if (report.timeline) return check_stages(root, report);
+  if (report.timeline) return check_stages(root, *report.timeline, report.layout.pp);
   const bool clocked = measured || report.closed_form;
   if (root.has("timeline")) {
     root.fail("timeline", "has no stages", "each rank of a timeline belongs to a stage");
