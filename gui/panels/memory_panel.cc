@@ -187,7 +187,7 @@ void draw_memory(Ui& ui) {
   });
   const bool low = room.y < ui.units(kLow);
   const float below = wraps && !low && ui.state.memory_by == MemoryBy::phase ? 2 * line : line;
-  frame.least = {begin.x + ui.units(kScale), begin.y + (low ? 1 : 2) * line + ui.units(4)};
+  frame.least = {begin.x + ui.units(kScale), begin.y + (low ? 1.0F : 2.0F) * line + ui.units(4)};
   frame.most = {begin.x + room.x, begin.y + room.y - below - ui.units(6)};
   Bytes most = axis_top(stacks, usable);
   for (const auto& tick : ticks) most = std::max(most, tick ? tick->at : Bytes(0));
@@ -203,13 +203,14 @@ void draw_memory(Ui& ui) {
     // The bar's own label stands above a tick that is just over it.
     const float top = frame.y(static_cast<double>(stacks[i].total.value()));
     float label = top;
-    if (ticks[i]) {
-      const float y = frame.y(static_cast<double>(ticks[i]->at.value()));
+    const std::optional<MemoryTick>& tick = ticks[i];
+    if (tick) {
+      const float y = frame.y(static_cast<double>(tick->at.value()));
       if (y < top + ui.units(2) && y > top - line - ui.units(6)) label = y - ui.units(2);
     }
     draw_stack(ui, frame, stacks[i], centre, bar, label);
-    if (ticks[i]) {
-      draw_tick(ui, frame, stacks[i].label, *ticks[i], centre, bar,
+    if (tick) {
+      draw_tick(ui, frame, stacks[i].label, *tick, centre, bar,
                 frame.least.x + static_cast<float>(i + 1) * step);
     }
     label_end = draw_name(ui, stacks[i].label, {centre, frame.most.y + ui.units(4)}, label_end,

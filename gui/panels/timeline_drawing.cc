@@ -222,9 +222,10 @@ void underline(Ui& ui, const Canvas& canvas, const Lane& lane,
 }
 
 void draw_ticks(Ui& ui, const Canvas& canvas, double length, float top, float bottom) {
-  const std::vector<sim::Tick> ticks =
-      sim::time_ticks_between(Seconds(canvas.range.from), Seconds(canvas.range.to),
-                              Seconds(canvas.range.length()), Seconds(length));
+  const std::vector<sim::Tick> ticks = sim::time_ticks_between(
+      Seconds(canvas.range.from), Seconds(canvas.range.to), Seconds(canvas.range.length()),
+      // In the unit of what is drawn: "5 ms", and not "0.005 s".
+      Seconds(std::min(length, canvas.range.to)));
   for (const sim::Tick& tick : ticks) {
     const float x = std::floor(canvas.x(tick.value));
     if (x < canvas.left || x > canvas.right) continue;
