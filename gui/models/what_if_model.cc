@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
+#include "planner/question/field_values.h"
 #include "planner/search/space.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/cluster_reader.h"
@@ -28,17 +30,58 @@ constexpr std::int64_t kMostCents = 1200;        // of a GPU-hour
 constexpr std::int64_t kCentStep = 25;
 constexpr double kCents = 100;
 
+/// How many ranks share states, and how many replicas of them there are.
+struct DataAxes {
+  std::int64_t shard = 1;
+  std::int64_t replicate = 1;
+};
+
+/// What data parallelism may become: all ways to split `dp` ranks into shards and replicas, the
+/// ones that change least of the layout first. The axis that had the data parallelism keeps it.
+std::vector<DataAxes> data_axes(const Layout& before, std::int64_t dp) {
+  std::vector<DataAxes> ways;
+  for (std::int64_t less = 1; less * less <= dp; ++less) {
+    if (dp % less != 0) continue;
+    ways.push_back({less, dp / less});
+    if (less * less < dp) ways.push_back({dp / less, less});
+  }
+  const bool replicas_follow = before.dp_replicate > 1 && before.dp_shard == 1;
+  std::ranges::stable_sort(ways, {}, [&](const DataAxes& way) {
+    const bool shard = way.shard != before.dp_shard;
+    const bool replicate = way.replicate != before.dp_replicate;
+    return std::tuple(int{shard} + int{replicate}, replicas_follow ? shard : replicate,
+                      replicas_follow ? way.shard : way.replicate);
+  });
+  return ways;
+}
+
+/// The layout with other values on so many GPUs, and with the data parallelism of the first way
+/// that `accepts` has the plan of; nothing where it has none.
+std::optional<Plan> completed(const Plan& plan, const FieldValues& values,
+                              bool (*accepts)(const Plan& plan)) {
+  const Layout given = with_values(plan.layout, plan.cluster.gpus, values);
+  const std::int64_t inner = std::int64_t{given.tp} * given.cp * given.pp;
+  if (plan.cluster.gpus % inner != 0) return std::nullopt;
+  for (const DataAxes& way : data_axes(plan.layout, plan.cluster.gpus / inner)) {
+    FieldValues all = {{"dp_shard", std::to_string(way.shard)},
+                       {"dp_replicate", std::to_string(way.replicate)}};
+    all.insert(all.end(), values.begin(), values.end());
+    Plan changed = plan;
+    changed.layout = with_values(plan.layout, plan.cluster.gpus, all);
+    gather_once(changed.layout, plan.engine, plan.job);
+    if (changed.layout.world() == plan.cluster.gpus && accepts(changed)) return changed;
+  }
+  return std::nullopt;
+}
+
 std::optional<Plan> with_layout(const Plan& plan, const std::string& key, std::int64_t step) {
-  Plan changed = plan;
+  Layout probe = plan.layout;
   std::string text = std::to_string(step);
   if (key == "recompute") text = kNamesOf<Recompute>[static_cast<std::size_t>(step)];
-  if (!set_field(changed.layout, key, text).empty()) return std::nullopt;
-  changed.layout = with_values(plan.layout, plan.cluster.gpus, {{key, text}});
-  gather_once(changed.layout, plan.engine, plan.job);
-  if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, changed.layout)) {
-    return std::nullopt;
-  }
-  return changed;
+  if (!set_field(probe, key, text).empty()) return std::nullopt;
+  return completed(plan, {{key, text}}, [](const Plan& changed) {
+    return is_legal(changed.model, changed.cluster, changed.job, changed.engine, changed.layout);
+  });
 }
 
 std::optional<Plan> checked(Plan plan) {
@@ -51,9 +94,7 @@ std::optional<Plan> on_gpus(const Plan& plan, std::int64_t gpus) {
   if (!cluster) return std::nullopt;
   Plan changed = plan;
   changed.cluster = *std::move(cluster);
-  changed.layout = with_values(plan.layout, gpus, {});
-  gather_once(changed.layout, plan.engine, plan.job);
-  return checked(std::move(changed));
+  return completed(changed, {}, [](const Plan& each) { return check_plan(each).empty(); });
 }
 
 std::string text_of(const std::string& id, std::int64_t step) {

@@ -120,6 +120,23 @@ TEST(Session, UndoAndRedoWalkTheQuestionsBackAndForth) {
   EXPECT_FALSE(session.can_redo());
 }
 
+TEST(Session, WhatADragPassesOnItsWayLeavesNoTraces) {
+  Plan plan = test::small_plan();
+  plan.layout.dp_shard = 1;
+  plan.layout.dp_replicate = 8;
+  Session session(plan);
+  session.hold_pointer(true);
+  for (const char* const tp : {"2", "4", "8", "4", "2"}) {
+    EXPECT_EQ(session.type_field("tp", tp), "");
+  }
+  session.hold_pointer(false);
+  EXPECT_EQ(session.state().plan.layout.tp, 2);
+  EXPECT_EQ(session.state().plan.layout.dp_shard, 1);
+  EXPECT_EQ(session.state().plan.layout.dp_replicate, 4);
+  session.undo();
+  EXPECT_EQ(session.state().plan.layout, plan.layout);
+}
+
 TEST(Session, BarsOfRowsAreTheirPeaksByGroup) {
   Session session(test::small_plan());
   session.settle();
