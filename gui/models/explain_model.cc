@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 
 #include "gui/models/columns.h"
@@ -145,6 +146,8 @@ constexpr PanelReason kPanelReasons[] = {
     {"compare", "what was predicted beside what was measured", "docs/viewer.md, Compare"},
     {"metrics", "what a run writes while it trains", "docs/formats.md"},
     {"break_even", "where another layout or another cluster wins", "docs/search.md"},
+    {"scaling", "a search of its own for each number of GPUs", "docs/search.md"},
+    {"scaling_table", "a search of its own for each number of GPUs", "docs/search.md"},
 };
 
 WhyNumber why_memory(const StepReport& report, std::string_view subject) {
@@ -186,15 +189,10 @@ WhyNumber why_subject(const StepReport& report, std::string_view subject) {
     why.formula = "what is asked: model, cluster, batch and layout of the plan";
     why.source = "the plan";
   } else if (kind == "panel") {
-    for (const PanelReason& each : kPanelReasons) {
-      if (each.id != name && !name.starts_with(each.id)) continue;
-      why.formula = each.formula;
-      why.source = each.source;
-      break;
-    }
-    if (why.formula.empty() && name.starts_with("scaling")) {
-      why.formula = "a search of its own for each number of GPUs";
-      why.source = "docs/search.md";
+    const auto* const found = std::ranges::find(kPanelReasons, name, &PanelReason::id);
+    if (found != std::end(kPanelReasons)) {
+      why.formula = found->formula;
+      why.source = found->source;
     }
   }
   return why;

@@ -1,10 +1,13 @@
 #include "gui/models/explored_rows.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "gui/models/locks.h"
 #include "planner/cost/estimate.h"
 #include "planner/search/explore.h"
 #include "planner/spec/one_line.h"
@@ -86,7 +89,11 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
   ExploreOptions options;
   options.most_timed = timing == Timing::fitting ? kMostPictured : 0;
   options.priced = [&](const Exploration& all) {
-    listener.priced(priced_answer(all, reference, limits.objective));
+    Answer answer = priced_answer(all, reference, limits.objective);
+    if (answer.counts.legal == 0 && !limits.locks.empty()) {
+      answer.problem = fmt::format("no layout has {}: unlock a field", lock_words(limits));
+    }
+    listener.priced(std::move(answer));
   };
   options.timed = [&](const Exploration& all, std::span<const std::uint32_t> rows) {
     std::vector<TimedRow> timed;

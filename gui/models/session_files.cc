@@ -99,7 +99,8 @@ void Session::open_file(const std::string& path) {
       if (of_plan) files_.has_plan(path, *plan->read);
       done_reading(path);
       say("opened " + path);
-      change(*std::move(plan->read), Change::question);
+      take_subject(*std::move(plan->read));
+      follows_ = 0;  // the file has a layout
     };
   });
 }

@@ -8,13 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/locks.h"
 #include "gui/models/session.h"
 #include "gui/models/subject_model.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/question/catalogue_summary.h"
 #include "planner/question/field_values.h"
-#include "planner/search/space.h"
 #include "planner/search/why_not.h"
 #include "planner/spec/one_line.h"
 #include "planner/spec/plan_fields.h"
@@ -27,21 +27,6 @@ namespace shardwise::view {
 namespace {
 
 constexpr std::size_t kNearest = 5;  // published rows of each quantity
-
-/// Empty, or what is wrong with limits.
-std::string problem_of(const Plan& plan, const QuestionLimits& limits) {
-  const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
-  SearchSpace space = search_space(question, Breadth::usual);
-  for (const auto& [field, value] : limits.locks) {
-    std::string problem = lock(space, field, value);
-    if (!problem.empty()) return problem;
-  }
-  for (const std::string& field : limits.opened) {
-    std::string problem = open(space, question, field);
-    if (!problem.empty()) return problem;
-  }
-  return "";
-}
 
 template <class Summary>
 std::vector<Choice> choices(const std::vector<Summary>& summaries) {
@@ -113,10 +98,10 @@ void Session::set_objective(Objective objective) {
 
 std::string Session::take_subject(Result<Plan> plan) {
   if (!plan) return one_line(plan.problems());
-  QuestionLimits limits = state_.exploring.limits;
-  if (!problem_of(*plan, limits).empty()) limits.locks.clear();
+  KeptLimits kept = kept_limits(*plan, state_.exploring.limits);
+  if (!kept.dropped.empty()) say(kept.dropped);
   remember();
-  go_to({*std::move(plan), std::move(limits), state_.correction});
+  go_to({*std::move(plan), std::move(kept.limits), state_.correction});
   follows_ = state_.asked;
   return "";
 }

@@ -249,7 +249,8 @@ void draw_controls(Ui& ui, const std::vector<std::size_t>& shown) {
 void draw_way_out(Ui& ui) {
   if (!ui.state.current() || ui.state.answer.counts.fit > 0) return;
   ImGui::PushTextWrapPos(0);
-  const std::string& words = ui.state.exploring.way_out;
+  const std::string& problem = ui.state.answer.problem;
+  const std::string& words = problem.empty() ? ui.state.exploring.way_out : problem;
   text(ui, words.empty() ? "nothing fits: looking for a way out …" : words, ui.theme.bad);
   ImGui::PopTextWrapPos();
   ui.probes.put_item("explorer.way_out");

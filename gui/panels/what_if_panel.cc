@@ -125,6 +125,21 @@ void draw_menu(Ui& ui, const char* kind, const std::string& now,
   ImGui::PopID();
 }
 
+/// Locks of fields that have no slider; a click takes one away.
+void draw_other_locks(Ui& ui) {
+  for (const auto& [field, value] : ui.state.exploring.limits.locks) {
+    const bool slides = std::ranges::any_of(ui.state.sliders, [&](const SliderSection& each) {
+      return std::ranges::find(each.sliders, field, &Slider::id) != each.sliders.end();
+    });
+    if (slides) continue;
+    const std::string probe = fmt::format("what_if.{}.lock", field);
+    if (toggle(ui, probe, fmt::format("only {} {}", field, value), true)) {
+      ui.want("question.lock " + field);
+    }
+    ImGui::SetItemTooltip("list all values again");
+  }
+}
+
 }  // namespace
 
 void draw_what_if(Ui& ui) {
@@ -142,6 +157,7 @@ void draw_what_if(Ui& ui) {
     ImGui::PopFont();
     for (const Slider& slider : section.sliders) draw_slider(ui, slider);
   }
+  draw_other_locks(ui);
   for (const std::string& field : ui.state.exploring.limits.opened) {
     text(ui, "every value of " + field, ui.theme.quiet);
   }

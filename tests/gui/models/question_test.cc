@@ -49,6 +49,43 @@ TEST_F(Question, ALockedFieldHasOneValueInAllRowsAndUndoTakesItAway) {
   EXPECT_EQ(state().answer.counts.legal, all);
 }
 
+TEST_F(Question, ALockThatLeavesNoLayoutIsRefused) {
+  EXPECT_EQ(run("question.lock tp 8"), "");
+  EXPECT_EQ(run("question.lock pp 8"), "no layout has tp 8, pp 8");
+  EXPECT_EQ(*state().exploring.limits.lock_of("tp"), "8");
+  EXPECT_EQ(state().exploring.limits.lock_of("pp"), nullptr);
+}
+
+TEST_F(Question, AnotherModelLosesTheLocksThatLeaveItNoLayoutAndSaysSo) {
+  EXPECT_EQ(run("question.lock tp 8"), "");
+  EXPECT_EQ(run("question.lock recompute none"), "");
+  // Of 25 heads: tp 8 divides them not.
+  EXPECT_EQ(run("question.model gpt2-xl"), "");
+  EXPECT_EQ(state().message, "no layout has tp 8: unlocked");
+  EXPECT_EQ(state().exploring.limits.lock_of("tp"), nullptr);
+  EXPECT_NE(state().exploring.limits.lock_of("recompute"), nullptr);
+  EXPECT_GT(state().answer.counts.legal, 0);
+  EXPECT_TRUE(state().answer.problem.empty());
+}
+
+TEST_F(Question, ALockIsNamedWhereItLeavesNothing) {
+  EXPECT_EQ(run("question.lock tp 8"), "");
+  EXPECT_EQ(run("question.set gpus 8"), "");
+  Plan one = test::small_plan(1);
+  session_.change(one, Change::question);  // as undo() may come back to one
+  session_.settle();
+  EXPECT_EQ(state().answer.counts.legal, 0);
+  EXPECT_EQ(state().answer.problem, "no layout has tp 8: unlock a field");
+  EXPECT_EQ(run("question.lock tp"), "");
+  EXPECT_GT(state().answer.counts.legal, 0);
+}
+
+TEST_F(Question, ReasonsOfPanelsAreTheirOwn) {
+  EXPECT_FALSE(why_subject(state().report, "panel.mesh").formula.empty());
+  EXPECT_TRUE(why_subject(state().report, "panel.mesh_of_another").formula.empty());
+  EXPECT_NE(why_subject(state().report, "panel.scaling_table").formula, "");
+}
+
 TEST_F(Question, AnOpenedFieldHasMoreRows) {
   const std::int64_t all = state().answer.counts.legal;
   EXPECT_EQ(run("question.open overlap_grad_reduce"), "");

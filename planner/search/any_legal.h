@@ -1,0 +1,12 @@
+#pragma once
+
+#include "planner/search/search.h"
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise {
+
+/// Whether the space of a request has a legal layout, or what is wrong with a lock or an opened
+/// field.
+Result<bool> any_legal(const SearchRequest& request);
+
+}  // namespace shardwise
