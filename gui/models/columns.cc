@@ -8,6 +8,7 @@
 
 #include "planner/spec/format.h"
 #include "planner/spec/names.h"
+#include "planner/spec/plan_fields.h"
 
 namespace shardwise::view {
 namespace {
@@ -32,7 +33,7 @@ constexpr Column degree(std::string_view key, std::string_view meaning) {
   return {key, key, meaning, number_of<kField>, text_of<kField>, width_of(key)};
 }
 
-double gib(const LayoutRow& row) { return static_cast<double>(row.memory.value()) / (1 << 30); }
+double gib(const LayoutRow& row) { return row.memory / 1_GiB; }
 
 /// As the column of other tables in GiB, without decimals where they tell nothing.
 std::string memory_text(const LayoutRow& row) {
@@ -45,8 +46,13 @@ std::string recompute_text(const LayoutRow& row) {
   return std::string(name_of(row.layout.recompute));
 }
 
+/// Before numbers that grow and that fall with a time that is a lower bound.
+std::string at_least(const LayoutRow& row) { return row.bound ? "≥ " : ""; }
+std::string at_most(const LayoutRow& row) { return row.bound ? "≤ " : ""; }
+
 std::string dollars_text(const LayoutRow& row) {
-  return row.dollars_per_1e9_tokens > 0 ? format_dollars(row.dollars_per_1e9_tokens) : "-";
+  const double dollars = row.dollars_per_1e9_tokens;
+  return dollars > 0 ? at_least(row) + format_dollars(dollars) : "-";
 }
 
 constexpr std::array<Column, 15> kColumns = {{
@@ -66,18 +72,16 @@ constexpr std::array<Column, 15> kColumns = {{
      [](const LayoutRow& row) { return static_cast<double>(row.layout.recompute); }, recompute_text,
      78, true},
     {"memory", "GiB", "peak of the fullest GPU", gib, memory_text, 60},
-    {"step", "step", "time of a step, in seconds",
+    {"step", "step", "time of a step by the closed form, in seconds",
      [](const LayoutRow& row) { return row.time.value(); },
-     [](const LayoutRow& row) {
-       return fmt::format("{}{}", row.bound ? "≥ " : "", format_seconds(row.time));
-     },
-     86},
+     [](const LayoutRow& row) { return at_least(row) + format_seconds(row.time); }, 86},
     {"mfu", "MFU", "model FLOPs over the GPUs' peak, in percent",
      [](const LayoutRow& row) { return 100 * row.mfu; },
-     [](const LayoutRow& row) { return format_percent(row.mfu); }, 52},
+     [](const LayoutRow& row) { return at_most(row) + format_percent(row.mfu); }, 70},
     {"tokens", "tokens/s", "tokens a second of all GPUs",
      [](const LayoutRow& row) { return row.tokens_per_s; },
-     [](const LayoutRow& row) { return format_scaled(row.tokens_per_s); }, 78, false, false},
+     [](const LayoutRow& row) { return at_most(row) + format_scaled(row.tokens_per_s); }, 90, false,
+     false},
     {"cost", "$/1e9 tok", "dollars for a billion tokens",
      [](const LayoutRow& row) { return row.dollars_per_1e9_tokens; }, dollars_text, 68, false,
      false},
@@ -124,19 +128,17 @@ std::vector<std::size_t> columns_within(std::vector<std::size_t> shown, double r
 
 std::string rows_csv(const Answer& answer, std::span<const std::uint32_t> rows) {
   std::string csv;
-  for (std::size_t c = 0; c < kColumns.size(); ++c) {
-    csv += fmt::format("{}{}", c == 0 ? "" : ",", kColumns[c].key);
-  }
-  csv += ",fit\n";
-  static constexpr std::array<std::string_view, 3> kFits = {"fits", "risk", "over"};
+  for (const std::string& key : layout_keys()) csv += key + ",";
+  csv +=
+      "memory_gib,memory_gib_at_most,step_s,step_is_bound,mfu_percent,tokens_per_s,"
+      "cost_usd_per_1e9_tokens,fit,front\n";
   for (const std::uint32_t i : rows) {
     const LayoutRow& row = answer.rows[i];
-    for (std::size_t c = 0; c < kColumns.size(); ++c) {
-      const Column& column = kColumns[c];
-      csv += c == 0 ? "" : ",";
-      csv += column.words ? column.text(row) : fmt::format("{}", column.number(row));
-    }
-    csv += fmt::format(",{}\n", kFits[static_cast<std::size_t>(row.fit)]);
+    for (const std::string& key : layout_keys()) csv += field_text(row.layout, key) + ",";
+    const double cost = row.dollars_per_1e9_tokens;
+    csv += fmt::format("{},{},{},{},{},{},{},{},{}\n", gib(row), row.upper / 1_GiB,
+                       row.time.value(), row.bound, 100 * row.mfu, row.tokens_per_s,
+                       cost > 0 ? fmt::format("{}", cost) : "", name_of(row.fit), row.front);
   }
   return csv;
 }

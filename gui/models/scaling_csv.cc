@@ -5,6 +5,7 @@
 
 #include "gui/models/scaling_model.h"
 #include "gui/models/summary_model.h"
+#include "planner/spec/names.h"
 
 namespace shardwise::view {
 namespace {
@@ -33,12 +34,12 @@ std::string scaling_csv(const ScalingMap& map) {
     csv += fmt::format("{},{},{},{}", in_quotes(row.model->name), row.job.sequence_length,
                        row.job.global_batch_size, point.gpus);
     if (point.layout) {
-      csv += fmt::format(",{},{},{},{},{},{},{},{}\n", point.at_risk ? "risk" : "fits",
-                         point.time.value(), point.mfu, point.tokens_per_s,
-                         point.dollars_per_1e9_tokens, point.memory.value(), point.headroom,
-                         in_quotes(layout_text(*point.layout)));
+      csv += fmt::format(
+          ",{},{},{},{},{},{},{},{}\n", name_of(point.at_risk ? Fit::at_risk : Fit::fits),
+          point.time.value(), point.mfu, point.tokens_per_s, point.dollars_per_1e9_tokens,
+          point.memory.value(), point.headroom, in_quotes(layout_text(*point.layout)));
     } else {
-      csv += fmt::format(",over,,,,,,,{}\n", in_quotes(point.why_none));
+      csv += fmt::format(",{},,,,,,,{}\n", name_of(Fit::does_not_fit), in_quotes(point.why_none));
     }
   }
   return csv;

@@ -4,6 +4,12 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
+#include <vector>
+
+#include "planner/question/field_values.h"
+#include "planner/spec/plan_fields.h"
+#include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
@@ -31,7 +37,49 @@ TEST(Columns, ShowWhatARowHas) {
   EXPECT_EQ(shown("step"), "2.00 s");
   EXPECT_EQ(shown("cost"), "-");
   row.bound = true;
+  row.mfu = 0.5;
+  row.tokens_per_s = 1000;
+  row.dollars_per_1e9_tokens = 2;
   EXPECT_EQ(shown("step"), "≥ 2.00 s");
+  EXPECT_TRUE(shown("mfu").starts_with("≤ ")) << shown("mfu");
+  EXPECT_TRUE(shown("tokens").starts_with("≤ "));
+  EXPECT_TRUE(shown("cost").starts_with("≥ "));
+}
+
+TEST(RowsCsv, HasEveryFieldOfTheLayoutsAndSaysWhichTimesAreBounds) {
+  Answer answer;
+  answer.rows.resize(2);
+  answer.rows[0].layout = test::two_node_plan().layout;
+  answer.rows[1].layout = answer.rows[0].layout;
+  answer.rows[1].layout.overlap_grad_reduce = false;
+  answer.rows[1].bound = true;
+  answer.rows[0].time = answer.rows[1].time = Seconds(1.5);
+  answer.rows[0].memory = Bytes(std::int64_t{3} << 29);
+  const std::vector<std::uint32_t> shown = {1, 0};
+  std::vector<std::vector<std::string>> lines;
+  for (const std::string& line : split_at(rows_csv(answer, shown), '\n')) {
+    lines.push_back(split_at(line, ','));
+  }
+  ASSERT_EQ(lines.size(), 4U);  // the last is empty
+  const std::vector<std::string>& head = lines[0];
+  const auto cell = [&](std::size_t line, const std::string& heading) {
+    const auto at = std::ranges::find(head, heading) - head.begin();
+    EXPECT_LT(at, std::ssize(head)) << heading;
+    return lines[line].at(static_cast<std::size_t>(at));
+  };
+  for (std::size_t line = 1; line <= 2; ++line) {
+    ASSERT_EQ(lines[line].size(), head.size());
+    Layout read;
+    for (const std::string& key : layout_keys()) {
+      EXPECT_EQ(set_field(read, key, cell(line, key)), "") << key;
+    }
+    EXPECT_EQ(read, answer.rows[shown[line - 1]].layout);
+    EXPECT_EQ(cell(line, "step_s"), "1.5");
+  }
+  EXPECT_EQ(cell(1, "step_is_bound"), "true");
+  EXPECT_EQ(cell(2, "step_is_bound"), "false");
+  EXPECT_EQ(cell(2, "memory_gib"), "1.5");
+  EXPECT_EQ(cell(2, "fit"), "fits");
 }
 
 TEST(TellingColumns, LeaveOutWhatNoRowVaries) {
