@@ -3,28 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "gui/models/columns.h"
+#include "planner/search/row_ranking.h"
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
 
-namespace {
-
-/// Layouts with the same of these are one where the best of each set of degrees is listed.
-std::array<std::int32_t, 7> degrees_of(const Layout& layout) {
-  return {layout.tp,  layout.cp,       layout.pp,          layout.ep,
-          layout.etp, layout.dp_shard, layout.dp_replicate};
-}
-
-}  // namespace
-
 std::vector<std::uint32_t> shown_rows(const Answer& answer, const ExploreView& view) {
   std::vector<std::uint32_t> shown;
   shown.reserve(answer.rows.size());
-  std::set<std::array<std::int32_t, 7>> seen;
+  std::set<LayoutDegrees> seen;
   for (const std::uint32_t i : answer.ranked) {
     const LayoutRow& row = answer.rows[i];
     if (view.only_fitting && row.fit != Fit::fits) continue;

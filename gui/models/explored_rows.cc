@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
 #include <utility>
 
 #include "gui/models/locks.h"
 #include "planner/cost/estimate.h"
 #include "planner/search/explore.h"
+#include "planner/search/row_ranking.h"
 #include "planner/spec/one_line.h"
 
 namespace shardwise::view {
@@ -147,34 +146,20 @@ void slow_down(Answer& answer, double slower) {
 }
 
 void mark_front(Answer& answer) {
-  std::vector<std::uint32_t> rows;
-  for (std::uint32_t i = 0; i < answer.rows.size(); ++i) {
-    LayoutRow& row = answer.rows[i];
-    row.front = false;
-    if (row.fit == Fit::fits && !row.bound && !row.typed) rows.push_back(i);
-  }
-  std::ranges::sort(rows, {}, [&](std::uint32_t i) {
-    return std::tuple(answer.rows[i].memory, answer.rows[i].time, i);
-  });
-  std::optional<Seconds> fastest;
-  for (const std::uint32_t i : rows) {
-    if (fastest && answer.rows[i].time >= *fastest) continue;
-    fastest = answer.rows[i].time;
+  for (LayoutRow& row : answer.rows) row.front = false;
+  const auto cost_of = [&](std::uint32_t i) {
+    const LayoutRow& row = answer.rows[i];
+    return RowCost{row.fit, row.memory, row.time, row.bound || row.typed};
+  };
+  for (const std::uint32_t i : rows_on_front(answer.rows.size(), cost_of)) {
     answer.rows[i].front = true;
   }
 }
 
 void rank(Answer& answer) {
-  if (answer.objective == Objective::memory) {
-    std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
-      const LayoutRow& row = answer.rows[i];
-      return std::tuple(row.fit, row.memory, row.time, i);
-    });
-    return;
-  }
-  std::ranges::sort(answer.ranked, {}, [&](std::uint32_t i) {
+  rank_rows(answer.ranked, answer.objective, [&](std::uint32_t i) {
     const LayoutRow& row = answer.rows[i];
-    return std::tuple(row.fit, row.time, row.bound, row.memory, i);
+    return RowCost{row.fit, row.memory, row.time, row.bound};
   });
 }
 

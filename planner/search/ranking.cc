@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include "planner/search/row_ranking.h"
+
 namespace shardwise {
 namespace {
 
@@ -22,8 +24,10 @@ bool ranks_before(Objective objective, const Candidate& a, const Candidate& b) {
   return objective == Objective::memory ? by_memory(a) < by_memory(b) : by_time(a) < by_time(b);
 }
 
-BestLayouts::Degrees BestLayouts::degrees_of(std::int32_t engine, const Layout& l) {
-  return {engine, l.tp, l.cp, l.pp, l.ep, l.etp, l.dp_shard, l.dp_replicate};
+BestLayouts::Degrees BestLayouts::degrees_of(std::int32_t engine, const Layout& layout) {
+  Degrees degrees{engine};
+  std::ranges::copy(shardwise::degrees_of(layout), degrees.begin() + 1);
+  return degrees;
 }
 
 std::size_t BestLayouts::DegreesHash::operator()(const Degrees& degrees) const {
