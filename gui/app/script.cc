@@ -93,6 +93,11 @@ class Script {
       double x = 0;
       double y = 0;
       const std::string_view first = word(line);
+      const bool number = parse_number(first).has_value();
+      if (first.empty() || (number && line.empty())) {
+        return fmt::format("{0} needs how far, in pixels to the right and down: {0} {1} 90 0", verb,
+                           name);
+      }
       std::string problem = read_number(first, -kFarthest, kFarthest, x);
       if (problem.empty()) problem = read_number(line, -kFarthest, kFarthest, y);
       if (!problem.empty()) return problem;

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <implot.h>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,10 +53,20 @@ ImGuiKeyChord parse_chord(std::string_view key) {
     chord |= modifier;
     key.remove_prefix(name.size());
   }
-  if (key == "?") return chord | ImGuiMod_Shift | ImGuiKey_Slash;
-  if (key == "/") return chord | ImGuiKey_Slash;
-  if (key == ".") return chord | ImGuiKey_Period;
-  if (key == ",") return chord | ImGuiKey_Comma;
+  static constexpr std::array kOurs =
+      std::to_array<std::pair<std::string_view, int>>({{"?", ImGuiMod_Shift | ImGuiKey_Slash},
+                                                       {"/", ImGuiKey_Slash},
+                                                       {".", ImGuiKey_Period},
+                                                       {",", ImGuiKey_Comma},
+                                                       {"[", ImGuiKey_LeftBracket},
+                                                       {"]", ImGuiKey_RightBracket},
+                                                       {"Esc", ImGuiKey_Escape},
+                                                       {"Up", ImGuiKey_UpArrow},
+                                                       {"Down", ImGuiKey_DownArrow},
+                                                       {"Left", ImGuiKey_LeftArrow},
+                                                       {"Right", ImGuiKey_RightArrow}});
+  const auto* const ours = std::ranges::find(kOurs, key, &std::pair<std::string_view, int>::first);
+  if (ours != kOurs.end()) return chord | ours->second;
   for (int named = ImGuiKey_NamedKey_BEGIN; named < ImGuiKey_NamedKey_END; ++named) {
     if (key == ImGui::GetKeyName(static_cast<ImGuiKey>(named))) return chord | named;
   }

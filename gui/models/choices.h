@@ -12,21 +12,28 @@
 
 namespace shardwise::view {
 
-/// The value of an enumeration that a word names; without a word, the one after `now`. Nothing
-/// where it names none. \param names  by value
+/// The value of an enumeration that a word names; nothing where it names none. \param names  by
+/// value
 template <class Choice, std::size_t kCount>
-std::optional<Choice> choose(const std::array<std::string_view, kCount>& names, Choice now,
-                             const std::string& word) {
-  if (word.empty()) return static_cast<Choice>((static_cast<std::size_t>(now) + 1) % kCount);
+std::optional<Choice> named(const std::array<std::string_view, kCount>& names,
+                            std::string_view word) {
   const auto found = std::ranges::find(names, word);
   if (found == names.end()) return std::nullopt;
   return static_cast<Choice>(found - names.begin());
 }
 
+/// The same; without a word, the one after `now`.
+template <class Choice, std::size_t kCount>
+std::optional<Choice> choose(const std::array<std::string_view, kCount>& names, Choice now,
+                             const std::string& word) {
+  if (word.empty()) return static_cast<Choice>((static_cast<std::size_t>(now) + 1) % kCount);
+  return named<Choice>(names, word);
+}
+
 /// "red is none of mfu, cost".
 template <std::size_t kCount>
 std::string none_of(const std::string& word, const std::array<std::string_view, kCount>& names) {
-  return fmt::format("{} is none of {}", word, fmt::join(names, ", "));
+  return fmt::format("{} is none of {}", word.empty() ? "nothing" : word, fmt::join(names, ", "));
 }
 
 }  // namespace shardwise::view

@@ -5,14 +5,14 @@
 #include <optional>
 #include <string>
 
+#include "gui/models/choices.h"
 #include "planner/spec/number.h"
 
 namespace shardwise::view {
 namespace {
 
 std::string next_by(Session& session, const std::string&) {
-  const auto at = static_cast<std::size_t>(session.state().compare.by);
-  session.compare_by(static_cast<CompareBy>((at + 1) % kCompareByNames.size()));
+  session.compare_by(*choose(kCompareByNames, session.state().compare.by, ""));
   return "";
 }
 
@@ -59,7 +59,7 @@ std::string set_range(Session& session, const std::string& argument) {
 constexpr std::array kCommands = std::to_array<Command>({
     {"file.open", "Ctrl+O", "Open a plan, report, trace, page, metrics, model or cluster", "FILE",
      with_file<&Session::open_file, "plan.json">},
-    {"file.stop", "Shift+Escape", "Stop reading a file", "", does<&Session::stop_reading>},
+    {"file.stop", "Shift+Esc", "Stop reading a file", "", does<&Session::stop_reading>},
     {"metrics.follow", "Ctrl+Shift+M", "Follow a run by its file of metrics", "FILE",
      with_file<&Session::follow, "steps.jsonl">},
     {"metrics.poll", "Ctrl+Shift+P", "Read what the run has added", "",

@@ -1,13 +1,11 @@
 #include "gui/models/command_groups.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string>
 
+#include "gui/models/choices.h"
 #include "planner/spec/number.h"
 #include "simulator/planning/plan_question.h"
 
@@ -32,12 +30,9 @@ std::string set_slider(Session& session, const std::string& argument) {
 }
 
 std::string set_objective(Session& session, const std::string& word) {
-  const auto* const found = std::ranges::find(sim::kObjectiveNames, word);
-  if (found == sim::kObjectiveNames.end()) {
-    return fmt::format("{} is none of {}", word.empty() ? "nothing" : word,
-                       fmt::join(sim::kObjectiveNames, ", "));
-  }
-  session.set_objective(static_cast<Objective>(found - sim::kObjectiveNames.begin()));
+  const auto objective = named<Objective>(sim::kObjectiveNames, word);
+  if (!objective) return none_of(word, sim::kObjectiveNames);
+  session.set_objective(*objective);
   return "";
 }
 
@@ -62,14 +57,14 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"question.cluster", "Ctrl+2", "Another cluster of the catalogue", "NAME",
      with_words<&Session::take_cluster>},
     {"question.engine", "Ctrl+3", "Another engine", "NAME", with_words<&Session::take_engine>},
-    {"why.layout", "Shift+W", "Why the best layout has not these values, as tp=4 pp=2",
-     "[FIELD=VALUE …]", with_words<&Session::ask_why>},
-    {"layout.next", "DownArrow", "Select the next layout", "",
+    {"why.layout", "Shift+W", "Why the best layout has not these values", "[FIELD=VALUE …]",
+     with_words<&Session::ask_why>},
+    {"layout.next", "Down", "Select the next layout", "",
      [](Session& session, const std::string&) {
        session.move_selection(1);
        return std::string();
      }},
-    {"layout.previous", "UpArrow", "Select the layout before", "",
+    {"layout.previous", "Up", "Select the layout before", "",
      [](Session& session, const std::string&) {
        session.move_selection(-1);
        return std::string();

@@ -34,8 +34,8 @@ std::string take(Session& session, const std::string& argument) {
 }
 
 constexpr std::array kCommands = std::to_array<Command>({
-    {"scaling.take", "T", "Take the best layout on another number of GPUs, of a row of the map",
-     "GPUS [ROW]", take},
+    {"scaling.take", "T", "Take the best layout on other GPUs, of a row of the map", "GPUS [ROW]",
+     take},
     {"scaling.rows", "Shift+R", "Rows of the scaling map: sequence, batch or model", "[ROWS]",
      set_rows},
     {"scaling.colour", "Shift+C", "Colour of the scaling map: mfu, cost, headroom or tokens",

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
 #include "gui/models/stretch_model.h"
 #include "planner/spec/number.h"
@@ -102,15 +103,9 @@ std::string pin(Session& session, const std::string& argument) {
 
 std::string colour(Session& session, const std::string& argument) {
   TimelineView& view = session.timeline();
-  const auto found = std::ranges::find(kColourBys, argument);
-  if (argument.empty()) {
-    view.colour =
-        static_cast<ColourBy>((static_cast<std::size_t>(view.colour) + 1) % kColourBys.size());
-  } else if (found == kColourBys.end()) {
-    return argument + " is not kind, microbatch or axis";
-  } else {
-    view.colour = static_cast<ColourBy>(found - kColourBys.begin());
-  }
+  const auto colour = choose(kColourBys, view.colour, argument);
+  if (!colour) return none_of(argument, kColourBys);
+  view.colour = *colour;
   return "";
 }
 
@@ -182,7 +177,7 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"timeline.select", "Shift+E", "Choose the span of a lane at a time", "LANE SECONDS", select},
     {"timeline.next", ".", "Choose the next span of the lane", "", move<1>},
     {"timeline.previous", ",", "Choose the span before", "", move<-1>},
-    {"timeline.cause", "LeftBracket", "Choose what the span waited for", "",
+    {"timeline.cause", "[", "Choose what the span waited for", "",
      [](Session& session, const std::string&) {
        const std::vector<ChosenSpan>& waited = session.state().timeline.waited;
        if (waited.empty()) return std::string("no span is chosen that waited for another");
@@ -204,7 +199,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        return std::string();
      }},
     {"timeline.colour", "Q", "Colour spans by kind, micro-batch or axis",
-     "[kind|microbatch|axis]", colour},
+     "[WHAT]", colour},
     {"timeline.path", "V", "Show the critical path, or not", "",
      [](Session& session, const std::string&) {
        session.timeline().path_shown = !session.timeline().path_shown;
@@ -219,7 +214,7 @@ constexpr std::array kCommands = std::to_array<Command>({
      }},
     {"timeline.scroll", "Shift+S", "Scroll the lanes to a height", "UNITS", scroll},
     {"timeline.stretch", "Ctrl+T",
-     "Simulate the step with a kind, axis or link at a factor of its time", "[WHAT FACTOR]",
+     "Simulate the step with something at a factor of its time", "[WHAT FACTOR]",
      stretch},
     {"timeline.grab", "Ctrl+Shift+X", "Take hold of the edge of a block", "LANE SECONDS", grab},
     {"timeline.drop", "Ctrl+U", "Let the edge go", "",

@@ -1,7 +1,5 @@
+#include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -26,11 +24,16 @@ std::string open_group(Session& session, const std::string& label) {
     open.all() ? open.reset() : open.set();
     return "";
   }
-  const auto* const found = std::ranges::find(kMemoryGroupLabels, label);
-  if (found == kMemoryGroupLabels.end()) {
-    return fmt::format("{} is none of {}", label, fmt::join(kMemoryGroupLabels, ", "));
-  }
-  open.flip(static_cast<std::size_t>(found - kMemoryGroupLabels.begin()));
+  const auto group = named<MemoryGroup>(kMemoryGroupLabels, label);
+  if (!group) return none_of(label, kMemoryGroupLabels);
+  open.flip(static_cast<std::size_t>(*group));
+  return "";
+}
+
+std::string list_buffers(Session& session, const std::string& label) {
+  const auto group = named<MemoryGroup>(kMemoryGroupLabels, label);
+  if (!group && !label.empty()) return none_of(label, kMemoryGroupLabels);
+  session.set_memory_group(group);
   return "";
 }
 
@@ -59,7 +62,7 @@ constexpr std::array kCommands = std::to_array<Command>({
        return std::string();
      }},
     {"app.help", "?", "Show all keys", "", does<&Session::toggle_help>},
-    {"app.close", "Escape", "Close what is open", "", does<&Session::close_all>},
+    {"app.close", "Esc", "Close what is open", "", does<&Session::close_all>},
     {"app.quit", "Ctrl+Q", "End the program", "", does<&Session::quit>},
     {"details.show", "I", "Show why numbers are what they are, of a word", "[WORD]",
      [](Session& session, const std::string& word) {
@@ -72,18 +75,7 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"memory.open", "Shift+G", "Show the categories of a group of memory, of all or of none",
      "[GROUP]", open_group},
     {"memory.buffers", "Ctrl+B", "List what a group holds at the peak of the step", "[GROUP]",
-     [](Session& session, const std::string& words) {
-       if (words.empty()) {
-         session.set_memory_group(std::nullopt);
-         return std::string();
-       }
-       const auto found = std::ranges::find(kMemoryGroupLabels, words);
-       if (found == kMemoryGroupLabels.end()) {
-         return words + " is no group of memory: weights, activations, working";
-       }
-       session.set_memory_group(static_cast<MemoryGroup>(found - kMemoryGroupLabels.begin()));
-       return std::string();
-     }},
+     list_buffers},
     {"memory.by", "B", "Show memory by phase or by stage", "",
      [](Session& session, const std::string&) {
        const bool phase = session.state().memory_by == MemoryBy::phase;

@@ -106,7 +106,7 @@ std::string reading_text(const AppState& state) {
   std::string text =
       fmt::format("reading {}, {}", state.compare.reading, format_percent(read.share));
   if (read.spans > 0) text += fmt::format(", {} spans", format_count(read.spans));
-  return text + " (Shift+Escape stops)";
+  return text + " (Shift+Esc stops)";
 }
 
 /// Like is compared with like: simulated steps where both are known.

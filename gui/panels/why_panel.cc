@@ -20,7 +20,8 @@ std::string signed_text(double change, bool bytes) {
 }
 
 /// From the winner's value at the top to the other's at the bottom, a line for each step.
-void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool bytes) {
+void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool bytes,
+                    const std::string& other) {
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x;
   const float left = begin.x + ui.units(kLabels);
@@ -66,7 +67,7 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
         signed_text(step.change, bytes));
     at += step.change;
   }
-  row("selected", from, fall.other, ui.theme.quiet, whole(fall.other));
+  row(other, from, fall.other, ui.theme.quiet, whole(fall.other));
   ImGui::Dummy({room, y - begin.y});
 }
 
@@ -113,9 +114,10 @@ void draw_why(Ui& ui) {
     text(ui, "the best layout is selected: select another", ui.theme.quiet);
   } else {
     text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
-    draw_waterfall(ui, "time", time_waterfall(winner, other), false);
+    const std::string label = asked ? typed.asked : "selected";
+    draw_waterfall(ui, "time", time_waterfall(winner, other), false, label);
     ImGui::Dummy({0, ui.units(4)});
-    draw_waterfall(ui, "memory", memory_waterfall(winner, other), true);
+    draw_waterfall(ui, "memory", memory_waterfall(winner, other), true, label);
     if (asked) draw_said(ui, typed.text);
   }
   ImGui::EndChild();

@@ -1,12 +1,15 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
 
 #include <set>
+#include <string>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
 #include "gui/models/commands.h"
 #include "tests/gui/small_plan.h"
+#include "tests/support/scratch.h"
 
 namespace shardwise::view {
 namespace {
@@ -42,6 +45,25 @@ TEST_F(Keys, AreKeysOfImGuiAndUnique) {
     EXPECT_NE(chord, ImGuiKey_None) << each.key;
     EXPECT_TRUE(chords.insert(chord).second) << each.key;
   }
+}
+
+TEST_F(Keys, HaveTheNamesThatPeopleUse) {
+  EXPECT_EQ(parse_chord("Esc"), ImGuiKey_Escape);
+  EXPECT_EQ(parse_chord("Up"), ImGuiKey_UpArrow);
+  EXPECT_EQ(parse_chord("["), ImGuiKey_LeftBracket);
+  EXPECT_EQ(parse_chord("Shift+Down"), ImGuiMod_Shift | ImGuiKey_DownArrow);
+  EXPECT_EQ(parse_chord("DownArrow"), ImGuiKey_DownArrow);
+  EXPECT_EQ(parse_chord("Upward"), ImGuiKey_None);
+}
+
+TEST_F(Keys, OfThePageAreThoseOfTheCommands) {
+  const std::string page = test::bytes_of_file("docs/viewer.md");
+  std::string table;
+  for (const Command& each : commands()) {
+    const std::string argument = each.argument.empty() ? "" : " " + std::string(each.argument);
+    table += fmt::format("| `{}` | `{}{}` | {} |\n", each.key, each.name, argument, each.text);
+  }
+  EXPECT_NE(page.find(table), std::string::npos) << "docs/viewer.md, Keys, is to have\n" << table;
 }
 
 TEST_F(Keys, SwitchWorkspaces) {

@@ -88,6 +88,9 @@ TEST_F(Script, EndsAtTheFirstLineThatIsWrong) {
 TEST_F(Script, SaysWhatACommandSays) {
   EXPECT_THAT(run("table.filter tpp<8\n").err, testing::HasSubstr("tpp is no column"));
   EXPECT_THAT(run("key Hyper+Q\n").err, testing::HasSubstr("Hyper+Q is no key"));
+  EXPECT_THAT(run("press what_if.tp\n").err, testing::HasSubstr("press needs how far"));
+  EXPECT_THAT(run("press what_if.tp 90\n").err,
+              testing::HasSubstr("in pixels to the right and down: press what_if.tp 90 0"));
   EXPECT_THAT(run("drag what_if.tp left\n").err, testing::HasSubstr("left is not a number"));
 }
 
