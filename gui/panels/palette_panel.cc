@@ -98,7 +98,7 @@ void draw_palette(Ui& ui) {
   std::size_t drawn = 0;
   for (const Command* const each : found) {
     if (static_cast<float>(++drawn) > kRows) break;
-    ImGui::PushID(each->name.data());
+    ImGui::PushID(each->name.data(), each->name.data() + each->name.size());
     const ImVec2 at = ImGui::GetCursorPos();
     if (ImGui::Selectable("##row", drawn == 1)) {
       ui.want("app.close");

@@ -12,6 +12,13 @@ namespace {
 
 using testing::ElementsAre;
 
+/// Many of them between two, each 7 % above the last.
+std::vector<double> lengths(double from, double to) {
+  std::vector<double> made = {from};
+  while (made.back() * 1.07 < to) made.push_back(made.back() * 1.07);
+  return made;
+}
+
 std::vector<std::string> words_of(const std::vector<Tick>& ticks) {
   std::vector<std::string> words;
   for (const Tick& tick : ticks) words.push_back(tick.label);
@@ -52,7 +59,7 @@ TEST(TimelineTicks, OfMemorySuitTheLargestAmount) {
 TEST(TimelineTicks, LeaveRoomForTheirLabels) {
   constexpr double kRoom = 300;
   constexpr double kLabel = 50;
-  for (double length = 1e-4; length < 1e5; length *= 1.07) {
+  for (const double length : lengths(1e-4, 1e5)) {
     const Seconds to(length);
     const std::vector<Tick> ticks =
         time_ticks_between(Seconds(0.37 * length), to, 0.63 * to, to, parts_within(kRoom, kLabel));
@@ -81,7 +88,7 @@ TEST(TimelineTicks, OfALogAxisAreRound) {
 }
 
 TEST(TimelineTicks, AreNeitherFewNorManyOfAnyLength) {
-  for (double length = 1e-7; length < 1e7; length *= 1.07) {
+  for (const double length : lengths(1e-7, 1e7)) {
     const std::vector<Tick> ticks = time_ticks(Seconds(length));
     EXPECT_GE(ticks.size(), 6U) << length;
     EXPECT_LE(ticks.size(), 14U) << length;
