@@ -129,7 +129,8 @@ void Stage::prepare(Session& session) {
 void Stage::draw(Session& session) {
   const Theme& theme = theme_of(session.state().dark);
   probes_.clear();
-  Ui ui{session.state(), theme, fonts_, probes_, palette_, arranged_, scale_, {}, {}, {}, false};
+  Ui ui{session.state(), theme,  fonts_, probes_, palette_, arranged_,
+        fronted_,        scale_, {},     {},      {},       false};
   want_keys(ui);
   draw_window(ui);
   session.hold_pointer(ImGui::IsMouseDown(ImGuiMouseButton_Left));

@@ -54,10 +54,12 @@ class Stage {
   Probes probes_;
   PaletteInput palette_;
   std::uint64_t arranged_ = 0;
+  std::uint64_t fronted_ = 0;
   float scale_ = 1;
 };
 
-/// "Ctrl+Shift+Z", "?", "DownArrow" as ImGui has keys; ImGuiKey_None for what is none.
+/// "Ctrl+Shift+Z", "?", "Down" as ImGui has keys, also by its names; ImGuiKey_None for what is
+/// none.
 ImGuiKeyChord parse_chord(std::string_view key);
 
 }  // namespace shardwise::view

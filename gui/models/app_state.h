@@ -17,6 +17,7 @@
 #include "gui/models/mesh_state.h"
 #include "gui/models/metrics_state.h"
 #include "gui/models/neighbour_model.h"
+#include "gui/models/panel_state.h"
 #include "gui/models/scaling_state.h"
 #include "gui/models/timeline_model.h"
 #include "gui/models/what_if_model.h"
@@ -65,6 +66,7 @@ struct AppState {
 
   CompareState compare;
   MetricsState metrics;
+  PanelState panel;
 
   Workspace workspace = Workspace::explore;
   MemoryBy memory_by = MemoryBy::phase;

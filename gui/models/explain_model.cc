@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <optional>
 
 #include "gui/models/columns.h"
+#include "gui/models/panel_facts.h"
 #include "gui/models/summary_model.h"
 #include "planner/cost/explain.h"
 #include "planner/question/field_texts.h"
@@ -115,41 +115,6 @@ WhyNumber why_tile(const StepReport& report, std::string_view tile) {
 
 namespace {
 
-/// Of a panel whose numbers have nothing of their own.
-struct PanelReason {
-  std::string_view id;
-  const char* formula;
-  const char* source;
-};
-constexpr PanelReason kPanelReasons[] = {
-    {"what_if", "what the question and the layout are now", "docs/viewer.md, What if"},
-    {"explorer", "layouts of the usual space, counted by whether they fit", "docs/search.md"},
-    {"trade", "a dot is a layout: peak of the fullest GPU, time of a step by the closed form",
-     "docs/memory.md, docs/time.md"},
-    {"memory", "bytes of the fullest GPU by group, at each phase of the step", "docs/memory.md"},
-    {"categories", "bytes of the fullest GPU by category, at each phase of the step",
-     "docs/memory.md"},
-    {"timeline", "the step on the virtual clock of the simulator", "docs/simulator.md"},
-    {"course", "bytes that the allocator holds on the simulator's clock, by group",
-     "docs/simulator.md, docs/memory.md"},
-    {"selection", "busy time, bytes and bus bandwidth of the simulated step's streams",
-     "docs/simulator.md"},
-    {"why", "what the layout has more than the best, part by part", "docs/search.md"},
-    {"neighbours", "a fresh estimate of each layout one choice away", "docs/search.md"},
-    {"details", "formula, values and source of each number", "docs/viewer.md"},
-    {"mesh", "ranks in the layout's order, over nodes", "docs/search.md"},
-    {"axes", "bytes and seconds of communication on each axis of a step", "docs/time.md"},
-    {"stretch", "an estimate of the step with faster or slower links", "docs/time.md"},
-    {"order", "an estimate of the step with the axes in another order", "docs/time.md"},
-    {"traffic", "bytes that a rank sends over each kind of link in a step", "docs/time.md"},
-    {"heat", "the best layout of a search for each number of GPUs and each row", "docs/search.md"},
-    {"compare", "what was predicted beside what was measured", "docs/viewer.md, Compare"},
-    {"metrics", "what a run writes while it trains", "docs/formats.md"},
-    {"break_even", "where another layout or another cluster wins", "docs/search.md"},
-    {"scaling", "a search of its own for each number of GPUs", "docs/search.md"},
-    {"scaling_table", "a search of its own for each number of GPUs", "docs/search.md"},
-};
-
 WhyNumber why_memory(const StepReport& report, std::string_view subject) {
   const auto total = std::string(name_of(report.verdict.worst_phase)) + ".total";
   const Explanation* const found = find(report, total);
@@ -189,10 +154,9 @@ WhyNumber why_subject(const StepReport& report, std::string_view subject) {
     why.formula = "what is asked: model, cluster, batch and layout of the plan";
     why.source = "the plan";
   } else if (kind == "panel") {
-    const auto* const found = std::ranges::find(kPanelReasons, name, &PanelReason::id);
-    if (found != std::end(kPanelReasons)) {
-      why.formula = found->formula;
-      why.source = found->source;
+    if (const PanelFacts* const panel = find_panel(name)) {
+      why.formula = panel->reason;
+      why.source = panel->source;
     }
   }
   return why;

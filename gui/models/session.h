@@ -112,6 +112,9 @@ class Session {
   void set_table(ExploreView view);
 
   void set_workspace(Workspace workspace);
+  /// Brings a panel in sight, in another workspace where this one has it not.
+  /// \returns empty, or why it cannot be
+  std::string show_panel(const std::string& id);
   void set_subject(std::string subject) { state_.subject = std::move(subject); }
   /// The best layout of a cell of the scaling map: on that many GPUs, in the row of that value, or
   /// in the question's row where `row` is empty. \returns empty, or why there is none

@@ -131,7 +131,7 @@ void Session::follow_best() {
 std::string Session::ask_why(const std::string& values) {
   TypedWhy& why = state_.exploring.why;
   why = {};
-  if (values.empty()) return "";
+  if (values.empty()) return show_panel("why");
   if (!state_.winner) return "no layout fits to compare with";
   std::string text = values;
   std::ranges::replace(text, ' ', ',');
@@ -143,6 +143,7 @@ std::string Session::ask_why(const std::string& values) {
     if (!problem.empty()) return problem;
   }
   why.asked = text;
+  show_panel("why");
   auto plan = std::make_shared<Plan>(state_.plan);
   plan->layout = state_.winner->layout;
   worker_.post(

@@ -43,6 +43,8 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"view.timeline", "3", "Show the step on a timeline", "", show<Workspace::timeline>},
     {"view.mesh", "4", "Show the mesh on the machines", "", show<Workspace::mesh>},
     {"view.scaling", "5", "Show other numbers of GPUs", "", show<Workspace::scaling>},
+    {"panel.show", "Shift+I", "Bring a panel to the front", "PANEL",
+     with_words<&Session::show_panel>},
     {"view.light", "Ctrl+L", "Switch between light and dark", "",
      [](Session& session, const std::string&) {
        session.set_dark(!session.state().dark);

@@ -1,22 +1,19 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
+#include "gui/models/panel_facts.h"
 #include "gui/panels/ui.h"
 
 namespace shardwise::view {
 
 /// A panel: draws what the state holds, and asks for commands. It computes nothing that a view
-/// model could. To add one: declare its function here, name it in panel_list() of
-/// workspaces.cc with its workspace and its place, and give what it shows a model.
+/// model could. docs/viewer.md, "A panel more", has the steps.
 struct Panel {
-  std::string_view id;     // of its probes: "explorer"
-  std::string_view title;  // of its tab, where it shares a place
-  Workspace workspace = Workspace::explore;
+  std::string_view id;  // of panel_facts()
   void (*draw)(Ui& ui) = nullptr;
-  /// It has something to show; null: always. Others take its place where it has not.
-  bool (*has)(const AppState& state) = nullptr;
 };
 
 void draw_what_if(Ui& ui);
@@ -49,6 +46,8 @@ void draw_palette(Ui& ui);
 void draw_help(Ui& ui);
 
 std::span<const Panel> panel_list();
+/// The name of a panel's window in a workspace, as ImGui has it.
+std::string window_name(const PanelFacts& panel, Workspace workspace);
 /// The workspace of the state, in what the summary leaves of the window.
 void draw_workspace(Ui& ui, float top);
 

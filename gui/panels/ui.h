@@ -32,6 +32,7 @@ struct Ui {
   Probes& probes;
   PaletteInput& palette;
   std::uint64_t& arranged;  // how often panels were put back in their places
+  std::uint64_t& fronted;   // how often one was brought to the front
   float scale = 1;          // of the window: own drawing is in units of it
 
   std::vector<std::string> wanted;          // commands, in their order

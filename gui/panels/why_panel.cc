@@ -12,7 +12,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr float kLabels = 190;
+constexpr float kLabels = 0.45F;  // of the room, at most
 constexpr float kValues = 74;
 
 std::string signed_text(double change, bool bytes) {
@@ -24,9 +24,14 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
                     const std::string& other) {
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const float room = ImGui::GetContentRegionAvail().x;
-  const float left = begin.x + ui.units(kLabels);
-  const float right = begin.x + room - ui.units(kValues);
-  if (right - left < ui.units(40)) return;
+  const float gap = ui.units(8);
+  float labels = std::max(ImGui::CalcTextSize("best").x, ImGui::CalcTextSize(other.c_str()).x);
+  for (const WaterStep& step : fall.steps) {
+    labels = std::max(labels, ImGui::CalcTextSize(step.label.c_str()).x);
+  }
+  labels = std::min(labels, kLabels * room);
+  const float left = begin.x + labels + gap;
+  const float right = std::max(left + 1, begin.x + room - ui.units(kValues));
   double least = std::min(fall.winner, fall.other);
   double most = std::max(fall.winner, fall.other);
   double at = fall.winner;
@@ -47,7 +52,7 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const auto row = [&](const std::string& label, double before, double after, std::string_view hex,
                        const std::string& value) {
-    draw_text(ui, {left - ui.units(8), y}, label, ui.ink(ui.theme.quiet), 1);
+    draw_text(ui, {left - gap, y}, fitting(label, labels), ui.ink(ui.theme.quiet), 1);
     list.AddRectFilled({x(std::min(before, after)), y + ui.units(2)},
                        {std::max(x(std::max(before, after)), x(std::min(before, after)) + 1),
                         y + line - ui.units(3)},

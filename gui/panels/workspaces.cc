@@ -10,58 +10,36 @@
 namespace shardwise::view {
 namespace {
 
-bool compares(const AppState& state) { return state.compare.other != nullptr; }
-bool follows(const AppState& state) { return !state.metrics.file.empty(); }
-
 constexpr std::array kPanels = std::to_array<Panel>({
-    {"what_if", "What if", Workspace::explore, draw_what_if},
-    {"explorer", "Strategies", Workspace::explore, draw_explorer},
-    {"trade", "Memory and time", Workspace::explore, draw_trade},
-    {"memory", "Memory per GPU", Workspace::explore, draw_memory},
-    {"timeline", "One step", Workspace::explore, draw_timeline},
-    {"why", "Why not", Workspace::explore, draw_why},
-    {"neighbours", "Neighbours", Workspace::explore, draw_neighbours},
-    {"compare", "Compared", Workspace::explore, draw_compare, compares},
-    {"metrics", "Run", Workspace::explore, draw_metrics, follows},
-    {"what_if", "What if", Workspace::memory, draw_what_if},
-    {"memory", "Memory per GPU", Workspace::memory, draw_memory},
-    {"course", "Memory over the step", Workspace::memory, draw_course},
-    {"categories", "Memory by category", Workspace::memory, draw_categories},
-    {"details", "Why this number", Workspace::memory, draw_details},
-    {"compare", "Compared", Workspace::memory, draw_compare, compares},
-    {"metrics", "Run", Workspace::memory, draw_metrics, follows},
-    {"what_if", "What if", Workspace::timeline, draw_what_if},
-    {"timeline", "One step", Workspace::timeline, draw_timeline},
-    {"compare", "Compared", Workspace::timeline, draw_compare, compares},
-    {"metrics", "Run", Workspace::timeline, draw_metrics, follows},
-    {"selection", "Selection", Workspace::timeline, draw_selection},
-    {"what_if", "What if", Workspace::mesh, draw_what_if},
-    {"mesh", "Mesh", Workspace::mesh, draw_mesh},
-    {"stretch", "Faster links", Workspace::mesh, draw_stretch},
-    {"order", "Order of axes", Workspace::mesh, draw_order},
-    {"traffic", "Links", Workspace::mesh, draw_traffic},
-    {"axes", "Communication by axis", Workspace::mesh, draw_axes},
-    {"compare", "Compared", Workspace::mesh, draw_compare, compares},
-    {"metrics", "Run", Workspace::mesh, draw_metrics, follows},
-    {"heat", "Scaling map", Workspace::scaling, draw_heat},
-    {"break_even", "Break-even", Workspace::scaling, draw_break_even},
-    {"scaling", "Tokens a second", Workspace::scaling, draw_scaling},
-    {"scaling_table", "Other numbers of GPUs", Workspace::scaling, draw_scaling_table},
-    {"compare", "Compared", Workspace::scaling, draw_compare, compares},
-    {"metrics", "Run", Workspace::scaling, draw_metrics, follows},
+    {"what_if", draw_what_if},
+    {"explorer", draw_explorer},
+    {"trade", draw_trade},
+    {"memory", draw_memory},
+    {"timeline", draw_timeline},
+    {"why", draw_why},
+    {"neighbours", draw_neighbours},
+    {"course", draw_course},
+    {"categories", draw_categories},
+    {"details", draw_details},
+    {"mesh", draw_mesh},
+    {"stretch", draw_stretch},
+    {"order", draw_order},
+    {"traffic", draw_traffic},
+    {"axes", draw_axes},
+    {"heat", draw_heat},
+    {"break_even", draw_break_even},
+    {"scaling", draw_scaling},
+    {"scaling_table", draw_scaling_table},
+    {"compare", draw_compare},
+    {"metrics", draw_metrics},
+    {"selection", draw_selection},
 });
-
-std::string window_name(const Panel& panel) {
-  return fmt::format("{}###{}.{}", panel.title, panel.id,
-                     kWorkspaceNames[static_cast<std::size_t>(panel.workspace)]);
-}
 
 /// Puts a panel of a workspace into a part of its dock, where the workspace has it.
 void dock(Workspace workspace, std::string_view id, ImGuiID node) {
-  for (const Panel& panel : kPanels) {
-    if (panel.workspace == workspace && panel.id == id) {
-      ImGui::DockBuilderDockWindow(window_name(panel).c_str(), node);
-    }
+  const PanelFacts* const panel = find_panel(id);
+  if (panel != nullptr && panel->is_in(workspace)) {
+    ImGui::DockBuilderDockWindow(window_name(*panel, workspace).c_str(), node);
   }
 }
 
@@ -72,11 +50,10 @@ void dock_beside(Workspace workspace, ImGuiID node) {
 
 /// Of several panels in one place, the one that is seen.
 void put_in_front(Workspace workspace, std::string_view id, ImGuiID node) {
-  for (const Panel& panel : kPanels) {
-    if (panel.workspace != workspace || panel.id != id) continue;
-    const ImGuiID window = ImHashStr(window_name(panel).c_str());
-    ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 4, window);
-  }
+  const PanelFacts* const panel = find_panel(id);
+  if (panel == nullptr || !panel->is_in(workspace)) return;
+  const ImGuiID window = ImHashStr(window_name(*panel, workspace).c_str());
+  ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 4, window);
 }
 
 /// The default arrangement.
@@ -97,7 +74,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       ImGuiID beside = 0;
       if (!low) {
         bottom = cut(ImGuiDir_Down, 0.30F);
-        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.27F, &beside, &bottom);
+        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.30F, &beside, &bottom);
       }
       ImGuiID right = cut(ImGuiDir_Right, 0.36F);
       ImGuiID below = 0;
@@ -185,6 +162,11 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
 
 std::span<const Panel> panel_list() { return kPanels; }
 
+std::string window_name(const PanelFacts& panel, Workspace workspace) {
+  return fmt::format("{}###{}.{}", panel.title, panel.id,
+                     kWorkspaceNames[static_cast<std::size_t>(workspace)]);
+}
+
 void draw_workspace(Ui& ui, float top) {
   const ImGuiViewport* const viewport = ImGui::GetMainViewport();
   const float edge = ui.units(8);
@@ -212,10 +194,13 @@ void draw_workspace(Ui& ui, float top) {
   ui.arranged = ui.state.arrangements;
   ImGui::PopStyleColor();
   ImGui::End();
+  const bool asked = ui.fronted != ui.state.panel.fronts;
+  ui.fronted = ui.state.panel.fronts;
   for (const Panel& panel : kPanels) {
-    if (panel.workspace != ui.state.workspace) continue;
-    if (panel.has != nullptr && !panel.has(ui.state)) continue;
-    if (ImGui::Begin(window_name(panel).c_str(), nullptr,
+    const PanelFacts& facts = *find_panel(panel.id);
+    if (!facts.is_in(ui.state.workspace) || !facts.shows(ui.state)) continue;
+    if (asked && panel.id == ui.state.panel.front) ImGui::SetNextWindowFocus();
+    if (ImGui::Begin(window_name(facts, ui.state.workspace).c_str(), nullptr,
                      ImGuiWindowFlags_NoCollapse | ImGuiWindowFlags_NoFocusOnAppearing)) {
       const ImVec2 least = ImGui::GetWindowPos();
       const ImVec2 extent = ImGui::GetWindowSize();

@@ -58,6 +58,7 @@ void frame(benchmark::State& bench, std::size_t spans, double share) {
   Probes probes;
   PaletteInput palette;
   std::uint64_t arranged = 0;
+  std::uint64_t fronted = 0;
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {1600, 1000};
   io.DeltaTime = 1.0F / 60;
@@ -68,7 +69,7 @@ void frame(benchmark::State& bench, std::size_t spans, double share) {
     ImGui::SetNextWindowSize(io.DisplaySize);
     ImGui::Begin("timeline");
     probes.clear();
-    Ui ui{state, theme, stage.fonts(), probes, palette, arranged, 1, {}, {}, {}, false};
+    Ui ui{state, theme, stage.fonts(), probes, palette, arranged, fronted, 1, {}, {}, {}, false};
     draw_timeline(ui);
     ImGui::End();
     ImGui::Render();

@@ -1,11 +1,13 @@
 // Every workspace of every kind of question draws and has its panels.
 #include <gtest/gtest.h>
 #include <imgui.h>
+#include <imgui_internal.h>
 
 #include <string>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
+#include "gui/models/commands.h"
 #include "gui/panels/panels.h"
 #include "tests/gui/small_plan.h"
 
@@ -41,14 +43,20 @@ class Workspaces : public testing::TestWithParam<int> {
 TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
   Session session(plan(), Timing::fitting);
   Stage stage(FontChoice::built_in, 1);
+  session.follow("steps.jsonl");
+  session.settle();
   for (std::size_t w = 0; w < kWorkspaces; ++w) {
-    session.set_workspace(static_cast<Workspace>(w));
-    draw_settled(stage, session, kSize);
-    for (const Panel& panel : panel_list()) {
-      // A tab that is behind another is not drawn.
-      const bool behind = panel.id == "why" || panel.id == "axes";
-      if (panel.workspace != static_cast<Workspace>(w) || behind) continue;
-      if (panel.has != nullptr && !panel.has(session.state())) continue;
+    const auto workspace = static_cast<Workspace>(w);
+    for (const PanelFacts& panel : panel_facts()) {
+      if (!panel.is_in(workspace) || !panel.shows(session.state())) continue;
+      session.set_workspace(workspace);
+      ASSERT_EQ(run_command(session, "panel.show " + std::string(panel.id)), "");
+      draw_settled(stage, session, kSize);
+      EXPECT_EQ(session.state().workspace, workspace) << panel.id;
+      const ImGuiWindow* const window =
+          ImGui::FindWindowByName(window_name(panel, workspace).c_str());
+      ASSERT_NE(window, nullptr) << panel.id;
+      EXPECT_TRUE(window->DockIsActive) << panel.id << " is docked nowhere";
       const auto place = stage.probes().find(panel.id);
       ASSERT_TRUE(place) << panel.id;
       EXPECT_GE(place->least.x, 0) << panel.id;
@@ -57,6 +65,40 @@ TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
       EXPECT_GT(place->most.x - place->least.x, 100) << panel.id;
     }
   }
+}
+
+TEST(Panels, AreDrawnOnceEachAndKnown) {
+  ASSERT_EQ(panel_list().size(), panel_facts().size());
+  for (const Panel& panel : panel_list()) {
+    const PanelFacts* const facts = find_panel(panel.id);
+    ASSERT_NE(facts, nullptr) << panel.id;
+    EXPECT_NE(facts->workspaces, 0) << panel.id;
+    EXPECT_FALSE(facts->reason.empty()) << panel.id;
+  }
+}
+
+TEST(Panels, ComeToTheFrontByTheirNameInAnyWorkspace) {
+  Session session(test::small_plan());
+  Stage stage(FontChoice::built_in, 1);
+  draw_settled(stage, session, kSize);
+  EXPECT_FALSE(stage.probes().find("why"));
+  EXPECT_EQ(run_command(session, "panel.show axes"), "");
+  draw_settled(stage, session, kSize);
+  EXPECT_EQ(session.state().workspace, Workspace::mesh);
+  EXPECT_TRUE(stage.probes().find("axes"));
+  EXPECT_EQ(run_command(session, "panel.show compare"), "Compared has nothing to show yet");
+  EXPECT_EQ(run_command(session, "panel.show nieghbours"),
+            "nieghbours is no panel (did you mean neighbours?)");
+}
+
+TEST(Panels, WhyNotComesToTheFrontWithItsAnswer) {
+  Session session(test::small_plan());
+  Stage stage(FontChoice::built_in, 1);
+  draw_settled(stage, session, kSize);
+  EXPECT_EQ(run_command(session, "why.layout tp=4 pp=2"), "");
+  draw_settled(stage, session, kSize);
+  EXPECT_TRUE(stage.probes().find("why.time.tp=4,pp=2"));
+  EXPECT_FALSE(stage.probes().find("why.time.selected"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, Workspaces, testing::Range(0, 4));
