@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 source scripts/packages.sh
 bin=build/${SHARDWISE_PRESET:-release}/bin
 out=${1:-docs/pictures}
-work=build/pictures
-pictures=${PICTURES:-explore memory timeline report}
+work=${1:-build/pictures}
+pictures=${PICTURES:-explore memory timeline why report}
 size=1280x780
 most_bytes=200000
 mkdir -p "$out" "$work"
@@ -64,6 +64,13 @@ END
       draw timeline "$work/tiny.json" "$work/trace.json" <<END
 view.timeline
 shot $out/timeline.png
+END
+      ;;
+    why)
+      draw why "$work/plan.json" <<END
+table.fitting
+why.layout zero_stage=3
+shot $out/why.png
 END
       ;;
     report)
