@@ -127,7 +127,9 @@ void draw_menu(Ui& ui, const char* kind, const std::string& now,
 
 /// Locks of fields that have no slider; a click takes one away.
 void draw_other_locks(Ui& ui) {
-  for (const auto& [field, value] : ui.state.exploring.limits.locks) {
+  for (const auto& lock : ui.state.exploring.limits.locks) {
+    const std::string& field = lock.first;
+    const std::string& value = lock.second;
     const bool slides = std::ranges::any_of(ui.state.sliders, [&](const SliderSection& each) {
       return std::ranges::find(each.sliders, field, &Slider::id) != each.sliders.end();
     });
