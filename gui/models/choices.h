@@ -22,11 +22,17 @@ std::optional<Choice> named(const std::array<std::string_view, kCount>& names,
   return static_cast<Choice>(found - names.begin());
 }
 
-/// The same; without a word, the one after `now`.
+/// The value after `now`; after the last, the first.
+template <class Choice, std::size_t kCount>
+Choice next_of(const std::array<std::string_view, kCount>& /*names*/, Choice now) {
+  return static_cast<Choice>((static_cast<std::size_t>(now) + 1) % kCount);
+}
+
+/// named(); without a word, next_of().
 template <class Choice, std::size_t kCount>
 std::optional<Choice> choose(const std::array<std::string_view, kCount>& names, Choice now,
                              const std::string& word) {
-  if (word.empty()) return static_cast<Choice>((static_cast<std::size_t>(now) + 1) % kCount);
+  if (word.empty()) return next_of(names, now);
   return named<Choice>(names, word);
 }
 

@@ -12,7 +12,7 @@ namespace shardwise::view {
 namespace {
 
 std::string next_by(Session& session, const std::string&) {
-  session.compare_by(*choose(kCompareByNames, session.state().compare.by, ""));
+  session.compare_by(next_of(kCompareByNames, session.state().compare.by));
   return "";
 }
 
