@@ -36,8 +36,10 @@ std::string unknown_field(const AppState& state, const std::string& id) {
 /// no traces. \param began  null where no drag goes on
 std::optional<Plan> slid(const Plan* began, const Plan& now, const Slider& slider,
                          std::int64_t step) {
-  std::optional<Plan> plan = began != nullptr ? with_slider(*began, slider, step) : std::nullopt;
-  return plan ? plan : with_slider(now, slider, step);
+  if (began != nullptr) {
+    if (std::optional<Plan> plan = with_slider(*began, slider, step)) return plan;
+  }
+  return with_slider(now, slider, step);
 }
 
 }  // namespace

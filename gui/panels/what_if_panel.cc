@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -70,9 +71,10 @@ void draw_lock(Ui& ui, const Slider& slider, bool near) {
   const float top = at.y + side * 0.48F;
   const float half = ui.units(4);
   list.AddRectFilled({middle - half, top}, {middle + half, top + ui.units(6)}, ink, ui.units(1));
+  constexpr float kPi = std::numbers::pi_v<float>;
   const float bow = ui.units(2.6F);
   const float lift = locked ? 0 : ui.units(2);
-  list.PathArcTo({middle, top - lift}, bow, 3.1415927F, locked ? 6.2831853F : 5.6F);
+  list.PathArcTo({middle, top - lift}, bow, kPi, locked ? 2 * kPi : 5.6F);
   list.PathStroke(ink, ui.units(1.4F));
 }
 

@@ -71,7 +71,7 @@ TEST_F(Question, AnotherModelLosesTheLocksThatLeaveItNoLayoutAndSaysSo) {
 TEST_F(Question, ALockIsNamedWhereItLeavesNothing) {
   EXPECT_EQ(run("question.lock tp 8"), "");
   EXPECT_EQ(run("question.set gpus 8"), "");
-  Plan one = test::small_plan(1);
+  const Plan one = test::small_plan(1);
   session_.change(one, Change::question);  // as undo() may come back to one
   session_.settle();
   EXPECT_EQ(state().answer.counts.legal, 0);
@@ -160,7 +160,7 @@ TEST_F(Question, WhyNotIsWhatPlanPrints) {
   const TypedWhy& why = state().exploring.why;
   EXPECT_EQ(why.asked, "tp=4,pp=2");
   const sim::PlanQuestion question = sim::question_of(state().plan, 1);
-  SearchRequest request = question.request(0);
+  const SearchRequest request = question.request(0);
   Candidate winner;
   winner.layout = state().winner->layout;
   winner.cost = evaluate(state().plan.model, state().plan.cluster, state().plan.job,
