@@ -22,7 +22,7 @@ constexpr double kShares = 255;            // steps of a share that can be seen
 std::array<int, kColours> steps_of(const Coverage& coverage) {
   std::array<int, kColours> steps{};
   for (std::size_t c = 0; c < kColours; ++c) {
-    steps[c] = static_cast<int>(static_cast<double>(coverage.shares[c]) * kShares + 0.5);
+    steps[c] = static_cast<int>(std::lround(static_cast<double>(coverage.shares[c]) * kShares));
   }
   return steps;
 }
