@@ -14,17 +14,21 @@ size=1280x780
 most_bytes=200000
 mkdir -p "$out" "$work"
 
+# weigh NAME: says how large a picture is, and fails where that is too much.
+weigh() {
+  local bytes
+  bytes=$(stat -c %s "$out/$1.png")
+  say "$out/$1.png: $bytes bytes"
+  [ "$bytes" -le "$most_bytes" ] || { say "$1.png has more than $most_bytes bytes"; return 1; }
+}
+
 # draw NAME PLAN [ARGUMENT…]: runs the script on standard input, which takes the picture itself.
 draw() {
   local name=$1
   shift
   cat >"$work/$name.txt"
   "$bin/shardwise-view" --script "$work/$name.txt" --size "$size" "$@"
-  say "$out/$name.png: $(stat -c %s "$out/$name.png") bytes"
-  if [ "$(stat -c %s "$out/$name.png")" -gt "$most_bytes" ]; then
-    say "$name.png has more than $most_bytes bytes"
-    return 1
-  fi
+  weigh "$name"
 }
 
 # What the pictures with a measurement need: this machine, a plan for it, and a run of that plan.
@@ -40,7 +44,7 @@ measure() {
 }
 
 seventy=(--model llama-3.1-70b --cluster dgx-h100 --gpus 64)
-[ -s "$work/plan.json" ] || "$bin/shardwise" plan "${seventy[@]}" -o "$work/plan.json" >"$work/plan.log"
+"$bin/shardwise" plan "${seventy[@]}" -o "$work/plan.json" >"$work/plan.log"
 
 for picture in $pictures; do
   case $picture in
@@ -78,7 +82,7 @@ END
       chromium --headless=new --no-sandbox --hide-scrollbars --force-device-scale-factor=1 \
         --window-size=1280,900 --screenshot="$out/report.png" \
         "file://$PWD/$work/report.html" 2>"$work/chromium.log"
-      say "$out/report.png: $(stat -c %s "$out/report.png") bytes"
+      weigh report
       ;;
     *)
       say "no picture is named $picture"
