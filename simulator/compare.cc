@@ -66,9 +66,7 @@ Bytes peak_of(const StepReport& report, bool own) {
   for (const StageMemory& stage : report.stages) {
     if (!own) peak = std::max(peak, stage.peak_total());
     for (const Ledger& phase : stage.phases) {
-      const Bytes beside(phase[MemoryCategory::runtime_context] +
-                         phase[MemoryCategory::communicator]);
-      if (own) peak = std::max(peak, phase.total() - beside);
+      if (own) peak = std::max(peak, phase.reserved());
     }
   }
   return peak;

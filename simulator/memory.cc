@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/spec/memory_labels.h"
 #include "simulator/caching_allocator.h"
 
 namespace shardwise::sim {
@@ -41,8 +42,7 @@ std::vector<Change> changes_of(const StageProgram& stage, std::span<const double
 
 /// What the framework's allocator does not see, as Ledger::allocated.
 bool outside(const ProgramBuffer& buffer) {
-  return buffer.category == MemoryCategory::communicator ||
-         buffer.category == MemoryCategory::runtime_context ||
+  return group_of(buffer.category) == MemoryGroup::outside ||
          buffer.category == MemoryCategory::allocator_slack;
 }
 

@@ -239,9 +239,7 @@ void compare_traced(CompareView& view, const Plan& plan, const Compared& other,
 }
 
 /// What a stage holds in a phase that a run does not measure.
-Bytes unmeasured(const Ledger& phase) {
-  return Bytes(phase[MemoryCategory::runtime_context] + phase[MemoryCategory::communicator]);
-}
+Bytes unmeasured(const Ledger& phase) { return phase.total() - phase.reserved(); }
 
 }  // namespace
 

@@ -75,14 +75,7 @@ std::vector<TimedRow> bounds_of(const Exploration& all, const Layout& layout, Se
 void explore_rows(const Plan& plan, const StepReport& reference, const std::stop_token& stop,
                   const RowListener& listener, Timing timing, std::shared_ptr<SearchMemory> memory,
                   const QuestionLimits& limits) {
-  SearchRequest request;
-  request.model = &plan.model;
-  request.cluster = &plan.cluster;
-  request.job = &plan.job;
-  request.engines = {&plan.engine};
-  request.locks = limits.locks;
-  request.opened = limits.opened;
-  request.objective = limits.objective;
+  SearchRequest request = request_of(plan, limits);
   request.stop = stop;
   request.memory = std::move(memory);
   ExploreOptions options;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "planner/search/any_legal.h"
-#include "planner/search/search.h"
 
 namespace shardwise::view {
 namespace {
@@ -17,6 +16,18 @@ std::string words_of(const std::pair<std::string, std::string>& lock) {
 
 }  // namespace
 
+SearchRequest request_of(const Plan& plan, const QuestionLimits& limits) {
+  SearchRequest request;
+  request.model = &plan.model;
+  request.cluster = &plan.cluster;
+  request.job = &plan.job;
+  request.engines = {&plan.engine};
+  request.opened = limits.opened;
+  request.locks = limits.locks;
+  request.objective = limits.objective;
+  return request;
+}
+
 std::string lock_words(const QuestionLimits& limits) {
   std::string words;
   for (const auto& lock : limits.locks) {
@@ -26,13 +37,7 @@ std::string lock_words(const QuestionLimits& limits) {
 }
 
 std::string problem_of(const Plan& plan, const QuestionLimits& limits) {
-  SearchRequest request;
-  request.model = &plan.model;
-  request.cluster = &plan.cluster;
-  request.job = &plan.job;
-  request.engines = {&plan.engine};
-  request.opened = limits.opened;
-  request.locks = limits.locks;
+  SearchRequest request = request_of(plan, limits);
   const Result<bool> some = any_legal(request);
   if (!some) return some.problems().front().message;
   if (*some || limits.locks.empty()) return "";

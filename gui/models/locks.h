@@ -3,9 +3,13 @@
 #include <string>
 
 #include "gui/models/question_limits.h"
+#include "planner/search/search.h"
 #include "planner/spec/plan.h"
 
 namespace shardwise::view {
+
+/// What a search of a plan's question is asked, within limits. \pre the plan outlives it
+SearchRequest request_of(const Plan& plan, const QuestionLimits& limits);
 
 /// "tp 8, pp 2": the locks in words.
 std::string lock_words(const QuestionLimits& limits);

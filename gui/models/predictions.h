@@ -9,9 +9,9 @@
 
 namespace shardwise::view {
 
-/// The planner's predictions, times as much longer as a measured run was (calibrate), where that
-/// run is of the same model and engine. Jobs take a copy: what is shown beside each other is
-/// corrected alike.
+/// The planner's predictions, calibrated by a measured run where there is one of the same model and
+/// engine: step times are multiplied by what the run took over its own prediction. Every job takes
+/// a copy, so that all numbers on screen are corrected alike.
 class Predictions {
  public:
   Predictions() = default;

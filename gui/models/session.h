@@ -216,6 +216,7 @@ class Session {
   void set_limits(QuestionLimits limits);
   std::string take_subject(Result<Plan> plan);
   void follow_best();
+  std::optional<Plan> slid(const Slider& slider, std::int64_t step) const;
   void find_published();
   void find_way_out();
   std::string copy(std::string text, const std::string& what, const std::string& path);

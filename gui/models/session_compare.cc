@@ -13,13 +13,13 @@ namespace shardwise::view {
 void Session::set_correction(std::shared_ptr<const Correction> correction) {
   if (correction == state_.correction) return;
   state_.correction = std::move(correction);
-  // What is of other predictions is beside these no comparison.
+  // Numbers of other predictions cannot be compared with these.
   state_.exploring.pinned.reset();
   restart_map();
 }
 
 void Session::drop_foreign_correction() {
-  if (!predictions().corrects(state_.plan.model, state_.plan.engine)) state_.correction.reset();
+  if (!predictions().corrects(state_.plan.model, state_.plan.engine)) set_correction(nullptr);
 }
 
 void Session::compare_with(std::shared_ptr<const Compared> other) {
@@ -79,7 +79,6 @@ std::string Session::calibrate() {
   Result<Correction> correction = correction_by(measured, other->file, subject);
   if (!correction) return one_line(correction.problems());
   remember();
-  future_.clear();
   set_correction(std::make_shared<const Correction>(*std::move(correction)));
   put(state_.plan, Change::question);
   return "";

@@ -150,13 +150,8 @@ std::string Session::ask_why(const std::string& values) {
       "why",
       [this, plan, text, asked = *read, by = predictions(),
        limits = state_.exploring.limits](const Worker::Task& task) -> Worker::Apply {
-        SearchRequest request;
-        request.model = &plan->model;
-        request.cluster = &plan->cluster;
-        request.job = &plan->job;
-        request.engines = {&plan->engine};
-        request.opened = limits.opened;
-        request.objective = limits.objective;
+        SearchRequest request = request_of(*plan, limits);
+        request.locks.clear();  // the values are asked of all layouts
         request.stop = task.stop;
         Candidate winner;
         winner.layout = plan->layout;

@@ -32,25 +32,22 @@ std::string unknown_field(const AppState& state, const std::string& id) {
                      fmt::join(known, ", "));
 }
 
-/// The plan with a slider at a step, from where its drag began: what that passes on the way leaves
-/// no traces. \param began  null where no drag goes on
-std::optional<Plan> slid(const Plan* began, const Plan& now, const Slider& slider,
-                         std::int64_t step) {
-  if (began != nullptr) {
-    if (std::optional<Plan> plan = with_slider(*began, slider, step)) return plan;
-  }
-  return with_slider(now, slider, step);
-}
-
 }  // namespace
+
+/// The plan with a slider at a step. While a drag of it goes on, from where that began: what it
+/// passes on the way leaves no traces.
+std::optional<Plan> Session::slid(const Slider& slider, std::int64_t step) const {
+  if (held_ && dragged_ == slider.id && !past_.empty()) {
+    if (std::optional<Plan> plan = with_slider(past_.back().plan, slider, step)) return plan;
+  }
+  return with_slider(state_.plan, slider, step);
+}
 
 void Session::slide(const std::string& id, std::size_t step) {
   const Slider* const slider = find_slider(state_, id);
   if (slider == nullptr || step >= slider->steps.size() || step == slider->at) return;
   const Change change = slider->change;
-  const Plan* const began =
-      held_ && dragged_ == id && !past_.empty() ? &past_.back().plan : nullptr;
-  std::optional<Plan> plan = slid(began, state_.plan, *slider, slider->steps[step]);
+  std::optional<Plan> plan = slid(*slider, slider->steps[step]);
   if (plan) drag(*std::move(plan), change, id);
 }
 
@@ -59,9 +56,7 @@ std::string Session::type_field(const std::string& id, const std::string& text) 
   if (slider == nullptr) return unknown_field(state_, id);
   if (text.empty()) return fmt::format("{} needs a value, as {} {}", id, id, slider->texts.back());
   const std::optional<std::int64_t> step = step_of(*slider, text);
-  const Plan* const began =
-      held_ && dragged_ == id && !past_.empty() ? &past_.back().plan : nullptr;
-  std::optional<Plan> plan = step ? slid(began, state_.plan, *slider, *step) : std::nullopt;
+  std::optional<Plan> plan = step ? slid(*slider, *step) : std::nullopt;
   if (!plan) return fmt::format("{}: use one of {}", id, fmt::join(slider->texts, ", "));
   const Change change = slider->change;
   if (*step != slider->steps[slider->at]) drag(*std::move(plan), change, id);

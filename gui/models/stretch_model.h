@@ -23,7 +23,7 @@ struct StretchWorth {
   Seconds after;
   double change = 0;   // of the step: -0.1 is a tenth shorter
   double dollars = 0;  // more for a billion tokens; negative: saved
-  std::string text;    // "backward at 0.50 of its time: 8.24 s -> 7.10 s, -13.8 %, …"
+  std::string text;  // "backward at 0.50 of its time: the step takes 7.10 s in place of 8.24 s …"
 };
 StretchWorth worth_of(const Stretch& stretch, const StepReport& before);
 

@@ -70,8 +70,8 @@ std::string span_name(const StepLanes& step, const Lane& lane, std::size_t span)
 /// Its name, how long it took, and what it waited and was exposed.
 std::string span_text(const StepLanes& step, const Lane& lane, std::size_t span);
 
-/// The first span after (lane by lane in time) whose name has all the words, from the one after
-/// `chosen`, or from `from` on; and around.
+/// The first span after `chosen`, lane by lane in time, whose name has these letters; after the
+/// last span comes the first. Without `chosen` from the first span on.
 std::optional<ChosenSpan> next_match(const StepLanes& step, const std::string& words,
                                      const std::optional<ChosenSpan>& chosen);
 

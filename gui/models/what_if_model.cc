@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "planner/cost/gathers_once.h"
+#include "planner/cost/gpu_hour_price.h"
 #include "planner/cost/legality.h"
 #include "planner/question/field_values.h"
 #include "planner/search/space.h"
@@ -175,9 +176,7 @@ std::int64_t held_back_percent(const Plan& plan) { return std::llround(100 * pla
 
 /// Of an hour of a GPU; 0 where none is known.
 std::int64_t cents_of(const ClusterSpec& cluster) {
-  const std::optional<double> price =
-      cluster.price_per_gpu_hour ? cluster.price_per_gpu_hour : cluster.gpu.price_per_hour;
-  return std::llround(kCents * price.value_or(0));
+  return std::llround(kCents * gpu_hour_price(cluster).value_or(0));
 }
 
 Slider price_slider(const Plan& plan) {

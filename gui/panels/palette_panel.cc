@@ -133,7 +133,7 @@ void draw_help(Ui& ui) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowBorderSize, 1);
   ImGui::Begin("help", nullptr, kFloating & ~ImGuiWindowFlags_NoScrollbar);
   ImGui::PopStyleVar();
-  heading(ui, "Keys", "Escape closes this");
+  heading(ui, "Keys", "Esc closes this");
   const std::span<const Command> all = commands();
   const std::size_t lines = twice ? (all.size() + 1) / 2 : all.size();
   if (ImGui::BeginTable("keys", twice ? 6 : 3, ImGuiTableFlags_SizingFixedFit)) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 #include "gui/models/readout.h"
 #include "gui/models/stretch_model.h"
@@ -91,9 +92,12 @@ void draw_selection(Ui& ui) {
   const TimeRange range = view.measured.value_or(TimeRange{0, step->length});
   const Readout readout = read_out(*step, range);
   std::string line = text_of(readout);
+  // With what passes have inside, which the strip leaves out.
+  const char* before = "; exposed by axis, inside passes too: ";
   for (const AxisTime& axis : step->report->by_axis) {
     if (view.measured || axis.exposed <= Seconds(0)) continue;
-    line += fmt::format(", {} {} on the busiest stage", axis.axis, format_seconds(axis.exposed));
+    line += fmt::format("{}{} {}", std::exchange(before, ", "), axis.axis,
+                        format_seconds(axis.exposed));
   }
   text(ui, line, ui.theme.text);
   ui.probes.put_item("selection.sums");

@@ -62,8 +62,8 @@ void fitting_text(Ui& ui, std::string_view words, std::string_view hex);
 /// Text that ends at the right edge of what is left of the line, in digits of one width.
 void number_right(Ui& ui, std::string_view words, std::string_view hex);
 
-/// A rectangle between whole pixels, in the window's list. AddRectFilled() takes five times as long
-/// to soften edges, of which these have none.
+/// A rectangle between whole pixels, in the window's list. AddRectFilled() would also soften its
+/// edges, which takes longer and changes nothing there.
 void fill(ImVec2 least, ImVec2 most, ImU32 ink);
 
 /// Text drawn at a place; `align` 0 begins there, 0.5 is centred on it, 1 ends there.

@@ -49,8 +49,8 @@ std::string waterfall(const StepReport& plan, const StepReport& other,
   const Seconds estimated = other.step_time - plan.step_time;
   const Seconds whole = simulated.value_or(estimated);
   std::vector<Difference> parts = differences(plan, other);
-  // Overlap and waiting that the closed form has not.
-  if (simulated) parts.push_back({"what only the simulation sees", whole - estimated});
+  // Overlap and waiting.
+  if (simulated) parts.push_back({"left out by the closed form", whole - estimated});
   double low = 0;
   double high = 0;
   double at = 0;

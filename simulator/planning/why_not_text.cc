@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
 #include "planner/question/layout_words.h"
 #include "planner/spec/format.h"
 #include "planner/spec/memory_labels.h"
-#include "planner/spec/names.h"
 #include "planner/spec/signed_format.h"
 #include "planner/spec/table.h"
 #include "simulator/planning/answer_parts.h"
