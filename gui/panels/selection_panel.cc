@@ -21,6 +21,7 @@ std::string moment_close(Seconds at, TimeRange range) {
 }
 
 void show_chosen(Ui& ui, const StepLanes& step, const TimelineView& view) {
+  if (!view.chosen) return;
   const Lane* const lane = step.find(view.chosen->lane);
   if (lane == nullptr || view.chosen->span >= lane->spans.size()) return;
   text(ui, fmt::format("stage {}, rank {}, {}", lane->stage, lane->rank, name_of(lane->stream)),

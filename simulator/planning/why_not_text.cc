@@ -34,7 +34,7 @@ std::string difference_text(const StepReport& winner, const StepReport& other, b
 }  // namespace
 
 std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool colour) {
-  const std::string line = why_not_words(answer, values);
+  std::string line = why_not_words(answer, values);
   const std::string changed =
       "  " +
       wrap(in_words(differing_fields(answer.winner.layout, answer.other.layout)), kWidth - 2, 2) +
