@@ -4,6 +4,7 @@
 
 #include "planner/cost/expert_load.h"
 #include "planner/cost/explain.h"
+#include "planner/cost/held_to.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/timing.h"
 #include "planner/spec/curve_sources.h"
@@ -58,6 +59,20 @@ void assume_machines(StepReport& report, const ClusterSpec& cluster, const JobSp
   }
 }
 
+/// Which version of an engine the ledger is compared with. Our executor's arena is made of the
+/// ledger, so it has none.
+void assume_engine(StepReport& report, const EngineProfile& engine) {
+  if (engine.allocator == AllocatorKind::arena) return;
+  const HeldTo* held = held_to(engine);
+  report.assumptions.push_back(
+      {"memory.held_to",
+       held != nullptr
+           ? fmt::format("memory ({}) is compared with the code of {} itself in {} jobs: {}",
+                         held->held, engine.name, held->cases, held->version)
+           : fmt::format("memory is not compared with the code of {} itself", engine.name),
+       "docs/engines.md"});
+}
+
 }  // namespace
 
 void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
@@ -76,6 +91,7 @@ void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSp
          links ? "docs/time.md, Collectives" : kCompute});
   }
   assume_machines(report, cluster, job, engine);
+  assume_engine(report, engine);
 }
 
 void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,

@@ -1,13 +1,23 @@
 #include "planner/cost/bucket_streams.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
+#include "planner/cost/bucket_rules.h"
 #include "planner/cost/host_issue.h"
-#include "planner/cost/unit_elements.h"
 
 namespace shardwise {
+namespace {
+
+/// Whether all tensors of a layer start where a bucket's tensors may, one after the other.
+bool aligns(const LayerPace& layer, std::int64_t start) {
+  const LayerParameters& p = layer.memory->parameters;
+  const auto groups = std::span(p.group).first(static_cast<std::size_t>(p.groups));
+  return std::ranges::all_of(
+      groups, [&](const TensorGroup& t) { return t.rows * t.row_elements % start == 0; });
+}
+
+}  // namespace
 
 BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& context,
                              const PipelineRun& run, const PassLosses& losses)
@@ -17,11 +27,17 @@ BucketStreams::BucketStreams(const StageTimes& stages, const LeafContext& contex
       prices_(context),
       spans_(run.spans),
       losses_(losses) {
-  limit_ =
-      std::max(static_cast<double>(engine_.bucket_elements),
-               static_cast<double>(engine_.bucket_elements_per_rank * layout_.dp() * layout_.cp));
-  waits_ = host_rules(context, Seconds(0)).waits;
+  host_ = host_rules(context, Seconds(0));
+  if (host_.issue > 0) issued_ = issued_chunks(pipeline_, host_);
+  microbatches_ = static_cast<double>(context.num_microbatches);
   by_unit_ = engine_.bucket_elements == 0 || engine_.gradient_buffer == GradientBuffer::unit_queue;
+  table_apart_ = keeps_shared_table_apart(engine_, layout_) &&
+                 std::ranges::any_of(pipeline_.layers,
+                                     [](const LayerPace& layer) { return layer.copied > 0; });
+  const std::int64_t start = bucket_rules(engine_, layout_, false).start;
+  layers_join_ = !table_apart_ &&
+                 std::ranges::all_of(pipeline_.layers,
+                                     [&](const LayerPace& layer) { return aligns(layer, start); });
 }
 
 double BucketStreams::late(std::size_t stage, double begins) {
@@ -35,7 +51,7 @@ double BucketStreams::late(std::size_t stage, double begins) {
       const double begin = spans_[place].begin.value() + begins;
       late = std::max(late, gathered - begin - buckets_[i].needed);
       // A host that waits for what the first pass is handed issues no more than one before.
-      if (waits_) gathered = std::max(gathered, begin);
+      if (host_.waits) gathered = std::max(gathered, begin);
     }
   }
   return late;
@@ -62,6 +78,35 @@ void BucketStreams::complete(std::size_t stage, PassStreams& passes) {
   }
 }
 
+double BucketStreams::spare(const IssuedKernels& pass) const {
+  return pass.runs - pass.issue - pass_messages(pipeline_, host_);
+}
+
+double BucketStreams::gathers_issued_late(std::size_t stage) {
+  double late = 0;
+  for (std::size_t c = 0; c < chunks() && !issued_.empty(); ++c) {
+    fill(stage, c);
+    const double collectives = host_.issue * static_cast<double>(buckets_.size());
+    late = std::max(late, collectives - spare(issued_[stage * chunks() + c].forward));
+  }
+  return late;
+}
+
+double BucketStreams::reductions_issued_late(std::size_t stage) {
+  if (issued_.empty()) return 0;
+  const double each = host_.issue * (layout_.dp_replicate > 1 ? 2 : 1);
+  double late = 0;
+  double ahead = 0;
+  for (std::size_t c = 0; c < chunks(); ++c) {
+    const std::size_t place = stage * chunks() + c;
+    fill(stage, c);
+    const IssuedPass& passes = issued_[place];
+    late += each * static_cast<double>(buckets_.size()) - spare(passes.of(spans_[place].last));
+    ahead += microbatches_ * spare(passes.forward) + (microbatches_ - 1) * spare(passes.backward);
+  }
+  return std::max(0.0, late - (host_.waits ? 0 : std::max(0.0, ahead)));
+}
+
 double BucketStreams::gathers(std::size_t stage) {
   double sum = 0;
   for (std::size_t c = 0; c < chunks(); ++c) {
@@ -77,6 +122,8 @@ double BucketStreams::reduced(std::size_t stage) {
   for (std::size_t c = 0; c < chunks(); ++c) {
     last = std::max(last, spans_[stage * chunks() + c].end.value());
   }
+  const double held_up = reductions_issued_late(stage);
+  last += held_up;
   Reductions so_far;
   // In the order in which their last passes end.
   order_.resize(chunks());
@@ -90,7 +137,9 @@ double BucketStreams::reduced(std::size_t stage) {
       bucket.reduces = prices_.reduce(bucket.dense, bucket.routed).value();
     }
     for (const Bucket& bucket : buckets_) {
-      reduce(bucket, overlaps ? complete(place, bucket) : last, so_far);
+      const double share = length_ > 0 ? bucket.ready / length_ : 0;
+      const double ready = complete(place, bucket) + held_up * share;
+      reduce(bucket, overlaps ? ready : last, so_far);
       const double shard = reduce_outer(bucket);
       if (shard > 0) so_far.outer = std::max(so_far.outer, so_far.inner) + shard;
       so_far.moved_outer += shard;
@@ -115,8 +164,7 @@ void BucketStreams::reduce(const Bucket& bucket, double ready, Reductions& so_fa
 
 void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
   const std::size_t place = stage * chunks() + chunk;
-  const bool single = engine_.gradient_buffer == GradientBuffer::contiguous &&
-                      (!layout_.overlap_grad_reduce || stage > 0 || chunk > 0);
+  const bool single = has_single_buckets(engine_, layout_, stage == 0 && chunk == 0);
   const auto known = std::ranges::find_if(filled_before_, [&](const Filled& each) {
     return each.single == single && spans_[each.place].last == spans_[place].last &&
            std::ranges::equal(pipeline_.runs_of(each.place), pipeline_.runs_of(place));
@@ -133,8 +181,51 @@ void BucketStreams::fill(std::size_t stage, std::size_t chunk) {
 void BucketStreams::fill(std::size_t place, bool single) {
   const LayerPart last = spans_[place].last;
   const auto runs = pipeline_.runs_of(place);
+  const BucketRules rules = bucket_rules(engine_, layout_, !single);
+  const bool joins = single && layers_join_;
+  const auto memory_of = [&](const PacedRun& run) -> const LayerMemory& {
+    return *pipeline_.layers[static_cast<std::size_t>(run.kind)].memory;
+  };
+  const LayerMemory* late = by_unit_ || joins ? nullptr : late_head(engine_, runs, memory_of);
+  const std::int64_t copied = pipeline_.layers[static_cast<std::size_t>(runs.back().kind)].copied;
+  const ChunkEnds ends = {late, copied, table_apart_};
+  Sink sink{*this};
+  BucketFiller<Sink> whole(rules, sink);
+  ChunkFiller<Sink> filler(rules, ends, sink);
   buckets_.clear();
-  open_ = {0, 0};
+  bool begun = by_unit_ || joins;
+  if (late != nullptr) {  // its matrix enters before the layers behind it, and is complete with it
+    walk(place, last, [&](const LayerPace& layer) {
+      if (layer.memory != late) return true;
+      filler.begin();
+      begun = true;
+      return false;
+    });
+  }
+  Bucket behind;
+  walk(place, last, [&](const LayerPace& layer) {
+    if (!begun) filler.begin();
+    begun = true;
+    if (behind.layer == 0) behind = next_;
+    if (by_unit_) {
+      add_unit(layer);
+    } else if (joins) {
+      whole.add(false, layer.dense);
+      whole.add(true, layer.routed);
+    } else {
+      filler.add(*layer.memory);
+    }
+    return true;
+  });
+  if (late != nullptr) next_ = behind;  // multi-token prediction, which reads a copied table
+  whole.close(false);
+  whole.close(true);
+  if (!by_unit_ && !joins) filler.end();
+}
+
+template <class Visit>
+void BucketStreams::walk(std::size_t place, LayerPart part, Visit visit) {
+  const auto runs = pipeline_.runs_of(place);
   length_ = 0;
   next_ = {};
   next_.needed = pipeline_.chunk_time[place].forward.value();
@@ -142,77 +233,48 @@ void BucketStreams::fill(std::size_t place, bool single) {
   for (std::size_t r = runs.size(); r-- > 0;) {
     const LayerPace& layer = pipeline_.layers[static_cast<std::size_t>(runs[r].kind)];
     for (std::int32_t i = 0; i < runs[r].layers; ++i) {
-      --next_.layer;
-      length_ += layer.time.of(last).value();
-      // A layer that puts nothing off was complete before a pass of weight gradients.
-      if (last != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {
-        next_.ready = length_;
-        next_.maker = next_.layer;
-      } else if (by_unit_) {
-        next_.ready = 0;
-        next_.maker = next_.layer;
-      }
-      next_.needed -= layer.time.forward.value();
-      if (single || by_unit_) {
-        add(layer);
-      } else {
-        // The table of another stage is registered after the layer that uses it.
-        if (layer.copied > 0) add({layer.copied, 1, 1, false});
-        const std::vector<TensorGroup>& tensors = layer.memory->parameters.in_order;
-        for (std::size_t t = tensors.size(); t-- > 0;) add(tensors[t]);
-      }
+      pass(layer, part);
+      if (!visit(layer)) return;
     }
   }
-  close(0, open_[0]);
-  close(1, open_[1]);
 }
 
-void BucketStreams::add(const LayerPace& layer) {
+void BucketStreams::pass(const LayerPace& layer, LayerPart part) {
+  --next_.layer;
+  length_ += layer.time.of(part).value();
+  // A layer that puts nothing off was complete before a pass of weight gradients.
+  if (part != LayerPart::backward_weight || layer.time.weight_gradient > Seconds(0)) {
+    next_.ready = length_;
+    next_.maker = next_.layer;
+  } else if (by_unit_) {
+    next_.ready = 0;
+    next_.maker = next_.layer;
+  }
+  next_.needed -= layer.time.forward.value();
+}
+
+void BucketStreams::add_unit(const LayerPace& layer) {
   std::array<std::int64_t, 2> elements = {layer.dense, layer.routed};
-  if (by_unit_ && prices_.placement().optimizer != Placement::replicate) {
+  if (prices_.placement().optimizer != Placement::replicate) {
     const UnitElements unit = unit_elements(*layer.memory, layer.copied, engine_, layout_,
                                             prices_.rules().shard_multiple);
     elements = {unit.padded_dense, unit.padded_routed};
   }
-  for (std::size_t group = 0; group < elements.size(); ++group) {
-    if (elements[group] == 0) continue;
-    open_[group] += static_cast<double>(elements[group]);
-    filled_[group] = next_;
-    if (by_unit_) close(group, open_[group]);
+  const OwnRoots roots = own_roots(*layer.memory, layer.place, engine_, layout_);
+  for (std::size_t r = roots.buckets.size(); r-- > 0;) {
+    filled_[0] = next_;
+    close(false, roots.buckets[r].padded);
+  }
+  for (const bool routed : {false, true}) {
+    filled_[routed ? 1 : 0] = next_;
+    close(routed, elements[routed ? 1 : 0]);
   }
 }
 
-void BucketStreams::add(const TensorGroup& tensors) {
-  const std::size_t group = tensors.routed ? 1 : 0;
-  double& open = open_[group];
-  const auto size = static_cast<double>(tensors.rows * tensors.row_elements);
-  auto left = static_cast<double>(tensors.count);
-  if (engine_.flattens_gradients) {  // cut wherever the limit falls
-    open += size * left;
-    filled_[group] = next_;
-    while (open >= limit_) close(group, limit_);
-    return;
-  }
-  const bool whole = engine_.gradient_buffer == GradientBuffer::copy_in;  // none over the limit
-  while (left > 0) {
-    const double room = (limit_ - open) / size;
-    if (whole && room < 1 && open > 0) {
-      close(group, open);
-      continue;
-    }
-    const double taken = std::min(left, std::max(1.0, whole ? std::floor(room) : std::ceil(room)));
-    open += taken * size;
-    filled_[group] = next_;
-    left -= taken;
-    if (open >= limit_) close(group, open);
-  }
-}
-
-void BucketStreams::close(std::size_t group, double elements) {
+void BucketStreams::close(bool routed, std::int64_t elements) {
   if (elements <= 0) return;
-  Bucket& bucket = buckets_.emplace_back(filled_[group]);
-  (group == 0 ? bucket.dense : bucket.routed) = elements;
-  open_[group] -= elements;
+  Bucket& bucket = buckets_.emplace_back(filled_[routed ? 1 : 0]);
+  (routed ? bucket.routed : bucket.dense) = static_cast<double>(elements);
 }
 
 }  // namespace shardwise

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/cost/host_issue.h"
 #include "planner/cost/leaf_context.h"
 #include "planner/cost/overlap_loss.h"
 #include "planner/cost/pass_streams.h"
@@ -27,6 +28,9 @@ class BucketStreams {
   /// How much later than alone `stage` is, as its first passes wait for parameters: those of later
   /// stages come while the pipeline fills. \param begins  so much later than in `run`
   double late(std::size_t stage, double begins = 0);
+  /// How much later than alone the host of `stage` ends a first pass for the gathers that it issues
+  /// beside it.
+  double gathers_issued_late(std::size_t stage);
   /// Its passes have more to wait for: layers of `passes` wait until their parameters are there.
   void hold(std::size_t stage, PassStreams& passes);
   /// Gradients of `stage` are reduced as layers of `passes` complete their buckets.
@@ -68,6 +72,12 @@ class BucketStreams {
   double reduce_outer(const Bucket& b) { return prices_.reduce_outer(b.dense, b.routed).value(); }
   double gather(const Bucket& b) { return prices_.gather(b.dense, b.routed).value(); }
 
+  /// Seconds that a host has to spare while a pass runs.
+  double spare(const IssuedKernels& pass) const;
+  /// By how much it ends the last passes of a stage later for their reductions, which it issues
+  /// beside them: less what it has come ahead by until then, if it does not wait for messages.
+  double reductions_issued_late(std::size_t stage);
+
   /// When the last pass of a chunk completes a bucket.
   double complete(std::size_t place, const Bucket& bucket) const;
   /// A bucket that is complete at `ready`.
@@ -77,13 +87,26 @@ class BucketStreams {
   void fill(std::size_t stage, std::size_t chunk);
   /// \param single  all of it is one bucket
   void fill(std::size_t place, bool single);
-  /// A layer is a bucket of its own, or joins the only one.
-  void add(const LayerPace& layer);
-  /// Tensors enter the open bucket of their group, which is full with the one that crosses the
-  /// limit, or before it.
-  void add(const TensorGroup& tensors);
-  /// So many elements of the open bucket of dense (0) or routed parameters (1) are one.
-  void close(std::size_t group, double elements);
+  /// Visits the layers of a chunk, the last first, with `next_` of each, until it returns false.
+  template <class Visit>
+  void walk(std::size_t place, LayerPart part, Visit visit);
+  /// The layer in front of `next_` enters next, in that part of the last pass.
+  void pass(const LayerPace& layer, LayerPart part);
+  /// A layer is a bucket of its own.
+  void add_unit(const LayerPace& layer);
+  /// What a BucketFiller tells.
+  struct Sink {
+    BucketStreams& streams;
+    void enter(bool routed, bool opens, std::int64_t, std::int64_t, std::int64_t, std::int64_t) {
+      Bucket& open = streams.filled_[routed ? 1 : 0];
+      if (opens || streams.next_.layer < open.layer) open = streams.next_;
+    }
+    void close(bool routed, std::int64_t, std::int64_t, std::int64_t padded) {
+      streams.close(routed, padded);
+    }
+  };
+  /// The bucket of the layer that entered last is full.
+  void close(bool routed, std::int64_t elements);
 
   const PipelineTimes& pipeline_;
   const EngineProfile& engine_;
@@ -91,14 +114,16 @@ class BucketStreams {
   UnitPrices prices_;
   const std::vector<ChunkSpan>& spans_;
   PassLosses losses_;
-  bool waits_ = false;  // the host, for messages
+  HostRules host_;
+  std::vector<IssuedPass> issued_;  // issued_chunks(), where the host takes time
+  double microbatches_ = 1;
   bool by_unit_ = false;
-  double limit_ = 0;
+  bool table_apart_ = false;  // that two stages share
+  bool layers_join_ = false;  // a single bucket is filled layer by layer as tensor by tensor
   std::vector<Filled> filled_before_;
   std::vector<Bucket> buckets_;
   Bucket next_;                     // of the layer that enters, without elements
-  std::array<Bucket, 2> filled_;    // the same of the layer that entered an open bucket last
-  std::array<double, 2> open_{};    // elements, of dense and of routed parameters
+  std::array<Bucket, 2> filled_;    // the same of the first layer of an open bucket
   std::vector<std::size_t> order_;  // of chunks
   double length_ = 0;               // of the pass that completes them
 };

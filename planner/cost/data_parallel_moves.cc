@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/cost/bucket_rules.h"
+#include "planner/cost/gathers_once.h"
 #include "planner/cost/unit_prices.h"
 
 namespace shardwise {
@@ -33,7 +35,10 @@ void move_units(DataParallelMoves& moves, const StageTimes& stages, const LeafCo
   double copied = context.rules->gather_copy_bytes * (layout.reshard_after_forward == 0 ? 1 : 2);
   // A rank's part of what forward gathered is read and written.
   if (layout.reshards_to_groups()) {
-    copied += 2.0 * context.rules->weight_bytes / layout.reshard_after_forward;
+    const double part = 2.0 * context.rules->weight_bytes / layout.reshard_after_forward;
+    const bool once = keeps_parts(layout, *context.rules->engine);
+    if (once) moves.copies_once = copy(part);
+    if (!once) copied += part;
   }
   moves.copies_out = copy(copied);
   moves.copies_in = copy(context.rules->reduce_copy_bytes);
@@ -52,9 +57,7 @@ void move_buckets(DataParallelMoves& moves, const StageTimes& stages, const Leaf
   const auto dense = static_cast<double>(stage.elements.dense);
   const auto routed = static_cast<double>(stage.elements.routed);
 
-  const double bucket = std::max(
-      {static_cast<double>(engine.bucket_elements),
-       static_cast<double>(engine.bucket_elements_per_rank * layout.dp() * layout.cp), 1.0});
+  const double bucket = std::max(static_cast<double>(bucket_limit(engine, layout)), 1.0);
   double units = 0;
   for (std::int32_t i = 0; i < stage.kinds; ++i) {
     units += stage.units[static_cast<std::size_t>(i)].count;

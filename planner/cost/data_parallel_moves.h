@@ -26,6 +26,7 @@ struct DataParallelMoves {
 
   // Parameters are sharded: of the slowest stage.
   Seconds copies_out;    // of gathered weights, a micro-batch
+  Seconds copies_once;   // of the parts of them that stay to the end of the step
   Seconds copies_in;     // of gradients, a reduction
   Seconds outer_gather;  // of updated parameters
   std::array<UnitMoves, kMaxUnitKinds> units;

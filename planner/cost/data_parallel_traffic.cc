@@ -35,6 +35,7 @@ DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafCo
     const double gathers = gathers_once(layout, *rules.engine) ? 1 : m;
     const double passes = layout.reshard_after_forward == 0 ? 1 : 2;
     Seconds gathered;
+    Seconds in_groups;  // of a forward pass after the first, less what it takes among all ranks
     Seconds reduced;
     for (std::size_t i = 0; i < static_cast<std::size_t>(stages.slowest.kinds); ++i) {
       const UnitTime& unit = stages.slowest.units[i];
@@ -42,6 +43,7 @@ DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafCo
       const auto routed = static_cast<double>(unit.elements.routed);
       const double n = unit.count;
       gathered += (moves.units[i].gather + moves.units[i].gather_again) * n;
+      in_groups += (moves.units[i].gather_again - moves.units[i].gather) * n;
       reduced += moves.units[i].reduce * n;
       all.reduce += moves.units[i].outer * n;
       all.gathered_bytes += rules.weight_bytes * (dense + routed) * n;
@@ -49,10 +51,11 @@ DataParallelTraffic data_parallel_traffic(const StageTimes& stages, const LeafCo
       all.outer_reduced_bytes += gradient * outer_elements(layout, dense, routed) * n;
     }
     all.gather = gathered * gathers + moves.outer_gather;
+    if (keeps_parts(layout, *rules.engine)) all.gather += in_groups * (gathers - 1);
     all.reduce += reduced * reductions;
     all.gathered_bytes *= gathers * passes;
     all.reduced_bytes *= reductions;
-    all.copies = moves.copies_out * gathers + moves.copies_in * reductions;
+    all.copies = moves.copies_out * gathers + moves.copies_in * reductions + moves.copies_once;
     if (placement.optimizer == Placement::shard_both) {
       all.outer_gathered_bytes = all.outer_reduced_bytes * (rules.weight_bytes / gradient);
     }

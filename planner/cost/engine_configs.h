@@ -8,5 +8,7 @@ namespace shardwise {
 std::string_view runtime_config();
 std::string_view allocator_config();
 std::string_view timing_config();
+std::string_view held_to_config();
+std::string_view refusals_config();
 
 }  // namespace shardwise

@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #include "planner/cost/explain.h"
 #include "planner/cost/flops.h"
 #include "planner/cost/gpu_hour_price.h"
 #include "planner/cost/memory.h"
 #include "planner/cost/stages.h"
+#include "planner/cost/step_memory.h"
 #include "planner/cost/step_time.h"
 #include "planner/spec/format.h"
 
@@ -20,15 +23,12 @@ namespace {
 struct Built {
   explicit Built(const ClusterSpec& cluster) : tables(cluster) {}
 
-  std::vector<StageLayers> stages;
-  std::vector<LayerMemory> memories;
+  MemoryCosts memory;
   std::vector<LayerTime> times;
   StageTimes stage_times;
   CollectiveTables tables;
   DataParallelTables groups;  // in `tables`
   TimeRules time_rules;
-  MemoryRules memory_rules;
-  std::int64_t num_microbatches = 1;
   std::int64_t batch = 1;
 };
 
@@ -36,50 +36,24 @@ Built build(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& j
             const EngineProfile& engine, const Layout& layout) {
   Built b(cluster);
   b.batch = job.batch_for(layout.dp(), layout.micro_batch_size);
-  b.num_microbatches = std::max<std::int64_t>(1, b.batch / (layout.dp() * layout.micro_batch_size));
-  b.stages = assign_stages(model, layout);
-  b.memories = layer_memories(model, job, engine, layout);
+  b.memory = memory_costs(model, cluster, job, engine, layout);
   b.times = layer_times(model, job, engine, cluster, layout);
   b.groups =
       data_parallel_tables(b.tables, cluster, layout,
                            {model.num_experts > 0, job.reduce_scatter_with_fp32_accumulation});
   b.time_rules = time_rules(job, engine, cluster);
-  b.stage_times = stage_times(model, job, b.time_rules, layout, b.times, b.memories, b.stages,
-                              b.num_microbatches);
-  b.memory_rules = memory_rules_on(cluster.gpu, model, job, engine);
+  b.stage_times = stage_times(model, job, b.time_rules, layout, b.times, b.memory.memories,
+                              b.memory.stages, b.memory.num_microbatches);
   return b;
 }
 
 LeafContext leaf_context(const Built& b, const Layout& layout) {
-  return {&b.time_rules, &layout, &b.groups, b.num_microbatches};
-}
-
-void fill_memory(StepReport& report, const Built& b, const ModelSpec& model,
-                 const ClusterSpec& cluster, const JobSpec& job, const Layout& layout) {
-  Verdict& v = report.verdict;
-  v.usable = Bytes(static_cast<std::int64_t>(static_cast<double>(cluster.gpu.hbm_bytes.value()) *
-                                             (1 - job.held_back)));
-  for (std::size_t s = 0; s < b.stages.size(); ++s) {
-    const StageParts parts = stage_parts(model, b.memories, b.stages[s]);
-    const StageContext context = {&b.memory_rules, &layout, static_cast<std::int32_t>(s),
-                                  b.num_microbatches};
-    const StageMemory memory = stage_memory(parts, context);
-    const Bytes upper = memory.peak_total() + memory_doubt(memory, parts, context).total();
-    v.upper = std::max(v.upper, upper);
-    if (s == 0 || memory.peak_total() > v.point) {
-      v.point = memory.peak_total();
-      v.worst_stage = static_cast<int>(s);
-      v.worst_phase = memory.peak_phase();
-    }
-    report.stages.push_back(memory);
-    report.stage_upper.push_back(upper);
-  }
-  v.fit = fit_of(v.point, v.upper, v.usable);
+  return {&b.time_rules, &layout, &b.groups, b.memory.num_microbatches};
 }
 
 void fill_communication(StepReport& report, const Built& b, const StepDetail& detail) {
   const StageTime& stage = b.stage_times.slowest;
-  const auto m = static_cast<double>(b.num_microbatches);
+  const auto m = static_cast<double>(b.memory.num_microbatches);
   const TimeParts& t = report.time;
   PassTime all = stage.forward;
   all += stage.backward;
@@ -133,7 +107,7 @@ void fill_rates(StepReport& report, const ModelSpec& model, const ClusterSpec& c
 void fill_checkpoint(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,
                      const Layout& layout, const Built& b) {
   // Main weights and moments; the compute weights are a cast of them.
-  const MemoryRules& rules = b.memory_rules;
+  const MemoryRules& rules = b.memory.rules;
   const std::int64_t each = std::max(rules.main_bytes, rules.weight_bytes) + rules.moment_bytes;
   report.checkpoint_bytes = Bytes(model.parameter_count() * each);
   if (cluster.storage_write.value() > 0) {
@@ -151,18 +125,32 @@ Fit fit_of(Bytes point, Bytes upper, Bytes usable) {
 Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout) {
   const Built b = build(model, cluster, job, engine, layout);
-  Evaluation result;
-  for (std::size_t s = 0; s < b.stages.size(); ++s) {
-    const StageParts parts = stage_parts(model, b.memories, b.stages[s]);
-    const StageContext context = {&b.memory_rules, &layout, static_cast<std::int32_t>(s),
-                                  b.num_microbatches};
-    const StageMemory memory = stage_memory(parts, context);
-    const Bytes upper = memory.peak_total() + memory_doubt(memory, parts, context).total();
-    result.upper = std::max(result.upper, upper);
-    result.point = std::max(result.point, memory.peak_total());
+  const Verdict memory = step_memory(model, cluster, job, layout, b.memory).verdict;
+  return {memory.point, memory.upper, step_time(b.stage_times, leaf_context(b, layout)).total()};
+}
+
+Seconds input_exposed(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                      const EngineProfile& engine, const Layout& layout) {
+  const TimeRules rules = time_rules(job, engine, cluster);
+  const std::int64_t rows = layout.dp() * layout.micro_batch_size;
+  const std::int64_t batch = job.batch_for(layout.dp(), layout.micro_batch_size);
+  const std::int64_t microbatches = std::max<std::int64_t>(1, batch / rows);
+  const Seconds input = input_time(rules, layout, microbatches);
+  if (input <= Seconds(0)) return Seconds(0);
+  // No step is shorter than what the stage that computes least computes.
+  const std::vector<LayerTime> times = layer_times(model, job, engine, cluster, layout);
+  Seconds least(std::numeric_limits<double>::infinity());
+  for (const StageLayers& stage : assign_stages(model, layout)) {
+    Seconds computes;
+    for (const StageRun& run : stage.runs) {
+      const LayerTime& layer = times[static_cast<std::size_t>(run.kind)];
+      computes += (layer.forward.compute() + layer.backward.compute()) * run.layers;
+    }
+    least = std::min(least, computes * static_cast<double>(microbatches));
   }
-  result.step_time = step_time(b.stage_times, leaf_context(b, layout)).total();
-  return result;
+  constexpr double kMargin = 2;  // for what rounding does
+  if (input * kMargin <= least) return Seconds(0);
+  return estimate(model, cluster, job, engine, layout).time.input_exposed;
 }
 
 StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
@@ -175,8 +163,11 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
   report.layout = layout;
   report.global_batch_size = b.batch;
   report.sequence_length = job.sequence_length;
-  report.num_microbatches = b.num_microbatches;
-  fill_memory(report, b, model, cluster, job, layout);
+  report.num_microbatches = b.memory.num_microbatches;
+  StepMemory memory = step_memory(model, cluster, job, layout, b.memory);
+  report.stages = std::move(memory.stages);
+  report.stage_upper = std::move(memory.upper);
+  report.verdict = std::move(memory.verdict);
 
   StepDetail found;
   const LeafContext context = leaf_context(b, layout);
@@ -188,10 +179,10 @@ StepReport estimate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
   add_assumptions(report, model, cluster, job, engine);
   assume_job(report, model, cluster, job, layout, found);
   if (detail == Detail::explained) {
-    explain_memory(report, {model, job, engine, layout, b.memories, b.stages, b.memory_rules,
-                            b.num_microbatches});
-    explain_time(report, {model, cluster, job, engine, layout, b.times, b.stages, b.stage_times,
-                          context, found});
+    explain_memory(report, {model, job, engine, layout, b.memory.memories, b.memory.stages,
+                            b.memory.rules, b.memory.num_microbatches});
+    explain_time(report, {model, cluster, job, engine, layout, b.times, b.memory.stages,
+                          b.stage_times, context, found});
     for (const LayerSpec& layer : model.kinds) {
       layer_time(model, layer, job, engine, cluster, layout, &report.gemms);
     }

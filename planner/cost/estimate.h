@@ -28,6 +28,11 @@ Evaluation evaluate(const ModelSpec& model, const ClusterSpec& cluster, const Jo
 /// Of a layout's memory in what it may use.
 Fit fit_of(Bytes point, Bytes upper, Bytes usable);
 
+/// Of estimate(): what a step waits for its batch. Faster where that clearly takes less than what
+/// a stage computes. \pre check_layout has no diagnostics
+Seconds input_exposed(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
+                      const EngineProfile& engine, const Layout& layout);
+
 enum class Detail : std::uint8_t { numbers, explained };
 
 /// The same with every number a report has, and with `explained` a formula for each.

@@ -25,6 +25,18 @@ constexpr bool gathers_once(const Layout& layout, const EngineProfile& engine) {
   return layout.pp > 1 && layout.reshard_after_forward == 0 && gathers_once_in_pipelines(engine);
 }
 
+/// Whether the part that a rank keeps of weights resharded to fewer ranks stays to the end of the
+/// step, so that later forward passes are gathered among those ranks too. DeepSpeed's
+/// zero_hpz_partition_size does so; FSDP2 frees the part once backward has gathered it. Source:
+/// deepspeedai/DeepSpeed@v0.19.8:deepspeed/runtime/zero/partition_parameters.py:1900
+/// (_partition_param_sec), stage3.py:755 (invalidate_secondary_tensor).
+constexpr bool keeps_parts(const EngineProfile& engine) {
+  return engine.keeps_parts_over_step && engine.gather == GatherBuffer::element_queue;
+}
+constexpr bool keeps_parts(const Layout& layout, const EngineProfile& engine) {
+  return keeps_parts(engine) && layout.reshards_to_groups();
+}
+
 /// Gives `layout` the only values that such pipelines have, whatever it had. With one micro-batch
 /// each is the last.
 constexpr void gather_once(Layout& layout, const EngineProfile& engine, const JobSpec& job) {

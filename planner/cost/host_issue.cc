@@ -50,9 +50,13 @@ std::vector<IssuedPass> issued_chunks(const PipelineTimes& pipeline, const HostR
   return chunks;
 }
 
+double pass_messages(const PipelineTimes& pipeline, const HostRules& rules) {
+  return pipeline.slots->stages > 1 ? 2 * rules.issue : 0;
+}
+
 bool issues_late(const PipelineTimes& pipeline, const HostRules& rules) {
   if (rules.issue <= 0) return false;
-  const double messages = pipeline.slots->stages > 1 ? 2 * rules.issue : 0;
+  const double messages = pass_messages(pipeline, rules);
   return std::ranges::any_of(issued_chunks(pipeline, rules), [&](const IssuedPass& chunk) {
     return chunk.forward.issue + messages > chunk.forward.runs ||
            chunk.backward.issue + messages > chunk.backward.runs;

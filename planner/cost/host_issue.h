@@ -77,6 +77,9 @@ IssuedPass issued_layer(const LayerPace& layer, const HostRules& rules);
 /// By stage x chunks + chunk.
 std::vector<IssuedPass> issued_chunks(const PipelineTimes& pipeline, const HostRules& rules);
 
+/// Seconds in which the host posts the messages of a pass.
+double pass_messages(const PipelineTimes& pipeline, const HostRules& rules);
+
 /// Whether the host takes longer to issue a pass, with its messages, than that runs, of any in a
 /// pipeline. A layer that runs shorter than that holds up no more than the first pass.
 bool issues_late(const PipelineTimes& pipeline, const HostRules& rules);

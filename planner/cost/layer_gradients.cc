@@ -1,6 +1,5 @@
 #include "planner/cost/layer_gradients.h"
 
-#include "planner/cost/gemm_workspace.h"
 #include "planner/cost/stage_buffers.h"
 
 namespace shardwise {
@@ -23,13 +22,6 @@ GemmOutput LayerGradients::output() const {
     return GemmOutput::written;
   }
   return layout_.fp32_gradients ? GemmOutput::fp32_sum : GemmOutput::sum;
-}
-
-double LayerGradients::bias_bytes(const OperationSpec& op, double rows, std::int64_t width) const {
-  const auto columns = static_cast<double>(width);
-  const bool summed = s_.ours.epilogues && !op.routed_expert &&
-                      element_bytes() * columns <= static_cast<double>(kBiasSumBytes);
-  return summed ? 3 * element_bytes() * columns : rows * columns * s_.element;
 }
 
 Seconds LayerGradients::moved(const LayerPricer& pricer) const {

@@ -31,10 +31,6 @@ class LayerGradients {
   /// What a product does with them. They join those of earlier micro-batches in a buffer that
   /// stays: in the product itself where that is fused.
   GemmOutput output() const;
-  /// Bytes that the gradient of a bias moves, whose product has `rows` rows and `width` columns:
-  /// the sum of the output's gradient over the rows, or, where the product of the weight gradient
-  /// makes that sum, what adds it to the gradient.
-  double bias_bytes(const OperationSpec& op, double rows, std::int64_t width) const;
   /// Setting them to zero, and adding what no product adds.
   Seconds moved(const LayerPricer& pricer) const;
 

@@ -1,62 +1,19 @@
 #include "planner/cost/layer_memory.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
+#include "planner/cost/engine_layer.h"
 #include "planner/cost/layer_pass.h"
 #include "planner/cost/operation_memory.h"
 #include "planner/cost/operation_sizes.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/spec/check.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
-
-void add_group(LayerParameters& parameters, const TensorGroup& tensor) {
-  for (std::int32_t i = 0; i < parameters.groups; ++i) {
-    TensorGroup& each = parameters.group[static_cast<std::size_t>(i)];
-    if (each.rows == tensor.rows && each.row_elements == tensor.row_elements &&
-        each.routed == tensor.routed) {
-      each.count += tensor.count;
-      return;
-    }
-  }
-  SHARDWISE_CHECK(parameters.groups < kMaxTensorGroups, "more shapes than a layer may have");
-  parameters.group[static_cast<std::size_t>(parameters.groups++)] = tensor;
-}
-
-/// A norm of queries or keys of one head, which the heads of all tp ranks share.
-bool is_head_norm(const ParameterSpec& p) {
-  return p.tp_dim < 0 &&
-         (p.name.find("q_norm") != std::string::npos || p.name.find("k_norm") != std::string::npos);
-}
-
-LayerParameters parameters_of(const LayerSpec& layer, const JobSpec& job,
-                              const EngineProfile& engine, const Layout& layout) {
-  LayerParameters result;
-  const bool routes = std::ranges::any_of(
-      layer.operations, [](const OperationSpec& op) { return op.kind == OpKind::router; });
-  for (const ParameterSpec& p : layer.parameters) {
-    const LocalTensor tensor = local_tensor(p, engine, layout);
-    const std::int64_t elements = tensor.elements();
-    if (routes && !p.trainable && p.shape.size() == 1) result.counted_experts += elements;
-    if (!p.trainable || job.frozen_base) {
-      result.frozen += elements;
-      if (p.tp == TpSplit::vocab) result.frozen_vocabulary += elements;
-      continue;
-    }
-    (p.routed_expert ? result.routed : result.dense) += elements;
-    if (p.tp == TpSplit::vocab) result.vocabulary += elements;
-    if (p.tp_dim < 0 && !p.routed_expert) result.replicated += elements;
-    if (is_head_norm(p)) result.head_norms += elements;
-    result.tensors += tensor.count;
-    result.chunk_lcm = std::lcm(result.chunk_lcm, tensor.row_elements);
-    result.in_order.push_back({tensor.rows, tensor.row_elements, tensor.count, p.routed_expert});
-    add_group(result, result.in_order.back());
-  }
-  return result;
-}
 
 /// Whether the job or the layout asks for this operation, or what it is joined to, to be
 /// recomputed.
@@ -74,6 +31,14 @@ std::vector<bool> recomputed_operations(const std::vector<OperationMemory>& oper
     if (asked || core) again[head] = true;
   }
   return again;
+}
+
+/// Whether the engine's units are gathered and reduced as PyTorch's FSDP2 does, with PyTorch's own
+/// head: our head has logits by rows, while the weights of the next layer arrive.
+bool is_fsdp2(const JobSpec& job, const EngineProfile& engine) {
+  return engine.gather == GatherBuffer::copy_out &&
+         engine.gradient_buffer == GradientBuffer::copy_in &&
+         kernels_of(job, engine) != Kernels::planned;
 }
 
 PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
@@ -102,6 +67,9 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
   rules.again = recomputed_operations(operations, job, layout);
   rules.saved = saved_tensors(operations, job, bytes, rules.again, rules.input);
   rules.interiors_only = job.recompute_operations.empty();
+  const bool planned = kernels_of(job, engine) == Kernels::planned;
+  const bool casts = layout.zero_stage == 0 && joins_root(engine, layout, planned);  // NO_SHARD
+  rules.loss_apart = layer.role == LayerRole::head && (is_fsdp2(job, engine) || casts);
   // PyTorch's selective checkpointing runs the block again at the first tensor that is missing.
   const bool some = std::ranges::find(rules.again, true) != rules.again.end();
   rules.region = kernels == Kernels::eager && !job.recompute_operations.empty() && some;
@@ -109,6 +77,27 @@ PassRules pass_rules(const ModelSpec& model, const LayerSpec& layer, const JobSp
   rules.again_at_once =
       rules.whole_layer_again || rules.region || (kernels == Kernels::planned && some);
   return rules;
+}
+
+/// What embedding and head are apart from the blocks.
+void add_outer(LayerMemory& memory, const std::vector<OperationMemory>& operations,
+               const JobSpec& job, const EngineProfile& engine, const PassRules& rules) {
+  const bool head = memory.role == LayerRole::head;
+  if (!head && memory.role != LayerRole::embedding) return;
+  memory.loss_apart = rules.loss_apart;
+  // Norm and head are one unit, as torchtitan makes them; Megatron's head is one by itself.
+  const bool grouped = is_fsdp2(job, engine) && engine.kernels != Kernels::transformer_engine;
+  memory.reduces_apart = grouped && memory.parameters.vocabulary > 0;
+  if (!head) {
+    memory.reduction.gradients = memory.parameters.dense * rules.gradient_bytes;
+    memory.reduction.peak = memory.reduction.gradients;
+  }
+  const bool sums = rules.weight_gradients != WeightGradients::fused && rules.stream == 0;
+  if (!has_tied_table(memory) || !sums) return;
+  for (const OperationMemory& m : operations) {
+    if (m.operation->kind != OpKind::gemm || m.operation->tp != TpSplit::vocab) continue;
+    memory.tied_gradient += m.weight_rows * m.weight_columns * rules.gradient_bytes;
+  }
 }
 
 void add_shape(LayerMemory& memory, const OperationMemory& m) {
@@ -169,10 +158,10 @@ void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& oper
     memory.overlapped_gemm = memory.overlapped_gemm || (own && !op.routed_expert && overlaps);
     if (s.is_narrow(op) && !job.frozen_base) {
       LayerParameters& p = memory.parameters;
-      (op.routed_expert ? p.narrow_routed : p.narrow_dense) +=
+      (op.routed_expert && routed_apart(engine, layout) ? p.narrow_routed : p.narrow_dense) +=
           m.weight_rows * m.weight_columns * m.weights;
     }
-    if (te && job.fused_gradient_accumulation && !op.name.ends_with("router_proj")) {
+    if (te && fuses_weight_gradients(job, engine) && !op.name.ends_with("router_proj")) {
       add_shape(memory, m);
     }
     if (te && op.tp == TpSplit::vocab && layout.sequence_parallel && layout.tp > 1) {
@@ -185,38 +174,15 @@ void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& oper
 
 }  // namespace
 
-LocalTensor local_tensor(const ParameterSpec& p, const EngineProfile& engine,
-                         const Layout& layout) {
-  std::vector<std::int64_t> shape = p.shape.empty() ? std::vector<std::int64_t>{1} : p.shape;
-  const std::int64_t ways = p.routed_expert ? layout.etp : layout.tp;
-  if (p.tp_dim >= 0) {
-    auto& extent = shape[static_cast<std::size_t>(p.tp_dim)];
-    if (p.tp == TpSplit::vocab) {
-      extent = padded_vocabulary(extent, engine.vocabulary_multiple, ways);
-    }
-    extent = ceil_div(extent, ways);
-  }
-  LocalTensor tensor;
-  tensor.count = p.count;
-  if (p.routed_expert && p.count > 1) {
-    tensor.count = ceil_div(p.count, layout.ep);
-  } else if (p.routed_expert) {
-    shape.front() = ceil_div(shape.front(), layout.ep);  // all experts in one tensor
-  }
-  tensor.rows = shape.front();
-  tensor.row_elements =
-      std::accumulate(shape.begin() + 1, shape.end(), std::int64_t{1}, std::multiplies<>());
-  return tensor;
-}
-
 LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout) {
+  const EngineLayer own(layer, engine);
   LayerMemory memory;
   memory.role = layer.role;
-  memory.parameters = parameters_of(layer, job, engine, layout);
+  memory.parameters = layer_parameters(*own, job, engine, layout);
   const std::vector<OperationMemory> operations =
-      operation_memories(model, layer, job, engine, layout);
-  const PassRules rules = pass_rules(model, layer, job, engine, layout, operations);
+      operation_memories(model, *own, job, engine, layout);
+  const PassRules rules = pass_rules(model, *own, job, engine, layout, operations);
   memory.input = rules.input;
   if (rules.whole_layer_again && layout.recompute_interval > 1) {
     PassRules whole = rules;
@@ -226,10 +192,12 @@ LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const J
     memory.saved_whole = memory.saved;
     memory.forward_whole = memory.forward;
     memory.backward_whole = memory.backward;
+    memory.leaving_whole = std::exchange(memory.leaving, {});
     memory.forward = memory.backward = {};
   }
   walk_layer(operations, rules, memory);
   add_residents(memory, operations, model, job, engine, layout);
+  add_outer(memory, operations, job, engine, rules);
   memory.routed_saved = routed_bytes(operations, rules);
   return memory;
 }
@@ -254,9 +222,10 @@ SavedTensors layer_saves(const ModelSpec& model, const LayerSpec& layer, const J
 std::vector<KeptActivation> kept_activations(const ModelSpec& model, const LayerSpec& layer,
                                              const JobSpec& job, const EngineProfile& engine,
                                              const Layout& layout) {
+  const EngineLayer own(layer, engine);
   const std::vector<OperationMemory> operations =
-      operation_memories(model, layer, job, engine, layout);
-  const PassRules rules = pass_rules(model, layer, job, engine, layout, operations);
+      operation_memories(model, *own, job, engine, layout);
+  const PassRules rules = pass_rules(model, *own, job, engine, layout, operations);
   const KeptTensors kept = kept_tensors(operations, rules);
   std::vector<KeptActivation> result;
   std::vector<bool> counted(operations.size() + 1, false);

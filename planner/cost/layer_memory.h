@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/layer_parameters.h"
 #include "planner/cost/saved_tensors.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
@@ -12,46 +13,6 @@
 #include "planner/spec/model_spec.h"
 
 namespace shardwise {
-
-/// Equal tensors of one layer on one rank, as sharding sees them.
-struct TensorGroup {
-  std::int64_t rows = 0;          // dimension 0, the one that FSDP2 cuts
-  std::int64_t row_elements = 0;  // product of the others
-  std::int64_t count = 0;
-  bool routed = false;
-};
-inline constexpr int kMaxTensorGroups = 24;
-
-/// What one rank holds of a parameter after tp, ep and etp: `count` tensors [rows, row_elements].
-struct LocalTensor {
-  std::int64_t rows = 0;
-  std::int64_t row_elements = 1;
-  std::int64_t count = 1;
-  std::int64_t elements() const { return rows * row_elements * count; }
-};
-LocalTensor local_tensor(const ParameterSpec& parameter, const EngineProfile& engine,
-                         const Layout& layout);
-
-/// Elements of the parameters that one rank holds of one layer, after tp, ep and etp.
-struct LayerParameters {
-  std::int64_t dense = 0;              // trained; data parallel over dp x cp
-  std::int64_t routed = 0;             // trained routed experts; data parallel over edp
-  std::int64_t frozen = 0;             // not trained: weights without gradients or optimizer state
-  std::int64_t vocabulary = 0;         // part of dense: tables over the vocabulary
-  std::int64_t frozen_vocabulary = 0;  // part of frozen
-  std::int64_t narrow_dense = 0;       // part of dense: matrices multiplied in 8 bits
-  std::int64_t narrow_routed = 0;      // part of routed
-  std::int64_t replicated = 0;  // part of dense: whole on every tp rank; under sequence parallelism
-                                // their gradients differ and are summed over tp
-  std::int64_t head_norms = 0;  // part of replicated: norms of single heads, whose gradients differ
-                                // over tp in any case
-  std::int64_t counted_experts = 0;  // experts whose load an untrained bias evens out
-  std::int64_t tensors = 0;
-  std::int64_t chunk_lcm = 1;  // least common multiple of row_elements over the tensors
-  std::int32_t groups = 0;
-  std::array<TensorGroup, kMaxTensorGroups> group{};
-  std::vector<TensorGroup> in_order;  // one a trained parameter, in the order of the layer's
-};
 
 /// The shape of a weight matrix on one rank.
 struct MatrixShape {
@@ -79,6 +40,19 @@ struct PassMemory {
   std::int64_t temporary = 0;  // of its kernels
 };
 
+/// Weight gradients that one operation of a layer has just made, in backward.
+struct GradientsMade {
+  std::int64_t elements = 0;  // of them, and of those that the layer made before
+  PassMemory pass;            // when they begin a reduction; without gradients of weights
+};
+
+/// Backward where a weight gradient leaves as it is made: it fills a bucket, or joins that of
+/// earlier micro-batches. The layer has those of one operation at once.
+struct LeavingGradients {
+  PassMemory fullest;
+  std::vector<GradientsMade> made;  // of tensors of their own, in the order of backward
+};
+
 /// What one layer of one kind costs one rank for ONE micro-batch, in bytes.
 ///
 /// Depends on the kind, tp, cp, ep, etp, micro_batch_size, sequence_parallel, recompute and cp_kind
@@ -91,11 +65,27 @@ struct LayerMemory {
   std::int64_t routed_saved = 0;  // part of it that grows with the tokens experts get
   PassMemory forward;
   PassMemory backward;
+  LeavingGradients leaving;
   // Of the blocks in between that full recompute leaves alone, when it takes every n-th only.
   std::int32_t recompute_interval = 1;
   std::int64_t saved_whole = 0;
   PassMemory forward_whole;
   PassMemory backward_whole;
+  LeavingGradients leaving_whole;
+  // Of a head whose loss PyTorch computes under FSDP2 or FSDP1's NO_SHARD, at their fullest while
+  // all else of it runs: the weights of the next layer are gathered, or the root's cast, once the
+  // loss has left its temporaries.
+  bool loss_apart = false;
+  PassMemory forward_beside_loss;
+  PassMemory backward_beside_loss;
+  // Under FSDP2, of an embedding or a head with a table, which are larger than what runs beside
+  // them: an embedding whose gradients were just copied to be reduced, a head whose product is done
+  // and whose norm runs beside that reduction. Without the reduction's own buffers.
+  bool reduces_apart = false;
+  PassMemory reduction;
+  // Of a head that works with the embedding's table: bytes of the table's gradient that waits for
+  // the embedding's. Autograd then makes their sum; 0 where kernels add to a buffer.
+  std::int64_t tied_gradient = 0;
   std::int64_t tables = 0;  // kept once a stage: angles of the rotary embedding, attention mask
   std::int64_t gather_buffer = 0;  // kept once a stage: Megatron's global buffer
   bool framework_gemm = false;     // multiplies through the framework's BLAS handle
@@ -105,6 +95,17 @@ struct LayerMemory {
   std::int32_t shapes = 0;
   std::array<MatrixShape, kMaxMatrixShapes> shape{};  // of weights whose gradients are fused
 };
+
+/// The backward pass of a layer, or of one that recompute leaves alone (`whole`). \param leave  its
+/// gradients do, as they are made
+inline const PassMemory& backward_of(const LayerMemory& layer, bool whole, bool leave) {
+  if (leave) return whole ? layer.leaving_whole.fullest : layer.leaving.fullest;
+  return whole ? layer.backward_whole : layer.backward;
+}
+
+/// Whether the kernels are our executor's, whatever the engine: they alone have the residual stream
+/// apart in forward too.
+inline bool own_kernels(const LayerMemory& layer) { return layer.forward.residual > 0; }
 
 LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout);

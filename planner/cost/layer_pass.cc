@@ -1,6 +1,7 @@
 #include "planner/cost/layer_pass.h"
 
 #include <algorithm>
+#include <span>
 
 namespace shardwise {
 namespace {
@@ -54,6 +55,17 @@ class Walk {
   bool writes_stream(int i) const;
   /// Whether the gradient of a tensor takes its place: nobody needs it when its gradient is made.
   bool holds_gradient(int tensor) const;
+  /// Gradients that wait when operation i has run backward: operations after it have made them, and
+  /// no one has read them yet.
+  std::int64_t waiting_gradients(int i) const;
+  /// Whether operation i is the norm before a branch, of those that read one tensor of the residual
+  /// stream the first: its gradient joins the stream's, which waits for no other.
+  bool ends_branches(int i) const;
+  /// Adds what PyTorch's gated activation still has of its gate while operation i, which made what
+  /// it is multiplied by, runs backward: only then comes the activation function's turn.
+  void hold_gate(int i, PassMemory& now) const;
+  /// Whether operation i makes gradients of a matrix of the layer's own.
+  bool makes_gradients(int i, const LayerParameters& parameters) const;
   /// The bytes of operation i's gradients: of what it handed on and of what it was handed.
   std::int64_t incoming(int i) const;
   std::int64_t outgoing(int i) const;
@@ -140,8 +152,69 @@ std::int64_t Walk::outgoing(int i) const {
   return norms_stream || in_place ? 0 : m.input_gradient;
 }
 
+std::int64_t Walk::waiting_gradients(int i) const {
+  std::int64_t sum = 0;
+  for (int t = 1; t <= i; ++t) {
+    // Those of the residual stream are counted with it.
+    const bool stream = is_stream_residual(operation(t - 1)) || shares_gradient(t - 1);
+    if (stream || writes_stream(t - 1) || holds_gradient(t)) continue;
+    const auto reads = [&](const OperationMemory& m) {
+      const auto tensors = std::span(m.reads).first(static_cast<std::size_t>(m.num_reads));
+      return !m.joined && std::ranges::find(tensors, t) != tensors.end();
+    };
+    const auto later = std::span(operations_).subspan(static_cast<std::size_t>(i) + 1);
+    if (std::ranges::any_of(later, reads)) sum += bytes(t);
+  }
+  return sum;
+}
+
+bool Walk::ends_branches(int i) const {
+  const OperationMemory& norm = operation(i);
+  if (norm.operation->kind != OpKind::norm) return false;
+  const int stream = norm.reads[0];
+  const bool reads_stream = stream == 0 || is_stream_residual(operation(stream - 1));
+  const auto before = std::span(operations_).first(static_cast<std::size_t>(i));
+  return reads_stream && std::ranges::none_of(before, [&](const OperationMemory& m) {
+           return m.operation->kind == OpKind::norm && m.reads[0] == stream;
+         });
+}
+
+void Walk::hold_gate(int i, PassMemory& now) const {
+  for (const OperationMemory& m : operations_) {
+    const bool parted = m.operation->kind == OpKind::activation && m.operation->gated;
+    if (!parted || m.copies == 0 || m.num_reads < 2 || m.reads[1] != i + 1) continue;
+    const int gate = m.reads[0];
+    if (kept(gate)) {
+      now.kept += waiting(gate);
+    } else if (rules_.again_at_once && wanted(gate)) {
+      now.recomputed += bytes(gate);
+    }
+  }
+}
+
+bool Walk::makes_gradients(int i, const LayerParameters& parameters) const {
+  const OperationMemory& m = operation(i);
+  const bool table = m.operation->tp == TpSplit::vocab;
+  return m.weights > 0 && (!table || parameters.vocabulary > 0);
+}
+
 void note(PassMemory& best, const PassMemory& now) {
   if (now.peak > best.peak) best = now;
+}
+
+/// Adds what an operation has just made of the layer's weight gradients.
+/// \param now  when it has freed what it read
+void add_made(std::int64_t elements, const PassMemory& now, std::int64_t handed, std::int64_t made,
+              std::int64_t residual, LayerMemory& memory) {
+  std::vector<GradientsMade>& all = memory.leaving.made;
+  PassMemory pass = now;
+  pass.gradients = 0;
+  pass.loss_kept = pass.loss;
+  pass.handed = handed;
+  pass.made = made;
+  pass.residual = residual;
+  pass.peak = pass.kept + pass.recomputed + pass.loss + handed + made + residual;
+  all.push_back({elements + (all.empty() ? 0 : all.back().elements), pass});
 }
 
 void Walk::forward(LayerMemory& memory) const {
@@ -165,6 +238,9 @@ void Walk::forward(LayerMemory& memory) const {
     at.residual = rules_.stream;
     at.temporary = temporary - (m.loss ? m.forward_extra : 0);
     note(memory.forward, at);
+    if (rules_.loss_apart && m.operation->kind != OpKind::loss) {
+      note(memory.forward_beside_loss, at);
+    }
     if (kept(i + 1)) (m.loss ? now.loss : now.kept) += waiting(i + 1);
     if (kept(i + 1) && waiting(i + 1) == m.output) {
       handed = 0;
@@ -196,7 +272,8 @@ void Walk::backward(LayerMemory& memory) const {
     }
   }
   // Our kernels add all weight gradients of a layer to tensors that are there when it begins.
-  const bool at_once = rules_.stream > 0 && rules_.weight_gradients == WeightGradients::accumulated;
+  const bool accumulated = rules_.weight_gradients == WeightGradients::accumulated;
+  const bool at_once = rules_.stream > 0 && accumulated;
   if (at_once) {
     now.gradients = (memory.parameters.dense + memory.parameters.routed) * rules_.gradient_bytes;
   }
@@ -223,17 +300,43 @@ void Walk::backward(LayerMemory& memory) const {
     at.peak = at.kept + at.recomputed + at.loss + at.gradients + at.handed + at.made + at.residual +
               at.temporary;
     note(memory.backward, at);
+    PassMemory leaving = at;
+    if (accumulated && !at_once) leaving.gradients = own;
+    leaving.peak += leaving.gradients - at.gradients;
+    note(memory.leaving.fullest, leaving);
+    // The head's product is done, its norm begins.
+    const bool done = i < last && operation(i + 1).weight_rows > 0 && operation(i + 1).loss;
+    if (done) {
+      memory.reduction = {};
+      memory.reduction.kept = at.kept;
+      memory.reduction.handed = given;
+      memory.reduction.peak = at.kept + given;
+    }
+    if (m.operation->kind != OpKind::loss) {
+      note(memory.backward_beside_loss, at);
+    }
 
-    if (rules_.weight_gradients == WeightGradients::accumulated) now.gradients += own;
+    if (accumulated) now.gradients += own;
+    // The gradient of a table, its temporary while it is made, stays as well.
+    if (accumulated && m.operation->kind == OpKind::embedding) now.gradients += m.backward_extra;
+    // A norm's own gradient is made first.
+    if (accumulated && m.operation->kind == OpKind::norm) {
+      add_made(0, now, given, 0, residual, memory);
+    }
     if (keeps_copies(i)) {
       (m.loss ? now.loss : now.kept) -= copies(i);
     } else if (rules_.again_at_once) {
       now.recomputed -= copies(i);
     }
     release(i, now);
-    const bool ends_branch = m.operation->kind == OpKind::norm && m.output == residual;
-    if (ends_branch && rules_.stream == 0)
-      residual = 0;  // added to the gradient that leaves the branch
+    if (accumulated && makes_gradients(i, memory.parameters)) {
+      const std::int64_t elements = m.weight_rows * m.weight_columns * m.weights;
+      PassMemory then = now;
+      hold_gate(i, then);
+      add_made(elements, then, waiting_gradients(i), made, residual, memory);
+    }
+    // Added to the gradient that leaves the branch.
+    if (rules_.stream == 0 && ends_branches(i)) residual = 0;
   }
 }
 

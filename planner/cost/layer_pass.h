@@ -28,6 +28,7 @@ struct PassRules {
   // Our executor: the residual stream is one tensor of so many bytes that all layers work on, and
   // the gradient of a kept tensor takes the place of the tensor. 0 = neither.
   std::int64_t stream = 0;
+  bool loss_apart = false;  // LayerMemory::loss_apart
   std::vector<bool> again;  // operation is recomputed, by index
   SavedTensors saved;
 };

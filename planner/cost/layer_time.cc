@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "planner/cost/engine_layer.h"
 #include "planner/cost/expert_load.h"
 #include "planner/cost/layer_gradients.h"
 #include "planner/cost/layer_memory.h"
@@ -38,7 +39,7 @@ class LayerWalk {
             std::int64_t microbatches_a_sum)
       : model_(model),
         layer_(layer),
-        job_(job),
+        job_(settled_job(job, engine)),
         engine_(engine),
         layout_(layout),
         pricer_(pricer),
@@ -161,9 +162,10 @@ class LayerWalk {
     casts(dtype, all_rows, static_cast<double>(k), static_cast<double>(width),
           static_cast<double>(groups));
     if (op.bias) {
-      // Added in the epilogue; its gradient sums the output's gradient over the rows.
+      // Added in the epilogue; its gradient sums the output's gradient over the rows. Ours has
+      // whichever is faster, a pass over them or an epilogue, which is seldom the faster one.
       if (!job_.frozen_base) {
-        const double bytes = gradients_.bias_bytes(op, all_rows, width);
+        const double bytes = all_rows * static_cast<double>(width) * s_.element;
         time_.backward.memory_bound += pricer_.moved(Pass::backward, bytes);
         time_.backward.kernels += 1;
       }
@@ -313,7 +315,7 @@ class LayerWalk {
 
   const ModelSpec& model_;
   const LayerSpec& layer_;
-  const JobSpec& job_;
+  const JobSpec job_;
   const EngineProfile& engine_;
   const Layout& layout_;
   const LayerPricer& pricer_;
@@ -337,10 +339,11 @@ LayerTime layer_time(const ModelSpec& model, const LayerSpec& layer, const JobSp
                      std::int64_t microbatches_a_sum, std::vector<GemmUse>* gemms,
                      std::vector<LayerItem>* items) {
   const LayerSizes sizes = layer_sizes(model, job, engine, cluster, layout);
-  const LayerPricer pricer(layer, job, cluster, layout, sizes, gemms, items);
-  LayerTime time = LayerWalk(model, layer, job, engine, layout, pricer, microbatches_a_sum).run();
+  const EngineLayer own(layer, engine);
+  const LayerPricer pricer(*own, job, cluster, layout, sizes, gemms, items);
+  LayerTime time = LayerWalk(model, *own, job, engine, layout, pricer, microbatches_a_sum).run();
   const auto products =
-      static_cast<double>(std::ranges::count(layer.operations, OpKind::gemm, &OperationSpec::kind));
+      static_cast<double>(std::ranges::count(own->operations, OpKind::gemm, &OperationSpec::kind));
   time.weight_kernels = job.frozen_base ? 0 : std::min(products, time.backward.kernels);
   return time;
 }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "planner/cost/layout_rules.h"
+#include "planner/cost/usual_kernels.h"
 
 namespace shardwise {
 
@@ -13,6 +14,7 @@ namespace shardwise {
 std::span<const LayoutRule> degree_rules();
 std::span<const LayoutRule> pipeline_rules();
 std::span<const LayoutRule> state_rules();
+std::span<const LayoutRule> job_rules();
 
 inline constexpr std::uint32_t kReadsRanks = kReadsTp | kReadsCp | kReadsPp | kReadsDp;
 
@@ -21,8 +23,18 @@ std::string use_divisors(std::int64_t n, std::int64_t most);
 
 /// Micro-batches a data-parallel rank runs a step. \pre the batch divides
 inline std::int64_t microbatches(const LayoutQuestion& q, const Layout& l) {
-  const std::int64_t each = l.dp() * l.micro_batch_size;
-  return std::max<std::int64_t>(1, q.job->batch_for(l.dp(), l.micro_batch_size) / each);
+  return q.job->microbatches(l.dp(), l.micro_batch_size);
 }
+
+/// Megatron-LM runs the job, by its own arguments. Under our kernels an engine of its profile is
+/// our executor's.
+inline bool is_megatrons(const LayoutQuestion& q) {
+  return q.engine->kernels == Kernels::transformer_engine &&
+         kernels_of(*q.job, *q.engine) != Kernels::planned;
+}
+
+/// Whether what is asked of the optimizer's states is refused at ZeRO stage 0, even where no other
+/// rank could share them.
+bool needs_zero_stage(const LayoutQuestion& q, const Layout& l);
 
 }  // namespace shardwise

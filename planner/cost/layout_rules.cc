@@ -54,7 +54,7 @@ std::string use_divisors(std::int64_t n, std::int64_t most) {
 std::span<const LayoutRule> layout_rules() {
   static const std::vector<LayoutRule> kAll = [] {
     std::vector<LayoutRule> all;
-    for (const auto part : {degree_rules(), pipeline_rules(), state_rules()}) {
+    for (const auto part : {degree_rules(), pipeline_rules(), state_rules(), job_rules()}) {
       all.insert(all.end(), part.begin(), part.end());
     }
     return all;

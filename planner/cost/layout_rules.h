@@ -40,6 +40,8 @@ enum LayoutField : std::uint32_t {
   kReadsSchedule = 1U << 20,
   kReadsCpKind = 1U << 21,
   kReadsRemainders = 1U << 23,  // store_param_remainders
+  kReadsBuckets = 1U << 24,     // ddp_bucket_size, ddp_pad_buckets_for_high_nccl_busbw
+  kReadsJob = 1U << 25,         // no field: all layouts of the job, or none
 };
 
 /// What rules ask about besides the layout: found once for all layouts of a job.

@@ -9,10 +9,27 @@
 #include <vector>
 
 #include "planner/cost/layout_rules.h"
+#include "planner/cost/refusals.h"
+#include "planner/cost/usual_kernels.h"
 #include "planner/spec/nearest.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
+
+namespace {
+
+/// What the rule says, with the line of the engine's own code that refuses it, if one does.
+Diagnostic problem_of(const LayoutRule& rule, const LayoutQuestion& question,
+                      const Layout& layout) {
+  RuleBreach breach = rule.say(question, layout);
+  // With our kernels it is our executor that has the engine's policies.
+  if (kernels_of(*question.job, *question.engine) != Kernels::planned) {
+    breach.message += refusal_clause(question.engine->name, rule.id);
+  }
+  return {"command line", 0, 0, breach.flag, breach.message, breach.hint};
+}
+
+}  // namespace
 
 Diagnostics check_precision(const ClusterSpec& cluster, const JobSpec& job) {
   Diagnostics problems;
@@ -52,14 +69,35 @@ Diagnostics check_operations(const ModelSpec& model, const JobSpec& job) {
   return problems;
 }
 
+std::int64_t learned_positions(const ModelSpec& model) {
+  for (const LayerSpec& kind : model.kinds) {
+    for (const OperationSpec& o : kind.operations) {
+      if (o.kind != OpKind::embedding || o.name != "position_embedding") continue;
+      // OPT's table has two rows in front of the first position.
+      const std::int64_t most = model.max_position_embeddings;
+      return most > 0 ? std::min(o.k, most) : o.k;
+    }
+  }
+  return 0;
+}
+
+Diagnostics check_positions(const ModelSpec& model, const JobSpec& job,
+                            const EngineProfile& engine) {
+  const std::int64_t positions = learned_positions(model);
+  if (positions == 0 || job.sequence_length <= positions) return {};
+  return {{"command line", 0, 0, "--sequence-length",
+           fmt::format("{} tokens, but {} has a table of {} positions{}", job.sequence_length,
+                       model.name, positions, refusal_clause(engine.name, "positions")),
+           fmt::format("use {} or less", positions)}};
+}
+
 Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                          const EngineProfile& engine, const Layout& layout) {
   const LayoutQuestion question = layout_question(model, cluster, job, engine);
   Diagnostics problems;
   for (const LayoutRule& rule : layout_rules()) {
     if (rule.redundant || !rule.broken(question, layout)) continue;
-    const RuleBreach breach = rule.say(question, layout);
-    problems.push_back({"command line", 0, 0, breach.flag, breach.message, breach.hint});
+    problems.push_back(problem_of(rule, question, layout));
     if (rule.reads == kReadsNothing) break;  // the other rules divide by degrees
   }
   return problems;

@@ -17,15 +17,16 @@ std::int64_t usual_loss_chunk_rows(const GpuSpec& gpu) {
 JobSpec decided_job(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout, Bytes usable) {
   JobSpec decided = job;
+  decided.loss = loss_of(job, engine);
   if (job.loss_chunk_rows != kOpenLossRows) return decided;
   decided.loss_chunk_rows = kUsualLossRows;
   const bool matters =
-      kernels_of(job, engine) == Kernels::planned && job.loss == LossKernel::chunked;
+      kernels_of(job, engine) == Kernels::planned && decided.loss == LossKernel::chunked;
   if (!matters) return decided;
   using Rank = std::tuple<bool, Bytes, Seconds>;
   std::optional<Rank> best;
   for (const std::int64_t rows : kLossRowChoices) {
-    JobSpec tried = job;
+    JobSpec tried = decided;
     tried.loss_chunk_rows = rows;
     const Evaluation cost = evaluate(model, cluster, tried, engine, layout);
     const bool fits = cost.upper <= usable;

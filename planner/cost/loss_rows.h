@@ -22,10 +22,10 @@ std::int64_t usual_loss_chunk_rows(const GpuSpec& gpu);
 inline constexpr std::array<std::int64_t, 3> kLossRowChoices = {1024, 2048, 4096};
 inline constexpr std::int64_t kUsualLossRows = 2048;
 
-/// The job as one layout runs it: open rows become the choice with the shortest step among those
-/// whose upper bound of memory is `usable` at most, or, where none is, the one that needs least.
-/// kUsualLossRows where they do not matter: without our kernels or without a chunked loss.
-/// \pre check_layout has no diagnostics
+/// The job as one layout runs it: an open loss becomes loss_of(), open rows the choice with the
+/// shortest step among those whose upper bound of memory is `usable` at most, or, where none is,
+/// the one that needs least. kUsualLossRows where they do not matter: without our kernels or
+/// without a chunked loss. \pre check_layout has no diagnostics
 JobSpec decided_job(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
                     const EngineProfile& engine, const Layout& layout, Bytes usable);
 

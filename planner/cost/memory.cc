@@ -11,6 +11,7 @@
 #include "planner/cost/stage_totals.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/cost/unit_room.h"
+#include "planner/cost/usual_kernels.h"
 #include "planner/spec/dtype.h"
 #include "planner/spec/units.h"
 
@@ -81,6 +82,7 @@ MemoryRules memory_rules(const JobSpec& job, const EngineProfile& engine,
   rules.moment_bytes = job.optimizer == Optimizer::adamw          ? 2 * moment
                        : job.optimizer == Optimizer::sgd_momentum ? moment
                                                                   : 0;
+  if (steps_with_torch_adamw(job, engine)) rules.adamw = job.adamw;
   // Without mixed precision gradients are reduced in what they are.
   rules.reduce_bytes =
       whole ? 4 : std::min(bytes_of(engine.reduce_dtype), std::max(rules.parameter_bytes, 2));

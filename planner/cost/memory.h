@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "planner/cost/amount.h"
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/stages.h"
 #include "planner/spec/engine_profile.h"
@@ -40,8 +41,9 @@ struct MemoryRules {
   std::int32_t reduce_bytes = 4;     // an element of a gradient on its way to the reduction
   bool fp32_accumulation = false;    // reductions are all-to-alls and sums in fp32
   GpuKernels gpu_kernels;
-  bool adds_to_sums = false;         // kernel_traits
-  std::int64_t shard_multiple = 1;   // elements of which a piece of a unit is a multiple
+  AdamwKernel adamw = AdamwKernel::fused;  // of engines that step with torch.optim.AdamW
+  bool adds_to_sums = false;               // kernel_traits
+  std::int64_t shard_multiple = 1;         // elements of which a piece of a unit is a multiple
   bool whole_pieces = false;         // our kernels on GPUs: units end where the last piece does
   bool step_block = false;           // our kernels: host and device share step_block()
   std::int64_t sequence_length = 0;  // of it …
@@ -64,10 +66,18 @@ struct Unit {
   std::int64_t gathered() const { return dense + routed + frozen; }
 };
 
+/// Which instant of a layer's pass.
+enum class Instant : std::uint8_t {
+  fullest,      // of all its operations; of a head whose loss is apart, while the loss runs
+  beside_loss,  // of that head, while all else runs
+  reduction,    // of an embedding or head whose gradients are being reduced
+};
+
 /// An instant of a micro-batch at which a stage may be at its fullest: one layer runs, forward or
 /// backward; those before it have saved their activations, those after it are done (backward).
 struct StageMoment {
   const LayerMemory* layer = nullptr;
+  Instant instant = Instant::fullest;
   std::int32_t chunk = 0;         // the first that has such layers
   bool whole = false;             // a layer that recompute leaves alone
   std::int64_t saved_before = 0;  // bytes saved by the layers of the chunk before this one
@@ -80,6 +90,10 @@ struct StageMoment {
   Unit after;     // and of those after it
   std::int64_t outside_before = 0;  // part of what is gathered of them: embedding and head
   std::int64_t outside_after = 0;
+  std::int64_t tied_table = 0;  // elements of a table that the chunk's head works with too
+  std::int64_t root_unit = 0;   // of weights of the embedding that are of FSDP2's root: all where
+                                // the head works with its table, else what is beside it
+  Amount tied_gradients;        // tables of its gradients beside the layer's own, in backward
 };
 
 inline constexpr int kMaxStageKinds = 12;
@@ -89,9 +103,11 @@ struct StageParts {
   std::int64_t dense = 0;  // trained elements on this rank
   std::int64_t routed = 0;
   std::int64_t frozen = 0;
-  std::int64_t narrow_dense = 0;   // part of dense: matrices multiplied in 8 bits
-  std::int64_t narrow_routed = 0;  // part of routed
-  std::int64_t copied = 0;         // part of dense: the token table of another stage
+  std::int64_t counted_experts = 0;  // of the router's buffers
+  std::int64_t narrow_dense = 0;     // part of dense: matrices multiplied in 8 bits
+  std::int64_t narrow_routed = 0;    // part of routed
+  std::int64_t copied = 0;           // part of dense: the token table of another stage
+  std::int64_t copied_row = 1;       // elements of a row of it
   std::int64_t tensors = 0;
   std::int64_t tensor_divisor = 0;        // greatest common divisor of the elements of all tensors
   std::int64_t rows_divisor = 0;          // and of their rows
@@ -121,6 +137,14 @@ struct StageParts {
     std::int32_t count = 0;
   };
   std::array<Run, kMaxStageKinds> run{};
+  /// Layers that follow one another in forward order, by model chunk.
+  struct OrderedRun {
+    const LayerMemory* layer = nullptr;
+    std::int32_t count = 0;
+    std::int32_t chunk = 0;
+  };
+  std::vector<OrderedRun> in_order;
+  bool shares_table = false;  // holds a token table that another stage holds too
   /// By chunk, of chunks with the same layers those of the first: the last layer of each kind,
   /// before which most is saved.
   std::vector<StageMoment> moments;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/engine_layer.h"
 #include "planner/cost/operation_sizes.h"
 
 namespace shardwise {
@@ -9,10 +10,11 @@ namespace {
 
 /// Numbers of the tensors that operations read next, as the layer is walked forward.
 struct Stream {
-  int current = 0;   // what the operation before handed on
-  int residual = 0;  // the residual stream
-  int hidden = 0;    // what the projections of this half of the block read: normed, as a rule
-  int routed = 0;    // tokens sorted by expert
+  int current = 0;       // what the operation before handed on
+  int residual = 0;      // the residual stream
+  int hidden = 0;        // what the projections of this half of the block read: normed, as a rule
+  int routed = 0;        // tokens sorted by expert
+  bool by_head = false;  // queries and keys lie head by head, and attention's output as well
   std::vector<int> projected;  // queries, keys, values; or gate, up; one when one kernel makes all
 };
 
@@ -52,13 +54,30 @@ const OperationSpec& core_of(const LayerSpec& layer, std::size_t from) {
   return layer.operations[from];
 }
 
-void connect_gemm(OperationMemory& m, const OperationSizes& s, bool sibling, int number,
-                  Stream& at) {
+/// Attention's output lies head by head as its queries do: the product after it reads a copy.
+void read_copy(OperationMemory& m, const OperationSizes& s) {
+  if (!m.keeps_read[0]) return;
+  m.keeps_read[0] = false;
+  m.copies += s.tokens * m.weight_columns * s.bytes;
+  m.copies_input = true;
+}
+
+/// Whether a rotation leaves a part of every head as it is.
+bool rotates_part(const OperationSpec& rope, const OperationSpec& core) {
+  return rope.width < (core.heads + core.kv_heads) * core.qk_head_dim;
+}
+
+void connect_gemm(OperationMemory& m, const OperationSizes& s, const OperationSpec* before,
+                  int number, Stream& at) {
   const OperationSpec& op = *m.operation;
+  const bool attended = before != nullptr && before->kind == OpKind::attention;
+  if (attended && at.by_head && s.attention != AttentionKernel::materialised) read_copy(m, s);
   const bool keeps = m.keeps_read[0];
+  const bool sibling = before != nullptr && is_sibling(op, *before);
+  const bool normed_alone = before != nullptr && before->name == kQueryNorm;
   if (op.routed_expert) {
     read(m, op.tp == TpSplit::row ? at.current : at.routed, keeps);
-  } else if (op.tp == TpSplit::row || op.k != s.hidden || is_latent(op)) {
+  } else if (op.tp == TpSplit::row || op.k != s.hidden || is_latent(op) || normed_alone) {
     read(m, at.current, keeps);
   } else {
     read(m, at.hidden, keeps);
@@ -82,12 +101,19 @@ void connect_head_norm(OperationMemory& m, int number, Stream& at) {
   tensor = number;
 }
 
-/// The rotated queries and keys are new; values stay where they are unless one kernel made all.
-void connect_rope(OperationMemory& m, int number, Stream& at) {
-  const std::size_t rotated = std::min<std::size_t>(at.projected.size(), 2);
-  for (std::size_t i = 0; i < rotated; ++i) read(m, at.projected[i], false);
-  if (at.projected.size() == 3) {
-    at.projected = {number, at.projected[2]};
+/// The rotated queries and keys are new; values stay where they are, views of one tensor where one
+/// product made all. Only kernels that are not PyTorch's copy those too.
+void connect_rope(OperationMemory& m, const OperationSizes& s, bool partial, int number,
+                  Stream& at) {
+  const std::size_t projected = at.projected.size();
+  for (std::size_t i = 0; i < std::min<std::size_t>(projected, 2); ++i) {
+    read(m, at.projected[i], false);
+  }
+  const bool views = projected == 1 && !s.joins_projections();
+  // Where a part of a head is rotated, or may be, modules join it to the rest in a new tensor.
+  at.by_head = !s.own_modules() && (views || partial);
+  if (projected == 3 || views) {
+    at.projected = {number, at.projected.back()};
   } else {
     at.projected = {number};
   }
@@ -128,12 +154,14 @@ void size(OperationMemory& m, const LayerSpec& layer, std::size_t index, const O
   }
 }
 
-void connect(OperationMemory& m, const OperationSizes& s, int number, const OperationSpec* before,
+void connect(OperationMemory& m, const LayerSpec& layer, std::size_t index, const OperationSizes& s,
              Stream& at) {
+  const OperationSpec* before = index > 0 ? &layer.operations[index - 1] : nullptr;
+  const int number = static_cast<int>(index) + 1;
   const OperationSpec& op = *m.operation;
   switch (op.kind) {
     case OpKind::gemm:
-      connect_gemm(m, s, before != nullptr && is_sibling(op, *before), number, at);
+      connect_gemm(m, s, before, number, at);
       break;
     case OpKind::norm:
       if (op.tp == TpSplit::heads) {
@@ -141,14 +169,14 @@ void connect(OperationMemory& m, const OperationSizes& s, int number, const Oper
         break;
       }
       read(m, reads_residual(op) ? at.residual : at.current, m.keeps_read[0]);
-      if (is_hidden_norm(op, s)) {
+      if (is_hidden_norm(op, s) && op.name != kQueryNorm) {
         at.hidden = number;
         const bool after_residual = before != nullptr && before->kind == OpKind::residual;
         if (after_residual && !reads_residual(op)) at.residual = number;
       }
       break;
     case OpKind::rope:
-      connect_rope(m, number, at);
+      connect_rope(m, s, rotates_part(op, core_of(layer, index)), number, at);
       break;
     case OpKind::attention:
     case OpKind::activation:
@@ -179,10 +207,6 @@ void connect(OperationMemory& m, const OperationSizes& s, int number, const Oper
 
 }  // namespace
 
-Kernels kernels_of(const JobSpec& job, const EngineProfile& engine) {
-  return job.kernels == Kernels::by_engine ? engine.kernels : job.kernels;
-}
-
 std::vector<OperationMemory> operation_memories(const ModelSpec& model, const LayerSpec& layer,
                                                 const JobSpec& job, const EngineProfile& engine,
                                                 const Layout& layout) {
@@ -206,7 +230,7 @@ std::vector<OperationMemory> operation_memories(const ModelSpec& model, const La
       continue;
     }
     head = i;
-    connect(m, s, static_cast<int>(i) + 1, before, at);
+    connect(m, layer, i, s, at);
     // PyTorch's modules gather a sliced input once for all products that read it; the first keeps
     // it. Source: pytorch/torchtitan@81c12433:torchtitan/models/llama3/infra/parallelize.py,
     // PrepareModuleInput before attention and before the feed-forward part.

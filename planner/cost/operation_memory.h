@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "planner/cost/usual_kernels.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
@@ -46,9 +47,6 @@ std::int64_t padded_vocabulary(std::int64_t vocabulary, std::int64_t multiple, s
 /// the hidden state, a power of two of tokens each, 256 at least. No more than `tokens`.
 std::int64_t loss_chunk_rows(std::int64_t asked, std::int64_t tokens, std::int64_t vocabulary,
                              std::int64_t hidden);
-
-/// The kernels a job runs with on an engine: the job's, or the engine's own.
-Kernels kernels_of(const JobSpec& job, const EngineProfile& engine);
 
 /// One entry an operation, in forward order, nothing recomputed. docs/memory.md has the formulas.
 std::vector<OperationMemory> operation_memories(const ModelSpec& model, const LayerSpec& layer,

@@ -17,7 +17,9 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.kernels = kernels_of(job, engine);
   s.megatron = engine.kernels == Kernels::transformer_engine;
   s.attention = job.attention;
-  s.loss = job.loss;
+  s.loss = loss_of(job, engine);
+  s.repeats = job.repeat_key_values;
+  s.rms_norm = rms_norm_of(job, engine);
   s.cp_kind = layout.cp_kind;
   s.bytes = job.precision == DType::fp32 ? 4 : 2;
   s.tokens = layout.micro_batch_size * ceil_div(job.sequence_length, layout.cp);
@@ -47,8 +49,7 @@ OperationSizes operation_sizes(const ModelSpec& model, const JobSpec& job,
   s.narrow = job.precision == DType::fp8 || job.precision == DType::fp4;
   s.keeps_narrow = s.kernels == Kernels::transformer_engine;
   s.gathers_narrow = job.fp8_parameter_gather;
-  s.fuses_weight_gradient =
-      job.fused_gradient_accumulation && engine.gradient_buffer != GradientBuffer::copy_in;
+  s.fuses_weight_gradient = fuses_weight_gradients(job, engine);
   return s;
 }
 
@@ -62,6 +63,12 @@ std::int64_t OperationSizes::narrow_bytes(std::int64_t elements) const {
 bool OperationSizes::is_narrow(const OperationSpec& op) const {
   return narrow && op.kind == OpKind::gemm && op.tp != TpSplit::vocab &&
          !op.name.ends_with("router_proj");
+}
+
+std::int64_t OperationSizes::summed_width(const OperationSpec& op) const {
+  constexpr std::int64_t kStep = 32;  // twice as much above four steps
+  if (own_modules()) return op.qk_head_dim;
+  return round_up(op.qk_head_dim, op.qk_head_dim <= 4 * kStep ? kStep : 2 * kStep);
 }
 
 std::int64_t OperationSizes::cut(std::int64_t width, const OperationSpec& op) const {
@@ -84,13 +91,17 @@ void size_norm(OperationMemory& m, const OperationSizes& s) {
   m.input_gradient = m.output;
   m.keeps_read[0] = true;
   m.statistics = rows * kFp32Bytes * (op.rms ? 1 : 2);  // 1 / sigma, and the mean of a LayerNorm
-  // PyTorch's composite RMSNorm works on an fp32 copy, and keeps that and the value before the
-  // gain.
-  if (op.rms && s.kernels == Kernels::eager && !s.own_modules()) {
+  // transformers' RMSNorm works on an fp32 copy, and keeps that and the value before the gain.
+  if (op.rms && s.composes_norms()) {
+    // That value is needed for the gradient of the gain alone.
+    const std::int64_t scaled = s.frozen ? 0 : op.fp32 ? kFp32Bytes : s.bytes;
     m.keeps_read[0] = false;
-    m.copies = tokens * width * (kFp32Bytes + s.bytes);
+    m.copies = tokens * width * (kFp32Bytes + scaled);
     m.forward_extra = tokens * width * kFp32Bytes;
-    m.backward_extra = tokens * width * kFp32Bytes;
+    // While the square has its gradient there are six fp32 tensors, of which the copy is kept, by
+    // PyTorch 2.15.0's own run. The value before the gain is gone by then, and so are the gradients
+    // of input and output, which are counted apart.
+    m.backward_extra = tokens * width * 6 * kFp32Bytes - m.copies - m.output - m.input_gradient;
   }
 }
 
@@ -137,7 +148,7 @@ void size_gemm(OperationMemory& m, const OperationSizes& s) {
   m.input_gradient = (whole && !op.routed_expert ? s.spread : rows_in) * k * s.bytes;
   // A frozen matrix needs nothing but itself to hand its gradient back; LoRA's adapters of queries
   // and values read what these read (Hu et al., arXiv:2106.09685, section 4.2).
-  const bool adapted = op.name.ends_with("q_proj") || op.name.ends_with("qkv_proj");
+  const bool adapted = op.name.ends_with("q_proj") || op.name.ends_with("v_proj");
   m.keeps_read[0] = !s.frozen;
   // The adapter reads its input through dropout: a copy and a mask.
   if (s.frozen && adapted) m.copies = s.tokens * k * (s.bytes + kMaskBytes);
@@ -186,7 +197,13 @@ void size_attention(OperationMemory& m, const OperationSizes& s) {
   }
   m.keeps_output = true;
   m.statistics = s.tokens * heads * kFp32Bytes;  // log-sum-exp of each row
-  m.backward_extra = s.tokens * heads * (op.qk_head_dim + 1) * kFp32Bytes;  // fp32 dQ, rows of dO O
+  m.backward_extra = s.tokens * heads * (s.summed_width(op) + 1) * kFp32Bytes;  // dQ, rows of dO O
+  // FlashAttention makes the gradients of grouped keys and values for every query head, then adds
+  // them up. Source: pytorch@v2.15.0:aten/src/ATen/native/transformers/cuda/flash_attn/
+  // flash_api.cpp, mha_bwd, dk_expanded.
+  if (!s.own_modules() && !s.repeats_keys() && kv_heads < heads) {
+    m.backward_extra += s.tokens * heads * (op.qk_head_dim + op.v_head_dim) * s.bytes;
+  }
   // Megatron's tensors are [sequence, batch, …]: with several sequences the output is copied, and
   // the copy is what the output projection keeps.
   const bool reorders = s.attention == AttentionKernel::flash && s.megatron;
@@ -225,9 +242,9 @@ void size_rope(OperationMemory& m, const OperationSpec& core, const OperationSiz
   const bool latent = core.qk_head_dim != core.v_head_dim;
   if (s.joins_projections() || latent) m.output += row * kv_heads * core.v_head_dim;
   m.input_gradient = m.output;
-  // Grouped keys and values are repeated for every query head before PyTorch's attention.
-  if (!s.joins_projections() && core.kv_heads < core.heads) {
-    m.copies = row * (heads * (core.qk_head_dim + core.v_head_dim) - kv_heads * core.qk_head_dim);
+  // What attention keeps in place of grouped keys and values, beyond their own bytes.
+  if (s.repeats_keys()) {
+    m.copies = row * (heads - kv_heads) * (core.qk_head_dim + core.v_head_dim);
   }
 }
 
@@ -305,6 +322,8 @@ void size_loss(OperationMemory& m, const OperationSizes& s) {
   m.output = s.tokens * kFp32Bytes;
   const bool framework = !s.own_modules();
   switch (s.loss) {
+    case LossKernel::by_engine:  // loss_of() has decided
+      return;
     case LossKernel::materialised:
       m.copies = logits * kFp32Bytes;  // softmax, whose gradient takes its place
       m.input_gradient = logits * s.bytes;

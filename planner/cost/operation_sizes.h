@@ -14,6 +14,8 @@ struct OperationSizes {
   Kernels kernels = Kernels::eager;
   AttentionKernel attention = AttentionKernel::flash;
   LossKernel loss = LossKernel::fused;
+  bool repeats = false;  // JobSpec::repeat_key_values
+  RmsNormKernel rms_norm = RmsNormKernel::composite;
   ContextParallelKind cp_kind = ContextParallelKind::ring;
   std::int64_t bytes = 2;     // an element of an activation
   std::int64_t tokens = 0;    // of this rank's slice of the sequences (cp)
@@ -48,6 +50,18 @@ struct OperationSizes {
   /// Modules written for training at scale (Megatron's, ours) rather than PyTorch's: they keep what
   /// their backward needs and no more, whoever wrote the kernels below them.
   bool own_modules() const { return megatron || kernels == Kernels::planned; }
+  /// RMSNorms are several operators of PyTorch's, in fp32.
+  bool composes_norms() const {
+    return kernels == Kernels::eager && !own_modules() && rms_norm == RmsNormKernel::composite;
+  }
+  /// Keys and values are repeated for every query head that shares them: by the model, or by
+  /// kernels that take no groups. PyTorch's attention takes them (scaled_dot_product_attention,
+  /// enable_gqa).
+  bool repeats_keys() const {
+    const bool takes_groups =
+        attention != AttentionKernel::materialised && attention != AttentionKernel::flash1;
+    return !joins_projections() && (repeats || !takes_groups);
+  }
   /// Our head computes loss and gradients in backward, by rows: logits do not outlive their rows.
   bool by_rows() const {
     return kernels == Kernels::planned &&
@@ -59,6 +73,11 @@ struct OperationSizes {
   std::int64_t narrow_bytes(std::int64_t elements) const;
   /// Whether `op` is multiplied in 8 bits: matrices of the blocks, but the router's.
   bool is_narrow(const OperationSpec& op) const;
+  /// Width of a head in which FlashAttention's backward sums the gradient of queries in fp32:
+  /// PyTorch's is a multiple of 32 or 64. Source:
+  /// pytorch@v2.15.0:aten/src/ATen/native/transformers/ cuda/flash_attn/flash_api.cpp, mha_bwd,
+  /// dq_accum.
+  std::int64_t summed_width(const OperationSpec& op) const;
   /// The part of `width` that a rank has of what `op` makes.
   std::int64_t cut(std::int64_t width, const OperationSpec& op) const;
 };

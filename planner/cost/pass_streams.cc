@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "planner/cost/slowed_layer.h"
+#include "planner/cost/unit_queues.h"
 
 namespace shardwise {
 
@@ -45,9 +46,26 @@ PassStreams::PassStreams(const StageTimes& stages, const LeafContext& context,
     }
     layers += kinds.size();
   }
+  set_capacities(pipeline, context);
   held_.resize(layers);
   constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   longer_.assign(layers, {kUnknown, kUnknown, kUnknown, kUnknown, kUnknown, kUnknown});
+}
+
+void PassStreams::set_capacities(const PipelineTimes& pipeline, const LeafContext& context) {
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    MeanUnit mean;
+    for (std::size_t place = stage * per_stage_; place < (stage + 1) * per_stage_; ++place) {
+      for (const PacedRun& run : pipeline.runs_of(place)) {
+        mean.add(*pipeline.layers[static_cast<std::size_t>(run.kind)].memory, run.layers);
+      }
+    }
+    const QueueCapacity capacity =
+        queue_capacity(*context.rules->engine, *context.layout, mean.elements());
+    stages_[stage].capacity = static_cast<double>(capacity.gathers);
+    stages_[stage].reduce_capacity =
+        context.layout->double_buffer ? 1 : static_cast<double>(capacity.reductions);
+  }
 }
 
 /// The gather of a layer of the pass, in the order in which the host issues it.
@@ -76,7 +94,7 @@ void PassStreams::issue(const Turn& turn, std::size_t at) {
   }
   if (h.part) {  // a smaller group has a communicator of its own
     s.gather = h.ready = std::max({gate, h.ready, s.gather, turn.issuer->add()}) + u.gather_again;
-    h.part = false;
+    h.part = rules_.keeps_parts;
     return;
   }
   if (u.cast > 0) gate = s.cast = std::max({gate, s.cast, turn.issuer->add()}) + u.cast;
@@ -95,8 +113,9 @@ double PassStreams::weights(const Turn& turn) {
   Stage& s = *turn.stage;
   issue(turn, turn.at);
   if (turn.forward && !h.begun && h.buckets > 0) h.ready = updated(s, *turn.issuer, h);
-  if (!h.whole) return u.gathers ? 0 : h.ready;
-  if (!h.used) s.ahead -= u.elements;
+  // What the first layer gathered for a head as well is there.
+  if (!h.whole && !u.begins_root) return u.gathers ? 0 : h.ready;
+  if (h.whole && !h.used) s.ahead -= u.elements;
   h.used = true;
   if (rules_.gather == StreamRules::Gather::copied && !h.copied && u.copy_out > 0) {
     h.copied = true;
@@ -106,7 +125,7 @@ double PassStreams::weights(const Turn& turn) {
   }
   const std::size_t layers = turn.kinds.size();
   if (rules_.gather == StreamRules::Gather::queued) {
-    for (std::size_t next = turn.at + 1; next < layers && s.ahead < rules_.capacity; ++next) {
+    for (std::size_t next = turn.at + 1; next < layers && s.ahead < s.capacity; ++next) {
       issue(turn, next);
     }
   } else if ((!turn.forward || rules_.gather == StreamRules::Gather::double_buffered) &&
@@ -116,8 +135,8 @@ double PassStreams::weights(const Turn& turn) {
   return h.ready;
 }
 
-/// When gradients of the layer have a place: a queue of reductions takes another layer once less
-/// than its capacity is in it, and has one place for each; in an arena the blocks take turns with
+/// When gradients of the layer have a place: a queue of reductions keeps no more than its capacity
+/// beside the layer before, and has one place for each; in an arena the blocks take turns with
 /// two buffers, embedding and head with a third, all have where they wait for the last micro-batch.
 double PassStreams::room(const Turn& turn) {
   Stage& s = *turn.stage;
@@ -126,10 +145,11 @@ double PassStreams::room(const Turn& turn) {
     return unit(turn).root ? s.staged_root : s.staged[s.turns % 2];
   }
   double ready = 0;
-  const std::size_t queued = held(turn).queued;
+  std::size_t queued = held(turn).queued;
+  if (unit(turn).begins_root) queued = std::max(queued, held_[turn.base].queued);
   auto next = s.pending.begin();
   for (; next != s.pending.end() &&
-         (queued > s.waited || s.pending_elements - next->elements >= rules_.reduce_capacity);
+         (queued > s.waited || s.pending_elements - s.pending.back().elements > s.reduce_capacity);
        ++next) {
     ready = std::max(ready, next->end);
     s.pending_elements -= next->elements;
@@ -143,7 +163,7 @@ void PassStreams::reduce(const Turn& turn, double made) {
   const Unit& u = unit(turn);
   Held& h = held(turn);
   Stage& s = *turn.stage;
-  if (u.copy_in > 0 && rules_.sharded) {
+  if (u.copy_in > 0) {
     const double before = rules_.waits_to_copy ? s.last_reduced : 0;
     s.compute = std::max({made, before, turn.issuer->add()}) + u.copy_in;
     made = s.compute;
@@ -169,6 +189,18 @@ void PassStreams::reduce(const Turn& turn, double made) {
   if (turn.slot->last && u.reduce_outer > 0) {
     const double reduced = u.reduces ? s.reduce : 0;
     s.outer = std::max({s.outer, made, reduced, turn.issuer->add(u.outers)}) + u.reduce_outer;
+  }
+}
+
+/// What of the pass is reduced once this layer has made its gradients: its own; of a root whose
+/// layers wait for one another, all with the last one.
+void PassStreams::reduce_ready(const Turn& turn, double made) {
+  if (!rules_.joins_roots || !unit(turn).root) return reduce(turn, made);
+  if (turn.at + 1 < turn.kinds.size()) return;
+  Turn each = turn;
+  for (each.at = 0; each.at < turn.kinds.size(); ++each.at) {
+    each.index = index(turn, each.at);
+    if (unit(each).root) reduce(each, made);
   }
 }
 
@@ -216,7 +248,7 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
     ready = std::max(ready, s.host);
   }
   if (part != LayerPart::backward_weight) ready = std::max(ready, weights(turn));
-  if (gradients && u.reduces) ready = std::max(ready, room(turn));
+  if (gradients && (u.reduces || u.begins_root)) ready = std::max(ready, room(turn));
   const double begin = s.compute = std::max(s.compute, ready);
   if (turn.slot->first && turn.at == 0) span.begin = Seconds(std::max(begin, turn.issuer->next()));
   Held& h = held(turn);
@@ -229,14 +261,15 @@ double PassStreams::layer(const Turn& turn, double ready, ChunkSpan& span) {
                              u.trained == 0 && turn.at + 1 < turn.kinds.size();
       if (h.turns && !with_last) s.user(h.number) = end;
       h.whole = false;
-      if (turn.forward && rules_.to_groups && rules_.gather == StreamRules::Gather::copied) {
+      const bool copied = rules_.gather == StreamRules::Gather::copied;
+      if (turn.forward && rules_.to_groups && (rules_.keeps_parts || copied) && !h.part) {
         s.compute = h.ready = std::max(end, turn.issuer->add()) + u.reshard;
         h.part = true;
       }
     }
   }
   if (gradients && (rules_.every || turn.slot->last)) {
-    reduce(turn, end);
+    reduce_ready(turn, end);
     if (rules_.buckets_beside) dispatch(s, *turn.issuer, h, turn.slot->last);
   }
   if (offloads && turn.forward) s.host = std::max({s.host, end, turn.issuer->add()}) + u.host;

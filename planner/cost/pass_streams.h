@@ -103,8 +103,10 @@ class PassStreams {
     std::array<double, 2> gathered{};  // by group: the last gather, the last reduction
     std::array<double, 2> reduced{};
     double last_reduced = 0;
-    double ahead = 0;  // elements gathered and not yet used
-    double gate = 0;   // gathers issued now wait for this copy
+    double ahead = 0;            // elements gathered and not yet used …
+    double capacity = 0;         // … at which a queue gathers no more
+    double reduce_capacity = 0;  // and those that one keeps beside the last it reduces
+    double gate = 0;             // gathers issued now wait for this copy
     double last_copy = 0;
     std::array<double, 4> users{};   // of buffers that layers take turns with: when they let go
     std::size_t used = 0;            // by so many so far, of which the last are in `users`
@@ -144,6 +146,7 @@ class PassStreams {
   }
   Held& held(const Turn& turn) { return held_[turn.base + turn.index]; }
 
+  void set_capacities(const PipelineTimes& pipeline, const LeafContext& context);
   /// The gather of the next bucket of updated parameters.
   static void issue_updated(Stage& stage, HostClock& issuer);
   /// \returns when those that a layer waits for are there
@@ -154,6 +157,7 @@ class PassStreams {
   double longer(const Turn& turn, LayerPart part);
   double layer(const Turn& turn, double ready, ChunkSpan& span);
   void reduce(const Turn& turn, double made);
+  void reduce_ready(const Turn& turn, double made);
   /// Compute sums the bucket that left last, as soon as it is there.
   static void sum_up(Stage& stage, HostClock& issuer);
   /// Buckets that a layer completes, in the last micro-batch over the outer axis as well.

@@ -32,6 +32,7 @@ bool reduces_by_unit(const LeafContext& context) {
   const Layout& layout = *context.layout;
   const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   return placement.parameters != Placement::replicate ||
+         joins_root(*context.rules->engine, layout, context.rules->own_kernels) ||
          (context.rules->engine->gradient_buffer == GradientBuffer::unit_queue &&
           placement.gradients != Placement::replicate);
 }
@@ -61,6 +62,7 @@ StreamRules stream_rules(const LeafContext& context) {
   rules.reshards = layout.reshard_after_forward != 0;
   rules.once = gathers_once(layout, engine);
   rules.to_groups = layout.reshards_to_groups();
+  rules.keeps_parts = keeps_parts(layout, engine);
   rules.offloads = layout.offload_activations;
   rules.planned = plans_buffers(engine);
   rules.buckets_beside = layout.overlap_grad_reduce && !engine.flattens_gradients;
@@ -75,9 +77,7 @@ StreamRules stream_rules(const LeafContext& context) {
     rules.gather = Gather::queued;
   }
   rules.keeps_roots = engine.keeps_root_gathered;
-  rules.capacity = static_cast<double>(engine.gather_queue_elements);
-  rules.reduce_capacity =
-      layout.double_buffer ? 1 : static_cast<double>(engine.reduce_queue_elements);
+  rules.joins_roots = joins_root(engine, layout, context.rules->own_kernels);
   return rules;
 }
 
@@ -104,24 +104,37 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
   const Layout& layout = *context.layout;
   const UnitElements of =
       unit_elements(*layer.memory, layer.copied, *time.engine, layout, time.shard_multiple);
-  const auto dense = static_cast<double>(of.padded_dense);
-  const auto routed = static_cast<double>(of.padded_routed);
+  const OwnRoots roots = own_roots(*layer.memory, layer.place, *time.engine, layout);
+  const auto each_root = [&](auto price) {
+    double sum = 0;
+    for (const RootBucket& root : roots.buckets) sum += price(static_cast<double>(root.padded));
+    return sum;
+  };
+  const bool padded = prices.placement().optimizer != Placement::replicate;
+  const auto dense = static_cast<double>(padded ? of.padded_dense : of.dense);
+  const auto routed = static_cast<double>(padded ? of.padded_routed : of.routed);
   const auto frozen = static_cast<double>(of.padded_frozen);
   const ShardRanks shards = shard_ranks(layout, Placement::shard_inner);
   const double trained =
-      dense / static_cast<double>(shards.dense) + routed / static_cast<double>(shards.routed);
+      (dense + static_cast<double>(roots.padded())) / static_cast<double>(shards.dense) +
+      routed / static_cast<double>(shards.routed);
   const double shard = trained + frozen / static_cast<double>(shards.dense);
   PassUnit unit;
-  unit.elements = static_cast<double>(of.elements());
-  unit.trained = static_cast<double>(of.trained());
+  unit.elements = static_cast<double>(of.room() + roots.padded());
+  unit.trained = static_cast<double>(of.trained_room() + roots.padded());
+  unit.begins_root = roots.begins_others;
   unit.root = layer.root;
   unit.head = layer.head;
+  unit.tied_to_head = layer.tied_to_head;
   if (rules.offloads) unit.host = (Bytes(layer.saved) / time.cluster->host_link).value();
   if (rules.sharded) {
     unit.gather = {prices.gather(dense + frozen, 0).value(), prices.gather(0, routed).value()};
+    unit.gather[0] += each_root([&](double root) { return prices.gather(root, 0).value(); });
     const bool inner = unit.gather[0] + unit.gather[1] > 0;
     if (prices.placement().optimizer == Placement::shard_both) {
       unit.gather_outer = prices.gather_outer(dense, routed).value();
+      unit.gather_outer +=
+          each_root([&](double root) { return prices.gather_outer(root, 0).value(); });
     }
     unit.gathers = inner || unit.gather_outer > 0;
     unit.gather_again = rules.to_groups ? prices.gather_again(dense, 0).value() + unit.gather[1]
@@ -143,14 +156,20 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
   }
   if (reduces_by_unit(context)) {
     unit.reduce = {prices.reduce(dense, 0).value(), prices.reduce(0, routed).value()};
+    unit.reduce[0] += each_root([&](double root) { return prices.reduce(root, 0).value(); });
     unit.reduces = unit.reduce[0] + unit.reduce[1] > 0;
     unit.reduce_outer = prices.reduce_outer(dense, routed).value();
+    unit.reduce_outer +=
+        each_root([&](double root) { return prices.reduce_outer(root, 0).value(); });
     if (unit.reduces) {
       if (rules.copies) unit.copy_in = seconds_of(context, time.reduce_copy_bytes * unit.trained);
       unit.accumulate = seconds_of(context, 3 * gradient_bytes(time, layout) * trained);
     }
   }
-  unit.outers = layout.dp_replicate > 1 ? (dense > 0 ? 1 : 0) + (routed > 0 ? 1 : 0) : 0;
+  if (layout.dp_replicate > 1) {
+    unit.outers = (dense > 0 ? 1 : 0) + (routed > 0 ? 1 : 0);
+    unit.outers += static_cast<double>(roots.buckets.size());
+  }
   unit.compute = layer.time;
   unit.issued = issued_layer(layer, host);
   unit.kept_over_step = rules.kept_over_step(unit);
@@ -167,7 +186,7 @@ bool StreamRules::kept_over_step(const PassUnit& unit) const {
 bool StreamRules::kept_to_backward(const PassUnit& unit) const {
   if (!reshards || kept_over_step(unit)) return true;
   if (gather == Gather::limited) return keeps_roots && unit.root;
-  return gather == Gather::copied && unit.head;
+  return gather == Gather::copied && (unit.head || unit.tied_to_head);
 }
 
 }  // namespace shardwise

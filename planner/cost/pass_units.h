@@ -31,7 +31,9 @@ struct PassUnit {
   bool gathers = false;
   bool reduces = false;
   bool root = false;
+  bool begins_root = false;  // gradients of a bucket that the first layer of its chunk completes
   bool head = false;
+  bool tied_to_head = false;  // LayerPace::tied_to_head
   // By the rules (StreamRules): gathered, it stays whole to the end of the step, and to backward.
   bool kept_over_step = false;
   bool kept_to_backward = false;
@@ -51,14 +53,14 @@ struct StreamRules {
   bool copies = false;          // gradients are tensors of their own
   bool waits_to_copy = false;   // for the reduction before
   bool reshards = true;         // after forward
-  bool to_groups = false;       // of fewer ranks
+  bool to_groups = false;       // of fewer ranks, …
+  bool keeps_parts = false;     // … which gather in the later forward passes of a step too
   bool once = false;            // each unit is gathered once a step
   bool keeps_roots = false;     // whole
+  bool joins_roots = false;     // and their gradients wait for one another
   bool offloads = false;        // activations
   bool planned = false;         // buffers are those of an arena
   bool buckets_beside = false;  // leave beside passes, not all after the last one
-  double capacity = 0;          // elements gathered ahead
-  double reduce_capacity = 0;   // and waiting to be reduced
 
   bool kept_over_step(const PassUnit& unit) const;
   bool kept_to_backward(const PassUnit& unit) const;
@@ -73,7 +75,7 @@ LayerPace left_alone(LayerPace layer);
 PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const LayerPace& layer,
                    const HostRules& host);
 
-/// Whether gradients of a layout leave for their shards layer by layer.
+/// Whether gradients of a layout leave layer by layer, for their shards or as FSDP1 joins them.
 bool reduces_by_unit(const LeafContext& context);
 
 /// Whether buckets of gradients are summed in fp32 by the stream that computes, as under Megatron:

@@ -162,12 +162,16 @@ PipelineData pipeline_data(const StageTimes& stages, const LeafContext& context,
     if (gathers != Updated::beside) continue;
     // Beside the first stage's passes they slow them.
     if (s == 0) slowed = first.forward.to(beside.gathers(s) - beside.late(s), 0);
-    if (!streams_beside && !issued.waits) late = std::max(late, beside.late(s));
+    if (!streams_beside && !issued.waits) {
+      late = std::max({late, beside.late(s), beside.gathers_issued_late(s)});
+    }
   }
   if (gathers == Updated::beside && !streams_beside && issued.waits) {
     // A stage gathers no sooner than the one before hands it the first micro-batch, which is late
     // by all of them.
-    for (std::size_t s = 0; s <= last; ++s) late += beside.late(s, late);
+    for (std::size_t s = 0; s <= last; ++s) {
+      late += std::max(beside.late(s, late), beside.gathers_issued_late(s));
+    }
   }
   const Seconds end = std::max(passes.end, Seconds(reduced));
   const Seconds all =

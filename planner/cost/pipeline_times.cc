@@ -34,6 +34,22 @@ LayerPace pace_of(const LayerTime& time, const LayerMemory& memory, const TimeRu
   return pace;
 }
 
+/// \param one_chunk  has all layers
+void place_roots(std::vector<LayerPace>& paces, bool one_chunk, bool table_apart) {
+  const auto find = [&](LayerRole role) {
+    const auto found = std::ranges::find_if(
+        paces, [&](const LayerPace& pace) { return pace.memory->role == role; });
+    return one_chunk && found != paces.end() ? found->memory : nullptr;
+  };
+  const LayerMemory* const embedding = find(LayerRole::embedding);
+  const LayerMemory* const head = find(LayerRole::head);
+  for (LayerPace& pace : paces) {
+    pace.place.table_apart = table_apart;
+    if (pace.memory->role == LayerRole::head) pace.place.before = embedding;
+    if (pace.memory->role == LayerRole::embedding) pace.place.after = head;
+  }
+}
+
 /// \param copies  its last layer holds a copy of the token table
 void add_run(PipelineTimes& pipeline, const StageRun& run, bool copies) {
   if (run.layers > (copies ? 1 : 0)) {
@@ -91,11 +107,17 @@ std::vector<LayerPace> layer_paces(std::span<const LayerTime> times,
   for (std::size_t kind = 0; kind < times.size(); ++kind) {
     paces.push_back(pace_of(times[kind], memories[kind], rules, layout));
   }
+  const bool one_chunk = layout.pp == 1 && layout.vpp == 1;
+  if (one_chunk && std::ranges::any_of(memories, has_tied_table)) {
+    for (LayerPace& pace : paces) pace.tied_to_head = pace.memory->role == LayerRole::embedding;
+  }
+  place_roots(paces, one_chunk, std::ranges::any_of(stages, &StageLayers::shares_table));
   const auto copies = std::ranges::find_if(stages, &StageLayers::copies_embedding);
   if (copies == stages.end()) return paces;
   LayerPace last = paces[static_cast<std::size_t>(copies->runs.back().kind)];
   last.copied = table_elements(memories);
   last.dense += last.copied;
+  last.place.copied = token_table(memories);
   paces.push_back(last);
   return paces;
 }

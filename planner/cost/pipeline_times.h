@@ -8,6 +8,7 @@
 #include "planner/cost/layer_memory.h"
 #include "planner/cost/layer_time.h"
 #include "planner/cost/pipeline.h"
+#include "planner/cost/root_buckets.h"
 #include "planner/cost/stages.h"
 #include "planner/cost/time_rules.h"
 
@@ -31,7 +32,9 @@ struct LayerPace {
   std::int64_t saved = 0;  // bytes kept to backward
   bool root = false;       // outside the blocks: embedding, head; of our executor MTP too
   bool head = false;
+  bool tied_to_head = false;            // an embedding whose table the head of its chunk has too
   std::int64_t copied = 0;              // of the token table of another stage
+  RootPlace place;                      // of one outside the units
   const LayerMemory* memory = nullptr;  // outlives this
   TierTraffic traffic;                  // inside the layer, for one micro-batch
 };

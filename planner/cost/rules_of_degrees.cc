@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "planner/cost/layout_rule_parts.h"
+#include "planner/cost/legality.h"
 
 namespace shardwise {
 namespace {
@@ -14,9 +15,9 @@ RuleBreach cannot(const Q& q, const char* flag, std::int64_t value, const char* 
 }
 
 /// Equal pieces that context parallelism cuts a sequence into: ring and all-gather give each rank
-/// an early and a late one, for equal causal work.
-std::int64_t sequence_pieces(const L& l) {
-  const bool halves = l.cp > 1 && l.cp_kind != ContextParallelKind::ulysses;
+/// an early and a late one, for equal causal work, and Megatron does always.
+std::int64_t sequence_pieces(const Q& q, const L& l) {
+  const bool halves = l.cp > 1 && (l.cp_kind != ContextParallelKind::ulysses || is_megatrons(q));
   return (halves ? 2 : 1) * std::int64_t{l.cp};
 }
 
@@ -105,11 +106,12 @@ const LayoutRule kRules[] = {
                                      l.tp, q.cut_by_tp),
                          use_divisors(q.cut_by_tp, l.tp)};
      }},
-    {"sequence_by_cp", "cp ranks get equal pieces of the sequence, early and late unless Ulysses",
+    {"sequence_by_cp",
+     "cp ranks get equal pieces of the sequence, early and late ones if the engine has them",
      kReadsCp | kReadsCpKind, false,
-     [](const Q& q, const L& l) { return q.job->sequence_length % sequence_pieces(l) != 0; },
+     [](const Q& q, const L& l) { return q.job->sequence_length % sequence_pieces(q, l) != 0; },
      [](const Q& q, const L& l) {
-       const bool halves = sequence_pieces(l) > l.cp;
+       const bool halves = sequence_pieces(q, l) > l.cp;
        const std::int64_t whole = halves ? q.job->sequence_length / 2 : q.job->sequence_length;
        return RuleBreach{"--cp",
                          fmt::format("sequence length {} is not a multiple of {}{}",
@@ -193,6 +195,30 @@ const LayoutRule kRules[] = {
                          fmt::format("{} does not divide experts of width {}", l.etp, q.cut_by_etp),
                          use_divisors(q.cut_by_etp, l.etp)};
      }},
+    {"engine_etp", "the engine cuts experts by tensor parallelism of their own",
+     kReadsTp | kReadsEtp, false,
+     [](const Q& q, const L& l) {
+       return q.model->num_experts > 0 && !q.engine->experts_split_apart && l.etp > 1 &&
+              l.etp != l.tp;
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{
+           "--etp",
+           fmt::format("{}: {} splits experts as the layers, or not at all", l.etp, q.engine->name),
+           l.tp == 1 ? "use 1" : fmt::format("use 1 or {}", l.tp)};
+     }},
+    {"engine_etp_shards", "the engine cuts experts of several ranks under ZeRO-3",
+     kReadsTp | kReadsEp | kReadsEtp | kReadsZeroStage, false,
+     [](const Q& q, const L& l) {
+       return q.model->num_experts > 0 && l.etp > 1 && l.etp == l.tp &&
+              !splits_experts_by_tp(*q.engine, l);
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--etp",
+                         fmt::format("{}: {} splits experts over ep alone under ZeRO stage 3",
+                                     l.etp, q.engine->name),
+                         "use 1"};
+     }},
     {"expert_ranks", "ep x etp divides tp x cp x dp_shard", kReadsRanks | kReadsEp | kReadsEtp,
      false,
      [](const Q& q, const L& l) {
@@ -209,6 +235,10 @@ const LayoutRule kRules[] = {
 };
 
 }  // namespace
+
+bool splits_experts_by_tp(const EngineProfile& engine, const Layout& layout) {
+  return engine.experts_split_apart || layout.ep == 1 || layout.zero_stage < 3;
+}
 
 std::span<const LayoutRule> degree_rules() { return kRules; }
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include "planner/cost/bucket_rules.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/layout_rule_parts.h"
+#include "planner/cost/unit_queues.h"
 #include "planner/spec/names.h"
 
 namespace shardwise {
@@ -36,19 +38,18 @@ bool keeps_gathered(const EngineProfile& engine) {
   return engine.gather == GatherBuffer::copy_out || engine.gather == GatherBuffer::rate_limited;
 }
 
+/// Groups that gather what ranks keep of weights may be a single one, of all ranks: hpZ on one node
+/// has a second shard all the same.
+bool takes_one_group(const Q& q) { return keeps_parts(*q.engine); }
+
 /// The engine's gradient buffer has the dtype that the layout says.
 bool chooses_gradient_dtype(const Q& q) {
   return q.engine->gradient_buffer != GradientBuffer::copy_in && q.job->precision != DType::fp32;
 }
 
-/// The engine gathers into a queue, or on request into two persistent buffers (Megatron-FSDP).
-bool chooses_buffers(const EngineProfile& engine) {
-  return engine.gather == GatherBuffer::element_queue &&
-         engine.gradient_buffer == GradientBuffer::unit_queue;
-}
-
+constexpr const char* kBucketSize = "--ddp-bucket-size";
+constexpr const char* kPadBuckets = "--ddp-pad-buckets-for-high-nccl-busbw";
 constexpr const char* kRemainders = "--store-param-remainders";
-constexpr const char* kFp32Accumulation = "--reduce-scatter-with-fp32-accumulation";
 
 RuleBreach cannot(const Q& q, const char* flag, const char* what) {
   return {flag, fmt::format("{} cannot {}", q.engine->name, what), ""};
@@ -66,6 +67,19 @@ const LayoutRule kRules[] = {
                          fmt::format("{} has no ZeRO stage {}", q.engine->name, int{l.zero_stage}),
                          fmt::format("use {}", fmt::join(q.engine->zero_stages, " or "))};
      }},
+    {"pipeline_zero_stage", "the engine has the ZeRO stage in pipelines",
+     kReadsPp | kReadsZeroStage, false,
+     [](const Q& q, const L& l) {
+       const std::vector<int>& stages = q.engine->pipeline_zero_stages;
+       return l.pp > 1 && !stages.empty() &&
+              std::ranges::find(stages, int{l.zero_stage}) == stages.end();
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{
+           "--zero-stage",
+           fmt::format("{} has no ZeRO stage {} in pipelines", q.engine->name, int{l.zero_stage}),
+           fmt::format("use {}, or --pp 1", fmt::join(q.engine->pipeline_zero_stages, " or "))};
+     }},
     {"engine_hybrid", "the engine shards within replicas", kReadsZeroStage | kReadsDp, false,
      [](const Q& q, const L& l) {
        return l.zero_stage > 0 && l.dp_replicate > 1 && !q.engine->hybrid;
@@ -74,6 +88,20 @@ const LayoutRule kRules[] = {
        RuleBreach breach = cannot(q, "--dp-replicate", "replicate what it shards");
        breach.hint = "use 1";
        return breach;
+     }},
+    {"replicas_of_shards", "Megatron's DDP has replicas of a distributed optimizer alone",
+     kReadsZeroStage | kReadsDp, false,
+     [](const Q& q, const L& l) {
+       const bool has_instances =
+           q.engine->hybrid && q.engine->gradient_buffer == GradientBuffer::contiguous;
+       return has_instances && l.zero_stage == 0 && l.dp_replicate > 1;
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--dp-replicate",
+                         fmt::format("{} has {} instances of a distributed optimizer, which ZeRO "
+                                     "stage 0 has none of",
+                                     q.engine->name, l.dp_replicate),
+                         "use --dp-shard for all ranks, or --zero-stage 1"};
      }},
     {"engine_outer", "the engine shards optimizer states over both axes", kReadsOuter, false,
      [](const Q& q, const L& l) {
@@ -109,16 +137,31 @@ const LayoutRule kRules[] = {
      }},
     {"reshard_groups_divide", "weights are resharded to a part of the ranks that share them",
      kReadsReshard | kReadsDp | kReadsCp, false,
-     [](const Q&, const L& l) {
+     [](const Q& q, const L& l) {
        const std::int64_t n = l.reshard_after_forward;
-       return n > 1 && (n >= shard_group(l) || shard_group(l) % n != 0 || !has_neighbours(l));
+       const std::int64_t most = shard_group(l) / (takes_one_group(q) ? 1 : 2);
+       return n > 1 && (n > most || shard_group(l) % n != 0 || !has_neighbours(l));
      },
-     [](const Q&, const L& l) {
+     [](const Q& q, const L& l) {
        return RuleBreach{"--reshard-after-forward",
                          fmt::format("{} does not divide the {} ranks that share weights into "
-                                     "several groups of neighbours",
-                                     l.reshard_after_forward, shard_group(l)),
-                         "use true, false or a divisor of them"};
+                                     "{}groups of neighbours",
+                                     l.reshard_after_forward, shard_group(l),
+                                     takes_one_group(q) ? "" : "several "),
+                         keeps_gathered(*q.engine) ? "use true, false or a divisor of them"
+                                                   : "use true or a divisor of them"};
+     }},
+    {"reshard_groups_without_tp", "a second shard of weights comes without tensor parallelism",
+     kReadsReshard | kReadsTp, false,
+     [](const Q& q, const L& l) {
+       return l.reshard_after_forward > 1 && l.tp > 1 && takes_one_group(q);
+     },
+     [](const Q& q, const L& l) {
+       return RuleBreach{"--reshard-after-forward",
+                         fmt::format("{} takes {} neighbours among all ranks, which with --tp {} "
+                                     "have parts of different tensors",
+                                     q.engine->name, l.reshard_after_forward, l.tp),
+                         "use true, or --tp 1"};
      }},
     {"reshard_groups_dense",
      "only dense trained weights of 16 bits or more can be resharded to fewer ranks", kReadsReshard,
@@ -127,7 +170,7 @@ const LayoutRule kRules[] = {
      [](const Q& q, const L&) {
        return RuleBreach{"--reshard-after-forward",
                          fmt::format("a number of ranks is not for {}", only_dense(q)),
-                         "use true or false"};
+                         keeps_gathered(*q.engine) ? "use true or false" : "use true"};
      }},
     {"engine_gathers_once", "in a pipeline FSDP2 gathers weights and reduces gradients once a step",
      kReadsPp | kReadsZeroStage | kReadsReshard | kReadsReduce | kReadsDpTotal | kReadsMicroBatch,
@@ -143,6 +186,20 @@ const LayoutRule kRules[] = {
                        "gradients then",
                        l.pp, q.engine->name),
            "use --reshard-after-forward false --reduce-every-microbatch false"};
+     }},
+    {"engine_offload_stage", "DeepSpeed offloads the states of an optimizer of ZeRO's",
+     kReadsOffloadOptimizer | kReadsZeroStage, false,
+     [](const Q& q, const L& l) {
+       // The mark of FP16_Optimizer, which has no offload.
+       return l.offload_optimizer && l.zero_stage == 0 && q.engine->whole_moments_early;
+     },
+     [](const Q& q, const L&) {
+       return RuleBreach{
+           "--offload-optimizer",
+           fmt::format("{} keeps the states of ZeRO stage 0 on the GPU: its optimizer "
+                       "has no offload",
+                       q.engine->name),
+           "use --zero-stage 1 or above"};
      }},
     {"engine_offload", "the engine offloads optimizer states", kReadsOffloadOptimizer, false,
      [](const Q& q, const L& l) { return l.offload_optimizer && !q.engine->offload_optimizer; },
@@ -177,41 +234,30 @@ const LayoutRule kRules[] = {
                          "use --precision bf16 --main-dtype fp32"};
      }},
     {"engine_double_buffer", "the engine has double buffers", kReadsDoubleBuffer, false,
-     [](const Q& q, const L& l) { return l.double_buffer && !chooses_buffers(*q.engine); },
+     [](const Q& q, const L& l) { return l.double_buffer && !has_unit_queues(*q.engine); },
      [](const Q& q, const L&) {
        return cannot(q, "--double-buffer", "gather into two persistent buffers");
      }},
-    {"engine_fp32_accumulation", "the engine sums reduce-scatters in fp32", kReadsZeroStage, false,
-     [](const Q& q, const L&) {
-       return q.job->reduce_scatter_with_fp32_accumulation && !q.engine->fp32_accumulation;
-     },
-     [](const Q& q, const L&) {
-       return cannot(q, kFp32Accumulation, "sum reduce-scatters of 16 bits in fp32");
-     }},
-    {"fp32_accumulation_shards", "fp32 sums of reduce-scatters need sharding within one replica",
-     kReadsZeroStage | kReadsDp, false,
+    {"engine_buckets", "the engine takes the size and padding of its buckets from the layout",
+     kReadsBuckets, false,
      [](const Q& q, const L& l) {
-       return q.job->reduce_scatter_with_fp32_accumulation &&
-              (l.zero_stage == 0 || l.dp_replicate > 1);
+       const bool says = l.ddp_bucket_size > 0 || l.ddp_pad_buckets_for_high_nccl_busbw;
+       return says && !chooses_buckets(*q.engine);
      },
-     [](const Q&, const L& l) {
-       if (l.zero_stage == 0) {
-         return RuleBreach{kFp32Accumulation, "ZeRO stage 0 reduces without scattering",
-                           "use --zero-stage 1 or more"};
-       }
-       return RuleBreach{kFp32Accumulation,
-                         fmt::format("sums within one replica, not {}", l.dp_replicate),
-                         "use --dp-replicate 1"};
-     }},
-    {"fp32_accumulation_narrow", "fp32 sums of reduce-scatters need gradients sent in 16 bits",
-     kReadsGradients, false,
      [](const Q& q, const L& l) {
-       return q.job->reduce_scatter_with_fp32_accumulation &&
-              (l.fp32_gradients || q.job->precision == DType::fp32);
+       if (l.ddp_bucket_size > 0) return cannot(q, kBucketSize, "be told the size of its buckets");
+       return cannot(q, kPadBuckets, "pad its buckets to 65,536 elements");
+     }},
+    {"param_gather_needs_overlap",
+     "Megatron overlaps parameter gathers only where it overlaps gradient reductions",
+     kReadsOverlap | kReadsZeroStage, false,
+     [](const Q& q, const L& l) {
+       return chooses_buckets(*q.engine) && l.zero_stage >= 1 && l.overlap_param_gather &&
+              !l.overlap_grad_reduce;
      },
-     [](const Q& q, const L&) {
-       return RuleBreach{kFp32Accumulation, "gradients are sent in fp32 already",
-                         q.job->precision == DType::fp32 ? "" : "use --fp32-gradients=false"};
+     [](const Q&, const L&) {
+       return RuleBreach{"--overlap-param-gather", "needs --overlap-grad-reduce under Megatron",
+                         "use --overlap-param-gather=false, or overlap both"};
      }},
     {"cp_kind_needs_cp", "the kind of context parallelism without cp changes nothing",
      kReadsCp | kReadsCpKind, true,
@@ -233,9 +279,10 @@ const LayoutRule kRules[] = {
      kReadsZeroStage | kReadsDp, true,
      [](const Q&, const L& l) { return l.zero_stage == 0 && l.dp_replicate > 1; }, nullptr},
     {"zero_without_shards", "a ZeRO stage without ranks to share states changes nothing",
-     kReadsZeroStage | kReadsDp | kReadsCp | kReadsOuter, true,
+     kReadsZeroStage | kReadsDp | kReadsCp | kReadsOuter | kReadsOffloadOptimizer, true,
      [](const Q& q, const L& l) {
-       return !shards_something(l) && l.zero_stage != std::ranges::min(q.engine->zero_stages);
+       const int least = std::ranges::min(q.engine->zero_stages);
+       return !shards_something(l) && l.zero_stage > (needs_zero_stage(q, l) ? 1 : least);
      },
      nullptr},
     {"outer_without_replicas", "sharding over both axes without replicas changes nothing",
@@ -255,6 +302,15 @@ const LayoutRule kRules[] = {
     {"double_buffer_without_shards", "double buffers need sharded weights",
      kReadsDoubleBuffer | kReadsZeroStage, true,
      [](const Q&, const L& l) { return l.double_buffer && l.zero_stage < 2; }, nullptr},
+    {"bucket_size_of_one", "a single bucket has no size to choose", kReadsBuckets | kReadsOverlap,
+     true, [](const Q&, const L& l) { return l.ddp_bucket_size > 0 && !l.overlap_grad_reduce; },
+     nullptr},
+    {"bucket_padding_without_shards", "buckets that are not sharded are not padded",
+     kReadsBuckets | kReadsZeroStage, true,
+     [](const Q&, const L& l) {
+       return l.ddp_pad_buckets_for_high_nccl_busbw && l.zero_stage == 0;
+     },
+     nullptr},
     {"gradient_dtype_is_fixed", "the engine or the precision fixes the dtype of gradients",
      kReadsGradients, true,
      [](const Q& q, const L& l) {

@@ -14,7 +14,8 @@ double slowed_layer(const StreamRules& rules, const PassLosses& losses, const Pa
     if (!forward) {
       if (!next.kept_to_backward) inner += next.gather_again;
     } else if (turn.first || !next.kept_over_step) {
-      inner += next.gather[0] + next.gather[1];
+      const bool again = !turn.first && rules.keeps_parts;
+      inner += again ? next.gather_again : next.gather[0] + next.gather[1];
     }
     if (turn.first) outer += next.gather_outer;
   }

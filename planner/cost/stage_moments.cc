@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "planner/cost/arena_buffers.h"
+#include "planner/cost/moment_pass.h"
 #include "planner/cost/stage_buffers.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/spec/schedule_facts.h"
 #include "planner/spec/units.h"
 
@@ -20,10 +22,12 @@ struct Shared {
   StageBuffers buffers;
 };
 
-PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backward,
-                     const StageParts& parts, const StageContext& context,
-                     const StageStates& states) {
-  const PassMemory& pass = pass_of(moment, backward);
+PassBytes bytes_with(const Shared& shared, const FullestMoment& at, const StageParts& parts,
+                     const StageContext& context, const StageStates& states) {
+  const StageMoment& moment = at.moment;
+  const bool backward = at.backward;
+  const PassMemory pass = at.joined ? joined_pass(shared.buffers, moment, context)
+                                    : pass_of(shared.buffers, moment, backward);
   PassBytes b;
   b.activations = pass.kept + parts.tables + other_layers(moment, backward, parts, context).bytes();
   b.in_flight = shared.in_flight;
@@ -31,24 +35,28 @@ PassBytes bytes_with(const Shared& shared, const StageMoment& moment, bool backw
   b.recomputed = pass.recomputed;
   b.working = pass.working();
   b.working += message_buffers(parts, context).bytes();
-  b.gathered =
-      gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules);
+  b.gathered = gathered_weights_at(shared.buffers, parts, context, moment, backward, at.joined)
+                   .bytes(*context.rules);
   b.staging = pass.gradients;
-  b.staging += staging_at(shared.buffers, parts, context, moment, backward).bytes();
-  b.gradients = gradients_made(moment, backward, parts, context, states).bytes();
+  b.staging += staging_at(shared.buffers, parts, context, moment, backward, at.joined).bytes();
+  b.gradients =
+      gradients_made(shared.buffers, moment, backward, at.joined, parts, context, states).bytes();
   return b;
 }
 
 /// The sum of bytes_with, less what is the same at every moment.
-std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool backward,
+std::int64_t height_of(const Shared& shared, const StageMoment& moment, bool backward, bool joined,
                        const StageParts& parts, const StageContext& context,
                        const StageStates& states) {
   std::int64_t height =
-      shared.in_flight + pass_of(moment, backward).peak +
+      shared.in_flight +
+      (joined ? joined_pass(shared.buffers, moment, context).peak
+              : pass_of(shared.buffers, moment, backward).peak) +
       other_layers(moment, backward, parts, context).bytes() +
-      gathered_weights_at(shared.buffers, parts, context, moment, backward).bytes(*context.rules) +
-      gradients_made(moment, backward, parts, context, states).bytes();
-  height += staging_at(shared.buffers, parts, context, moment, backward).bytes();
+      gathered_weights_at(shared.buffers, parts, context, moment, backward, joined)
+          .bytes(*context.rules) +
+      gradients_made(shared.buffers, moment, backward, joined, parts, context, states).bytes();
+  height += staging_at(shared.buffers, parts, context, moment, backward, joined).bytes();
   return height;
 }
 
@@ -140,12 +148,6 @@ Amount message_buffers(const StageParts& parts, const StageContext& context) {
   return {buffers, parts.boundary};
 }
 
-const PassMemory& pass_of(const StageMoment& moment, bool backward) {
-  const LayerMemory& layer = *moment.layer;
-  if (moment.whole) return backward ? layer.backward_whole : layer.forward_whole;
-  return backward ? layer.backward : layer.forward;
-}
-
 std::int64_t offload_room(const StageParts& parts, const StageContext& context) {
   const std::int64_t edges = passes_follow(context) ? parts.first_saved + parts.last_saved : 0;
   return std::max(parts.pair_saved, edges);
@@ -173,16 +175,32 @@ OtherLayers other_layers(const StageMoment& moment, bool backward, const StagePa
   return saved;
 }
 
-Amount gradients_made(const StageMoment& moment, bool backward, const StageParts& parts,
-                      const StageContext& context, const StageStates& states) {
+bool ends_backward(const StageBuffers& buffers, bool joined) {
+  return joined &&
+         (buffers.bucket_use == BucketUse::at_end || buffers.bucket_use == BucketUse::all_once);
+}
+
+Amount gradients_made(const StageBuffers& buffers, const StageMoment& moment, bool backward,
+                      bool joined, const StageParts& parts, const StageContext& context,
+                      const StageStates& states) {
   Amount made = states.late_gradients;
   if (gradients_wait(context)) return {0, made.bytes_each};
   if (context.num_microbatches > 1) return made;
   const std::int64_t all = parts.dense + parts.routed;
   if (!backward || all == 0) return {0, made.bytes_each};
+  if (ends_backward(buffers, joined)) return made;
+  if (buffers.bucket_use == BucketUse::as_made) {
+    const BucketCopies::Reduction* own = joined ? buffers.copies.at(moment) : nullptr;
+    if (own != nullptr) return {own->kept, made.bytes_each};
+    return {buffers.copies.any_before(moment) ? made.count : 0, made.bytes_each};
+  }
+  // A reduction's output is there with its input.
+  const LayerParameters& own = moment.layer->parameters;
+  const bool reduces = moment.instant == Instant::reduction;
+  const std::int64_t ready = moment.ready.elements() - waiting_root(parts, context, moment).count +
+                             (reduces ? own.dense + own.routed : 0);
   made.count = static_cast<std::int64_t>(static_cast<double>(made.count) *
-                                         static_cast<double>(moment.ready.elements()) /
-                                         static_cast<double>(all));
+                                         static_cast<double>(ready) / static_cast<double>(all));
   return made;
 }
 
@@ -195,17 +213,15 @@ bool fills_up(const StageContext& context, const StageStates& states) {
   const bool gradients = context.num_microbatches == 1 && states.late_gradients.bytes() > 0;
   const bool by_unit = engine.gradient_buffer != GradientBuffer::contiguous &&
                        !plans_buffers(engine) && context.layout->zero_stage >= 2;
-  return gradients || by_unit;
+  return gradients || by_unit || bucket_use(context) != BucketUse::none;
 }
 
-/// Between the first and the last layer of a kind, when its gradients have filled the queue: none
-/// where they fill it sooner or never.
-std::optional<StageMoment> when_full(const StageMoment& first, const StageMoment& last,
-                                     const Amount& queue) {
+/// Between the first and the last layer of a kind, when the layers after it have `wanted` elements:
+/// none where they have sooner or never.
+std::optional<StageMoment> when_after(const StageMoment& first, const StageMoment& last,
+                                      std::int64_t wanted) {
   const std::int64_t most = first.after.elements();
   const std::int64_t least = last.after.elements();
-  const std::int64_t own = last.layer->parameters.dense + last.layer->parameters.routed;
-  const std::int64_t wanted = queue.count - own;
   if (wanted <= least || wanted >= most) return std::nullopt;
   const double way = static_cast<double>(wanted - least) / static_cast<double>(most - least);
   StageMoment between = first;
@@ -214,6 +230,7 @@ std::optional<StageMoment> when_full(const StageMoment& first, const StageMoment
   between.saved_before += static_cast<std::int64_t>(
       (1 - way) * static_cast<double>(last.saved_before - first.saved_before));
   between.after = {wanted, 0, 0, 0};
+  between.ready = {first.ready.elements() - (most - wanted), 0, 0, 0};
   between.before = {last.before.gathered() - (wanted - least), 0, 0, 0};
   between.outside_before = last.outside_before;
   return between;
@@ -222,48 +239,88 @@ std::optional<StageMoment> when_full(const StageMoment& first, const StageMoment
 /// Looks for the fullest among moments.
 class Search {
  public:
-  Search(const StageParts& parts, const StageContext& context, const StageStates& states)
+  Search(const StageParts& parts, const StageContext& context, const StageStates& states,
+         bool first_pass)
       : parts_(parts),
         context_(context),
         states_(states),
-        shared_{0, stage_buffers(parts, context)} {}
+        shared_{0, stage_buffers(parts, context)},
+        joins_root_(joins_root(context)) {
+    shared_.buffers.first_pass = first_pass;
+    fullest_.first_pass = first_pass;
+  }
 
-  void look(const StageMoment& moment, bool backward) {
+  /// \param joined  when the layer's gradients are joined, besides
+  void look(const StageMoment& moment, bool backward, bool joined = false) {
     if (moment.chunk != chunk_) {
       chunk_ = moment.chunk;
       in_flight_ = {in_flight_bytes(parts_, context_, chunk_, false),
                     in_flight_bytes(parts_, context_, chunk_, true)};
     }
-    shared_.in_flight = in_flight_[backward ? 1 : 0];
-    const std::int64_t height = height_of(shared_, moment, backward, parts_, context_, states_);
+    shared_.in_flight = ends_backward(shared_.buffers, joined) ? 0 : in_flight_[backward ? 1 : 0];
+    const std::int64_t height =
+        height_of(shared_, moment, backward, joined, parts_, context_, states_);
+    if (backward && !joined && joins(moment)) look(moment, true, true);
     if (height <= most_) return;
     most_ = height;
     fullest_.moment = moment;
     fullest_.backward = backward;
+    fullest_.joined = joined;
   }
   /// Backward, when it has come to `first`, and on the way there from the last of its kind.
   void look_further(const StageMoment& first) {
     look(first, true);
-    if (shared_.buffers.reduce_queue.count == 0) return;
+    const bool as_made = shared_.buffers.bucket_use == BucketUse::as_made;
+    if (!shared_.buffers.reduces_queued && !as_made) return;
+    std::vector<std::int64_t> fullest;
+    if (as_made) {
+      // What is ready besides what comes after in the chunk is of other chunks.
+      const std::int64_t others = first.ready.elements() - first.after.elements();
+      for (const std::int64_t ready : shared_.buffers.copies.first_ready()) {
+        fullest.push_back(ready - others);
+      }
+    } else {
+      fullest = shared_.buffers.units.fullest_after();
+    }
     for (const StageMoment& last : parts_.moments) {
       if (last.layer != first.layer || last.chunk != first.chunk) continue;
-      const std::optional<StageMoment> full = when_full(first, last, shared_.buffers.reduce_queue);
-      if (full) look(*full, true);
+      for (const std::int64_t after : fullest) {
+        const std::optional<StageMoment> full = when_after(first, last, after);
+        if (full) look(*full, true);
+      }
     }
   }
   FullestMoment fullest() {
     if (fullest_.moment.layer == nullptr) return fullest_;
     const StageMoment& moment = fullest_.moment;
-    shared_.in_flight = in_flight_bytes(parts_, context_, moment.chunk, fullest_.backward);
-    fullest_.bytes = bytes_with(shared_, moment, fullest_.backward, parts_, context_, states_);
+    shared_.in_flight = ends_backward(shared_.buffers, fullest_.joined)
+                            ? 0
+                            : in_flight_bytes(parts_, context_, moment.chunk, fullest_.backward);
+    fullest_.bytes = bytes_with(shared_, fullest_, parts_, context_, states_);
     return fullest_;
   }
 
  private:
+  /// Whether gradients are joined when the layer is done, or while it makes them.
+  bool joins(const StageMoment& moment) const {
+    const StageBuffers& buffers = shared_.buffers;
+    switch (buffers.bucket_use) {
+      case BucketUse::none:
+        return joins_root_;
+      case BucketUse::as_made:
+        return buffers.copies.at(moment) != nullptr;
+      case BucketUse::at_end:
+      case BucketUse::all_once:
+        break;
+    }
+    return moment.chunk == 0 && moment.before.gathered() == 0;
+  }
+
   const StageParts& parts_;
   const StageContext& context_;
   const StageStates& states_;
   Shared shared_;
+  bool joins_root_ = false;
   FullestMoment fullest_;
   std::int64_t most_ = -1;
   std::int32_t chunk_ = -1;
@@ -272,12 +329,26 @@ class Search {
 
 }  // namespace
 
-FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
-                             const StageStates& states) {
-  Search search(parts, context, states);
+std::int64_t least_pass_bytes(const StageParts& parts, const StageContext& context) {
+  std::int64_t most = 0;
   for (const StageMoment& moment : parts.moments) {
-    search.look(moment, false);
+    if (moment.instant == Instant::reduction) continue;
+    most = std::max(most, in_flight_bytes(parts, context, moment.chunk, false) +
+                              other_layers(moment, false, parts, context).bytes());
+  }
+  return most == 0 ? 0 : most + parts.tables + message_buffers(parts, context).bytes();
+}
+
+FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
+                             const StageStates& states, bool first_pass) {
+  Search search(parts, context, states, first_pass);
+  for (const StageMoment& moment : parts.moments) {
+    if (moment.instant != Instant::reduction) search.look(moment, false);
     search.look(moment, true);
+    if (!first_pass || moment.layer->role != LayerRole::head) continue;
+    StageMoment beside_loss = moment;
+    beside_loss.instant = Instant::beside_loss;
+    search.look(beside_loss, true);
   }
   if (fills_up(context, states)) {
     for (const StageMoment& inner : parts.inner_moments) search.look_further(inner);

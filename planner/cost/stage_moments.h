@@ -5,6 +5,7 @@
 #include "planner/cost/amount.h"
 #include "planner/cost/held_passes.h"
 #include "planner/cost/memory.h"
+#include "planner/cost/stage_buffers.h"
 #include "planner/cost/state_bytes.h"
 
 namespace shardwise {
@@ -37,8 +38,9 @@ struct MessageSlots {
 /// under way before it reads any of them, and the last stage gradients of the first.
 MessageSlots message_slots(const Layout& layout, std::int32_t stage, std::int64_t num_microbatches);
 
-/// The pass of the layer that runs at `moment`.
-const PassMemory& pass_of(const StageMoment& moment, bool backward);
+/// Whether a moment is the end of backward, when all of a stage's gradients are reduced and no
+/// micro-batch is in flight. \param joined  joined_pass()
+bool ends_backward(const StageBuffers& buffers, bool joined);
 
 /// What two layers keep at most whose passes follow one another: of all that is offloaded no more
 /// is on the GPU at once (OffloadedActivations).
@@ -58,9 +60,12 @@ struct OtherLayers {
 OtherLayers other_layers(const StageMoment& moment, bool backward, const StageParts& parts,
                          const StageContext& context);
 
-/// Gradients that backward makes and the step frees, of the layers that are done at `moment`.
-Amount gradients_made(const StageMoment& moment, bool backward, const StageParts& parts,
-                      const StageContext& context, const StageStates& states);
+/// Gradients that backward makes and the step frees, of the layers that are done at `moment`; where
+/// a bucket of them is reduced as they are made, those that a rank keeps, from the first reduction
+/// on.
+Amount gradients_made(const StageBuffers& buffers, const StageMoment& moment, bool backward,
+                      bool joined, const StageParts& parts, const StageContext& context,
+                      const StageStates& states);
 
 /// What a stage holds at one moment of a micro-batch beyond its states and resident buffers.
 struct PassBytes {
@@ -77,13 +82,20 @@ struct PassBytes {
   }
 };
 
+/// Below what passes hold at their fullest moment besides gradients that the step frees, whatever
+/// data parallelism does with the states: what a layer finds there that is about to run forward.
+std::int64_t least_pass_bytes(const StageParts& parts, const StageContext& context);
+
 /// The moment at which a stage is fullest, and what it holds then.
 struct FullestMoment {
   PassBytes bytes;
   StageMoment moment;  // without a layer: the stage has none
   bool backward = false;
+  bool joined = false;      // the layer's gradients are there, and being joined: joined_pass()
+  bool first_pass = false;  // StageBuffers::first_pass
 };
+/// \param first_pass  of the job's first pass. \pre gathers_in_use_first(), if so
 FullestMoment fullest_moment(const StageParts& parts, const StageContext& context,
-                             const StageStates& states);
+                             const StageStates& states, bool first_pass = false);
 
 }  // namespace shardwise

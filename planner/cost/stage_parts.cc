@@ -2,15 +2,14 @@
 #include <numeric>
 
 #include "planner/cost/memory.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/spec/check.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
 
-bool is_block(const LayerMemory& layer) {
-  return layer.role != LayerRole::embedding && layer.role != LayerRole::head;
-}
+bool is_block(const LayerMemory& layer) { return !is_outside(layer.role); }
 
 Unit unit_of(const LayerMemory& layer) {
   const LayerParameters& p = layer.parameters;
@@ -50,6 +49,7 @@ void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t co
   parts.dense += p.dense * count;
   parts.routed += p.routed * count;
   parts.frozen += p.frozen * count;
+  parts.counted_experts += p.counted_experts * count;
   parts.narrow_dense += p.narrow_dense * count;
   parts.narrow_routed += p.narrow_routed * count;
   parts.tensors += p.tensors * count;
@@ -130,7 +130,8 @@ std::int64_t pair_in(const LayerMemory& layer, std::int32_t count) {
 /// it have saved less.
 void add_moment(StageParts& parts, const StageMoment& moment) {
   for (StageMoment& each : parts.moments) {
-    const bool same = each.layer == moment.layer && each.whole == moment.whole;
+    const bool same =
+        each.layer == moment.layer && each.whole == moment.whole && each.instant == moment.instant;
     if (!same || each.chunk != moment.chunk) continue;
     const std::int64_t beside = std::max(each.saved_beside, moment.saved_beside);
     if (moment.saved_before > each.saved_before) each = moment;
@@ -175,7 +176,21 @@ class ChunkWalk {
     for (const StageRun& run : runs) {
       all_ += times(unit_of(layer_of(run)), run.layers);
       outside_ += outside_of(layer_of(run), run.layers);
+      const LayerMemory& layer = layer_of(run);
+      const LayerParameters& p = layer.parameters;
+      if (layer.role == LayerRole::embedding) {
+        table_ = p.vocabulary + p.frozen_vocabulary;
+        embedding_ = unit_of(layer).gathered();
+        own_kernels_ = own_kernels(layer);
+      }
+      tied_gradient_ += layer.tied_gradient;
     }
+    const bool tied = std::ranges::any_of(
+        runs, [&](const StageRun& run) { return has_tied_table(layer_of(run)); });
+    // Our kernels know no root: what is beside the table is of the embedding's unit.
+    const std::int64_t beside = own_kernels_ ? 0 : embedding_ - table_;
+    root_ = beside + (tied ? table_ : 0);
+    if (!tied) table_ = 0;
   }
 
   void add(bool has_moments) {
@@ -190,6 +205,7 @@ class ChunkWalk {
         add_inner(r);
         if (whole) add_moment(parts_, moment(r, again, false));
         add_moment(parts_, moment(r, last, whole));
+        add_outer(layer, moment(r, last, whole));
       }
       before_ += times(unit_of(layer), run.layers);
       outside_before_ += outside_of(layer, run.layers);
@@ -206,6 +222,19 @@ class ChunkWalk {
  private:
   const LayerMemory& layer_of(const StageRun& run) const {
     return by_kind_[static_cast<std::size_t>(run.kind)];
+  }
+
+  /// Instants that only an embedding or a head has.
+  void add_outer(const LayerMemory& layer, StageMoment moment) {
+    if (layer.loss_apart) {
+      moment.instant = Instant::beside_loss;
+      add_moment(parts_, moment);
+    }
+    if (layer.reduces_apart) {
+      moment.instant = Instant::reduction;
+      moment.tied_gradients = {};  // their sum is the layer's own
+      add_moment(parts_, moment);
+    }
   }
 
   /// The first two layers of a kind, and the last but one: its neighbours are like it.
@@ -267,6 +296,14 @@ class ChunkWalk {
     moment.ready =
         less({parts_.dense, parts_.routed, all_.narrow + done_.narrow, parts_.frozen}, done_);
     moment.ready = less(less(moment.ready, moment.before), own);
+    moment.root_unit = root_;
+    if (table_ == 0) return moment;
+    moment.tied_table = table_;
+    // The head's waits while the blocks run, then the embedding's joins it in their sum.
+    const std::int64_t tables = layer.role == LayerRole::head        ? 0
+                                : layer.role == LayerRole::embedding ? 2
+                                                                     : 1;
+    moment.tied_gradients = {tables, tied_gradient_};
     return moment;
   }
 
@@ -281,6 +318,11 @@ class ChunkWalk {
   std::int64_t beside_ = 0;  // by the last of their layers that saves anything
   Unit before_;              // of them
   std::int64_t outside_before_ = 0;
+  std::int64_t table_ = 0;      // elements of the embedding's, where the chunk's head shares it
+  std::int64_t embedding_ = 0;  // and all of the layer's
+  std::int64_t root_ = 0;       // StageMoment::root_unit
+  bool own_kernels_ = false;
+  std::int64_t tied_gradient_ = 0;
 };
 
 std::vector<std::int32_t> alike(const std::vector<ChunkRuns>& chunks) {
@@ -315,6 +357,7 @@ std::vector<std::int32_t> chunks_alike(const StageLayers& layers) {
 StageParts layer_parts(const LayerMemory& layer, std::int64_t copied) {
   StageParts parts;
   add_run(parts, layer, 1);
+  parts.in_order = {{&layer, 1, 0}};
   add_parameters(parts, layer, 1);
   add_copied_table(parts, copied, 0);
   return parts;
@@ -323,8 +366,12 @@ StageParts layer_parts(const LayerMemory& layer, std::int64_t copied) {
 StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_kind,
                        const StageLayers& layers) {
   StageParts parts;
+  parts.shares_table = layers.shares_table;
+  parts.in_order.reserve(layers.runs.size());
   for (const StageRun& run : layers.runs) {
-    add_run(parts, by_kind[static_cast<std::size_t>(run.kind)], run.layers);
+    const LayerMemory& layer = by_kind[static_cast<std::size_t>(run.kind)];
+    add_run(parts, layer, run.layers);
+    parts.in_order.push_back({&layer, run.layers, run.chunk});
   }
   for (std::int32_t r = 0; r < parts.runs; ++r) {
     const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
@@ -337,6 +384,7 @@ StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_k
       if (model.kinds[kind].role != LayerRole::embedding) continue;
       const LayerParameters& table = by_kind[kind].parameters;
       add_copied_table(parts, table.vocabulary, table.frozen_vocabulary);
+      parts.copied_row = token_table(by_kind).row_elements;
       break;
     }
   }

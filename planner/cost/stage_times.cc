@@ -6,6 +6,7 @@
 
 #include "planner/cost/arena_buffers.h"
 #include "planner/cost/collective.h"
+#include "planner/cost/kept_slots.h"
 #include "planner/cost/unit_elements.h"
 #include "planner/spec/check.h"
 #include "planner/spec/mesh.h"
@@ -194,8 +195,7 @@ StageTimes stage_times(const ModelSpec& model, const JobSpec& job, const TimeRul
     all.hop = hop.time;
     all.hop_traffic = hop.traffic;
   }
-  const auto slots = std::make_shared<const PipelineSlots>(
-      pipeline_slots(layout, num_microbatches, plans_buffers(*rules.engine)));
+  const auto slots = kept_slots(layout, num_microbatches, plans_buffers(*rules.engine));
   all.pipeline = pipeline_times(slots, stages, layer_paces(times, memories, rules, layout, stages));
   SlotEnds ends;
   sweep(all.pipeline, all.hop, ends);

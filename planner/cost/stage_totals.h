@@ -14,8 +14,10 @@ namespace shardwise {
 /// but for what backward makes and the step frees.
 struct StateTotals {
   std::int64_t resting = 0;
+  std::int64_t buffer = 0;          // of reductions, there all the time
   std::int64_t late_gradients = 0;  // when backward is done
-  std::int64_t step = 0;            // beyond `resting` while the optimizer runs
+  std::int64_t step = 0;            // beyond `resting` in a steady optimizer step
+  std::int64_t step_gradients = 0;  // part of it
 };
 StateTotals state_totals(const StageStates& states);
 
@@ -35,8 +37,8 @@ bool pass_follows_mesh(const StageContext& context);
 /// Layouts that share all but mesh and states have the same totals of a pass, where they do not
 /// follow the mesh, if this is the same: below kPassNumbers. Below ZeRO-2 nothing is gathered or
 /// reduced layer by layer, and in a pipeline no micro-batch's gradients lie beside others.
-inline constexpr std::size_t kPassNumbers = 64;
-std::size_t pass_number(const Layout& layout);
+inline constexpr std::size_t kPassNumbers = 128;
+std::size_t pass_number(const EngineProfile& engine, const Layout& layout);
 
 /// Of what libraries hold, whatever layers keep and whatever runs.
 struct ResidentTotals {
@@ -47,6 +49,12 @@ struct ResidentTotals {
 ResidentTotals resident_totals(const StageParts& parts, const StageContext& context);
 
 StagePeaks stage_peaks(const StateTotals& states, const PassTotals& pass,
+                       const ResidentTotals& residents, const StageParts& parts,
+                       const StageContext& context);
+
+/// Below each of stage_peaks(), found without the fullest moment.
+/// \param least_pass  least_pass_bytes()
+StagePeaks least_peaks(const StateTotals& states, std::int64_t least_pass,
                        const ResidentTotals& residents, const StageParts& parts,
                        const StageContext& context);
 

@@ -66,7 +66,8 @@ std::vector<StageLayers> both_copies(const ModelSpec& model, Layout layout) {
     both[s].blocks += mirror.blocks;
     both[s].has_embedding = both[s].has_embedding || mirror.has_embedding;
     both[s].has_head = both[s].has_head || mirror.has_head;
-    both[s].copies_embedding = false;  // the table is on the stage of the head
+    // The table is on the stage of the head.
+    both[s].copies_embedding = both[s].shares_table = false;
   }
   return both;
 }
@@ -128,6 +129,10 @@ std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& lay
   for (StageLayers& stage : stages) {
     stage.copies_embedding =
         stage.has_head && !stage.has_embedding && (model.tie_word_embeddings || mtp);
+  }
+  const bool shared = std::ranges::any_of(stages, &StageLayers::copies_embedding);
+  for (StageLayers& stage : stages) {
+    stage.shares_table = shared && (stage.copies_embedding || stage.has_embedding);
   }
   return stages;
 }

@@ -24,6 +24,7 @@ struct StageLayers {
   bool has_embedding = false;     // owns the token table
   bool has_head = false;          // owns the head and computes the loss
   bool copies_embedding = false;  // also holds the token table of another stage: tied head, MTP
+  bool shares_table = false;      // holds a token table that another stage holds too
 
   std::int32_t layers_of(std::int32_t kind) const;
 };

@@ -1,17 +1,25 @@
 #include "planner/cost/state_bytes.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "planner/cost/bucket_rules.h"
+#include "planner/cost/rank_part.h"
+#include "planner/cost/root_buckets.h"
 #include "planner/cost/stage_buffers.h"
+#include "planner/cost/sub_groups.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/cost/unit_room.h"
-#include "planner/spec/check.h"
 #include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
 
 constexpr std::int64_t kMainBytes = 4;  // an fp32 gradient
+constexpr std::int64_t kFp64Bytes = 8;
+/// Of an expert: its bias and the count of its tokens in fp32. transformers has the bias alone.
+/// Source: Megatron-LM@d98e8a64:megatron/core/transformer/moe/router.py:181-198;
+/// pytorch/torchtitan@003edbe5:torchtitan/models/moe/moe.py, expert_bias and tokens_per_expert.
+constexpr std::int64_t kRouterBytes = 8;
 
 /// Ranks that share a dense state, where the placement shards at all.
 std::int64_t dense_ranks(const Layout& layout, Placement placement) {
@@ -23,9 +31,18 @@ std::int64_t dense_ranks(const Layout& layout, Placement placement) {
 Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, const ShardRanks& ranks,
                      const Layout& layout, std::int64_t multiple) {
   Unit sum;
-  sum.dense = ceil_div(unit_room(parts.copied, finest_ranks(layout).dense, multiple), ranks.dense);
+  const bool roots = fills_root_buckets(engine, layout);
+  if (roots) {
+    for (const RootBucket& bucket : root_buckets(parts, engine, layout)) {
+      sum.dense += bucket.padded / ranks.dense;
+    }
+  } else {
+    sum.dense =
+        ceil_div(unit_room(parts.copied, finest_ranks(layout).dense, multiple), ranks.dense);
+  }
   for (std::int32_t r = 0; r < parts.runs; ++r) {
     const auto& run = parts.run[static_cast<std::size_t>(r)];
+    if (roots && is_outside(run.layer->role)) continue;
     const LayerParameters& p = run.layer->parameters;
     const TrainedRoom room = trained_room(p, layout, multiple);
     Unit one;
@@ -34,10 +51,13 @@ Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, const
       case ShardPadding::flat:
         one = {ceil_div(room.dense, ranks.dense), ceil_div(room.routed, ranks.routed)};
         break;
-      case ShardPadding::unit:
-        one = {round_up(p.dense, ranks.dense * p.chunk_lcm) / ranks.dense,
-               round_up(p.routed, ranks.routed * p.chunk_lcm) / ranks.routed};
+      case ShardPadding::unit: {
+        // Whatever of it is sharded, for the state that most ranks share.
+        const std::int64_t dense = std::max(finest_ranks(layout).dense, ranks.dense);
+        const std::int64_t routed = std::max(finest_ranks(layout).routed, ranks.routed);
+        one = {p.chunks.padded(dense) / ranks.dense, p.routed_chunks.padded(routed) / ranks.routed};
         break;
+      }
       case ShardPadding::row:
       case ShardPadding::tensor:
         for (std::int32_t g = 0; g < p.groups; ++g) {
@@ -56,25 +76,44 @@ Unit sharded_by_unit(const StageParts& parts, const EngineProfile& engine, const
   return sum;
 }
 
-/// std::lcm, which is slow, for numbers of which one divides the other, as a rule.
-std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
-  if (a % b == 0) return a;
-  return b % a == 0 ? b : std::lcm(a, b);
+/// Elements of a rank's largest part of a parameter of the model, or of a unit's flat one: what
+/// PyTorch's optimizer sees as a tensor, and DeepSpeed's norm under ZeRO-3.
+std::int64_t largest_stepped(const StageParts& parts, const EngineProfile& engine,
+                             const ShardRanks& ranks) {
+  if (engine.padding == ShardPadding::flat) {
+    const std::int64_t unit = std::max(parts.root.elements(), parts.largest_block.elements());
+    return ceil_div(unit, ranks.dense);
+  }
+  std::int64_t largest = 0;
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const LayerParameters& p = parts.run[static_cast<std::size_t>(r)].layer->parameters;
+    for (std::int32_t g = 0; g < p.groups; ++g) {
+      const TensorGroup& t = p.group[static_cast<std::size_t>(g)];
+      const std::int64_t ways = t.routed ? ranks.routed : ranks.dense;
+      const std::int64_t each = engine.padding == ShardPadding::tensor
+                                    ? ceil_div(t.rows * t.row_elements, ways)
+                                    : ceil_div(t.rows, ways) * t.row_elements;
+      largest = std::max(largest, each);
+    }
+  }
+  return largest;
 }
 
-/// Elements of one rank when every bucket is padded at its end. Buckets end with a tensor, so a
-/// bucket lacks at most `step` less the greatest common divisor of `step` and all tensors' sizes.
-std::int64_t sharded_by_bucket(std::int64_t elements, std::int64_t tensor_divisor,
-                               std::int64_t ranks, const EngineProfile& engine, bool overlap) {
-  if (elements == 0) return 0;
-  const std::int64_t step = common_multiple(ranks, engine.pad_multiple);
-  SHARDWISE_CHECK(step > 0, engine.name);
-  if (tensor_divisor % step == 0) return elements / ranks;
-  const std::int64_t limit =
-      std::max(engine.bucket_elements, engine.bucket_elements_per_rank * ranks);
-  const std::int64_t buckets = overlap && limit > 0 ? ceil_div(elements, limit) : 1;
-  const std::int64_t lacking = step - std::gcd(step, tensor_divisor);
-  return round_up(elements + (buckets - 1) * lacking, step) / ranks;
+/// Temporaries of the optimizer step. torch.optim.AdamW makes the root of the second moment: of all
+/// tensors at once, or of one and then its quotient by the bias correction.
+/// Source: pytorch@v2.15.0:torch/optim/adam.py, _multi_tensor_adam and _single_tensor_adam.
+Amount step_temporaries(const StageParts& parts, const MemoryRules& rules, const ShardRanks& ranks,
+                        std::int64_t updated) {
+  switch (rules.adamw) {
+    case AdamwKernel::fused:
+      break;
+    case AdamwKernel::foreach:
+      return {updated, rules.parameter_bytes};
+    case AdamwKernel::for_loop:
+      return {largest_stepped(parts, *rules.engine, ranks),
+              std::int64_t{2} * rules.parameter_bytes};
+  }
+  return {updated, rules.engine->optimizer_scratch_bytes};
 }
 
 /// Matrices of a rank that are kept in 8 bits, and casts of them that stay.
@@ -114,18 +153,21 @@ ShardRanks shard_ranks(const Layout& layout, Placement placement) {
 
 Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const Layout& layout,
                      Placement placement, std::int64_t multiple) {
+  if (divides_joined_tensors(engine, layout)) {
+    const ShardRanks by = shard_ranks(layout, Placement::shard_inner);
+    const Unit part = {joined_part(parts.dense, by.dense), joined_part(parts.routed, by.routed)};
+    if (placement != Placement::replicate) return part;
+    return {part.dense * by.dense, part.routed * by.routed};
+  }
   if (placement == Placement::replicate) {
-    if (multiple == 1) return {parts.dense, parts.routed};
+    if (pads_whole_buckets(engine, layout)) return bucket_sums(parts, engine, layout).padded;
+    const bool pads = multiple > 1 || pads_whole_units(engine, layout);
+    if (!pads) return {parts.dense, parts.routed};
     return sharded_by_unit(parts, engine, {1, 1}, layout, multiple);
   }
+  if (engine.padding == ShardPadding::bucket) return bucket_sums(parts, engine, layout).fullest;
   const ShardRanks ranks = parts.routed == 0 ? ShardRanks{dense_ranks(layout, placement), 1}
                                              : shard_ranks(layout, placement);
-  if (engine.padding == ShardPadding::bucket) {
-    return {sharded_by_bucket(parts.dense, parts.tensor_divisor, ranks.dense, engine,
-                              layout.overlap_grad_reduce),
-            sharded_by_bucket(parts.routed, parts.tensor_divisor, ranks.routed, engine,
-                              layout.overlap_grad_reduce)};
-  }
   const bool divides = multiple == 1 && engine.padding != ShardPadding::unit &&
                        parts.rows_divisor > 0 && parts.rows_divisor % ranks.dense == 0 &&
                        parts.rows_divisor % ranks.routed == 0;
@@ -133,14 +175,48 @@ Unit placed_elements(const StageParts& parts, const EngineProfile& engine, const
   return sharded_by_unit(parts, engine, ranks, layout, multiple);
 }
 
+namespace {
+
+/// Elements that a rank has less where embedding, last norm and head are one flat parameter, which
+/// is rounded up once: FSDP1's root. Our kernels have a unit a layer (state_units()).
+std::int64_t rounded_up_once(const StageParts& parts, const MemoryRules& rules,
+                             const ShardRanks& ranks) {
+  const EngineProfile& engine = *rules.engine;
+  const bool flat = engine.padding == ShardPadding::flat && engine.keeps_root_gathered;
+  if (!flat || rules.step_block) return 0;
+  std::int64_t apart = ceil_div(parts.copied, ranks.dense);
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
+    if (is_block(run.layer->role)) continue;
+    apart += ceil_div(run.layer->parameters.dense, ranks.dense) * run.count;
+  }
+  return apart - ceil_div(parts.root.dense, ranks.dense);
+}
+
+}  // namespace
+
 Unit held_elements(const StageParts& parts, const MemoryRules& rules, const Layout& layout,
                    Placement placement) {
   const auto placed = [&](Placement p) {
     return placed_elements(parts, *rules.engine, layout, p, rules.shard_multiple);
   };
   const StatePlacement all = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
-  if (!rules.whole_pieces || all.optimizer == Placement::replicate) return placed(placement);
-  const Unit finest = placed(all.optimizer);
+  if (all.optimizer == Placement::replicate) return placed(placement);
+  // Our kernels have room for the padding of every piece.
+  const bool whole_buckets = rules.step_block && pads_whole_buckets(*rules.engine, layout);
+  if (!rules.whole_pieces && !whole_buckets) {
+    Unit each = placed(placement);
+    each.dense -= rounded_up_once(parts, rules, shard_ranks(layout, placement));
+    return each;
+  }
+  Unit finest;
+  if (whole_buckets) {
+    const Unit padded = placed(Placement::replicate);
+    const ShardRanks pieces = shard_ranks(layout, all.optimizer);
+    finest = {padded.dense / pieces.dense, padded.routed / pieces.routed};
+  } else {
+    finest = placed(all.optimizer);
+  }
   const ShardRanks ranks = shard_ranks(layout, all.optimizer);
   const ShardRanks of = shard_ranks(layout, placement);
   return {finest.dense * (ranks.dense / of.dense), finest.routed * (ranks.routed / of.routed)};
@@ -155,6 +231,88 @@ std::int64_t main_element_bytes(const MemoryRules& rules, const Layout& layout) 
   return rules.main_bytes - (layout.store_param_remainders ? rules.weight_bytes : 0);
 }
 
+bool moments_are_late(const MemoryRules& rules, const Layout& layout) {
+  const EngineProfile& engine = *rules.engine;
+  const bool early = engine.whole_moments_early && layout.zero_stage == 0 && rules.weight_bytes < 4;
+  return engine.lazy_moments && !early;
+}
+
+namespace {
+
+/// Of the gradients that ranks share by `placed` elements each, those that a rank keeps until the
+/// step. DeepSpeed keeps whole tensors: under ZeRO-2 those that the last rank has a part of, which
+/// backward makes first, and no padding under ZeRO-1.
+std::int64_t gradients_kept(const StageParts& parts, const StageContext& context,
+                            std::int64_t placed) {
+  const EngineProfile& engine = *context.rules->engine;
+  const Layout& layout = *context.layout;
+  if (!engine.joins_whole_gradients || !divides_joined_tensors(engine, layout)) return placed;
+  if (bucket_use(context) != BucketUse::as_made) return parts.dense + parts.routed;
+  return rank_part(parts, shard_ranks(layout, Placement::shard_inner), true).whole;
+}
+
+/// Gradients cast for the optimizer, all at once or by sub-groups. DeepSpeed joins several of them
+/// first, and casts each to fp64 for the norm: moments that the first step makes come later.
+/// Source: deepspeedai/DeepSpeed@v0.19.8:deepspeed/runtime/zero/stage3.py:2686
+/// (_prepare_fp32_grad_for_sub_group).
+void add_casts(StageStates& s, const StageParts& parts, const StageContext& context,
+               std::int64_t stepped, std::int64_t gradient_bytes) {
+  const MemoryRules& rules = *context.rules;
+  const EngineProfile& engine = *rules.engine;
+  const Layout& layout = *context.layout;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
+  if (engine.joins_whole_gradients && divides_joined_tensors(engine, layout)) {
+    const OptimizerSteps steps = joined_steps(parts, ranks, rules, s.moments);
+    s.first_step = steps.first;
+    s.steady_step = steps.steady;
+    return;
+  }
+  const bool by_sub_group = layout.zero_stage >= 3 && engine.sub_group_elements > 0;
+  SubGroupSizes groups = {stepped, by_sub_group && parts.tensors > 1 ? stepped : 0};
+  if (by_sub_group && stepped > engine.sub_group_elements) {
+    groups = sub_group_sizes(parts, ranks, engine.sub_group_elements);
+  }
+  s.first_step.cast = {groups.largest, rules.main_bytes};
+  s.steady_step.cast = s.first_step.cast;
+  const Amount cast = {groups.joined, rules.main_bytes};
+  const Amount joined = {groups.joined, gradient_bytes};
+  if (cast.bytes() + joined.bytes() > s.steady_step.cast.bytes()) {
+    s.steady_step.cast = cast;
+    s.steady_step.joined = joined;
+  }
+  if (!by_sub_group) return;
+  const Amount squares = {largest_stepped(parts, engine, ranks), kFp64Bytes};
+  if (squares.bytes() > s.steady_step.bytes() - s.steady_step.gradients.bytes()) {
+    s.steady_step.cast = s.steady_step.joined = {};
+    s.steady_step.squares = squares;
+  }
+}
+
+/// Elements of a rank's pieces that no tensor has, on the fullest rank: the optimizer steps on
+/// tensors. Gaps are Megatron-FSDP's.
+std::int64_t lacking_elements(const StageParts& parts, const EngineProfile& engine,
+                              const Layout& layout) {
+  if (!fills_root_buckets(engine, layout)) return 0;
+  const StatePlacement placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
+  const ShardRanks ranks = shard_ranks(layout, placement.optimizer);
+  const ShardRanks finest = finest_ranks(layout);
+  LackingElements dense(ranks.dense);
+  LackingElements routed(ranks.routed);
+  const std::vector<RootBucket> roots = root_buckets(parts, engine, layout);
+  for (const RootBucket& bucket : roots) dense.add(bucket.chunks, bucket.padded, 1);
+  for (std::int32_t r = 0; r < parts.runs; ++r) {
+    const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
+    const LayerParameters& p = run.layer->parameters;
+    routed.add(p.routed_chunks, p.routed_chunks.padded(finest.routed), run.count);
+    if (is_outside(run.layer->role)) continue;
+    dense.add(p.chunks, p.chunks.padded(finest.dense), run.count);
+  }
+  return dense.of_fullest() + routed.of_fullest();
+}
+
+}  // namespace
+
 StageStates stage_states(const StageParts& parts, const StageContext& context) {
   const MemoryRules& rules = *context.rules;
   const EngineProfile& engine = *rules.engine;
@@ -168,36 +326,45 @@ StageStates stage_states(const StageParts& parts, const StageContext& context) {
       placement.gradients == placement.parameters ? parameters : placed(placement.gradients);
   const std::int64_t optimizer =
       placement.optimizer == placement.parameters ? parameters : placed(placement.optimizer);
+  const bool own_code = !rules.step_block;
+  const std::int64_t stepped = optimizer - (own_code ? lacking_elements(parts, engine, layout) : 0);
+  const std::int64_t gaps = own_code ? gaps_of_whole(parts, engine, layout) : 0;
 
   StageStates s;
   const bool in_parameters = engine.main_weights == MainWeights::parameter;
   const bool offloads = layout.offload_optimizer;
   const std::int64_t frozen_ways = shard_ranks(layout, placement.parameters).dense;
   s.frozen_weights = {ceil_div(parts.frozen, frozen_ways), rules.weight_bytes};
+  s.router_buffers = {parts.counted_experts, kRouterBytes};
   add_narrow(s, parts, context, shard_ranks(layout, placement.parameters));
   if (in_parameters) {
     s.main_weights = {parameters, rules.parameter_bytes};
   } else {
     s.weights = {parameters - s.narrow_weights.count, rules.weight_bytes};
-    if (!offloads) s.main_weights = {optimizer, main_element_bytes(rules, layout)};
+    if (!offloads) s.main_weights = {optimizer + gaps, main_element_bytes(rules, layout)};
   }
 
   std::int64_t gradient_bytes = rules.weight_bytes;
   if (engine.gradient_buffer == GradientBuffer::copy_in) {
     if (in_parameters) gradient_bytes = rules.parameter_bytes;
     const bool on_host = offloads && engine.offloads_gradients;
-    if (!on_host) s.late_gradients = {gradients, gradient_bytes};
+    Amount& kept = keeps_gradient_shards(engine, layout) ? s.gradients : s.late_gradients;
+    if (!on_host) kept = {gradients_kept(parts, context, gradients), gradient_bytes};
   } else {
     gradient_bytes = gradient_element_bytes(rules, layout);
-    s.gradients = {gradients, gradient_bytes};
+    s.gradients = {gradients + gaps, gradient_bytes};
   }
+  if (keeps_gradient_shards(engine, layout)) s.reduce_buffer = reduce_buffer(rules, layout);
   s.received_gradients = received_after_backward(parts, context);
   if (engine.flattens_gradients) s.flat_gradients = {gradients, gradient_bytes};
+  s.first_step.gradients = s.late_gradients;
+  s.steady_step.gradients = s.late_gradients;
   if (offloads) return s;
-  s.moments = {optimizer, rules.moment_bytes};
-  s.step_scratch = {optimizer, engine.optimizer_scratch_bytes};
+  s.moments = {stepped, rules.moment_bytes};
+  s.step_scratch =
+      step_temporaries(parts, rules, shard_ranks(layout, placement.optimizer), stepped);
   if (engine.casts_gradients_for_optimizer && rules.main_bytes > gradient_bytes) {
-    s.cast_gradients = {optimizer, rules.main_bytes};
+    add_casts(s, parts, context, stepped, gradient_bytes);
   }
   return s;
 }

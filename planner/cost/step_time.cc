@@ -92,6 +92,15 @@ double kernels_a_microbatch(const StageTime& stage, const Layout& layout) {
   return stage.forward.kernels + stage.backward.kernels + stage.recompute.kernels + messages;
 }
 
+Seconds input_time(const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches) {
+  if (rules.cluster->storage_read.value() <= 0) return Seconds(0);
+  // A node reads its sequences of the next step beside this one.
+  const double sequences = static_cast<double>(num_microbatches) * layout.micro_batch_size *
+                           static_cast<double>(rules.cluster->gpus_per_node) /
+                           (static_cast<double>(layout.tp) * layout.cp * layout.pp);
+  return Seconds(sequences * rules.input_bytes_per_sequence / rules.cluster->storage_read.value());
+}
+
 PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context) {
   const TimeRules& rules = *context.rules;
   const Layout& layout = *context.layout;
@@ -134,14 +143,7 @@ PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context)
   parts.launch += waits;
   step.straggler -= waits;
 
-  if (rules.cluster->storage_read.value() > 0) {
-    // A node reads its sequences of the next step beside this one.
-    const double sequences = m * layout.micro_batch_size *
-                             static_cast<double>(rules.cluster->gpus_per_node) /
-                             (static_cast<double>(layout.tp) * layout.cp * layout.pp);
-    step.input =
-        Seconds(sequences * rules.input_bytes_per_sequence / rules.cluster->storage_read.value());
-  }
+  step.input = input_time(rules, layout, context.num_microbatches);
   return step;
 }
 

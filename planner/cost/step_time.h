@@ -52,6 +52,8 @@ struct PipelineStep {
   Seconds straggler;  // what the slowest GPU computes longer than its host makes it wait
   StageKernels kernels;
 };
+/// What reading the batch of a step takes a node, hidden or not; 0 where storage has no figure.
+Seconds input_time(const TimeRules& rules, const Layout& layout, std::int64_t num_microbatches);
 /// Reads of the layout neither mesh nor states nor offload_activations.
 PipelineStep pipeline_step(const StageTimes& stages, const LeafContext& context);
 

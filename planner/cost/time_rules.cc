@@ -58,8 +58,10 @@ TimeRules time_rules(const JobSpec& job, const EngineProfile& engine, const Clus
 
   const Kernels kernels = kernels_of(job, engine);
   const bool planned = kernels == Kernels::planned;
+  r.own_kernels = planned;
   r.precision = job.precision;
-  r.optimizer_bytes = optimizer_traffic(job, kernels);
+  const bool torchs = steps_with_torch_adamw(job, engine);
+  r.optimizer_bytes = optimizer_traffic(job, kernels, torchs ? job.adamw : AdamwKernel::fused);
   r.shared_norm_bytes = shared_norm_traffic(kernels);
   // The compute copy is written where it is separate: in our executor weights of the main dtype are
   // their own main weights.

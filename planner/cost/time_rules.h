@@ -55,6 +55,7 @@ struct TimeRules {
   OverlapTax overlap_tax_inter;     // and across nodes
   DType precision = DType::bf16;    // of weights and activations
   bool fp32_accumulation = false;   // a reduce-scatter is an all-to-all and a sum in fp32
+  bool own_kernels = false;         // of our executor
   bool per_token_loss = false;      // gradients are scaled by the tokens of the batch
   bool clears_buffer = false;       // a gradient buffer that stays is set to zero each step
   bool expert_overlap = false;      // expert exchange runs beside another micro-batch's compute

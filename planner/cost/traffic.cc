@@ -5,12 +5,13 @@ namespace {
 
 constexpr double kFp32 = 4;
 
-Traffic norm_traffic(const OperationSpec& op, Kernels kernels, double b) {
+Traffic norm_traffic(const OperationSpec& op, const JobSpec& job, Kernels kernels, double b) {
   // One pass forward; one backward, with a small reduction for the gain.
   Traffic t{2 * b, 3 * b, 1, 2};
   // Our kernel adds to the gradient of the residual stream.
   if (kernels == Kernels::planned) t.backward = 4 * b;
-  if (kernels == Kernels::eager && op.rms) {
+  const bool composite = job.rms_norm == RmsNormKernel::composite;
+  if (kernels == Kernels::eager && op.rms && composite) {
     // Composite: to fp32, square, mean, scale, back, times gain. Backward visits each again.
     t.forward = (b + kFp32) + 2 * kFp32 + kFp32 + 2 * kFp32 + (kFp32 + b) + 2 * b;
     t.backward = 2 * t.forward;
@@ -34,6 +35,8 @@ Traffic activation_traffic(const OperationSpec& op, Kernels kernels, bool fused,
 
 Traffic loss_traffic(const JobSpec& job, Kernels kernels, double b) {
   switch (job.loss) {
+    case LossKernel::by_engine:
+      break;
     case LossKernel::materialised:
       // Cast to fp32, log-softmax, pick; its gradient, cast back. torch.compile joins the casts.
       if (kernels == Kernels::compiled) return {2 * b + kFp32, kFp32 + b, 2, 1};
@@ -57,7 +60,7 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
   const bool eager = kernels == Kernels::eager;
   switch (op.kind) {
     case OpKind::norm:
-      return norm_traffic(op, kernels, b);
+      return norm_traffic(op, job, kernels, b);
     case OpKind::activation:
       return activation_traffic(op, kernels, ours.fuses_activation, b);
     case OpKind::rope:
@@ -99,7 +102,7 @@ Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
   return {};
 }
 
-double optimizer_traffic(const JobSpec& job, Kernels kernels) {
+double optimizer_traffic(const JobSpec& job, Kernels kernels, AdamwKernel adamw) {
   const double moments = job.optimizer == Optimizer::adamw          ? 2
                          : job.optimizer == Optimizer::sgd_momentum ? 1
                                                                     : 0;
@@ -109,7 +112,12 @@ double optimizer_traffic(const JobSpec& job, Kernels kernels) {
   // Ours updates bf16 weights alone where they are the main ones.
   const double main = kernels == Kernels::planned ? bytes_of(job.main_dtype) : kFp32;
   // Gradient read; weight and moments read and written.
-  return norm + clipping + kFp32 + 2 * (main + moments * bytes_of(job.moment_dtype));
+  const double fused = kFp32 + 2 * (main + moments * bytes_of(job.moment_dtype));
+  // Operator by operator: decay 2 tensors, first moment 3, second 2 + 3, root, division and epsilon
+  // 2 each, update 4. Source: pytorch@v2.15.0:torch/optim/adam.py, _multi_tensor_adam.
+  constexpr double kTensors = 20;
+  const bool one_by_one = job.optimizer == Optimizer::adamw && adamw != AdamwKernel::fused;
+  return norm + clipping + (one_by_one ? kTensors * kFp32 : fused);
 }
 
 double shared_norm_traffic(Kernels kernels) { return kernels == Kernels::planned ? kFp32 : 0; }

@@ -23,13 +23,14 @@ struct Traffic {
 ///   and its gradient, and a norm keeps its copy of the stream in the pass that reads it
 ///   (executor/kernels/compute.h)
 /// \param bytes   of an activation element
-/// \pre kernels != by_engine; ours is {} but with kernels planned
+/// \pre kernels != by_engine, settled_job(job); ours is {} but with kernels planned
 Traffic traffic_of(const OperationSpec& op, const JobSpec& job, Kernels kernels,
                    const KernelTraits& ours, double bytes);
 
 /// Bytes of an element of the optimizer's state in a step: gradient norm, clipping, update. Without
-/// the norm where that is shared_norm_traffic's.
-double optimizer_traffic(const JobSpec& job, Kernels kernels);
+/// the norm where that is shared_norm_traffic's. \param adamw  of steps_with_torch_adamw() engines
+double optimizer_traffic(const JobSpec& job, Kernels kernels,
+                         AdamwKernel adamw = AdamwKernel::fused);
 
 /// Bytes of an element for the gradient's norm where ranks that hold the same gradients share them
 /// out, so that each element is squared once: our kernels. 0 where every rank squares all that it

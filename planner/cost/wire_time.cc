@@ -31,23 +31,27 @@ class DataWire {
     if (!context_.groups->any) return wire;
     const UnitElements unit = unit_elements(*layer.memory, layer.copied, *context_.rules->engine,
                                             layout, context_.rules->shard_multiple);
-    const bool by_unit = reduces_by_unit(context_);
-    const auto dense = static_cast<double>(by_unit ? unit.padded_dense : unit.dense);
-    const auto routed = static_cast<double>(by_unit ? unit.padded_routed : unit.routed);
-    const auto frozen = static_cast<double>(unit.padded_frozen);
     const StatePlacement& placement = prices_.placement();
+    const bool padded = reduces_by_unit(context_) && placement.optimizer != Placement::replicate;
+    const OwnRoots roots = own_roots(*layer.memory, layer.place, *context_.rules->engine, layout);
+    const auto dense =
+        static_cast<double>((padded ? unit.padded_dense : unit.dense) + roots.padded());
+    const auto routed = static_cast<double>(padded ? unit.padded_routed : unit.routed);
+    const auto frozen = static_cast<double>(unit.padded_frozen);
     if (rules_.sharded) {
       PassUnit kept;
       kept.root = layer.root;
       kept.head = layer.head;
+      kept.tied_to_head = layer.tied_to_head;
       double& gathers = rules_.kept_over_step(kept) ? wire.step : wire.microbatch;
-      gathers += prices_.gather(dense + frozen, routed, read_).value();
-      if (!rules_.kept_to_backward(kept)) {
-        gathers +=
-            rules_.to_groups
-                ? (prices_.gather_again(dense, 0, read_) + prices_.gather(0, routed, read_)).value()
-                : prices_.gather_again(dense + frozen, routed, read_).value();
-      }
+      const double whole = prices_.gather(dense + frozen, routed, read_).value();
+      const double again =
+          rules_.to_groups
+              ? (prices_.gather_again(dense, 0, read_) + prices_.gather(0, routed, read_)).value()
+              : prices_.gather_again(dense + frozen, routed, read_).value();
+      gathers += rules_.keeps_parts ? again : whole;
+      if (rules_.keeps_parts) wire.step += whole - again;  // the first of a step
+      if (!rules_.kept_to_backward(kept)) gathers += again;
     } else if (placement.optimizer != Placement::replicate) {
       wire.step += prices_.gather(dense, routed, read_).value();
     }

@@ -17,8 +17,9 @@ EngineProfile fsdp1() {
   e.gradient_buffer = GradientBuffer::copy_in;
   e.padding = ShardPadding::flat;
   e.kernels = Kernels::eager;
-  e.reduce_dtype = DType::bf16;  // MixedPrecision(reduce_dtype) as its users set it
-  e.keeps_root_gathered = true;  // the root is not freed after forward
+  e.loss = LossKernel::materialised;  // F.cross_entropy(logits.float())
+  e.reduce_dtype = DType::bf16;       // MixedPrecision(reduce_dtype) as its users set it
+  e.keeps_root_gathered = true;       // the root is not freed after forward
   e.all_gather_shares_communicator = true;
   e.sources = {
       "pytorch/pytorch:torch/distributed/fsdp/_runtime_utils.py",

@@ -16,6 +16,8 @@ EngineProfile fsdp2() {
   e.gradient_buffer = GradientBuffer::copy_in;
   e.padding = ShardPadding::row;
   e.kernels = Kernels::eager;
+  e.loss = LossKernel::materialised;  // F.cross_entropy(logits.float())
+  e.rms_norm = RmsNormKernel::fused;  // torchtitan's torch.nn.RMSNorm
   e.reduce_dtype = DType::fp32;
   e.reshards_to_groups = true;
   e.all_gather_shares_communicator = true;

@@ -14,12 +14,15 @@ EngineProfile megatron_fsdp() {
   e.gradient_buffer = GradientBuffer::unit_queue;
   e.padding = ShardPadding::unit;
   e.kernels = Kernels::transformer_engine;
+  e.loss = LossKernel::fused_fp32;
+  e.norms_latent_queries = true;
   e.fp32_gradients_default = false;  // main_grads None: the parameter's dtype
   // update_main_grads casts to the main dtype: + 4 bytes an element until zero_grad.
   e.casts_gradients_for_optimizer = true;
   e.keeps_root_gathered = true;  // parameters outside the units are kept whole over the step
   e.reduce_dtype = DType::bf16;
   e.bucket_elements = 40'000'000;  // of parameters outside the units
+  e.bucket_elements_per_rank = 1'000'000;
   e.vocabulary_multiple = 128;
   // The code takes max() where its comment says cap: capacities never below these.
   e.gather_queue_elements = 500'000'000;

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -51,6 +54,17 @@ void print_error(std::string_view text) noexcept {
   }
   std::fwrite(whole ? line.data() : text.data(), 1, text.size() + (whole ? 1 : 0), stderr);
   if (!whole) std::fputc('\n', stderr);
+}
+
+void keep_freed_memory() {
+#ifdef __GLIBC__
+  constexpr int kLargest = 32 << 20;  // that the allocator takes from what it keeps
+  constexpr int kKept = 512 << 20;
+  constexpr int kAtOnce = 16 << 20;
+  mallopt(M_MMAP_THRESHOLD, kLargest);
+  mallopt(M_TRIM_THRESHOLD, kKept);
+  mallopt(M_TOP_PAD, kAtOnce);
+#endif
 }
 
 int run_program(std::string_view name, const std::function<int()>& body) {

@@ -2,117 +2,92 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
-#include <numeric>
-#include <optional>
 
+#include "planner/cost/bucket_rules.h"
+#include "planner/cost/root_buckets.h"
 #include "planner/lowering/unit_work.h"
-#include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
 
-/// Fills the buckets of one chunk.
-class BucketFiller {
+/// The buckets of one chunk.
+class BucketList {
  public:
-  BucketFiller(const LoweringContext& context, std::int16_t chunk, std::int64_t limit,
-               std::vector<Bucket>& buckets)
-      : context_(context), chunk_(chunk), limit_(limit), buckets_(buckets) {}
+  BucketList(std::int16_t chunk, std::vector<Bucket>& buckets) : chunk_(chunk), buckets_(buckets) {}
 
-  void tensor(bool routed, std::int64_t elements, std::size_t slot) {
-    const EngineProfile& engine = context_.engine();
-    if (engine.flattens_gradients) {  // cut wherever the limit falls
-      while (elements > room(routed)) {
-        const std::int64_t part = room(routed);
-        add(routed, part, slot);
-        elements -= part;
-      }
-    } else if (engine.gradient_buffer == GradientBuffer::copy_in && elements > room(routed)) {
-      close(routed);
-    }
-    add(routed, elements, slot);
+  void begin_layer(std::size_t slot) { slot_ = slot; }
+
+  void enter(bool routed, bool opens, std::int64_t /*begin*/, std::int64_t /*elements*/,
+             std::int64_t /*count*/, std::int64_t /*stride*/) {
+    Bucket& open = open_[routed ? 1 : 0];
+    if (opens) open = Bucket{chunk_, routed, false, 0, 0, slot_, slot_};
+    open.first = std::min(open.first, slot_);
+    open.last = std::max(open.last, slot_);
   }
-  void close(bool routed) {
-    std::optional<Bucket>& open = open_[routed ? 1 : 0];
-    if (!open) return;
-    const std::int64_t ranks = ranks_of(routed);
-    const bool bucket = context_.engine().padding == ShardPadding::bucket;
-    const std::int64_t step = bucket ? std::lcm(ranks, context_.engine().pad_multiple) : ranks;
-    open->padded = round_up(open->padded, step);
-    buckets_.push_back(*open);
-    open.reset();
+  void close(bool routed, std::int64_t elements, std::int64_t /*length*/, std::int64_t padded) {
+    Bucket& open = open_[routed ? 1 : 0];
+    open.elements = elements;
+    open.padded = padded;
+    buckets_.push_back(open);
   }
 
  private:
-  /// What the open bucket, or else a new one, takes before it is full.
-  std::int64_t room(bool routed) const {
-    const std::optional<Bucket>& open = open_[routed ? 1 : 0];
-    return limit_ - (open ? open->elements : 0);
-  }
-  void add(bool routed, std::int64_t elements, std::size_t slot) {
-    std::optional<Bucket>& open = open_[routed ? 1 : 0];
-    if (!open) open = Bucket{chunk_, routed, 0, 0, slot, slot};
-    open->elements += elements;
-    const std::int64_t ranks = ranks_of(routed);
-    open->padded +=
-        context_.engine().padding == ShardPadding::tensor ? round_up(elements, ranks) : elements;
-    open->first = slot;
-    if (open->elements >= limit_) close(routed);
-  }
-  std::int64_t ranks_of(bool routed) const {
-    return routed ? context_.shards.routed : context_.shards.dense;
-  }
-
-  const LoweringContext& context_;
   std::int16_t chunk_;
-  std::int64_t limit_;
   std::vector<Bucket>& buckets_;
-  std::array<std::optional<Bucket>, 2> open_;
+  std::size_t slot_ = 0;
+  std::array<Bucket, 2> open_;
 };
 
-/// A layer's trained tensors on this rank, last first.
-void fill(const LoweringContext& c, const StageLayer& layer, std::size_t slot,
-          BucketFiller& filler) {
-  const ModelSpec& model = c.plan->model;
-  if (layer.copies_table) {
-    // The token table of another stage: registered after the head that uses it.
-    filler.tensor(false, table_elements(c.memories), slot);
+/// Those of a chunk, by place in it.
+std::vector<RootBucket> chunk_roots(const LoweringContext& c, std::int32_t stage,
+                                    const ModelChunk& chunk) {
+  if (!fills_root_buckets(c.engine(), c.layout())) return {};
+  std::vector<RootLayer> layers;
+  for (const StageLayer& layer : chunk.layers) {
+    layers.push_back({&c.memories[static_cast<std::size_t>(layer.kind)],
+                      layer.copies_table ? token_table(c.memories) : TensorGroup{}});
   }
-  const std::vector<ParameterSpec>& parameters =
-      model.kinds[static_cast<std::size_t>(layer.kind)].parameters;
-  for (std::size_t i = parameters.size(); i-- > 0;) {
-    const ParameterSpec& p = parameters[i];
-    if (!p.trainable || c.job().frozen_base) continue;
-    const LocalTensor tensor = local_tensor(p, c.engine(), c.layout());
-    for (std::int64_t k = 0; k < tensor.count; ++k) {
-      filler.tensor(p.routed_expert, tensor.rows * tensor.row_elements, slot);
+  return root_buckets(layers, c.stages[static_cast<std::size_t>(stage)].shares_table, c.engine(),
+                      c.layout());
+}
+
+void add_units(const LoweringContext& c, const ModelChunk& chunk,
+               const std::vector<RootBucket>& roots, std::int16_t number, std::size_t first_slot,
+               std::vector<Bucket>& buckets) {
+  for (std::size_t i = chunk.layers.size(); i-- > 0;) {
+    const UnitElements sizes = unit_sizes(c, chunk.layers[i]);
+    const std::size_t slot = first_slot + i;
+    for (std::size_t r = roots.size(); r-- > 0;) {
+      const RootBucket& root = roots[r];
+      if (root.first != i) continue;
+      buckets.push_back(
+          {number, false, true, root.elements, root.padded, slot, first_slot + root.last});
+    }
+    if (sizes.dense > 0) {
+      buckets.push_back({number, false, false, sizes.dense, sizes.padded_dense, slot, slot});
+    }
+    if (sizes.routed > 0) {
+      buckets.push_back({number, true, false, sizes.routed, sizes.padded_routed, slot, slot});
     }
   }
 }
 
-void add_units(const LoweringContext& c, const ModelChunk& chunk, std::int16_t number,
-               std::size_t first_slot, std::vector<Bucket>& buckets) {
-  for (std::size_t i = chunk.layers.size(); i-- > 0;) {
-    const UnitElements sizes = unit_sizes(c, chunk.layers[i]);
-    const std::size_t slot = first_slot + i;
-    if (sizes.dense > 0) {
-      buckets.push_back({number, false, sizes.dense, sizes.padded_dense, slot, slot});
-    }
-    if (sizes.routed > 0) {
-      buckets.push_back({number, true, sizes.routed, sizes.padded_routed, slot, slot});
-    }
-  }
+template <class MemoryOf>
+std::size_t place_of_head(const ModelChunk& chunk, MemoryOf memory_of) {
+  const auto head = std::ranges::find_if(chunk.layers, [&](const StageLayer& layer) {
+    return memory_of(layer).role == LayerRole::head;
+  });
+  return static_cast<std::size_t>(head - chunk.layers.begin());
 }
 
 }  // namespace
 
 std::vector<Bucket> buckets_of(const LoweringContext& c, std::int32_t stage) {
   const EngineProfile& engine = c.engine();
-  const Layout& layout = c.layout();
   const bool by_unit =
       engine.bucket_elements == 0 || engine.gradient_buffer == GradientBuffer::unit_queue;
-  const std::int64_t limit =
-      std::max(engine.bucket_elements, engine.bucket_elements_per_rank * layout.dp() * layout.cp);
+  const bool apart = keeps_shared_table_apart(engine, c.layout()) &&
+                     c.stages[static_cast<std::size_t>(stage)].shares_table;
   std::vector<Bucket> buckets;
   const std::vector<ModelChunk>& chunks = c.stage_chunks[static_cast<std::size_t>(stage)];
   std::size_t slot = 0;
@@ -120,17 +95,26 @@ std::vector<Bucket> buckets_of(const LoweringContext& c, std::int32_t stage) {
     const ModelChunk& chunk = chunks[n];
     const auto number = static_cast<std::int16_t>(n);
     if (by_unit) {
-      add_units(c, chunk, number, slot, buckets);
+      add_units(c, chunk, chunk_roots(c, stage, chunk), number, slot, buckets);
     } else {
-      const bool single = engine.gradient_buffer == GradientBuffer::contiguous &&
-                          (!layout.overlap_grad_reduce || stage > 0 || n > 0);
-      BucketFiller filler(c, number, single ? std::numeric_limits<std::int64_t>::max() : limit,
-                          buckets);
+      const BucketRules rules = bucket_rules(engine, c.layout(), stage == 0 && n == 0);
+      BucketList list(number, buckets);
+      const auto memory_of = [&](const StageLayer& layer) -> const LayerMemory& {
+        return c.memories[static_cast<std::size_t>(layer.kind)];
+      };
+      const LayerMemory* late = late_head(engine, chunk.layers, memory_of);
+      const std::size_t last = slot + chunk.layers.size() - 1;
+      const bool copies = chunk.layers.back().copies_table;
+      const ChunkEnds ends = {late, copies ? table_elements(c.memories) : 0, apart};
+      ChunkFiller<BucketList> filler(rules, ends, list);
+      list.begin_layer(late == nullptr ? last : slot + place_of_head(chunk, memory_of));
+      filler.begin();
       for (std::size_t i = chunk.layers.size(); i-- > 0;) {
-        fill(c, chunk.layers[i], slot + i, filler);
+        list.begin_layer(slot + i);
+        filler.add(memory_of(chunk.layers[i]));
       }
-      filler.close(false);
-      filler.close(true);
+      list.begin_layer(last);
+      filler.end();
     }
     slot += chunk.layers.size();
   }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "planner/cost/gathers_once.h"
 #include "planner/lowering/pass_operands.h"
 #include "planner/lowering/step_operands.h"
 #include "planner/spec/check.h"
@@ -101,7 +102,8 @@ class OperandLister {
     std::int64_t piece = writer_.room(u, kInner);
     if (parts_[u] != kNone) {
       own = part_of(kInput, u);
-      parts_[u] = kNone;
+      const LoweringContext& context = *writer_.run().context;
+      if (!keeps_parts(context.layout(), context.engine())) parts_[u] = kNone;
       piece = part_elements(u);
     } else if (cast_[u] != kNone) {
       own = cast_of(kInput, u);

@@ -77,11 +77,11 @@ void GradientFlow::set_range(GradientTarget& target) const {
   if (unit.layer >= 0) return;
   target.begin = unit.elements;
   std::int64_t end = 0;
-  for (const UnitTensor& tensor : unit.tensors) {
-    if (tensor.layer != target.owner) continue;
-    target.begin = std::min(target.begin, tensor.begin);
-    end = std::max(end, tensor.begin + tensor.elements);
-    if (&tensor == &unit.tensors.back()) end = unit.elements;  // and what pads it
+  for (std::size_t i = 0; i < unit.tensors.size(); ++i) {
+    if (unit.tensors[i].layer != target.owner) continue;
+    target.begin = std::min(target.begin, unit.tensors[i].begin);
+    // And what aligns the next one, or pads the end.
+    end = i + 1 < unit.tensors.size() ? unit.tensors[i + 1].begin : unit.elements;
   }
   target.count = end - target.begin;
 }

@@ -5,8 +5,9 @@
 
 namespace shardwise {
 
-StepProgram lower(const Plan& plan, Granularity granularity, StepKind step) {
-  const LoweringContext context = lowering_context(plan, granularity, step == StepKind::first);
+namespace {
+
+StepProgram lower(const Plan& plan, const LoweringContext& context, Granularity granularity) {
   StepProgram program;
   program.plan_digest = digest(plan);
   program.granularity = granularity;
@@ -17,6 +18,18 @@ StepProgram lower(const Plan& plan, Granularity granularity, StepKind step) {
     program.stages.push_back(lower_stage(context, stage));
   }
   return program;
+}
+
+}  // namespace
+
+StepProgram lower(const Plan& plan, Granularity granularity, StepKind step) {
+  return lower(plan, lowering_context(plan, granularity, step == StepKind::first), granularity);
+}
+
+StepProgram lower_without_buffers(const Plan& plan, Granularity granularity) {
+  LoweringContext context = lowering_context(plan, granularity, false);
+  context.buffers = false;
+  return lower(plan, context, granularity);
 }
 
 }  // namespace shardwise

@@ -22,6 +22,10 @@ enum class StepKind : std::uint8_t {
 StepProgram lower(const Plan& plan, Granularity granularity = Granularity::layer,
                   StepKind step = StepKind::steady);
 
+/// The same operations with streams, dependencies and costs, and without buffers: enough for when
+/// they run, and faster. \pre as lower()
+StepProgram lower_without_buffers(const Plan& plan, Granularity granularity = Granularity::layer);
+
 /// A program of more operations than this is not made: it would take some GB of memory.
 inline constexpr std::int64_t kMostOperations = 10'000'000;
 

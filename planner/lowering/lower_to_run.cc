@@ -10,8 +10,8 @@ namespace shardwise {
 StepProgram lower_to_run(const Plan& plan, StepKind step, const DataParallelPlace& place,
                          std::span<const LayerRoom> rooms, bool adds_into_shard) {
   SHARDWISE_CHECK(plan.layout.pp == 1, "one stage runs");
-  const LoweringContext context =
-      lowering_context(plan, Granularity::layer, step == StepKind::first);
+  LoweringContext context = lowering_context(plan, Granularity::layer, step == StepKind::first);
+  context.own_kernels = true;
   StepProgram program;
   program.plan_digest = digest(plan);
   program.first_step = context.first_step;
@@ -38,7 +38,7 @@ std::vector<TensorPlace> parameters_of(const ModelSpec& model, const StateUnits&
 }
 
 std::size_t unit_of(const StateUnits& units, const ProgramOp& op) {
-  return op.layer >= 0 ? units.of_layer(op.layer) : static_cast<std::size_t>(op.part);
+  return op.part >= 0 ? static_cast<std::size_t>(op.part) : units.of_layer(op.layer);
 }
 
 }  // namespace shardwise

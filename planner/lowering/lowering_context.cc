@@ -5,6 +5,7 @@
 
 #include "planner/cost/data_parallel_moves.h"
 #include "planner/cost/stage_times.h"
+#include "planner/cost/unit_elements.h"
 #include "planner/lowering/layer_items.h"
 #include "planner/spec/check.h"
 #include "planner/spec/schedule_facts.h"
@@ -37,6 +38,17 @@ ModelChunk chunk_of(const LoweringContext& c, const StageLayers& stage, std::int
   return chunk;
 }
 
+void share_table(const LoweringContext& c, ModelChunk& chunk) {
+  const auto memory = [&](const StageLayer& layer) -> const LayerMemory& {
+    return c.memories[static_cast<std::size_t>(layer.kind)];
+  };
+  const bool tied = std::ranges::any_of(
+      chunk.layers, [&](const StageLayer& layer) { return has_tied_table(memory(layer)); });
+  for (StageLayer& layer : chunk.layers) {
+    layer.tied_to_head = tied && memory(layer).role == LayerRole::embedding;
+  }
+}
+
 /// The layers of every chunk, which take the model's in order.
 void number_layers(LoweringContext& c) {
   const Layout& layout = c.layout();
@@ -46,6 +58,7 @@ void number_layers(LoweringContext& c) {
     const auto stage = static_cast<std::size_t>(stage_of_chunk(layout, number));
     if (copies_model(layout) && number == layout.pp) next = 0;  // the other copy of the model
     ModelChunk chunk = chunk_of(c, c.stages[stage], number, next);
+    share_table(c, chunk);
     next += static_cast<std::int32_t>(chunk.layers.size());
     c.stage_chunks[stage].push_back(std::move(chunk));
   }
@@ -68,6 +81,7 @@ LoweringContext lowering_context(const Plan& plan, Granularity granularity, bool
   c.placement = placement_of(layout.zero_stage, layout.outer_shards_optimizer);
   c.shards = shard_ranks(layout, Placement::shard_inner);
   c.memory_rules = memory_rules_on(plan.cluster.gpu, plan.model, plan.job, plan.engine);
+  c.own_kernels = c.memory_rules.step_block;
   c.time_rules = time_rules(plan.job, plan.engine, plan.cluster);
   c.memories = layer_memories(plan.model, plan.job, plan.engine, layout);
   c.times = layer_times(plan.model, plan.job, plan.engine, plan.cluster, layout);

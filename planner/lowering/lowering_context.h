@@ -21,6 +21,7 @@ struct StageLayer {
   std::int32_t kind = 0;   // index into ModelSpec::kinds
   bool recomputed = false;
   bool whole = false;         // full recompute of every n-th layer leaves this one alone
+  bool tied_to_head = false;  // an embedding whose table the head of its chunk works with too
   bool copies_table = false;  // holds the token table of another stage too: tied head, MTP
 };
 
@@ -34,12 +35,14 @@ struct ModelChunk {
 struct LoweringContext {
   const Plan* plan = nullptr;
   bool first_step = false;
+  bool buffers = true;  // operations list those that they allocate, use and free
   std::int64_t num_microbatches = 1;
   std::int32_t chunks = 1;  // of the model: pp x chunks of a stage, of both copies under DualPipe
   std::int64_t hop_bytes = 0;  // the activation that a stage hands to the next
   StatePlacement placement;
   ShardRanks shards;  // ranks that share a state placed shard_inner
   MemoryRules memory_rules;
+  bool own_kernels = false;  // of our executor: those of the job, or it is lowered to run
   TimeRules time_rules;
   std::vector<LayerMemory> memories;          // by kind
   std::vector<LayerTime> times;               // by kind

@@ -26,6 +26,7 @@ ParameterGathers::ParameterGathers(const LoweringContext& context, std::int32_t 
       stage_(stage),
       builder_(builder),
       units_(units),
+      stage_units_(context, stage, units),
       order_(order),
       slots_(slots) {
   const GatherBuffer buffer = context.engine().gather;
@@ -38,11 +39,11 @@ ParameterGathers::ParameterGathers(const LoweringContext& context, std::int32_t 
   } else {
     rule_ = Rule::queued;
   }
-  std::size_t layers = 0;
-  for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
-    layers += chunk.layers.size();
-  }
-  held_.resize(layers);
+  const StageParts parts = stage_parts(context.plan->model, context.memories,
+                                       context.stages[static_cast<std::size_t>(stage)]);
+  stays_ = keeps_buffers_between_steps(context.memory_rules);
+  capacity_ = queue_capacity(context.engine(), context.layout(), mean_unit(parts)).gathers;
+  held_.resize(stage_units_.size());
 }
 
 /// The two buffers that units take turns with, made by the first gather.
@@ -51,7 +52,9 @@ BufferId ParameterGathers::make_double_buffers() {
   const StageParts parts = stage_parts(context_.plan->model, context_.memories,
                                        context_.stages[static_cast<std::size_t>(stage_)]);
   const StageBuffers buffers = stage_buffers(parts, context_.of_stage(stage_));
-  double_buffers_ = builder_.buffer(kGathered, buffers.queue.bytes(context_.memory_rules));
+  if (stays_ && !context_.first_step) return kNone;
+  const std::int64_t bytes = buffers.queue.bytes(context_.memory_rules);
+  double_buffers_ = stays_ ? builder_.lasting(kGathered, bytes) : builder_.buffer(kGathered, bytes);
   return double_buffers_;
 }
 
@@ -61,26 +64,29 @@ bool ParameterGathers::is_root(const StageLayer& layer) const {
   return role == LayerRole::embedding || role == LayerRole::head;
 }
 
-bool ParameterGathers::kept_over_step(const StageLayer& layer) const {
+bool ParameterGathers::kept_over_step(const StageLayer& layer, const LayerUnit& unit) const {
   if (gathers_once(context_.layout(), context_.engine())) return true;
-  if (rule_ == Rule::double_buffered) return is_root(layer);
-  return rule_ == Rule::queued && context_.engine().keeps_root_gathered && is_root(layer);
+  const bool root = unit.part >= 0 || is_root(layer);
+  if (rule_ == Rule::double_buffered) return root;
+  return rule_ == Rule::queued && context_.engine().keeps_root_gathered && root;
 }
 
-bool ParameterGathers::kept_to_backward(const StageLayer& layer) const {
-  if (slots_.on()) return kept_over_step(layer);  // two buffers for all units
-  if (context_.layout().reshard_after_forward == 0 || kept_over_step(layer)) return true;
+bool ParameterGathers::kept_to_backward(const StageLayer& layer, const LayerUnit& unit) const {
+  if (slots_.on()) return kept_over_step(layer, unit);  // two buffers for all units
+  if (context_.layout().reshard_after_forward == 0 || kept_over_step(layer, unit)) return true;
   if (rule_ == Rule::limited) return context_.engine().keeps_root_gathered && is_root(layer);
-  // Backward starts with the head: it would be gathered again at once.
+  // Backward starts with the head: it would be gathered again at once. A table that it works with
+  // is the root's, which stays.
   return rule_ == Rule::copied &&
-         context_.memories[static_cast<std::size_t>(layer.kind)].role == LayerRole::head;
+         (layer.tied_to_head ||
+          context_.memories[static_cast<std::size_t>(layer.kind)].role == LayerRole::head);
 }
 
-bool ParameterGathers::released_after(const LayerTurn& turn) const {
-  if (turn.pass.part == LayerPart::forward) return !kept_to_backward(turn.layer());
-  if (waits_for_end(turn)) return false;
-  return !kept_over_step(turn.layer()) ||
-         context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
+bool ParameterGathers::released_after(const LayerTurn& turn, const LayerUnit& unit) const {
+  if (turn.pass.part == LayerPart::forward) return !kept_to_backward(turn.layer(), unit);
+  if (waits_for_end(turn) || !unit.completes) return false;
+  const bool last = context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch);
+  return !kept_over_step(turn.layer(), unit) || (last && !stays_);
 }
 
 /// FSDP1 lets go of a unit when its gradients arrive: one that has none waits for the last layer.
@@ -99,14 +105,15 @@ void ParameterGathers::release_waiting(const LayerTurn& turn, OperationLists& li
   }
 }
 
-OpId ParameterGathers::issue_outer(const LayerTurn& turn, std::size_t at, bool routed,
-                                   std::int32_t cost) {
+OpId ParameterGathers::issue_outer(const LayerTurn& turn, std::size_t at, const LayerUnit& unit,
+                                   bool routed, std::int32_t cost) {
   if (cost < 0) return kNone;
   ProgramOp op;
   op.role = OpRole::gather_outer;
   op.stream = Stream::all_gather;
   op.routed = routed;
   op.layer = turn.order[at].layer;
+  op.part = unit.part;
   op.chunk = turn.pass.chunk;
   op.cost = cost;
   return builder_.add(op);
@@ -120,32 +127,41 @@ OpId ParameterGathers::turn_of_buffer(Held& held) {
 }
 
 void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
+  for (const LayerUnit& each : stage_units_.of(turn.slots[at])) issue(turn, at, each);
+}
+
+void ParameterGathers::issue(const LayerTurn& turn, std::size_t at, const LayerUnit& each) {
   const StageLayer& layer = turn.order[at];
-  Held& held = held_[turn.slots[at]];
-  const UnitWork& unit = units_.of(layer);
+  Held& held = held_[each.number];
+  const UnitWork& unit = *each.work;
   if (held.whole || !moves(unit.costs)) return;
   held.whole = true;
   held.used = false;
   held.copied = false;
-  ahead_ += unit.sizes.elements();
+  ahead_ += unit.sizes.room();
 
   std::array<OpId, 2> outer = {kNone, kNone};
   if (!held.outer) {
     held.outer = true;
-    outer = {issue_outer(turn, at, false, unit.costs.dense.gather_outer),
-             issue_outer(turn, at, true, unit.costs.routed.gather_outer)};
+    outer = {issue_outer(turn, at, each, false, unit.costs.dense.gather_outer),
+             issue_outer(turn, at, each, true, unit.costs.routed.gather_outer)};
   }
   OpId gate = gate_;
   if (rule_ == Rule::queued) gate = builder_.last(Stream::compute);
   const bool takes_turns = rule_ == Rule::limited || rule_ == Rule::double_buffered;
-  if (takes_turns && !kept_to_backward(layer)) gate = turn_of_buffer(held);
+  if (takes_turns && !kept_to_backward(layer, each)) gate = turn_of_buffer(held);
 
-  const std::int64_t bytes = unit.sizes.elements() * context_.memory_rules.weight_bytes;
-  const bool own_buffer = !slots_.on() && (rule_ != Rule::double_buffered || kept_over_step(layer));
+  const std::int64_t bytes = unit.sizes.room() * context_.memory_rules.weight_bytes;
+  const bool over_step = kept_over_step(layer, each);
+  const bool lasts = stays_ && over_step;
+  const bool own_buffer = !slots_.on() && (rule_ != Rule::double_buffered || over_step) &&
+                          (!lasts || context_.first_step);
   const bool inner = unit.costs.dense.gather >= 0 || unit.costs.routed.gather >= 0;
-  BufferId made = own_buffer && inner
-                      ? builder_.buffer(kGathered, bytes, layer.layer, turn.pass.microbatch)
-                      : kNone;
+  BufferId made = kNone;
+  if (own_buffer && inner) {
+    made = lasts ? builder_.lasting(kGathered, bytes)
+                 : builder_.buffer(kGathered, bytes, layer.layer, turn.pass.microbatch);
+  }
   const BufferId into = slots_.on() ? slots_.gathered(layer, turn.slots[at], held.number) : made;
   (rule_ == Rule::copied ? held.output : held.unsharded) = into;
 
@@ -154,6 +170,7 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at) {
   op.pass = pass_of(turn);
   op.chunk = turn.pass.chunk;
   op.layer = layer.layer;
+  op.part = each.part;
   op.microbatch = turn.pass.microbatch;
   OpId cast = kNone;
   BufferId shard = kNone;
@@ -234,13 +251,16 @@ void ParameterGathers::copy_out(const LayerTurn& turn, Held& held) {
   held.ready = {copy, kNone};
 }
 
-/// Whether a rank keeps a part of what it gathered for forward, more than its shard.
-bool ParameterGathers::reshards_after(const LayerTurn& turn) const {
-  return rule_ == Rule::copied && context_.layout().reshards_to_groups() &&
-         turn.pass.part == LayerPart::forward && released_after(turn);
+/// Whether a rank keeps a part of what it gathered for forward, more than its shard, and has none.
+bool ParameterGathers::reshards_after(const LayerTurn& turn, const LayerUnit& unit) const {
+  const Layout& layout = context_.layout();
+  const bool keeps = keeps_parts(layout, context_.engine());
+  return layout.reshards_to_groups() && (keeps || rule_ == Rule::copied) &&
+         held_[unit.number].part == kNone && turn.pass.part == LayerPart::forward &&
+         released_after(turn, unit);
 }
 
-/// FSDP2 clones the part from the gathered weights after the layer's forward hook.
+/// The part is cloned from the gathered weights after the layer's forward hook.
 void ParameterGathers::reshard(const LayerTurn& turn, Held& held, OpId op) {
   const UnitWork& unit = units_.of(turn.layer());
   held.part = builder_.buffer(kGathered,
@@ -259,11 +279,17 @@ void ParameterGathers::reshard(const LayerTurn& turn, Held& held, OpId op) {
   builder_.lies_in(held.resharded, OperandPart::weights_part, held.part);
 }
 
+std::vector<BufferId> ParameterGathers::late_buffers() const {
+  std::vector<BufferId> parts;
+  if (!keeps_parts(context_.layout(), context_.engine())) return parts;
+  for (const Held& held : held_) parts.push_back(held.part);
+  return parts;
+}
+
 void ParameterGathers::prefetch(const LayerTurn& turn) {
   const bool forward = turn.pass.part == LayerPart::forward;
   if (rule_ == Rule::queued) {
-    const std::int64_t capacity = context_.engine().gather_queue_elements;
-    for (std::size_t next = turn.at + 1; next < turn.order.size() && ahead_ < capacity; ++next) {
+    for (std::size_t next = turn.at + 1; next < turn.order.size() && ahead_ < capacity_; ++next) {
       issue(turn, next);
     }
     return;
@@ -274,33 +300,47 @@ void ParameterGathers::prefetch(const LayerTurn& turn) {
 }
 
 void ParameterGathers::before(const LayerTurn& turn, OperationLists& lists) {
-  if (turn.last) lists.frees.push_back(double_buffers_);
+  if (turn.last && !stays_) lists.frees.push_back(double_buffers_);
   if (!turn.needs_weights()) return;
   release_waiting(turn, lists);
-  Held& held = held_[turn.slot()];
   issue(turn, turn.at);
-  if (!held.whole) return;
-  if (!held.used) ahead_ -= units_.of(turn.layer()).sizes.elements();
-  held.used = true;
-  copy_out(turn, held);
+  const std::span<const LayerUnit> units = stage_units_.of(turn.slot());
+  bool gathered = false;
+  for (const LayerUnit& unit : units) {
+    Held& held = held_[unit.number];
+    if (!held.whole) continue;
+    gathered = true;
+    if (!held.used) ahead_ -= unit.work->sizes.room();
+    held.used = true;
+  }
+  if (!gathered) return;
+  copy_out(turn, held_[turn.slot()]);
   prefetch(turn);
   // The root's forward hook lets go of the last output.
   if (turn.pass.part == LayerPart::forward && turn.at + 1 == turn.order.size()) {
     lists.frees.push_back(last_output_);
     last_output_ = kNone;
   }
-  lists.waits.insert(lists.waits.end(), held.ready.begin(), held.ready.end());
-  const bool frees = !slots_.on() && released_after(turn) && !reshards_after(turn);
-  (frees ? lists.frees : lists.uses).push_back(held.unsharded);
+  for (const LayerUnit& unit : units) {
+    const Held& held = held_[unit.number];
+    if (!held.whole) continue;
+    lists.waits.insert(lists.waits.end(), held.ready.begin(), held.ready.end());
+    const bool frees = !slots_.on() && released_after(turn, unit) && !reshards_after(turn, unit);
+    (frees ? lists.frees : lists.uses).push_back(held.unsharded);
+  }
 }
 
 void ParameterGathers::after(const LayerTurn& turn, OpId op) {
   if (!turn.needs_weights()) return;
-  Held& held = held_[turn.slot()];
+  for (const LayerUnit& unit : stage_units_.of(turn.slot())) after(turn, unit, op);
+}
+
+void ParameterGathers::after(const LayerTurn& turn, const LayerUnit& unit, OpId op) {
+  Held& held = held_[unit.number];
   if (held.whole && slots_.on()) slots_.touch(held.unsharded, op);
   held.waits = held.whole && turn.pass.part != LayerPart::forward && waits_for_end(turn);
-  if (!held.whole || !released_after(turn)) return;
-  if (reshards_after(turn)) reshard(turn, held, op);
+  if (!held.whole || !released_after(turn, unit)) return;
+  if (reshards_after(turn, unit)) reshard(turn, held, op);
   if (held.number >= 0) users_[static_cast<std::size_t>(held.number)] = op;
   held.number = -1;
   held.whole = false;

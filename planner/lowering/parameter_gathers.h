@@ -20,6 +20,8 @@ class ParameterGathers {
 
   void before(const LayerTurn& turn, OperationLists& lists);
   void after(const LayerTurn& turn, OpId op);
+  /// Parts of weights that are there to the end of the step. \pre all passes have run
+  std::vector<BufferId> late_buffers() const;
 
  private:
   enum class Rule : std::uint8_t {
@@ -44,16 +46,19 @@ class ParameterGathers {
   };
 
   bool is_root(const StageLayer& layer) const;
-  bool kept_over_step(const StageLayer& layer) const;
-  bool kept_to_backward(const StageLayer& layer) const;
-  bool released_after(const LayerTurn& turn) const;
+  bool kept_over_step(const StageLayer& layer, const LayerUnit& unit) const;
+  bool kept_to_backward(const StageLayer& layer, const LayerUnit& unit) const;
+  bool released_after(const LayerTurn& turn, const LayerUnit& unit) const;
   bool waits_for_end(const LayerTurn& turn) const;
   void release_waiting(const LayerTurn& turn, OperationLists& lists);
   void issue(const LayerTurn& turn, std::size_t at);
-  OpId issue_outer(const LayerTurn& turn, std::size_t at, bool routed, std::int32_t cost);
+  void issue(const LayerTurn& turn, std::size_t at, const LayerUnit& unit);
+  OpId issue_outer(const LayerTurn& turn, std::size_t at, const LayerUnit& unit, bool routed,
+                   std::int32_t cost);
   OpId turn_of_buffer(Held& held);
   void copy_out(const LayerTurn& turn, Held& held);
-  bool reshards_after(const LayerTurn& turn) const;
+  bool reshards_after(const LayerTurn& turn, const LayerUnit& unit) const;
+  void after(const LayerTurn& turn, const LayerUnit& unit, OpId op);
   void reshard(const LayerTurn& turn, Held& held, OpId op);
   void prefetch(const LayerTurn& turn);
   BufferId make_double_buffers();
@@ -62,14 +67,17 @@ class ParameterGathers {
   std::int32_t stage_;
   StageBuilder& builder_;
   UnitTable& units_;
+  StageUnits stage_units_;
   CommunicatorOrder& order_;
   ArenaSlots& slots_;
   Rule rule_ = Rule::copied;
-  std::vector<Held> held_;   // by slot
-  std::int64_t ahead_ = 0;   // elements gathered and not yet used
-  std::vector<OpId> users_;  // by number: the operation that let go
-  OpId gate_ = kNone;        // rule copied: gathers issued now wait for this copy
-  OpId last_copy_ = kNone;   // and the copy whose output forward keeps
+  std::vector<Held> held_;     // by number of the unit
+  std::int64_t ahead_ = 0;     // elements gathered and not yet used
+  std::int64_t capacity_ = 0;  // of them, in a queue
+  bool stays_ = false;         // what is kept over the step, to the next: BuffersBetweenSteps
+  std::vector<OpId> users_;    // by number: the operation that let go
+  OpId gate_ = kNone;          // rule copied: gathers issued now wait for this copy
+  OpId last_copy_ = kNone;     // and the copy whose output forward keeps
   BufferId last_output_ = kNone;
   BufferId double_buffers_ = kNone;
 };

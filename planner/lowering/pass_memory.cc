@@ -4,8 +4,10 @@
 #include <utility>
 
 #include "planner/cost/arena_buffers.h"
+#include "planner/cost/stage_buffers.h"
 #include "planner/cost/stage_moments.h"
 #include "planner/cost/stage_residents.h"
+#include "planner/cost/unit_elements.h"
 
 namespace shardwise {
 namespace {
@@ -21,6 +23,7 @@ PassMemoryBuffers::PassMemoryBuffers(const LoweringContext& context, std::int32_
       builder_(builder),
       parts_(stage_parts(context.plan->model, context.memories,
                          context.stages[static_cast<std::size_t>(stage)])),
+      gradients_leave_(gradients_leave(context.of_stage(stage))),
       offloaded_(context, offload_room(parts_, context.of_stage(stage)), builder) {
   for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
     layers_ += chunk.layers.size();
@@ -34,17 +37,24 @@ void PassMemoryBuffers::residents() {
   const StageResidents r = stage_residents(parts_, of_stage);
   builder_.resident(weights, states.weights.bytes() + states.narrow_weights.bytes() +
                                  states.narrow_casts.bytes() + states.narrow_scales.bytes() +
-                                 states.frozen_weights.bytes());
+                                 states.frozen_weights.bytes() + states.router_buffers.bytes());
   builder_.resident(main_weights, states.main_weights.bytes());
   builder_.resident(gradients, states.gradients.bytes());
   builder_.resident(library_workspace, r.workspace());
   builder_.resident(working, r.step_block.bytes());
-  builder_.resident(gradient_staging, r.placeholders.bytes());
+  builder_.resident(gradient_staging, r.placeholders.bytes() + states.reduce_buffer.bytes());
   builder_.resident(communicator, r.communicators.bytes());
   builder_.resident(runtime_context, context_.memory_rules.runtime.context);
   // The first step makes the moments of an engine that makes them late.
-  if (!context_.first_step || !context_.engine().lazy_moments) {
+  const bool late = moments_are_late(context_.memory_rules, context_.layout());
+  if (!context_.first_step || !late) {
     builder_.resident(optimizer_moments, states.moments.bytes());
+  }
+  if (!context_.first_step) {
+    const BuffersBetweenSteps kept =
+        buffers_between_steps(stage_buffers(parts_, of_stage), of_stage);
+    builder_.resident(gathered_weights, kept.root.bytes(context_.memory_rules) +
+                                            kept.units.bytes(context_.memory_rules));
   }
 }
 
@@ -76,15 +86,17 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
     lists.frees.push_back(tables_);
     lists.frees.push_back(sent_);
   }
+  if (!context_.buffers) return;
   if (!offloaded_.on()) keep(turn, lists);
   if (turn.pass.part == LayerPart::backward_weight) return;
 
   // The fullest moment of the layer: what it keeps and what comes and goes.
   const LayerMemory& memory = context_.memories[static_cast<std::size_t>(layer.kind)];
   const bool forward = turn.pass.part == LayerPart::forward;
-  const PassMemory& pass = layer.whole ? (forward ? memory.forward_whole : memory.backward_whole)
-                                       : (forward ? memory.forward : memory.backward);
-  std::int64_t left = std::max<std::int64_t>(0, pass.peak - saved_bytes(layer));
+  const PassMemory& pass = !forward      ? backward_of(memory, layer.whole, gradients_leave_)
+                           : layer.whole ? memory.forward_whole
+                                         : memory.forward;
+  std::int64_t left = std::max<std::int64_t>(0, peak_of(turn, pass) - saved_bytes(layer));
   const auto temporary = [&](MemoryCategory category, std::int64_t bytes) {
     const BufferId buffer = builder_.buffer(category, std::min(left, bytes), layer.layer, mb);
     left -= std::min(left, bytes);
@@ -95,7 +107,55 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
   temporary(logits_and_loss, pass.loss);
   temporary(gradient_staging, pass.gradients);
   temporary(working, left);
-  if (turn.makes_gradients()) gradients_beside(turn, lists);
+  if (!turn.makes_gradients()) return;
+  gradients_beside(turn, lists);
+  table_gradients(turn, lists);
+}
+
+/// Most of a pass. Where the loss is apart, backward asks for the next layer's weights when the
+/// loss has left its temporaries, or the root is cast then (NO_SHARD): they take the room of what
+/// the loss has and nothing else.
+std::int64_t PassMemoryBuffers::peak_of(const LayerTurn& turn, const PassMemory& pass) const {
+  const LayerMemory& memory = context_.memories[static_cast<std::size_t>(turn.layer().kind)];
+  if (!memory.loss_apart) return pass.peak;
+  const Layout& layout = context_.layout();
+  const bool casts = layout.zero_stage == 0 && casts_units(context_.memory_rules) &&
+                     joins_root(context_.engine(), layout, context_.own_kernels);
+  const bool asks = casts || (layout.zero_stage >= 3 && layout.reshard_after_forward != 0);
+  std::int64_t beside = casts ? parts_.root.gathered() : 0;
+  if (asks && turn.makes_gradients() && turn.at + 1 < turn.order.size()) {
+    const auto next = static_cast<std::size_t>(turn.order[turn.at + 1].kind);
+    const LayerParameters& p = context_.memories[next].parameters;
+    const bool in_root = casts && !is_block(context_.memories[next].role);
+    if (!in_root) beside += p.dense + p.routed + p.frozen;
+  }
+  if (beside == 0) return pass.peak;
+  const PassMemory& rest =
+      turn.makes_gradients() ? memory.backward_beside_loss : memory.forward_beside_loss;
+  return std::max(rest.peak, pass.peak - beside * context_.memory_rules.weight_bytes);
+}
+
+/// Of a table that embedding and head share: the head's wait for the embedding's, and then there is
+/// their sum besides.
+void PassMemoryBuffers::table_gradients(const LayerTurn& turn, OperationLists& lists) {
+  const LayerMemory& memory = context_.memories[static_cast<std::size_t>(turn.layer().kind)];
+  if (memory.role == LayerRole::head) {
+    const bool shared = std::ranges::any_of(turn.order, &StageLayer::tied_to_head);
+    tied_gradient_ = shared ? memory.tied_gradient : 0;
+    return;
+  }
+  if (tied_gradient_ > 0 && tied_table_ == kNone) {
+    tied_table_ =
+        builder_.buffer(gradient_staging, tied_gradient_, turn.layer().layer, turn.pass.microbatch);
+    lists.allocates.push_back(tied_table_);
+  }
+  if (!turn.layer().tied_to_head) return;
+  const BufferId sum =
+      builder_.buffer(gradient_staging, tied_gradient_, turn.layer().layer, turn.pass.microbatch);
+  lists.allocates.push_back(sum);
+  lists.frees.push_back(sum);
+  lists.frees.push_back(std::exchange(tied_table_, kNone));
+  tied_gradient_ = 0;
 }
 
 /// What it keeps for backward, on the GPU.
@@ -144,9 +204,12 @@ void PassMemoryBuffers::optimizer(OperationLists& lists) {
     lists.allocates.push_back(buffer);
     lists.frees.push_back(buffer);
   };
-  during(main_gradients, states.cast_gradients);
+  const StepTensors& step = context_.first_step ? states.first_step : states.steady_step;
+  during(main_gradients, step.cast);
+  during(gradient_staging, step.joined);
   during(optimizer_scratch, states.step_scratch);
-  if (context_.first_step && context_.engine().lazy_moments) {
+  const bool late = moments_are_late(context_.memory_rules, context_.layout());
+  if (context_.first_step && late) {
     lists.allocates.push_back(builder_.lasting(optimizer_moments, states.moments.bytes()));
   }
 }

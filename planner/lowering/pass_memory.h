@@ -30,17 +30,22 @@ class PassMemoryBuffers {
   void keep(const LayerTurn& turn, OperationLists& lists);
   std::int64_t saved_bytes(const StageLayer& layer) const;
   void gradients_beside(const LayerTurn& turn, OperationLists& lists);
+  void table_gradients(const LayerTurn& turn, OperationLists& lists);
+  std::int64_t peak_of(const LayerTurn& turn, const PassMemory& pass) const;
 
   const LoweringContext& context_;
   std::int32_t stage_;
   StageBuilder& builder_;
   StageParts parts_;
+  bool gradients_leave_;
   OffloadedActivations offloaded_;
   std::size_t layers_ = 0;
   std::vector<BufferId> saved_;  // by micro-batch and slot
   BufferId tables_ = kNone;
   BufferId sent_ = kNone;
-  BufferId table_ = kNone;  // its gradients, from the head on
+  BufferId table_ = kNone;          // its gradients, from the head on
+  std::int64_t tied_gradient_ = 0;  // bytes that a tied head of the pass has made
+  BufferId tied_table_ = kNone;     // where they wait for the embedding's
   bool started_ = false;
 };
 

@@ -25,6 +25,8 @@ class ShardedParameters : public DataParallelSchedule {
   }
   void finish() override {
     late_buffers_ = reductions_.late_buffers();
+    const std::vector<BufferId> parts = gathers_.late_buffers();
+    late_buffers_.insert(late_buffers_.end(), parts.begin(), parts.end());
     slots_.finish();
   }
   void after_step(OpId) override {}

@@ -81,6 +81,7 @@ IndexRange StageBuilder::list(std::span<const std::uint32_t> indices) {
 }
 
 void StageBuilder::also_frees(OpId op, BufferId buffer) {
+  if (!lists_buffers_) return;
   ProgramOp& at = program_.operations[op];
   const std::span<const std::uint32_t> listed = program_.of(at.frees);
   std::vector<std::uint32_t> frees(listed.begin(), listed.end());
@@ -93,8 +94,9 @@ OpId StageBuilder::add(ProgramOp op, std::span<const OpId> waits,
                        std::span<const BufferId> uses) {
   SHARDWISE_CHECK(op.cost >= 0, std::string(name_of(op.role)));
   op.waits = list(waits);
-  op.allocates = list(allocates);
+  if (lists_buffers_) op.allocates = list(allocates);
   const auto make = [&](std::vector<BufferId>& due) {
+    if (!lists_buffers_) return due.clear();
     program_.indices.insert(program_.indices.end(), due.begin(), due.end());
     op.allocates.end += static_cast<std::uint32_t>(due.size());
     due.clear();
@@ -104,8 +106,10 @@ OpId StageBuilder::add(ProgramOp op, std::span<const OpId> waits,
     if (!due_first_.empty()) first_ = static_cast<OpId>(program_.operations.size());
     make(due_first_);
   }
-  op.frees = list(frees);
-  op.uses = list(uses);
+  if (lists_buffers_) {
+    op.frees = list(frees);
+    op.uses = list(uses);
+  }
   const auto id = static_cast<OpId>(program_.operations.size());
   program_.operations.push_back(op);
   last_[static_cast<std::size_t>(op.stream)] = id;

@@ -26,8 +26,10 @@ struct PlacedOperand {
 class StageBuilder {
  public:
   /// \param placed  filled by lies_in(); may be null
-  explicit StageBuilder(StageProgram& program, std::vector<PlacedOperand>* placed = nullptr)
-      : program_(program), placed_(placed) {}
+  /// \param lists_buffers  false: operations name none
+  explicit StageBuilder(StageProgram& program, std::vector<PlacedOperand>* placed = nullptr,
+                        bool lists_buffers = true)
+      : program_(program), placed_(placed), lists_buffers_(lists_buffers) {}
 
   /// Operations of equal cost share it: ask once, keep the number.
   std::int32_t cost(OpCost cost);
@@ -76,6 +78,7 @@ class StageBuilder {
 
   StageProgram& program_;
   std::vector<PlacedOperand>* placed_;
+  bool lists_buffers_;
   std::vector<BufferId> due_;        // allocated by the next operation of the compute stream
   std::vector<BufferId> due_first_;  // or of the receive stream
   OpId first_ = kNone;

@@ -44,7 +44,7 @@ class StageLowering {
                 std::vector<PlacedOperand>* placed)
       : context_(context),
         stage_(stage),
-        builder_(program, placed),
+        builder_(program, placed, context.buffers),
         memory_(context, stage, builder_),
         messages_(context, stage, builder_),
         kernels_(context, builder_),

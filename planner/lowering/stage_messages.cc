@@ -33,6 +33,8 @@ StageMessages::StageMessages(const LoweringContext& context, std::int32_t stage,
       builder_(builder),
       buffers_(builder, buffer_bytes(context, stage)) {
   if (context.layout().pp == 1) return;
+  const std::int64_t chunks = context.chunks / context.layout().pp;
+  received_.resize(static_cast<std::size_t>(2 * context.num_microbatches * chunks));
   ahead_ = posts_receives_ahead(context.layout());
   CollectiveWork hop;
   hop.kind = CollectiveKind::send_recv;
@@ -124,9 +126,9 @@ StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
   const std::int32_t sender = needed.backward ? needed.lower + 1 : needed.lower;
   const std::int32_t from = stage_of_chunk(context_.layout(), sender);
   const auto inbox = std::ranges::find(inboxes_, from, &Inbox::from);
-  const std::int32_t number = number_of(needed);
-  while (!received_.contains(number)) {
-    SHARDWISE_CHECK(inbox->next < inbox->messages.size(), std::to_string(number));
+  const Handed& handed = received(needed);
+  while (handed.op == kNone) {
+    SHARDWISE_CHECK(inbox->next < inbox->messages.size(), std::to_string(number_of(needed)));
     const Message& message = inbox->messages[inbox->next++];
     const std::int32_t to = message.backward ? message.lower : message.lower + 1;
     OperationLists lists;
@@ -137,9 +139,16 @@ StageMessages::Handed StageMessages::receive(const PipelinePass& pass) {
         add(message.backward ? OpRole::receive_backward : OpRole::receive_forward, Stream::receive,
             message, from, static_cast<std::int16_t>(to / context_.layout().pp), lists);
     buffers_.filled(buffer, op);
-    received_[number_of(message)] = {op, buffer};
+    received(message) = {op, buffer};
   }
-  return received_[number];
+  return handed;
+}
+
+StageMessages::Handed& StageMessages::received(const Message& message) {
+  const std::int32_t pp = context_.layout().pp;
+  const std::int32_t to = message.backward ? message.lower : message.lower + 1;
+  const std::int32_t pass = message.microbatch * (context_.chunks / pp) + to / pp;
+  return received_[2 * static_cast<std::size_t>(pass) + (message.backward ? 1U : 0U)];
 }
 
 BufferId StageMessages::before_last(const PipelinePass& pass, OperationLists& lists) {

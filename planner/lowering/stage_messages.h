@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "planner/cost/schedule.h"
@@ -73,7 +72,9 @@ class StageMessages {
   bool ahead_ = true;    // receives do not wait for the pass before
   OpId passed_ = kNone;  // last operation of that pass
   std::vector<Inbox> inboxes_;
-  std::unordered_map<std::int32_t, Handed> received_;  // by number
+  /// Of what a micro-batch's pass through one of the stage's chunks is handed.
+  Handed& received(const Message& message);
+  std::vector<Handed> received_;  // by micro-batch, chunk and direction; no operation: not yet
   MessageBuffers buffers_;
 };
 

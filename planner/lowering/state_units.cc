@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
+#include "planner/cost/bucket_rules.h"
+#include "planner/cost/registered_tensors.h"
+#include "planner/cost/root_buckets.h"
 #include "planner/cost/state_bytes.h"
 #include "planner/lowering/buckets.h"
 #include "planner/spec/check.h"
+#include "planner/spec/units.h"
 
 namespace shardwise {
 namespace {
@@ -47,7 +52,8 @@ class Collector {
     return local_tensor(spec, context_.engine(), context_.layout()).elements();
   }
 
-  void add(StateUnit& unit, std::int32_t layer, std::int32_t parameter) {
+  /// \param start  the tensor begins at a multiple of so many elements
+  void add(StateUnit& unit, std::int32_t layer, std::int32_t parameter, std::int64_t start) {
     const ParameterSpec& spec = parameters(layer)[static_cast<std::size_t>(parameter)];
     const auto l = static_cast<std::size_t>(layer);
     UnitTensor tensor;
@@ -57,8 +63,8 @@ class Collector {
     tensor.shape = spec.shape;
     tensor.elements = elements(layer, parameter);
     tensor.filled = spec.elements();
-    tensor.begin = unit.elements;
-    unit.elements += tensor.elements;
+    tensor.begin = round_up(unit.elements, start);
+    unit.elements = tensor.begin + tensor.elements;
     std::vector<TensorPlace>& places = made_.places[l];
     places.resize(parameters(layer).size());
     places[static_cast<std::size_t>(parameter)] = {made_.units.size(), unit.tensors.size()};
@@ -85,10 +91,13 @@ std::int64_t outer_shard(const LoweringContext& context, std::int32_t layer) {
       .elements();
 }
 
-/// Whether the collectives of a run take equal pieces only, as on GPUs.
+/// Whether units end where the last rank's piece does: where collectives take equal pieces only, as
+/// on GPUs, and under engines that have the padding of what is whole.
 bool equal_pieces(const LoweringContext& context) {
-  return context.plan->cluster.gpu.vendor != "cpu" &&
-         context.placement.optimizer != Placement::replicate;
+  const EngineProfile& engine = context.engine();
+  if (context.placement.optimizer == Placement::replicate) return false;
+  return context.plan->cluster.gpu.vendor != "cpu" || pads_whole_units(engine, context.layout()) ||
+         pads_whole_buckets(engine, context.layout());
 }
 
 /// Ends the unit where the last rank's piece does: what ranks keep and move is whole pieces.
@@ -103,6 +112,7 @@ void pad(StateUnit& unit, const LoweringContext& context) {
 struct Turn {
   std::int32_t layer = 0;
   std::int32_t parameter = 0;
+  bool joins = false;  // the one before it, as rows of one of the engine's tensors
 };
 
 }  // namespace
@@ -113,35 +123,50 @@ StateUnits state_units(const LoweringContext& context, std::int32_t stage) {
     for (const StageLayer& layer : chunk.layers) slots.push_back(layer.layer);
   }
   Collector collector(context);
-  std::vector<Turn> turns;
+  std::array<std::vector<Turn>, 2> turns;  // of units, and of what is outside in root_buckets()
+  const bool fills = fills_root_buckets(context.engine(), context.layout());
   for (std::size_t s = slots.size(); s-- > 0;) {
-    const auto count = static_cast<std::int32_t>(collector.parameters(slots[s]).size());
-    for (std::int32_t p = count; p-- > 0;) turns.push_back({slots[s], p});
+    const int kind = context.plan->model.layers[static_cast<std::size_t>(slots[s])];
+    const LayerSpec& layer = context.plan->model.kinds[static_cast<std::size_t>(kind)];
+    const std::vector<RegisteredTensor> tensors = registered_tensors(layer, context.engine());
+    for (std::size_t t = tensors.size(); t-- > 0;) {
+      for (std::size_t p = tensors[t].size(); p-- > 0;) {
+        turns[fills && is_outside(layer.role) ? 1 : 0].push_back(
+            {slots[s], tensors[t][p], p + 1 < tensors[t].size()});
+      }
+    }
   }
-  auto next = turns.begin();
+  const std::int64_t start = bucket_rules(context.engine(), context.layout(), true).start;
+  std::array<std::vector<Turn>::iterator, 2> at = {turns[0].begin(), turns[1].begin()};
   for (const Bucket& bucket : buckets_of(context, stage)) {
     StateUnit unit;
     std::int64_t elements = 0;
+    auto& next = at[bucket.root ? 1 : 0];
     auto end = next;
-    for (; end != turns.end() && elements < bucket.elements; ++end) {
+    for (; end != turns[bucket.root ? 1 : 0].end() && elements < bucket.elements; ++end) {
       elements += collector.elements(end->layer, end->parameter);
     }
     SHARDWISE_CHECK(elements == bucket.elements,
                     fmt::format("{} of {}", elements, bucket.elements));
     const bool whole_layer =
         bucket.first == bucket.last && std::ssize(collector.parameters(next->layer)) == end - next;
-    unit.shard = bucket.padded / context.shards.dense;
+    unit.shard = ceil_div(bucket.padded, context.shards.dense);
     if (whole_layer) unit.layer = next->layer;
     if (context.placement.optimizer == Placement::shard_both) {
-      unit.outer_shard = outer_shard(context, next->layer);
+      unit.outer_shard = bucket.root ? ceil_div(unit.shard, context.layout().dp_replicate)
+                                     : outer_shard(context, next->layer);
     }
-    // A layer's own unit has its tensors in the order of the model.
-    if (whole_layer) std::reverse(next, end);
-    for (; next != end; ++next) collector.add(unit, next->layer, next->parameter);
+    // A layer's own unit has its tensors in the order of the model, where nothing aligns them, and
+    // so has a bucket outside the units.
+    if ((whole_layer && start == 1) || bucket.root) std::reverse(next, end);
+    for (; next != end; ++next) {
+      collector.add(unit, next->layer, next->parameter, next->joins ? 1 : start);
+    }
     if (equal_pieces(context)) pad(unit, context);
     collector.close(std::move(unit));
   }
-  SHARDWISE_CHECK(next == turns.end(), "every tensor is in a bucket");
+  SHARDWISE_CHECK(at[0] == turns[0].end() && at[1] == turns[1].end(),
+                  "every tensor is in a bucket");
   return collector.take();
 }
 

@@ -21,8 +21,9 @@ struct UnitTensor {
 };
 
 /// Parameters that are sharded, gathered and reduced together: a layer, or a bucket of tensors of
-/// several layers. Flat: its tensors one after the other, cut into equal pieces for the ranks that
-/// share it. On CPUs the last piece may be short. On GPUs, where collectives take equal pieces,
+/// several layers. Flat: its tensors one after the other, with zeros between them where the engine
+/// aligns them, cut into equal pieces for the ranks that share it. On CPUs the last piece may be
+/// short. On GPUs, where collectives take equal pieces, and under engines that pad what is whole,
 /// the unit ends where the last one does: with zeros behind its tensors, at least as many as the
 /// engine pads by.
 struct StateUnit {

@@ -30,7 +30,8 @@ class UnitReductions {
   struct Pending {
     OpId op = kNone;
     std::int64_t elements = 0;
-    std::size_t slot = 0;
+    std::size_t unit = 0;     // its number
+    bool root = false;        // of root_buckets()
     BufferId staged = kNone;  // gradients that a queue holds until backward has waited
   };
   struct Unit {
@@ -41,16 +42,26 @@ class UnitReductions {
 
   bool reduces(const LayerTurn& turn) const;
   bool queues() const { return !copies_ && !slots_.on(); }
-  BufferId wait_for_place(const LayerTurn& turn, std::int64_t bytes, OperationLists& lists);
+  void hold(const LayerTurn& turn, const LayerUnit& unit, OperationLists& lists);
+  std::int64_t last_elements() const;
+  BufferId wait_for_place(std::size_t unit, std::int64_t bytes, OperationLists& lists);
   void drain(const LayerTurn& turn);
   BufferId late_buffer(const LayerTurn& turn);
+  bool is_joined(const StageLayer& layer) const;
+  void hold_root(const LayerTurn& turn, OperationLists& lists);
+  OpId join_root(const LayerTurn& turn, OpId op, BufferId& staged);
   OpId copy_in(const LayerTurn& turn, OpId op, BufferId& staged);
-  void reduce(const LayerTurn& turn, OpId made, BufferId staged);
-  void reduce_outer(const LayerTurn& turn, const std::array<OpId, 2>& reduced, OpId accumulated);
+  BufferId beside_copy(const LayerTurn& turn);
+  void reduce_units(const LayerTurn& turn, OpId op);
+  void reduce_unit(const LayerTurn& turn, const LayerUnit& unit, OpId op);
+  void reduce(const LayerTurn& turn, const LayerUnit& unit, OpId made, BufferId staged);
+  void reduce_outer(const LayerTurn& turn, const LayerUnit& unit,
+                    const std::array<OpId, 2>& reduced, OpId accumulated);
 
   const LoweringContext& context_;
   StageBuilder& builder_;
   UnitTable& units_;
+  StageUnits stage_units_;
   CommunicatorOrder& order_;
   ArenaSlots& slots_;
   Fp32Sums sums_;
@@ -58,13 +69,20 @@ class UnitReductions {
   bool copies_ = false;            // gradients are tensors of their own, copied to be reduced
   std::int64_t staged_bytes_ = 0;  // of a gradient element that waits for its reduction
   std::int64_t late_bytes_ = 0;    // of a gradient element made in backward, 0 = in a buffer
-  std::int64_t capacity_ = 0;      // elements that a queue takes before it waits
-  std::vector<Unit> unit_;         // by slot
+  std::int64_t capacity_ = 0;      // elements that a queue keeps beside the last unit
+  std::vector<Unit> unit_;         // by number
   std::deque<Pending> pending_;
   std::int64_t pending_elements_ = 0;
   OpId last_reduced_ = kNone;
-  std::int64_t buffer_bytes_ = 0;  // of one buffer that all reductions go through
-  bool ends_with_piece_ = false;   // whole units that wait: MemoryRules::whole_pieces
+  BufferId kept_ = kNone;          // its input, where the engine keeps it (keeps_last_reduction)
+  bool one_buffer_ = false;        // all reductions go through the same buffer
+  std::int64_t buffer_bytes_ = 0;  // of it, where it comes with backward
+  bool joins_ = false;             // joins_root()
+  bool makes_anew_ = false;        // and gradients each micro-batch: none wait for the last one
+  std::int64_t root_elements_ = 0;
+  BufferId made_ = kNone;         // gradients of the root's last layer, while they are joined, …
+  BufferId joined_ = kNone;       // … and what they are joined in
+  bool ends_with_piece_ = false;  // whole units that wait: MemoryRules::whole_pieces
   BufferId buffer_ = kNone;
   std::vector<BufferId> late_buffers_;
 };

@@ -60,10 +60,9 @@ std::int32_t UnitTable::gather(bool routed, std::int64_t padded) {
                     context_.time_rules.weight_bytes * static_cast<double>(padded));
 }
 
-UnitWork UnitTable::make(const StageLayer& layer) {
+UnitWork UnitTable::make(const UnitElements& sizes) {
   UnitWork work;
-  work.sizes = unit_sizes(context_, layer);
-  const UnitElements& sizes = work.sizes;
+  work.sizes = sizes;
   const TimeRules& rules = context_.time_rules;
   UnitCosts& costs = work.costs;
   costs.dense = reduction(false, sizes.dense, sizes.padded_dense);
@@ -116,8 +115,35 @@ UnitWork UnitTable::make(const StageLayer& layer) {
 const UnitWork& UnitTable::of(const StageLayer& layer) {
   std::optional<UnitWork>& work =
       by_kind_[2 * static_cast<std::size_t>(layer.kind) + (layer.copies_table ? 1 : 0)];
-  if (!work) work = make(layer);
+  if (!work) work = make(unit_sizes(context_, layer));
   return *work;
+}
+
+UnitWork UnitTable::of(const Bucket& root) {
+  UnitElements sizes;
+  sizes.dense = root.elements;
+  sizes.padded_dense = root.padded;
+  sizes.padded_whole = true;
+  return make(sizes);
+}
+
+StageUnits::StageUnits(const LoweringContext& context, std::int32_t stage, UnitTable& table) {
+  for (const ModelChunk& chunk : context.stage_chunks[static_cast<std::size_t>(stage)]) {
+    for (const StageLayer& layer : chunk.layers) {
+      slots_.push_back({{slots_.size(), -1, true, &table.of(layer)}});
+    }
+  }
+  const std::vector<Bucket> buckets = buckets_of(context, stage);
+  roots_.reserve(buckets.size());
+  for (std::size_t b = buckets.size(); b-- > 0;) {
+    const Bucket& bucket = buckets[b];
+    if (!bucket.root) continue;
+    LayerUnit unit = {size(), static_cast<std::int32_t>(b), true, nullptr};
+    unit.work = &roots_.emplace_back(table.of(bucket));
+    slots_[bucket.first].push_back(unit);
+    unit.completes = false;
+    if (bucket.last != bucket.first) slots_[bucket.last].push_back(unit);
+  }
 }
 
 }  // namespace shardwise

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "planner/cost/unit_elements.h"
+#include "planner/lowering/buckets.h"
 #include "planner/lowering/lowering_context.h"
 #include "planner/lowering/stage_builder.h"
 
@@ -45,6 +47,8 @@ class UnitTable {
   UnitTable(const LoweringContext& context, StageBuilder& builder)
       : context_(context), builder_(builder), by_kind_(2 * context.memories.size()) {}
   const UnitWork& of(const StageLayer& layer);
+  /// Of one of root_buckets().
+  UnitWork of(const Bucket& root);
 
   /// The reduction of so many elements: its cost over the inner and over the outer axis.
   UnitCosts::Group reduction(bool routed, std::int64_t elements, std::int64_t padded);
@@ -52,7 +56,7 @@ class UnitTable {
   std::int32_t gather(bool routed, std::int64_t padded);
 
  private:
-  UnitWork make(const StageLayer& layer);
+  UnitWork make(const UnitElements& sizes);
   std::int64_t ranks(bool routed) const {
     return routed ? context_.shards.routed : context_.shards.dense;
   }
@@ -62,6 +66,29 @@ class UnitTable {
   const LoweringContext& context_;
   StageBuilder& builder_;
   std::vector<std::optional<UnitWork>> by_kind_;
+};
+
+/// A unit that a layer works with: its own, or one of root_buckets().
+struct LayerUnit {
+  std::size_t number = 0;  // among those of the stage: the layer's slot, or one behind all
+  std::int32_t part = -1;  // ProgramOp::part: of a root bucket its number in buckets_of()
+  bool completes = true;   // backward is done with it once the layer is, and forward begins
+                           // there
+  const UnitWork* work = nullptr;
+};
+
+/// The units of a stage, by layer.
+class StageUnits {
+ public:
+  StageUnits(const LoweringContext& context, std::int32_t stage, UnitTable& table);
+
+  std::size_t size() const { return slots_.size() + roots_.size(); }
+  /// In the order of registration, the layer's own first. \param slot  of a layer
+  std::span<const LayerUnit> of(std::size_t slot) const { return slots_[slot]; }
+
+ private:
+  std::vector<UnitWork> roots_;
+  std::vector<std::vector<LayerUnit>> slots_;
 };
 
 }  // namespace shardwise

@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "planner/cost/stage_buffers.h"
 #include "planner/lowering/buckets.h"
 #include "planner/lowering/data_parallel_schedule.h"
 #include "planner/lowering/fp32_sums.h"
@@ -21,9 +23,11 @@ class WholeParameters : public DataParallelSchedule {
         sums_(context, builder, slots_),
         buckets_(buckets_of(context, stage)) {
     const EngineProfile& engine = context.engine();
-    // Gradients leave for their shards unit by unit.
-    if (engine.gradient_buffer == GradientBuffer::unit_queue &&
-        context.placement.gradients != Placement::replicate) {
+    // Gradients leave unit by unit, for their shards or as FSDP1 joins them.
+    joins_ = joins_root(engine, context.layout(), context.own_kernels);
+    const bool queues = engine.gradient_buffer == GradientBuffer::unit_queue &&
+                        context.placement.gradients != Placement::replicate;
+    if (queues || joins_) {
       by_unit_.emplace(context, stage, builder, units_, order_, slots_);
     }
     const bool learns = engine.gradient_buffer == GradientBuffer::contiguous;
@@ -55,8 +59,10 @@ class WholeParameters : public DataParallelSchedule {
     const StageContext of_stage = context.of_stage(stage);
     const StageStates states = stage_states(parts, of_stage);
     late_bytes_ = states.late_gradients.bytes_each;
+    if (bucket_use(of_stage) == BucketUse::as_made) parts_bytes_ = states.late_gradients.bytes();
     flat_bytes_ = states.flat_gradients.bytes();
-    reduce_buffer_bytes_ = engine.reduce_buffer_elements * context.memory_rules.weight_bytes;
+    root_elements_ = parts.root.gathered();
+    reduce_buffer_bytes_ = reduce_buffer(context.memory_rules, context.layout()).bytes();
   }
 
   void start() override {
@@ -70,7 +76,7 @@ class WholeParameters : public DataParallelSchedule {
     cast(turn, lists);
     if (turn.makes_gradients()) {
       keep_gradients(turn, lists);
-      if (reduce_buffer_bytes_ > 0 && reduce_buffer_ == kNone) {
+      if (reduce_buffer_bytes_ > 0 && reduce_buffer_ == kNone && has_gradients(turn)) {
         reduce_buffer_ = builder_.buffer(MemoryCategory::gradient_staging, reduce_buffer_bytes_);
         lists.allocates.push_back(reduce_buffer_);
       }
@@ -184,12 +190,19 @@ class WholeParameters : public DataParallelSchedule {
   }
 
   /// Tensors that backward makes and the step frees. While a layer runs they are counted with it;
-  /// from the next operation on they are gradients.
+  /// from the next operation on they are gradients. Where a bucket is reduced as they are made,
+  /// those of the rank's part stay.
   void keep_gradients(const LayerTurn& turn, OperationLists& lists) {
     lists.allocates.push_back(made_);
     made_ = kNone;
     if (late_bytes_ == 0 || kept_[turn.slot()] || by_unit_) return;
     kept_[turn.slot()] = true;
+    if (parts_bytes_ > 0) {
+      made_ = builder_.buffer(MemoryCategory::gradients, std::exchange(parts_bytes_, 0));
+      late_buffers_.push_back(made_);
+      late_bytes_ = 0;
+      return;
+    }
     const UnitElements& sizes = units_.of(turn.layer()).sizes;
     const bool whole = context_.placement.gradients == Placement::replicate;
     const std::int64_t elements = whole ? sizes.trained()
@@ -199,16 +212,50 @@ class WholeParameters : public DataParallelSchedule {
     if (made_ != kNone) late_buffers_.push_back(made_);
   }
 
-  /// Mixed precision computes with casts of the unit that runs.
+  /// Whether a weight gradient is there when the layer is at its fullest, of it or of one before.
+  /// Of several micro-batches nearly all find the buffer that the first one made.
+  bool has_gradients(const LayerTurn& turn) const {
+    const LayerMemory& memory = context_.memories[static_cast<std::size_t>(turn.layer().kind)];
+    return context_.num_microbatches > 1 || turn.at > 0 || memory.backward.gradients > 0;
+  }
+
+  /// Mixed precision computes with casts of the unit that runs. FSDP1 casts the next one beside it,
+  /// and the root, which is embedding and head, from one end of a pass to the other.
   void cast(const LayerTurn& turn, OperationLists& lists) {
-    const MemoryRules& rules = context_.memory_rules;
-    if (context_.engine().main_weights != MainWeights::parameter || !rules.casts_weights) return;
-    const BufferId casts =
-        builder_.buffer(MemoryCategory::gathered_weights,
-                        units_.of(turn.layer()).sizes.elements() * rules.weight_bytes,
-                        turn.layer().layer, turn.pass.microbatch);
-    lists.allocates.push_back(casts);
-    lists.frees.push_back(casts);
+    if (!casts_units(context_.memory_rules)) return;
+    if (!joins_) {
+      const BufferId casts = casts_of(turn, turn.at);
+      lists.allocates.push_back(casts);
+      lists.frees.push_back(casts);
+      return;
+    }
+    if (turn.at == 0) {
+      root_ = builder_.buffer(MemoryCategory::gathered_weights,
+                              root_elements_ * context_.memory_rules.weight_bytes, -1,
+                              turn.pass.microbatch);
+      lists.allocates.push_back(root_);
+    }
+    if (turn.at + 1 == turn.order.size()) lists.frees.push_back(std::exchange(root_, kNone));
+    BufferId own = std::exchange(next_cast_, kNone);
+    if (own == kNone && !is_outside(turn, turn.at)) {
+      own = casts_of(turn, turn.at);
+      lists.allocates.push_back(own);
+    }
+    lists.frees.push_back(own);
+    const std::size_t next = turn.at + 1;
+    if (!turn.makes_gradients() || next == turn.order.size() || is_outside(turn, next)) return;
+    next_cast_ = casts_of(turn, next);
+    lists.allocates.push_back(next_cast_);
+  }
+
+  BufferId casts_of(const LayerTurn& turn, std::size_t at) {
+    const StageLayer& layer = turn.order[at];
+    return builder_.buffer(MemoryCategory::gathered_weights,
+                           units_.of(layer).sizes.elements() * context_.memory_rules.weight_bytes,
+                           layer.layer, turn.pass.microbatch);
+  }
+  bool is_outside(const LayerTurn& turn, std::size_t at) const {
+    return !is_block(context_.memories[static_cast<std::size_t>(turn.order[at].kind)].role);
   }
 
   const LoweringContext& context_;
@@ -231,9 +278,14 @@ class WholeParameters : public DataParallelSchedule {
   BufferId made_ = kNone;   // gradients of the layer that ran last
   std::vector<bool> kept_;  // by slot: its gradients exist
   std::int64_t late_bytes_ = 0;
+  std::int64_t parts_bytes_ = 0;  // of gradients that reductions leave, until they are made
   std::int64_t flat_bytes_ = 0;
   std::int64_t reduce_buffer_bytes_ = 0;
   BufferId reduce_buffer_ = kNone;
+  bool joins_ = false;  // joins_root()
+  std::int64_t root_elements_ = 0;
+  BufferId root_ = kNone;       // casts of the root, …
+  BufferId next_cast_ = kNone;  // … and of the layer that runs next
 };
 
 }  // namespace

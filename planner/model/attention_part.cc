@@ -37,6 +37,7 @@ void add_qk_norms(LayerBuilder& layer, const TransformerConfig& config, const At
     OperationSpec& norm =
         layer.operation(op + norm_op, OpKind::norm, heads * config.head_dim, TpSplit::heads);
     norm.rms = config.norm == NormKind::rmsnorm;
+    norm.fp32 = config.fp32_gain;
   };
   add("q_norm", names.q_norm, config.num_attention_heads);
   add("k_norm", names.k_norm, config.num_key_value_heads);

@@ -4,7 +4,9 @@ namespace shardwise {
 
 void add_norm(LayerBuilder& layer, const TransformerConfig& config, const std::string& op,
               const std::string& module, std::int64_t width) {
-  layer.operation(op, OpKind::norm, width).rms = config.norm == NormKind::rmsnorm;
+  OperationSpec& norm = layer.operation(op, OpKind::norm, width);
+  norm.rms = config.norm == NormKind::rmsnorm;
+  norm.fp32 = config.fp32_gain;
   if (!config.norm_weight) return;
   layer.parameter(module + ".weight", {width});
   if (config.norm_bias) layer.parameter(module + ".bias", {width});

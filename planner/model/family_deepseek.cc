@@ -52,6 +52,7 @@ TransformerConfig read_deepseek_v2(ConfigFile& file) {
   TransformerConfig c =
       read_decoder(file, {.num_key_value_heads = kNoSuchKey, .max_position_embeddings = 2048});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
+  c.numerics = llama_numerics(file);
   read_latent_attention(file, c);
   c.moe = read_experts(file, c, {.n_shared_experts = 2, .first_k_dense_replace = 0});
   return c;
@@ -61,6 +62,7 @@ TransformerConfig read_deepseek_v3(ConfigFile& file) {
   TransformerConfig c =
       read_decoder(file, {.num_key_value_heads = kNoSuchKey, .max_position_embeddings = 4096});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
+  c.numerics = llama_numerics(file);
   read_latent_attention(file, c);
   MoeConfig moe = read_experts(file, c, {.n_shared_experts = 1, .first_k_dense_replace = 3});
   moe.correction_bias = true;

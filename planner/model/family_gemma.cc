@@ -21,6 +21,7 @@ TransformerConfig read_gemma(ConfigFile& file) {
       file,
       {.num_key_value_heads = 16, .max_position_embeddings = 8192, .tie_word_embeddings = true});
   c.head_dim = file.size("head_dim", {"head_dim"}, 256);
+  c.fp32_gain = true;
   c.activation = file.activation({"hidden_activation", "hidden_act"}, Activation::gelu);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   return c;
@@ -31,6 +32,7 @@ TransformerConfig read_gemma2(ConfigFile& file) {
       file,
       {.num_key_value_heads = 4, .max_position_embeddings = 8192, .tie_word_embeddings = true});
   c.head_dim = file.size("head_dim", {"head_dim"}, 256);
+  c.fp32_gain = true;
   c.activation = file.activation({"hidden_activation"}, Activation::gelu);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.logit_softcap = file.number("final_logit_softcapping", 30.0, 0, 1e9) > 0;
@@ -51,6 +53,7 @@ TransformerConfig read_gemma3_text(ConfigFile& file) {
                                             .max_position_embeddings = 131072,
                                             .tie_word_embeddings = true});
   c.head_dim = file.size("head_dim", {"head_dim"}, 256);
+  c.fp32_gain = true;
   c.activation = file.activation({"hidden_activation"}, Activation::gelu);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.qk_norm = true;

@@ -59,6 +59,7 @@ TransformerConfig read_mixtral(ConfigFile& file) {
   TransformerConfig c =
       read_decoder(file, {.num_key_value_heads = 8, .max_position_embeddings = 131072});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 0);
   c.windows = file.windows(c.num_hidden_layers, window, "", [](std::int64_t) { return true; });

@@ -6,6 +6,7 @@ TransformerConfig read_phi3(ConfigFile& file) {
   TransformerConfig c =
       read_decoder(file, {.num_key_value_heads = 0, .max_position_embeddings = 4096});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   const double rotated = rotated_share(file, "partial_rotary_factor", 1.0);
   if (c.num_attention_heads > 0) {

@@ -71,6 +71,7 @@ TransformerConfig read_qwen2_moe(ConfigFile& file) {
   TransformerConfig c =
       read_decoder(file, {.num_key_value_heads = 16, .max_position_embeddings = 32768});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
+  c.numerics = llama_numerics(file);
   c.qkv_bias = file.flag("qkv_bias", true);
   read_windows(file, c, kFirstSliding);
   read_experts(file, c);
@@ -87,6 +88,7 @@ TransformerConfig read_qwen3_moe(ConfigFile& file) {
   TransformerConfig c =
       read_decoder(file, {.num_key_value_heads = 4, .max_position_embeddings = 32768});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
+  c.numerics = llama_numerics(file);
   c.head_dim = file.size("head_dim", {"head_dim"}, 0);
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.qk_norm = true;

@@ -137,6 +137,9 @@ std::vector<std::string> known_model_types() {
 
 Result<ReadModel> read_model_and_keys(const JsonValue& config, const std::string& file,
                                       const std::string& name) {
+  if (has_control_character(name)) {
+    return Diagnostic{file, 0, 0, "", "its name has a control character", "rename the file"};
+  }
   Diagnostics problems;
   TransformerConfig read = read_family(config, file, problems);
   if (!problems.empty()) {

@@ -107,7 +107,8 @@ LayerSpec mtp_layer(const TransformerConfig& config) {
       config.vocab_size;
   add_norm(layer, config, "mtp_embedding_norm", "enorm", hidden);
   add_norm(layer, config, "mtp_hidden_norm", "hnorm", hidden);
-  layer.linear({.op = "mtp_proj", .module = "eh_proj", .n = hidden, .k = 2 * hidden});
+  layer.linear(
+      {.op = "mtp_proj", .module = "eh_proj", .n = hidden, .k = 2 * hidden, .tp = TpSplit::column});
   add_block(
       layer, config, names,
       {.attention = {.causal = config.causal}, .experts = config.moe ? &*config.moe : nullptr});

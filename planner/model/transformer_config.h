@@ -66,6 +66,7 @@ struct TransformerConfig {
   NormPlacement norm_placement = NormPlacement::before;
   bool norm_weight = true;
   bool norm_bias = false;
+  bool fp32_gain = false;             // the weight of a norm scales it in fp32 (Gemma)
   bool embedding_norm = false;        // a norm after the embedding (BLOOM, BERT)
   bool final_norm = true;             // a norm before the head
   bool qk_norm = false;               // norms of queries and keys, one head_dim wide
@@ -98,7 +99,7 @@ struct TransformerConfig {
   std::optional<MlaConfig> mla;
   std::int64_t num_mtp_layers = 0;  // extra blocks that predict further tokens (DeepSeek-V3)
 
-  ModelNumerics numerics;  // of the families that the executor runs; else as they stand
+  ModelNumerics numerics;  // of the families that docs/models.md names; else as they stand
 
   CheckpointNames names;
 

@@ -7,6 +7,7 @@
 
 #include "planner/question/correction.h"
 #include "planner/question/idle_flags.h"
+#include "planner/question/refused_flags.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/spec/report_json.h"
 
@@ -25,6 +26,8 @@ Result<EstimateAnswer> answer_estimate(const AskedEstimate& asked) {
   Subject& subject = *read;
   const Result<Layout> layout = read_layout(asked.layout, subject);
   if (!layout) return layout.problems();
+  Diagnostics refused = refused_flags(asked.job, asked.layout, subject.engine, *layout);
+  if (!refused.empty()) return refused;
   note_curves(subject.model, subject.cluster, subject.job, subject.assumptions);
 
   StepReport report =

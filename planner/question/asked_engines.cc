@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "planner/engines/engines.h"
-#include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/spec/nearest.h"
+#include "planner/spec/split.h"
 
 namespace shardwise {
 

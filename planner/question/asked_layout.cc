@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/cost/bucket_rules.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/cost/legality.h"
 #include "planner/cost/loss_rows.h"
@@ -60,6 +61,11 @@ Diagnostics take_gpus(Subject& subject, const Layout& layout, bool shards_given)
   return {};
 }
 
+/// tp, but where experts of several ranks may not be split so.
+std::int32_t usual_etp(const EngineProfile& engine, const Layout& layout) {
+  return splits_experts_by_tp(engine, layout) ? layout.tp : 1;
+}
+
 }  // namespace
 
 std::vector<std::string> given_flags(const AskedLayout& asked) { return flags_of(asked.texts); }
@@ -86,8 +92,14 @@ Result<Layout> read_layout(const AskedLayout& asked, Subject& subject, BatchWhen
   }
   if (!problems.empty()) return problems;
 
+  if (!given("overlap_param_gather") && chooses_buckets(engine)) {
+    layout.overlap_param_gather = layout.overlap_grad_reduce;
+  }
+  if (!given("zero_stage") && layout.pp > 1 && !engine.pipeline_zero_stages.empty()) {
+    layout.zero_stage = static_cast<std::int8_t>(engine.pipeline_zero_stages.back());
+  }
   if (!given("sequence_parallel")) layout.sequence_parallel = layout.tp > 1;
-  if (!given("etp") && subject.model.num_experts > 0) layout.etp = layout.tp;
+  if (!given("etp") && subject.model.num_experts > 0) layout.etp = usual_etp(engine, layout);
   if (!subject.gpus_given) {
     problems = take_gpus(subject, layout, given("dp_shard"));
     if (!problems.empty()) return problems;

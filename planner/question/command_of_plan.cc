@@ -1,60 +1,19 @@
 #include "planner/question/command_of_plan.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "planner/question/flags.h"
+#include "planner/question/plan_texts.h"
 #include "planner/question/subject.h"
-#include "planner/spec/json_writer.h"
 #include "planner/spec/plan_fields.h"
-#include "planner/spec/reader.h"
 
 namespace shardwise {
 namespace {
-
-using Texts = std::map<std::string, std::string>;
-
-std::string text_of(const JsonValue& value) {
-  switch (value.kind) {
-    case JsonValue::Kind::boolean:
-      return value.boolean ? "true" : "false";
-    case JsonValue::Kind::integer:
-      return fmt::format("{}", value.integer);
-    case JsonValue::Kind::number:
-      return fmt::format("{}", value.number);
-    case JsonValue::Kind::array: {
-      std::vector<std::string> parts;
-      for (const JsonValue& each : value.elements) parts.push_back(text_of(each));
-      return fmt::format("{}", fmt::join(parts, ","));
-    }
-    default:
-      return value.string;
-  }
-}
-
-/// A job's fields as their flags take them.
-Texts texts_of(const JobSpec& job) {
-  JsonWriter json;
-  json.begin_object();
-  write_fields(json, job);
-  json.end_object();
-  Texts texts;
-  const Result<JsonValue> read = parse_json(json.text(), "job");
-  for (const JsonMember& each : read->members) texts[each.key] = text_of(each.value);
-  return texts;
-}
-
-Texts texts_of(const Layout& layout) {
-  Texts texts;
-  for (const std::string& key : layout_keys()) texts[key] = field_text(layout, key);
-  return texts;
-}
 
 /// Adds to `given` what is otherwise than wanted. \returns whether there was something
 bool add_differing(const Texts& wanted, const Texts& found, Texts& given) {
@@ -69,6 +28,28 @@ bool add_differing(const Texts& wanted, const Texts& found, Texts& given) {
 
 Diagnostics cannot(const std::string& what) {
   return {{"", 0, 0, "", what, "save the plan and give it to shardwise simulate"}};
+}
+
+std::string command_of(const AskedEstimate& asked, const char* verb) {
+  std::string command = fmt::format("shardwise {}", verb);
+  const auto add = [&](const std::string& field, const std::string& text) {
+    if (!text.empty()) command += fmt::format(" {} {}", flag_of(field), shell_word(text));
+  };
+  add("model", asked.job.model);
+  add("cluster", asked.job.cluster);
+  add("gpus", asked.job.gpus);
+  add("engine", asked.job.engine);
+  for (const Texts* const texts : {&asked.job.texts, &asked.layout.texts}) {
+    for (const auto& [field, text] : *texts) {
+      // A switch takes its value behind "=".
+      if (text == "true" || text == "false") {
+        command += fmt::format(" {}={}", flag_of(field), text);
+      } else {
+        add(field, text);
+      }
+    }
+  }
+  return command;
 }
 
 }  // namespace
@@ -93,6 +74,7 @@ Result<AskedEstimate> asked_of(const Plan& plan) {
   // What a field is when nobody gives it follows from others: a field that is given may settle or
   // unsettle the next.
   constexpr int kMostRounds = 4;
+  bool gives_all = false;
   for (int round = 0; round < kMostRounds; ++round) {
     Result<Subject> subject = read_subject(asked.job);
     if (!subject) return subject.problems();
@@ -109,8 +91,12 @@ Result<AskedEstimate> asked_of(const Plan& plan) {
     const Result<Layout> layout = read_layout(asked.layout, *subject);
     if (!layout) {
       // Legal once all of it is given.
-      if (asked.layout.texts.size() == layout_keys().size()) return layout.problems();
+      if (gives_all) return layout.problems();
+      gives_all = true;
       asked.layout.texts = texts_of(plan.layout);
+      // Typed, these say something else than the plan.
+      if (plan.layout.ddp_bucket_size == 0) asked.layout.texts.erase("ddp_bucket_size");
+      if (plan.layout.zero_stage == 0) asked.layout.texts.erase("overlap_param_gather");
       continue;
     }
     const bool job = add_differing(texts_of(plan.job), texts_of(subject->job), asked.job.texts);
@@ -121,26 +107,11 @@ Result<AskedEstimate> asked_of(const Plan& plan) {
   return cannot("no flags say this job");
 }
 
-std::string command_of(const AskedEstimate& asked) {
-  std::string command = "shardwise estimate";
-  const auto add = [&](const std::string& field, const std::string& text) {
-    if (!text.empty()) command += fmt::format(" {} {}", flag_of(field), shell_word(text));
-  };
-  add("model", asked.job.model);
-  add("cluster", asked.job.cluster);
-  add("gpus", asked.job.gpus);
-  add("engine", asked.job.engine);
-  for (const Texts* const texts : {&asked.job.texts, &asked.layout.texts}) {
-    for (const auto& [field, text] : *texts) {
-      // A switch takes its value behind "=".
-      if (text == "true" || text == "false") {
-        command += fmt::format(" {}={}", flag_of(field), text);
-      } else {
-        add(field, text);
-      }
-    }
-  }
-  return command;
+std::string command_of(const AskedEstimate& asked) { return command_of(asked, "estimate"); }
+
+std::string simulate_command_of(AskedEstimate asked) {
+  if (asked.layout.texts.empty()) asked.layout.texts["tp"] = "1";
+  return command_of(asked, "simulate");
 }
 
 }  // namespace shardwise

@@ -27,7 +27,7 @@ inline constexpr const char* kPipelineGroup = "Pipeline";
 inline constexpr const char* kShardingGroup = "Sharding and overlap";
 inline constexpr const char* kRecomputeGroup = "Recompute and offload";
 
-inline constexpr std::array<FieldText, 34> kJobTexts = {{
+inline constexpr std::array<FieldText, 37> kJobTexts = {{
     {kJobGroup, "sequence_length", "N", "Tokens of a sequence [4096]"},
     {kJobGroup, "global_batch_size", "N", "Sequences of a step [about 4 Mi tokens]"},
     {kJobGroup, "tokens_total", "N", "Tokens of the whole training"},
@@ -42,12 +42,19 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
      "Scaling of fp8: delayed, tensorwise, rowwise, rowwise_wide_gradient or block [tensorwise]"},
     {kKernelGroup, "fp8_parameter_gather", "", "Keep and gather weights in fp8 (--precision fp8)"},
     {kKernelGroup, "attention", "KIND", "flash, flash1, cudnn or materialised [flash]"},
-    {kKernelGroup, "loss", "KIND", "fused, fused_fp32, materialised or chunked [fused]"},
+    {kKernelGroup, "loss", "KIND",
+     "fused, fused_fp32, materialised or chunked [fused; fused_fp32 under Megatron's engines, "
+     "materialised with PyTorch's operators under fsdp2, fsdp1 and deepspeed]"},
     {kKernelGroup, "loss_chunk_rows", "N",
      "Tokens of each chunk of --loss chunked in our kernels; 0: vocabulary / hidden size chunks "
      "[on GPUs the fastest of 1024, 2048 and 4096 that fits; 0 on CPUs]"},
     {kKernelGroup, "kernels", "KIND",
      "eager, compiled, transformer_engine or planned (our own) [the engine's]"},
+    {kKernelGroup, "rms_norm", "KIND",
+     "RMSNorm of PyTorch's operators: fused (torch.nn.RMSNorm) or composite (transformers' own) "
+     "[the engine's]"},
+    {kKernelGroup, "repeat_key_values", "",
+     "The model repeats grouped keys and values for every query head before PyTorch's attention"},
     {kKernelGroup, "tp_overlap", "KIND",
      "Overlap of tensor-parallel communication: none, backward or pipelined [the engine's]"},
     {kKernelGroup, "cuda_graphs", "", "Replay recorded kernels (CUDA graphs)"},
@@ -55,6 +62,8 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
     {kKernelGroup, "dropout", "P", "Dropout probability [0]"},
 
     {kOptimizerGroup, "optimizer", "KIND", "adamw, sgd or sgd_momentum [adamw]"},
+    {kOptimizerGroup, "adamw", "KIND",
+     "torch.optim.AdamW of fsdp1 and fsdp2: fused, foreach or for_loop [fused]"},
     {kOptimizerGroup, "main_dtype", "TYPE",
      "Type of the weights the optimizer updates [fp32]; bf16: rounded stochastically in a run"},
     {kOptimizerGroup, "moment_dtype", "TYPE", "Type of the optimizer's moments [fp32]"},
@@ -85,7 +94,7 @@ inline constexpr std::array<FieldText, 34> kJobTexts = {{
      "Save outputs of attention as fp8 or e5m6 [as_computed]"},
 }};
 
-inline constexpr std::array<FieldText, 28> kLayoutTexts = {{
+inline constexpr std::array<FieldText, 30> kLayoutTexts = {{
     {kDegreeGroup, "tp", "N", "Tensor parallel degree [1]"},
     {kDegreeGroup, "cp", "N", "Context parallel degree [1]"},
     {kDegreeGroup, "pp", "N", "Pipeline parallel degree: stages [1]"},
@@ -112,7 +121,8 @@ inline constexpr std::array<FieldText, 28> kLayoutTexts = {{
     {kShardingGroup, "sequence_parallel", "",
      "Shard activations between tensor-parallel regions [true with --tp]"},
     {kShardingGroup, "reshard_after_forward", "",
-     "ZeRO-3: free gathered weights after forward [true]; N keeps a shard of N"},
+     "ZeRO-3: free gathered weights after forward [true]; N: a rank keeps 1 / N of them, which N "
+     "ranks gather (FSDP2's integer, DeepSpeed's hpZ)"},
     {kShardingGroup, "reduce_every_microbatch", "",
      "ZeRO-2 and 3: reduce gradients after each micro-batch [the engine's]"},
     {kShardingGroup, "outer_shards_optimizer", "",
@@ -123,6 +133,11 @@ inline constexpr std::array<FieldText, 28> kLayoutTexts = {{
     {kShardingGroup, "overlap_grad_reduce", "", "Overlap gradient reduction with backward [true]"},
     {kShardingGroup, "overlap_param_gather", "", "Overlap parameter gathers with forward [true]"},
     {kShardingGroup, "double_buffer", "", "Megatron-FSDP: two persistent unit buffers"},
+    {kShardingGroup, "ddp_bucket_size", "N",
+     "Megatron's DDP: elements of a bucket, 0: one for each tensor [40 M, or 1 M for each "
+     "data-parallel rank]"},
+    {kShardingGroup, "ddp_pad_buckets_for_high_nccl_busbw", "",
+     "Megatron's DDP: pad buckets to multiples of 65,536 elements"},
 
     {kRecomputeGroup, "recompute", "KIND", "none, selective or full [none]"},
     {kRecomputeGroup, "recompute_interval", "N", "Full recompute of every N-th layer only [1]"},

@@ -6,20 +6,13 @@
 
 #include "planner/question/flags.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/split.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
 
-std::vector<std::string> split_at(std::string_view text, char separator) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
+std::string typed_value(const std::string& field, const std::string& text) {
+  return field == "ddp_bucket_size" && text == "0" ? "1" : text;
 }
 
 Result<FieldValues> read_values(const std::string& text, const std::string& flag) {
@@ -37,7 +30,7 @@ Result<FieldValues> read_values(const std::string& text, const std::string& flag
     const std::string value = part.substr(equals + 1);
     const std::string problem = set_field(scratch, key, value);
     if (problem.empty()) {
-      values.emplace_back(key, value);
+      values.emplace_back(key, typed_value(key, value));
     } else {
       problems.push_back(wrong_flag(flag, problem));
     }

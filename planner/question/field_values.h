@@ -1,7 +1,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -9,13 +8,14 @@
 
 namespace shardwise {
 
-/// What stands between the separators of a list: one part more than separators.
-std::vector<std::string> split_at(std::string_view text, char separator);
-
 /// Fields of a Layout with their values, as given.
 using FieldValues = std::vector<std::pair<std::string, std::string>>;
 
-/// "tp=4,pp=2" as pairs. \param flag  where a problem is said to be
+/// A value of a field as a layout has it, of one that a user typed: in a layout a bucket of 0
+/// elements is the engine's own, to Megatron it is one for each tensor, as a bucket of 1 is.
+std::string typed_value(const std::string& field, const std::string& text);
+
+/// "tp=4,pp=2" as pairs, each a typed_value(). \param flag  where a problem is said to be
 Result<FieldValues> read_values(const std::string& text, const std::string& flag);
 
 }  // namespace shardwise

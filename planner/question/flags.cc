@@ -1,8 +1,12 @@
 #include "planner/question/flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 #include <utility>
+
+#include "planner/spec/utf8.h"
 
 namespace shardwise {
 
@@ -24,6 +28,16 @@ std::string shell_word(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  if (has_control_character(word)) {
+    // None of them reaches a terminal or ends a line; bash reads them back.
+    std::string text = "$'";
+    for (const char c : word) {
+      const auto byte = static_cast<unsigned char>(c);
+      const bool plain = byte >= 0x20 && byte < 0x7F && c != '\'' && c != '\\';
+      text += plain ? std::string(1, c) : fmt::format("\\{:03o}", byte);
+    }
+    return text + "'";
+  }
   std::string text = "'";
   for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return text + "'";

@@ -64,6 +64,8 @@ std::string other_settings(const Layout& layout) {
   say(layout.offload_activations, "activations on host");
   say(layout.store_param_remainders, "param remainders");
   say(layout.double_buffer, "double buffer");
+  say(layout.ddp_bucket_size > 0, fmt::format("buckets of {}", layout.ddp_bucket_size));
+  say(layout.ddp_pad_buckets_for_high_nccl_busbw, "buckets padded to 65,536");
   say(layout.first_stage_layers > 0, fmt::format("first {}", layout.first_stage_layers));
   say(layout.last_stage_layers > 0, fmt::format("last {}", layout.last_stage_layers));
   say(layout.order != usual.order, order_words(layout));

@@ -11,13 +11,16 @@
 
 #include "planner/cost/legality.h"
 #include "planner/cost/loss_rows.h"
+#include "planner/cost/usual_kernels.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
+#include "planner/question/plan_texts.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/curve_sources.h"
+#include "planner/spec/format.h"
 #include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/reader.h"
@@ -27,51 +30,6 @@ namespace {
 
 void append(Diagnostics& to, const Diagnostics& from) {
   to.insert(to.end(), from.begin(), from.end());
-}
-
-/// The job's fields through the reader that plan.json goes through, so that names and limits are
-/// the same.
-JobSpec read_job(const std::map<std::string, std::string>& texts, Diagnostics& problems) {
-  JsonValue object;
-  object.kind = JsonValue::Kind::object;
-  for (const auto& [field, text] : texts) {
-    if (text.empty()) continue;
-    JsonValue value;
-    value.kind = JsonValue::Kind::string;
-    value.string = text;
-    if (field == "recompute_operations") {
-      value.kind = JsonValue::Kind::array;
-      for (const std::string& part : split_at(text, ',')) {
-        JsonValue name;
-        name.kind = JsonValue::Kind::string;
-        name.string = part;
-        value.elements.push_back(name);
-      }
-    } else if (text == "true" || text == "false") {
-      value.kind = JsonValue::Kind::boolean;
-      value.boolean = text == "true";
-    } else {
-      if (const std::optional<std::int64_t> integer = parse_integer(text)) {
-        value.kind = JsonValue::Kind::integer;
-        value.integer = *integer;
-        value.number = static_cast<double>(*integer);
-      } else if (const std::optional<double> number = parse_number(text)) {
-        value.kind = JsonValue::Kind::number;
-        value.number = *number;
-      }
-    }
-    object.members.push_back({field, value});
-  }
-  Diagnostics found;
-  ObjectReader reader(object, "command line", "", found);
-  JobSpec job;
-  read_fields(reader, job);
-  for (Diagnostic& each : found) {
-    each.line = 0;
-    if (!each.path.empty() && each.path.front() == '/') each.path = flag_of(each.path.substr(1));
-  }
-  append(problems, found);
-  return job;
 }
 
 /// A number of GPUs, or nothing and a problem.
@@ -102,6 +60,18 @@ std::vector<Assumption> absent_keys_assumption(const ModelSpec& model,
            "docs/models.md, Families"}};
 }
 
+/// Takes sequences that the model's table has positions for, where nobody states their length.
+void fit_positions(Subject& subject) {
+  const std::int64_t positions = learned_positions(subject.model);
+  if (positions == 0 || positions >= subject.job.sequence_length) return;
+  subject.job.sequence_length = positions;
+  subject.assumptions.push_back(
+      {"sequence.positions",
+       fmt::format("sequences of {} tokens, as many as {} has positions (--sequence-length)",
+                   format_count(positions), subject.model.name),
+       "docs/models.md"});
+}
+
 }  // namespace
 
 void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,
@@ -109,6 +79,17 @@ void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSp
   std::optional<Assumption> note =
       curves_assumption(cluster, {job.precision, model.num_experts > 0});
   if (note) assumptions.push_back(*std::move(note));
+}
+
+void note_usual_kernels(const AskedJob& asked, const ModelSpec& model, const JobSpec& job,
+                        std::span<const EngineProfile* const> engines,
+                        std::vector<Assumption>& assumptions) {
+  const auto adamw = asked.texts.find("adamw");
+  const bool open = adamw == asked.texts.end() || adamw->second.empty();
+  std::erase_if(assumptions, [](const Assumption& each) { return each.id.ends_with(".usual"); });
+  for (Assumption& each : usual_kernels_assumptions(model, job, engines, open)) {
+    assumptions.push_back(std::move(each));
+  }
 }
 
 std::vector<std::string> given_flags(const AskedJob& asked) {
@@ -127,7 +108,7 @@ Result<Subject> read_subject(const AskedJob& asked) {
   Subject subject;
   std::map<std::string, std::string> texts = asked.texts;
   const bool by_module = names_modules(texts);
-  subject.job = read_job(texts, problems);
+  subject.job = job_of(texts, problems);
   const EngineProfile* engine =
       read_engine(asked.engine.empty() ? kUsualEngine : asked.engine, problems);
   if (engine != nullptr) subject.engine = *engine;
@@ -137,6 +118,12 @@ Result<Subject> read_subject(const AskedJob& asked) {
     subject.assumptions = absent_keys_assumption(model->model, model->absent_keys);
     subject.model = std::move(model->model);
     expand_modules(subject, problems);
+    const auto length = asked.texts.find("sequence_length");
+    if (length == asked.texts.end() || length->second.empty()) {
+      fit_positions(subject);
+    } else if (parse_integer(length->second) == subject.job.sequence_length) {
+      append(problems, check_positions(subject.model, subject.job, subject.engine));
+    }
     append(problems, check_operations(subject.model, subject.job));
     if (by_module) name_modules_flag(problems);
   } else {
@@ -162,11 +149,14 @@ Result<Subject> read_subject(const AskedJob& asked) {
     if (open("loss_chunk_rows")) {
       subject.job.loss_chunk_rows = usual_loss_chunk_rows(subject.cluster.gpu);
     }
+    if (open("loss")) subject.job.loss = LossKernel::by_engine;
     append(problems, check_precision(subject.cluster, subject.job));
   } else {
     append(problems, cluster.problems());
   }
   if (!problems.empty()) return problems;
+  const EngineProfile* const engines[] = {&subject.engine};
+  note_usual_kernels(asked, subject.model, subject.job, engines, subject.assumptions);
   return subject;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,12 @@ struct Subject {
 /// Loads and checks everything that is named. All problems are reported, not the first; they name
 /// flags of the command line (planner/question/flags.h).
 Result<Subject> read_subject(const AskedJob& asked);
+
+/// Adds what the engines' users run and nobody asked about (usual_kernels_assumptions), in place of
+/// what was said of other engines.
+void note_usual_kernels(const AskedJob& asked, const ModelSpec& model, const JobSpec& job,
+                        std::span<const EngineProfile* const> engines,
+                        std::vector<Assumption>& assumptions);
 
 /// Adds what a first screen says of times whose curves were not measured: curves_assumption().
 void note_curves(const ModelSpec& model, const ClusterSpec& cluster, const JobSpec& job,

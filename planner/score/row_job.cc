@@ -141,6 +141,16 @@ void kernels_of(const Row& row, const RowEngine& engine, JobSpec& job, Notes& no
   if (triton && says(row.precision, "pure")) job.recompute_stops_early = false;
 }
 
+/// torch.nn.RMSNorm is one kernel since PyTorch 2.9, of October 2025; transformers has a module of
+/// its own, of several operators. torchtitan and torchtune repeated grouped keys and values.
+/// Source: pytorch/torchtitan@0199cbc1:torchtitan/models/llama/model.py, repeat_kv;
+/// pytorch/torchtune@bd2a0fc7:torchtune/modules/attention.py.
+void pytorch_models_of(const Row& row, const RowEngine& engine, JobSpec& job) {
+  const bool after = row.date >= "2025-10";
+  job.rms_norm = engine.torchtitan && after ? RmsNormKernel::fused : RmsNormKernel::composite;
+  job.repeat_key_values = !after && says_any(row.framework, "torchtitan", "torchtune", "torchao");
+}
+
 void loss_of(const Row& row, const RowEngine& engine, JobSpec& job) {
   // Megatron has two fusions: its own, and Transformer Engine's.
   // Source: NVIDIA/Megatron-LM:megatron/training/arguments.py, --cross-entropy-fusion-impl.
@@ -148,6 +158,12 @@ void loss_of(const Row& row, const RowEngine& engine, JobSpec& job) {
   const bool fused = engine.performance_recipe || row.flag_on("cross_entropy_loss_fusion") ||
                      row.flag_on("cross_entropy_fusion") || !kind.empty();
   job.loss = LossKernel::materialised;
+  // Its loss makes logits by chunks of tokens, unless told not to. Source: linkedin/Liger-Kernel:
+  // src/liger_kernel/transformers/monkey_patch.py, fused_linear_cross_entropy=True.
+  if (row.flag_on("liger_kernel")) {
+    job.loss = LossKernel::chunked;
+    return;
+  }
   if (fused) job.loss = says(kind, "te") ? LossKernel::fused : LossKernel::fused_fp32;
   if (fused || engine.megatron || !row.flag_on("compile")) return;
   // torchtitan compiled its blocks only, until in spring 2025 the loss joined them.
@@ -175,7 +191,8 @@ void communication_of(const Row& row, const RowEngine& engine, const JobSpec& jo
   layout.overlap_grad_reduce = !row.flag_off("overlap_grad_reduce") &&
                                (!megatron || recipe || row.flag_on("overlap_grad_reduce"));
   layout.overlap_param_gather = !row.flag_off("overlap_param_gather") &&
-                                (!megatron || recipe || row.flag_on("overlap_param_gather"));
+                                (!megatron || recipe || row.flag_on("overlap_param_gather")) &&
+                                (!megatron || layout.overlap_grad_reduce);
   // Gradients are accumulated in fp32 by default when training in bf16, not in fp16; the
   // performance recipes set grad_reduce_in_fp32 to false.
   // Source: NVIDIA/Megatron-LM:megatron/training/arguments.py; NVIDIA-NeMo/Megatron-Bridge recipes.
@@ -301,6 +318,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   fp8_parameters_of(row, engine, layout, job, notes);
   kernels_of(row, engine, job, notes);
   loss_of(row, engine, job);
+  pytorch_models_of(row, engine, job);
   dropout_of(row, engine, job);
   tp_overlap_of(row, engine, layout, job);
   experts_of(row, job, notes);
@@ -320,6 +338,7 @@ std::optional<RowJob> job_of(const Row& row, const RowEngine& engine, const Layo
   chosen.recompute = recompute->kind;
   chosen.recompute_interval = recompute->interval;
   if (row.flag_on("pack_sample_into_one")) pack(job, chosen);
+  if (says(row.flag_text("optimizer_offload"), "cpu")) chosen.offload_optimizer = true;
 
   RowJob result;
   result.recompute_stated = recompute->stated;

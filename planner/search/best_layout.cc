@@ -35,6 +35,7 @@ BestLayout best_layout(const BestQuestion& q) {
   request.executed = q.executed;
   request.top = 1;
   request.front = false;
+  request.counted = false;
   request.memory = q.memory;
   request.stop = q.stop;
   const Result<SearchResult> found = search(request);
@@ -53,6 +54,7 @@ BestLayout best_layout(const BestQuestion& q) {
     best.smallest = found->smallest;
     return best;
   }
+  if (q.memory && !found->best.empty()) q.memory->keep_best(found->best.front().layout);
   const Layout& layout = (found->best.empty() ? found->risky : found->best).front().layout;
   best.report =
       estimate(*q.model, *q.cluster,

@@ -93,6 +93,8 @@ void set(Layout& layout, const StateChoice& choice) {
   layout.double_buffer = choice.double_buffer;
   layout.overlap_grad_reduce = choice.overlap_grad_reduce;
   layout.overlap_param_gather = choice.overlap_param_gather;
+  layout.ddp_bucket_size = choice.ddp_bucket_size;
+  layout.ddp_pad_buckets_for_high_nccl_busbw = choice.ddp_pad_buckets_for_high_nccl_busbw;
 }
 
 Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
@@ -119,6 +121,9 @@ Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
   times(states_, space.double_buffer, &StateChoice::double_buffer);
   times(states_, space.overlap_grad_reduce, &StateChoice::overlap_grad_reduce);
   times(states_, space.overlap_param_gather, &StateChoice::overlap_param_gather);
+  times(states_, space.ddp_bucket_size, &StateChoice::ddp_bucket_size);
+  times(states_, space.ddp_pad_buckets_for_high_nccl_busbw,
+        &StateChoice::ddp_pad_buckets_for_high_nccl_busbw);
   below_mesh_ = count(pipelines_) * count(layers_) * count(states_) * count(space.order);
 
   constexpr std::uint32_t kDegrees = kReadsTp | kReadsCp | kReadsEp | kReadsEtp;
@@ -137,13 +142,13 @@ Enumerator::Enumerator(const LayoutQuestion& question, const SearchSpace& space)
           kReadsRecompute | kReadsCpKind | kReadsGradients,
       kDegrees | kReadsMicroBatch | kReadsPp | kReadsDpTotal | kReadsDp | kReadsZeroStage |
           kReadsOuter | kReadsReshard | kReadsReduce | kReadsOffloadOptimizer | kReadsRemainders |
-          kReadsDoubleBuffer | kReadsOverlap,
+          kReadsDoubleBuffer | kReadsOverlap | kReadsBuckets,
   };
   std::array<std::vector<const LayoutRule*>, kLevels> levels;
   const auto add = [&](const LayoutRule& rule) {
     if (rule.reads == kReadsNothing) return;
     const auto level = std::ranges::find_if(
-        kChosen, [&](std::uint32_t chosen) { return (rule.reads & ~chosen) == 0; });
+        kChosen, [&](std::uint32_t chosen) { return (rule.reads & ~kReadsJob & ~chosen) == 0; });
     SHARDWISE_CHECK(level != kChosen.end(), std::string(rule.id));
     levels[static_cast<std::size_t>(level - kChosen.begin())].push_back(&rule);
   };

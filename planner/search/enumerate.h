@@ -72,6 +72,8 @@ struct StateChoice {
   bool double_buffer = false;
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;
+  std::int64_t ddp_bucket_size = 0;
+  bool ddp_pad_buckets_for_high_nccl_busbw = false;
 };
 
 void set(Layout& layout, const PipelineChoice& choice);

@@ -35,11 +35,6 @@ bool shares_time(LayerChoice a, const LayerChoice& b) {
   return a == b;
 }
 
-/// Whether a sweep leaves the end of every slot: those of a loop are its last.
-bool has_path(const PipelineTimes& pipeline) {
-  return pipeline.slots->stages > 1 && pipeline.slots->loops.empty();
-}
-
 GroupShape shape_of_all(const ClusterSpec& cluster) {
   Layout all;
   all.dp_shard = static_cast<std::int32_t>(cluster.gpus);
@@ -62,13 +57,12 @@ Evaluator::Evaluator(const ModelSpec& model, const ClusterSpec& cluster, const J
       tables_(memory_->borrow(cluster)),
       world_(shape_of_all(cluster)) {}
 
-const PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t num_microbatches) {
+PipelineStages& Evaluator::stages_of(const Layout& layout, std::int64_t num_microbatches) {
   const auto [at, made] =
       stages_.try_emplace({layout.pp, layout.vpp, layout.schedule, layout.first_stage_layers,
                            layout.last_stage_layers, num_microbatches});
   if (made) {
     at->second = pipeline_stages(model_, layout, num_microbatches);
-    memories_.prepare(at->second, layout, num_microbatches);
     at->second.schedule = memory_->schedule(layout, num_microbatches, plans_buffers(engine_));
     at->second.paths = at->second.schedule->paths(at->second.layers, model_.kinds.size());
   }
@@ -128,6 +122,7 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, std::stop_toke
     Layout layout = item.base;
     layout.pp = stretch.pp;
     place_meshes(item, stretch);
+    num_microbatches_ = stretch.num_microbatches;
     memories_.start(stretch);
     for (const PipelineChoice& pipeline : stretch.pipelines) {
       set(layout, pipeline);
@@ -139,11 +134,13 @@ void Evaluator::run(const WorkItem& item, LayoutVisitor& visitor, std::stop_toke
           index_ += leaves;
           continue;
         }
-        const PipelineStages& stages = stages_of(layout, stretch.num_microbatches);
+        PipelineStages& stages = stages_of(layout, stretch.num_microbatches);
         if (const std::size_t first = first_of(c, shares_memory); first != with_memory) {
           with_memory = first;
           set(layout, item.layers[first]);
-          memories_.start(stages, memories_of(layers[first], layout), layout);
+          memories_of(layers[first], layout);
+          with_memory_ = layout;
+          memory_started_ = false;
         }
         if (const std::size_t first = first_of(c, shares_time); first != with_time) {
           with_time = first;
@@ -163,24 +160,65 @@ const std::vector<LayerMemory>& Evaluator::memories_of(Layers& layers, const Lay
   return layers.memories;
 }
 
-void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
+Seconds Evaluator::floor_of_all(const WorkItem::Stretch& stretch, const PipelineStages& stages,
+                                Layers& layers, const Layout& layout) {
+  // Whatever states are chosen.
+  const auto floor_of = [&](std::int64_t microbatches_a_sum) {
+    return time_floor(layer_times_of(layers, places_.front().front(), layout, microbatches_a_sum),
+                      stages.layers, time_rules_, layout, stretch.num_microbatches);
+  };
+  const Seconds floor = floor_of(1);
+  return sums_microbatches_ ? std::min(floor, floor_of(stretch.num_microbatches)) : floor;
+}
+
+Seconds Evaluator::stream_floor_of_all(const WorkItem::Stretch& stretch,
+                                       const PipelineStages& stages, Layers& layers,
+                                       const Layout& layout) {
+  if (sums_microbatches_) return Seconds(0);
+  Seconds least(std::numeric_limits<double>::infinity());
+  std::int32_t known = -1;  // places come in runs
+  for (const std::vector<Place>& of_mesh : places_) {
+    for (const Place& place : of_mesh) {
+      if (place.layer_place == known) continue;
+      known = place.layer_place;
+      Layout there = layout;
+      there.order = place.order->order;
+      least = std::min(least, stream_floor(layer_times_of(layers, place, there, 1), stages.layers,
+                                           time_rules_, there, stretch.num_microbatches));
+    }
+  }
+  return least;
+}
+
+void Evaluator::start_memory(PipelineStages& stages, const std::vector<LayerMemory>& memories) {
+  if (memory_started_) return;
+  memory_started_ = true;
+  if (stages.held.empty()) memories_.prepare(stages, with_memory_, num_microbatches_);
+  memories_.start(stages, memories, with_memory_);
+}
+
+void Evaluator::price(const WorkItem::Stretch& stretch, PipelineStages& stages,
                       const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
                       LayoutVisitor& visitor) {
   const auto move_to = [&](const WorkItem::PlacedMesh& mesh) {
     layout.dp_shard = mesh.mesh->dp_shard;
     layout.dp_replicate = mesh.mesh->dp_replicate;
   };
-  const Place& any = places_.front().front();
   move_to(stretch.meshes.front());
-  layout.order = any.order->order;
-  // Whatever states are chosen.
-  const auto floor_of = [&](std::int64_t microbatches_a_sum) {
-    return time_floor(layer_times_of(layers, any, layout, microbatches_a_sum), stages.layers,
-                      time_rules_, layout, stretch.num_microbatches);
-  };
-  Seconds floor = floor_of(1);
-  if (sums_microbatches_) floor = std::min(floor, floor_of(stretch.num_microbatches));
-  const bool bounds = visitor.asks_bounds();
+  layout.order = places_.front().front().order->order;
+  const Seconds floor = floor_of_all(stretch, stages, layers, layout);
+  using Asks = LayoutVisitor::Asks;
+  const Asks asks = visitor.asks();
+  const bool sees_all = visitor.sees_all();
+  const bool limits = !sees_all && visitor.limit() < kTooSlow;
+  if (limits || asks == Asks::floors) {
+    const Seconds least = std::max(floor, stream_floor_of_all(stretch, stages, layers, layout));
+    if (asks == Asks::floors) visitor.floor(least);
+    if (asks == Asks::floors || visitor.limit() < least * kLessRounding) {
+      index_ += stretch.leaves();
+      return;
+    }
+  }
   std::size_t leaf = 0;
   for (std::size_t m = 0; m < stretch.meshes.size(); ++m) {
     const auto orders = static_cast<std::int64_t>(places_[m].size());
@@ -192,9 +230,23 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
       leaf += places_[m].size();
       if (!visitor.wants(first, index_)) continue;
       set(layout, stretch.meshes[m].states[s]);
-      const MemoryPrice memory = memories_.price(layout, m, s);
-      const Seconds limit = visitor.memory(layout, memory, floor, orders);
-      if (limit < floor) continue;  // nobody asks how long they take
+      Seconds limit = visitor.limit();
+      std::optional<MemoryPrice> memory;
+      // False where nobody asks how long they take.
+      const auto find_memory = [&] {
+        memory = memories_.price(layout, m, s);
+        limit = std::min(limit, visitor.memory(layout, *memory, floor, orders));
+        return limit >= floor;
+      };
+      const auto fits = sees_all ? KnownFits::Fits::unknown : visitor.known_fit(first);
+      if (fits == KnownFits::Fits::no) continue;
+      if (fits == KnownFits::Fits::unknown) {
+        start_memory(stages, memories);
+        const bool bounded = limits || (!sees_all && memories_.is_dear(layout));
+        if (bounded && !visitor.may_matter(memories_.least(layout, m, s), first, orders)) continue;
+        // Where times are limited their bounds are cheaper.
+        if (!limits && !find_memory()) continue;
+      }
       for (std::int64_t o = 0; o < orders; ++o) {
         if (stop_.stop_requested()) return;
         if (orders > 1 && !visitor.wants(first + o, first + o + 1)) continue;
@@ -209,178 +261,18 @@ void Evaluator::price(const WorkItem::Stretch& stretch, const PipelineStages& st
             {&time_rules_, &layout, &place.groups, stretch.num_microbatches, &stop_},
             leaf - places_[m].size() + at,
             sums_microbatches_ ? microbatches_a_sum(job_, engine_, cluster_, layout) : 1};
-        if (bounds) {
-          visitor.bound(layout, memory, std::max(floor, least_time(of)), first + o);
+        if ((asks == Asks::times || limits) && is_too_slow(limit, of)) continue;
+        if (!memory && fits == KnownFits::Fits::unknown && !find_memory()) break;
+        if (asks != Asks::times) {
+          const Seconds least = asks == Asks::bounds ? least_time(of) : close_bound(of);
+          visitor.bound(layout, memory.value_or(MemoryPrice()), std::max(floor, least), first + o);
           continue;
         }
         const Seconds time = time_within(limit, of);
-        if (time < kTooSlow && time <= limit) visitor.time(layout, memory, time, first + o);
+        if (time < kTooSlow && time <= limit) visitor.time(layout, *memory, time, first + o);
       }
     }
   }
-}
-
-Evaluator::Beside Evaluator::beside(const Timed& timed, const Leaf& leaf) {
-  const Layout& layout = *leaf.context.layout;
-  std::optional<StateTimes>& states = states_[timed.states].times[leaf.number];
-  if (!states) states = state_times(timed.stages, leaf.context);
-  // Under DualPipe a stage runs each of its chunks for half of the micro-batches.
-  const bool carries = layout.offload_activations && !copies_model(layout);
-  return {&*states, carries ? offloaded(timed.stages, leaf.context) : Seconds(0),
-          states->optimizer.update + states->optimizer.finalize};
-}
-
-Seconds Evaluator::least_time(const Leaf& leaf) {
-  Timed& timed = timed_of(leaf);
-  sum_up(timed, leaf);
-  const Beside with = beside(timed, leaf);
-  return (std::max(timed.floor + timed.straggler, with.carried) + with.updated) * kLessRounding;
-}
-
-Seconds Evaluator::time_within(Seconds limit, const Leaf& leaf) {
-  // Between two parts that may take milliseconds.
-  const auto too_slow = [&](Seconds least) {
-    return least * kLessRounding > limit || stop_.stop_requested();
-  };
-  const LeafContext& context = leaf.context;
-  const Layout& layout = *context.layout;
-  Timed& timed = timed_of(leaf);
-  if (too_slow(timed.floor)) return kTooSlow;
-  sum_up(timed, leaf);
-  const auto [states, carried, updated] = beside(timed, leaf);
-  if (too_slow(std::max(timed.floor + timed.straggler, carried) + updated)) return kTooSlow;
-  const bool copies = only_offloads(context);
-  if (layout.pp > 1 && too_slow(std::max(known_floor(timed, leaf, copies), carried) + updated)) {
-    return kTooSlow;
-  }
-  if (context.groups->any && reduces_by_unit(context) &&
-      too_slow(moved_floor(timed, leaf) + updated)) {
-    return kTooSlow;
-  }
-  if (!leaf.stages.slots) {
-    leaf.stages.slots =
-        leaf.stages.schedule->slots(layout, context.num_microbatches, plans_buffers(engine_));
-    if (stop_.stop_requested()) return kTooSlow;
-  }
-  const PipelineRun& run = run_of(timed, leaf);
-  if (too_slow(std::max(run.length, carried) + updated)) return kTooSlow;
-  const PipelineStep& step = step_of(timed, context);
-  const Seconds least = least_step_time(step, *states);
-  if (too_slow(least)) return kTooSlow;
-  const StreamedPasses* streamed = copies ? &streamed_of(timed, leaf, step) : nullptr;
-  if (copies && too_slow(least + std::max(Seconds(0), streamed->end - step.issued.run.length))) {
-    return kTooSlow;
-  }
-  const Seconds time = step_time(timed.stages, context, step, *states, streamed).total();
-  return stop_.stop_requested() ? kTooSlow : time;
-}
-
-const std::vector<LayerTime>& Evaluator::layer_times_of(Layers& layers, const Place& place,
-                                                        const Layout& layout,
-                                                        std::int64_t microbatches_a_sum) {
-  std::vector<LayerTime>& times = layers.times[{place.layer_place, microbatches_a_sum}];
-  if (times.empty()) {
-    times = layer_times(model_, job_, engine_, cluster_, layout, microbatches_a_sum);
-  }
-  return times;
-}
-
-Evaluator::Timed& Evaluator::timed_of(const Leaf& leaf) {
-  const auto [made, is_new] = timed_.try_emplace({leaf.place.stage_place, leaf.microbatches_a_sum});
-  if (is_new) {
-    made->second.floor = stream_floor(layer_times_of(leaf), leaf.stages.layers, time_rules_,
-                                      *leaf.context.layout, leaf.context.num_microbatches);
-  }
-  return made->second;
-}
-
-void Evaluator::sum_up(Timed& timed, const Leaf& leaf) {
-  if (timed.summed) return;
-  timed.summed = true;
-  const Layout& layout = *leaf.context.layout;
-  timed.stages =
-      stage_sums(layout, time_rules_, layer_times_of(leaf), leaf.memories, leaf.stages.mixes);
-  timed.states = number_states(timed.stages, layout);
-  timed.straggler = static_cast<double>(leaf.context.num_microbatches) *
-                    timed.stages.slowest.compute() * time_rules_.slowest_gpu_excess;
-}
-
-const PathTimes& Evaluator::path_times_of(Timed& timed, const Leaf& leaf) {
-  if (timed.paths) return *timed.paths;
-  const Layout& layout = *leaf.context.layout;
-  if (layout.pp > 1) {
-    const StageHop hop = stage_hop(model_, job_, cluster_, layout, leaf.place.order->shapes.pp);
-    timed.stages.hop_bytes = hop.bytes;
-    timed.stages.hop = hop.time;
-    timed.stages.hop_traffic = hop.traffic;
-  }
-  std::vector<LayerPace>& layers = timed.stages.pipeline.layers;
-  layers =
-      layer_paces(layer_times_of(leaf), leaf.memories, time_rules_, layout, leaf.stages.layers);
-  return timed.paths.emplace(layers, timed.stages.hop, cluster_.host_link);
-}
-
-Seconds Evaluator::known_floor(Timed& timed, const Leaf& leaf, bool copies) {
-  const PathTimes& times = path_times_of(timed, leaf);
-  KnownFloor& known = timed.known[copies ? 1 : 0];
-  const KnownPaths& paths = leaf.stages.paths;
-  if (known.added != paths.added()) {
-    known = {paths.floor(copies ? times.all() : times.without_copies()), paths.added()};
-  }
-  return known.length;
-}
-
-Seconds Evaluator::moved_floor(Timed& timed, const Leaf& leaf) {
-  path_times_of(timed, leaf);
-  return streams_floor(timed.stages.pipeline.layers, leaf.stages.layers, leaf.context,
-                       pass_losses(stage_kernels(timed.stages).slowest, leaf.context));
-}
-
-void Evaluator::learn(const Leaf& leaf, PathCounts path) {
-  leaf.stages.schedule->add(leaf.stages.layers, model_.kinds.size(), path);
-  leaf.stages.paths.add(std::move(path));
-}
-
-const PipelineRun& Evaluator::run_of(Timed& timed, const Leaf& leaf) {
-  PipelineTimes& pipeline = timed.stages.pipeline;
-  if (pipeline.slots) return pipeline.run;
-  const PathTimes& times = path_times_of(timed, leaf);
-  const PipelineStages& stages = leaf.stages;
-  pipeline = pipeline_times(stages.slots, stages.layers, std::move(pipeline.layers));
-  sweep(pipeline, timed.stages.hop, ends_);
-  if (has_path(pipeline) && stages.paths.is_news(pipeline.run.length, times.without_copies())) {
-    learn(leaf, longest_path(pipeline, times, ends_.end));
-  }
-  return pipeline.run;
-}
-
-const PipelineStep& Evaluator::step_of(Timed& timed, const LeafContext& context) {
-  if (!timed.step) timed.step = pipeline_step(timed.stages, context);
-  return *timed.step;
-}
-
-const StreamedPasses& Evaluator::streamed_of(Timed& timed, const Leaf& leaf,
-                                             const PipelineStep& step) {
-  if (timed.streamed) return *timed.streamed;
-  timed.streamed = streamed_passes(timed.stages, leaf.context, step.kernels, ends_);
-  if (!has_path(timed.stages.pipeline) || stop_.stop_requested()) return *timed.streamed;
-  const PathTimes& times = path_times_of(timed, leaf);
-  PathCounts path = longest_path(timed.stages.pipeline, times, ends_.end, true);
-  if (leaf.stages.paths.is_news(length_of(path, times.all()), times.all())) {
-    learn(leaf, std::move(path));
-  }
-  return *timed.streamed;
-}
-
-std::size_t Evaluator::number_states(const StageTimes& stages, const Layout& layout) {
-  const auto known = std::ranges::find_if(states_, [&](const MovedStates& each) {
-    return each.sequence_parallel == layout.sequence_parallel &&
-           each.fp32_gradients == layout.fp32_gradients && same_elements(each.stages, stages);
-  });
-  if (known != states_.end()) return static_cast<std::size_t>(known - states_.begin());
-  states_.push_back({stages, layout.sequence_parallel, layout.fp32_gradients, {}});
-  states_.back().times.resize(leaves_);
-  return states_.size() - 1;
 }
 
 }  // namespace shardwise

@@ -32,6 +32,21 @@ class LayoutVisitor {
   /// Whether it looks at any of the layouts `first` to before `end` of the item, in the order of
   /// the enumeration: the others are neither priced nor timed.
   virtual bool wants(std::int64_t /*first*/, std::int64_t /*end*/) { return true; }
+  /// Whether every layout that it wants is passed to `memory`; else, of those that cost more than
+  /// the bounds, only those that may matter by the next three.
+  virtual bool sees_all() const { return true; }
+  /// The time from which on no layout matters, whatever memory it takes. It does not rise while an
+  /// item is looked at.
+  virtual Seconds limit() { return Seconds(std::numeric_limits<double>::infinity()); }
+  /// Asked first. Whether a layout fits, where that is known: then it is not passed to `memory`.
+  /// \param first  index of its first order
+  virtual KnownFits::Fits known_fit(std::int64_t /*first*/) { return KnownFits::Fits::unknown; }
+  /// Whether the orders of a layout matter that takes no less memory. \param least  without the
+  /// worst stage \param first  index of the first order
+  virtual bool may_matter(const MemoryPrice& /*least*/, std::int64_t /*first*/,
+                          std::int64_t /*orders*/) {
+    return true;
+  }
   /// Once for all `orders` of a layout, none of which takes less than `floor`. \returns the time
   /// from which on they do not matter; below zero, they are not timed
   virtual Seconds memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
@@ -39,8 +54,12 @@ class LayoutVisitor {
   /// An order whose time is below what `memory` returned; `index` counts the orders of the item.
   virtual void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
                     std::int64_t index) = 0;
-  /// Whether it is told a bound on the time of each order instead of its time.
-  virtual bool asks_bounds() const { return false; }
+  /// Whether it is told a bound on the time of each order instead of its time, and how close a one.
+  enum class Asks : std::uint8_t { times, bounds, close_bounds, floors };
+  virtual Asks asks() const { return Asks::times; }
+  /// Where it asks for floors and nothing else: below the times of all layouts of a pipeline under
+  /// a layer choice.
+  virtual void floor(Seconds /*least*/) {}
   /// An order that takes no less than `least`, which is at least the `floor` of all orders.
   virtual void bound(const Layout& /*layout*/, const MemoryPrice& /*price*/, Seconds /*least*/,
                      std::int64_t /*index*/) {}
@@ -75,13 +94,21 @@ class Evaluator {
     DataParallelTables groups;
   };
 
-  const PipelineStages& stages_of(const Layout& layout, std::int64_t num_microbatches);
+  PipelineStages& stages_of(const Layout& layout, std::int64_t num_microbatches);
   const std::vector<LayerMemory>& memories_of(Layers& layers, const Layout& layout);
   void place_meshes(const WorkItem& item, const WorkItem::Stretch& stretch);
   /// Every mesh, state choice and order of a pipeline under a layer choice.
-  void price(const WorkItem::Stretch& stretch, const PipelineStages& stages,
+  void price(const WorkItem::Stretch& stretch, PipelineStages& stages,
              const std::vector<LayerMemory>& memories, Layers& layers, Layout layout,
              LayoutVisitor& visitor);
+  /// Below the time of every layout of a pipeline under a layer choice, by what its stages compute.
+  Seconds floor_of_all(const WorkItem::Stretch& stretch, const PipelineStages& stages,
+                       Layers& layers, const Layout& layout);
+  /// The same with the communication inside layers.
+  Seconds stream_floor_of_all(const WorkItem::Stretch& stretch, const PipelineStages& stages,
+                              Layers& layers, const Layout& layout);
+  /// Has memories_ at the layers of a pipeline.
+  void start_memory(PipelineStages& stages, const std::vector<LayerMemory>& memories);
   /// A mesh, states and an order of a pipeline under a layer choice.
   struct Leaf {
     const PipelineStages& stages;
@@ -98,8 +125,12 @@ class Evaluator {
   const std::vector<LayerTime>& layer_times_of(const Leaf& leaf) {
     return layer_times_of(leaf.layers, leaf.place, *leaf.context.layout, leaf.microbatches_a_sum);
   }
+  /// Whether a bound shows that a step takes more than `limit`, or it is asked to stop.
+  bool is_above(Seconds limit, Seconds least) const;
+  /// The same by all bounds that are found without its schedule.
+  bool is_too_slow(Seconds limit, const Leaf& leaf);
   /// Of a step, or kTooSlow as soon as a bound shows that it is above `limit`, or when it is asked
-  /// to stop.
+  /// to stop. \pre not is_too_slow() by what was the limit before
   Seconds time_within(Seconds limit, const Leaf& leaf);
   static constexpr Seconds kTooSlow = Seconds(std::numeric_limits<double>::infinity());
   /// Sums of the same parts in another order differ in their last bits.
@@ -123,6 +154,8 @@ class Evaluator {
   };
   /// Below the time of a step, whatever hides behind compute: found without its schedule.
   Seconds least_time(const Leaf& leaf);
+  /// The same, by all bounds that are found without its schedule.
+  Seconds close_bound(const Leaf& leaf);
   /// What a leaf adds beside the passes of its pipeline.
   struct Beside {
     const StateTimes* states = nullptr;
@@ -132,7 +165,8 @@ class Evaluator {
   /// \pre sum_up()
   Beside beside(const Timed& timed, const Leaf& leaf);
   Timed& timed_of(const Leaf& leaf);
-  void sum_up(Timed& timed, const Leaf& leaf);
+  /// \returns `timed`, summed up
+  Timed& sum_up(Timed& timed, const Leaf& leaf);
   /// A path that is news, for this search and later ones.
   void learn(const Leaf& leaf, PathCounts path);
   /// \pre sum_up()
@@ -183,7 +217,10 @@ class Evaluator {
   std::vector<std::vector<Place>> places_;  // by mesh, then order
   std::size_t leaves_ = 0;                  // of a pipeline and a layer choice
   std::vector<MovedStates> states_;
+  std::int64_t num_microbatches_ = 1;
   // Of the pipeline and layer choice in work.
+  bool memory_started_ = false;  // that of its layers
+  Layout with_memory_;           // of the first choice that has the same memories
   std::map<std::pair<std::int32_t, std::int64_t>, Timed> timed_;  // by stage_place, and as times
   SlotEnds ends_;                                                 // of the last sweep
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -21,23 +22,8 @@ namespace {
 
 constexpr Seconds kUnknown(std::numeric_limits<double>::quiet_NaN());
 
-/// Rows that fit, on the front of memory and known times.
-Rows front_of_bounds(const Exploration& all) {
-  ParetoFront front;
-  for (std::uint32_t row = 0; row < all.rows(); ++row) {
-    if (all.fit[row] != Fit::fits) continue;
-    Candidate candidate;
-    candidate.cost = {all.point[row], all.upper[row], all.known_time(row)};
-    candidate.index = row;
-    front.offer(candidate);
-  }
-  Rows rows;
-  for (const Candidate& each : front.entries()) {
-    rows.push_back(static_cast<std::uint32_t>(each.index));
-  }
-  std::ranges::sort(rows);
-  return rows;
-}
+/// What there is to do once a job is done.
+constexpr auto kNothing = [](int, const TimingJob&) {};
 
 /// Jobs of their tasks. \param rows  ascending
 std::vector<TimingJob> timing_jobs_of(const Exploration& all, std::span<const std::uint32_t> rows) {
@@ -90,6 +76,9 @@ class Explorer {
   void resize_rows();
   void price_rows();
   void time_rows();
+  /// Runs a Visitor(rest…, rows, task, indices) over each job, and then done(thread, job).
+  template <class Visitor, class Done, class... Rest>
+  void visit(const std::vector<TimingJob>& jobs, Done done, Rest&... rest);
   void time_best_rows();
 
   const SearchRequest& request_;
@@ -114,15 +103,14 @@ Evaluator& Explorer::evaluator(int thread, std::int32_t engine) {
 template <class Use>
 void Explorer::for_each_task(Use use) {
   std::vector<std::vector<SearchCounts>> counts(static_cast<std::size_t>(threads_));
-  SharedIndices next(work_.tasks.size(), request_.stop);
-  in_parallel(threads_, [&](int thread) {
-    std::vector<SearchCounts>& own = counts[static_cast<std::size_t>(thread)];
-    for (const auto& space : work_.spaces)
+  for (std::vector<SearchCounts>& own : counts) {
+    for (const auto& space : work_.spaces) {
       own.emplace_back().space = space->enumerator->no_counts();
-    std::size_t t = 0;
-    while (next.take(t)) {
-      use(thread, t, own[static_cast<std::size_t>(work_.tasks[t].engine)]);
     }
+  }
+  share_out(threads_, work_.tasks.size(), request_.stop, [&](int thread, std::size_t t) {
+    const auto engine = static_cast<std::size_t>(work_.tasks[t].engine);
+    use(thread, t, counts[static_cast<std::size_t>(thread)][engine]);
   });
   for (const std::vector<SearchCounts>& own : counts) {
     for (std::size_t e = 0; e < own.size(); ++e) all_.counts[e] += own[e];
@@ -222,41 +210,60 @@ void Explorer::time_rows() {
       if (options_.timed) options_.timed(all_, rows);
     }
   };
-  SharedIndices next(jobs.size(), request_.stop);
-  in_parallel(threads_, [&](int thread) {
-    std::size_t j = 0;
-    while (next.take(j)) {
-      const TimingJob& job = jobs[j];
-      const SearchTask& task = work_.tasks[job.task];
-      TimesRows visitor(times, job.rows, task, job.indices);
-      evaluator(thread, task.engine).run(items_[job.task], visitor, request_.stop);
-      if (stopped()) return;
-      --left[job.batch];
-      if (thread == 0) hand_out();
-    }
-  });
+  const auto done = [&](int thread, const TimingJob& job) {
+    --left[job.batch];
+    if (thread == 0) hand_out();
+  };
+  visit<TimesRows>(jobs, done, times);
   hand_out();
 }
 
+template <class Visitor, class Done, class... Rest>
+void Explorer::visit(const std::vector<TimingJob>& jobs, Done done, Rest&... rest) {
+  share_out(threads_, jobs.size(), request_.stop, [&](int thread, std::size_t j) {
+    const TimingJob& job = jobs[j];
+    const SearchTask& task = work_.tasks[job.task];
+    Visitor visitor(rest..., job.rows, task, job.indices);
+    evaluator(thread, task.engine).run(items_[job.task], visitor, request_.stop);
+    if (!stopped()) done(thread, job);
+  });
+}
+
 void Explorer::time_best_rows() {
+  const std::size_t most = options_.most_timed;
+  std::vector<Seconds> least = all_.least_time;
   std::vector<Seconds> times(all_.rows(), kUnknown);
-  BestRows best(all_, options_.most_timed);
-  const auto time = [&](const std::vector<TimingJob>& jobs) {
-    SharedIndices next(jobs.size(), request_.stop);
-    in_parallel(threads_, [&](int thread) {
-      std::size_t j = 0;
-      while (next.take(j)) {
-        const TimingJob& job = jobs[j];
-        const SearchTask& task = work_.tasks[job.task];
-        TimesBestRows visitor(all_, best, times, job.rows, task, job.indices);
-        evaluator(thread, task.engine).run(items_[job.task], visitor, request_.stop);
-      }
-    });
+  std::vector<bool> done(all_.rows());  // timed, or known to be too slow
+  // Rows that fit and may take less than what keeps one out of `leading`.
+  const auto may_lead = [&](const BestRows& leading) {
+    Rows rows;
+    for (std::uint32_t row = 0; row < all_.rows(); ++row) {
+      if (all_.fit[row] != Fit::fits || done[row]) continue;
+      if (least[row] <= leading.time_limit(all_.point[row])) rows.push_back(row);
+    }
+    return rows;
   };
-  // Rows that may be the front bound those of as much memory.
-  const Rows front = front_of_bounds(all_);
-  time(timing_jobs_of(all_, front));
-  time(timing_jobs(all_, work_.tasks, items_));
+  // Those that lead by a far bound have a close one first, and those that lead by a close bound are
+  // timed first: then few others may be among the best.
+  BestRows far(all_, most);
+  for (const std::uint32_t row : may_lead(far)) far.offer(row, least[row]);
+  BestRows close(all_, most);
+  const auto bound = [&](const Rows& rows) {
+    visit<BoundsBestRows>(timing_jobs_of(all_, rows), kNothing, close, least);
+  };
+  bound(far.rows());
+  bound(may_lead(close));
+  BestRows best(all_, most);
+  for (Rows rows = close.rows(); !rows.empty() && !stopped(); rows = may_lead(best)) {
+    if (rows.size() > 2 * most) {  // those whose bound is lowest keep others out
+      std::ranges::nth_element(rows, rows.begin() + static_cast<std::ptrdiff_t>(2 * most), {},
+                               [&](std::uint32_t row) { return std::pair(least[row], row); });
+      rows.resize(2 * most);
+      std::ranges::sort(rows);
+    }
+    visit<TimesBestRows>(timing_jobs_of(all_, rows), kNothing, best, times);
+    for (const std::uint32_t row : rows) done[row] = true;
+  }
   if (stopped()) return;
   const Rows kept = best.rows();
   for (const std::uint32_t row : kept) all_.step_time[row] = times[row];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -57,7 +58,7 @@ class PricesRows final : public LayoutVisitor {
       : all_(all), engine_(task.engine), rows_(rows), counts_(counts) {}
 
   bool wants(std::int64_t first, std::int64_t end) override { return rows_.any(first, end); }
-  bool asks_bounds() const override { return true; }
+  Asks asks() const override { return Asks::bounds; }
   Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t orders) override {
     if (counts_ != nullptr) count(*counts_, price, all_.usable, orders);
     return Seconds(1e300);
@@ -106,14 +107,14 @@ class TimesRows final : public LayoutVisitor {
 /// Finds the times of rows of a task that may be among the best.
 class TimesBestRows final : public LayoutVisitor {
  public:
-  TimesBestRows(const Exploration& all, BestRows& best, std::vector<Seconds>& times,
-                std::span<const std::uint32_t> rows, const SearchTask& task,
-                std::span<const std::int64_t> indices)
-      : all_(all), best_(best), times_(times), rows_(rows), wanted_(task, indices, 0) {}
+  /// \param rows  that fit
+  TimesBestRows(BestRows& best, std::vector<Seconds>& times, std::span<const std::uint32_t> rows,
+                const SearchTask& task, std::span<const std::int64_t> indices)
+      : best_(best), times_(times), rows_(rows), wanted_(task, indices, 0) {}
 
   bool wants(std::int64_t first, std::int64_t end) override { return wanted_.any(first, end); }
   Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t) override {
-    return price.upper <= all_.usable ? best_.time_limit(price.point) : Seconds(-1);
+    return best_.time_limit(price.point);
   }
   void time(const Layout&, const MemoryPrice&, Seconds step_time, std::int64_t index) override {
     const std::uint32_t row = rows_[wanted_.row(index)];
@@ -122,9 +123,35 @@ class TimesBestRows final : public LayoutVisitor {
   }
 
  private:
-  const Exploration& all_;
   BestRows& best_;
   std::vector<Seconds>& times_;
+  std::span<const std::uint32_t> rows_;
+  TaskRows wanted_;
+};
+
+/// Finds closer bounds on the times of rows of a task that may be among the best by these.
+class BoundsBestRows final : public LayoutVisitor {
+ public:
+  BoundsBestRows(BestRows& leading, std::vector<Seconds>& least,
+                 std::span<const std::uint32_t> rows, const SearchTask& task,
+                 std::span<const std::int64_t> indices)
+      : leading_(leading), least_(least), rows_(rows), wanted_(task, indices, 0) {}
+
+  bool wants(std::int64_t first, std::int64_t end) override { return wanted_.any(first, end); }
+  Asks asks() const override { return Asks::close_bounds; }
+  Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t) override {
+    return leading_.time_limit(price.point);
+  }
+  void bound(const Layout&, const MemoryPrice&, Seconds least, std::int64_t index) override {
+    const std::uint32_t row = rows_[wanted_.row(index)];
+    least_[row] = std::max(least_[row], least);
+    leading_.offer(row, least_[row]);
+  }
+  void time(const Layout&, const MemoryPrice&, Seconds, std::int64_t) override {}
+
+ private:
+  BestRows& leading_;
+  std::vector<Seconds>& least_;
   std::span<const std::uint32_t> rows_;
   TaskRows wanted_;
 };

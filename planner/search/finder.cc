@@ -27,18 +27,23 @@ Bound Found::join(const Bound& more) {
   return all_;
 }
 
-Finder::Finder(const SearchRequest& request, Bytes usable, const Bound* bound)
+Finder::Finder(const SearchRequest& request, Bytes usable, const Bound* bound, const Bound* known)
     : counts(request.engines.size()),
       usable_(usable),
       bound_(bound),
       fitting_(request),
       risky_(request.objective, std::min<std::size_t>(request.top, 1)) {
-  if (bound != nullptr) others_ = *bound;
+  if (known != nullptr) others_ = *known;
 }
 
-void Finder::begin(const SearchTask& task) {
+void Finder::begin(const SearchTask& task, const PricedTask* priced) {
   candidate_.engine = task.engine;
   first_index_ = task.first_index();
+  priced_ = priced;
+  if (priced_ == nullptr) return;
+  const SearchCounts& of_task = priced_->counts;
+  counts[static_cast<std::size_t>(task.engine)] += of_task;
+  evaluated += of_task.does_not_fit + of_task.at_risk + of_task.ranked;
 }
 
 void Finder::meet(Found& others) {
@@ -52,19 +57,46 @@ std::span<const Candidate> Finder::best_of_all() const {
   return others_ ? others_->best.entries() : fitting_.best.entries();
 }
 
+Seconds Finder::limit_for(Bytes memory, const Layout& layout) const {
+  const Seconds own = fitting_.limit(memory, candidate_.engine, layout);
+  return others_ ? std::min(own, others_->limit(memory, candidate_.engine, layout)) : own;
+}
+
+bool Finder::wants(std::int64_t first, std::int64_t end) {
+  if (priced_ == nullptr) return true;
+  const std::vector<PricedLayout>& all = priced_->fitting;
+  for (auto at = std::ranges::lower_bound(all, first, {}, &PricedLayout::index);
+       at != all.end() && at->index < end; ++at) {
+    if (at->least <= limit_for(at->point, priced_->degrees[at->like])) return true;
+  }
+  return false;
+}
+
+Seconds Finder::time_limit() const {
+  const Seconds own = fitting_.best.time_limit(Bytes(0));
+  return others_ ? std::min(own, others_->best.time_limit(Bytes(0))) : own;
+}
+
+bool Finder::may_matter(const MemoryPrice& least, std::int64_t /*first*/, std::int64_t orders) {
+  if (least.point <= usable_ || !fits()) return true;
+  counts[static_cast<std::size_t>(candidate_.engine)].does_not_fit += orders;
+  evaluated += orders;
+  return false;
+}
+
 Seconds Finder::memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
                        std::int64_t orders) {
-  const auto limit = [&](const Bound& known) {
-    return known.limit(price.point, candidate_.engine, layout);
-  };
+  if (priced_ != nullptr) {
+    return price.upper <= usable_ ? limit_for(price.point, layout) : kNever;
+  }
   SearchCounts& count = counts[static_cast<std::size_t>(candidate_.engine)];
   evaluated += orders;
   if (price.upper <= usable_) {
-    const bool too_slow = bound_ != nullptr && floor > limit(*bound_);
+    const bool too_slow =
+        bound_ != nullptr && floor > bound_->limit(price.point, candidate_.engine, layout);
     (too_slow ? count.too_slow : count.ranked) += orders;
     if (too_slow) return kNever;
-    const Seconds own = limit(fitting_);
-    return others_ ? std::min(own, limit(*others_)) : own;
+    return limit_for(price.point, layout);
   }
   const bool risks = price.point <= usable_;
   (risks ? count.at_risk : count.does_not_fit) += orders;

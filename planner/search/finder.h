@@ -2,13 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "planner/search/evaluator.h"
 #include "planner/search/ranking.h"
+#include "planner/search/scout.h"
 #include "planner/search/search.h"
 #include "planner/search/work_list.h"
 
@@ -36,8 +39,7 @@ struct Bound {
 /// What all threads have found so far. It spares each of them work and changes no answer.
 class Found {
  public:
-  Found(const SearchRequest& request, const Bound* bound)
-      : all_(bound != nullptr ? *bound : Bound(request)) {}
+  explicit Found(Bound known) : all_(std::move(known)) {}
   /// Adds what a thread has found. \returns all of it
   Bound join(const Bound& more);
 
@@ -49,14 +51,27 @@ class Found {
 /// What one thread has found.
 class Finder final : public LayoutVisitor {
  public:
-  Finder(const SearchRequest& request, Bytes usable, const Bound* bound = nullptr);
+  /// \param bound  the answer of a smaller space, or none: layouts beyond it are too slow
+  /// \param known  layouts of this space that are known already, or none
+  Finder(const SearchRequest& request, Bytes usable, const Bound* bound = nullptr,
+         const Bound* known = nullptr);
 
-  void begin(const SearchTask& task);
+  /// \param priced  of the task, or none
+  void begin(const SearchTask& task, const PricedTask* priced);
+  /// Whether the task has a layout whose time may matter.
+  bool wants_any() { return wants(0, std::numeric_limits<std::int64_t>::max()); }
   /// Exchanges what was found with the other threads, the more seldom the more it is.
   void meet(Found& others);
   /// What all threads had found when this one met the others, best first.
   std::span<const Candidate> best_of_all() const;
+  /// From this time on, no layout is among the best, whatever memory it takes.
+  Seconds time_limit() const;
+  /// Of layouts without a fitting one: the least memory so far.
+  const std::optional<Candidate>& smallest() const { return smallest_; }
 
+  bool wants(std::int64_t first, std::int64_t end) override;
+  bool sees_all() const override { return false; }
+  bool may_matter(const MemoryPrice& least, std::int64_t first, std::int64_t orders) override;
   Seconds memory(const Layout& layout, const MemoryPrice& price, Seconds floor,
                  std::int64_t orders) override;
   void time(const Layout& layout, const MemoryPrice& price, Seconds step_time,
@@ -78,8 +93,12 @@ class Finder final : public LayoutVisitor {
   std::int64_t evaluated = 0;
 
  private:
+  /// From this time on, a layout that fits is in no answer.
+  Seconds limit_for(Bytes memory, const Layout& layout) const;
+
   Bytes usable_;
   const Bound* bound_;
+  const PricedTask* priced_ = nullptr;  // of the task
   std::optional<Bound> others_;
   Candidate candidate_;
   std::int64_t first_index_ = 0;

@@ -20,8 +20,9 @@ inline constexpr auto kLayoutFields = std::tuple(
     &Layout::outer_shards_optimizer, &Layout::reshard_after_forward,
     &Layout::reduce_every_microbatch, &Layout::offload_optimizer, &Layout::store_param_remainders,
     &Layout::offload_activations, &Layout::double_buffer, &Layout::fp32_gradients,
-    &Layout::overlap_grad_reduce, &Layout::overlap_param_gather, &Layout::recompute,
-    &Layout::recompute_interval, &Layout::schedule, &Layout::cp_kind, &Layout::order);
+    &Layout::overlap_grad_reduce, &Layout::overlap_param_gather, &Layout::ddp_bucket_size,
+    &Layout::ddp_pad_buckets_for_high_nccl_busbw, &Layout::recompute, &Layout::recompute_interval,
+    &Layout::schedule, &Layout::cp_kind, &Layout::order);
 static_assert(std::tuple_size_v<decltype(kLayoutFields)> == field_count<Layout>(),
               "list the new field above");
 

@@ -14,6 +14,7 @@ void MemoryPricer::prepare(PipelineStages& stages, const Layout& layout,
     HeldLayers held;
     held.shares = stage_mixes({&layers, 1}).front().shares;
     held.copies_embedding = layers.copies_embedding;
+    if (rules_.engine->padding == ShardPadding::bucket) held.runs = layers.runs;
     const auto at = std::ranges::find(known_, held);
     stages.held.push_back(static_cast<std::int32_t>(at - known_.begin()));
     if (at == known_.end()) known_.push_back(std::move(held));
@@ -44,6 +45,7 @@ void MemoryPricer::start(const PipelineStages& stages, std::span<const LayerMemo
     const StageContext context = {&rules_, &layout, stage.number, num_microbatches_};
     remember_other_passes(stage.parts, stages.passes[i]);
     stage.workspace = resident_totals(stage.parts, context).workspace;
+    stage.least_pass.fill(std::nullopt);
     stage.passes.fill(std::nullopt);
   }
 }
@@ -66,9 +68,30 @@ const PassTotals& MemoryPricer::pass_of(Stage& stage, const StageContext& contex
     of_mesh_ = pass_totals(stage.parts, context, stage_states(stage.parts, context));
     return of_mesh_;
   }
-  std::optional<PassTotals>& made = stage.passes[pass_number(layout)];
+  std::optional<PassTotals>& made = stage.passes[pass_number(*rules_.engine, layout)];
   if (!made) made = pass_totals(stage.parts, context, stage_states(stage.parts, context));
   return *made;
+}
+
+bool MemoryPricer::is_dear(const Layout& layout) const {
+  return pass_follows_mesh({&rules_, &layout, 0, num_microbatches_});
+}
+
+MemoryPrice MemoryPricer::least(const Layout& layout, std::size_t mesh, std::size_t state) {
+  MemoryPrice price;
+  const std::int64_t communicating = communicators(layout, rules_).bytes();
+  const std::int64_t block = step_block_of(layout, num_microbatches_, rules_).bytes();
+  for (Stage& stage : stages_) {
+    const StageContext context = {&rules_, &layout, stage.number, num_microbatches_};
+    const StateTotals& states = states_of(stage, context, first_state_[mesh] + state);
+    std::optional<std::int64_t>& pass = stage.least_pass[layout.offload_activations ? 1 : 0];
+    if (!pass) pass = least_pass_bytes(stage.parts, context);
+    const StagePeaks peaks =
+        least_peaks(states, *pass, {stage.workspace, communicating, block}, stage.parts, context);
+    price.point = std::max(price.point, peaks.point);
+    price.upper = std::max(price.upper, peaks.upper);
+  }
+  return price;
 }
 
 MemoryPrice MemoryPricer::price(const Layout& layout, std::size_t mesh, std::size_t state) {

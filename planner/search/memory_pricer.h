@@ -42,12 +42,17 @@ class MemoryPricer {
 
   /// \param layout       with the values of mesh `mesh` of the stretch and its state `state`
   MemoryPrice price(const Layout& layout, std::size_t mesh, std::size_t state);
+  /// Whether the fullest moment of a micro-batch is found for this layout alone.
+  bool is_dear(const Layout& layout) const;
+  /// Below the price, found without that moment. Its worst stage is not said.
+  MemoryPrice least(const Layout& layout, std::size_t mesh, std::size_t state);
 
  private:
   /// All that the states of a stage depend on besides degrees and mesh.
   struct HeldLayers {
     std::vector<StageMix::Share> shares;
     bool copies_embedding = false;
+    std::vector<StageRun> runs;  // where buckets are filled in order
     friend bool operator==(const HeldLayers&, const HeldLayers&) = default;
   };
   struct Stage {
@@ -55,6 +60,7 @@ class MemoryPricer {
     std::int32_t held = 0;
     StageParts parts;
     std::int64_t workspace = 0;
+    std::array<std::optional<std::int64_t>, 2> least_pass;  // by offload_activations
     std::array<std::optional<PassTotals>, kPassNumbers> passes;
   };
 

@@ -4,10 +4,14 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "planner/cost/loss_rows.h"
+#include "planner/search/best_first.h"
 #include "planner/search/evaluator.h"
 #include "planner/search/finder.h"
+#include "planner/search/scout.h"
 #include "planner/search/search_memory.h"
 #include "planner/search/search_threads.h"
 #include "planner/search/work_list.h"
@@ -60,6 +64,31 @@ void decide(const SearchRequest& request, SearchResult& result) {
   all.answer(result);
 }
 
+/// Evaluators of each thread, made when they are first needed.
+class Evaluators {
+ public:
+  Evaluators(const SearchRequest& request, const WorkList& work)
+      : request_(request),
+        work_(work),
+        made_(static_cast<std::size_t>(thread_count(request.threads))) {
+    for (auto& of_thread : made_) of_thread.resize(work.spaces.size());
+  }
+  Evaluator& of(int thread, std::int32_t engine) {
+    const auto e = static_cast<std::size_t>(engine);
+    std::unique_ptr<Evaluator>& made = made_[static_cast<std::size_t>(thread)][e];
+    if (!made) {
+      made = std::make_unique<Evaluator>(*request_.model, *request_.cluster, *request_.job,
+                                         *work_.spaces[e]->engine, request_.memory);
+    }
+    return *made;
+  }
+
+ private:
+  const SearchRequest& request_;
+  const WorkList& work_;
+  std::vector<std::vector<std::unique_ptr<Evaluator>>> made_;  // by thread and engine
+};
+
 /// Looks at every layout of the tasks. \returns what each thread has found
 std::vector<std::unique_ptr<Finder>> find(const SearchRequest& request, const WorkList& work,
                                           Bytes usable, const Bound* bound) {
@@ -68,46 +97,74 @@ std::vector<std::unique_ptr<Finder>> find(const SearchRequest& request, const Wo
   // bounds the rest. No answer depends on the order.
   std::ranges::stable_sort(tasks, {}, &SearchTask::cp);
   const int threads = thread_count(request.threads);
+  Evaluators evaluators(request, work);
+  Bound known = bound != nullptr ? *bound : Bound(request);
+  Scouted scout;
+  const EvaluatorOf evaluator = [&](int thread, std::int32_t engine) -> Evaluator& {
+    return evaluators.of(thread, engine);
+  };
+  if (!request.counted) return found_best_first(request, work, usable, evaluator);
+  if (bound == nullptr && request.bounded) {
+    scout = scouted(request, work, usable, evaluator);
+    known.offer(scout.leading);
+  }
+  const auto priced = [&](const SearchTask& task) {
+    return scout.tasks.empty() ? nullptr : &scout.tasks[static_cast<std::size_t>(task.number)];
+  };
+  if (!scout.tasks.empty()) {
+    std::ranges::stable_sort(tasks, {},
+                             [&](const SearchTask& each) { return priced(each)->least; });
+  }
   std::vector<std::unique_ptr<Finder>> finders;
   for (int t = 0; t < threads; ++t) {
-    finders.push_back(std::make_unique<Finder>(request, usable, bound));
+    finders.push_back(std::make_unique<Finder>(request, usable, bound, &known));
     for (std::size_t e = 0; e < work.spaces.size(); ++e) {
       finders.back()->counts[e].space = work.spaces[e]->enumerator->no_counts();
     }
   }
-  Found found(request, bound);
-  SharedIndices next(tasks.size(), request.stop);
+  Found found(std::move(known));
   std::atomic<std::int64_t> evaluated = 0;
   std::atomic<std::int64_t> done = 0;
-  in_parallel(threads, [&](int thread) {
+  const auto items = static_cast<std::int64_t>(tasks.size());
+  std::int64_t said = 0;  // of `done`
+  const auto say = [&](const Finder& finder) {
+    said = done;
+    request.progress({evaluated, said, items, finder.best_of_all()});
+  };
+  share_out(threads, tasks.size(), request.stop, [&](int thread, std::size_t t) {
     Finder& finder = *finders[static_cast<std::size_t>(thread)];
-    std::vector<std::unique_ptr<Evaluator>> evaluators(work.spaces.size());
-    std::size_t t = 0;
-    while (next.take(t)) {
-      const SearchTask& task = tasks[t];
-      const auto e = static_cast<std::size_t>(task.engine);
-      if (evaluators[e] == nullptr) {
-        evaluators[e] = std::make_unique<Evaluator>(*request.model, *request.cluster, *request.job,
-                                                    *work.spaces[e]->engine, request.memory);
-      }
-      const WorkItem item = work.item(task, finder.counts[e].space);
-      const std::int64_t before = finder.evaluated;
-      finder.begin(task);
-      evaluators[e]->run(item, finder, request.stop);
-      evaluated += finder.evaluated - before;
-      ++done;
-      if (threads > 1 || request.progress) finder.meet(found);
-      if (thread == 0 && request.progress) {
-        request.progress(
-            {evaluated, done, static_cast<std::int64_t>(tasks.size()), finder.best_of_all()});
-      }
+    const SearchTask& task = tasks[t];
+    const auto e = static_cast<std::size_t>(task.engine);
+    const std::int64_t before = finder.evaluated;
+    const PricedTask* const of_task = priced(task);
+    finder.begin(task, of_task);
+    if (of_task == nullptr || finder.wants_any()) {
+      SpaceCounts counted = work.spaces[e]->enumerator->no_counts();
+      SpaceCounts& counts = of_task == nullptr ? finder.counts[e].space : counted;
+      evaluators.of(thread, task.engine).run(work.item(task, counts), finder, request.stop);
     }
+    evaluated += finder.evaluated - before;
+    ++done;
+    if (threads > 1 || request.progress) finder.meet(found);
+    if (thread == 0 && request.progress) say(finder);
   });
+  // Other threads may have taken the last tasks, or all of them before this one came to any.
+  if (request.progress && said < done) {
+    for (auto each = finders.rbegin(); each != finders.rend(); ++each) (*each)->meet(found);
+    say(*finders.front());
+  }
   return finders;
+}
+
+bool can_be_uncounted(const SearchRequest& request) {
+  return request.engines.size() == 1 && request.breadth == Breadth::usual &&
+         request.opened.empty() && request.locks.empty() && !request.front &&
+         request.objective != Objective::memory;
 }
 
 Result<SearchResult> search_as_priced(const SearchRequest& request) {
   SHARDWISE_CHECK(request.job->global_batch_size > 0, "a search compares steps of one batch");
+  SHARDWISE_CHECK(request.counted || can_be_uncounted(request), "layouts that must be counted");
   Result<WorkList> work = work_list(request);
   if (!work) return work.problems();
   SearchResult result;

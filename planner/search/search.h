@@ -54,6 +54,10 @@ struct SearchRequest {
   /// be too slow are counted as such and not timed (time_floor). False leaves that out; what the
   /// search has found so far still spares layouts their time. The answer is the same.
   bool bounded = true;
+  /// False: layouts that a bound keeps out of the answer are in no count but that of the space, and
+  /// not even their memory is found; no progress is told. The answer is the same. \pre true where
+  /// there is a front, memory ranks, or the space is not the usual one of one engine
+  bool counted = true;
   std::function<void(const SearchProgress&)> progress;  // called from one thread, often
   /// What earlier searches have made and this one adds to; none = nothing. The answer is the same.
   std::shared_ptr<SearchMemory> memory;

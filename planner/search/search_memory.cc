@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/kept_slots.h"
 #include "planner/search/pipeline_stages.h"
 
 namespace shardwise {
@@ -11,8 +12,7 @@ std::shared_ptr<const PipelineSlots> KnownSchedule::slots(const Layout& layout,
                                                           bool planned_buffers) {
   const std::lock_guard lock(making_);
   if (!slots_) {
-    slots_ = std::make_shared<const PipelineSlots>(
-        pipeline_slots(layout, num_microbatches, planned_buffers));
+    slots_ = kept_slots(layout, num_microbatches, planned_buffers);
     slot_count_ = slots_->slots.size();
   }
   return slots_;
@@ -66,6 +66,41 @@ void SearchMemory::drop_the_oldest() {
     places_.erase(at->first);
     at = schedules_.erase(at);
   }
+}
+
+bool same_task(const Layout& a, const Layout& b) {
+  const auto key = [](const Layout& of) {
+    return std::tuple(of.tp, of.cp, of.ep, of.etp, of.micro_batch_size);
+  };
+  return key(a) == key(b);
+}
+
+void SearchMemory::keep_best(const Layout& best) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(best_, [&](const Layout& each) { return same_task(each, best); });
+  best_.insert(best_.begin(), best);
+  if (best_.size() > kMostBest) best_.pop_back();
+}
+
+std::vector<Layout> SearchMemory::last_best() const {
+  const std::lock_guard lock(mutex_);
+  return best_;
+}
+
+std::unique_ptr<KnownFits> SearchMemory::borrow_fits(const SearchRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::ranges::find_if(fits_, [&](const auto& each) { return each->is_of(request); });
+  if (found == fits_.end()) return std::make_unique<KnownFits>(request);
+  std::unique_ptr<KnownFits> fits = std::move(*found);
+  fits_.erase(found);
+  return fits;
+}
+
+void SearchMemory::give_back(std::unique_ptr<KnownFits> fits) {
+  const std::lock_guard lock(mutex_);
+  fits_.push_front(std::move(fits));
+  if (fits_.size() > kMostFits) fits_.pop_back();
 }
 
 SearchMemory::BorrowedTables SearchMemory::borrow(const ClusterSpec& cluster) {

@@ -16,11 +16,17 @@
 #include "planner/cost/pipeline_path.h"
 #include "planner/cost/pipeline_slots.h"
 #include "planner/cost/stages.h"
+#include "planner/search/known_fits.h"
 #include "planner/search/shape_cache.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 
 namespace shardwise {
+
+struct SearchRequest;
+
+/// Whether layouts are of one task of a search.
+bool same_task(const Layout& a, const Layout& b);
 
 /// One schedule of a pipeline, and the longest paths that sweeps through it have found. Several
 /// threads may use it.
@@ -72,6 +78,17 @@ class SearchMemory : public std::enable_shared_from_this<SearchMemory> {
   std::shared_ptr<KnownSchedule> schedule(const Layout& layout, std::int64_t num_microbatches,
                                           bool planned_buffers);
 
+  /// The best layout of a search. The next one looks first at layouts of the same tp, cp, ep, etp
+  /// and micro-batch.
+  void keep_best(const Layout& best);
+  /// Those of searches before, the last one first; no two alike in these.
+  std::vector<Layout> last_best() const;
+
+  /// What searches have found of the same layouts, or nothing yet. Nobody else has it until
+  /// give_back(). \pre request.counted is false
+  std::unique_ptr<KnownFits> borrow_fits(const SearchRequest& request);
+  void give_back(std::unique_ptr<KnownFits> fits);
+
   /// Gives tables back to the memory that they were borrowed from.
   struct GiveBack {
     std::shared_ptr<SearchMemory> memory;
@@ -85,13 +102,17 @@ class SearchMemory : public std::enable_shared_from_this<SearchMemory> {
   /// Passes and messages of all schedules together: of more, those asked for longest ago go.
   static constexpr std::size_t kMostSlots = std::size_t{8} << 20;  // 44 bytes each
   static constexpr std::size_t kMostTables = 16;
+  static constexpr std::size_t kMostBest = 8;
+  static constexpr std::size_t kMostFits = 8;  // a byte for each layout
 
   using Key = std::tuple<std::int32_t, std::int32_t, PipelineSchedule, std::int64_t, bool>;
   using Schedules = std::list<std::pair<Key, std::shared_ptr<KnownSchedule>>>;
   void drop_the_oldest();
 
-  std::mutex mutex_;
-  Schedules schedules_;  // the last asked for first
+  mutable std::mutex mutex_;
+  std::vector<Layout> best_;                    // the last one first
+  std::list<std::unique_ptr<KnownFits>> fits_;  // that nobody has, the last given back first
+  Schedules schedules_;                         // the last asked for first
   std::map<Key, Schedules::iterator> places_;
   std::list<std::unique_ptr<ClusterTables>> tables_;  // that nobody has, the last given back first
 };

@@ -42,4 +42,15 @@ class SharedIndices {
   std::stop_token stop_;
 };
 
+/// Runs work(thread, index) once for each index 0 … count - 1, as the threads come to it, until it
+/// is asked to stop.
+template <class Work>
+void share_out(int threads, std::size_t count, const std::stop_token& stop, Work work) {
+  SharedIndices next(count, stop);
+  in_parallel(threads, [&](int thread) {
+    std::size_t index = 0;
+    while (next.take(index)) work(thread, index);
+  });
+}
+
 }  // namespace shardwise

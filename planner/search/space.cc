@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/bucket_rules.h"
 #include "planner/cost/gathers_once.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
@@ -40,6 +41,9 @@ void for_each_field(SearchSpace& s, Visit visit) {
   visit("fp32_gradients", s.fp32_gradients, &Layout::fp32_gradients);
   visit("overlap_grad_reduce", s.overlap_grad_reduce, &Layout::overlap_grad_reduce);
   visit("overlap_param_gather", s.overlap_param_gather, &Layout::overlap_param_gather);
+  visit("ddp_bucket_size", s.ddp_bucket_size, &Layout::ddp_bucket_size);
+  visit("ddp_pad_buckets_for_high_nccl_busbw", s.ddp_pad_buckets_for_high_nccl_busbw,
+        &Layout::ddp_pad_buckets_for_high_nccl_busbw);
   visit("recompute", s.recompute, &Layout::recompute);
   visit("schedule", s.schedule, &Layout::schedule);
   visit("cp_kind", s.cp_kind, &Layout::cp_kind);
@@ -118,6 +122,8 @@ SearchSpace full_space(const LayoutQuestion& q) {
   s.fp32_gradients = {true, false};
   s.overlap_grad_reduce = {true};
   s.overlap_param_gather = {true};
+  s.ddp_bucket_size = {0};
+  s.ddp_pad_buckets_for_high_nccl_busbw = {false};
   s.recompute = {Recompute::none, Recompute::selective, Recompute::full};
   s.schedule = values_of<PipelineSchedule>();
   s.cp_kind = {ContextParallelKind::ring, ContextParallelKind::all_gather,
@@ -169,6 +175,12 @@ SearchSpace every_value(const LayoutQuestion& q) {
   s.store_param_remainders = {false, true};
   s.overlap_grad_reduce = {true, false};
   s.overlap_param_gather = {true, false};
+  if (chooses_buckets(*q.engine)) {
+    // Around the engine's own number.
+    const std::int64_t usual = q.engine->bucket_elements;
+    s.ddp_bucket_size = {0, usual / 4, usual / 2, usual * 2, usual * 4};
+    s.ddp_pad_buckets_for_high_nccl_busbw = {false, true};
+  }
   return s;
 }
 

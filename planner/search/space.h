@@ -47,6 +47,8 @@ struct SearchSpace {
   std::vector<bool> fp32_gradients;
   std::vector<bool> overlap_grad_reduce;
   std::vector<bool> overlap_param_gather;
+  std::vector<std::int64_t> ddp_bucket_size;
+  std::vector<bool> ddp_pad_buckets_for_high_nccl_busbw;
   std::vector<Recompute> recompute;
   std::vector<PipelineSchedule> schedule;
   std::vector<ContextParallelKind> cp_kind;

@@ -21,7 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".json";
 /// Folders of a catalogue, any of which it may have.
-constexpr std::array kKinds = {"models", "gpus", "clusters", "collectives", "engines", "data"};
+constexpr std::array kKinds = {"models",  "gpus", "clusters",  "collectives",
+                               "engines", "data", "frameworks"};
 
 bool is_file(const fs::path& path) {
   std::error_code ignored;

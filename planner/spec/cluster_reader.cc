@@ -8,6 +8,7 @@
 #include "planner/spec/collective_reader.h"
 #include "planner/spec/gpu_reader.h"
 #include "planner/spec/mesh.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise {
 namespace {
@@ -175,6 +176,10 @@ Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& 
   reader.require_schema("shardwise.cluster/1");
   ClusterSpec cluster;
   cluster.name = reader.string_or("name", std::filesystem::path(file).stem().string());
+  if (has_control_character(cluster.name)) {
+    reader.fail("", "its name has a control character", "rename the file, or give it a name");
+    cluster.name.clear();
+  }
   cluster.label = reader.string("label");
   read_gpu_of(root, reader, cluster, problems);
   read_tiers(reader, cluster, problems);

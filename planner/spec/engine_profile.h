@@ -20,7 +20,7 @@ enum class MainWeights : std::uint8_t {
 /// How the all-gathered weights of ZeRO-3 are held.
 enum class GatherBuffer : std::uint8_t {
   in_place,       // gathered into the parameter buffer (Megatron's distributed optimizer)
-  element_queue,  // prefetch until a number of elements is in flight (Megatron-FSDP)
+  element_queue,  // prefetch until a number of elements is in flight (Megatron-FSDP, DeepSpeed)
   double_buffer,  // exactly two persistent unit buffers
   copy_out,       // gather output, then copied to the unsharded parameters (FSDP2)
   rate_limited,   // at most two units in flight, host waits (FSDP1)
@@ -30,7 +30,7 @@ enum class GatherBuffer : std::uint8_t {
 enum class GradientBuffer : std::uint8_t {
   contiguous,  // wgrad accumulates into one persistent buffer (Megatron DDP)
   unit_queue,  // per-unit buckets queued for reduction (Megatron-FSDP)
-  copy_in,     // per-parameter gradients, then copied to a reduce-scatter input (FSDP1/2)
+  copy_in,     // each parameter's, then copied to a reduction's input (FSDP1/2, DeepSpeed)
 };
 
 enum class AllocatorKind : std::uint8_t { caching, arena };
@@ -41,7 +41,7 @@ enum class ShardPadding : std::uint8_t {
   unit,    // the end of each unit, to ranks x the least common multiple of its rows (Megatron-FSDP)
   row,     // dimension 0 of each tensor (FSDP2)
   flat,    // the end of each unit's flat parameter (FSDP1)
-  tensor,  // the end of each tensor (DeepSpeed)
+  tensor,  // the end of each tensor under ZeRO-3, before it one end of them all (DeepSpeed)
 };
 
 /// What a machine's software takes besides the job's tensors. Bytes. Measured or published values
@@ -73,13 +73,19 @@ struct EngineProfile {
   std::string variant_of;        // the engine of which this is a variant, empty for others
   std::vector<int> zero_stages;  // stages it can run
   bool hybrid = false;           // dp_replicate > 1 with sharding (HSDP, optimizer instances)
-  bool outer_shards_optimizer = false;                                        // HFSDP
-  bool pipeline = true;                                                       // pp > 1 possible
+  bool outer_shards_optimizer = false;    // HFSDP
+  bool pipeline = true;                   // pp > 1 possible
+  std::vector<int> pipeline_zero_stages;  // stages with pp > 1; empty: all of zero_stages
   std::vector<PipelineSchedule> schedules = {PipelineSchedule::one_f_one_b};  // with pp > 1
   bool tensor_parallel = true;
   bool context_parallel = true;
   bool expert_parallel = true;
+  bool experts_split_apart = true;  // etp may be others than 1 and tp
+  bool tied_head = true;            // takes models whose head uses the embedding's table
+  bool fp16 = true;
   bool offload_optimizer = false;
+  bool narrow_states = true;      // moments and main weights in fewer bits than fp32
+  bool bf16_main_weights = true;  // among them main weights in bf16
   bool param_remainders = false;  // fp32 main weights as 16 bits beside bf16 weights, on request
 
   MainWeights main_weights = MainWeights::separate;
@@ -88,31 +94,47 @@ struct EngineProfile {
   ShardPadding padding = ShardPadding::bucket;
   Kernels kernels = Kernels::eager;        // unless the job says otherwise
   TpOverlap tp_overlap = TpOverlap::none;  // unless the job says otherwise
+  LossKernel loss = LossKernel::fused;     // of PyTorch's operators, unless the job says otherwise
+  RmsNormKernel rms_norm = RmsNormKernel::composite;  // of them, unless the job says otherwise
   bool fp32_gradients_default = true;
+  bool norms_latent_queries = false;           // without q_lora_rank: a norm that no checkpoint has
   bool casts_gradients_for_optimizer = false;  // main-dtype copy from reduction to zero_grad
   bool keeps_root_gathered = false;            // non-unit parameters stay whole over the step
-  bool reshards_to_groups = false;      // after forward, to fewer ranks than share them (FSDP2)
+  bool reshards_to_groups = false;     // after forward, to fewer ranks than share them (FSDP2, hpZ)
+  bool keeps_parts_over_step = false;  // what those ranks keep, which later forward passes gather
   bool reduce_every_microbatch = true;  // its default for ZeRO-2/3
   DType reduce_dtype = DType::fp32;     // gradient communication when not the buffer's
   bool fp32_accumulation =
       false;  // on request, a reduce-scatter is an all-to-all and a sum in fp32
 
   std::int64_t bucket_elements = 0;           // 0 = by unit
-  std::int64_t bucket_elements_per_rank = 0;  // bucket = max(bucket_elements, this x dp)
+  std::int64_t bucket_elements_per_rank = 0;  // bucket = max(bucket_elements, this x dp x cp)
   std::int64_t pad_multiple = 1;              // bucket end padded to lcm(dp, this)
+  std::int64_t start_multiple = 1;            // of which a sharded bucket's tensors start at one
   std::int64_t vocabulary_multiple = 1;       // vocabulary padded to this x tp
   std::int64_t reduce_buffer_elements = 0;  // buffer that exists while backward runs, at any stage
-  bool flattens_gradients = false;  // copied whole into a flat tensor before they are reduced
-  bool offloads_gradients = false;  // with the optimizer (DeepSpeed's ZeRO-Offload)
+  bool overlap_doubles_buffer = false;      // ZeRO-1/2: two of them where reductions overlap
+  bool keeps_gradient_shards = false;   // ZeRO-3: gradients' shards and that buffer are there from
+                                        // the start
+  bool keeps_last_reduction = false;    // of a micro-batch: its input is there until the next one's
+                                        // first (FSDP2, told that others follow)
+  bool flattens_gradients = false;      // copied whole into a flat tensor before they are reduced
+  bool joins_whole_gradients = false;   // ZeRO-1/2 in 16 bits: a rank keeps gradients of the whole
+                                        // tensors that it has a part of; the step joins its parts
+  bool offloads_gradients = false;      // with the optimizer (DeepSpeed's ZeRO-Offload)
+  std::int64_t sub_group_elements = 0;  // ZeRO-3: of a rank, which the optimizer steps on at once,
+                                        // their gradients cast meanwhile; 0 = all
   std::int64_t optimizer_scratch_bytes = 0;  // temporaries of a step, an element it updates
   bool overlaps_updated_gather = true;  // ZeRO-1/2: beside the next forward pass, where the layout
                                         // says so; if not, the optimizer step ends with it
   std::int64_t gather_queue_elements = 0;  // element_queue: prefetch until this many
+  std::int64_t prefetch_elements = 0;  // in groups of whole tensors that have as many; 0 = units
   std::int64_t reduce_queue_elements = 0;  // unit_queue: reductions alive up to this many
 
   RuntimeMemory runtime;
   AllocatorKind allocator = AllocatorKind::caching;
   bool lazy_moments = true;                    // moments appear in the first optimizer step
+  bool whole_moments_early = false;            // but under ZeRO-0 in 16 bits: at the start
   bool all_gather_shares_communicator = true;  // AG and RS serialise
   std::vector<std::string> sources;
 

@@ -13,6 +13,7 @@
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
 #include "planner/spec/reader.h"
+#include "planner/spec/utf8.h"
 
 namespace shardwise {
 
@@ -122,6 +123,10 @@ class FieldReader {
     for (const JsonValue& each : list->elements) {
       if (each.kind != JsonValue::Kind::string) {
         return reader_.fail(key, "holds something that is not a string");
+      }
+      if (has_control_character(each.string)) {
+        return reader_.fail(key, '"' + shown(each.string) + "\" has a control character",
+                            "use one line of text");
       }
       values.push_back(each.string);
     }

@@ -223,6 +223,8 @@ inline constexpr FlagName kFlagNames[] = {
     {"cpu-offload-optimizer", "--offload-optimizer"},
     {"offload-optimizer-device", "--offload-optimizer"},
     {"cpu-offloading", "--offload-activations"},
+    {"bucket-size", "--ddp-bucket-size"},
+    {"pad-buckets-for-high-nccl-busbw", "--ddp-pad-buckets-for-high-nccl-busbw"},
     {"overlap-comm", "--overlap-grad-reduce"},
     {"accumulate-allreduce-grads-in-fp32", "--fp32-gradients"},
     {"grad-reduce-in-bf16", "--fp32-gradients=false"},

@@ -17,6 +17,7 @@ enum class AttentionKernel : std::uint8_t {
 };
 
 enum class LossKernel : std::uint8_t {
+  by_engine,     // what the engine's users usually run (planner/cost/usual_kernels.h)
   materialised,  // logits, an fp32 copy and their gradient
   fused,         // fused cross-entropy: logits once, gradient in place
   fused_fp32,    // fused on fp32 logits, out of place (Megatron's "native" fusion)
@@ -30,6 +31,20 @@ enum class Kernels : std::uint8_t {
   compiled,            // torch.compile: pointwise operations are computed again
   transformer_engine,  // NVIDIA's fused modules (Megatron)
   planned,             // our executor
+};
+
+/// How PyTorch's operators compute an RMSNorm, where no other kernels do.
+enum class RmsNormKernel : std::uint8_t {
+  by_engine,  // what the engine's users usually run
+  fused,      // torch.nn.RMSNorm: one kernel on GPUs since PyTorch 2.9
+  composite,  // in fp32, one operator after the other: transformers' own module
+};
+
+/// How torch.optim.AdamW updates, under engines that step with it.
+enum class AdamwKernel : std::uint8_t {
+  fused,     // one kernel, no temporaries
+  foreach,   // PyTorch's own choice on GPUs: all tensors together, a root of each second moment
+  for_loop,  // tensor by tensor: the root and its quotient
 };
 
 /// What shares a scale in 8 bits, which decides how often a matrix is read and written to be cast.
@@ -75,6 +90,7 @@ struct JobSpec {
   bool fp8_parameter_gather = false;   // weights are kept and travel in 8 bits (precision fp8)
   Fp8Recipe fp8_recipe = Fp8Recipe::tensorwise;
   Optimizer optimizer = Optimizer::adamw;
+  AdamwKernel adamw = AdamwKernel::fused;
   DType main_dtype = DType::fp32;  // of the weights that the optimizer updates
   DType moment_dtype = DType::fp32;
   bool fused_gradient_accumulation =
@@ -84,12 +100,15 @@ struct JobSpec {
   /// Gradients are summed, and divided by the tokens of the whole batch that count.
   bool calculate_per_token_loss = false;
   AttentionKernel attention = AttentionKernel::flash;
-  LossKernel loss = LossKernel::fused;
+  LossKernel loss = LossKernel::fused;  // by_engine: nobody has decided; plans have another
   /// Tokens whose logits exist at once in our kernels' chunked loss; 0 = as many chunks as the
   /// vocabulary is wider than the hidden state; kOpenLossRows: nobody has decided. Plans have one
   /// of the others.
   std::int64_t loss_chunk_rows = 0;
   Kernels kernels = Kernels::by_engine;
+  RmsNormKernel rms_norm = RmsNormKernel::by_engine;
+  /// The model repeats grouped keys and values for every query head before PyTorch's attention.
+  bool repeat_key_values = false;
   bool deterministic = false;  // bitwise repeatable kernels, with the workspaces they need
   bool attention_mask_in_batch = false;  // a batch carries its [batch, 1, seq, seq] mask
   TpOverlap tp_overlap = TpOverlap::by_engine;
@@ -112,9 +131,14 @@ struct JobSpec {
   std::int64_t tokens_total = 0;     // training tokens, for sizing; 0 = not stated
   double bytes_per_token_input = 4;  // read from storage
 
-  /// Sequences a data-parallel rank sees a step, given its share.
+  /// Sequences of a step: as stated, or one micro-batch of each data-parallel rank.
   std::int64_t batch_for(std::int64_t dp, std::int64_t micro_batch_size) const {
     return global_batch_size > 0 ? global_batch_size : dp * micro_batch_size;
+  }
+  /// Micro-batches of a step on each rank, at least 1.
+  std::int64_t microbatches(std::int64_t dp, std::int64_t micro_batch_size) const {
+    const std::int64_t passes = batch_for(dp, micro_batch_size) / (dp * micro_batch_size);
+    return passes > 1 ? passes : 1;
   }
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -77,6 +77,11 @@ void JsonWriter::row(std::string_view key, const std::vector<std::int64_t>& valu
   text_ += fmt::format("[{}]", fmt::join(values, ", "));
 }
 
+void JsonWriter::json_member(std::string_view key, std::string_view json) {
+  name(key);
+  text_ += json;
+}
+
 void JsonWriter::element(std::string_view value) {
   next_line();
   quoted(value);

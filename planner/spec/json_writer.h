@@ -42,6 +42,8 @@ class JsonWriter {
     integer(static_cast<std::int64_t>(value));
   }
   void null_member(std::string_view key);
+  /// \param json  the text of a value, on one line: see json_line()
+  void json_member(std::string_view key, std::string_view json);
 
   /// An array on one line.
   void row(std::string_view key, const std::vector<std::int64_t>& values);

@@ -64,6 +64,12 @@ struct Layout {
   bool fp32_gradients = true;  // gradient buffer and its collective in fp32
   bool overlap_grad_reduce = true;
   bool overlap_param_gather = true;
+  /// Megatron's DDP: elements with which a bucket is full, 0 for the engine's own number, and
+  /// whether buckets end at multiples of 2^16 elements besides. Source:
+  /// Megatron-LM:megatron/core/distributed/distributed_data_parallel_config.py, bucket_size,
+  /// pad_buckets_for_high_nccl_busbw.
+  std::int64_t ddp_bucket_size = 0;
+  bool ddp_pad_buckets_for_high_nccl_busbw = false;
   Recompute recompute = Recompute::none;
   std::int32_t recompute_interval = 1;  // full: of every n-th block
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;

@@ -61,7 +61,8 @@ struct OperationSpec {
   std::int64_t k = 0;  // GEMM k; rows of an embedding; experts of a router
   bool gated = false;  // activation reads 2 x width (gate and up)
   bool bias = false;   // GEMM adds a bias
-  bool fp32 = false;   // computed in fp32 whatever the precision (router, logits of some)
+  bool fp32 = false;   // computed in fp32 whatever the precision (router, logits of some); of a
+                       // norm: its gain is applied in fp32 too
   bool rms = false;    // norm: rmsnorm rather than layernorm
   // attention only
   std::int64_t heads = 0;     // query heads

@@ -40,8 +40,14 @@ template <>
 inline constexpr std::array<std::string_view, 4> kNamesOf<AttentionKernel> = {
     "flash", "flash1", "cudnn", "materialised"};
 template <>
-inline constexpr std::array<std::string_view, 4> kNamesOf<LossKernel> = {"materialised", "fused",
-                                                                         "fused_fp32", "chunked"};
+inline constexpr std::array<std::string_view, 5> kNamesOf<LossKernel> = {
+    "by_engine", "materialised", "fused", "fused_fp32", "chunked"};
+template <>
+inline constexpr std::array<std::string_view, 3> kNamesOf<RmsNormKernel> = {"by_engine", "fused",
+                                                                            "composite"};
+template <>
+inline constexpr std::array<std::string_view, 3> kNamesOf<AdamwKernel> = {"fused", "foreach",
+                                                                          "for_loop"};
 template <>
 inline constexpr std::array<std::string_view, 5> kNamesOf<Kernels> = {
     "by_engine", "eager", "compiled", "transformer_engine", "planned"};

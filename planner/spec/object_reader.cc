@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -115,6 +116,16 @@ const JsonValue* ObjectReader::typed(std::string_view key, bool required, JsonVa
   if (found == nullptr) return nullptr;
   const bool fits = found->kind == kind ||
                     (kind == JsonValue::Kind::number && found->kind == JsonValue::Kind::integer);
+  // Names go to terminals, scripts and pages; other texts, a tokenizer's among them, have any
+  // lines.
+  constexpr std::array<std::string_view, 7> kNames = {"name",       "label",     "model", "cluster",
+                                                      "model_type", "framework", "engine"};
+  const bool is_name =
+      kind == JsonValue::Kind::string && std::ranges::find(kNames, key) != kNames.end();
+  if (fits && is_name && has_control_character(found->string)) {
+    fail(key, fmt::format("{} has a control character", quoted(*found)), "use one line of text");
+    return nullptr;
+  }
   if (fits) return found;
   fail(key, fmt::format("expected {}, found {}", kind_name(kind), quoted(*found)));
   return nullptr;
@@ -247,8 +258,10 @@ void ObjectReader::require_schema(std::string_view expected) {
     fail("schema", "missing", fmt::format("begin the file with \"schema\": \"{}\"", expected));
   } else if (found->kind != JsonValue::Kind::string || found->string != expected) {
     fail("schema", fmt::format("expected \"{}\", found {}", expected, quoted(*found)));
-    value_ = nullptr;  // what else is wrong with a file of another kind is noise
+  } else {
+    return;
   }
+  value_ = nullptr;  // what else is wrong with a file of another kind is noise
 }
 
 void ObjectReader::reject_unknown() {

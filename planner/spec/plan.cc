@@ -1,5 +1,6 @@
 #include "planner/spec/plan.h"
 
+#include <string_view>
 #include <utility>
 
 #include "planner/spec/cluster_reader.h"
@@ -49,6 +50,7 @@ std::string to_json(const Plan& plan) {
   write_cluster(json, plan.cluster);
   json.end_object();
   write_part(json, "model", plan.model);
+  if (!plan.kept.framework.empty()) write_part(json, "kept", plan.kept);
   json.end_object();
   return json.text();
 }
@@ -74,6 +76,10 @@ Result<Plan> plan_from_json(const JsonValue& root, const std::string& file) {
     }
   }
   read_part(reader, "model", plan.model);
+  if (const JsonValue* value = reader.object("kept", false)) {
+    ObjectReader nested = reader.nested("kept", *value);
+    read_fields(nested, plan.kept);
+  }
   reader.reject_unknown();
   if (!problems.empty()) return problems;
   Diagnostics broken = check_model_lists(plan.model);

@@ -8,6 +8,7 @@
 #include "planner/spec/diagnostic.h"
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
+#include "planner/spec/kept_settings.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/reader.h"
@@ -22,6 +23,7 @@ struct Plan {
   JobSpec job;  // global_batch_size is set
   EngineProfile engine;
   Layout layout;
+  KeptSettings kept = {};  // of an imported plan
 };
 
 /// The text of a plan.json, schema "shardwise.plan/1". Equal plans have equal texts, and a text

@@ -33,11 +33,17 @@ void list_engine(Io& io, E& e) {
   io.boolean("hybrid", e.hybrid);
   io.boolean("outer_shards_optimizer", e.outer_shards_optimizer);
   io.boolean("pipeline", e.pipeline);
+  io.integers("pipeline_zero_stages", e.pipeline_zero_stages, 0, 3);
   io.choices("schedules", e.schedules);
   io.boolean("tensor_parallel", e.tensor_parallel);
   io.boolean("context_parallel", e.context_parallel);
   io.boolean("expert_parallel", e.expert_parallel);
+  io.boolean("experts_split_apart", e.experts_split_apart);
+  io.boolean("tied_head", e.tied_head);
+  io.boolean("fp16", e.fp16);
   io.boolean("offload_optimizer", e.offload_optimizer);
+  io.boolean("narrow_states", e.narrow_states);
+  io.boolean("bf16_main_weights", e.bf16_main_weights);
   io.boolean("param_remainders", e.param_remainders);
   io.choice("main_weights", e.main_weights);
   io.choice("gather", e.gather);
@@ -45,32 +51,44 @@ void list_engine(Io& io, E& e) {
   io.choice("padding", e.padding);
   io.choice("kernels", e.kernels);
   io.choice("tp_overlap", e.tp_overlap);
+  io.choice("loss", e.loss);
+  io.choice("rms_norm", e.rms_norm);
   io.boolean("fp32_gradients_default", e.fp32_gradients_default);
+  io.boolean("norms_latent_queries", e.norms_latent_queries);
   io.boolean("casts_gradients_for_optimizer", e.casts_gradients_for_optimizer);
   io.boolean("keeps_root_gathered", e.keeps_root_gathered);
   io.boolean("reshards_to_groups", e.reshards_to_groups);
+  io.boolean("keeps_parts_over_step", e.keeps_parts_over_step);
   io.boolean("reduce_every_microbatch", e.reduce_every_microbatch);
   io.choice("reduce_dtype", e.reduce_dtype);
   io.boolean("fp32_accumulation", e.fp32_accumulation);
   io.integer("bucket_elements", e.bucket_elements, 0, kMostElements);
   io.integer("bucket_elements_per_rank", e.bucket_elements_per_rank, 0, kMostElements / kMaxRanks);
   io.integer("pad_multiple", e.pad_multiple, 1, 1 << 30);
+  io.integer("start_multiple", e.start_multiple, 1, 1 << 30);
   io.integer("vocabulary_multiple", e.vocabulary_multiple, 1, 1 << 30);
   io.integer("reduce_buffer_elements", e.reduce_buffer_elements, 0, kMostElements);
+  io.boolean("overlap_doubles_buffer", e.overlap_doubles_buffer);
+  io.boolean("keeps_gradient_shards", e.keeps_gradient_shards);
+  io.boolean("keeps_last_reduction", e.keeps_last_reduction);
   io.boolean("flattens_gradients", e.flattens_gradients);
+  io.boolean("joins_whole_gradients", e.joins_whole_gradients);
   io.boolean("offloads_gradients", e.offloads_gradients);
+  io.integer("sub_group_elements", e.sub_group_elements, 0, kMostElements);
   io.integer("optimizer_scratch_bytes", e.optimizer_scratch_bytes, 0, 64);
   io.retired("gathers_ahead");
   io.boolean("overlaps_updated_gather", e.overlaps_updated_gather);
   io.integer("gather_queue_elements", e.gather_queue_elements, 0, kMostElements);
+  io.integer("prefetch_elements", e.prefetch_elements, 0, kMostElements);
   io.integer("reduce_queue_elements", e.reduce_queue_elements, 0, kMostElements);
   io.object("runtime", e.runtime, [](auto& inner, auto& runtime) { list_runtime(inner, runtime); });
   io.choice("allocator", e.allocator);
   io.boolean("lazy_moments", e.lazy_moments);
+  io.boolean("whole_moments_early", e.whole_moments_early);
   io.boolean("all_gather_shares_communicator", e.all_gather_shares_communicator);
   io.texts("sources", e.sources);
 }
-static_assert(field_count<EngineProfile>() == 42, "list the new field above");
+static_assert(field_count<EngineProfile>() == 60, "list the new field above");
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include "planner/spec/engine_profile.h"
 #include "planner/spec/job_spec.h"
 #include "planner/spec/json_writer.h"
+#include "planner/spec/kept_settings.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/reader.h"
@@ -34,6 +35,9 @@ void write_fields(JsonWriter& json, const RuntimeMemory& runtime);
 
 void read_fields(ObjectReader& reader, ModelSpec& model);
 void write_fields(JsonWriter& json, const ModelSpec& model);
+
+void read_fields(ObjectReader& reader, KeptSettings& kept);
+void write_fields(JsonWriter& json, const KeptSettings& kept);
 
 /// Sets the field `key` of `layout` from what a user typed ("tp", "8").
 /// \returns empty, or what is wrong: "tpp is no field of a layout (did you mean tp?)",

@@ -12,6 +12,7 @@ void list_fields(Io& io, J& job) {
   io.boolean("fp8_parameter_gather", job.fp8_parameter_gather);
   io.choice("fp8_recipe", job.fp8_recipe);
   io.choice("optimizer", job.optimizer);
+  io.choice("adamw", job.adamw);
   io.choice("main_dtype", job.main_dtype);
   io.choice("moment_dtype", job.moment_dtype);
   io.boolean("fused_gradient_accumulation", job.fused_gradient_accumulation);
@@ -21,6 +22,8 @@ void list_fields(Io& io, J& job) {
   io.choice("loss", job.loss);
   io.integer("loss_chunk_rows", job.loss_chunk_rows, 0, kMaxSequence);
   io.choice("kernels", job.kernels);
+  io.choice("rms_norm", job.rms_norm);
+  io.boolean("repeat_key_values", job.repeat_key_values);
   io.choice("tp_overlap", job.tp_overlap);
   io.choice("expert_dispatch", job.expert_dispatch);
   io.boolean("expert_overlap", job.expert_overlap);
@@ -41,7 +44,7 @@ void list_fields(Io& io, J& job) {
   io.integer("tokens_total", job.tokens_total, 0, 1'000'000'000'000'000'000);
   io.number("bytes_per_token_input", job.bytes_per_token_input, 0, 1e9);
 }
-static_assert(field_count<JobSpec>() == 34, "list the new field above");
+static_assert(field_count<JobSpec>() == 37, "list the new field above");
 
 }  // namespace
 

@@ -6,6 +6,7 @@
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/split.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -59,25 +60,15 @@ void list_fields(Io& io, L& layout) {
   io.boolean("fp32_gradients", layout.fp32_gradients);
   io.boolean("overlap_grad_reduce", layout.overlap_grad_reduce);
   io.boolean("overlap_param_gather", layout.overlap_param_gather);
+  io.integer("ddp_bucket_size", layout.ddp_bucket_size, 0, std::int64_t{1} << 50);
+  io.boolean("ddp_pad_buckets_for_high_nccl_busbw", layout.ddp_pad_buckets_for_high_nccl_busbw);
   io.choice("recompute", layout.recompute);
   io.integer("recompute_interval", layout.recompute_interval, 1, 1 << 20);
   io.choice("schedule", layout.schedule);
   io.choice("cp_kind", layout.cp_kind);
   list_order(io, layout);
 }
-static_assert(field_count<Layout>() == 28, "list the new field above");
-
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts{""};
-  for (const char c : text) {
-    if (c == at) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
+static_assert(field_count<Layout>() == 30, "list the new field above");
 
 /// Sets the one field that has the key from text.
 class FieldSetter {
@@ -121,7 +112,7 @@ class FieldSetter {
     value = *chosen;
   }
   void texts(std::string_view key, std::vector<std::string>& values) {
-    if (mine(key)) values = split(text_, '-');
+    if (mine(key)) values = split_at(text_, '-');
   }
   void fail(std::string_view key, const std::string& message, const std::string& hint) {
     if (mine(key)) problem_ = fmt::format("{}: {} {} ({})", key_, shown(text_), message, hint);

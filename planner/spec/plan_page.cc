@@ -36,14 +36,12 @@ const char* without_plan(std::string_view page) {
 
 }  // namespace
 
-std::string plan_element(const Plan& plan) {
-  std::string element(kBegin);
-  element += '\n';
-  const std::string json = to_json(plan);
+std::string json_element(std::string_view id, std::string_view json) {
+  std::string element = fmt::format("<script type=\"application/json\" id=\"{}\">\n", id);
   for (std::size_t i = 0; i < json.size(); ++i) {
     if (json[i] == '<') {
       element += "\\u003c";
-    } else if (const unsigned turning = turns_text(std::string_view(json).substr(i))) {
+    } else if (const unsigned turning = turns_text(json.substr(i))) {
       element += fmt::format("\\u{:04x}", turning);
       i += 2;
     } else {
@@ -52,6 +50,8 @@ std::string plan_element(const Plan& plan) {
   }
   return element.append(kEnd);
 }
+
+std::string plan_element(const Plan& plan) { return json_element("plan", to_json(plan)); }
 
 bool is_page(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");

@@ -11,8 +11,12 @@ namespace shardwise {
 /// A page larger than this is no report of ours: `shardwise report` writes at most 1 MB.
 inline constexpr std::size_t kMostPageBytes = 16'000'000;
 
-/// The plan as an element of an HTML page that a browser neither shows nor runs. Names cannot end
-/// it: each `<` of the plan is written as a JSON escape.
+/// JSON as an element of an HTML page that a browser neither shows nor runs. Names cannot end it:
+/// each `<` is written as a JSON escape.
+/// \param id  of the element, our own
+std::string json_element(std::string_view id, std::string_view json);
+
+/// The plan as such an element.
 std::string plan_element(const Plan& plan);
 
 /// Whether a file's text is a page rather than JSON.

@@ -60,8 +60,9 @@ Result<JsonValue> read_json(const std::filesystem::path& path,
 /// Reads the members of one JSON object with types and ranges checked, and gathers every problem
 /// instead of stopping at the first. Getters return `fallback` (or the zero or empty value, kept
 /// inside the range asked for) after a problem, so that the rest of the file is still checked. A
-/// null is an absent value. Ranges include both ends. A number without a fraction (1e9, 8.0) is an
-/// integer. The list stops at 100 problems.
+/// null is an absent value. Names (name, label, model, …) are one line: control characters are a
+/// problem. Ranges include both ends. A number without a fraction (1e9, 8.0) is an integer. The
+/// list stops at 100 problems.
 class ObjectReader {
  public:
   /// A `value` that is not an object is a problem of its own; then every getter is silent.

@@ -16,6 +16,9 @@ std::string paint(std::string_view text, Tone tone, bool colour);
 /// Columns a terminal needs for `text`: code points, not bytes. \pre text is UTF-8 without escapes
 std::size_t display_width(std::string_view text);
 
+/// Columns of the sentences that commands print.
+inline constexpr std::size_t kTextWidth = 80;
+
 /// `text` broken at spaces into lines of at most `width` columns, each after the first behind
 /// `indent` spaces. A word longer than a line is broken behind its slashes, or stands alone.
 std::string wrap(std::string_view text, std::size_t width, std::size_t indent = 0);

@@ -132,8 +132,11 @@ std::vector<std::string> unknown_words(const CLI::App& app, const ElsewhereMeant
     return lines;
   }
   const CLI::App& verb = *app.get_subcommands().front();
-  const Words words = verb.remaining();
-  for (std::size_t i = 0; i < words.size(); ++i) {
+  Words words = verb.remaining();
+  const auto dashes = std::ranges::find(words, "--");
+  const auto behind = dashes - words.begin();  // are no flags
+  if (dashes != words.end()) words.erase(dashes);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(behind); ++i) {
     if (is_flag(words[i])) lines.push_back(unknown_flag(app, verb, words, i, elsewhere_meant));
   }
   if (lines.empty() && !words.empty()) {

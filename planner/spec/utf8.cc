@@ -43,6 +43,17 @@ std::size_t first_not_utf8(std::string_view text) {
   return i;
 }
 
+bool has_control_character(std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte < 0x20 || byte == 0x7F) return true;
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    if (byte == 0xC2 && next >= 0x80 && next < 0xA0) return true;
+    if (text.substr(i, 3) == "\u2028" || text.substr(i, 3) == "\u2029") return true;
+  }
+  return false;
+}
+
 std::string shown(std::string_view text, std::size_t most) {
   std::string safe;
   std::size_t i = 0;

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/export/configuration.h"
+#include "planner/export/framework.h"
+#include "planner/export/settings_of.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise {
+
+/// Something wrong with a configuration, at its place.
+struct Finding {
+  std::string rule;  // CheckRule::name, or what no rule of the table says: "unknown_key"
+  CheckRule::Kind kind = CheckRule::Kind::refused;
+  Diagnostic what;  // the hint is the fix
+  std::string source;
+};
+
+/// A setting that the framework refuses where it stands.
+/// \param rule  Finding::rule \param hint  the fix
+Finding refused_at(const Framework& framework, const char* rule, const GivenSetting& place,
+                   std::string message, std::string hint);
+
+/// What a configuration contradicts, by the framework's rules and its list of keys.
+/// \param ranks    of the job; 0: those that its launcher or a setting states, without which rules
+///                 that need them are silent
+/// \param cluster  that it is for, or nothing
+/// \returns the findings in the order of the rules, or every value of a wrong kind, or that the
+///          ranks are not those that the configuration states
+Result<std::vector<Finding>> check_configuration(const Framework& framework,
+                                                 const Configuration& configuration,
+                                                 std::int64_t ranks,
+                                                 const std::optional<ClusterSpec>& cluster);
+
+/// What is wrong with a configuration in such a way that no plan follows from it.
+/// \param settings  of the configuration
+Diagnostics contradictions_of(const Framework& framework, const Configuration& configuration,
+                              const Settings& settings, std::int64_t ranks);
+
+/// "refused by Megatron-LM", "silent" …: what a finding of that kind means.
+std::string kind_words(CheckRule::Kind kind, const Framework& framework);
+
+}  // namespace shardwise

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/export/check_configuration.h"
+#include "planner/export/configuration.h"
+#include "planner/export/framework.h"
+
+namespace shardwise {
+
+/// What stands in the wrong place of a command line whose choices ("activation-checkpoint:full")
+/// end the flags of the job: a flag of the job behind one, and a choice that is made twice.
+/// Source: tyro's subcommands, of which each has flags of its own alone behind it.
+std::vector<Finding> misplaced_words(const Framework& framework,
+                                     const Configuration& configuration);
+
+}  // namespace shardwise

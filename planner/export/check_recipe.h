@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+
+#include "planner/export/check_configuration.h"
+#include "planner/export/framework.h"
+#include "planner/export/settings_of.h"
+
+namespace shardwise {
+
+/// What is wrong with the module or the recipe that a configuration names: the module is spelled
+/// almost as one of the framework's, or has no such recipe. A module of the user's own may have
+/// any.
+std::optional<Finding> wrong_recipe(const Framework& framework, const Settings& settings);
+
+}  // namespace shardwise

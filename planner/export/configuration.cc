@@ -1,0 +1,299 @@
+#include "planner/export/configuration.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "planner/export/accelerate_deepspeed.h"
+#include "planner/export/accelerate_flags.h"
+#include "planner/export/command_configuration.h"
+#include "planner/export/framework_reader.h"
+#include "planner/export/shell_text.h"
+#include "planner/export/yaml_text.h"
+#include "planner/question/plan_texts.h"
+#include "planner/spec/number.h"
+#include "planner/spec/reader.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+/// The settings that a JSON or YAML text has: keys of keys joined by dots.
+void flatten(const JsonValue& value, const std::string& name, const std::string& path,
+             const std::string& file, Configuration& made) {
+  if (value.kind == JsonValue::Kind::object && !value.members.empty()) {
+    for (const JsonMember& each : value.members) {
+      flatten(each.value, name.empty() ? each.key : name + "." + each.key,
+              json_pointer(path, each.key), file, made);
+    }
+    return;
+  }
+  GivenSetting setting;
+  setting.name = name;
+  setting.file = file;
+  setting.line = value.line;
+  setting.column = value.column;
+  setting.path = path;
+  setting.value = value;
+  if (value.kind == JsonValue::Kind::null) {
+    made.nulls.push_back(std::move(setting));
+    return;
+  }
+  setting.list = value.kind == JsonValue::Kind::array;
+  setting.object = value.kind == JsonValue::Kind::object;
+  if (setting.list) {
+    for (const JsonValue& each : value.elements) setting.words.push_back(text_of(each));
+  } else if (!setting.object) {
+    setting.words = {text_of(value)};
+  }
+  made.settings.push_back(std::move(setting));
+}
+
+Diagnostic not_one(const std::string& file, const std::string& is, const std::string& hint) {
+  return {file, 1, 0, "", fmt::format("is {}, no configuration of a framework", is), hint};
+}
+
+Result<Configuration> from_keys(const JsonValue& root, const std::string& file) {
+  if (root.kind != JsonValue::Kind::object) return not_one(file, "no object", "keys and values");
+  const JsonValue* schema = root.find("schema");
+  if (schema != nullptr && schema->string.starts_with("shardwise.") &&
+      schema->string != "shardwise.settings/1") {
+    return not_one(file, schema->string, "give a plan to shardwise export, simulate or report");
+  }
+  if (root.find("model_type") != nullptr || root.find("architectures") != nullptr) {
+    return not_one(file, "a model's config.json", "give it as --model");
+  }
+  Configuration made;
+  made.file = file;
+  flatten(root, "", "", file, made);
+  return made;
+}
+
+/// Takes the flags of parallelism_config away where accelerate does not read them.
+/// Source: accelerate 1.15.0, commands/launch.py:1248 and utils/launch.py:397.
+void drop_unread_parallelism(Configuration& made) {
+  const auto is_of_mesh = [](const GivenSetting& each) {
+    return each.name.starts_with("parallelism_config.");
+  };
+  const auto uses = [](const GivenSetting& each) { return each.name == kUsesParallelismConfig; };
+  const bool read =
+      std::ranges::any_of(made.launcher, uses) || std::ranges::any_of(made.settings, is_of_mesh);
+  std::erase_if(made.launcher, uses);
+  if (read) return;
+  for (const GivenSetting& each : made.launcher) {
+    if (!is_of_mesh(each)) continue;
+    made.notes.push_back({each.file, each.line, each.column, each.path,
+                          "accelerate does not read this flag without --use_parallelism_config",
+                          "add that flag"});
+  }
+  std::erase_if(made.launcher, is_of_mesh);
+}
+
+/// Flags of `accelerate launch` count before its YAML; with --use_fsdp they need none.
+void state_launcher_flags(Configuration& made) {
+  const auto is_fsdp = [](const GivenSetting& each) { return each.name == "distributed_type"; };
+  const bool stated = std::ranges::any_of(made.launcher, is_fsdp);
+  if (!stated && std::ranges::none_of(made.settings, is_fsdp)) return;
+  drop_unread_parallelism(made);
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < made.settings.size(); ++i) places[made.settings[i].name] = i;
+  for (GivenSetting& each : std::exchange(made.launcher, {})) {
+    const auto [at, is_new] = places.try_emplace(each.name, made.settings.size());
+    if (is_new) made.settings.emplace_back();
+    made.settings[at->second] = std::move(each);
+  }
+}
+
+/// The name of a setting where it is one of the framework's form; nothing of others.
+std::optional<std::string> name_in(const Framework& framework, const GivenSetting& setting) {
+  if (!setting.value) return framework.takes_words() ? std::optional(setting.name) : std::nullopt;
+  if (framework.form == ConfigurationForm::overrides) return std::nullopt;
+  const bool flags = framework.form == ConfigurationForm::arguments;
+  return flags ? flag_of_key(setting.name) : setting.name;
+}
+
+bool is_json(std::string_view text, const std::string& file) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  return file.ends_with(".json") || (first != std::string_view::npos && text[first] == '{');
+}
+
+/// The first line that says something has a key: "name:" or "name: value".
+bool is_yaml(std::string_view text, const std::string& file) {
+  if (file.ends_with(".yaml") || file.ends_with(".yml")) return true;
+  if (file.ends_with(".sh") || file.ends_with(".txt")) return false;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    if (line.empty() || line.front() == '#' || line == "---") continue;
+    const std::size_t colon = line.find(':');
+    return colon != std::string_view::npos && line.find(' ') > colon &&
+           (colon + 1 == line.size() || line[colon + 1] == ' ');
+  }
+  return false;
+}
+
+/// The JSON of DeepSpeed that an argument of a training script names.
+std::optional<Diagnostic> file_not_given(const Configuration& configuration) {
+  constexpr std::array<std::string_view, 4> kNaming = {"--deepspeed", "--deepspeed_config",
+                                                       "--deepspeed-config", "--ds_config"};
+  for (const GivenSetting& each : configuration.settings) {
+    const bool names = std::ranges::find(kNaming, each.name) != kNaming.end();
+    if (!names || each.words.size() != 1) continue;
+    return Diagnostic{each.file,
+                      each.line,
+                      each.column,
+                      each.path,
+                      fmt::format("{} is not given", shown(each.words.front())),
+                      "give DeepSpeed's JSON too"};
+  }
+  return std::nullopt;
+}
+
+/// Arguments that tell what a command is of, and that no framework is planned by alone.
+std::optional<Diagnostic> not_read_alone(const GivenSetting& setting) {
+  constexpr std::array<std::string_view, 4> kOfTrainer = {
+      "--fsdp", "--fsdp_config", "--per_device_train_batch_size", "--per-device-train-batch-size"};
+  constexpr std::array<std::string_view, 2> kOfToml = {"--job.config_file", "--job.config-file"};
+  Diagnostic problem{setting.file, setting.line, setting.column, setting.path, "", ""};
+  if (std::ranges::find(kOfTrainer, setting.name) != kOfTrainer.end()) {
+    problem.message = "an argument of transformers' Trainer, without a file that says the sharding";
+    problem.hint = "give accelerate's YAML or DeepSpeed's JSON with it";
+    return problem;
+  }
+  if (std::ranges::find(kOfToml, setting.name) != kOfToml.end()) {
+    problem.message = "an argument of torchtitan before 0.3: later versions read no TOML";
+    problem.hint = "--module, --config and the overrides";
+    return problem;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<Configuration> read_configuration(std::string_view text, const std::string& file,
+                                         const GivenFiles& given) {
+  if (is_json(text, file)) {
+    const Result<JsonValue> root = parse_json(text, file);
+    return root ? from_keys(*root, file) : root.problems();
+  }
+  if (is_yaml(text, file)) {
+    const Result<JsonValue> root = parse_yaml(text, file);
+    return root ? from_keys(*root, file) : root.problems();
+  }
+  if (file.ends_with(".toml")) {
+    return not_one(file, "TOML",
+                   "torchtitan reads none since 0.3: give --module, --config and the overrides");
+  }
+  const Result<ShellCommand> command = read_shell(text, file);
+  if (!command) return command.problems();
+  return configuration_of_command(*command, file, given);
+}
+
+Result<Configuration> configuration_of_words(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (control_character(word) == word.size() && first_not_utf8(word) == word.size()) continue;
+    return Diagnostic{
+        "command line", 0, 0, "", fmt::format("a control character in {}", shown(word)),
+        "plain text"};
+  }
+  ShellCommand command;
+  std::size_t first = 0;
+  for (; first < words.size(); ++first) {
+    const std::size_t at = words[first].find('=');
+    if (at == std::string::npos || words[first].starts_with('-')) break;
+    command.environment.push_back({words[first], 0, 0});
+  }
+  for (; first < words.size(); ++first) command.words.push_back({words[first], 0, 0});
+  Result<Configuration> job = configuration_of_command(command, "command line", {});
+  if (!job) return job;
+  Diagnostics problems = take_accelerate_for_launcher(*job);
+  if (!problems.empty()) return problems;
+  return job;
+}
+
+Result<Configuration> joined(std::vector<Configuration> all) {
+  Configuration made = std::move(all.front());
+  Diagnostics problems;
+  std::map<std::string, const GivenSetting*> known;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    const std::vector<GivenSetting> before = made.settings;
+    known.clear();
+    for (const GivenSetting& each : before) known[each.name] = &each;
+    for (GivenSetting& each : all[i].settings) {
+      const auto at = known.find(each.name);
+      if (at != known.end() && at->second->words != each.words) {
+        problems.push_back({each.file, each.line, each.column, each.path,
+                            fmt::format("{}, but {} has {}", fmt::join(each.words, " "),
+                                        at->second->file, fmt::join(at->second->words, " ")),
+                            "state it once"});
+        continue;
+      }
+      if (at == known.end()) made.settings.push_back(std::move(each));
+    }
+    std::ranges::move(all[i].environment, std::back_inserter(made.environment));
+    std::ranges::move(all[i].notes, std::back_inserter(made.notes));
+    std::ranges::move(all[i].nulls, std::back_inserter(made.nulls));
+    std::ranges::move(all[i].launcher, std::back_inserter(made.launcher));
+    if (made.ranks == 0) made.ranks = all[i].ranks;
+  }
+  if (!problems.empty()) return problems;
+  state_launcher_flags(made);
+  return made;
+}
+
+std::string flag_of_key(const std::string& key) {
+  const std::size_t dot = key.rfind('.');
+  std::string flag = "--" + (dot == std::string::npos ? key : key.substr(dot + 1));
+  std::ranges::replace(flag, '_', '-');
+  return flag;
+}
+
+Result<Framework> framework_of(const Configuration& configuration, const std::string& named,
+                               const std::string& flag) {
+  if (!named.empty()) return load_framework(named, flag);
+  for (const GivenSetting& each : configuration.settings) {
+    // settings.json of our scripts says whose it is.
+    if (each.name == "framework" && each.words.size() == 1) {
+      return load_framework(each.words.front(), "/framework");
+    }
+  }
+  std::optional<Framework> best;
+  std::ptrdiff_t most = 0;
+  for (const std::string& name : framework_names()) {
+    Result<Framework> framework = load_framework(name, flag);
+    if (!framework) return framework.problems();
+    const auto known = std::ranges::count_if(framework->marks, [&](const std::string& mark) {
+      return std::ranges::any_of(configuration.settings, [&](const GivenSetting& each) {
+        const std::optional<std::string> own = name_in(*framework, each);
+        return own && (*own == mark || own->starts_with(mark + "."));
+      });
+    });
+    if (known <= most) continue;
+    most = known;
+    best = *std::move(framework);
+  }
+  if (best) return *std::move(best);
+  if (std::optional<Diagnostic> problem = file_not_given(configuration)) return *std::move(problem);
+  for (const GivenSetting& each : configuration.settings) {
+    if (std::optional<Diagnostic> problem = not_read_alone(each)) return *std::move(problem);
+  }
+  return Diagnostic{
+      configuration.file,
+      configuration.file == "command line" ? 0 : 1,
+      0,
+      "",
+      "has no setting by which a framework is known",
+      configuration.file.ends_with("run.sh")
+          ? "of an exported folder give what stands beside run.sh: arguments.txt, ds_config.json, "
+            "accelerate.yaml or settings.json"
+          : fmt::format("{} NAME says of which it is: {}", flag,
+                        fmt::join(framework_names(), ", "))};
+}
+
+}  // namespace shardwise

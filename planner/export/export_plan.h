@@ -1,0 +1,49 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/export/framework.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/units.h"
+
+namespace shardwise {
+
+/// A setting and its value.
+struct WrittenSetting {
+  const SettingSpec* spec = nullptr;  // of the framework
+  std::string value;
+};
+
+/// Something of a plan that a framework cannot be told, and what it does instead.
+struct Substitution {
+  std::string field;
+  std::string from;
+  std::string to;
+  std::string because;
+  Bytes memory_change;  // predicted, of the fullest GPU; with those before it already made
+  Seconds time_change;  // of the step
+  bool priced = false;  // if not, no plan is legal with it alone: a later one changes both for both
+};
+
+/// A plan as a framework is told it.
+struct Export {
+  Plan plan;  // as the framework runs it
+  std::vector<Substitution> substitutions;
+  std::vector<WrittenSetting> settings;  // of the configuration and of the environment
+  Seconds planned_step;                  // predicted for the plan as it was given …
+  Bytes memory_change;                   // … and what all substitutions change together
+  Seconds time_change;
+};
+
+/// The settings that say a plan of these facts, with their defaults. \pre the framework's limits
+/// hold \returns them, or every field that no setting says
+Result<Values> told_settings(const Framework& framework, const Values& facts);
+
+/// Tells a framework a plan. Settings that have their default are left out, but where the file says
+/// otherwise. \pre framework outlives the result
+/// \returns it, or every reason why the framework cannot run such a plan
+Result<Export> export_plan(const Plan& plan, const Framework& framework);
+
+}  // namespace shardwise

@@ -1,0 +1,150 @@
+#include "planner/export/import_assumptions.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "planner/export/kept_of.h"
+#include "planner/question/flags.h"
+#include "planner/question/module_names.h"
+#include "planner/question/plan_texts.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+/// Fields that change what a plan costs and that a configuration may leave open. Those of kernels
+/// have assumptions of their own (usual_kernels_assumptions).
+std::vector<std::string> open_fields(const Framework& framework) {
+  std::vector<std::string> fields = {"sequence_length", "micro_batch_size", "global_batch_size",
+                                     "precision", "recompute"};
+  for (const ScriptField& each : framework.by_script) {
+    const bool has_its_own =
+        each.field == "loss" || each.field == "rms_norm" || each.field == "adamw";
+    if (!has_its_own && std::ranges::find(fields, each.field) == fields.end()) {
+      fields.push_back(each.field);
+    }
+  }
+  return fields;
+}
+
+bool is_stated(const Texts& texts, const std::string& field) {
+  const auto at = texts.find(field);
+  return at != texts.end() && !at->second.empty();
+}
+
+/// The flags that would state what nothing states, with the values that were taken.
+std::optional<Assumption> open_assumption(const Framework& framework, const AskedImport& asked,
+                                          const Subject& subject, const Plan& plan) {
+  std::vector<std::string> flags;
+  const bool sized = !asked.job.gpus.empty() || is_stated(asked.layout.texts, "dp_shard");
+  const bool says_gpus =
+      std::ranges::find(subject.assumptions, "gpus", &Assumption::id) != subject.assumptions.end();
+  if (!sized && !says_gpus) flags.push_back(fmt::format("--gpus {}", plan.layout.world()));
+  const Texts job = texts_of(plan.job);
+  const Texts layout = texts_of(plan.layout);
+  for (const std::string& field : open_fields(framework)) {
+    if (is_stated(asked.job.texts, field) || is_stated(asked.layout.texts, field)) continue;
+    // Modules say what is recomputed.
+    if (field == "recompute" && is_stated(asked.job.texts, kModulesField)) continue;
+    const auto in_job = job.find(field);
+    const auto in_layout = layout.find(field);
+    const bool known = in_job != job.end() || in_layout != layout.end();
+    if (!known) continue;
+    const std::string& value = in_job != job.end() ? in_job->second : in_layout->second;
+    flags.push_back(fmt::format(
+        "{} {}{}", flag_of(field), value,
+        field == "global_batch_size" ? ", a micro-batch for each data-parallel rank" : ""));
+  }
+  if (flags.empty()) return std::nullopt;
+  return Assumption{
+      "import.open",
+      fmt::format("neither the configuration nor a flag says: {}", fmt::join(flags, "; ")),
+      "docs/frameworks.md, Import"};
+}
+
+/// What "auto" leaves to the plan, which export states.
+std::optional<Assumption> auto_assumption(const Framework& framework, const Settings& settings) {
+  std::vector<std::string> names;
+  for (const GivenSetting* each : settings.unknown) {
+    const std::string own = table_name(framework, each->name).name;
+    const bool open = std::ranges::find(settings.open, own) != settings.open.end();
+    if (open && decided_setting(framework, each->name) != nullptr) names.push_back(own);
+  }
+  if (names.empty()) return std::nullopt;
+  return Assumption{"import.auto",
+                    fmt::format("\"auto\" is open, and export writes the plan's value: {}",
+                                fmt::join(names, ", ")),
+                    "docs/frameworks.md, Import"};
+}
+
+/// "a, b and more".
+std::string names_of(const std::vector<const GivenSetting*>& settings) {
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> names;
+  for (const GivenSetting* each : settings) {
+    if (names.size() < kMost) names.push_back(shown(each->name));
+  }
+  const bool more = settings.size() > kMost;
+  return fmt::format("{}{}", fmt::join(names, ", "), more ? " and more" : "");
+}
+
+/// What is true of all of the settings, if there is one.
+std::optional<Assumption> assumption_of(const std::string& id, const std::string& says,
+                                        const std::vector<const GivenSetting*>& settings) {
+  if (settings.empty()) return std::nullopt;
+  return Assumption{id, fmt::format("{}: {}", says, names_of(settings)),
+                    "docs/frameworks.md, Import"};
+}
+
+std::optional<Assumption> script_assumption(const Framework& framework, const Settings& settings) {
+  return assumption_of(
+      "import.script_arguments",
+      fmt::format("arguments of the training script change nothing that the file of {} says",
+                  framework.label),
+      settings.of_script);
+}
+
+std::optional<Assumption> file_assumption(const Framework& framework, const Settings& settings) {
+  return assumption_of(
+      "import.keys_without_flags",
+      fmt::format("neither in the plan nor kept, since no flag of {} says the same",
+                  framework.label),
+      settings.of_file);
+}
+
+}  // namespace
+
+std::vector<Assumption> import_assumptions(const Framework& framework, const Settings& settings,
+                                           const AskedImport& asked, const Subject& subject,
+                                           const Plan& plan) {
+  std::vector<Assumption> made = subject.assumptions;
+  for (std::optional<Assumption> each :
+       {open_assumption(framework, asked, subject, plan), auto_assumption(framework, settings),
+        script_assumption(framework, settings), file_assumption(framework, settings)}) {
+    if (each) made.push_back(*std::move(each));
+  }
+  for (const SettingSpec& spec : framework.settings) {
+    const auto at = settings.values.find(spec.name);
+    if (at == settings.values.end()) continue;
+    const std::string& value = at->second;
+    const std::string words =
+        spec.kind == SettingKind::on ? spec.name : fmt::format("{} {}", spec.name, shown(value));
+    const bool is_given = settings.given.contains(spec.name) && value != spec.by_default;
+    if (!spec.unpriced.empty() && is_given) {
+      made.push_back({"import.unpriced." + spec.name,
+                      fmt::format("{} is kept, and not priced: {}", words, spec.unpriced),
+                      spec.source});
+    }
+    if (!spec.assumed.empty() && holds(spec.assumed_when, settings.values)) {
+      made.push_back(
+          {"import.assumed." + spec.name, fmt::format("{}: {}", words, spec.assumed), spec.source});
+    }
+  }
+  return made;
+}
+
+}  // namespace shardwise

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "planner/export/framework.h"
+#include "planner/export/import_plan.h"
+#include "planner/export/settings_of.h"
+#include "planner/question/subject.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// What an imported plan has besides what its configuration and the flags state: fields that
+/// neither says, arguments of the training script, settings that no plan has.
+/// \param asked    with the facts of the configuration
+/// \param subject  whose assumptions are the first
+std::vector<Assumption> import_assumptions(const Framework& framework, const Settings& settings,
+                                           const AskedImport& asked, const Subject& subject,
+                                           const Plan& plan);
+
+}  // namespace shardwise

@@ -1,0 +1,246 @@
+#include "planner/export/import_plan.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "planner/export/check_configuration.h"
+#include "planner/export/import_assumptions.h"
+#include "planner/export/kept_of.h"
+#include "planner/export/plan_facts.h"
+#include "planner/export/setting_values.h"
+#include "planner/model/hf_config.h"
+#include "planner/question/flags.h"
+#include "planner/question/module_names.h"
+#include "planner/question/plan_texts.h"
+#include "planner/spec/catalogue.h"
+#include "planner/spec/number.h"
+#include "planner/spec/plan_fields.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+/// A text without the spaces and parentheses that change nothing: "([0]*3+[1]*58)".
+std::string bare(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '(' || c == ')'; });
+  return text;
+}
+
+/// The settings of the architecture that the configuration states and the model has otherwise.
+Diagnostics contradictions(const Framework& framework, const Settings& settings,
+                           const ModelSpec& model) {
+  Values facts = model_facts(model);
+  Diagnostics problems;
+  for (const SettingSpec& spec : framework.settings) {
+    const auto given = settings.given.find(spec.name);
+    const auto fact = facts.find(spec.field);
+    if (given == settings.given.end() || fact == facts.end() || !holds(spec.when, facts)) continue;
+    const std::optional<std::string> wanted = theirs(spec, fact->second);
+    if (!wanted) continue;
+    const std::string theirs = canonical(spec.kind, *wanted).value_or(*wanted);
+    const std::string& stated = settings.values.at(spec.name);
+    if (bare(theirs) == bare(stated)) continue;
+    const GivenSetting& place = *given->second;
+    problems.push_back({place.file, place.line, place.column, place.path,
+                        fmt::format("{}, but {} has {}", shown(stated), model.name, theirs),
+                        "another model, by --model, or another value here"});
+  }
+  return problems;
+}
+
+/// How many settings of the architecture a configuration states.
+std::ptrdiff_t stated_sizes(const Framework& framework, const Settings& settings) {
+  return std::ranges::count_if(framework.settings, [&](const SettingSpec& spec) {
+    return spec.field.starts_with("model.") && settings.given.contains(spec.name);
+  });
+}
+
+/// The model that a setting names: of two that name one the last, a recipe and not its family.
+std::optional<std::string> named_model(const Framework& framework, const Settings& settings) {
+  std::optional<std::string> named;
+  for (const SettingSpec& spec : framework.settings) {
+    const auto at = settings.values.find(spec.name);
+    if (spec.field == "model" && at != settings.values.end()) named = ours(spec, at->second);
+  }
+  return named;
+}
+
+/// The model that a setting names or that all stated sizes are of, or why there is none.
+Result<std::string> model_of(const Framework& framework, const Settings& settings,
+                             const std::string& file) {
+  if (const auto named = named_model(framework, settings)) return *named;
+  constexpr std::ptrdiff_t kFewest = 4;  // layers, width, heads and one more
+  if (stated_sizes(framework, settings) < kFewest) {
+    return Diagnostic{file,
+                      0,
+                      0,
+                      "--model",
+                      "does not say which model it trains",
+                      "--model NAME, or its config.json"};
+  }
+  // Of models with one architecture the first has the name.
+  std::vector<std::string> names;
+  Values architecture;
+  for (const std::string& name : catalogue_names("models")) {
+    const Result<ModelSpec> model = load_model(name);
+    if (!model || !contradictions(framework, settings, *model).empty()) continue;
+    Values facts = model_facts(*model);
+    if (!names.empty() && facts == architecture) continue;
+    architecture = std::move(facts);
+    names.push_back(name);
+  }
+  if (names.size() == 1) return names.front();
+  return Diagnostic{file,
+                    0,
+                    0,
+                    "--model",
+                    names.empty() ? "no model of the catalogue has these sizes"
+                                  : fmt::format("models with the sizes that it states: {}",
+                                                fmt::join(names, ", ")),
+                    names.empty() ? "--model with its config.json" : "--model says which"};
+}
+
+/// Where a setting stands that says the field of a flag.
+const GivenSetting* place_of(const std::string& flag, const Framework& framework,
+                             const Settings& settings) {
+  for (const SettingSpec& spec : framework.settings) {
+    const auto given = settings.given.find(spec.name);
+    if (given != settings.given.end() && !spec.field.empty() && flag_of(spec.field) == flag) {
+      return given->second;
+    }
+  }
+  return nullptr;
+}
+
+/// Problems of flags, at the setting that states the field.
+Diagnostics placed(Diagnostics problems, const Framework& framework, const Settings& settings,
+                   const std::string& file) {
+  for (Diagnostic& each : problems) {
+    const GivenSetting* place = place_of(each.path, framework, settings);
+    if (place != nullptr) {
+      each.file = place->file;
+      each.line = place->line;
+      each.column = place->column;
+      each.path = place->path;
+    } else if (each.file == "command line" && !each.path.empty()) {
+      each.file = file;
+    }
+  }
+  return problems;
+}
+
+/// Puts a fact where a question has it, unless a flag states it.
+void ask(Texts& texts, const std::string& field, const std::string& value, const std::string& file,
+         Diagnostics& problems) {
+  std::string& text = texts[field];
+  if (text.empty()) {
+    text = value;
+  } else if (text != value && !value.empty()) {
+    problems.push_back(flag_contradiction(field, text, value, file));
+  }
+}
+
+/// Whether the batch of a step follows from the number of ranks, which nothing says.
+bool needs_ranks(const Values& facts) {
+  const auto passes = facts.find("num_microbatches");
+  const bool several = passes != facts.end() && passes->second != "1";
+  const bool local = facts.contains("local_batch") && !facts.contains("micro_batch_size");
+  const bool each = several || local || facts.contains("batch_per_rank");
+  return each && !facts.contains("global_batch_size");
+}
+
+/// The question that facts and flags ask together.
+Diagnostics fill(const Values& facts, const std::string& file, AskedImport& asked) {
+  Diagnostics problems;
+  const Texts job = texts_of(JobSpec());
+  for (const auto& [field, value] : facts) {
+    const auto& keys = layout_keys();
+    if (std::ranges::find(keys, field) != keys.end()) {
+      ask(asked.layout.texts, field, value, file, problems);
+    } else if (job.contains(field) || field == kModulesField) {
+      ask(asked.job.texts, field, value, file, problems);
+    }
+  }
+  const auto one = [&](const char* name, std::string& text) {
+    const auto at = facts.find(name);
+    if (at == facts.end()) return;
+    if (text.empty()) text = at->second;
+    if (text != at->second) problems.push_back(flag_contradiction(name, text, at->second, file));
+  };
+  one("engine", asked.job.engine);
+  one("gpus", asked.job.gpus);
+  return problems;
+}
+
+}  // namespace
+
+Diagnostic flag_contradiction(const std::string& field, const std::string& text,
+                              const std::string& value, const std::string& file) {
+  return wrong_flag(flag_of(field), fmt::format("{}, but {} has {}", text, file, value),
+                    "leave the flag out, or change the file");
+}
+
+Result<Import> import_plan(const Framework& framework, const Configuration& configuration,
+                           AskedImport asked) {
+  const Result<Settings> settings = settings_of(framework, configuration);
+  if (!settings) return settings.problems();
+  if (asked.job.model.empty()) {
+    Result<std::string> model = model_of(framework, *settings, configuration.file);
+    if (!model) return model.problems();
+    asked.job.model = *std::move(model);
+  }
+  const Result<ModelSpec> model = load_model(asked.job.model);
+  if (!model) return model.problems();
+  const std::optional<std::string> named = named_model(framework, *settings);
+  if (named && *named != asked.job.model) {
+    const Result<ModelSpec> other = load_model(*named);
+    if (other && model_facts(*other) != model_facts(*model)) {
+      return flag_contradiction("model", asked.job.model, *named, configuration.file);
+    }
+  }
+  Diagnostics problems = contradictions(framework, *settings, *model);
+  if (!problems.empty()) return problems;
+
+  Values known = model_facts(*model);
+  if (configuration.ranks > 0) {
+    known["gpus"] = std::to_string(configuration.ranks);
+  } else if (!asked.job.gpus.empty()) {
+    known["gpus"] = asked.job.gpus;
+  }
+  const std::optional<std::int64_t> ranks =
+      known.contains("gpus") ? parse_integer(known.at("gpus")) : std::nullopt;
+  problems = contradictions_of(framework, configuration, *settings, ranks.value_or(0));
+  if (!problems.empty()) return problems;
+  const Values facts = facts_of(framework, *settings, std::move(known), problems);
+  if (!problems.empty()) return problems;
+  if (needs_ranks(facts)) {
+    return Diagnostic{configuration.file,
+                      0,
+                      0,
+                      "--gpus",
+                      "states a batch for each rank, and not how many ranks there are",
+                      "add --gpus, or the launcher that starts them"};
+  }
+  problems = fill(facts, configuration.file, asked);
+  if (!problems.empty()) return problems;
+
+  Result<Subject> subject = read_subject(asked.job);
+  if (!subject) {
+    return placed(subject.problems(), framework, *settings, configuration.file);
+  }
+  const Result<Layout> layout = read_layout(asked.layout, *subject, BatchWhenOpen::one_microbatch);
+  if (!layout) return placed(layout.problems(), framework, *settings, configuration.file);
+  Import made;
+  made.plan = {subject->model, subject->cluster, subject->job, subject->engine, *layout};
+  Result<KeptSettings> kept = kept_of(framework, configuration, *settings, made.plan);
+  if (!kept) return kept.problems();
+  made.plan.kept = *std::move(kept);
+  made.assumptions = import_assumptions(framework, *settings, asked, *subject, made.plan);
+  return made;
+}
+
+}  // namespace shardwise

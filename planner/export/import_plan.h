@@ -1,0 +1,46 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/export/configuration.h"
+#include "planner/export/framework.h"
+#include "planner/export/settings_of.h"
+#include "planner/question/asked_layout.h"
+#include "planner/question/subject.h"
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/plan.h"
+#include "planner/spec/report.h"
+
+namespace shardwise {
+
+/// What a configuration says of a plan, by the names of facts_of(): of the first option of each
+/// choice that holds, of each setting with a field, and of what the framework does in one way only.
+/// What none of them states is not there.
+/// \param known     facts that hold whatever the configuration says: model_facts(), gpus
+/// \param problems  takes values that no plan has
+Values facts_of(const Framework& framework, const Settings& settings, Values known,
+                Diagnostics& problems);
+
+/// Problem of a flag that says another value than a file.
+Diagnostic flag_contradiction(const std::string& field, const std::string& text,
+                              const std::string& value, const std::string& file);
+
+/// What a configuration leaves open, as flags of the command have it.
+struct AskedImport {
+  AskedJob job;  // without a model: the one of the catalogue that the settings describe
+  AskedLayout layout;
+};
+
+/// A configuration as a plan.
+struct Import {
+  Plan plan;  // with the settings that it does not have in `kept`
+  std::vector<Assumption> assumptions;
+};
+
+/// Reads the plan that a configuration runs. Problems: values that contradict the model, the flags
+/// or each other, and layouts that are not legal, at the place of the setting that states them.
+Result<Import> import_plan(const Framework& framework, const Configuration& configuration,
+                           AskedImport asked);
+
+}  // namespace shardwise

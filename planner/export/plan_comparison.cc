@@ -1,0 +1,115 @@
+#include "planner/export/plan_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/cost/legality.h"
+#include "planner/export/export_plan.h"
+#include "planner/search/search.h"
+#include "planner/spec/format.h"
+
+namespace shardwise {
+namespace {
+
+/// The first setting that says one of the fields.
+const GivenSetting* place_of(const std::vector<std::string>& fields, const Framework& framework,
+                             const Settings& settings) {
+  for (const SettingSpec& spec : framework.settings) {
+    const auto given = settings.given.find(spec.name);
+    if (given == settings.given.end()) continue;
+    if (std::ranges::find(fields, spec.field) != fields.end()) return given->second;
+    for (const Choice& choice : framework.choices) {
+      for (const Option& option : choice.options) {
+        const bool says = std::ranges::any_of(option.plan, [&](const Clause& clause) {
+          return std::ranges::find(fields, clause.name) != fields.end();
+        });
+        if (says && option.settings.contains(spec.name)) return given->second;
+      }
+    }
+  }
+  return nullptr;
+}
+
+void put(const GivenSetting* place, Finding& finding) {
+  if (place == nullptr) return;
+  finding.what.file = place->file;
+  finding.what.line = place->line;
+  finding.what.column = place->column;
+  finding.what.path = place->path;
+}
+
+}  // namespace
+
+std::string memory_words(Bytes change) {
+  if (change.value() == 0) return "the same memory";
+  const bool grows = change.value() > 0;
+  return fmt::format("{} {} a GPU", format_bytes(grows ? change : Bytes(0) - change),
+                     grows ? "more on" : "less on");
+}
+
+Evaluation evaluation_of(const Plan& plan) {
+  return evaluate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
+}
+
+Finding PlanComparison::finding_of(const About& about) const {
+  Finding finding;
+  finding.rule = about.rule;
+  finding.kind = CheckRule::Kind::silent;
+  finding.what.message = about.says;
+  finding.what.hint = about.fix;
+  finding.source = fmt::format("predicted for {} on {} GPUs of {}", plan_.model.name,
+                               plan_.layout.world(), plan_.cluster.name);
+  return finding;
+}
+
+void PlanComparison::add(const About& about) {
+  Finding finding = finding_of(about);
+  put(place_of(about.fields, framework_, settings_), finding);
+  findings_.push_back(std::move(finding));
+}
+
+void PlanComparison::add_at(const std::string& setting, const About& about) {
+  Finding finding = finding_of(about);
+  finding.what.path = setting;
+  const auto given = settings_.given.find(setting);
+  put(given == settings_.given.end() ? nullptr : given->second, finding);
+  findings_.push_back(std::move(finding));
+}
+
+bool PlanComparison::can_be_told(const Plan& changed) const {
+  const Result<Export> told = export_plan(changed, framework_);
+  return told && told->substitutions.empty();
+}
+
+void PlanComparison::add_if_faster(const Plan& changed, const About& about) {
+  if (!check_plan(changed).empty() || !can_be_told(changed)) return;
+  const Evaluation other = evaluation_of(changed);
+  const Bytes usable = usable_memory(plan_.cluster, plan_.job, Bytes(0));
+  if (fit_of(other.point, other.upper, usable) != Fit::fits) return;
+  const double saved = 1 - other.step_time / own_.step_time;
+  if (saved < kWorthSaying) return;
+  About found = about;
+  found.fix = fmt::format("{}: a step of {} instead of {} ({:.0f} % less), {}", about.fix,
+                          format_seconds(other.step_time), format_seconds(own_.step_time),
+                          saved * 100, memory_words(other.point - own_.point));
+  add(found);
+}
+
+bool PlanComparison::add_if_smaller(const Plan& changed, const About& about) {
+  if (!check_plan(changed).empty()) return false;
+  const Evaluation other = evaluation_of(changed);
+  const double saved = 1 - other.point / own_.point;
+  if (saved < kWorthSaying) return false;
+  const double longer = other.step_time / own_.step_time - 1;
+  About found = about;
+  found.fix = fmt::format("{}: {} instead of {} on a GPU ({:.0f} % less), the step {:.1f} % {}",
+                          about.fix, format_bytes(other.point), format_bytes(own_.point),
+                          saved * 100, std::abs(longer) * 100, longer < 0 ? "shorter" : "longer");
+  add(found);
+  return true;
+}
+
+}  // namespace shardwise

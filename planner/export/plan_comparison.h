@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/cost/estimate.h"
+#include "planner/export/check_configuration.h"
+#include "planner/export/framework.h"
+#include "planner/export/settings_of.h"
+#include "planner/spec/plan.h"
+
+namespace shardwise {
+
+/// Of the step's time, or of a GPU's memory: what is less is within the model's error.
+inline constexpr double kWorthSaying = 0.02;
+
+/// "2.05 GiB more on a GPU".
+std::string memory_words(Bytes change);
+
+/// Memory and time of a plan.
+Evaluation evaluation_of(const Plan& plan);
+
+/// A plan beside others that differ from it in one thing.
+class PlanComparison {
+ public:
+  /// What of the plan a finding is about: its words, and the fields by which its setting is found.
+  struct About {
+    std::string rule;
+    std::vector<std::string> fields;
+    std::string says;
+    std::string fix;
+  };
+
+  /// \pre all outlive the comparison
+  PlanComparison(const Plan& plan, const Framework& framework, const Settings& settings)
+      : plan_(plan), framework_(framework), settings_(settings), own_(evaluation_of(plan)) {}
+
+  /// Whether the framework can be told it, as it is.
+  bool can_be_told(const Plan& changed) const;
+
+  /// Adds a finding where `changed` is legal, fits, is faster by kWorthSaying, and can be told.
+  void add_if_faster(const Plan& changed, const About& about);
+
+  /// Adds a finding where `changed` is legal and holds less by kWorthSaying on the fullest GPU.
+  /// \returns whether it does
+  bool add_if_smaller(const Plan& changed, const About& about);
+
+  /// Adds a finding about the setting that says one of the fields.
+  void add(const About& about);
+  /// The same about a setting by its name.
+  void add_at(const std::string& setting, const About& about);
+
+  std::vector<Finding> take() { return std::move(findings_); }
+
+ private:
+  Finding finding_of(const About& about) const;
+
+  const Plan& plan_;
+  const Framework& framework_;
+  const Settings& settings_;
+  Evaluation own_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace shardwise

@@ -1,0 +1,259 @@
+#include "planner/export/settings_of.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "planner/export/given_value.h"
+#include "planner/spec/utf8.h"
+
+namespace shardwise {
+namespace {
+
+/// "auto", which transformers fills in from its own arguments.
+bool is_auto(const SettingSpec& spec, const GivenSetting& given) {
+  return spec.kind != SettingKind::text && given.words == std::vector<std::string>{"auto"};
+}
+
+/// Whether a word behind a flag has a variable that nobody knows, or a list has no word, and the
+/// flag says nothing that a plan has: then it is kept as text, of whatever kind its values are.
+bool is_open_text(const Framework& framework, const SettingSpec& spec, const GivenSetting& given) {
+  const bool is_empty_list = spec.kind == SettingKind::texts && given.words.empty();
+  const bool unknown =
+      is_empty_list || std::ranges::any_of(given.words, [](const std::string& word) {
+        return word.find('$') != std::string::npos;
+      });
+  return !given.value && unknown && says_nothing(framework, spec);
+}
+
+/// Whether it is a key that the framework knows in its file alone.
+bool is_key_without_flag(const Framework& framework, const GivenSetting& given) {
+  const auto& keys = framework.keys_without_flags;
+  const std::string last = given.name.substr(given.name.rfind('.') + 1);
+  return given.value && std::ranges::find(keys, last) != keys.end();
+}
+
+/// What arguments of a training script say.
+class ScriptArguments {
+ public:
+  ScriptArguments(const Framework& framework, Settings& made)
+      : framework_(framework), made_(made) {}
+
+  void take(const GivenSetting& each) {
+    std::string name = each.name;
+    if (name.starts_with("--")) std::replace(name.begin() + 2, name.end(), '-', '_');
+    const SettingSpec* spec = framework_.find(name);
+    const bool known = spec != nullptr && spec->place == SettingPlace::script;
+    Diagnostics ignored;
+    const auto value = known ? value_of(framework_, *spec, each, false, ignored) : std::nullopt;
+    if (!value) {
+      made_.of_script.push_back(&each);
+    } else if (!spec->states.empty()) {
+      if (*value == "true") stating_.push_back({spec, &each, *value});
+    } else if (spec->fills.empty()) {
+      made_.values[spec->name] = *value;
+      made_.given[spec->name] = &each;
+    } else {
+      filling_.push_back({spec, &each, *value});
+    }
+  }
+
+  /// States what switches state, and fills "auto" in; a switch that is not there is off. Another
+  /// argument beside a value of the file changes nothing.
+  void fill() {
+    for (const Filling& each : stating_) {
+      for (const auto& [name, value] : each.spec->states) {
+        std::erase(made_.open, name);
+        made_.values[name] = value;
+        made_.given[name] = each.given;
+      }
+    }
+    if (filling_.empty()) return;
+    for (const SettingSpec& spec : framework_.settings) {
+      const auto at = std::ranges::find(made_.open, spec.fills);
+      if (spec.fills.empty() || at == made_.open.end()) continue;
+      const auto found =
+          std::ranges::find_if(filling_, [&](const Filling& each) { return each.spec == &spec; });
+      made_.open.erase(at);
+      std::erase_if(made_.unknown,
+                    [&](const GivenSetting* each) { return each->name == spec.fills; });
+      made_.values[spec.fills] = found == filling_.end() ? "false" : found->value;
+      if (found == filling_.end()) continue;
+      made_.given[spec.fills] = found->given;
+      filling_.erase(found);
+    }
+    for (const Filling& each : filling_) made_.of_script.push_back(each.given);
+  }
+
+ private:
+  struct Filling {
+    const SettingSpec* spec;
+    const GivenSetting* given;
+    std::string value;
+  };
+  const Framework& framework_;
+  Settings& made_;
+  std::vector<Filling> filling_;
+  std::vector<Filling> stating_;
+};
+
+}  // namespace
+
+bool says_nothing(const Framework& framework, const SettingSpec& spec) {
+  if (!spec.field.empty() || spec.place != SettingPlace::configuration) return false;
+  return std::ranges::none_of(framework.choices, [&](const Choice& choice) {
+    return std::ranges::any_of(
+        choice.options, [&](const Option& option) { return option.settings.contains(spec.name); });
+  });
+}
+
+TableName table_name(const Framework& framework, const GivenSetting& given) {
+  return table_name(framework, given.name, given.words.size() == 1 ? given.words.front() : "");
+}
+
+TableName table_name(const Framework& framework, const std::string& name, const std::string& word) {
+  const auto has = [&](const std::string& key) {
+    return framework.find(key) != nullptr ||
+           std::ranges::find(framework.known_keys, key) != framework.known_keys.end();
+  };
+  if (has(name)) return {name, false, ""};
+  for (const auto& [section, prefix] : framework.prefixes) {
+    if (!name.starts_with(section + ".")) continue;
+    const std::string whole =
+        name.substr(0, section.size() + 1) + prefix + name.substr(section.size() + 1);
+    if (has(whole)) return {whole, false, ""};
+  }
+  if (framework.form == ConfigurationForm::arguments && !name.starts_with('-')) {
+    const std::string last = name.substr(name.rfind('.') + 1);
+    for (const KeyOfFlag& each : framework.keys) {
+      if (each.key != last || (!each.value.empty() && each.value != word)) continue;
+      return {each.flag, each.negated, each.value};
+    }
+    return {flag_of_key(name), false, ""};
+  }
+  if (framework.form != ConfigurationForm::overrides) return {name, false, ""};
+  constexpr std::string_view kDashes = "--";
+  if (!name.starts_with(kDashes)) {
+    std::string choice = name;
+    std::ranges::replace(choice, '_', '-');
+    return {has(choice) ? choice : name, false, ""};
+  }
+  std::string own = name.substr(kDashes.size());
+  std::ranges::replace(own, '-', '_');
+  own.insert(0, kDashes);
+  const std::size_t dot = own.find('.');
+  const std::string section =
+      dot == std::string::npos ? std::string(kDashes) : own.substr(0, dot + 1);
+  const std::string key = own.substr(section.size());
+  const bool negated =
+      !has(section + key) && key.starts_with("no_") && has(section + key.substr(3));
+  return {section + (negated ? key.substr(3) : key), negated, ""};
+}
+
+void add_defaults(const Framework& framework, Values& values) {
+  for (const Preset& preset : framework.presets) {
+    if (!holds(preset.when, values)) continue;
+    values.insert(preset.settings.begin(), preset.settings.end());
+  }
+  for (const SettingSpec& spec : framework.settings) {
+    if (spec.by_default) values.emplace(spec.name, *spec.by_default);
+  }
+}
+
+Result<Settings> settings_of(const Framework& framework, const Configuration& configuration) {
+  Settings made;
+  Diagnostics problems;
+  const auto take = [&](const GivenSetting& each, bool environment) {
+    const TableName own = table_name(framework, each);
+    const SettingSpec* spec = framework.find(own.name);
+    if (spec == nullptr && is_key_without_flag(framework, each)) {
+      made.of_file.push_back(&each);
+      return;
+    }
+    if (spec == nullptr && !environment) {
+      if (std::optional<Diagnostic> problem = value_of_section(framework, each, own.name)) {
+        problems.push_back(*std::move(problem));
+        return;
+      }
+    }
+    if (spec == nullptr || (spec->place == SettingPlace::environment) != environment) {
+      if (!environment) made.unknown.push_back(&each);
+      return;
+    }
+    if (each.open) {
+      made.open.push_back(spec->name);
+      return;
+    }
+    const bool of_text = !environment && is_open_text(framework, *spec, each);
+    if (of_text || is_auto(*spec, each)) {
+      made.open.push_back(spec->name);
+      made.unknown.push_back(&each);
+      return;
+    }
+    const bool is_on = !own.on_for.empty();
+    const std::optional<std::string> value =
+        is_on ? std::optional<std::string>("true")
+              : value_of(framework, *spec, each, own.negated, problems);
+    if (!value) return;
+    // Of keys that turn one switch on, another may leave it off.
+    if (each.value && spec->kind == SettingKind::on && *value == "false" &&
+        made.given.contains(spec->name)) {
+      return;
+    }
+    made.values[spec->name] = *value;
+    made.given[spec->name] = &each;
+  };
+  const GivenSetting* names_file = nullptr;
+  bool has_file = false;
+  for (const GivenSetting& each : configuration.settings) {
+    if (!framework.file_flag.empty() && each.name == framework.file_flag) names_file = &each;
+    has_file = has_file || each.value.has_value();
+  }
+  if (names_file != nullptr && !has_file) {
+    return Diagnostic{names_file->file,
+                      names_file->line,
+                      names_file->column,
+                      names_file->path,
+                      fmt::format("{} takes all settings from {}, and no flag", framework.label,
+                                  shown(fmt::format("{}", fmt::join(names_file->words, " ")))),
+                      "give that file too"};
+  }
+  ScriptArguments script(framework, made);
+  for (const GivenSetting& each : configuration.settings) {
+    // Beside a file of keys the arguments of a command are its script's.
+    if (each.value || (framework.takes_words() && names_file == nullptr)) {
+      take(each, false);
+    } else {
+      script.take(each);
+    }
+  }
+  script.fill();
+  for (const GivenSetting& each : configuration.environment) take(each, true);
+  for (const GivenSetting& each : configuration.nulls) {
+    if (made.given.contains(table_name(framework, each.name).name)) continue;  // by a flag
+    if (std::optional<Diagnostic> problem = null_of(framework, each)) {
+      problems.push_back(*std::move(problem));
+    }
+  }
+  if (!problems.empty()) return problems;
+  const bool has_none = std::ranges::none_of(made.given, [&](const auto& each) {
+    return framework.find(each.first)->place != SettingPlace::script;
+  });
+  if (has_none && !(made.unknown.empty() && made.of_script.empty() && made.given.empty())) {
+    return Diagnostic{configuration.file,
+                      0,
+                      0,
+                      "",
+                      fmt::format("has no setting of {}", framework.label),
+                      "--from says of which framework it is"};
+  }
+  add_defaults(framework, made.values);
+  return made;
+}
+
+}  // namespace shardwise

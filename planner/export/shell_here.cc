@@ -1,0 +1,70 @@
+// Here-documents of ShellLexer.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/export/shell_lexer.h"
+#include "planner/export/shell_variables.h"
+
+namespace shardwise {
+
+ShellLexer::ShellLexer(Bare, std::string_view text, ShellTrouble& trouble)
+    : text_(text), trouble_(trouble), lines_are_one_(false), fixed_(nullptr) {}
+
+std::vector<ShellPart> ShellLexer::here_parts(std::string_view body, ShellTrouble& trouble) {
+  ShellLexer lexer(Bare(), body, trouble);
+  std::vector<ShellPart> parts;
+  lexer.expanded(parts, '\0');
+  return parts;
+}
+
+const HereDocument& ShellLexer::here_document(const ShellToken& token) const {
+  return here_[static_cast<std::size_t>(token.number)];
+}
+
+ShellToken ShellLexer::here_document() {
+  ShellToken made = token(ShellToken::Kind::here, 2);
+  made.number = static_cast<int>(here_.size());
+  HereDocument here;
+  if (look() == '-') {
+    here.tabs = true;
+    step();
+  }
+  while (look() == ' ' || look() == '\t') step();
+  char quote = '\0';
+  while (more() && (quote != '\0' || !ends_shell_words(look()))) {
+    const char c = step();
+    const bool quotes = c == '\'' || c == '"';
+    here.quoted = here.quoted || quotes || c == '\\';
+    if (quotes && (quote == '\0' || quote == c)) {
+      quote = quote == c ? '\0' : c;
+    } else if (c != '\\') {
+      here.end += c;
+    }
+  }
+  if (here.end.empty()) fail("a here-document without its end");
+  here_.push_back(std::move(here));
+  return made;
+}
+
+void ShellLexer::read_here_documents() {
+  for (; here_read_ < here_.size(); ++here_read_) {
+    HereDocument& here = here_[here_read_];
+    bool over = false;
+    here.line = fixed_ != nullptr ? fixed_->line : line_;
+    while (more() && !over) {
+      const std::size_t end = std::min(text_.find('\n', at_), text_.size());
+      std::string_view line = text_.substr(at_, end - at_);
+      if (here.tabs) line.remove_prefix(std::min(line.find_first_not_of('\t'), line.size()));
+      over = line == here.end;
+      if (!over) here.body.append(line).append("\n");
+      while (at_ < std::min(end + 1, text_.size())) step();
+    }
+    here.read = over;
+    if (!over) fail(fmt::format("a here-document that <<{} opens has no {}", here.end, here.end));
+  }
+}
+
+}  // namespace shardwise

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise {
+
+/// A word of a command and where it stands.
+struct ShellWord {
+  std::string text;
+  int line = 0;  // 1-based; 0 of a command line
+  int column = 0;
+  bool pattern = false;  // of file names, which bash looks for: data/*.bin
+  /// What in it nobody knows, as it is written: "$MORE".
+  std::vector<std::string> unknown = {};  // NOLINT(*-redundant-member-init): GCC asks for it
+};
+
+/// A file that a script writes before it starts the job.
+struct WrittenFile {
+  std::string name;
+  std::string text;
+  int line = 0;
+};
+
+/// What starts a job: the words of its command, and the variables that are exported to it.
+struct ShellCommand {
+  std::vector<ShellWord> words;
+  std::vector<ShellWord> environment;  // "NAME=VALUE"
+  std::vector<ShellWord> directives;   // words of #SBATCH lines
+  std::vector<WrittenFile> files;      // by cat, tee and echo
+  Diagnostics notes;                   // what was not read, and may decide something
+};
+
+/// Reads a list of arguments, or a shell script that sets variables and arrays and then starts a
+/// program with them: what people publish. Of several commands the one with most flags is taken.
+/// A text that begins with a flag is a list of arguments, whose lines are one command.
+///
+/// Words are those that bash makes: quotes, comments, continued lines, NAME=VALUE, NAME=(…), +=,
+/// export, unset, $NAME, ${NAME[@]}, ${NAME:-VALUE}, ${NAME%…}, $((…)), {a,b}, functions, set --,
+/// redirections, here-documents, and the text of bash -c and eval. Nothing is run and no file is
+/// looked for: a word with $(…), with a variable that is not set or with a pattern of file names
+/// stays as it is written. Of if and case the branch is taken that values of the script decide.
+/// Other branches and loops are not read, which a note says where they set a variable or start a
+/// program. At most kMostShellBytes come out.
+/// \param file  the name put into diagnostics
+Result<ShellCommand> read_shell(std::string_view text, const std::string& file);
+
+/// The place of a control character that is no line end, tab or blank; text.size() for none.
+std::size_t control_character(std::string_view text);
+
+inline constexpr std::size_t kMostShellBytes = 1'000'000;
+
+}  // namespace shardwise

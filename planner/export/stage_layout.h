@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace shardwise {
+
+/// What a layout of pipeline stages says in the fields of a plan.
+struct StageLayout {
+  std::int64_t vpp = 1;
+  std::int64_t first_stage_layers = 0;  // 0: as many as the others
+  std::int64_t last_stage_layers = 0;
+  std::string problem;  // no plan has such stages, and why; empty: they are read
+};
+
+/// Reads Megatron-LM's --pipeline-model-parallel-layout. "Et*4|t*4L" has an embedding (E), layers
+/// (t), a loss (L) and multi-token prediction (m); "|" ends a chunk, "(tt|)*2" and "t*4" are
+/// repeated parts. Chunk i stands on stage i modulo pp. A plan has the embedding in the first
+/// chunk, loss and m in the last one, and equal chunks but on the first and the last stage. \param
+/// pp      stages, at least 1 \param layers  of the model; 0: not known Source:
+/// megatron/core/transformer/pipeline_parallel_layer_layout.py, parse_str_to_list and
+/// validate_layer_layout.
+StageLayout read_stage_layout(std::string_view text, std::int64_t pp, std::int64_t layers);
+
+}  // namespace shardwise

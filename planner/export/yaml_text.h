@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "planner/spec/diagnostic.h"
+#include "planner/spec/reader.h"
+
+namespace shardwise {
+
+/// The values of a YAML text of one document, with their places. Scalars without quotes have the
+/// kinds that set_plain_scalar() gives them. Refused: anchors and aliases, tags, keys that are no
+/// scalars, merge keys, duplicate keys, a second document, nesting deeper than 64, more values than
+/// a JSON text may have.
+/// \param file  the name put into diagnostics
+Result<JsonValue> parse_yaml(std::string_view text, const std::string& file);
+
+}  // namespace shardwise
