@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <utility>
 
 #include "planner/cost/estimate.h"
@@ -32,9 +33,13 @@ const Actor& Simulation::actor_of(std::int64_t rank, std::size_t stage) const {
 
 namespace {
 
+/// What of a simulation is wanted: all, or when operations run.
+enum class Wanted : std::uint8_t { all, times };
+
 /// Program, prices and workload.
-void prepare(const Plan& plan, const SimulationOptions& options, Simulation& made) {
-  made.program = lower(plan, options.granularity);
+void prepare(const Plan& plan, const SimulationOptions& options, Wanted wanted, Simulation& made) {
+  made.program = wanted == Wanted::all ? lower(plan, options.granularity)
+                                       : lower_without_buffers(plan, options.granularity);
   for (const PriceScale& scale : options.scales) split_costs(made.program, scale);
   made.prices = prices_of(plan, made.program, options.transport);
   for (const PriceScale& scale : options.scales) {
@@ -70,10 +75,10 @@ MemoryCourse memory_of(const Simulation& made, std::size_t stage, AllocatorKind 
 }
 
 /// And the timeline. \returns whether it was run to its end
-bool run(const Plan& plan, const SimulationOptions& options, const std::stop_token& stop,
-         Simulation& made) {
+bool run(const Plan& plan, const SimulationOptions& options, Wanted wanted,
+         const std::stop_token& stop, Simulation& made) {
   if (stop.stop_requested()) return false;
-  prepare(plan, options, made);
+  prepare(plan, options, wanted, made);
   made.timeline = options.contention ? run_shared(made.work, stop) : run_alone(made.work, stop);
   if (made.timeline.stopped) return false;
   SHARDWISE_CHECK(made.timeline.stalled.empty(),
@@ -84,14 +89,16 @@ bool run(const Plan& plan, const SimulationOptions& options, const std::stop_tok
 }  // namespace
 
 Simulation simulate(const Plan& plan, const SimulationOptions& options) {
-  return *simulate(plan, options, std::stop_token());
+  std::optional<Simulation> made = simulate(plan, options, std::stop_token());
+  SHARDWISE_CHECK(made.has_value(), "a step that nothing stops has an end");
+  return *std::move(made);
 }
 
 std::optional<Simulation> simulate(const Plan& plan, const SimulationOptions& options,
                                    const std::stop_token& stop) {
   std::optional<Simulation> simulation(std::in_place);
   Simulation& made = *simulation;
-  if (!run(plan, options, stop, made)) return std::nullopt;
+  if (!run(plan, options, Wanted::all, stop, made)) return std::nullopt;
   made.met = meeting_times(made.work, made.timeline);
   for (std::size_t s = 0; s < made.program.stages.size(); ++s) {
     if (stop.stop_requested()) return std::nullopt;
@@ -99,14 +106,14 @@ std::optional<Simulation> simulate(const Plan& plan, const SimulationOptions& op
   }
   if (stop.stop_requested()) return std::nullopt;
   made.report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-  fill_report(made.report, plan, made);
+  fill_report(made.report, plan, made, options.scales);
   return simulation;
 }
 
 std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& options) {
   if (!options.in_issue_order) return {};
   Simulation made;
-  prepare(plan, options, made);
+  prepare(plan, options, Wanted::times, made);
   std::vector<std::string> names;
   for (const std::size_t operation : run_alone(made.work).stalled) {
     for (const Actor& actor : made.work.actors) {
@@ -120,19 +127,21 @@ std::vector<std::string> hanging_at(const Plan& plan, const SimulationOptions& o
 }
 
 Seconds simulated_length(const Plan& plan, const SimulationOptions& options) {
-  return *simulated_length(plan, options, std::stop_token());
+  const std::optional<Seconds> length = simulated_length(plan, options, std::stop_token());
+  SHARDWISE_CHECK(length.has_value(), "a step that nothing stops has an end");
+  return *length;
 }
 
 std::optional<Seconds> simulated_length(const Plan& plan, const SimulationOptions& options,
                                         const std::stop_token& stop) {
   Simulation made;
-  if (!run(plan, options, stop, made)) return std::nullopt;
+  if (!run(plan, options, Wanted::times, stop, made)) return std::nullopt;
   return Seconds(made.timeline.length());
 }
 
 Seconds simulated_step(const Plan& plan, const SimulationOptions& options) {
-  const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-  return simulated_length(plan, options) + report.time.input_exposed;
+  return simulated_length(plan, options) +
+         input_exposed(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
 }
 
 }  // namespace shardwise::sim

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <variant>
 
 #include "planner/recorded/stage_timeline.h"
 #include "planner/recorded/step_parts.h"
 #include "simulator/pass_parts.h"
+#include "simulator/timeline_blocks.h"
 
 namespace shardwise::sim {
 namespace {
@@ -18,8 +20,9 @@ const CostPrice& price_of(const StageRunTimes& run, const ProgramOp& op) {
 /// the layer is a part, and when the host issued them.
 class SimulatedFacts final : public StepFacts {
  public:
-  SimulatedFacts(const StageRunTimes& run, std::span<const LayerTime> layers)
-      : run_(run), layers_(layers) {
+  SimulatedFacts(const StageRunTimes& run, std::span<const LayerTime> layers,
+                 const ScaledTransfers* scaled)
+      : run_(run), layers_(layers), scaled_(scaled) {
     // Gathers and reductions; the norm that all ranks sum runs beside nothing.
     const bool data_parallel =
         std::ranges::any_of(run.work->program->operations, [](const ProgramOp& op) {
@@ -51,7 +54,7 @@ class SimulatedFacts final : public StepFacts {
     const double work = std::min(took - late, alone);
     const double steady = work / (1 + price_of(run_, op).excess);
     add(&TimeParts::straggler, work - steady);
-    const Seconds computed = Seconds(steady) - communicated(cost, Seconds(steady), parts);
+    const Seconds computed = Seconds(steady) - communicated(op, Seconds(steady), parts);
     parts.*part_of(op.role) += std::max(Seconds(0), computed);
   }
 
@@ -66,14 +69,18 @@ class SimulatedFacts final : public StepFacts {
 
  private:
   /// The communication that held up a whole layer's kernels, of `steady` that they took in all.
-  Seconds communicated(const OpCost& cost, Seconds steady, TimeParts& parts) {
+  Seconds communicated(const ProgramOp& op, Seconds steady, TimeParts& parts) {
+    const OpCost& cost = run_.work->program->costs[static_cast<std::size_t>(op.cost)];
     if (cost.layers.empty()) return {};
     const LayerWork& work = cost.layers.front();
     const LayerTime& layer = layers_[static_cast<std::size_t>(work.kind)];
-    const Seconds alone = alone_of(layer, work.part);
     // The input gradients carry the communication of a split backward pass.
-    if (alone <= Seconds(0) || work.part == LayerPart::backward_weight) return {};
-    const PassTime& pass = pass_of(layer, work.part);
+    if (work.part == LayerPart::backward_weight) return {};
+    PassTime pass = pass_of(layer, work.part);
+    const Seconds planned = pass.exposed();
+    if (scaled_ != nullptr) scale(op, work, pass);
+    const Seconds alone = alone_of(layer, work.part) - (planned - pass.exposed());
+    if (alone <= Seconds(0)) return {};
     const double times = steady / alone;
     const auto take = [&](Seconds TimeParts::*part, WithinLayers& axis, Seconds stops,
                           Seconds beside) {
@@ -85,6 +92,32 @@ class SimulatedFacts final : public StepFacts {
     take(&TimeParts::cp_exposed, within_.cp, pass.cp, pass.cp_hidden);
     take(&TimeParts::ep_exposed, within_.ep, pass.ep, {});
     return pass.exposed() * times;
+  }
+
+  /// Gives the communication of a pass the share of its time that scales have left each axis. One
+  /// of the operation's kind has changed all of the pass alike, and no share of it.
+  void scale(const ProgramOp& op, const LayerWork& work, PassTime& pass) const {
+    double whole = 1;
+    for (const PriceScale& each : scaled_->scales) {
+      const auto* const kind = std::get_if<Paint>(&each.what);
+      if (kind != nullptr && paint_of(op) == *kind) whole *= each.factor;
+    }
+    const IndexRange inside = price_of(run_, op).inside;
+    if (inside.begin == inside.end) return;
+    const std::vector<InsideTransfer> axes = scaled_->planned.of(work).axes;
+    for (std::size_t a = 0; a < axes.size(); ++a) {
+      if (axes[a].seconds <= 0) continue;
+      const double left = run_.work->prices[inside.begin + a].seconds / (axes[a].seconds * whole);
+      if (axes[a].axis == Stream::tensor_parallel) {
+        pass.tp = pass.tp * left;
+        pass.tp_hidden = pass.tp_hidden * left;
+      } else if (axes[a].axis == Stream::context_parallel) {
+        pass.cp = pass.cp * left;
+        pass.cp_hidden = pass.cp_hidden * left;
+      } else if (axes[a].axis == Stream::expert_parallel) {
+        pass.ep = pass.ep * left;
+      }
+    }
   }
 
   /// When the host has issued a kernel of an operation. \param after  its own wait before that, by
@@ -103,6 +136,7 @@ class SimulatedFacts final : public StepFacts {
 
   const StageRunTimes& run_;
   std::span<const LayerTime> layers_;
+  const ScaledTransfers* scaled_;
   Seconds TimeParts::*beside_ = &TimeParts::dp_exposed;  // of what compute loses to communication
   StepParts within_;
 };
@@ -147,8 +181,9 @@ RecordedStep recorded(const StageRunTimes& run) {
   return step;
 }
 
-StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers) {
-  SimulatedFacts facts(run, layers);
+StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers,
+                     const ScaledTransfers* scaled) {
+  SimulatedFacts facts(run, layers, scaled);
   const TimeParts time = shardwise::step_parts(recorded(run), facts);
   StepParts parts = facts.within_layers();
   parts.time = time;

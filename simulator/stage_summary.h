@@ -8,6 +8,8 @@
 #include "planner/recorded/recorded_step.h"
 #include "planner/spec/report.h"
 #include "simulator/engine.h"
+#include "simulator/layer_transfers.h"
+#include "simulator/price_scale.h"
 #include "simulator/workload.h"
 
 namespace shardwise::sim {
@@ -47,8 +49,16 @@ struct StepParts {
   WithinLayers ep;
 };
 
+/// What a PriceScale has made of the transfers inside passes.
+struct ScaledTransfers {
+  const LayerTransfers& planned;
+  std::span<const PriceScale> scales;  // of the run's prices
+};
+
 /// What the compute stream of a stage ran, and what it waited for while it ran nothing. Kernels of
-/// whole layers are cut into compute and communication as `layers` (of every kind) says.
-StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers);
+/// whole layers are cut into compute and communication as `layers` (of every kind) says and
+/// `scaled`, null where nothing is scaled.
+StepParts step_parts(const StageRunTimes& run, std::span<const LayerTime> layers,
+                     const ScaledTransfers* scaled = nullptr);
 
 }  // namespace shardwise::sim

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -130,7 +132,8 @@ Bytes outside_allocator(const StepReport& report, std::size_t stage) {
   return ledger.total() - ledger.reserved();
 }
 
-void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation) {
+void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation,
+                 std::span<const PriceScale> scales) {
   StepTimeline timeline;
   const std::vector<RecordedStep> ranks = recorded_ranks(simulation);
   std::vector<std::vector<LinkTime>> links = link_times(plan, simulation);
@@ -149,7 +152,11 @@ void fill_report(StepReport& report, const Plan& plan, const Simulation& simulat
   report.plan_digest = simulation.program.plan_digest;
   const std::vector<LayerTime> layers = layer_passes(plan);
   const Seconds input = report.time.input_exposed;
-  const StepParts parts = step_parts(run_times(simulation, slowest), layers);
+  std::optional<LayerTransfers> planned;
+  std::optional<ScaledTransfers> scaled;
+  if (!scales.empty()) scaled.emplace(ScaledTransfers{planned.emplace(plan), scales});
+  const StepParts parts =
+      step_parts(run_times(simulation, slowest), layers, scaled ? &*scaled : nullptr);
   report.time = parts.time;
   report.time.input_exposed = input;
   rescale(report, Seconds(simulation.timeline.length()) + input);

@@ -27,6 +27,7 @@ Bytes outside_allocator(const StepReport& report, std::size_t stage);
 
 /// Puts the simulated step into a report that holds the closed form's: times by part on the stage
 /// that computes longest, exposed communication by axis, rates, and the timeline of every stage.
-void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation);
+void fill_report(StepReport& report, const Plan& plan, const Simulation& simulation,
+                 std::span<const PriceScale> scales = {});
 
 }  // namespace shardwise::sim

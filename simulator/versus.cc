@@ -25,8 +25,10 @@ void take_states(Plan& plan, const Plan& other) {
   plan.engine.param_remainders = other.engine.param_remainders;
   plan.layout.store_param_remainders = other.layout.store_param_remainders;
   plan.engine.casts_gradients_for_optimizer = other.engine.casts_gradients_for_optimizer;
+  plan.engine.sub_group_elements = other.engine.sub_group_elements;
   plan.engine.optimizer_scratch_bytes = other.engine.optimizer_scratch_bytes;
   plan.engine.lazy_moments = other.engine.lazy_moments;
+  plan.engine.whole_moments_early = other.engine.whole_moments_early;
 }
 
 void take_gradient_dtype(Plan& plan, const Plan& other) {
@@ -38,6 +40,7 @@ void take_gradient_dtype(Plan& plan, const Plan& other) {
 void take_padding(Plan& plan, const Plan& other) {
   plan.engine.padding = other.engine.padding;
   plan.engine.pad_multiple = other.engine.pad_multiple;
+  plan.engine.start_multiple = other.engine.start_multiple;
   plan.engine.vocabulary_multiple = other.engine.vocabulary_multiple;
 }
 
@@ -45,9 +48,14 @@ void take_reductions(Plan& plan, const Plan& other) {
   plan.engine.gradient_buffer = other.engine.gradient_buffer;
   plan.engine.bucket_elements = other.engine.bucket_elements;
   plan.engine.bucket_elements_per_rank = other.engine.bucket_elements_per_rank;
+  plan.layout.ddp_bucket_size = other.layout.ddp_bucket_size;
   plan.engine.reduce_queue_elements = other.engine.reduce_queue_elements;
   plan.engine.reduce_buffer_elements = other.engine.reduce_buffer_elements;
+  plan.engine.overlap_doubles_buffer = other.engine.overlap_doubles_buffer;
+  plan.engine.keeps_gradient_shards = other.engine.keeps_gradient_shards;
+  plan.engine.keeps_last_reduction = other.engine.keeps_last_reduction;
   plan.engine.flattens_gradients = other.engine.flattens_gradients;
+  plan.engine.joins_whole_gradients = other.engine.joins_whole_gradients;
 }
 
 /// Without copies out of the gather's output, and else as close as there is: one unit ahead.
@@ -62,6 +70,7 @@ void take_no_copies_out(Plan& plan, const Plan& other) {
 void take_prefetch(Plan& plan, const Plan& other) {
   plan.engine.gather = other.engine.gather;
   plan.engine.gather_queue_elements = other.engine.gather_queue_elements;
+  plan.engine.prefetch_elements = other.engine.prefetch_elements;
   plan.engine.keeps_root_gathered = other.engine.keeps_root_gathered;
   plan.layout.double_buffer = other.layout.double_buffer;
 }

@@ -44,12 +44,6 @@ HtmlCell HtmlCell::of_markup(std::string html) {
   return cell;
 }
 
-HtmlCell HtmlCell::of_number(std::string words, double value, Tone meaning) {
-  HtmlCell cell(std::move(words), meaning);
-  cell.value = value;
-  return cell;
-}
-
 std::string HtmlTable::cells_text(const std::vector<HtmlCell>& cells) const {
   std::string text;
   for (std::size_t i = 0; i < cells.size(); ++i) {
@@ -57,7 +51,6 @@ std::string HtmlTable::cells_text(const std::vector<HtmlCell>& cells) const {
     const bool names = i == 0 && columns_[i].align == Align::left;
     const std::string_view tag = names ? "th scope=\"row\"" : "td";
     fmt::format_to(std::back_inserter(text), "<{}{}", tag, classes(columns_[i].align, cell.tone));
-    if (cell.value) fmt::format_to(std::back_inserter(text), " data-v=\"{:.12g}\"", *cell.value);
     text += '>';
     text += cell.markup ? cell.text : escaped(cell.text);
     text += names ? "</th>" : "</td>";

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,12 +18,10 @@ struct HtmlCell {
       : text(std::move(words)), tone(meaning) {}
   HtmlCell(const char* words) : text(words) {}  // NOLINT(*explicit*)
   static HtmlCell of_markup(std::string html);
-  static HtmlCell of_number(std::string words, double value, Tone meaning = Tone::plain);
 
   std::string text;
   Tone tone = Tone::plain;
   bool markup = false;
-  std::optional<double> value;  // by which the script sorts and filters
 };
 
 struct HtmlColumn {

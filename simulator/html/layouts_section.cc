@@ -2,9 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "simulator/html/html_table.h"
+#include "simulator/html/layouts_element.h"
 #include "simulator/html/sections.h"
 #include "simulator/markup.h"
 #include "simulator/planning/answer_parts.h"
@@ -30,31 +30,20 @@ PlanRow row_of_plan(const PageContent& page) {
   return row;
 }
 
-/// \param ranked  rows that have a rank; the plan is below them
-std::string table_of(const PageContent& page, const std::vector<PlanRow>& rows, std::size_t ranked,
-                     const ToldColumns& told) {
-  std::vector<HtmlColumn> columns{{"#", Align::right, "rank"}};
-  for (const PlanColumn* each : told.columns) {
+std::string table_of(const PageContent& page, const std::vector<PlanRow>& rows,
+                     const std::vector<PricedLayout>& layouts, const ToldColumns& told) {
+  std::vector<const PlanColumn*> shown = {find_plan_column("rank")};
+  shown.insert(shown.end(), told.columns.begin(), told.columns.end());
+  std::vector<HtmlColumn> columns;
+  for (const PlanColumn* each : shown) {
     columns.emplace_back(std::string(each->heading), each->words ? Align::left : Align::right,
                          each->key);
   }
   HtmlTable table(std::move(columns));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const PlanRow& row = rows[i];
     std::vector<HtmlCell> cells;
-    if (i < ranked) {
-      cells.push_back(HtmlCell::of_number(fmt::format("{}{}", i + 1, row.tied ? "=" : ""),
-                                          static_cast<double>(i + 1)));
-    } else {
-      cells.emplace_back("-");
-    }
-    for (const PlanColumn* each : told.columns) {
-      const double number = each->number(row);
-      std::string text = each->text(row);
-      cells.push_back(std::isnan(number) ? HtmlCell(std::move(text))
-                                         : HtmlCell::of_number(std::move(text), number));
-    }
-    table.row(cells, is_the_plan(page, row) ? "chosen" : "");
+    for (const PlanColumn* each : shown) cells.emplace_back(each->text(layouts[i]));
+    table.row(cells, is_the_plan(page, rows[i]) ? "chosen" : "");
   }
   return table.text("id=\"layouts\"");
 }
@@ -72,12 +61,18 @@ std::string layouts_section(const PageContent& page) {
   const bool listed =
       std::ranges::any_of(rows, [&](const PlanRow& row) { return is_the_plan(page, row); });
   if (!listed) rows.push_back(row_of_plan(page));
+  std::vector<PricedLayout> layouts;  // the plan is below those that have a rank
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    layouts.push_back(priced(rows[i], i < best.size() ? i + 1 : 0, *page.answer));
+  }
   const ToldColumns told = told_columns(rows, page.question->engines.size() > 1);
   std::string made =
       "<p id=\"layout-tools\" hidden><label>filter <input id=\"layout-filter\" "
-      "placeholder=\"tp&lt;=8 mfu&gt;40 zero:1\" spellcheck=\"false\" autocomplete=\"off\">"
+      "placeholder=\"tp&lt;=8 mfu&gt;40 zero:1\" spellcheck=\"false\" autocomplete=\"off\" "
+      "autocapitalize=\"off\">"
       "</label> <span id=\"layout-count\" class=\"quiet\" role=\"status\"></span></p>\n";
-  made += table_of(page, rows, best.size(), told);
+  made += table_of(page, rows, layouts, told);
+  made += layouts_element(layouts);
   std::vector<std::string> notes = {counts_words(counts_of_all(*page.answer))};
   if (!told.in_all.empty()) notes.push_back(fmt::format("all: {}", fmt::join(told.in_all, ", ")));
   notes.push_back(ranking_words(*page.answer, best));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <optional>
 #include <utility>
 
@@ -25,6 +26,30 @@ StepReport explained(const Plan& plan) {
   if (report.verdict.fit != Fit::does_not_fit) return report;
   return with_fix(std::move(report), plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
 }
+
+/// What is predicted of the plan by the step-time model and by its simulation, found beside what
+/// the caller does until it asks.
+class Predicting {
+ public:
+  explicit Predicting(const Plan& plan)
+      : found_(std::async(std::launch::async, [&plan] {
+                 Prediction made{explained(plan), simulate(plan)};
+                 made.simulation.report.verdict.cheapest_fix = made.estimate.verdict.cheapest_fix;
+                 note_curves(plan.model, plan.cluster, plan.job,
+                             made.simulation.report.assumptions);
+                 return made;
+               }).share()) {}
+
+  const StepReport& estimate() const { return found_.get().estimate; }
+  const Simulation& simulation() const { return found_.get().simulation; }
+
+ private:
+  struct Prediction {
+    StepReport estimate;
+    Simulation simulation;
+  };
+  std::shared_future<Prediction> found_;
+};
 
 /// The trace beside the step, simulated at its granularity.
 TraceComparison beside_trace(const TracedRun& run, const Plan& plan) {
@@ -65,14 +90,9 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
   const Plan& plan = *request.plan;
   const Diagnostics long_step = too_many_operations(plan, Granularity::layer);
   if (!long_step.empty()) return long_step;
-  const StepReport estimated = explained(plan);
-  Simulation made = simulate(plan);
-  made.report.verdict.cheapest_fix = estimated.verdict.cheapest_fix;
-  note_curves(plan.model, plan.cluster, plan.job, made.report.assumptions);
+  const Predicting predicted(plan);
   PageContent page;
   page.plan = &plan;
-  page.simulation = &made;
-  page.estimate = &estimated;
   page.measured = request.measured;
   std::optional<TraceComparison> compared;
   if (request.traced != nullptr) {
@@ -83,7 +103,13 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
     }
     page.trace = &*compared;
   }
-  const PlanQuestion question = question_of(plan, std::max<std::size_t>(1, request.top));
+  PlanQuestion question = question_of(plan, std::max<std::size_t>(1, request.top));
+  question.known_step = [&](const Plan& other) -> std::optional<Seconds> {
+    const bool same = other.layout == plan.layout && other.job == plan.job &&
+                      other.cluster == plan.cluster;  // model and engine are the question's
+    if (!same) return std::nullopt;
+    return predicted.simulation().report.step_time;
+  };
   // Nothing where no layout of the usual space may run: the plan's is of the full one.
   std::optional<PlanAnswer> ranked;
   if (request.top > 0) {
@@ -94,10 +120,12 @@ Result<MadePage> make_page(const PageRequest& request, const SayPlanning& say) {
     page.question = &question;
     page.answer = &*ranked;
   }
+  page.simulation = &predicted.simulation();
+  page.estimate = &predicted.estimate();
   page.command = request.command;
   page.version = request.version;
   std::string text = report_page(page);
-  return MadePage{std::move(text), std::move(made.report)};
+  return MadePage{std::move(text), predicted.simulation().report};
 }
 
 }  // namespace shardwise::sim

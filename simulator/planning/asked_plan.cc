@@ -19,6 +19,7 @@
 #include "planner/spec/nearest.h"
 #include "planner/spec/number.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/split.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::sim {
@@ -159,6 +160,13 @@ Result<PlanQuestion> read_question(const AskedPlan& asked) {
   if (asked.job.engine.empty()) {
     q.engines = engines_of_today(cluster);
     q.takes_engine = q.engines.size() > 1;
+  }
+  note_usual_kernels(asked.job, q.model, q.job, q.engines, q.assumptions);
+  // Of all engines only what decides between them.
+  if (q.takes_engine) {
+    std::erase_if(q.assumptions, [](const Assumption& each) {
+      return each.id == "rms_norm.usual" || each.id == "adamw.usual";
+    });
   }
   return q;
 }

@@ -141,12 +141,17 @@ std::string not_simulated(const PlanQuestion& q, const std::vector<PlanRow*>& ro
 
 void simulate_rows(const PlanQuestion& q, const std::vector<PlanRow*>& rows, Rates& rates) {
   std::vector<Plan> plans;
-  for (const PlanRow* row : rows) plans.push_back(plan_of(q, *row));
-  const std::vector<Seconds> steps = simulated_steps(plans, q.threads);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    rows[i]->simulated = steps[i];
-    rates.fill(*rows[i]);
+  std::vector<PlanRow*> left;
+  for (PlanRow* row : rows) {
+    Plan plan = plan_of(q, *row);
+    if (q.known_step) row->simulated = q.known_step(plan);
+    if (row->simulated) continue;
+    plans.push_back(std::move(plan));
+    left.push_back(row);
   }
+  const std::vector<Seconds> steps = simulated_steps(plans, q.threads);
+  for (std::size_t i = 0; i < left.size(); ++i) left[i]->simulated = steps[i];
+  for (PlanRow* row : rows) rates.fill(*row);
 }
 
 /// Rows of one front may be beaten by rows of another.

@@ -2,13 +2,17 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "planner/search/search.h"
+#include "planner/spec/plan.h"
 #include "planner/spec/report.h"
+#include "planner/spec/units.h"
 
 namespace shardwise::sim {
 
@@ -36,6 +40,8 @@ struct PlanQuestion {
   bool simulate = true;  // the best are ranked by their simulated steps
   int threads = 0;       // 0 = as many as the machine has cores
   std::vector<Assumption> assumptions;
+  /// The simulated step of a plan, where it is known already; may be empty.
+  std::function<std::optional<Seconds>(const Plan&)> known_step;
 
   /// The search of all engines, or of one, on one of the clusters. \pre this outlives the request
   SearchRequest request(std::size_t cluster) const;

@@ -16,8 +16,6 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
 /// Parts of a step by how much they differ.
 std::string difference_text(const StepReport& winner, const StepReport& other, bool colour) {
   Table table({{"", Align::left}, {"best"}, {"asked"}, {"difference"}});
@@ -37,7 +35,8 @@ std::string why_not_text(const WhyNot& answer, const FieldValues& values, bool c
   std::string line = why_not_words(answer, values);
   const std::string changed =
       "  " +
-      wrap(in_words(differing_fields(answer.winner.layout, answer.other.layout)), kWidth - 2, 2) +
+      wrap(in_words(differing_fields(answer.winner.layout, answer.other.layout)), kTextWidth - 2,
+           2) +
       "\n\n";
   switch (answer.answer) {
     case WhyNot::Answer::illegal: {
