@@ -1,6 +1,10 @@
 #include "executor/comm/abort.h"
 
+#include <fmt/format.h>
+
 #include <new>
+#include <sstream>
+#include <string>
 #include <utility>
 
 namespace shardwise::exec {
@@ -37,7 +41,12 @@ std::string AbortSignal::describe() const {
 
 std::string AbortSignal::describe_locked() const {
   std::string text;
-  for (const auto& rank : watched_) text += "\n" + rank.second.describe();
+  int headed = -1;
+  for (const auto& [key, watched] : watched_) {
+    if (key.first != headed) text += fmt::format("\nrank {}", headed = key.first);
+    std::istringstream lines(watched.describe());
+    for (std::string line; std::getline(lines, line);) text += "\n  " + line;
+  }
   return text;
 }
 

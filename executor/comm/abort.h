@@ -40,7 +40,7 @@ struct Watched {
   /// When one of its operations last began or ended, nanoseconds of the steady clock; now, when it
   /// runs none.
   std::function<std::int64_t()> since;
-  /// What each of its streams does and what ended last, in lines.
+  /// What it does and what ended last, in lines; those that explain one are indented by two.
   std::function<std::string()> describe;
 };
 

@@ -22,6 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kLauncherFirst{1000};  // it sees a process that ends, and says so
+constexpr milliseconds kOthersSay{5000};      // why a rank has let go that does not know it itself
 constexpr milliseconds kReaction{2000};       // of who is told that the run has failed
 constexpr milliseconds kAnswer{1000};         // of who is asked what it does
 constexpr milliseconds kLetGo{4000};          // to remove a checkpoint that is not whole
@@ -60,7 +61,9 @@ ProcessWatch::~ProcessWatch() {
   tell_all({Notice::Word::over, {}, {}});
 }
 
-void ProcessWatch::stay() {
+void ProcessWatch::stay(std::string why) {
+  stays_because_ = std::move(why);
+  let_go_at_ = Clock::now();
   let_go_ = true;
   ::eventfd_write(wake_.number(), 1);
   for (;;) ::pause();
@@ -74,6 +77,10 @@ void ProcessWatch::serve() {
       failure_ = Failure{Failure::Kind::hung, gone_text(gone_)};
       abort_.raise(*failure_);
     }
+    if (!failure_ && let_go_ && Clock::now() - let_go_at_ > kOthersSay) {
+      failure_ = Failure{Failure::Kind::hung, stays_because_};
+      abort_.raise(*failure_);
+    }
     if (!failure_) continue;
     const Failure failure = *failure_;
     if (ender_ < 0) report(failure);
@@ -85,7 +92,7 @@ void ProcessWatch::hear() {
   std::vector<pollfd> waited = {{wake_.number(), POLLIN, 0}};
   // Of those that are gone poll(2) takes no notice: their number is -1.
   for (const Other& other : others_) waited.push_back({other.line.number(), POLLIN, 0});
-  ::poll(waited.data(), waited.size(), failure_ || gone_ >= 0 ? kLook : -1);
+  ::poll(waited.data(), waited.size(), failure_ || gone_ >= 0 || let_go_ ? kLook : -1);
   eventfd_t ignored = 0;
   ::eventfd_read(wake_.number(), &ignored);
   for (int rank = 0; rank < job_.size(); ++rank) {

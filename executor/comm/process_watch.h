@@ -36,7 +36,8 @@ class ProcessWatch {
 
   /// To be called once the run has failed, here or elsewhere, and this rank has let go of what it
   /// had: waits until all has been said and the process is ended.
-  [[noreturn]] void stay();
+  /// \param why  what to say where no rank says for some seconds why the run has failed
+  [[noreturn]] void stay(std::string why);
 
  private:
   using Clock = AwakeClock;
@@ -68,20 +69,23 @@ class ProcessWatch {
   std::vector<Other> others_;  // by rank; this one's is empty
   FileDescriptor wake_;
   std::shared_ptr<void> raised_;
-  std::atomic<bool> closing_{false};
-  std::atomic<bool> let_go_{false};
+  std::string stays_because_;    // written before let_go_
+  Clock::time_point let_go_at_;  // likewise
 
   // What the thread knows.
   std::optional<Failure> failure_;
-  int gone_ = -1;
   Clock::time_point gone_at_;
-  int told_ = -1;
   Clock::time_point told_at_;
   std::optional<Clock::time_point> asked_at_;
-  int ender_ = -1;  // who has said that all end
   Clock::time_point ended_at_;
   std::optional<Clock::time_point> ender_left_;
+  int gone_ = -1;
+  int told_ = -1;
+  int ender_ = -1;  // who has said that all end
   bool told_over_ = false;
+
+  std::atomic<bool> closing_{false};
+  std::atomic<bool> let_go_{false};
   std::thread thread_;
 };
 

@@ -18,7 +18,8 @@ CudaParts cuda_parts() {
             GpuComputeOptions own = options;
             own.deterministic = asked.deterministic;
             return make_gpu_compute(device.facts(), rank, *libraries, own);
-          }};
+          },
+          SHARDWISE_CUDA_ARCHITECTURES};
 }
 
 }  // namespace shardwise::exec

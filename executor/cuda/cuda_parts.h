@@ -20,6 +20,8 @@ struct CudaParts {
   /// The operations of a rank. \pre open_kernels()
   std::function<std::unique_ptr<Compute>(CudaDevice& device, int rank, const GpuOptions& options)>
       compute;
+  /// Those the kernels are compiled for, as runs_on() takes them.
+  std::string architectures;
 };
 
 /// NVIDIA's libraries as they are on this machine, and the kernels that this is linked with.

@@ -116,9 +116,9 @@ void CudaPlatform::look() {
 DeviceFacts CudaPlatform::facts(int gpu) const { return gpu_facts(gpu, CudaCalls(gpu)); }
 
 std::string CudaPlatform::problem_of_capability(int capability) const {
-  if (runs_on(capability, SHARDWISE_CUDA_ARCHITECTURES)) return {};
+  if (runs_on(capability, parts_.architectures)) return {};
   return fmt::format("compute capability {}.{} is none that this program has code for ({})",
-                     capability / 10, capability % 10, SHARDWISE_CUDA_ARCHITECTURES);
+                     capability / 10, capability % 10, parts_.architectures);
 }
 
 std::vector<std::string> CudaPlatform::open_libraries(const GpuPlace& first,

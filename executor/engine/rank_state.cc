@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <memory>
 
 #include "executor/comm/communicator.h"
@@ -26,14 +27,15 @@ Start start_of(const UnitTensor& tensor) {
   return Start::normal;
 }
 
-/// Where a tensor and a range of its unit meet.
+/// Where a tensor of a unit, with the zeros behind it, and a range of the unit meet.
 struct Meet {
   std::int64_t begin = 0;  // in the unit
   std::int64_t end = 0;
 };
-Meet meet(const UnitTensor& tensor, const ShardRange& held) {
-  return {std::max(tensor.begin, held.begin),
-          std::min(tensor.begin + tensor.elements, held.begin + held.count)};
+Meet meet(const StateUnit& unit, std::size_t tensor, const ShardRange& held) {
+  const bool last = tensor + 1 == unit.tensors.size();
+  const std::int64_t end = last ? unit.elements : unit.tensors[tensor + 1].begin;
+  return {std::max(unit.tensors[tensor].begin, held.begin), std::min(end, held.begin + held.count)};
 }
 
 }  // namespace
@@ -122,40 +124,61 @@ void RankState::upload(const View& view, std::size_t first, std::span<const floa
   upload_numbers(squares, signed_squares, device, stream);
 }
 
-/// put(first, values) for runs of a range's elements, counted from its first.
 template <class Put>
-void RankState::fill_part(std::size_t unit, const ShardRange& range, const WeightSource& source,
-                          Put put) const {
-  constexpr std::int64_t kBlock = 16384;
-  std::vector<float> block;
-  for (const UnitTensor& tensor : units_.units[unit].tensors) {
-    const Meet both = meet(tensor, range);
-    for (std::int64_t i = both.begin; i < both.end; i += kBlock) {
+void RankState::for_runs(std::size_t unit, const ShardRange& range, const WeightSource& source,
+                         Workers& workers, Put put) const {
+  constexpr std::int64_t kRun = std::int64_t{1} << 22;
+  constexpr std::int64_t kTask = std::int64_t{1} << 15;
+  std::vector<float> run;
+  const StateUnit& of = units_.units[unit];
+  for (std::size_t t = 0; t < of.tensors.size(); ++t) {
+    const UnitTensor& tensor = of.tensors[t];
+    const Meet both = meet(of, t, range);
+    for (std::int64_t i = both.begin; i < both.end; i += kRun) {
       const std::int64_t first = i - tensor.begin;
-      block.assign(static_cast<std::size_t>(std::min(both.end - i, kBlock)), 0.0F);
-      const auto filled = std::clamp<std::int64_t>(tensor.filled - first, 0, std::ssize(block));
-      const std::span<float> values(block);
-      if (filled > 0) source(tensor, first, values.first(static_cast<std::size_t>(filled)));
-      put(static_cast<std::size_t>(i - range.begin), std::span<const float>(values));
+      run.assign(static_cast<std::size_t>(std::min(both.end - i, kRun)), 0.0F);
+      const auto filled = std::clamp<std::int64_t>(tensor.filled - first, 0, std::ssize(run));
+      std::vector<std::exception_ptr> failed(static_cast<std::size_t>(ceil_div(filled, kTask)));
+      workers.run(std::ssize(failed), [&](std::int64_t task) {
+        const std::int64_t at = task * kTask;
+        const std::span<float> values(run.data() + at,
+                                      static_cast<std::size_t>(std::min(filled - at, kTask)));
+        try {
+          source(tensor, first + at, values);
+        } catch (...) {
+          failed[static_cast<std::size_t>(task)] = std::current_exception();
+        }
+      });
+      for (const std::exception_ptr& each : failed) {
+        if (each) std::rethrow_exception(each);
+      }
+      put(i, std::span<const float>(run));
     }
   }
 }
 
 void RankState::fill(const Arena& arena, std::size_t program, const WeightSource& source,
                      Device& device) const {
+  constexpr int kMostThreads = 16;
+  Workers workers(std::min(kMostThreads, processors_of_thread()));
   const std::unique_ptr<DeviceStream> stream = device.stream(StreamPriority::normal);
   for (std::size_t u = 0; u < units_.units.size(); ++u) {
     const View v = view(arena, program, u);
-    fill_part(u, held(u, placement_.parameters), source,
-              [&](std::size_t first, std::span<const float> values) {
-                upload_numbers(v.weights.part(first, values.size()), values, device, *stream);
-              });
-    if (!types_.main_weights) continue;
-    fill_part(u, v.held, source, [&](std::size_t first, std::span<const float> values) {
+    const ShardRange kept = keeps(u);
+    for_runs(u, kept, source, workers, [&](std::int64_t first, std::span<const float> values) {
+      const TensorView to =
+          v.weights.part(static_cast<std::size_t>(first - kept.begin), values.size());
+      upload_numbers(to, values, device, *stream);
+      const std::int64_t begin = std::max(first, v.held.begin);
+      const std::int64_t end = std::min(first + std::ssize(values), v.held.begin + v.held.count);
+      if (!types_.main_weights || begin >= end) return;
+      const auto at = static_cast<std::size_t>(begin - v.held.begin);
+      const auto main = values.subspan(static_cast<std::size_t>(begin - first),
+                                       static_cast<std::size_t>(end - begin));
       if (v.remainders.empty()) {
-        return upload_numbers(v.main.part(first, values.size()), values, device, *stream);
+        return upload_numbers(v.main.part(at, main.size()), main, device, *stream);
       }
-      upload(v, first, values, std::vector<float>(values.size()), device, *stream);
+      upload(v, at, main, std::vector<float>(main.size()), device, *stream);
     });
   }
   device.synchronize(*stream);
@@ -189,8 +212,10 @@ void RankState::update(std::span<const UnitUpdate> updates, const AdamStep* step
       to.compute.cast(update.wide_gradients, gradients, to.stream);
       gradients = update.wide_gradients;
     }
-    for (const UnitTensor& tensor : units_.units[update.unit].tensors) {
-      const Meet range = meet(tensor, own);
+    const StateUnit& unit = units_.units[update.unit];
+    for (std::size_t t = 0; t < unit.tensors.size(); ++t) {
+      const UnitTensor& tensor = unit.tensors[t];
+      const Meet range = meet(unit, t, own);
       if (range.begin >= range.end) continue;
       const auto at = static_cast<std::size_t>(range.begin - own.begin);
       const auto count = static_cast<std::size_t>(range.end - range.begin);

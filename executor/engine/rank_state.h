@@ -9,6 +9,7 @@
 #include "executor/engine/arena.h"
 #include "executor/kernels/compute.h"
 #include "executor/kernels/tensor_view.h"
+#include "executor/kernels/workers.h"
 #include "executor/optimizer/adamw.h"
 #include "planner/lowering/state_types.h"
 #include "planner/lowering/unit_pieces.h"
@@ -17,7 +18,7 @@
 namespace shardwise::exec {
 
 /// Where weights come from: the elements of a tensor from number `first` on. Called by all ranks of
-/// a process at once.
+/// a process at once, and by several threads of each.
 using WeightSource =
     std::function<void(const UnitTensor& tensor, std::int64_t first, std::span<float> values)>;
 
@@ -97,9 +98,10 @@ class RankState {
   ShardRange held(std::size_t unit, Placement placement) const {
     return held_of(units_.units[unit], placement, place_);
   }
+  /// put(first, values) for runs of a range's elements; first: in the unit.
   template <class Put>
-  void fill_part(std::size_t unit, const ShardRange& range, const WeightSource& source,
-                 Put put) const;
+  void for_runs(std::size_t unit, const ShardRange& range, const WeightSource& source,
+                Workers& workers, Put put) const;
 
   const StateUnits& units_;
   StatePlacement placement_;

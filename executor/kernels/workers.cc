@@ -1,11 +1,19 @@
 #include "executor/kernels/workers.h"
 
 #include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
 
 #include "executor/kernels/start_thread.h"
 #include "planner/spec/check.h"
 
 namespace shardwise::exec {
+
+int processors_of_thread() {
+  cpu_set_t set{};
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
 
 Workers::Workers(int threads) {
   SHARDWISE_CHECK(threads >= 1, "a rank computes on one thread at least");

@@ -9,6 +9,9 @@
 
 namespace shardwise::exec {
 
+/// Processors that the calling thread may run on, 1 where the system does not say.
+int processors_of_thread();
+
 /// The threads of one rank that compute. Kernels cut their work into tasks by its shape alone,
 /// never by the number of threads, so results do not depend on it.
 class Workers {

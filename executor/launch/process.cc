@@ -99,15 +99,17 @@ int run_rank(ProcessJob& job, double timeout_s, const RankMain& rank_main) {
         job.end(kWorldBroke);
       },
       kGrace);
+  std::string why;
   try {
     return rank_main(*world, abort);
-  } catch (const Aborted&) {  // NOLINT(bugprone-empty-catch): who failed has said why
+  } catch (const Aborted& other) {  // who failed has said why, or will
+    why = fmt::format("rank {} gave up, and no rank says why: {}", job.rank(), other.what());
   } catch (const BadInput& problem) {
     abort.raise(Failure{Failure::Kind::bad_input, problem.what()});
   } catch (const std::exception& broken) {
     abort.raise(failure_of(job.rank(), "", broken));
   }
-  watch->stay();
+  watch->stay(why);
 }
 
 }  // namespace

@@ -63,12 +63,11 @@ Bytes needed_by(const Plan& plan, Bytes& context, bool by_nccl) {
   Bytes most(0);
   for (const StageMemory& stage : report.stages) {
     for (const Ledger& phase : stage.phases) {
-      const Bytes beside(phase[MemoryCategory::runtime_context] +
-                         phase[MemoryCategory::allocator_slack] +
-                         (by_nccl ? 0 : phase[MemoryCategory::communicator]));
-      if (phase.total() - beside <= most) continue;
-      most = phase.total() - beside;
-      context = beside;
+      const Bytes taken =
+          phase.allocated() + Bytes(by_nccl ? phase[MemoryCategory::communicator] : 0);
+      if (taken <= most) continue;
+      most = taken;
+      context = phase.total() - taken;
     }
   }
   return most;

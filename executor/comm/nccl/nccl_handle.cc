@@ -42,6 +42,11 @@ void abort_together(std::span<const std::shared_ptr<NcclHandle>> handles) {
   if (!comms.empty()) abort_all(handles.front()->context().library->calls(), comms);
 }
 
+bool NcclHandle::is_open() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return comm_ != nullptr;
+}
+
 void NcclHandle::call(const char* what, std::size_t count, const Call& call) {
   ncclResult_t result = ncclSuccess;
   {
@@ -61,6 +66,8 @@ void NcclHandle::call(const char* what, std::size_t count, const CudaStream& str
 }
 
 void NcclHandle::settle(const char* what, ncclResult_t result) {
+  // Not every call says that it goes on: ncclCommSplit returns success (NCCL 2.28.9 on an H100).
+  if (result == ncclSuccess) result = state();
   const AwakeClock::time_point begin = AwakeClock::now();
   while (result == ncclInProgress) {
     context_.abort->check();

@@ -40,6 +40,8 @@ class NcclHandle {
 
   const std::string& name() const { return name_; }
   const NcclContext& context() const { return context_; }
+  /// Whether there is a communicator that was not aborted.
+  bool is_open() const;
   /// Makes one call of NCCL, and waits on the host while it is in progress. \throws NcclError,
   /// Aborted \param count  elements, for messages
   void call(const char* what, std::size_t count, const Call& call);

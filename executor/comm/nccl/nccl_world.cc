@@ -62,8 +62,7 @@ NcclWorld::NcclWorld(const NcclLibrary& library, int gpu, World& control, const 
       context_{&library, &abort, std::chrono::duration<double>(timeout_s), control.rank(), gpu} {
   if (size() == 1) return;
   make_root(restart);
-  described_ = abort.watch({rank(), [] { return INT64_MAX; },
-                            [this] { return fmt::format("rank {}: {}", rank(), describe()); }});
+  described_ = abort.watch({rank(), [] { return INT64_MAX; }, [this] { return describe(); }});
   raised_ = abort.on_raise([this] {
     { const std::lock_guard<std::mutex> lock(mutex_); }
     changed_.notify_all();
@@ -151,6 +150,9 @@ std::shared_ptr<NcclHandle> NcclWorld::split(const std::vector<std::int64_t>& ra
     return context_.library->calls().split(parent, color, key, &slot.comm, &settings);
   });
   std::shared_ptr<NcclHandle> child = handle_of(slot);
+  if (!child->is_open()) {
+    throw NcclError(fmt::format("ncclCommSplit of {} made no communicator", name));
+  }
   child->settle("ncclCommSplit", ncclInProgress);
   return child;
 }

@@ -201,7 +201,7 @@ std::string StreamRunner::operation(std::size_t program, std::uint32_t op) const
 std::string StreamRunner::describe(Stream stream, const Now& now) const {
   const std::uint32_t op = now.op;
   const std::uint32_t waits_for = now.waits_for;
-  std::string text = fmt::format("\n  {}: ", shardwise::name_of(stream));
+  std::string text = fmt::format("{}: ", shardwise::name_of(stream));
   if (op == kNone) return text + "nothing";
   text += operation(program_, op);
   text += waits_for == kNone ? " runs" : " waits for " + operation(program_, waits_for);
@@ -224,19 +224,19 @@ std::string StreamRunner::describe_past() const {
   if (past.size() > kHistory) past.resize(kHistory);
   std::string text;
   for (const Past& each : past) {
-    text += fmt::format("{}{} {:.1f}", text.empty() ? "\n  ended, s ago: " : ", ",
+    text += fmt::format("{}{} {:.1f}", text.empty() ? "ended, s ago: " : ", ",
                         operation(each.program, each.op), seconds_ago(each.end));
   }
   return text;
 }
 
 std::string StreamRunner::describe() {
-  std::string text = fmt::format("rank {}", rank_);
-  if (!running_) return text + ": between two steps" + describe_past();
+  if (!running_) return "between two steps\n" + describe_past();
+  std::string text;
   const std::lock_guard<std::mutex> lock(mutex_);
   for (std::size_t s = 0; s < kStreams; ++s) {
     if (by_stream_[program_][s].empty()) continue;
-    text += describe(static_cast<Stream>(s), now_[s]);
+    text += describe(static_cast<Stream>(s), now_[s]) + "\n";
   }
   return text + describe_past();
 }

@@ -186,19 +186,17 @@ std::string CudaRunner::describe() const {
   const std::int64_t since = since_;
   const StageProgram* const program = running_;
   if (since == 0 || program == nullptr) {
-    return fmt::format("rank {}: between two steps", calls_.rank());
+    return "between two steps";
   }
   const std::uint32_t op = issuing_;
   const double seconds = static_cast<double>(now_ns() - begun_) * 1e-9;
   if (op == kNone) {
-    return fmt::format(
-        "rank {}: the GPU runs step {} of this process, {} operations{}, for {:.1f} s",
-        calls_.rank(), steps_.load(), program->operations.size(), launched_ ? " as a graph" : "",
-        seconds);
+    return fmt::format("the GPU runs step {} of this process, {} operations{}, for {:.1f} s",
+                       steps_.load(), program->operations.size(), launched_ ? " as a graph" : "",
+                       seconds);
   }
-  return fmt::format("rank {}: issues {} of step {} of this process, for {:.1f} s in it",
-                     calls_.rank(), name_of(*program, program->operations[op]), steps_.load(),
-                     seconds);
+  return fmt::format("issues {} of step {} of this process, for {:.1f} s in it",
+                     name_of(*program, program->operations[op]), steps_.load(), seconds);
 }
 
 }  // namespace shardwise::exec

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "executor/kernels/cuda/gemm_plans.h"
 #include "executor/kernels/cuda/linear_kernels.h"
 #include "planner/cost/gemm_workspace.h"
@@ -43,7 +45,8 @@ class LinearPasses {
 };
 
 /// The products of layers on a GPU: each one call of cuBLASLt with the epilogue that saves a pass
-/// where it has one, else the passes after it. Weight gradients are added to in the product. The
+/// where it has one, else the passes after it. A bias gradient is summed by a pass where that was
+/// timed to be faster than its epilogue. Weight gradients are added to in the product. The
 /// epilogues of GELU act on fp32 sums where the passes act on rounded ones; that of a bias gradient
 /// in bf16 rounds the sum of the rows, which is rounded again when it joins what was there.
 class CudaLinear final : public LinearKernels {
@@ -86,6 +89,7 @@ class CudaLinear final : public LinearKernels {
   };
   template <class Work>
   Chosen chosen(const Work& work);
+  std::optional<ProductCall> summing(const LinearBackwardWeightWork& work, std::byte* workspace);
   Chosen chosen_weight(const LinearBackwardWeightWork& work, std::byte* workspace);
 
   GemmPlans& plans_;

@@ -120,9 +120,18 @@ void GemmPlans::take(GemmChoices choices) { impl_->choices.merge(std::move(choic
 const GemmChoices& GemmPlans::choices() const { return impl_->choices; }
 const GemmPlans::Options& GemmPlans::options() const { return impl_->options; }
 
-bool GemmPlans::supports(const Product& product) { return impl_->plan(product).choice.has_value(); }
+bool GemmPlans::supports(const Product& product) {
+  if (const auto parts = cut_to_vectors({.product = product})) {
+    return supports(parts->first.product) && supports(parts->second.product);
+  }
+  return impl_->plan(product).choice.has_value();
+}
 
 void GemmPlans::run(const ProductCall& call, std::byte* workspace, cudaStream_t stream) {
+  if (const auto parts = cut_to_vectors(call)) {
+    run(parts->first, workspace, stream);
+    return run(parts->second, workspace, stream);
+  }
   const Impl::Plan& plan = impl_->plan(call.product);
   if (!plan.choice) {
     throw CublasLtError(fmt::format("rank {}: cublasLtMatmulAlgoGetHeuristic: no algorithm for {}",
@@ -152,7 +161,29 @@ ProductCall GemmPlans::laid_out(const Product& product, std::byte* memory) {
   return call;
 }
 
+void GemmPlans::keep_apart(const Product& product, double microseconds) {
+  Impl::Plan& plan = impl_->plan(product);
+  SHARDWISE_CHECK(plan.choice.has_value(), "a product that was timed");
+  plan.choice->apart_microseconds = microseconds;
+  impl_->choices[to_string(product)] = *plan.choice;
+}
+
+double GemmPlans::apart_microseconds(const Product& product) {
+  const Impl::Plan& plan = impl_->plan(product);
+  return plan.choice ? plan.choice->apart_microseconds : 0;
+}
+
+bool GemmPlans::faster_apart(const Product& product) {
+  const Impl::Plan& plan = impl_->plan(product);
+  return plan.choice && plan.choice->apart_microseconds > 0 &&
+         plan.choice->apart_microseconds < plan.choice->microseconds;
+}
+
 void GemmPlans::tune(const ProductCall& call, KernelTuning& tuning) {
+  if (const auto parts = cut_to_vectors(call)) {
+    tune(parts->first, tuning);
+    return tune(parts->second, tuning);
+  }
   Impl::Plan& plan = impl_->plan(call.product);
   if (!plan.choice) return;
   const std::string text = to_string(call.product);

@@ -10,7 +10,8 @@
 
 namespace shardwise::exec {
 
-/// How each product runs on one GPU: descriptors and an algorithm, made once a product.
+/// How each product runs on one GPU: descriptors and an algorithm, made once a product. One that
+/// cut_to_vectors() cuts runs as its two parts, each with a plan of its own.
 ///
 /// An algorithm is what was kept of earlier runs, where cuBLASLt still takes it, else the first of
 /// the heuristics' choices until tune() finds a faster one. None whose sums depend on who comes
@@ -45,6 +46,13 @@ class GemmPlans {
   /// heuristics' choices. These are timed at the operands' own places, whose contents are lost: all
   /// of them become random numbers. A product that none of them runs is supported no longer.
   void tune(const ProductCall& call, KernelTuning& tuning);
+  /// Keeps what the product takes without its epilogue and with a pass in its place.
+  /// \pre tune() has timed the product
+  void keep_apart(const Product& product, double microseconds);
+  /// What was kept so; 0 for nothing.
+  double apart_microseconds(const Product& product);
+  /// Whether that is faster than the product with its epilogue.
+  bool faster_apart(const Product& product);
   /// Bytes of operands that lie one after the other, at multiples of 256.
   static std::int64_t operand_bytes(const Product& product);
   /// The product of operands that lie so. \pre memory has operand_bytes(product)

@@ -72,6 +72,7 @@ GemmChoices products_of(const JsonValue& list, ObjectReader& file) {
     GemmChoice choice;
     choice.workspace_bytes = product.integer("workspace_bytes", 0, kMostWorkspace);
     choice.microseconds = product.number("microseconds", 0, kMostMicroseconds);
+    choice.apart_microseconds = product.number_or("apart_microseconds", 0, 0, kMostMicroseconds);
     const auto words = words_of(product.string("algorithm"));
     if (words) {
       choice.algorithm = *words;
@@ -131,6 +132,9 @@ std::string to_json(const KernelMachine& machine, const KernelChoices& choices) 
                                 {"algorithm", text_of(choice.algorithm)},
                                 {"workspace_bytes", choice.workspace_bytes},
                                 {"microseconds", choice.microseconds}});
+    if (choice.apart_microseconds > 0) {
+      json["products"].back()["apart_microseconds"] = choice.apart_microseconds;
+    }
   }
   for (const auto& [shape, choice] : choices.attention) {
     json["attention"].push_back({{"shape", shape},

@@ -14,6 +14,8 @@ struct GemmChoice {
   std::array<std::uint64_t, 8> algorithm = {};
   std::int64_t workspace_bytes = 0;
   double microseconds = 0;  // measured; 0: the heuristics' choice, not timed
+  // Of the product without its epilogue, and a pass in its place; 0: not timed.
+  double apart_microseconds = 0;
 
   bool operator==(const GemmChoice&) const = default;
 };

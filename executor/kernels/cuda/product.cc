@@ -67,6 +67,36 @@ const char* name_of(const Product& p) {
 
 }  // namespace
 
+std::optional<std::pair<ProductCall, ProductCall>> cut_to_vectors(const ProductCall& call) {
+  constexpr std::int64_t kVector = 8;   // 16 bytes of bf16
+  constexpr std::int64_t kLeast = 256;  // below, a second launch costs more than it gains
+  const Product& p = call.product;
+  const bool plain = p.epilogue == Epilogue::none || p.epilogue == Epilogue::bias;
+  if (p.dtype != DType::bf16 || !plain) return std::nullopt;
+  const auto behind = [](auto* at, std::int64_t elements, DType dtype) {
+    return at == nullptr ? at : at + elements * bytes_of(dtype);
+  };
+  std::pair<ProductCall, ProductCall> parts{call, call};
+  ProductCall& rest = parts.second;
+  if (p.m >= kLeast && p.m % kVector != 0) {
+    const std::int64_t whole = p.m / kVector * kVector;
+    parts.first.product.m = whole;
+    rest.product.m = p.m - whole;
+    rest.a = behind(call.a, p.a_transposed ? whole * p.a_stride : whole, p.dtype);
+    rest.d = behind(call.d, whole, p.result);
+    rest.vector = behind(call.vector, whole, p.result);
+  } else if (p.n >= kLeast && p.n % kVector != 0 && p.b_transposed) {
+    const std::int64_t whole = p.n / kVector * kVector;
+    parts.first.product.n = whole;
+    rest.product.n = p.n - whole;
+    rest.b = behind(call.b, whole, p.dtype);
+    rest.d = behind(call.d, whole * p.d_stride, p.result);
+  } else {
+    return std::nullopt;
+  }
+  return parts;  // alignments stay: all moved by whole vectors
+}
+
 std::string to_string(const Product& p) {
   return fmt::format("{} {}{} {}x{}x{} strides {},{},{},{} {} {} aligned {},{},{},{},{}",
                      name_of(p), p.a_transposed ? 't' : 'n', p.b_transposed ? 't' : 'n', p.m, p.n,
