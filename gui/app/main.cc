@@ -95,7 +95,9 @@ int run(int argc, const char* const* argv) {
   Result<Opening> opening = open_plan(options);
   if (!opening) return refuse(opening.problems());
   const bool window = options.shot.empty() && options.script.empty();
-  Session session(opening->plan, window ? Timing::all : Timing::fitting);
+  const bool picture = !window && options.script.empty();
+  Session session(opening->plan, window ? Timing::all : Timing::fitting,
+                  picture ? std::optional(options.workspace) : std::nullopt);
   session.files().keep(inputs_of(options));
   if (!opening->file.empty()) session.files().has_plan(opening->file, opening->plan);
   if (const int code = fill(session, *opening, window); code != kDone) return code;
@@ -120,5 +122,6 @@ int run(int argc, const char* const* argv) {
 }  // namespace shardwise::view
 
 int main(int argc, char** argv) {
+  shardwise::keep_freed_memory();
   return shardwise::run_program("shardwise-view", [&] { return shardwise::view::run(argc, argv); });
 }

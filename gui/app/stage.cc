@@ -129,7 +129,7 @@ void Stage::prepare(Session& session) {
 void Stage::draw(Session& session) {
   const Theme& theme = theme_of(session.state().dark);
   probes_.clear();
-  Ui ui{session.state(), theme,  fonts_, probes_, palette_, arranged_,
+  Ui ui{session.state(), theme,  fonts_, probes_, palette_, columns_, arranged_,
         fronted_,        scale_, {},     {},      {},       false};
   want_keys(ui);
   draw_window(ui);

@@ -53,6 +53,7 @@ class Stage {
   Fonts fonts_;
   Probes probes_;
   PaletteInput palette_;
+  DrawnColumns columns_;
   std::uint64_t arranged_ = 0;
   std::uint64_t fronted_ = 0;
   float scale_ = 1;

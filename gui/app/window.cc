@@ -136,6 +136,7 @@ int show_window(Stage& stage, Session& session, Options options) {
     poll.run(session);
     draw_frame(window.get(), stage, session, options);
   }
+  session.finish_files();
   int width = 0;
   int height = 0;
   glfwGetWindowSize(window.get(), &width, &height);

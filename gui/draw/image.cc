@@ -2,15 +2,18 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 namespace shardwise::view {
 namespace {
 
-constexpr int kBytes = 3;  // of a pixel
+constexpr std::size_t kBytes = 3;  // of a pixel
 /// Of compression. Level 9 takes eight times as long, and leaves 2 % less.
 constexpr int kLevel = 6;
 
@@ -29,35 +32,36 @@ void append_chunk(std::string& to, std::string_view name, std::string_view bytes
               static_cast<std::uint32_t>(crc32(0, checked, static_cast<uInt>(to.size() - begin))));
 }
 
-/// What is subtracted from a byte of a row: nothing (filter 0), the pixel to the left (1), or the
-/// row above (2).
-std::uint8_t predicted(int filter, std::span<const std::uint8_t> row,
-                       std::span<const std::uint8_t> above, std::size_t i) {
-  if (filter == 1) return i >= kBytes ? row[i - kBytes] : 0;
-  return filter == 2 && !above.empty() ? above[i] : 0;
+using Row = std::vector<std::uint8_t>;
+
+/// `row` less `by`, from byte `first` on; the bytes before stay.
+void subtract(std::span<const std::uint8_t> row, std::span<const std::uint8_t> by,
+              std::size_t first, Row& left) {
+  for (std::size_t i = first; i < row.size(); ++i) {
+    left[i] = static_cast<std::uint8_t>(row[i] - by[i - first]);
+  }
 }
 
-/// A row by the filter that leaves the least sum: that compresses best.
+/// How far bytes are from 0, all together.
+std::int64_t sum_of(const Row& left) {
+  std::int64_t sum = 0;
+  for (const std::uint8_t byte : left) sum += std::abs(int{static_cast<std::int8_t>(byte)});
+  return sum;
+}
+
+/// A row by the filter that leaves the least sum: that compresses best. Filter 0 subtracts nothing,
+/// 1 the pixel to the left, 2 the row above.
+/// \param left  of each filter: room for a row
 void append_row(std::string& to, std::span<const std::uint8_t> row,
-                std::span<const std::uint8_t> above) {
-  int best = 0;
-  std::int64_t least = 0;
-  for (int filter = 0; filter < 3; ++filter) {
-    std::int64_t sum = 0;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      const auto left = static_cast<std::uint8_t>(row[i] - predicted(filter, row, above, i));
-      sum += std::abs(static_cast<int>(static_cast<std::int8_t>(left)));
-    }
-    if (filter > 0 && sum >= least) continue;
-    least = sum;
-    best = filter;
-  }
+                std::span<const std::uint8_t> above, std::array<Row, 3>& left) {
+  for (Row& each : left) each.assign(row.begin(), row.end());
+  subtract(row, row, kBytes, left[1]);
+  if (!above.empty()) subtract(row, above, 0, left[2]);
+  std::array<std::int64_t, 3> sums{};
+  for (std::size_t filter = 0; filter < left.size(); ++filter) sums[filter] = sum_of(left[filter]);
+  const auto best = static_cast<std::size_t>(std::ranges::min_element(sums) - sums.begin());
   to.push_back(static_cast<char>(best));
-  const std::size_t begin = to.size();
-  to.resize(begin + row.size());
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    to[begin + i] = static_cast<char>(row[i] - predicted(best, row, above, i));
-  }
+  to.append(left[best].begin(), left[best].end());
 }
 
 }  // namespace
@@ -73,10 +77,12 @@ std::string to_png(const Image& image) {
   std::string rows;
   const std::size_t length = kBytes * static_cast<std::size_t>(image.width);
   rows.reserve((length + 1) * static_cast<std::size_t>(image.height));
+  std::array<Row, 3> left;
   for (int y = 0; y < image.height; ++y) {
     const std::span<const std::uint8_t> row(image.at(0, y), length);
     append_row(rows, row,
-               y == 0 ? std::span<const std::uint8_t>() : std::span(image.at(0, y - 1), length));
+               y == 0 ? std::span<const std::uint8_t>() : std::span(image.at(0, y - 1), length),
+               left);
   }
   uLongf size = compressBound(static_cast<uLong>(rows.size()));
   std::string packed(size, '\0');

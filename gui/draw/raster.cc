@@ -91,13 +91,35 @@ std::array<float, 4> sample(const ImTextureData& texture, float u, float v) {
 /// Rounded; 0 <= value <= 255.
 int rounded(float value) { return static_cast<int>(value * 256.0F + 128.0F) / 256; }
 
-void blend(std::uint8_t* pixel, const std::array<float, 4>& colour) {
-  const int alpha = rounded(colour[3]);
-  for (std::size_t c = 0; c < 3; ++c) {
-    const int over = rounded(colour[c]) * alpha;
-    pixel[c] = static_cast<std::uint8_t>((over + pixel[c] * (255 - alpha) + 127) / 255);
+/// A colour to be laid over pixels.
+struct Coat {
+  std::array<int, 3> over{};
+  int kept = 0;  // of a pixel, in parts of 255
+
+  explicit Coat(const std::array<float, 4>& colour) {
+    const int alpha = rounded(colour[3]);
+    for (std::size_t c = 0; c < over.size(); ++c) over[c] = rounded(colour[c]) * alpha;
+    kept = 255 - alpha;
   }
-}
+  void blend(std::uint8_t* pixel) const {
+    for (std::size_t c = 0; c < over.size(); ++c) {
+      pixel[c] = static_cast<std::uint8_t>((over[c] + pixel[c] * kept + 127) / 255);
+    }
+  }
+};
+
+/// Pixels of a row, counted from some pixel on.
+struct RowPart {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+
+  /// Keeps those at which a value is not below 0 that is `first` at pixel 0 and grows by `step`.
+  void keep(std::int64_t first, std::int64_t step) {
+    if (step > 0 && first < 0) begin = std::max(begin, (step - 1 - first) / step);
+    if (step < 0 && first >= 0) end = std::min(end, first / -step + 1);
+    if (step <= 0 && first < 0) end = begin;
+  }
+};
 
 class Triangles {
  public:
@@ -115,6 +137,7 @@ class Triangles {
         a.colour == b.colour && b.colour == c.colour && same(a.uv, b.uv) && same(b.uv, c.uv);
     const std::array<float, 4> flat = plain ? shaded(a.colour, a.uv) : std::array<float, 4>{};
     if (plain && flat[3] == 0) return;
+    const Coat coat(flat);
     const auto least = std::min({a.x, b.x, c.x});
     const auto most = std::max({a.x, b.x, c.x});
     const auto top = std::min({a.y, b.y, c.y});
@@ -132,20 +155,28 @@ class Triangles {
       const std::int64_t centre_x = std::int64_t{from_x} * kSubpixels + kCentre;
       std::int64_t of_a = area(b, c, centre_x, centre_y);
       std::int64_t of_b = area(c, a, centre_x, centre_y);
-      std::int64_t of_c = area(a, b, centre_x, centre_y);
+      const std::int64_t of_c = area(a, b, centre_x, centre_y);
       const std::int64_t step_a = (b.y - c.y) * kSubpixels;
       const std::int64_t step_b = (c.y - a.y) * kSubpixels;
       const std::int64_t step_c = (a.y - b.y) * kSubpixels;
-      std::uint8_t* pixel = image_.at(from_x, y);
-      for (int x = from_x; x < to_x; ++x, pixel += 3) {
-        if (of_a + bias_a >= 0 && of_b + bias_b >= 0 && of_c + bias_c >= 0) {
-          blend(pixel, plain ? flat
-                             : mixed(a, b, c, static_cast<float>(of_a), static_cast<float>(of_b),
-                                     static_cast<float>(whole)));
-        }
+      RowPart inside{0, to_x - from_x};
+      inside.keep(of_a + bias_a, step_a);
+      inside.keep(of_b + bias_b, step_b);
+      inside.keep(of_c + bias_c, step_c);
+      if (inside.begin >= inside.end) continue;
+      std::uint8_t* pixel = image_.at(from_x + static_cast<int>(inside.begin), y);
+      if (plain) {
+        for (std::int64_t x = inside.begin; x < inside.end; ++x, pixel += 3) coat.blend(pixel);
+        continue;
+      }
+      of_a += inside.begin * step_a;
+      of_b += inside.begin * step_b;
+      for (std::int64_t x = inside.begin; x < inside.end; ++x, pixel += 3) {
+        Coat(mixed(a, b, c, static_cast<float>(of_a), static_cast<float>(of_b),
+                   static_cast<float>(whole)))
+            .blend(pixel);
         of_a += step_a;
         of_b += step_b;
-        of_c += step_c;
       }
     }
   }

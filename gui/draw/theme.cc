@@ -97,7 +97,12 @@ const Theme& theme_of(bool dark) { return dark ? kDark : kLight; }
 
 ImU32 colour(std::string_view hex, float alpha) {
   const std::array<int, 3> parts = sim::channels(hex);
-  return IM_COL32(parts[0], parts[1], parts[2], static_cast<int>(std::lround(255 * alpha)));
+  return with_alpha(IM_COL32(parts[0], parts[1], parts[2], 0), alpha);
+}
+
+ImU32 with_alpha(ImU32 ink, float alpha) {
+  const auto steps = static_cast<ImU32>(std::lround(255 * alpha));
+  return (ink & ~IM_COL32_A_MASK) | (steps << IM_COL32_A_SHIFT);
 }
 
 ImVec4 colour4(std::string_view hex, float alpha) {

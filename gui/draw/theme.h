@@ -39,6 +39,8 @@ const Theme& theme_of(bool dark);
 
 /// "#0d1117" as ImGui has colours; `alpha` 0 to 1.
 ImU32 colour(std::string_view hex, float alpha = 1);
+/// A colour of another alpha.
+ImU32 with_alpha(ImU32 ink, float alpha);
 ImVec4 colour4(std::string_view hex, float alpha = 1);
 
 /// Gives ImGui's and ImPlot's styles the theme and sizes of a scale; what is drawn afterwards has

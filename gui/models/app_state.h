@@ -20,6 +20,7 @@
 #include "gui/models/panel_state.h"
 #include "gui/models/scaling_state.h"
 #include "gui/models/timeline_model.h"
+#include "gui/models/trade_model.h"
 #include "gui/models/what_if_model.h"
 #include "planner/spec/memory_labels.h"
 #include "planner/spec/plan.h"
@@ -46,6 +47,7 @@ struct AppState {
   ExploreView explore;
   ExploreState exploring;
   std::vector<std::uint32_t> shown;  // rows of the answer
+  TradeCloud cloud;                  // of these
   std::size_t selected = 0;          // row of the answer; rows.size() when the layout is none
   /// By row of the answer: its peak by group, once it was asked for.
   std::vector<std::optional<GroupedBytes>> bars;
@@ -85,9 +87,10 @@ struct AppState {
   std::string panels;                // their places, to be put there; empty: they stay
 
   /// The step that the timeline shows: stretched where one is; null until one is known.
-  const StepLanes* shown_step() const {
-    return timeline.stretch && timeline.stretch->step ? timeline.stretch->step.get() : lanes.get();
+  const std::shared_ptr<const StepLanes>& kept_step() const {
+    return timeline.stretch && timeline.stretch->step ? timeline.stretch->step : lanes;
   }
+  const StepLanes* shown_step() const { return kept_step().get(); }
   /// What `plan` and `report` print, as soon as it is known.
   const StepReport& best_report() const { return simulated ? *simulated : report; }
   bool current() const { return answer.generation == asked; }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "gui/models/summary_model.h"
 
@@ -20,7 +21,45 @@ std::vector<std::string> words_of(const Layout& layout) {
   return words;
 }
 
+/// Marks that are not shown: the first and the last factor.
+struct LeftOut {
+  std::size_t count = 0;
+  double from = 1;
+  double upto = 1;
+};
+
+/// Of marks in their order, leaves out those of layouts that are neither the last at or below the
+/// cluster as it is nor the first above.
+LeftOut leave_out_far_layouts(std::vector<BreakEvenMark>& marks) {
+  const BreakEvenMark* below = nullptr;
+  const BreakEvenMark* above = nullptr;
+  for (const BreakEvenMark& each : marks) {
+    if (!each.layout) continue;
+    if (each.factor <= 1) below = &each;
+    if (each.factor > 1 && above == nullptr) above = &each;
+  }
+  LeftOut left;
+  std::vector<BreakEvenMark> kept;
+  for (const BreakEvenMark& each : marks) {
+    if (!each.layout || &each == below || &each == above) {
+      kept.push_back(each);
+      continue;
+    }
+    if (left.count++ == 0) left.from = each.factor;
+    left.upto = each.factor;
+  }
+  marks = std::move(kept);
+  return left;
+}
+
 }  // namespace
+
+bool fits_anywhere(const BreakEven& lines) {
+  return std::ranges::any_of(lines.lines, [](const std::vector<LinePoint>& line) {
+    return std::ranges::any_of(line,
+                               [](const LinePoint& point) { return point.layout.has_value(); });
+  });
+}
 
 std::string lever_key(const ClusterSpec& cluster, const Lever& lever) {
   switch (lever.kind) {
@@ -118,10 +157,24 @@ std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenVie
          true});
   }
   std::ranges::stable_sort(marks, {}, &BreakEvenMark::factor);
+  if (marks.size() > kMostMarks) {
+    const LeftOut left = leave_out_far_layouts(marks);
+    if (left.count > 0) {
+      marks.push_back(
+          {1,
+           fmt::format("from {} to {} the best layout of {} changes {} more times",
+                       where(left.from), where(left.upto), view.contenders.front(), left.count),
+           true});
+    }
+  }
   if (marks.empty() && view.known && !found.best.empty()) {
+    const bool none = found.best.front().answer == found.layouts.size();
+    const std::string words = !none                  ? "nothing changes"
+                              : fits_anywhere(found) ? "nothing fits on " + view.contenders.front()
+                                                     : "nothing fits";
     marks.push_back({1,
-                     fmt::format("from {} to {} nothing changes", where(found.best.front().from),
-                                 where(found.best.back().upto)),
+                     fmt::format("from {} to {} {}", where(found.best.front().from),
+                                 where(found.best.back().upto), words),
                      true});
   }
   return marks;

@@ -34,6 +34,9 @@ std::string value_at(const ClusterSpec& cluster, const Lever& lever, double fact
 /// "pp4 vpp2 instead of pp8": what two layouts do not share.
 std::string change_text(const Layout& before, const Layout& after);
 
+/// Whether a contender has a layout that fits, at any factor.
+bool fits_anywhere(const BreakEven& lines);
+
 /// Multiplies all step times; rates and costs follow.
 void slow_down(BreakEven& lines, double slower);
 
@@ -43,7 +46,10 @@ struct BreakEvenMark {
   std::string text;     // "from 25.0 GB/s: 128 GPUs cheaper than 64 GPUs"
   bool layout = false;  // nobody becomes cheaper: another layout is the best, or nothing changes
 };
-/// All of them in order; one that says so where nothing changes.
+inline constexpr std::size_t kMostMarks = 8;
+/// All of them in order; one that says so where nothing changes, or nothing fits. Of more than
+/// kMostMarks those at which nobody becomes cheaper are the nearest to the cluster as it is, and
+/// one that counts the others.
 std::vector<BreakEvenMark> break_even_marks(const Plan& plan, const BreakEvenView& view);
 
 }  // namespace shardwise::view

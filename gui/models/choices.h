@@ -9,6 +9,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "planner/spec/nearest.h"
 
 namespace shardwise::view {
 
@@ -40,6 +43,15 @@ std::optional<Choice> choose(const std::array<std::string_view, kCount>& names, 
 template <std::size_t kCount>
 std::string none_of(const std::string& word, const std::array<std::string_view, kCount>& names) {
   return fmt::format("{} is none of {}", word.empty() ? "nothing" : word, fmt::join(names, ", "));
+}
+
+/// "memroy is no quantity (did you mean memory?)", "red is no quantity: nvlink, memory, price".
+inline std::string unknown_word(std::string_view word, std::string_view what,
+                                const std::vector<std::string>& known) {
+  const std::optional<std::string> near = nearest(word, known);
+  return fmt::format("{} is no {}{}", word.empty() ? "nothing" : word, what,
+                     near ? fmt::format(" (did you mean {}?)", *near)
+                          : fmt::format(": {}", fmt::join(known, ", ")));
 }
 
 }  // namespace shardwise::view

@@ -9,25 +9,26 @@
 #include <vector>
 
 #include "gui/models/layout_row.h"
+#include "simulator/planning/plan_columns.h"
 
 namespace shardwise::view {
 
-/// A column of the strategy table. Sorting, filters and export read the same list.
-struct Column {
-  std::string_view key;      // in filters and CSV files: "tp", "memory"
-  std::string_view heading;  // "tp", "GiB"
-  std::string_view meaning;  // for the tooltip and the help
-  double (*number)(const LayoutRow& row) = nullptr;
-  std::string (*text)(const LayoutRow& row) = nullptr;
-  int width = 0;       // in pixels at scale 1
-  bool words = false;  // the text is a word, compared as one
-  bool first = true;   // shown until people choose columns
+/// A column of the strategy table: one of sim::plan_columns(), which the command and the report
+/// print, and how the viewer shows it. Sorting, filters and the menu read the same list.
+struct Column : sim::PlanColumn {
+  int width = 0;      // in pixels at scale 1
+  bool first = true;  // shown until people choose columns
 };
 
+/// All but the rank, which is the order of the table.
 std::span<const Column> columns();
+/// A row for columns and filters. It keeps references to both.
+/// \param rank  1 = the best; 0 = not asked
+sim::PricedLayout priced(const Answer& answer, const LayoutRow& row, std::size_t rank = 0);
 /// The index of the column of that key.
 std::optional<std::size_t> find_column(std::string_view key);
-/// Indices of the columns that are shown first: those in which rows differ, memory, step and MFU.
+/// Indices of the columns that are shown first: those in which rows differ, memory, step and MFU,
+/// and the step-time model's time beside simulated steps.
 std::vector<std::size_t> telling_columns(const Answer& answer);
 /// Of these columns the ones that have room, the least telling left out first. Widths are those of
 /// scale 1, with `between` for each, and `rest` is for others.

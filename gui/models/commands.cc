@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
 #include "planner/spec/nearest.h"
 
@@ -61,6 +62,59 @@ std::optional<int> match(std::string_view typed, std::string_view text) {
   return score;
 }
 
+/// What one of several is found by.
+struct Words {
+  std::string_view name;
+  std::string_view text;
+  std::string_view key;  // empty for none
+};
+
+/// Those of `all` whose words have the letters of `typed` in their order, the best match first.
+template <class T, class Of>
+std::vector<T> matching(std::string_view typed, const std::vector<T>& all, const Of& words_of) {
+  std::vector<std::pair<int, T>> scored;
+  std::string whole = lower(typed);
+  while (whole.ends_with(' ')) whole.pop_back();
+  for (const T& each : all) {
+    const Words words = words_of(each);
+    const std::optional<int> by_name = match(typed, words.name);
+    const std::optional<int> by_text = match(typed, words.text);
+    constexpr int kKey = 1000;
+    const bool by_key = !whole.empty() && lower(words.key) == whole;
+    if (!by_name && !by_text && !by_key) continue;
+    // Letters here and there come behind words, and a name before the text that explains it.
+    int score = std::max(by_name.value_or(-1000), by_text.value_or(-1000));
+    if (!whole.empty()) {
+      score += std::max(match_whole(whole, lower(words.name)) + 1,
+                        match_whole(whole, lower(words.text)));
+    }
+    scored.emplace_back(score + (by_key ? kKey : 0), each);
+  }
+  std::ranges::stable_sort(scored, std::ranges::greater(), &std::pair<int, T>::first);
+  std::vector<T> found;
+  found.reserve(scored.size());
+  for (std::pair<int, T>& each : scored) found.push_back(std::move(each.second));
+  return found;
+}
+
+/// The nearest one, or those of a group, or the groups where the name has none of them.
+std::string unknown_command(std::string_view name) {
+  const std::string_view group = name.substr(0, name.find('.'));
+  std::vector<std::string> all;
+  std::vector<std::string> groups;
+  std::vector<std::string> of_group;
+  for (const Command& each : commands()) {
+    all.emplace_back(each.name);
+    const std::string_view begin = each.name.substr(0, each.name.find('.') + 1);
+    if (std::ranges::find(groups, std::string(begin) + "…") == groups.end()) {
+      groups.push_back(std::string(begin) + "…");
+    }
+    if (each.name.starts_with(std::string(group) + ".")) of_group.emplace_back(each.name);
+  }
+  if (nearest(name, all)) return unknown_word(name, "command", all);
+  return unknown_word(name, "command", of_group.empty() ? groups : of_group);
+}
+
 }  // namespace
 
 std::span<const Command> commands() {
@@ -88,11 +142,7 @@ std::string run_command(Session& session, std::string_view line) {
   const std::string_view name = line.substr(0, space);
   const Command* const command = find_command(name);
   if (command == nullptr) {
-    std::vector<std::string> known;
-    for (const Command& each : commands()) known.emplace_back(each.name);
-    const std::optional<std::string> near = nearest(name, known);
-    return fmt::format("unknown command {}{}", name,
-                       near ? fmt::format(" (did you mean {}?)", *near) : "");
+    return unknown_command(name);
   }
   const std::string argument(space == std::string_view::npos ? "" : line.substr(space + 1));
   if (command->argument.empty() && !argument.empty()) {
@@ -101,29 +151,23 @@ std::string run_command(Session& session, std::string_view line) {
   return command->run(session, argument);
 }
 
-std::vector<const Command*> matching_commands(std::string_view typed) {
-  std::vector<std::pair<int, const Command*>> scored;
-  std::string whole = lower(typed);
-  while (whole.ends_with(' ')) whole.pop_back();
-  for (const Command& each : commands()) {
-    const std::optional<int> by_name = match(typed, each.name);
-    const std::optional<int> by_text = match(typed, each.text);
-    constexpr int kKey = 1000;
-    const bool by_key = !whole.empty() && lower(each.key) == whole;
-    if (!by_name && !by_text && !by_key) continue;
-    // Letters here and there come behind words, and a name before the text that explains it.
-    int score = std::max(by_name.value_or(-1000), by_text.value_or(-1000));
-    if (!whole.empty()) {
-      score +=
-          std::max(match_whole(whole, lower(each.name)) + 1, match_whole(whole, lower(each.text)));
-    }
-    scored.emplace_back(score + (by_key ? kKey : 0), &each);
+std::vector<CommandChoice> matching_choices(const AppState& state, std::string_view typed) {
+  const std::size_t space = typed.find(' ');
+  const Command* const command = find_command(typed.substr(0, space));
+  if (space == std::string_view::npos || command == nullptr || command->choices == nullptr) {
+    return {};
   }
-  std::ranges::stable_sort(scored, std::ranges::greater(), &std::pair<int, const Command*>::first);
-  std::vector<const Command*> found;
-  found.reserve(scored.size());
-  for (const auto& [score, command] : scored) found.push_back(command);
-  return found;
+  return matching(typed.substr(space + 1), command->choices(state), [](const CommandChoice& each) {
+    return Words{each.argument, each.text, ""};
+  });
+}
+
+std::vector<const Command*> matching_commands(std::string_view typed) {
+  std::vector<const Command*> all;
+  for (const Command& each : commands()) all.push_back(&each);
+  return matching(typed, std::move(all), [](const Command* each) {
+    return Words{each->name, each->text, each->key};
+  });
 }
 
 }  // namespace shardwise::view

@@ -301,6 +301,27 @@ std::optional<Bytes> peak_beside(const StepReport& report, const StepReport& oth
   return most;
 }
 
+std::string look_text(const CompareView& view, CompareBy by, std::size_t row, bool simulated) {
+  const std::vector<CompareRow>& rows = view.rows[static_cast<std::size_t>(by)];
+  const CompareRow& found = rows[row];
+  const char* const lacks =
+      found.to > found.from && simulated ? ""
+      : !simulated              ? ": the plan's step is not simulated, so there is no timeline"
+      : found.operation.empty() ? ": it has no place of its own on the timeline"
+                                : ": the plan's step lacks it, so it is not on the timeline";
+  return fmt::format("{} of {}: {}{}, {}{}", row + 1, rows.size(), found.name,
+                     found.stage >= 0 ? fmt::format(", stage {}", found.stage) : "",
+                     signed_seconds(found.difference()), lacks);
+}
+
+std::string no_lanes_text(const CompareView& view, const Compared& other) {
+  if (!view.lanes.lanes.empty()) return "";
+  if (other.run) return "the trace has no spans of this plan's step";
+  if (other.plan) return "the other plan's step is too long to simulate: it has no spans";
+  return fmt::format("the {} report has no spans: compare with a trace to see its lanes",
+                     other.origin);
+}
+
 std::string correction_text(const Correction& correction) {
   return fmt::format("calibrated by a run on {} GPUs: {}",
                      format_count(correction.measured.layout.world()),

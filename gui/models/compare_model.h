@@ -80,6 +80,12 @@ std::vector<std::optional<MemoryTick>> memory_ticks(const StepReport& report,
 /// other has none.
 std::optional<Bytes> peak_beside(const StepReport& report, const StepReport& other);
 
+/// "1 of 8: reduce-scatter, backward, -13.8 ms": what is looked at, and why nothing of it is on the
+/// timeline where nothing is. \pre row is below the number of rows
+std::string look_text(const CompareView& view, CompareBy by, std::size_t row, bool simulated);
+/// Why no lane of the other is on the timeline; empty where one is.
+std::string no_lanes_text(const CompareView& view, const Compared& other);
+
 /// "calibrated by a run on 8 GPUs: +3.1 %".
 std::string correction_text(const Correction& correction);
 

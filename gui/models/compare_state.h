@@ -18,7 +18,7 @@ struct CompareState {
   bool shown = true;
   CompareBy by = CompareBy::kind;
   std::size_t row = 0;    // of the list, that was looked at last
-  std::string looked_at;  // the operation of that row; empty: none
+  std::string looked_at;  // the operation of that row, or its name; empty: none
   std::string reading;    // the file; empty: none
   ReadSoFar read;
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "gui/models/columns.h"
 #include "gui/models/panel_facts.h"
@@ -12,6 +15,8 @@
 #include "planner/cost/explain.h"
 #include "planner/question/field_texts.h"
 #include "planner/spec/format.h"
+#include "planner/spec/memory_labels.h"
+#include "planner/spec/names.h"
 #include "planner/spec/report_fields.h"
 #include "simulator/tiles.h"
 
@@ -115,13 +120,52 @@ WhyNumber why_tile(const StepReport& report, std::string_view tile) {
 
 namespace {
 
-WhyNumber why_memory(const StepReport& report, std::string_view subject) {
-  const auto total = std::string(name_of(report.verdict.worst_phase)) + ".total";
-  const Explanation* const found = find(report, total);
+/// Of "pass.weights": a phase, and a group or a category; a stage has the phase of the peak.
+WhyNumber why_memory(const StepReport& report, std::string_view subject, std::string_view name) {
   WhyNumber why{std::string(subject),
                 "bytes of this part on the fullest GPU; parts sum to the peak", "",
                 "docs/memory.md"};
-  if (found != nullptr) why.values = found->formula + " = " + found->values;
+  const std::size_t dot = name.rfind('.');
+  const std::string_view stack = dot == std::string_view::npos ? "" : name.substr(0, dot);
+  const std::string_view part = dot == std::string_view::npos ? name : name.substr(dot + 1);
+  // Explanations are those of the fullest stage in its fullest phase.
+  if (stack.starts_with("stage ") && stack != fmt::format("stage {}", report.verdict.worst_stage)) {
+    return why;
+  }
+  const MemoryPhase phase = report.verdict.worst_phase;
+  const bool other = std::ranges::find(kMemoryPhaseLabels, stack) != kMemoryPhaseLabels.end() &&
+                     stack != label_of(phase);
+  std::vector<std::pair<std::string_view, const Explanation*>> parts;
+  for (const MemoryLabel& each : kMemoryLabels) {
+    if (each.label != part && label_of(each.group) != part) continue;
+    const Explanation* const found =
+        find(report, fmt::format("{}.{}", name_of(phase), name_of(each.category)));
+    if (found != nullptr) parts.emplace_back(each.label, found);
+  }
+  if (parts.empty()) return why;
+  why.source = parts.front().second->source;
+  why.formula.clear();
+  if (other) why.values = fmt::format("at the peak, in phase {}: ", label_of(phase));
+  for (const auto& [label, found] : parts) {
+    const std::string before = why.formula.empty() ? "" : "; ";
+    const std::string of = parts.size() == 1 ? "" : fmt::format("{}: ", label);
+    why.formula += before + of + found->formula;
+    why.values += before + of + found->values;
+  }
+  return why;
+}
+
+/// Of a column of layouts, with what it is made of for the selected one.
+WhyNumber why_column(const StepReport& report, std::string_view subject, const Column& column) {
+  WhyNumber why{std::string(subject), std::string(column.meaning), "",
+                "the best are simulated, as plan does, and the others estimated: docs/memory.md, "
+                "docs/time.md"};
+  constexpr std::array<std::string_view, 5> kTold = {"step", "mfu", "memory", "tokens", "cost"};
+  if (std::ranges::find(kTold, column.key) == kTold.end()) return why;
+  const WhyNumber own = why_tile(report, column.key);
+  if (!own.values.empty()) {
+    why.values = fmt::format("of the selected layout: {}: {}", own.formula, own.values);
+  }
   return why;
 }
 
@@ -139,14 +183,13 @@ WhyNumber why_subject(const StepReport& report, std::string_view subject) {
     why.source = "examples/public.jsonl";
   } else if (kind == "column") {
     if (const std::optional<std::size_t> column = find_column(name)) {
-      why.formula = columns()[*column].meaning;
-      why.source = "an estimate of each layout: docs/memory.md, docs/time.md";
+      return why_column(report, subject, columns()[*column]);
     }
   } else if (kind == "field") {
     why.formula = field_meaning(name);
     why.source = "the question";
   } else if (kind == "memory") {
-    return why_memory(report, subject);
+    return why_memory(report, subject, name);
   } else if (kind == "neighbour") {
     why.formula = "an estimate of that layout less the selected one's";
     why.source = "docs/search.md";

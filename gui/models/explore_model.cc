@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "gui/models/columns.h"
@@ -15,10 +16,12 @@ std::vector<std::uint32_t> shown_rows(const Answer& answer, const ExploreView& v
   std::vector<std::uint32_t> shown;
   shown.reserve(answer.rows.size());
   std::set<LayoutDegrees> seen;
+  std::size_t rank = 0;
   for (const std::uint32_t i : answer.ranked) {
     const LayoutRow& row = answer.rows[i];
+    ++rank;
     if (view.only_fitting && row.fit != Fit::fits) continue;
-    if (!view.parsed.filter.keeps(row)) continue;
+    if (!view.parsed.filter.keeps(priced(answer, row, rank))) continue;
     if (view.one_of_degrees && !seen.insert(degrees_of(row.layout)).second) continue;
     shown.push_back(i);
   }
@@ -27,8 +30,12 @@ std::vector<std::uint32_t> shown_rows(const Answer& answer, const ExploreView& v
     const SortKey& key = view.sort[k];
     const auto number = columns()[key.column].number;
     std::vector<double> numbers(answer.rows.size());
-    for (const std::uint32_t i : shown) numbers[i] = number(answer.rows[i]);
+    for (const std::uint32_t i : shown) numbers[i] = number(priced(answer, answer.rows[i]));
     std::ranges::stable_sort(shown, [&](std::uint32_t a, std::uint32_t b) {
+      // Rows without a number come last in both directions.
+      const bool has_a = !std::isnan(numbers[a]);
+      const bool has_b = !std::isnan(numbers[b]);
+      if (!has_a || !has_b) return has_a && !has_b;
       return key.descending ? numbers[a] > numbers[b] : numbers[a] < numbers[b];
     });
   }
@@ -56,10 +63,10 @@ std::string boxed_filter(std::string_view text, const TradeBox& box) {
     const std::string_view word = text.substr(0, space);
     text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
     const std::string_view key = word.substr(0, word.find_first_of("<>=!:"));
-    const bool replaced = key.size() < word.size() && (key == "memory" || key == "step");
+    const bool replaced = key.size() < word.size() && (key == "memory" || key == "model");
     if (!word.empty() && !replaced) words += fmt::format("{} ", word);
   }
-  return fmt::format("{}memory>={:.6g} memory<={:.6g} step>={:.6g} step<={:.6g}", words,
+  return fmt::format("{}memory>={:.6g} memory<={:.6g} model>={:.6g} model<={:.6g}", words,
                      box.least_gib, box.most_gib, box.least_seconds, box.most_seconds);
 }
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gui/models/filter.h"
 #include "gui/models/layout_row.h"
+#include "simulator/planning/layout_filter.h"
 
 namespace shardwise::view {
 
@@ -21,7 +21,7 @@ struct SortKey {
 /// What the strategy table shows of an answer.
 struct ExploreView {
   std::string filter_text;
-  ParsedFilter parsed;
+  sim::ParsedFilter parsed;
   bool only_fitting = false;
   bool one_of_degrees = false;       // the best of each set of degrees
   std::vector<std::size_t> columns;  // that people chose; empty: those that tell something

@@ -14,14 +14,19 @@
 namespace shardwise::view {
 namespace {
 
-void set_time(LayoutRow& row, Seconds time, bool bound) {
-  // Rates go with the inverse of the time.
-  const double slower = row.time > Seconds(0) ? time / row.time : 1;
-  row.time = time;
-  row.bound = bound;
+/// Rates go with the inverse of the step. \param before  the step that the row's rates are of
+void correct_rates(LayoutRow& row, Seconds before) {
+  const double slower = before > Seconds(0) ? row.step() / before : 1;
   row.mfu /= slower;
   row.tokens_per_s /= slower;
   row.dollars_per_1e9_tokens *= slower;
+}
+
+void set_time(LayoutRow& row, Seconds time, bool bound) {
+  const Seconds before = row.step();
+  row.time = time;
+  row.bound = bound;
+  correct_rates(row, before);
 }
 
 /// A row at the time of the reference, for set_time().
@@ -82,6 +87,7 @@ void explore_rows(const Plan& plan, const StepReport& reference, const std::stop
   options.most_timed = timing == Timing::fitting ? kMostPictured : 0;
   options.priced = [&](const Exploration& all) {
     Answer answer = priced_answer(all, reference, limits.objective);
+    answer.engine = plan.engine.name;
     if (answer.counts.legal == 0 && !limits.locks.empty()) {
       answer.problem = fmt::format("no layout has {}: unlock a field", lock_words(limits));
     }
@@ -149,10 +155,27 @@ void mark_front(Answer& answer) {
   }
 }
 
-void rank(Answer& answer) {
-  rank_rows(answer.ranked, answer.objective, [&](std::uint32_t i) {
+void set_simulated(LayoutRow& row, std::optional<Seconds> step) {
+  const Seconds before = row.step();
+  row.simulated = step;
+  correct_rates(row, before);
+}
+
+void rank_by_model(const Answer& answer, std::vector<std::uint32_t>& rows) {
+  rank_rows(rows, answer.objective, [&](std::uint32_t i) {
     const LayoutRow& row = answer.rows[i];
     return RowCost{row.fit, row.memory, row.time, row.bound};
+  });
+}
+
+void rank(Answer& answer) {
+  rank_by_model(answer, answer.ranked);
+  const auto others =
+      std::stable_partition(answer.ranked.begin(), answer.ranked.end(),
+                            [&](std::uint32_t i) { return answer.rows[i].simulated.has_value(); });
+  if (answer.objective == Objective::memory) return;
+  std::stable_sort(answer.ranked.begin(), others, [&](std::uint32_t a, std::uint32_t b) {
+    return answer.rows[a].step() < answer.rows[b].step();
   });
 }
 
@@ -161,6 +184,7 @@ void judge(Answer& answer, Bytes usable) {
   answer.counts.fit = answer.counts.at_risk = answer.counts.does_not_fit = 0;
   for (LayoutRow& row : answer.rows) {
     row.fit = fit_of(row.memory, row.upper, usable);
+    set_simulated(row, std::nullopt);
     std::int64_t& count = row.fit == Fit::fits      ? answer.counts.fit
                           : row.fit == Fit::at_risk ? answer.counts.at_risk
                                                     : answer.counts.does_not_fit;
@@ -173,7 +197,7 @@ void judge(Answer& answer, Bytes usable) {
 void price(Answer& answer, const StepReport& reference) {
   for (LayoutRow& row : answer.rows) {
     const LayoutRow like = row_like(reference);
-    row.dollars_per_1e9_tokens = like.dollars_per_1e9_tokens * (row.time / like.time);
+    row.dollars_per_1e9_tokens = like.dollars_per_1e9_tokens * (row.step() / like.time);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -59,16 +60,23 @@ Answer explored_rows(const Plan& plan, const StepReport& reference);
 void apply(Answer& answer, const std::vector<TimedRow>& rows);
 void apply(Answer& answer, RankedRows rows);
 
-/// Multiplies all times; rates follow.
+/// Multiplies all times; rates follow. \pre no row has a simulated step yet
 void slow_down(Answer& answer, double slower);
 
-/// Ranks rows by what is known of them: those that fit, those at risk, the others, each by time.
+/// Gives a row a simulated step, or none; its rates follow.
+void set_simulated(LayoutRow& row, std::optional<Seconds> step);
+
+/// Ranks rows by what is known of them: those with a simulated step in its order, as the planner
+/// does; then those that fit, those at risk, the others, each by time.
 void rank(Answer& answer);
+/// Sorts some of its rows as if none had a simulated step.
+void rank_by_model(const Answer& answer, std::vector<std::uint32_t>& rows);
 
 /// Finds the Pareto front among the rows whose times are known.
 void mark_front(Answer& answer);
 
-/// Gives rows the verdicts of another usable memory, counts them and finds their front.
+/// Gives rows the verdicts of another usable memory, counts them and finds their front. Their
+/// simulated steps go: others may be the best.
 void judge(Answer& answer, Bytes usable);
 
 /// Gives rows what their tokens cost by the report, which is of one of them.

@@ -57,9 +57,15 @@ struct BusyPieces {
   std::size_t size() const { return lane.spans.size(); }
   double begin(std::size_t i) const { return lane.spans.active_start[i]; }
   double end(std::size_t i) const { return lane.spans.end[i]; }
+  std::size_t colour(std::size_t i) const {
+    // Most often; the rest is a call.
+    const sim::Paint paint =
+        by == ColourBy::kind ? lane.spans.kind[i] : colour_of(lane.spans, i, by);
+    return static_cast<std::size_t>(paint);
+  }
   Coverage whole(std::size_t i) const {
     Coverage one;
-    one.shares[static_cast<std::size_t>(colour_of(lane.spans, i, by))] = 1;
+    one.shares[colour(i)] = 1;
     return one;
   }
   /// Between two times, of pieces from the `first` to the `last` + 1, which reach into it.
@@ -68,7 +74,7 @@ struct BusyPieces {
     if (last - first <= BusySums::kEvery) {
       for (std::size_t i = first; i < last; ++i) {
         const double taken = std::min(end(i), to) - std::max(begin(i), from);
-        if (taken > 0) seconds[static_cast<std::size_t>(colour_of(lane.spans, i, by))] += taken;
+        if (taken > 0) seconds[colour(i)] += taken;
       }
     } else {
       const ColourSeconds before = lane.busy_until(by, from);
@@ -76,8 +82,9 @@ struct BusyPieces {
       for (std::size_t k = 0; k < kColours; ++k) seconds[k] -= before[k];
     }
     Coverage found;
+    const double column = 1 / (to - from);
     for (std::size_t k = 0; k < kColours; ++k) {
-      found.shares[k] = static_cast<float>(std::max(0.0, seconds[k]) / (to - from));
+      found.shares[k] = static_cast<float>(std::max(0.0, seconds[k]) * column);
     }
     return found;
   }
@@ -110,6 +117,7 @@ template <class Shown, class Pieces>
 std::vector<ColumnRun<Shown>> runs_of(const Pieces& pieces, TimeRange range, std::size_t columns) {
   std::vector<ColumnRun<Shown>> runs;
   if (columns == 0 || range.length() <= 0) return runs;
+  runs.reserve(columns);
   const double column = range.length() / static_cast<double>(columns);
   const auto time = [&](std::size_t c) {
     return c >= columns ? range.to : range.from + static_cast<double>(c) * column;

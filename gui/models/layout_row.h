@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,17 +15,21 @@ namespace shardwise::view {
 /// A legal layout of the question with what people compare.
 struct LayoutRow {
   Layout layout;
-  Bytes memory;  // peak of the worst stage, as nvidia-smi would show it
-  Bytes upper;   // its upper bound
-  Seconds time;
-  bool bound = false;            // `time` is a lower bound: the exact time is not known yet
-  bool front = false;            // on the Pareto front of memory and time
-  bool typed = false;            // the space does not list it: people asked for it
-  Fit fit = Fit::fits;           // in Answer::usable
-  std::int32_t worst_stage = 0;  // whose memory it is
-  double mfu = 0;                // of `time`, as the next two; 0 = not known
+  Bytes memory;                      // peak of the worst stage, as nvidia-smi would show it
+  Bytes upper;                       // its upper bound
+  Seconds time;                      // of the step-time model
+  bool bound = false;                // `time` is a lower bound: the exact time is not known yet
+  std::optional<Seconds> simulated;  // the step on the virtual clock, of the best
+  bool front = false;                // on the Pareto front of memory and time
+  bool typed = false;                // the space does not list it: people asked for it
+  Fit fit = Fit::fits;               // in Answer::usable
+  std::int32_t worst_stage = 0;      // whose memory it is
+  double mfu = 0;                    // of step(), as the next two; 0 = not known
   double tokens_per_s = 0;
   double dollars_per_1e9_tokens = 0;  // 0 = no price known
+
+  /// What tables call the step, as those of the command do.
+  Seconds step() const { return simulated.value_or(time); }
 };
 
 /// How many layouts there are.
@@ -42,6 +47,7 @@ struct Answer {
   std::vector<std::uint32_t> ranked;  // all of them, as the planner ranks by what is known
   RowCounts counts;
   Bytes usable;                                // memory that a layout may use
+  std::string engine;                          // of all rows
   bool exact = false;                          // every time is known
   Objective objective = Objective::step_time;  // by which they are ranked
   std::string problem;                         // why there are no rows

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/step_memory.h"
 #include "simulator/timeline_ticks.h"
 
 namespace shardwise::view {
@@ -72,6 +73,13 @@ Bytes largest_of(const std::vector<CategoryLine>& lines) {
 GroupedBytes peak_groups(const StepReport& report) {
   if (report.stages.empty()) return {};
   const StageMemory& stage = report.stages[fullest_stage(report)];
+  return grouped(stage[stage.peak_phase()]);
+}
+
+GroupedBytes peak_groups(const Plan& plan, const Layout& layout) {
+  const MemoryCosts costs = memory_costs(plan.model, plan.cluster, plan.job, plan.engine, layout);
+  const StepMemory step = step_memory(plan.model, plan.cluster, plan.job, layout, costs);
+  const StageMemory& stage = step.stages[static_cast<std::size_t>(step.verdict.worst_stage)];
   return grouped(stage[stage.peak_phase()]);
 }
 

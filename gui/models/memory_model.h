@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "planner/spec/layout.h"
 #include "planner/spec/memory_labels.h"
+#include "planner/spec/plan.h"
 #include "planner/spec/report.h"
 #include "planner/spec/units.h"
 
@@ -40,6 +42,8 @@ Bytes largest_of(const std::vector<CategoryLine>& lines);
 
 /// The peak of the fullest GPU by group: what a row's bar shows.
 GroupedBytes peak_groups(const StepReport& report);
+/// The same of a layout of the plan's question, without its times.
+GroupedBytes peak_groups(const Plan& plan, const Layout& layout);
 
 /// What an axis of memory has room for: all stacks, and the usable memory unless stacks would be
 /// too flat to be seen below it.

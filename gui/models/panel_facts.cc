@@ -25,7 +25,7 @@ constexpr std::array kFacts = std::to_array<PanelFacts>({
     {"explorer", "Strategies", kExplore, "layouts of the usual space, counted by whether they fit",
      "docs/search.md"},
     {"trade", "Memory and time", kExplore,
-     "a dot is a layout: peak of the fullest GPU, time of a step by the closed form",
+     "a dot is a layout: peak of the fullest GPU, time of a step by the step-time model",
      "docs/memory.md, docs/time.md"},
     {"memory", "Memory per GPU", kExplore | kMemory,
      "bytes of the fullest GPU by group, at each phase of the step", "docs/memory.md"},

@@ -11,7 +11,8 @@
 
 namespace shardwise::view {
 
-Session::Session(Plan plan, Timing timing) : timing_(timing) {
+Session::Session(Plan plan, Timing timing, std::optional<Workspace> only)
+    : timing_(timing), only_(only) {
   put(std::move(plan), Change::question);
 }
 
@@ -20,10 +21,11 @@ void Session::collect() {
   worker_.collect();
   background_.collect();
   if (std::exchange(rows_changed_, false)) {
-    if (!state_.answer.exact) rank(state_.answer);
+    const bool ranked = std::exchange(ranked_, false);
+    if (!ranked && !state_.answer.exact) rank(state_.answer);
     refresh_shown();
-    if (std::exchange(ranked_, false)) {
-      follow_best();
+    if (ranked) {
+      simulate_best();
       find_way_out();
     }
   }
@@ -33,31 +35,38 @@ void Session::collect() {
 void Session::settle() {
   while (reader_.busy() || worker_.busy() || background_.busy()) {
     reader_.finish();
-    worker_.finish();
-    background_.finish();
+    worker_.finish_one();
+    if (!worker_.busy()) background_.finish_one();
     collect();
   }
 }
 
 void Session::put(Plan plan, Change what) {
   if (plan.layout != state_.plan.layout) ++state_.exploring.moves;
+  if (what == Change::layout) follows_ = 0;  // people have chosen another
   if (what == Change::question) state_.exploring.why = {};
   if (what != Change::layout) state_.exploring.way_out.clear();
   state_.plan = std::move(plan);
   drop_foreign_correction();
   state_.report = predictions().report(state_.plan);
   state_.sliders = what_if_sliders(state_.plan);
+  // Of a picture the selected step comes first: then the table need not have it simulated again.
+  if (timing_ == Timing::fitting) simulate();
   if (what == Change::question) {
     ask();
   } else if (what == Change::verdict) {
     judge(state_.answer, usable_memory(state_.plan.cluster, state_.plan.job, Bytes(0)));
-    if (!state_.answer.exact || !state_.current()) ask();
+    if (!state_.answer.exact || !state_.current()) {
+      ask();
+    } else {
+      simulate_best();
+    }
   } else if (what == Change::dollars) {
     price(state_.answer, state_.report);
   }
   ++puts_;
   show_mesh();
-  simulate();
+  if (timing_ == Timing::all) simulate();
   look_around();
   state_.explained.reset();
   explain();
@@ -69,6 +78,7 @@ void Session::put(Plan plan, Change what) {
 
 void Session::look_around() {
   state_.neighbours_known = false;
+  if (!may_show(Workspace::explore)) return;
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const double slower = predictions().slower(*plan);
   const Seconds step = state_.report.step_time / slower;
@@ -102,13 +112,13 @@ void Session::set_workspace(Workspace workspace) {
 
 void Session::find_winner() {
   const Answer& answer = state_.answer;
-  if (!state_.current() || answer.ranked.empty() ||
-      answer.rows[answer.ranked.front()].fit != Fit::fits) {
+  const std::optional<std::uint32_t> best = best_by_model(answer);
+  if (!state_.current() || !best || answer.rows[*best].fit != Fit::fits) {
     state_.winner.reset();
     return;
   }
   Plan plan = state_.plan;
-  plan.layout = answer.rows[answer.ranked.front()].layout;
+  plan.layout = answer.rows[*best].layout;
   const bool known =
       state_.winner && state_.winner->layout == plan.layout && winner_of_ == state_.asked;
   if (known) return;
@@ -167,6 +177,10 @@ void Session::refresh_shown() {
   Answer& answer = state_.answer;
   state_.selected = find_row(answer, state_.plan.layout);
   const bool listed = state_.selected < answer.rows.size() && !answer.rows[state_.selected].typed;
+  if (listed && state_.current() && answer.rows[state_.selected].bound) {
+    apply(answer, {{static_cast<std::uint32_t>(state_.selected), state_.report.step_time}});
+    rank(answer);
+  }
   if (!listed && state_.current()) {
     state_.selected = put_typed(answer, state_.plan.layout, state_.report);
     state_.bars.resize(answer.rows.size());
@@ -180,6 +194,7 @@ void Session::refresh_shown() {
   }
   find_winner();
   state_.shown = shown_rows(answer, state_.explore);
+  state_.cloud = trade_cloud(answer, state_.shown);
 }
 
 void Session::select_row(std::size_t row) {

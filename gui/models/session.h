@@ -16,6 +16,7 @@
 #include "gui/models/left_view.h"
 #include "gui/models/metrics_follower.h"
 #include "gui/models/predictions.h"
+#include "gui/models/simulated_rows.h"
 #include "gui/models/worker.h"
 #include "planner/search/search_memory.h"
 #include "planner/spec/diagnostic.h"
@@ -25,15 +26,19 @@ namespace shardwise::view {
 /// The one owner of the state: panels read it, commands call what changes it.
 class Session {
  public:
-  explicit Session(Plan plan, Timing timing = Timing::all);
+  /// \param only  the one workspace that is ever looked at: what no panel of it shows is not found
+  explicit Session(Plan plan, Timing timing = Timing::all,
+                   std::optional<Workspace> only = std::nullopt);
 
   const AppState& state() const { return state_; }
   Worker& worker() { return worker_; }
   /// Does what nobody waits for, one search after the other while worker() has nothing to do.
   Worker& background() { return background_; }
 
-  /// Reads files, beside the worker.
+  /// Reads files and makes large ones, beside the worker.
   Worker& reader() { return reader_; }
+  /// Waits for the files that are being made, and stops reading others: for the end of a window.
+  void finish_files();
 
   /// Takes over what the workers have found. Once a frame.
   void collect();
@@ -177,7 +182,7 @@ class Session {
   std::string save_csv(const std::string& path);
   std::string save_plan(const std::string& path);
   std::string save_scaling(const std::string& path);
-  /// The simulated step, as `shardwise simulate` writes it.
+  /// The simulated step, as `shardwise simulate` writes it; made beside the frames, as the page is.
   std::string save_report(const std::string& path);
   std::string save_trace(const std::string& path);
   /// The page of `shardwise report`, once its layouts are ranked.
@@ -202,6 +207,7 @@ class Session {
     std::shared_ptr<const Correction> correction;
   };
   void put(Plan plan, Change what);
+  bool may_show(Workspace workspace) const { return !only_ || *only_ == workspace; }
   /// All step times that are shown are theirs.
   Predictions predictions() const { return Predictions(state_.correction); }
   void set_correction(std::shared_ptr<const Correction> correction);
@@ -215,6 +221,7 @@ class Session {
   void go_to(Past past);
   void set_limits(QuestionLimits limits);
   std::string take_subject(Result<Plan> plan);
+  void simulate_best();  // and then follow_best()
   void follow_best();
   std::optional<Plan> slid(const Slider& slider, std::int64_t step) const;
   void find_published();
@@ -236,18 +243,22 @@ class Session {
   void find_winner();
   void take(Answer answer);
   std::string save(const std::string& path, const std::string& text);
+  std::string save_step(const std::string& path, std::string (*text_of)(const Plan&));
   void refresh_shown();
 
   AppState state_;
   Timing timing_;
+  std::optional<Workspace> only_;
   std::vector<Past> past_;
   std::vector<Past> future_;
   bool held_ = false;    // a pointer is
   std::string dragged_;  // the field that it has changed
   std::vector<std::uint32_t> bars_asked_;
-  bool rows_changed_ = false;    // since the last collect()
-  bool ranked_ = false;          // all rows of the newest answer
-  std::uint64_t follows_ = 0;    // the question whose best layout is to be selected
+  bool rows_changed_ = false;   // since the last collect()
+  bool ranked_ = false;         // all rows of the newest answer
+  std::uint64_t follows_ = 0;   // the question whose best layout is to be selected
+  std::uint64_t steps_of_ = 0;  // the question of steps_
+  std::vector<SimulatedRow> steps_;
   std::uint64_t winner_of_ = 0;  // the question of state_.winner
   std::uint64_t scaled_ = 0;     // the question that scaling is of
   std::uint64_t puts_ = 0;       // plans that there were

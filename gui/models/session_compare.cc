@@ -91,10 +91,12 @@ std::string Session::look_at(std::size_t row) {
   if (rows.empty()) return "nothing differs";
   if (row >= rows.size()) return "the list has no such row";
   state_.compare.row = row;
-  state_.compare.looked_at = rows[row].operation;
+  state_.compare.looked_at = rows[row].operation.empty() ? rows[row].name : rows[row].operation;
   const StepLanes* const lanes = state_.lanes.get();
   const TimeRange found{rows[row].from, rows[row].to};
-  if (lanes == nullptr || !lanes->simulated || found.length() <= 0) return "";
+  const bool simulated = lanes != nullptr && lanes->simulated;
+  say(look_text(*view, state_.compare.by, row, simulated));
+  if (!simulated || found.length() <= 0) return "";
   set_workspace(Workspace::timeline);
   constexpr double kAround = 12;  // times the operation: what is around it
   const double middle = (found.from + found.to) / 2;

@@ -13,6 +13,7 @@
 #include "planner/question/command_of_plan.h"
 #include "planner/question/flags.h"
 #include "planner/spec/error.h"
+#include "planner/spec/format.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/names.h"
 #include "planner/spec/one_line.h"
@@ -24,6 +25,25 @@
 #include "simulator/trace.h"
 
 namespace shardwise::view {
+namespace {
+
+/// As `shardwise simulate` writes them.
+std::string report_of(const Plan& plan) {
+  sim::Simulation made = sim::simulate(plan);
+  made.report.closed_form = sim::beside_closed_form(plan, {}, made.report);
+  return report_json(made.report, reported_parameters(plan.model));
+}
+std::string trace_of(const Plan& plan) { return sim::trace_text(plan, sim::simulate(plan)); }
+
+/// What a command prints in place of a step that a run has corrected; empty where none has.
+std::string printed_step(const StepReport& shown) {
+  if (shown.time.anchored == Seconds(0)) return "";
+  return fmt::format("it prints {}, not calibrated; calibrated, as here, that is {}",
+                     format_seconds(shown.step_time - shown.time.anchored),
+                     format_seconds(shown.step_time));
+}
+
+}  // namespace
 
 std::string Session::save_csv(const std::string& path) {
   return save(path, rows_csv(state_.answer, state_.shown));
@@ -38,16 +58,26 @@ std::string Session::save_plan(const std::string& path) {
   return problem;
 }
 
-std::string Session::save_report(const std::string& path) {
-  if (state_.lanes && !state_.lanes->problem.empty()) return state_.lanes->problem;
-  sim::Simulation made = sim::simulate(state_.plan);
-  made.report.closed_form = sim::beside_closed_form(state_.plan, {}, made.report);
-  return save(path, report_json(made.report, reported_parameters(state_.plan.model)));
-}
+std::string Session::save_report(const std::string& path) { return save_step(path, report_of); }
+std::string Session::save_trace(const std::string& path) { return save_step(path, trace_of); }
 
-std::string Session::save_trace(const std::string& path) {
+std::string Session::save_step(const std::string& path, std::string (*text_of)(const Plan&)) {
   if (state_.lanes && !state_.lanes->problem.empty()) return state_.lanes->problem;
-  return save(path, sim::trace_text(state_.plan, sim::simulate(state_.plan)));
+  failure_ = {files_.problem_of(path), false};
+  if (failure_) return failure_.message;
+  say("making " + path + " …");
+  const auto plan = std::make_shared<const Plan>(state_.plan);
+  reader_.post("making " + path, [this, plan, path, text_of](const Worker::Task&) -> Worker::Apply {
+    const Tried<bool> tried = try_to<bool>([&]() -> Result<bool> {
+      write_file(path, text_of(*plan));
+      return true;
+    });
+    return [this, path, failure = tried.failure] {
+      failure_ = failure;
+      say(failure ? failure.message : "wrote " + path);
+    };
+  });
+  return "";
 }
 
 std::string Session::save_page(const std::string& path) {
@@ -62,38 +92,50 @@ std::string Session::save_page(const std::string& path) {
     if (left_out.empty()) files.measured = other->file;
   }
   say("making " + path + " …");
-  worker_.post("page", [this, plan, other, files, left_out](const Worker::Task&) -> Worker::Apply {
-    sim::PageRequest request;
-    request.plan = plan.get();
-    request.measured = files.measured.empty() ? nullptr : &other->report;
-    request.traced = files.trace.empty() ? nullptr : other->run.get();
-    request.trace_file = files.trace;
-    request.command = sim::command_of(files);
-    request.version = SHARDWISE_VERSION;
-    const auto made = std::make_shared<Result<sim::MadePage>>(sim::make_page(request));
-    return [this, made, path = files.output, left_out] {
-      if (*made) {
-        save(path, (*made)->text);
-      } else {
-        failure_ = {one_line(made->problems()), false};
-      }
-      if (failure_) {
-        say(failure_.message);
-      } else if (!left_out.empty()) {
-        say(fmt::format("wrote {} without what is compared: {}", path, left_out));
-      }
-    };
-  });
+  reader_.post("making " + path,
+               [this, plan, other, files, left_out](const Worker::Task&) -> Worker::Apply {
+                 sim::PageRequest request;
+                 request.plan = plan.get();
+                 request.measured = files.measured.empty() ? nullptr : &other->report;
+                 request.traced = files.trace.empty() ? nullptr : other->run.get();
+                 request.trace_file = files.trace;
+                 request.command = sim::command_of(files);
+                 request.version = SHARDWISE_VERSION;
+                 const auto made = std::make_shared<Result<sim::MadePage>>(sim::make_page(request));
+                 return [this, made, path = files.output, left_out] {
+                   if (*made) {
+                     save(path, (*made)->text);
+                   } else {
+                     failure_ = {one_line(made->problems()), false};
+                   }
+                   if (failure_) {
+                     say(failure_.message);
+                   } else if (!left_out.empty()) {
+                     say(fmt::format("wrote {} without what is compared: {}", path, left_out));
+                   }
+                 };
+               });
   return "";
 }
 
 std::string Session::copy_command(const std::string& path) {
+  const bool simulated = state_.simulated != nullptr;
   const Result<AskedEstimate> asked = asked_of(state_.plan);
-  if (asked) return copy(command_of(*asked), "the command", path);
   const std::string file = files_.file_of(state_.plan);
-  if (!file.empty()) return copy("shardwise simulate " + shell_word(file), "the command", path);
-  return one_line(asked.problems()) +
-         ": save the plan (export.plan FILE), which a command can name";
+  if (!asked && file.empty()) {
+    return one_line(asked.problems()) +
+           ": save the plan (export.plan FILE), which a command can name";
+  }
+  const bool simulates = simulated || !asked;
+  std::string command = asked && simulates ? simulate_command_of(*asked)
+                        : asked            ? command_of(*asked)
+                                           : "shardwise simulate " + shell_word(file);
+  if (simulates && state_.report.verdict.fit == Fit::does_not_fit) command += " --ignore-memory";
+  std::string problem = copy(std::move(command), "the command", path);
+  const std::string other = simulates == simulated ? printed_step(state_.best_report())
+                                                   : "it simulates, here the step is estimated";
+  if (problem.empty() && !other.empty()) say(state_.message + "; " + other);
+  return problem;
 }
 
 std::string Session::copy_json(const std::string& path) {

@@ -38,6 +38,14 @@ void Session::stop_reading() {
   say("stopped reading " + path);
 }
 
+void Session::finish_files() {
+  while (!reading_.empty()) stop_reading();
+  while (reader_.busy()) {
+    reader_.finish();
+    reader_.collect();
+  }
+}
+
 void Session::save_view(const std::string& path, const LeftView& view) {
   const std::string problem = save(path, to_json(view));
   if (!problem.empty()) say(problem);

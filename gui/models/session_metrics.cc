@@ -41,7 +41,7 @@ std::string Session::poll_metrics() {
 
 void Session::show_metrics() {
   const MetricsReader& reader = follower_->reader();
-  state_.metrics.steps = reader.steps();
+  put_steps(state_.metrics, reader.steps());
   state_.metrics.note = reader.note();
   state_.metrics.waits = reader.waits();
 }

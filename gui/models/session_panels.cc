@@ -2,13 +2,12 @@
 #include <fmt/format.h>
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "gui/models/choices.h"
 #include "gui/models/panel_facts.h"
 #include "gui/models/session.h"
-#include "planner/spec/nearest.h"
 
 namespace shardwise::view {
 
@@ -17,9 +16,7 @@ std::string Session::show_panel(const std::string& id) {
   if (panel == nullptr) {
     std::vector<std::string> known;
     for (const PanelFacts& each : panel_facts()) known.emplace_back(each.id);
-    const std::optional<std::string> near = nearest(id, known);
-    return fmt::format("{} is no panel{}", id.empty() ? "nothing" : id,
-                       near ? fmt::format(" (did you mean {}?)", *near) : "");
+    return unknown_word(id, "panel", known);
   }
   if (!panel->shows(state_)) return fmt::format("{} has nothing to show yet", panel->title);
   for (std::size_t w = 0; w < kWorkspaces && !panel->is_in(state_.workspace); ++w) {

@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "gui/models/choices.h"
 #include "gui/models/locks.h"
 #include "gui/models/session.h"
 #include "gui/models/subject_model.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
+#include "planner/engines/engines.h"
 #include "planner/question/catalogue_summary.h"
 #include "planner/question/field_values.h"
 #include "planner/search/why_not.h"
@@ -51,6 +53,31 @@ std::vector<PublishedFigure> nearest_measured(const Plan& plan,
   return nearest_figures(plan, kept, kept.size());
 }
 
+/// What to say where nothing fits the plan's engine: the cheapest change with it, or else with any
+/// engine of `shardwise plan`.
+std::string way_out_of(const Plan& plan) {
+  sim::PlanQuestion question = sim::question_of(plan, 1);
+  question.front = question.simulate = false;
+  const Result<sim::PlanAnswer> own = sim::answer(question);
+  if (!own) return one_line(own.problems());
+  if (!own->best.empty())
+    return "Only layouts that fit are outside what is listed: take a lock away";
+  const std::string nothing =
+      fmt::format("{} ({} alone)", sim::nothing_fits_words(*own), plan.engine.name);
+  const auto change = [&](const sim::PlanAnswer& answer) {
+    return fmt::format("{}. Cheapest change: {}", nothing, sim::way_out_words(answer.nothing));
+  };
+  if (own->nothing.way_out) return change(*own);
+  question.engines = engines_of_today(question.clusters.front());
+  const Result<sim::PlanAnswer> all = sim::answer(question);
+  if (!all) return change(*own);
+  if (!all->best.empty()) {
+    return fmt::format("{}. It fits with engine {}", nothing, all->best.front().engine);
+  }
+  return all->nothing.way_out ? change(*all)
+                              : nothing + ". No single change makes it fit with any engine";
+}
+
 }  // namespace
 
 void Session::set_limits(QuestionLimits limits) {
@@ -67,7 +94,7 @@ std::string Session::toggle_lock(const std::string& field, const std::string& va
   std::erase_if(limits.locks, [&](const auto& each) { return each.first == field; });
   if (!off) {
     if (std::ranges::find(layout_keys(), field) == layout_keys().end()) {
-      return (field.empty() ? "nothing" : field) + " is no field of a layout, as tp";
+      return unknown_word(field, "field of a layout", layout_keys());
     }
     limits.locks.emplace_back(field, value.empty() ? field_text(state_.plan.layout, field) : value);
     std::string problem = problem_of(state_.plan, limits);
@@ -92,7 +119,7 @@ void Session::set_objective(Objective objective) {
   QuestionLimits limits = state_.exploring.limits;
   limits.objective = objective;
   set_limits(std::move(limits));
-  rank(state_.answer);
+  put_simulated(state_.answer, {}, {});  // others are the best
   refresh_shown();
 }
 
@@ -211,18 +238,7 @@ void Session::find_way_out() {
   const auto plan = std::make_shared<const Plan>(state_.plan);
   const std::uint64_t asked = state_.asked;
   worker_.post("way out", [this, plan, asked](const Worker::Task&) -> Worker::Apply {
-    const sim::PlanQuestion question = sim::question_of(*plan, 1);
-    const Result<sim::PlanAnswer> answer = sim::answer(question);
-    std::string words;
-    if (answer && answer->best.empty()) {
-      words = fmt::format("{}. Cheapest change: {}", sim::nothing_fits_words(*answer),
-                          sim::way_out_words(answer->nothing));
-    } else if (answer) {
-      words = "Only layouts that fit are outside what is listed: take a lock away";
-    } else {
-      words = one_line(answer.problems());
-    }
-    return [this, words, asked] {
+    return [this, words = way_out_of(*plan), asked] {
       if (state_.asked == asked) state_.exploring.way_out = words;
     };
   });

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "gui/models/choices.h"
 #include "gui/models/session.h"
 #include "planner/cost/legality.h"
-#include "planner/spec/nearest.h"
 #include "planner/spec/one_line.h"
 #include "simulator/planning/contenders.h"
 
@@ -139,8 +139,7 @@ std::string Session::set_lever(const std::string& key) {
     for (const Lever& each : levers_of(state_.plan.cluster)) {
       known.push_back(lever_key(state_.plan.cluster, each));
     }
-    const std::optional<std::string> near = nearest(key, known);
-    return "no quantity is called " + key + (near ? " (did you mean " + *near + "?)" : "");
+    return unknown_word(key, "quantity", known);
   }
   restart_break_even();
   BreakEvenView& view = state_.scaling.break_even;

@@ -5,15 +5,15 @@
 #include <utility>
 
 #include "gui/models/session.h"
-#include "planner/cost/estimate.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/search/search.h"
+#include "simulator/planning/simulated_steps.h"
 
 namespace shardwise::view {
 
 void Session::set_filter(const std::string& text) {
   state_.explore.filter_text = text;
-  state_.explore.parsed = parse_filter(text);
+  state_.explore.parsed = sim::parse_filter(text);
   refresh_shown();
 }
 
@@ -63,8 +63,7 @@ void Session::want_bars(std::span<const std::uint32_t> rows) {
     auto made = std::make_shared<std::vector<std::pair<Layout, GroupedBytes>>>();
     for (const auto& [row, layout] : *layouts) {
       if (task.stop.stop_requested()) return {};
-      made->emplace_back(layout, peak_groups(estimate(plan->model, plan->cluster, plan->job,
-                                                      plan->engine, layout)));
+      made->emplace_back(layout, peak_groups(*plan, layout));
     }
     return [this, made, layouts, asked] {
       if (asked != state_.asked) return;
@@ -76,6 +75,52 @@ void Session::want_bars(std::span<const std::uint32_t> rows) {
       }
     };
   });
+}
+
+void Session::simulate_best() {
+  if (!state_.current() || !may_show(Workspace::explore)) return;
+  if (std::exchange(steps_of_, state_.asked) != state_.asked) steps_.clear();
+  const std::vector<std::uint32_t> best = rows_to_simulate(state_.answer, state_.plan);
+  if (state_.simulated) {
+    std::erase_if(steps_,
+                  [&](const SimulatedRow& row) { return row.layout == state_.plan.layout; });
+    steps_.push_back({state_.plan.layout, state_.simulated->step_time});
+  }
+  put_simulated(state_.answer, best, steps_);
+  auto plans = std::make_shared<std::vector<Plan>>();
+  for (const std::uint32_t row : best) {
+    if (state_.answer.rows[row].simulated) continue;
+    plans->push_back(state_.plan);
+    plans->back().layout = state_.answer.rows[row].layout;
+  }
+  if (plans->empty()) {
+    refresh_shown();
+    return follow_best();
+  }
+  // A picture waits for all of them; a window's frames want the other cores.
+  const std::size_t together = timing_ == Timing::fitting ? plans->size() : 1;
+  background_.post("steps",
+                   [this, plans, together, slower = predictions().slower(state_.plan),
+                    asked = state_.asked](const Worker::Task& task) -> Worker::Apply {
+                     std::vector<SimulatedRow> made;
+                     for (std::size_t i = 0; i < plans->size(); i += together) {
+                       if (task.stop.stop_requested()) return {};
+                       const std::span<const Plan> some = std::span(*plans).subspan(i, together);
+                       const std::vector<Seconds> steps =
+                           sim::simulated_steps(some, timing_ == Timing::fitting ? 0 : 1);
+                       for (std::size_t k = 0; k < some.size(); ++k) {
+                         made.push_back({some[k].layout, steps[k] * slower});
+                       }
+                     }
+                     return [this, made = std::move(made), asked] {
+                       if (asked != state_.asked) return;
+                       steps_.insert(steps_.end(), made.begin(), made.end());
+                       put_simulated(state_.answer, rows_to_simulate(state_.answer, state_.plan),
+                                     steps_);
+                       refresh_shown();
+                       follow_best();
+                     };
+                   });
 }
 
 void Session::want_fix(std::uint32_t row) {
@@ -90,7 +135,8 @@ void Session::want_fix(std::uint32_t row) {
   worker_.post("fix", [this, plan, usable](const Worker::Task&) -> Worker::Apply {
     const std::optional<Fix> found =
         cheapest_fix(plan->model, plan->cluster, plan->job, plan->engine, plan->layout, usable);
-    const std::string text = found ? to_string(*found) : "no single change makes it fit";
+    const std::string text =
+        found ? to_string(*found) : "no single change of this layout and engine makes it fit";
     return [this, plan, text] {
       if (state_.exploring.fix && state_.exploring.fix->layout == plan->layout) {
         state_.exploring.fix->text = text;

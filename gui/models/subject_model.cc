@@ -7,6 +7,7 @@
 
 #include "planner/cost/legality.h"
 #include "planner/cost/loss_rows.h"
+#include "planner/cost/usual_kernels.h"
 #include "planner/model/hf_config.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/asked_layout.h"
@@ -50,14 +51,14 @@ void settle_precision(Plan& plan) {
 Result<Plan> settled(Plan plan) {
   settle_precision(plan);
   plan.job.loss_chunk_rows = usual_loss_chunk_rows(plan.cluster.gpu);
-  Keys most = {"tp",         "cp",       "pp",       "vpp", "ep", "micro_batch_size",
-               "zero_stage", "schedule", "recompute"};
-  std::vector<Keys> tries = {most};
-  tries.push_back({"tp", "cp", "pp", "ep", "micro_batch_size", "recompute"});
-  tries.push_back({"tp", "pp"});
-  tries.push_back({"tp"});
-  tries.push_back({"pp"});
-  tries.push_back({});
+  const Keys most = {"tp",         "cp",       "pp",       "vpp", "ep", "micro_batch_size",
+                     "zero_stage", "schedule", "recompute"};
+  const std::vector<Keys> tries = {most,
+                                   Keys{"tp", "cp", "pp", "ep", "micro_batch_size", "recompute"},
+                                   Keys{"tp", "pp"},
+                                   Keys{"tp"},
+                                   Keys{"pp"},
+                                   Keys{}};
   Result<Plan> last = Diagnostics{};
   for (const Keys& keys : tries) {
     last = with_fields(plan, keys);
@@ -93,6 +94,9 @@ Result<Plan> with_named_engine(const Plan& plan, const std::string& name) {
   const EngineProfile* const engine = read_engine(name, problems);
   if (engine == nullptr) return problems;
   Plan changed = plan;
+  // A loss that was the engine's becomes the next one's.
+  changed.job.loss = LossKernel::by_engine;
+  if (loss_of(changed.job, plan.engine) != plan.job.loss) changed.job.loss = plan.job.loss;
   changed.engine = *engine;
   return settled(std::move(changed));
 }

@@ -133,7 +133,7 @@ std::vector<Tile> summary_tiles(const Plan& plan, const StepReport& report, cons
 }
 
 void put_run(std::vector<Tile>& tiles, const MetricsState& metrics, Seconds predicted) {
-  const Seconds median = median_time(metrics.steps);
+  const Seconds median = metrics.median;
   if (median <= Seconds(0)) return;
   const auto step = std::ranges::find(tiles, "step", &Tile::id);
   if (step == tiles.end()) return;

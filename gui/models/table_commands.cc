@@ -1,7 +1,5 @@
 #include "gui/models/command_groups.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -9,17 +7,25 @@
 #include <sstream>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "gui/models/choices.h"
 #include "gui/models/columns.h"
 
 namespace shardwise::view {
 namespace {
 
+std::string unknown_column(const std::string& key) {
+  std::vector<std::string> known;
+  for (const Column& each : columns()) known.emplace_back(each.key);
+  return unknown_word(key, "column", known);
+}
+
 std::string sort_by(Session& session, const std::string& argument) {
   const bool second = argument.starts_with('+');
   const std::string key = argument.substr(second ? 1 : 0);
   const std::optional<std::size_t> column = find_column(key);
-  if (!column) return fmt::format("{} is no column", key.empty() ? "nothing" : key);
+  if (!column) return unknown_column(key);
   session.sort_by(*column, second);
   return "";
 }
@@ -31,7 +37,7 @@ std::string choose_columns(Session& session, const std::string& argument) {
   std::istringstream words(argument);
   for (std::string key; words >> key;) {
     const std::optional<std::size_t> column = find_column(key);
-    if (!column) return fmt::format("{} is no column", key);
+    if (!column) return unknown_column(key);
     view.columns.push_back(*column);
   }
   std::ranges::sort(view.columns);

@@ -183,9 +183,8 @@ Slider price_slider(const Plan& plan) {
   std::vector<std::int64_t> cents;
   for (std::int64_t each = kCentStep; each <= kMostCents; each += kCentStep) cents.push_back(each);
   const std::int64_t now = cents_of(plan.cluster);
-  Slider price =
-      question(plan, "price", "an hour of a GPU", std::move(cents), now,
-               now > 0 ? format_dollars(static_cast<double>(now) / kCents) : "not known");
+  Slider price = question(plan, "price", "an hour of a GPU", std::move(cents), now,
+                          now > 0 ? format_dollars(static_cast<double>(now) / kCents) : "none");
   price.change = Change::dollars;
   return price;
 }

@@ -1,5 +1,6 @@
 #include "gui/models/choices.h"
 #include "gui/models/command_groups.h"
+#include "gui/models/panel_facts.h"
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,14 @@ std::string list_buffers(Session& session, const std::string& label) {
   return "";
 }
 
+std::vector<CommandChoice> panels_to_show(const AppState& state) {
+  std::vector<CommandChoice> panels;
+  for (const PanelFacts& each : panel_facts()) {
+    if (each.shows(state)) panels.push_back({each.id, each.title});
+  }
+  return panels;
+}
+
 constexpr std::array kCommands = std::to_array<Command>({
     {"view.explore", "1", "Show the strategies, memory and time", "", show<Workspace::explore>},
     {"view.memory", "2", "Show memory by phase, stage and category", "", show<Workspace::memory>},
@@ -44,7 +53,7 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"view.mesh", "4", "Show the mesh on the machines", "", show<Workspace::mesh>},
     {"view.scaling", "5", "Show other numbers of GPUs", "", show<Workspace::scaling>},
     {"panel.show", "Shift+I", "Bring a panel to the front", "PANEL",
-     with_words<&Session::show_panel>},
+     with_words<&Session::show_panel>, panels_to_show},
     {"view.light", "Ctrl+L", "Switch between light and dark", "",
      [](Session& session, const std::string&) {
        session.set_dark(!session.state().dark);

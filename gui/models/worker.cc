@@ -38,6 +38,7 @@ bool Worker::collect() {
   {
     const std::scoped_lock lock(mutex_);
     done.swap(done_);
+    ended_ = false;
     newest = newest_;
   }
   bool applied = false;
@@ -57,6 +58,11 @@ bool Worker::busy() const {
 void Worker::finish() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return waiting_.empty() && running_kind_.empty(); });
+}
+
+void Worker::finish_one() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return ended_ || (waiting_.empty() && running_kind_.empty()); });
 }
 
 void Worker::hold() {
@@ -97,6 +103,7 @@ void Worker::run(const std::stop_token& end) {
     publish(entry, std::move(apply));
     const std::scoped_lock lock(mutex_);
     running_kind_.clear();
+    ended_ = true;
     changed_.notify_all();
   }
 }

@@ -43,6 +43,8 @@ class Worker {
   bool busy() const;
   /// Returns when all jobs are done and their results wait for collect().
   void finish();
+  /// Returns when a job has ended since the last collect(); at once where none is left.
+  void finish_one();
 
   /// Until release(), jobs that are posted wait: a test decides when work is done.
   void hold();
@@ -71,6 +73,7 @@ class Worker {
   std::stop_source running_;                     // of the job that runs
   std::string running_kind_;                     // empty: none runs
   std::uint64_t generations_ = 0;
+  bool ended_ = false;  // a job has, since the last collect()
   bool held_ = false;
   std::jthread thread_;  // last: it uses the others
 };

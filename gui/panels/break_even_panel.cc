@@ -114,7 +114,11 @@ void draw_marks(Ui& ui, const std::vector<BreakEvenMark>& marks) {
     return x;
   };
   upright(1, ui.theme.text, 1);
-  float numbered = 0;
+  struct Number {
+    float x;
+    std::string words;
+  };
+  std::vector<Number> numbers;
   for (std::size_t i = 0; i < marks.size(); ++i) {
     if (marks[i].factor == 1) continue;
     const float x =
@@ -122,15 +126,18 @@ void draw_marks(Ui& ui, const std::vector<BreakEvenMark>& marks) {
     const ImVec2 least(x - ui.units(3), corner.y);
     const ImVec2 most(x + ui.units(3), corner.y + size.y);
     ui.probes.put(fmt::format("break_even.mark.{}", i + 1), least, most);
-    // Its number below, where there is room beside the last one's.
-    const std::string number = fmt::format("{}", i + 1);
-    const float letters = ImGui::CalcTextSize(number.c_str()).x;
-    if (x > numbered) {
-      draw_text(ui, {x + ui.units(2), corner.y + size.y - ImGui::GetTextLineHeight()}, number,
-                ui.ink(ui.theme.text));
-      numbered = x + letters + ui.units(3);
-    }
+    numbers.push_back({x + ui.units(2), fmt::format("{}", i + 1)});
     if (ImGui::IsMouseHoveringRect(least, most)) ImGui::SetTooltip("%s", marks[i].text.c_str());
+  }
+  // Numbers below, where there is room beside the last one's, and over the lines.
+  float taken = 0;
+  const float line = ImGui::GetTextLineHeight();
+  for (const Number& each : numbers) {
+    if (each.x < taken) continue;
+    const ImVec2 at(each.x, corner.y + size.y - line);
+    taken = at.x + ImGui::CalcTextSize(each.words.c_str()).x + ui.units(1);
+    list.AddRectFilled(at, {taken, at.y + line}, ui.ink(ui.theme.panel));
+    draw_text(ui, at, each.words, ui.ink(ui.theme.text));
   }
   ImPlot::PopPlotClipRect();
 }
@@ -159,33 +166,43 @@ void draw_lines(Ui& ui, const std::vector<BreakEvenMark>& marks, float height) {
   ImPlot::EndPlot();
 }
 
-}  // namespace
-
-void draw_break_even(Ui& ui) {
+/// The lines, and what they are.
+void draw_plot(Ui& ui, const std::vector<BreakEvenMark>& marks) {
   const BreakEvenView& view = ui.state.scaling.break_even;
-  const bool dollars = view.found.dollars;
-  heading(ui, "Break-even",
-          view.found.lines.empty() ? ""
-          : dollars                ? "dollars for 1e9 tokens"
-                                   : "GPU-hours for 1e9 tokens");
-  if (view.levers.empty()) return text(ui, "searching …", ui.theme.quiet);
-  draw_lever_menu(ui);
-  if (view.found.lines.empty() || view.found.lines.front().size() < 2) {
-    return text(ui, ui.state.scaling.paused ? "searching …" : "searched after the map",
-                ui.theme.quiet);
-  }
   std::vector<std::pair<std::string, std::string_view>> entries;
   for (std::size_t i = 0; i < view.contenders.size(); ++i) {
     entries.emplace_back(view.contenders[i], line_ink(ui, i));
   }
   entries.emplace_back("as it is", ui.theme.text);
   legend(ui, entries);
-  const std::vector<BreakEvenMark> marks = break_even_marks(ui.state.plan, view);
   const float line = ImGui::GetTextLineHeightWithSpacing();
   const float words = line * static_cast<float>(std::clamp<std::size_t>(marks.size(), 1, 6));
   const float room = ImGui::GetContentRegionAvail().y;
+  constexpr float kLeastPlot =
+      110;  // its height: below it labels of the axis overlap, and the panel scrolls
   constexpr float kPlotShare = 0.6F;  // at least: words scroll
-  draw_lines(ui, marks, std::max(room - words - ui.units(4), kPlotShare * room));
+  draw_lines(ui, marks,
+             std::max({room - words - ui.units(4), kPlotShare * room, ui.units(kLeastPlot)}));
+}
+
+}  // namespace
+
+void draw_break_even(Ui& ui) {
+  const BreakEvenView& view = ui.state.scaling.break_even;
+  const bool dollars = view.found.dollars;
+  model_heading(ui, "Break-even",
+                view.found.lines.empty() ? ""
+                : dollars                ? "dollars for 1e9 tokens"
+                                         : "GPU-hours for 1e9 tokens");
+  if (view.levers.empty()) return text(ui, "searching …", ui.theme.quiet);
+  draw_lever_menu(ui);
+  if (view.found.lines.empty() || view.found.lines.front().size() < 2) {
+    return text(ui, ui.state.scaling.paused ? "searching …" : "searched after the map",
+                ui.theme.quiet);
+  }
+  const std::vector<BreakEvenMark> marks = break_even_marks(ui.state.plan, view);
+  // An axis without a line tells nothing.
+  if (fits_anywhere(view.found)) draw_plot(ui, marks);
   if (!view.known) return text(ui, "searching where lines cross …", ui.theme.quiet);
   for (std::size_t i = 0; i < marks.size(); ++i) {
     if (marks[i].factor != 1) {

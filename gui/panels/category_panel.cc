@@ -27,7 +27,7 @@ void draw_categories(Ui& ui) {
   ImGui::TableNextColumn();
   for (const std::string_view label : kMemoryPhaseLabels) {
     ImGui::TableNextColumn();
-    number_right(ui, label, ui.theme.quiet);
+    head_right(ui, label, ui.theme.quiet);
   }
   for (const CategoryLine& line : lines) {
     const bool open = ui.state.exploring.open_groups[static_cast<std::size_t>(line.group)];
@@ -55,10 +55,11 @@ void draw_categories(Ui& ui) {
     fitting_text(ui, line.whole_group ? (open ? "- " : "+ ") + line.label : line.label,
                  line.whole_group ? ui.theme.text : ui.theme.quiet);
     ui.probes.put_item("categories." + line.label);
-    for (const Bytes bytes : line.bytes) {
+    for (std::size_t p = 0; p < line.bytes.size(); ++p) {
       ImGui::TableNextColumn();
-      number_right(ui, unit.number(bytes), line.whole_group ? ui.theme.text : ui.theme.quiet);
-      explain(ui, fmt::format("memory.{}", line.label));
+      number_right(ui, unit.number(line.bytes[p]),
+                   line.whole_group ? ui.theme.text : ui.theme.quiet);
+      explain(ui, fmt::format("memory.{}.{}", kMemoryPhaseLabels[p], line.label));
     }
   }
   ImGui::EndTable();

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/calibration_words.h"
 #include "gui/models/compare_model.h"
 #include "gui/panels/panels.h"
 #include "planner/spec/format.h"
@@ -15,8 +16,8 @@ namespace {
 constexpr float kNumber = 86;  // a column of times
 constexpr float kNumbers = 3 * kNumber;
 constexpr float kNames = 0.5F;  // of what numbers leave
-constexpr float kLeastNames = 150;
 constexpr float kLeastBar = 20;
+constexpr float kNameGap = 10;
 
 std::string file_name(const std::string& path) {
   const std::size_t slash = path.find_last_of('/');
@@ -46,6 +47,46 @@ void draw_bar(Ui& ui, const CompareRow& row, ImVec2 at, float width, Seconds mos
                      {tick + ui.units(1), at.y + height - ui.units(1)}, ui.ink(ui.theme.text));
 }
 
+/// A name that fits: its middle gives way, so that the phase or the stage at its end tells it from
+/// another.
+std::string fitting_name(const std::string& name, float width) {
+  if (ImGui::CalcTextSize(name.c_str()).x <= width) return name;
+  const std::size_t comma = name.rfind(", ");
+  const std::string end = comma == std::string::npos ? "" : name.substr(comma);
+  const float left = width - ImGui::CalcTextSize(end.c_str()).x;
+  const std::string begin = fitting(name.substr(0, comma), left);
+  // Three letters at least are left before what was taken out.
+  constexpr std::size_t kLeast = 6;
+  return begin.size() < kLeast ? fitting(name, width) : begin + end;
+}
+
+std::string name_of(const CompareRow& row) {
+  return row.stage >= 0 ? fmt::format("{}, stage {}", row.name, row.stage) : row.name;
+}
+
+/// How a row is drawn: with its numbers behind its name, or below it.
+struct RowForm {
+  float names = 0;  // width
+  float bars = 0;   // width; too small: none
+  bool two_lines = false;
+};
+
+RowForm form_of(Ui& ui, const std::vector<CompareRow>& rows, float width) {
+  float widest = 0;
+  for (const CompareRow& row : rows) {
+    widest = std::max(widest, ImGui::CalcTextSize(name_of(row).c_str()).x);
+  }
+  const float free = width - ui.units(kNumbers);
+  const float gap = ui.units(kNameGap);
+  RowForm form;
+  form.names = std::max(free * kNames, widest);
+  form.bars = free - form.names - gap;
+  form.two_lines = form.bars < ui.units(kLeastBar);
+  if (form.two_lines) form.bars = free - gap;
+  if (form.two_lines) form.names = width;
+  return form;
+}
+
 void draw_head(Ui& ui, float left, float right) {
   const float y = ImGui::GetCursorScreenPos().y;
   const ImU32 quiet = ui.ink(ui.theme.quiet);
@@ -61,29 +102,34 @@ void draw_head(Ui& ui, float left, float right) {
   ImGui::Dummy({0, ImGui::GetTextLineHeight() + ui.units(2)});
 }
 
-void draw_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most) {
+void draw_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most, const RowForm& form) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float right = at.x + ImGui::GetContentRegionAvail().x - ui.units(4);
+  const float line = ImGui::GetTextLineHeight();
   ImGui::PushID(static_cast<int>(index));
   const bool chosen = index == ui.state.compare.row && !ui.state.compare.looked_at.empty();
-  if (ImGui::Selectable("##row", chosen)) ui.want(fmt::format("compare.worst {}", index + 1));
+  const ImVec2 size(0, form.two_lines ? 2 * line : 0);
+  if (ImGui::Selectable("##row", chosen, 0, size)) {
+    ui.want(fmt::format("compare.worst {}", index + 1));
+  }
   ImGui::PopID();
   const std::string probe = fmt::format("compare.row.{}", index + 1);
   ui.probes.put_item(probe);
-  const float free = right - at.x - ui.units(kNumbers);
-  const float names = std::min(free, std::max(free * kNames, ui.units(kLeastNames)));
-  const float bars = at.x + names;
-  const std::string name =
-      row.stage >= 0 ? fmt::format("{}, stage {}", row.name, row.stage) : row.name;
-  ImGui::PushClipRect(at, {bars - ui.units(6), at.y + ImGui::GetTextLineHeight()}, true);
-  draw_text(ui, at, name, ui.ink(ui.theme.text));
-  ImGui::PopClipRect();
-  const float room = free - names - ui.units(10);
-  if (room > ui.units(kLeastBar)) draw_bar(ui, row, {bars, at.y}, room, most);
+  const std::string name = name_of(row);
+  const std::string shown = fitting_name(name, form.names);
+  if (shown != name) ImGui::SetItemTooltip("%s", name.c_str());
+  draw_text(ui, at, shown, ui.ink(ui.theme.text));
+  ui.probes.put(probe + ".name", at, {at.x + ImGui::CalcTextSize(shown.c_str()).x, at.y + line});
+  const float y = at.y + (form.two_lines ? line : 0);
+  if (form.bars > ui.units(kLeastBar)) {
+    const float bars = at.x + (form.two_lines ? 0 : form.names + ui.units(kNameGap));
+    draw_bar(ui, row, {bars, y}, form.bars, most);
+    ui.probes.put(probe + ".bar", {bars, y}, {bars + form.bars, y + line});
+  }
   ImGui::PushFont(ui.fonts.number, 14);
   float edge = right;
   const auto number = [&](const std::string& words, std::string_view hex) {
-    draw_text(ui, {edge, at.y}, words, ui.ink(hex), 1);
+    draw_text(ui, {edge, y}, words, ui.ink(hex), 1);
     edge -= ui.units(kNumber);
   };
   number(signed_seconds(row.difference()),
@@ -97,13 +143,15 @@ void draw_list(Ui& ui, const std::vector<CompareRow>& rows) {
   Seconds most;
   for (const CompareRow& row : rows) most = std::max({most, row.predicted, row.measured});
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  draw_head(ui, at.x, at.x + ImGui::GetContentRegionAvail().x - ui.units(4));
+  const float width = ImGui::GetContentRegionAvail().x - ui.units(4);
+  draw_head(ui, at.x, at.x + width);
+  const RowForm form = form_of(ui, rows, width);
   ImGuiListClipper clipper;
   clipper.Begin(static_cast<int>(rows.size()));
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const auto index = static_cast<std::size_t>(i);
-      draw_row(ui, rows[index], index, most);
+      draw_row(ui, rows[index], index, most, form);
     }
   }
 }
@@ -113,8 +161,11 @@ void draw_controls(Ui& ui) {
   const auto by = static_cast<int>(ui.state.compare.by);
   const int clicked = segments(ui, "compare.by", names, by);
   for (int i = by; clicked >= 0 && i % 3 != clicked; ++i) ui.want("compare.by");
+  const float right = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
   const auto button = [&](const char* words, const char* command) {
-    ImGui::SameLine(0, ui.units(6));
+    const float width = ImGui::CalcTextSize(words).x + 2 * ImGui::GetStyle().FramePadding.x;
+    const float gap = ui.units(6);
+    if (ImGui::GetItemRectMax().x + gap + width <= right) ImGui::SameLine(0, gap);
     if (ImGui::Button(words)) ui.want(command);
     ui.probes.put_item(command);
   };
@@ -149,6 +200,10 @@ void draw_compare(Ui& ui) {
   if (ui.state.correction) {
     text(ui, correction_text(*ui.state.correction), ui.theme.warning);
     ui.probes.put_item("compare.corrected");
+    ImGui::PushTextWrapPos(0);
+    text(ui, remains_text(*view, *ui.state.correction), ui.theme.quiet);
+    ImGui::PopTextWrapPos();
+    ui.probes.put_item("compare.remains");
   }
   const std::vector<CompareRow>& rows = view->rows[static_cast<std::size_t>(compare.by)];
   ImGui::BeginChild("rows");

@@ -101,6 +101,26 @@ void use_pointer(Ui& ui, const Field& field, const MemoryCourseView& course) {
   }
 }
 
+/// Buffers of one name. How many there are gives way first, then the name, never the bytes.
+void draw_live(Ui& ui, const LiveLine& line) {
+  ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(28));
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::string bytes = format_bytes(line.bytes);
+  const std::string counted = fmt::format(
+      "{} in {}", line.label, line.count == 1 ? "1 buffer" : fmt::format("{} buffers", line.count));
+  const float names = room - ImGui::CalcTextSize(bytes.c_str()).x - ui.units(8);
+  const bool fits = ImGui::CalcTextSize(counted.c_str()).x <= names;
+  ImGui::Dummy({room, ImGui::GetTextLineHeight()});
+  ImGui::SetItemTooltip("%s: %s", counted.c_str(), bytes.c_str());
+  ui.probes.put_item("course.live." + line.label);
+  draw_text(ui, at, fits ? counted : fitting(line.label, names), ui.ink(ui.theme.quiet));
+  draw_text(ui, {at.x + room, at.y}, bytes, ui.ink(ui.theme.quiet), 1);
+  ui.probes.put("course.live." + line.label + ".bytes",
+                {at.x + room - ImGui::CalcTextSize(bytes.c_str()).x, at.y},
+                {at.x + room, at.y + ImGui::GetTextLineHeight()});
+}
+
 /// Groups that can be clicked, and what the chosen one holds at the peak.
 void draw_buffers(Ui& ui, const StepLanes& step) {
   const MemoryCourseView& course = step.memory;
@@ -130,12 +150,7 @@ void draw_buffers(Ui& ui, const StepLanes& step) {
               ui.ink(ui.theme.text));
     if (!chosen) continue;
     for (const LiveLine& line : live_lines(*step.report, course.stage, group)) {
-      ImGui::SetCursorPosX(ImGui::GetCursorPosX() + ui.units(28));
-      text(ui,
-           fmt::format("{} {} in {}", line.label, format_bytes(line.bytes),
-                       line.count == 1 ? "1 buffer" : fmt::format("{} buffers", line.count)),
-           ui.theme.quiet);
-      ui.probes.put_item("course.live." + line.label);
+      draw_live(ui, line);
     }
   }
 }

@@ -110,6 +110,26 @@ void outline_row(Ui& ui, std::string_view hex, float alpha) {
                                       ui.ink(hex, alpha), ui.units(2), ui.units(1));
 }
 
+/// Rows with a simulated step end here, and those of the step-time model begin.
+bool is_last_simulated(const AppState& state, std::size_t place) {
+  const auto simulated = [&](std::size_t at) {
+    return at < state.shown.size() && state.answer.rows[state.shown[at]].simulated.has_value();
+  };
+  return state.explore.sort.empty() && simulated(place) && !simulated(place + 1);
+}
+
+void underline_row(Ui& ui) {
+  const ImGuiTable& table = *ImGui::GetCurrentTable();
+  const float bottom = table.RowPosY1 + ImGui::GetTextLineHeight() + 2 * table.RowCellPaddingY;
+  const ImVec2 least(table.WorkRect.Min.x, bottom - ui.units(1));
+  const ImVec2 most(table.WorkRect.Max.x, bottom);
+  // In the window's list, which is not clipped to the last cell.
+  ImGui::GetWindowDrawList()->PushClipRect(table.InnerClipRect.Min, table.InnerClipRect.Max);
+  ImGui::GetWindowDrawList()->AddRectFilled(least, most, ui.ink(ui.theme.quiet));
+  ImGui::GetWindowDrawList()->PopClipRect();
+  ui.probes.put("explorer.simulated", least, most);
+}
+
 void draw_header(Ui& ui, const std::vector<std::size_t>& shown) {
   ImGui::TableNextRow(ImGuiTableRowFlags_Headers);
   for (const std::size_t c : shown) {
@@ -146,6 +166,7 @@ void draw_header(Ui& ui, const std::vector<std::size_t>& shown) {
 void draw_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) {
   const std::uint32_t index = ui.state.shown[place];
   const LayoutRow& row = ui.state.answer.rows[index];
+  const sim::PricedLayout cells = priced(ui.state.answer, row);
   const std::string probe = fmt::format("explorer.row.{}", place + 1);
   ImGui::TableNextRow();
   ImGui::PushID(static_cast<int>(place));
@@ -178,13 +199,14 @@ void draw_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) 
     const float width = ImGui::GetContentRegionAvail().x;
     ui.probes.explain(fmt::format("column.{}", column.key), cell,
                       {cell.x + width, cell.y + ImGui::GetTextLineHeight()});
-    number_right(ui, column.text(row),
+    number_right(ui, column.text(cells),
                  memory && row.fit != Fit::fits
                      ? (row.fit == Fit::at_risk ? ui.theme.warning : ui.theme.bad)
                      : ink);
     if (!memory) continue;
     if (ImGui::TableNextColumn()) draw_bar(ui, index, probe);
   }
+  if (is_last_simulated(ui.state, place)) underline_row(ui);
   ImGui::PopID();
 }
 

@@ -13,7 +13,8 @@ namespace shardwise::view {
 namespace {
 
 constexpr float kGap = 2;
-constexpr float kRamp = 120;  // width of the legend's colours
+constexpr float kDotEnd = 12;  // of the mark of a row's cheapest cell, from the cell's left edge
+constexpr float kRamp = 120;   // width of the legend's colours
 
 /// The cells' places on the screen.
 struct HeatGrid {
@@ -82,12 +83,21 @@ void draw_legend(Ui& ui) {
   ui.probes.put_item("scaling.pause");
 }
 
-void centred(Ui& ui, ImVec2 least, ImVec2 cell, const std::string& words, std::string_view hex) {
-  if (ImGui::CalcTextSize(words.c_str()).x > cell.x - ui.units(4)) return;
-  if (ImGui::GetTextLineHeight() > cell.y) return;
-  draw_text(
-      ui, {least.x + cell.x / 2, least.y + (cell.y - ImGui::GetTextLineHeight()) / 2 - ui.units(1)},
-      words, ui.ink(hex), 0.5F);
+/// A cell's words in its middle, right of `taken` at its left edge. Their ground hides a line that
+/// crosses the cell.
+void draw_cell_words(Ui& ui, ImVec2 least, ImVec2 cell, float taken, const std::string& words,
+                     std::string_view hex, std::optional<std::string_view> ground) {
+  const float width = ImGui::CalcTextSize(words.c_str()).x;
+  const float line = ImGui::GetTextLineHeight();
+  if (width > cell.x - taken - ui.units(2) || line > cell.y) return;
+  const ImVec2 at(std::max(least.x + taken, least.x + (cell.x - width) / 2),
+                  least.y + (cell.y - line) / 2 - ui.units(1));
+  if (ground) {
+    const float edge = ui.units(2);
+    ImGui::GetWindowDrawList()->AddRectFilled({at.x - edge, at.y},
+                                              {at.x + width + edge, at.y + line}, ui.ink(*ground));
+  }
+  draw_text(ui, at, words, ui.ink(hex));
 }
 
 /// Strokes across a cell in which nothing fits.
@@ -147,11 +157,15 @@ void draw_words(Ui& ui, const HeatGrid& grid, std::size_t at) {
   const ScalingPoint& point = ui.state.scaling.map.cells[at];
   const CellBox box = box_of(ui, grid, at);
   const std::optional<std::string_view> ground = ground_of(ui, point);
+  const ScalingMap& map = ui.state.scaling.map;
+  const bool marked = cheapest_column(map, at / grid.columns) == at % grid.columns;
+  const float taken = ui.units(marked ? kDotEnd : 2);
   if (ground) {
-    centred(ui, box.least, box.size(), colour_text(point, ui.state.scaling.colour),
-            sim::ink_on(*ground));
+    draw_cell_words(ui, box.least, box.size(), taken, colour_text(point, ui.state.scaling.colour),
+                    sim::ink_on(*ground), ground);
   } else if (point.known) {
-    centred(ui, box.least, box.size(), point.layout ? "no price" : point.why_short, ui.theme.quiet);
+    draw_cell_words(ui, box.least, box.size(), taken, point.layout ? "no price" : point.why_short,
+                    ui.theme.quiet, std::nullopt);
   }
 }
 
@@ -163,17 +177,20 @@ void draw_cheapest(Ui& ui, const HeatGrid& grid) {
     const std::optional<std::size_t> column = cheapest_column(map, row);
     if (!column) continue;
     const ImVec2 least = grid.least(row * grid.columns + *column);
-    if (grid.cell.y > 2 * ImGui::GetTextLineHeight()) {
-      line.emplace_back(least.x + grid.cell.x / 2, least.y + grid.cell.y - ui.units(10));
-    } else {  // beside the number
-      line.emplace_back(least.x + ui.units(6), least.y + grid.cell.y / 2);
-    }
+    // Left of the numbers, and below where there is room, so that the line crosses none.
+    const bool tall = grid.cell.y > 2.5F * ImGui::GetTextLineHeight();
+    const float up = tall ? ui.units(10) : grid.cell.y / 2;
+    line.emplace_back(least.x + ui.units(6), least.y + grid.cell.y - up);
   }
   ImDrawList& list = *ImGui::GetWindowDrawList();
   for (std::size_t i = 1; i < line.size(); ++i) {
     list.AddLine(line[i - 1], line[i], ui.ink(ui.theme.panel, 0.5F), ui.units(1.5F));
   }
-  for (const ImVec2& each : line) {
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const ImVec2& each = line[i];
+    ui.probes.put(fmt::format("scaling.cheapest.{}", i),
+                  {each.x - ui.units(4.5F), each.y - ui.units(4.5F)},
+                  {each.x + ui.units(4.5F), each.y + ui.units(4.5F)});
     list.AddCircleFilled(each, ui.units(4.5F), ui.ink(ui.theme.panel));
     list.AddCircleFilled(each, ui.units(3.2F), ui.ink(ui.theme.warning));
   }
@@ -231,7 +248,7 @@ std::size_t draw_cells(Ui& ui, const HeatGrid& grid) {
 void draw_heat(Ui& ui) {
   const ScalingState& scaling = ui.state.scaling;
   const ScalingMap& map = scaling.map;
-  heading(ui, "Scaling map", "the best layout of each; a click takes it");
+  model_heading(ui, "Scaling map", "the best layout of each; a click takes it");
   draw_menus(ui);
   if (!map.plan || map.cells.empty()) return text(ui, "reading the catalogue …", ui.theme.quiet);
   draw_legend(ui);
@@ -249,7 +266,9 @@ void draw_heat(Ui& ui) {
   grid.first = {at.x + labels, at.y + ui.units(2)};
   grid.cell = {(room.x - labels) / static_cast<float>(map.gpus.size()),
                std::min(ui.units(80), room.y / static_cast<float>(map.rows.size()))};
-  if (grid.cell.x < 2 || grid.cell.y < 2) return;
+  if (grid.cell.x < 2 || grid.cell.y < 2) {
+    return text(ui, "the map needs a larger window", ui.theme.quiet);
+  }
   const std::size_t hovered = draw_cells(ui, grid);
   draw_row_labels(ui, grid, at.x);
   draw_column_labels(ui, grid);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "gui/models/measured_lanes.h"
@@ -19,17 +21,19 @@ constexpr double kLeastSpan = 3;  // pixels that an outline takes
 
 /// Outlines of what is wide enough, over columns as dense as they are busy.
 void draw_outlines(Ui& ui, const Canvas& canvas, const Lane& lane, float top, float bottom) {
-  ImDrawList& list = *ImGui::GetWindowDrawList();
   const auto columns = static_cast<std::size_t>(std::max(0.0, canvas.width()));
+  std::optional<Fills> fills(std::in_place);
   for (const auto& [begin, end, shown] :
        coverage_runs(lane, ColourBy::kind, canvas.range, columns)) {
     const auto* const most = std::ranges::max_element(shown.shares);
     if (*most <= 0) continue;
     const auto paint = static_cast<sim::Paint>(most - shown.shares.begin());
-    fill({canvas.left + static_cast<float>(begin), top},
-         {canvas.left + static_cast<float>(end), bottom},
-         ui.ink(ui.theme.of(paint), 0.3F * shown.share()));
+    fills->add({canvas.left + static_cast<float>(begin), top},
+               {canvas.left + static_cast<float>(end), bottom},
+               ui.ink(ui.theme.of(paint), 0.3F * shown.share()));
   }
+  fills.reset();
+  ImDrawList& list = *ImGui::GetWindowDrawList();
   const auto [first, last] = blocks_in(lane, canvas.range);
   for (std::size_t b = first; b < last; ++b) {
     const auto [begin, end] = lane.block(b);

@@ -18,9 +18,12 @@ namespace shardwise::view {
 namespace {
 
 constexpr float kMostBar = 64;
-constexpr float kLow = 110;    // of a panel without room for words above the bars
-constexpr float kScale = 52;   // width of the axis
-constexpr float kWordGap = 8;  // between names below the bars
+constexpr float kFlat = 145;      // of a panel that is low below its heading
+constexpr float kSmall = 10;      // letters of names on one line that is too short for them
+constexpr float kLeastBars = 30;  // height
+constexpr float kLow = 110;       // of a panel without room for words above the bars
+constexpr float kScale = 52;      // width of the axis
+constexpr float kWordGap = 8;     // between names below the bars
 
 struct Frame {
   ImVec2 least;
@@ -84,8 +87,9 @@ void draw_tick(Ui& ui, const Frame& frame, const std::string& label, const Memor
   ImGui::PopFont();
 }
 
+/// \param room  between the middles of two stacks: their labels do not touch
 void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float centre, float width,
-                float least_top) {
+                float room, float least_top) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const float left = std::floor(centre - width / 2);
   const float right = std::floor(centre + width / 2);
@@ -116,7 +120,7 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
   ImGui::PushFont(ui.fonts.number, 13);
   const std::string value = frame.unit.number(stack.total);
   const ImVec2 size = ImGui::CalcTextSize(value.c_str());
-  if (size.x < width * 1.9F) {
+  if (size.x + ui.units(kWordGap) < room) {
     float above = std::min(top, least_top) - size.y - ui.units(2);
     // Neither the line of the usable memory nor a bar below makes it hard to read.
     if (top > frame.limit && above < frame.limit + ui.units(2)) {
@@ -132,7 +136,7 @@ void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float cent
 
 /// A stack's name below it, a word a line where `wraps`; left out where it would touch the last
 /// one's. \returns where it ends, and a gap
-float draw_name(Ui& ui, const std::string& name, ImVec2 at, float taken, bool wraps) {
+float draw_name(Ui& ui, const std::string& name, ImVec2 at, float taken, bool wraps, float gap) {
   const std::size_t space = wraps ? name.find(' ') : std::string::npos;
   const std::string first = name.substr(0, space);
   const std::string second = space == std::string::npos ? "" : name.substr(space + 1);
@@ -143,7 +147,7 @@ float draw_name(Ui& ui, const std::string& name, ImVec2 at, float taken, bool wr
   draw_text(ui, {at.x, at.y + ImGui::GetTextLineHeight()}, second, ui.ink(ui.theme.quiet), 0.5F);
   ui.probes.put("memory.name." + name, {at.x - half, at.y},
                 {at.x + half, at.y + ImGui::GetTextLineHeight()});
-  return at.x + half + ui.units(kWordGap);
+  return at.x + half + gap;
 }
 
 }  // namespace
@@ -156,7 +160,12 @@ void draw_memory(Ui& ui) {
   for (const MemoryStack& stack : stacks) largest = std::max(largest, stack.total);
   Frame frame;
   frame.unit = memory_unit(largest);
-  heading(ui, "Memory per GPU", frame.unit.name, width);
+  const Bytes usable = ui.state.report.verdict.usable;
+  const std::string of_usable = fmt::format("of {}", format_bytes(usable));
+  // A low panel has no line for the usable memory, so that its heading says it.
+  const bool flat = ImGui::GetContentRegionAvail().y < ui.units(kFlat);
+  heading(ui, "Memory per GPU",
+          flat && of_usable.ends_with(frame.unit.name) ? of_usable : frame.unit.name, width);
   to_right_edge(ui, width);
   const int clicked = segments(ui, "memory.by", choices, static_cast<int>(ui.state.memory_by));
   if (clicked >= 0 && clicked != static_cast<int>(ui.state.memory_by)) ui.want("memory.by");
@@ -177,7 +186,6 @@ void draw_memory(Ui& ui) {
   if (other != nullptr && other->whole()) {
     ticks = memory_ticks(ui.state.report, other->report, ui.state.memory_by);
   }
-  const Bytes usable = ui.state.report.verdict.usable;
   const float line = ImGui::GetTextLineHeight();
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
@@ -192,12 +200,15 @@ void draw_memory(Ui& ui) {
   Bytes most = axis_top(stacks, usable);
   for (const auto& tick : ticks) most = std::max(most, tick ? tick->at : Bytes(0));
   frame.top = 1.04 * static_cast<double>(most.value());
-  if (frame.most.y - frame.least.y < ui.units(30)) return;
+  if (frame.most.y - frame.least.y < ui.units(kLeastBars)) {
+    return fitting_text(ui, "bars need a higher panel", ui.theme.quiet);
+  }
   const float limit = frame.y(static_cast<double>(usable.value()));
   frame.limit = limit >= frame.least.y ? limit : 0;
   draw_axis(ui, frame, usable, low ? 0 : begin.y);
   const float bar = std::min(ui.units(kMostBar), step * 0.66F);
   float label_end = 0;
+  const bool small = wraps && below <= line;
   for (std::size_t i = 0; i < stacks.size(); ++i) {
     const float centre = frame.least.x + (static_cast<float>(i) + 0.5F) * step;
     // The bar's own label stands above a tick that is just over it.
@@ -208,13 +219,15 @@ void draw_memory(Ui& ui) {
       const float y = frame.y(static_cast<double>(tick->at.value()));
       if (y < top + ui.units(2) && y > top - line - ui.units(6)) label = y - ui.units(2);
     }
-    draw_stack(ui, frame, stacks[i], centre, bar, label);
+    draw_stack(ui, frame, stacks[i], centre, bar, step, label);
     if (tick) {
       draw_tick(ui, frame, stacks[i].label, *tick, centre, bar,
                 frame.least.x + static_cast<float>(i + 1) * step);
     }
+    if (small) ImGui::PushFont(nullptr, kSmall);
     label_end = draw_name(ui, stacks[i].label, {centre, frame.most.y + ui.units(4)}, label_end,
-                          below > line);
+                          below > line, ui.units(small ? kWordGap / 4 : kWordGap));
+    if (small) ImGui::PopFont();
   }
 }
 

@@ -17,6 +17,7 @@ constexpr float kMostCell = 64;
 constexpr float kNodeGap = 10;
 constexpr float kNodeName = 13;  // size of its letters, and of the line they are in
 constexpr float kRamp = 100;     // width of the legend's colours
+constexpr float kEdge = 0.7F;    // alpha of the line around a box
 
 /// By kShownGroups.
 constexpr std::array kGroupPaint = {sim::Paint::layer,    sim::Paint::copy,   sim::Paint::recompute,
@@ -121,6 +122,9 @@ void draw_colours(Ui& ui) {
                                               ui.ink(sim::heat(share, ui.theme.ground)));
     x += step;
   }
+  ImGui::GetWindowDrawList()->AddRect({x - step * static_cast<float>(colours), at.y + ui.units(3)},
+                                      {x, at.y + line - ui.units(1)},
+                                      ui.ink(ui.theme.quiet, kEdge));
   x += ui.units(8);
   word(ends[1]);
   word(note);
@@ -148,7 +152,8 @@ void draw_box(Ui& ui, const Grid& grid, std::size_t at, const std::string& groun
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const float round = std::min(ui.units(2), grid.cell * 0.2F);
   list.AddRectFilled(least, most, ui.ink(ground), round);
-  if (grid.cell > ui.units(8)) list.AddRect(least, most, ui.ink(ui.theme.grid), round);
+  // The lowest shade is hardly another than the panel's: a line has the contrast that it lacks.
+  if (grid.cell > ui.units(8)) list.AddRect(least, most, ui.ink(ui.theme.quiet, kEdge), round);
   if (ImGui::GetTextLineHeight() + ui.units(4) < grid.cell) {
     const MeshBox& box = mesh.boxes[at];
     const std::string number = box.stage == box.last_stage

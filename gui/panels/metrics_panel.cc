@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
-#include <vector>
 
 #include "gui/models/metrics_state.h"
 #include "gui/panels/panels.h"
@@ -13,23 +12,8 @@
 namespace shardwise::view {
 namespace {
 
-/// Points of a line over the numbers of steps, and what they span.
-struct Course {
-  std::vector<double> x;
-  std::vector<double> y;
-  double least = INFINITY;
-  double most = -INFINITY;
-  void add(double step, double value) {
-    x.push_back(step);
-    y.push_back(value);
-    if (!std::isfinite(value)) return;
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-};
-
-void plot(Ui& ui, const char* name, const Course& course, std::string_view hex,
-          ImPlotFormatter label, double level, ImVec2 size) {
+void plot(Ui& ui, const char* name, const MetricsState& metrics, const MetricsCourse& course,
+          std::string_view hex, ImPlotFormatter label, double level, ImVec2 size) {
   const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                             ImPlotFlags_NoMenus | ImPlotFlags_NoFrame;
   if (!ImPlot::BeginPlot(name, size, flags)) return;
@@ -43,21 +27,23 @@ void plot(Ui& ui, const char* name, const Course& course, std::string_view hex,
   const double room = std::max(0.08 * (most - least), 0.02 * std::abs(most) + 1e-12);
   ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
+  ImPlot::SetupAxisFormat(ImAxis_X1, count_label);
   if (label != nullptr) ImPlot::SetupAxisFormat(ImAxis_Y1, label);
-  ImPlot::SetupAxesLimits(course.x.front() - 0.5, course.x.back() + 0.5, least - room, most + room,
-                          ImPlotCond_Always);
+  const auto first = static_cast<double>(metrics.first.step);
+  ImPlot::SetupAxesLimits(first - 0.5, static_cast<double>(metrics.last.step) + 0.5, least - room,
+                          most + room, ImPlotCond_Always);
   ImPlot::SetupFinish();
   ImPlotSpec line;
   line.LineColor = colour4(hex);
   line.LineWeight = ui.units(1.6F);
-  ImPlot::PlotLine("measured", course.x.data(), course.y.data(), static_cast<int>(course.x.size()),
-                   line);
+  ImPlot::PlotLine("measured", course.step.data(), course.value.data(),
+                   static_cast<int>(course.step.size()), line);
   const ImVec2 least_at = ImPlot::GetPlotPos();
   const ImVec2 extent = ImPlot::GetPlotSize();
   const std::string probe = std::string("metrics.") + (name + 2);
   ui.probes.put(probe, least_at, {least_at.x + extent.x, least_at.y + extent.y});
   if (level > 0) {
-    const float y = std::floor(ImPlot::PlotToPixels(course.x.front(), level).y);
+    const float y = std::floor(ImPlot::PlotToPixels(first, level).y);
     ImPlot::GetPlotDrawList()->AddRectFilled({least_at.x, y}, {least_at.x + extent.x, y + 2},
                                              ui.ink(ui.theme.accent));
     ui.probes.put(probe + ".predicted", {least_at.x, y}, {least_at.x + extent.x, y + 2});
@@ -75,21 +61,26 @@ void draw_metrics(Ui& ui) {
   if (!metrics.note.empty()) text(ui, metrics.note, ui.theme.warning);
   text(ui, metrics_text(metrics, predicted), ui.theme.text);
   ui.probes.put_item("metrics.text");
-  if (metrics.steps.empty()) return;
-  Course times;
-  Course losses;
-  for (const MetricsStep& each : metrics.steps) {
-    const auto step = static_cast<double>(each.step);
-    times.add(step, each.time.value());
-    losses.add(step, each.loss);
-  }
-  text(ui, "time of a step, the line is predicted", ui.theme.quiet);
+  if (metrics.steps == 0) return;
+  // Beside each other where they would be too flat.
+  constexpr float kFlat = 3;
+  const ImVec2 room = ImGui::GetContentRegionAvail();
+  const bool beside = room.x > kFlat * room.y;
+  const float gap = ui.units(14);  // the last number of an axis ends there
   const float line = ImGui::GetTextLineHeightWithSpacing();
-  const float height = (ImGui::GetContentRegionAvail().y - line) / 2;
-  if (height < ui.units(40)) return;
-  plot(ui, "##time", times, ui.theme.warning, seconds_label, predicted.value(), {-1, height});
+  const ImVec2 size(beside ? room.x / 2 - gap : room.x - gap,
+                    beside ? room.y - line : room.y / 2 - line);
+  if (size.y < ui.units(40)) return;
+  ImGui::BeginGroup();
+  text(ui, "time of a step, the line is predicted", ui.theme.quiet);
+  plot(ui, "##time", metrics, metrics.times, ui.theme.warning, seconds_label, predicted.value(),
+       size);
+  ImGui::EndGroup();
+  if (beside) ImGui::SameLine(0, gap);
+  ImGui::BeginGroup();
   text(ui, "loss", ui.theme.quiet);
-  plot(ui, "##loss", losses, ui.theme.good, nullptr, 0, {-1, -1});
+  plot(ui, "##loss", metrics, metrics.losses, ui.theme.good, nullptr, 0, size);
+  ImGui::EndGroup();
 }
 
 }  // namespace shardwise::view

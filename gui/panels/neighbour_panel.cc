@@ -51,7 +51,8 @@ std::string named(const std::string& change, float room) {
 }  // namespace
 
 void draw_neighbours(Ui& ui) {
-  heading(ui, "Neighbours", ui.state.neighbours_known ? "one choice away, by time" : "pricing …");
+  model_heading(ui, "Neighbours",
+                ui.state.neighbours_known ? "one choice away, by time" : "pricing …");
   if (!ui.state.neighbours_known) return;
   constexpr ImGuiTableFlags kFlags =
       ImGuiTableFlags_ScrollY | ImGuiTableFlags_RowBg | ImGuiTableFlags_NoSavedSettings;

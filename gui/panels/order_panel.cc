@@ -97,10 +97,10 @@ void draw_order_row(Ui& ui, const PricedOrder& each, std::size_t place) {
   if (ImGui::IsItemHovered()) {
     Layout there = layout;
     there.order = each.order;
-    ImGui::SetTooltip("%s", links_text(ui.state.plan.cluster, there).c_str());
+    ImGui::SetTooltip("%s\n%s", words.c_str(), links_text(ui.state.plan.cluster, there).c_str());
   }
   ImGui::SetCursorPos(at);
-  text(ui, words, own ? ui.theme.text : ui.theme.quiet);
+  text(ui, fitting(words, ImGui::GetContentRegionAvail().x), own ? ui.theme.text : ui.theme.quiet);
   ImGui::TableNextColumn();
   number_right(ui, format_seconds(each.cost.step_time), ui.theme.text);
   ImGui::TableNextColumn();
@@ -115,7 +115,7 @@ void draw_order_row(Ui& ui, const PricedOrder& each, std::size_t place) {
 
 void draw_order(Ui& ui) {
   const MeshState& mesh = ui.state.mesh;
-  heading(ui, "Order of axes", "decides which axis has which links");
+  model_heading(ui, "Order of axes", "decides which axis has which links");
   if (moving_axes(ui.state.plan.layout).size() < 2) {
     return text(ui, "fewer than two axes have several ranks", ui.theme.quiet);
   }

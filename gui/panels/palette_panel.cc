@@ -83,8 +83,13 @@ void draw_palette(Ui& ui) {
   const std::string line(typed.data());
   const std::size_t space = line.find(' ');
   const Command* const named = find_command(line.substr(0, space));
+  const std::string_view name = named != nullptr ? named->name : std::string_view();
   const std::vector<const Command*> found = matching_commands(line);
-  if (entered && named != nullptr) {
+  const std::vector<CommandChoice> choices = matching_choices(ui.state, line);
+  if (entered && !choices.empty() && named != nullptr && named->needs_argument()) {
+    ui.want("app.close");
+    ui.want(fmt::format("{} {}", name, choices.front().argument));
+  } else if (entered && named != nullptr) {
     ui.want("app.close");
     ui.want(line);
   } else if (entered && !found.empty()) {
@@ -96,6 +101,24 @@ void draw_palette(Ui& ui) {
     }
   }
   std::size_t drawn = 0;
+  for (const CommandChoice& each : choices) {
+    ImGui::PushID(each.argument.data(), each.argument.data() + each.argument.size());
+    const ImVec2 at = ImGui::GetCursorPos();
+    if (ImGui::Selectable("##choice", drawn++ == 0)) {
+      ui.want("app.close");
+      ui.want(fmt::format("{} {}", name, each.argument));
+    }
+    ui.probes.put_item(fmt::format("palette.{}.{}", name, each.argument));
+    ImGui::SetCursorPos(at);
+    text(ui, each.argument, ui.theme.text);
+    ImGui::SameLine();
+    text(ui, each.text, ui.theme.quiet);
+    ImGui::PopID();
+  }
+  if (!choices.empty()) {
+    ImGui::End();
+    return;
+  }
   for (const Command* const each : found) {
     if (static_cast<float>(++drawn) > kRows) break;
     ImGui::PushID(each->name.data(), each->name.data() + each->name.size());

@@ -4,18 +4,31 @@
 #include <implot.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <string>
 
 #include "planner/spec/format.h"
 
 namespace shardwise::view {
 
-int seconds_label(double seconds, char* to, int size, void* /*unused*/) {
-  const std::string label = format_seconds(Seconds(seconds));
+namespace {
+
+int put_label(const std::string& label, char* to, int size) {
   const auto count = std::min(label.size(), static_cast<std::size_t>(size - 1));
   label.copy(to, count);
   to[count] = '\0';
   return static_cast<int>(count);
+}
+
+}  // namespace
+
+int seconds_label(double seconds, char* to, int size, void* /*unused*/) {
+  return put_label(format_seconds(Seconds(seconds)), to, size);
+}
+
+int count_label(double count, char* to, int size, void* /*unused*/) {
+  return put_label(format_count(std::llround(count)), to, size);
 }
 
 std::string round_text(double value) {

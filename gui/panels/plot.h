@@ -10,6 +10,8 @@ namespace shardwise::view {
 
 /// ImPlot's formatter of an axis: "12.3 ms" for 0.0123.
 int seconds_label(double seconds, char* to, int size, void* unused);
+/// The same of a whole number.
+int count_label(double count, char* to, int size, void* unused);
 
 /// A value of an axis that is round: "1,000", "2.5", "2.00 M".
 std::string round_text(double value);

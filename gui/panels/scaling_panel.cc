@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 
 namespace shardwise::view {
 void draw_scaling_table(Ui& ui) {
-  heading(ui, "Other numbers of GPUs", "the best layout of each; a click takes it");
+  model_heading(ui, "Other numbers of GPUs", "the best layout of each; a click takes it");
   if (!ImGui::BeginTable("scaling", 8, ImGuiTableFlags_RowBg | ImGuiTableFlags_SizingStretchProp)) {
     return;
   }
@@ -22,14 +23,18 @@ void draw_scaling_table(Ui& ui) {
                                  "GiB",  "$/1e9 tok", "per GPU",  "layout"};
   // Shares of their own: those of contents are 0 / 0 before there are any.
   for (const char* const head : kHeads) {
-    constexpr float kWords = 4;
+    constexpr float kWords = 3.6F;
+    constexpr std::size_t kLong = 7;
     ImGui::TableSetupColumn(head, ImGuiTableColumnFlags_WidthStretch,
-                            head == kHeads.back() ? kWords : 1);
+                            head == kHeads.back()       ? kWords
+                            : std::strlen(head) > kLong ? 1.4F
+                                                        : 1);
   }
   for (const char* const head : kHeads) {
     ImGui::TableNextColumn();
     const bool words = head == kHeads.back();
-    words ? text(ui, head, ui.theme.quiet) : number_right(ui, head, ui.theme.quiet);
+    words ? text(ui, head, ui.theme.quiet) : head_right(ui, head, ui.theme.quiet);
+    ui.probes.put_item(fmt::format("scaling.head.{}", head));
   }
   for (const ScalingPoint& point : ui.state.scaling.map.points()) {
     ImGui::TableNextRow();
@@ -80,7 +85,7 @@ void draw_compared(Ui& ui) {
 }  // namespace
 
 void draw_scaling(Ui& ui) {
-  heading(ui, "Tokens a second", "grey: as fast per GPU as the smallest");
+  model_heading(ui, "Tokens a second", "grey: as fast per GPU as the smallest");
   std::vector<double> gpus;
   std::vector<double> rates;
   std::vector<double> ideal;

@@ -82,7 +82,7 @@ void draw_link(Ui& ui, std::size_t tier) {
 
 void draw_stretch(Ui& ui) {
   const LinkStretch& stretch = ui.state.mesh.stretch;
-  heading(ui, "Faster links", "what they are worth to this layout");
+  model_heading(ui, "Faster links", "what they are worth to this layout");
   if (stretch.factors.empty()) {
     return text(ui, "one GPU communicates with nobody", ui.theme.quiet);
   }

@@ -16,24 +16,13 @@ namespace {
 constexpr double kLeastBlock = 3;          // pixels: narrower blocks are drawn as columns
 constexpr std::size_t kMostBlocks = 4096;  // of a lane, drawn one by one
 constexpr double kSeams = 8;               // pixels of a span from which seams part it
-constexpr double kShares = 255;            // steps of a share that can be seen
-
-/// Shares in steps that can be seen: equal columns are one rectangle.
-std::array<int, kColours> steps_of(const Coverage& coverage) {
-  std::array<int, kColours> steps{};
-  for (std::size_t c = 0; c < kColours; ++c) {
-    steps[c] = static_cast<int>(std::lround(static_cast<double>(coverage.shares[c]) * kShares));
-  }
-  return steps;
-}
 
 /// Columns from `left` to `right` of equal shares: every colour has its part of the height.
-void draw_shares(const LaneInk& ink, const std::array<int, kColours>& steps, ImVec2 least,
+void draw_shares(Fills& fills, const LaneInk& ink, const ColourSteps& steps, ImVec2 least,
                  ImVec2 most) {
   int whole = 0;
   for (const int each : steps) whole += each;
-  if (whole == 0) return;
-  const auto alpha = static_cast<ImU32>(std::min(whole, static_cast<int>(kShares)));
+  const auto alpha = static_cast<ImU32>(std::min(whole, kWholeColumn));
   int below = 0;
   float bottom = most.y;
   for (std::size_t c = 0; c < kColours; ++c) {
@@ -43,13 +32,13 @@ void draw_shares(const LaneInk& ink, const std::array<int, kColours>& steps, ImV
     const float top = below == whole ? least.y : std::round(most.y - share * (most.y - least.y));
     const ImU32 colour =
         (ink.of(static_cast<sim::Paint>(c), 0) & ~IM_COL32_A_MASK) | (alpha << IM_COL32_A_SHIFT);
-    if (top < bottom) fill({least.x, top}, {most.x, bottom}, colour);
+    if (top < bottom) fills.add({least.x, top}, {most.x, bottom}, colour);
     bottom = top;
   }
 }
 
-void draw_columns(const Canvas& canvas, const LaneInk& ink, const Lane& lane, TimeRange part,
-                  float top, float bottom) {
+void draw_columns(const Canvas& canvas, const LaneInk& ink, DrawnColumns& drawn, const Lane& lane,
+                  TimeRange part, float top, float bottom) {
   const double columns = canvas.width();
   const double per_column = canvas.range.length() / columns;
   const auto column = [&](double seconds) {
@@ -59,26 +48,12 @@ void draw_columns(const Canvas& canvas, const LaneInk& ink, const Lane& lane, Ti
   const double last = std::ceil(column(part.to));
   if (last <= first) return;
   const float left = canvas.left + static_cast<float>(first);
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  std::array<int, kColours> shares{};
-  const auto draw = [&] {
-    draw_shares(ink, shares, {left + static_cast<float>(begin), top},
-                {left + static_cast<float>(end), bottom});
-  };
-  for (const ColumnRun<Coverage>& run : coverage_runs(
-           lane, ink.by(),
-           {canvas.range.from + first * per_column, canvas.range.from + last * per_column},
-           static_cast<std::size_t>(last - first))) {
-    const std::array<int, kColours> next = steps_of(run.shown);
-    if (next != shares) {
-      draw();
-      begin = run.first;
-      shares = next;
-    }
-    end = run.last;
+  Fills fills;
+  for (const ColumnRun<ColourSteps>& run :
+       drawn.of(lane, {static_cast<std::size_t>(first), static_cast<std::size_t>(last)})) {
+    draw_shares(fills, ink, run.shown, {left + static_cast<float>(run.first), top},
+                {left + static_cast<float>(run.last), bottom});
   }
-  draw();
 }
 
 void draw_words(Ui& ui, const std::string& words, ImU32 colour, float from, float to, float top,
@@ -154,13 +129,13 @@ void draw_lane(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lan
   const auto [first, last] = blocks_in(lane, canvas.range);
   if (first == last) return;
   if (last - first > kMostBlocks) {
-    return draw_columns(canvas, ink, lane, canvas.range, top, bottom);
+    return draw_columns(canvas, ink, ui.columns, lane, canvas.range, top, bottom);
   }
   const sim::SpanColumns& spans = lane.spans;
   std::size_t narrow = first;  // from here on blocks wait to be drawn as columns
   const auto draw_narrow = [&](std::size_t until) {
     if (narrow == until) return;
-    draw_columns(canvas, ink, lane,
+    draw_columns(canvas, ink, ui.columns, lane,
                  {spans.start[lane.blocks[narrow]], spans.end[lane.block(until - 1).second - 1]},
                  top, bottom);
   };
@@ -183,11 +158,13 @@ void draw_lane(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lan
 void draw_exposed(Ui& ui, const Canvas& canvas, const ExposedStrip& strip, float top,
                   float bottom) {
   const float middle = std::round((top + bottom) / 2);
+  const ImU32 clear = ui.ink(ui.theme.bad, 0);
+  Fills fills;
   const auto draw = [&](const ColumnRun<float>& run, float streams, float above, float below) {
     if (streams <= 0) return;
-    fill({canvas.left + static_cast<float>(run.first), above},
-         {canvas.left + static_cast<float>(run.last), below},
-         ui.ink(ui.theme.bad, std::min(1.0F, streams)));
+    fills.add({canvas.left + static_cast<float>(run.first), above},
+              {canvas.left + static_cast<float>(run.last), below},
+              with_alpha(clear, std::min(1.0F, streams)));
   };
   for (const ColumnRun<float>& run :
        exposed_runs(strip, canvas.range, static_cast<std::size_t>(canvas.width()))) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gui/models/compare_model.h"
+#include "gui/models/predictions.h"
 #include "gui/models/readout.h"
 #include "gui/models/stretch_model.h"
 #include "gui/models/timeline_model.h"
@@ -245,6 +247,31 @@ void draw_status(Ui& ui, const StepLanes& step) {
   }
 }
 
+/// Why what is compared has no lanes here.
+void draw_lack(Ui& ui) {
+  const CompareView* const view = ui.state.compare.overlay_view();
+  if (view == nullptr) return;
+  const std::string lack = no_lanes_text(*view, *ui.state.compare.other);
+  if (lack.empty()) return;
+  fitting_text(ui, lack, ui.theme.warning);
+  ui.probes.put_item("timeline.no_lanes");
+}
+
+/// Which part of the lanes is in sight, right of them.
+void draw_scroll(Ui& ui, const LaneField& field, float right) {
+  if (field.most_scroll <= 0) return;
+  const float shown = field.bottom - field.top;
+  const float whole = shown + ui.units(field.most_scroll);
+  const float top = field.top + shown * ui.units(field.scroll) / whole;
+  const float bottom = top + shown * shown / whole;
+  const float left = right + ui.units(2);
+  const float end = left + ui.units(4);
+  ImDrawList& list = *ImGui::GetWindowDrawList();
+  list.AddRectFilled({left, field.top}, {end, field.bottom}, ui.ink(ui.theme.raised), ui.units(2));
+  list.AddRectFilled({left, top}, {end, bottom}, ui.ink(ui.theme.hovered), ui.units(2));
+  ui.probes.put("timeline.scroll", {left, top}, {end, bottom});
+}
+
 }  // namespace
 
 void draw_timeline(Ui& ui) {
@@ -259,11 +286,15 @@ void draw_timeline(Ui& ui) {
     note = fmt::format("simulated, {}, {}", format_seconds(Seconds(step->length)),
                        ui.state.all_lanes ? "all streams" : "busy streams (L)");
     if (ui.state.timeline.rank > 0) note += fmt::format(", rank {}", ui.state.timeline.rank);
+    const double slower = Predictions(ui.state.correction).slower(ui.state.plan);
+    if (slower != 1)
+      note += fmt::format(", before the run's correction ({:+.1f} %)", 1e2 * slower - 1e2);
   }
   heading(ui, "One step", note);
   if (!step->simulated) return;
   draw_legend(ui, *step);
   if (ui.state.workspace == Workspace::timeline) draw_status(ui, *step);
+  draw_lack(ui);
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   Picture picture;
@@ -291,6 +322,7 @@ void draw_timeline(Ui& ui) {
   picture.field.bottom = std::min(end, bottom);
   draw_ticks(ui, picture.canvas, step->length, begin.y, picture.field.bottom);
   const LaneInk ink(ui, ui.state.timeline.colour);
+  ui.columns.begin(ui.state.kept_step(), ink.by(), picture.canvas.range, picture.canvas.width());
   picture.field.top = begin.y + axis;
   for (std::size_t i = 0; i < fixed; ++i)
     draw_placed(ui, *step, ink, beside, placed[i], 0, picture);
@@ -303,6 +335,7 @@ void draw_timeline(Ui& ui) {
                 picture);
   }
   ImGui::PopClipRect();
+  draw_scroll(ui, picture.field, picture.canvas.right);
   picture.field.top = begin.y + axis;
   ImGui::PushClipRect({begin.x, begin.y}, {begin.x + room.x, bottom}, true);
   draw_overlays(ui, *step, picture);

@@ -28,31 +28,6 @@ constexpr float kTimeLabels = 70;   // pixels left of the plot
 constexpr float kFarClick = 4;      // pixels: a press that moves further draws a box
 double gib(Bytes bytes) { return static_cast<double>(bytes.value()) / kGiB; }
 
-/// Dots of one kind.
-struct Dots {
-  std::vector<double> x;
-  std::vector<double> y;
-};
-
-/// What all of them are, and where they end.
-struct Cloud {
-  Dots fits;
-  Dots risk;
-  Dots over;
-  double fastest = INFINITY;
-  double slowest = 0;
-  double smallest = INFINITY;
-  double largest = 0;
-  bool fit = false;  // some of them do
-
-  void include(double memory, double seconds) {
-    fastest = std::min(fastest, seconds);
-    slowest = std::max(slowest, seconds);
-    smallest = std::min(smallest, memory);
-    largest = std::max(largest, memory);
-  }
-};
-
 /// What is drawn until people zoom.
 struct Frame {
   double left = 0;    // GiB
@@ -62,30 +37,14 @@ struct Frame {
   bool operator==(const Frame&) const = default;
 };
 
-Cloud cloud_of(const AppState& state) {
-  Cloud cloud;
-  for (const std::uint32_t i : state.shown) {
-    const LayoutRow& row = state.answer.rows[i];
-    Dots& dots = row.fit == Fit::fits      ? cloud.fits
-                 : row.fit == Fit::at_risk ? cloud.risk
-                                           : cloud.over;
-    const double memory = gib(row.memory);
-    dots.x.push_back(memory);
-    dots.y.push_back(row.time.value());
-    cloud.include(memory, row.time.value());
-    cloud.fit = cloud.fit || row.fit != Fit::does_not_fit;
-  }
-  return cloud;
-}
-
 /// The rows that are shown without those far beyond what fits or far slower than others, and the
 /// selected one wherever it is, with the place that a drag moved it from.
-Frame frame_of(const AppState& state, const Cloud& cloud) {
+Frame frame_of(const AppState& state, const TradeCloud& cloud) {
   const bool log = state.exploring.log_axes;
   // The line of what is usable moves in the frame, and the frame with none of its places.
   const Bytes whole = state.plan.cluster.gpu.hbm_bytes;
   const double far = kFarMemory * (cloud.fit ? gib(whole) : std::max(gib(whole), cloud.smallest));
-  Cloud seen;
+  TradeCloud seen;
   seen.include(cloud.smallest, cloud.fastest);
   seen.include(std::min(cloud.largest, std::max(far, cloud.smallest)),
                log ? cloud.slowest : std::min(cloud.slowest, kSlowest * cloud.fastest));
@@ -126,7 +85,7 @@ ImPlotRect drawn_before() {
 }
 
 /// \param room  for the whole plot
-void set_up(Ui& ui, const Cloud& cloud, ImVec2 room) {
+void set_up(Ui& ui, const TradeCloud& cloud, ImVec2 room) {
   const bool log = ui.state.exploring.log_axes;
   const Frame frame = frame_of(ui.state, cloud);
   const bool fresh = moved(frame);
@@ -163,11 +122,11 @@ void set_up(Ui& ui, const Cloud& cloud, ImVec2 room) {
   ImPlot::SetupFinish();
 }
 
-void plot_dots(Ui& ui, const char* name, const Dots& dots, std::string_view hex, float size) {
-  if (dots.x.empty()) return;
+void plot_dots(Ui& ui, const char* name, const TradeDots& dots, std::string_view hex, float size) {
+  if (dots.gib.empty()) return;
   // Many dots lie on one another: small and pale ones still show where they are dense.
   constexpr std::size_t kMany = 1500;
-  const bool many = dots.x.size() > kMany;
+  const bool many = dots.gib.size() > kMany;
   if (many) size *= 0.62F;
   const ImVec4 fill = colour4(hex, many ? 0.4F : 0.85F);
   ImPlotSpec spec;
@@ -176,22 +135,18 @@ void plot_dots(Ui& ui, const char* name, const Dots& dots, std::string_view hex,
   spec.MarkerFillColor = fill;
   spec.MarkerLineColor = ImVec4(0, 0, 0, 0);
   spec.LineWeight = 0;
-  ImPlot::PlotScatter(name, dots.x.data(), dots.y.data(), static_cast<int>(dots.x.size()), spec);
+  ImPlot::PlotScatter(name, dots.gib.data(), dots.seconds.data(), static_cast<int>(dots.gib.size()),
+                      spec);
 }
 
 void plot_front(Ui& ui) {
-  Dots front;
-  for (const std::uint32_t i : front_rows(ui.state.answer)) {
-    const LayoutRow& row = ui.state.answer.rows[i];
-    front.x.push_back(gib(row.memory));
-    front.y.push_back(row.time.value());
-  }
-  if (front.x.size() < 2) return;
+  const TradeDots& front = ui.state.cloud.front;
+  if (front.gib.size() < 2) return;
   ImPlotSpec spec;
   spec.LineColor = colour4(ui.theme.text);
   spec.LineWeight = ui.units(1.6F);
-  ImPlot::PlotStairs("front", front.x.data(), front.y.data(), static_cast<int>(front.x.size()),
-                     spec);
+  ImPlot::PlotStairs("front", front.gib.data(), front.seconds.data(),
+                     static_cast<int>(front.gib.size()), spec);
 }
 
 /// Words on a ground of their own, so that dots below do not make them hard to read.
@@ -352,7 +307,8 @@ void draw_trade(Ui& ui) {
   const float width = segments_width(ui, {"log"});
   const bool bounds = ui.state.current() && !ui.state.answer.exact;
   heading(ui, "Memory and time",
-          bounds ? known_text(ui.state.answer, true) : "peak of the fullest GPU, time of a step",
+          bounds ? known_text(ui.state.answer, true)
+                 : "peak of the fullest GPU, time by the step-time model",
           width);
   to_right_edge(ui, width);
   if (segments(ui, "trade", {"log"}, ui.state.exploring.log_axes ? 0 : -1) == 0) {
@@ -362,7 +318,7 @@ void draw_trade(Ui& ui) {
     text(ui, ui.state.current() ? "no rows are shown" : "searching …", ui.theme.quiet);
     return;
   }
-  const Cloud cloud = cloud_of(ui.state);
+  const TradeCloud& cloud = ui.state.cloud;
   const ImPlotFlags flags = ImPlotFlags_NoTitle | ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText |
                             ImPlotFlags_NoMenus | ImPlotFlags_NoFrame | ImPlotFlags_NoBoxSelect;
   // Another question's dots lie elsewhere, and on other axes: people zoom in one of them.

@@ -1,11 +1,17 @@
 #include "gui/panels/ui.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 namespace shardwise::view {
 namespace {
+
+constexpr int kIndices = 6;  // of a rectangle
+constexpr int kCorners = 4;
+constexpr float kNumberSize = 14;  // of digits in tables
 
 float width_of(std::string_view words) {
   return ImGui::CalcTextSize(words.data(), words.data() + words.size()).x;
@@ -43,8 +49,8 @@ void text(Ui& ui, std::string_view words, std::string_view hex) {
   note_text(ui, words, ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
 }
 
-void fitting_text(Ui& ui, std::string_view words, std::string_view hex) {
-  const std::string shown = fitting(words, ImGui::GetContentRegionAvail().x);
+void fitting_text(Ui& ui, std::string_view words, std::string_view hex, float kept) {
+  const std::string shown = fitting(words, ImGui::GetContentRegionAvail().x - kept);
   text(ui, shown, hex);
   if (shown.size() != words.size() && ImGui::IsItemHovered()) {
     ImGui::SetTooltip("%s", std::string(words).c_str());
@@ -55,16 +61,38 @@ void explain(Ui& ui, std::string subject) {
   ui.probes.explain(std::move(subject), ImGui::GetItemRectMin(), ImGui::GetItemRectMax());
 }
 
-void heading(Ui& ui, std::string_view title, std::string_view note, float kept) {
+namespace {
+
+/// \returns whether the line had room for the note
+bool put_heading(Ui& ui, std::string_view title, std::string_view note, float kept = 0) {
   ImGui::PushFont(ui.fonts.heading, 0);
   text(ui, title, ui.theme.text);
   ImGui::PopFont();
   const float gap = ui.units(10);
   const float used = ImGui::GetItemRectSize().x + gap;
   const float room = ImGui::GetContentRegionAvail().x - used - (kept > 0 ? kept + gap : 0);
-  if (note.empty() || width_of(note) > room) return;
+  if (note.empty() || width_of(note) > room) return false;
   ImGui::SameLine(0, gap);
   text(ui, note, ui.theme.quiet);
+  return true;
+}
+
+}  // namespace
+
+void heading(Ui& ui, std::string_view title, std::string_view note, float kept) {
+  put_heading(ui, title, note, kept);
+}
+
+void model_heading(Ui& ui, std::string_view title, std::string_view note) {
+  if (!ui.state.simulated) return heading(ui, title, note);
+  const std::string model = "by the step-time model";
+  const std::string both = note.empty() ? model : fmt::format("{}; {}", model, note);
+  ImGui::PushFont(ui.fonts.heading, 0);
+  const float used = width_of(title) + ui.units(10);
+  ImGui::PopFont();
+  const bool room = used + width_of(both) <= ImGui::GetContentRegionAvail().x;
+  if (!put_heading(ui, title, room ? both : model)) text(ui, model, ui.theme.quiet);
+  ui.probes.put_item(fmt::format("by_model.{}", title));
 }
 
 void to_right_edge(Ui& ui, float width) {
@@ -77,20 +105,46 @@ void to_right_edge(Ui& ui, float width) {
       {std::max(ImGui::GetCursorScreenPos().x, right - width), ImGui::GetCursorScreenPos().y});
 }
 
+float number_width(Ui& ui, std::string_view words) {
+  ImGui::PushFont(ui.fonts.number, kNumberSize);
+  const float width = width_of(words);
+  ImGui::PopFont();
+  return width;
+}
+
 void number_right(Ui& ui, std::string_view words, std::string_view hex) {
-  constexpr float kSmaller = 14;
-  ImGui::PushFont(ui.fonts.number, kSmaller);
+  ImGui::PushFont(ui.fonts.number, kNumberSize);
   const float room = ImGui::GetContentRegionAvail().x - width_of(words);
   if (room > 0) ImGui::SetCursorPosX(ImGui::GetCursorPosX() + room);
   text(ui, words, hex);
   ImGui::PopFont();
 }
 
-void fill(ImVec2 least, ImVec2 most, ImU32 ink) {
+void head_right(Ui& ui, std::string_view words, std::string_view hex) {
+  const float room = ImGui::GetContentRegionAvail().x;
+  const std::size_t space = words.rfind(' ');
+  if (space == std::string_view::npos || number_width(ui, words) <= room) {
+    return number_right(ui, words, hex);
+  }
+  ImGui::BeginGroup();
+  ImGui::PushStyleVarY(ImGuiStyleVar_ItemSpacing, 0);
+  number_right(ui, words.substr(0, space), hex);
+  number_right(ui, words.substr(space + 1), hex);
+  ImGui::PopStyleVar();
+  ImGui::EndGroup();
+}
+
+Fills::~Fills() { list_.PrimUnreserve(kIndices * room_, kCorners * room_); }
+
+void Fills::add(ImVec2 least, ImVec2 most, ImU32 ink) {
+  constexpr int kTogether = 64;
   if ((ink & IM_COL32_A_MASK) == 0) return;
-  ImDrawList& list = *ImGui::GetWindowDrawList();
-  list.PrimReserve(6, 4);
-  list.PrimRect(least, most, ink);
+  if (room_ == 0) {
+    list_.PrimReserve(kIndices * kTogether, kCorners * kTogether);
+    room_ = kTogether;
+  }
+  list_.PrimRect(least, most, ink);
+  --room_;
 }
 
 void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align) {

@@ -13,6 +13,7 @@
 #include "gui/draw/probes.h"
 #include "gui/draw/theme.h"
 #include "gui/models/app_state.h"
+#include "gui/models/lane_columns.h"
 
 namespace shardwise::view {
 
@@ -31,6 +32,7 @@ struct Ui {
   const Fonts& fonts;
   Probes& probes;
   PaletteInput& palette;
+  DrawnColumns& columns;
   std::uint64_t& arranged;  // how often panels were put back in their places
   std::uint64_t& fronted;   // how often one was brought to the front
   float scale = 1;          // of the window: own drawing is in units of it
@@ -48,6 +50,9 @@ struct Ui {
 /// A panel's heading, and what it says beside it in quiet letters, where they leave `kept` of the
 /// line.
 void heading(Ui& ui, std::string_view title, std::string_view note = {}, float kept = 0);
+/// The same of a panel whose numbers are the step-time model's. Beside simulated tiles it says so,
+/// whatever room there is: before the note, instead of it, or on a line of its own.
+void model_heading(Ui& ui, std::string_view title, std::string_view note = {});
 /// Puts the cursor where what is `width` wide ends at the panel's right edge: on the line of the
 /// last item where there is room, else below.
 void to_right_edge(Ui& ui, float width);
@@ -57,14 +62,31 @@ std::string fitting(std::string_view words, float width);
 
 /// Text in a colour of the theme.
 void text(Ui& ui, std::string_view words, std::string_view hex);
-/// Text that ends in "…" where the rest of the line has no room for it; the pointer shows it all.
-void fitting_text(Ui& ui, std::string_view words, std::string_view hex);
+/// Text that ends in "…" where the rest of the line but `kept` has no room for it; the pointer
+/// shows it all.
+void fitting_text(Ui& ui, std::string_view words, std::string_view hex, float kept = 0);
 /// Text that ends at the right edge of what is left of the line, in digits of one width.
 void number_right(Ui& ui, std::string_view words, std::string_view hex);
+float number_width(Ui& ui, std::string_view words);
+/// number_right() for the head of a column: its last word is on a line of its own where both have
+/// no room on one.
+void head_right(Ui& ui, std::string_view words, std::string_view hex);
 
-/// A rectangle between whole pixels, in the window's list. AddRectFilled() would also soften its
-/// edges, which takes longer and changes nothing there.
-void fill(ImVec2 least, ImVec2 most, ImU32 ink);
+/// Many rectangles between whole pixels, in the window's list, which has room made for a number of
+/// them at once. AddRectFilled() would also soften their edges, which takes longer and changes
+/// nothing there. \pre nothing else is drawn in that list while one of these lives
+class Fills {
+ public:
+  Fills() : list_(*ImGui::GetWindowDrawList()) {}
+  ~Fills();
+  Fills(const Fills&) = delete;
+  Fills& operator=(const Fills&) = delete;
+  void add(ImVec2 least, ImVec2 most, ImU32 ink);
+
+ private:
+  ImDrawList& list_;
+  int room_ = 0;  // rectangles
+};
 
 /// Text drawn at a place; `align` 0 begins there, 0.5 is centred on it, 1 ends there.
 void draw_text(Ui& ui, ImVec2 at, std::string_view words, ImU32 ink, float align = 0);

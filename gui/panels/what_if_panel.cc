@@ -82,8 +82,8 @@ void draw_slider(Ui& ui, const Slider& slider) {
   ImGui::PushID(slider.id.c_str());
   ImGui::PushStyleVarY(ImGuiStyleVar_ItemSpacing, ui.units(1));
   const ImVec2 begin = ImGui::GetCursorScreenPos();
-  text(ui, slider.label, ui.theme.quiet);
   const float right = begin.x + ImGui::GetContentRegionAvail().x;
+  fitting_text(ui, slider.label, ui.theme.quiet, number_width(ui, slider.value) + ui.units(6));
   ImGui::SameLine();
   number_right(ui, slider.value, ui.theme.text);
   ui.probes.put_item("what_if." + slider.id + ".value");
@@ -109,9 +109,13 @@ void draw_menu(Ui& ui, const char* kind, const std::string& now,
   ImGui::PushID(kind);
   ImGui::SetNextItemWidth(-1);
   ImGui::PushStyleVarY(ImGuiStyleVar_FramePadding, ui.units(2));
-  const bool open = ImGui::BeginCombo("##menu", shown(now).c_str(), ImGuiComboFlags_HeightLarge);
+  const float arrow = ImGui::GetFrameHeight() + 2 * ImGui::GetStyle().FramePadding.x;
+  const std::string all = shown(now);
+  const std::string preview = fitting(all, ImGui::GetContentRegionAvail().x - arrow);
+  const bool open = ImGui::BeginCombo("##menu", preview.c_str(), ImGuiComboFlags_HeightLarge);
   ImGui::PopStyleVar();
   ui.probes.put_item(fmt::format("what_if.{}", kind));
+  if (!open && preview.size() != all.size()) ImGui::SetItemTooltip("%s", all.c_str());
   if (open) {
     ui.menus = true;
     if (choices.empty()) text(ui, "reading the catalogue …", ui.theme.quiet);
@@ -162,11 +166,14 @@ void draw_what_if(Ui& ui) {
     for (const Slider& slider : section.sliders) draw_slider(ui, slider);
   }
   draw_other_locks(ui);
+  ImGui::PushTextWrapPos(0);
   for (const std::string& field : ui.state.exploring.limits.opened) {
     text(ui, "every value of " + field, ui.theme.quiet);
   }
   ImGui::Dummy({0, ui.units(2)});
   text(ui, known_text(ui.state.answer, ui.state.current()), ui.theme.quiet);
+  ui.probes.put_item("what_if.known");
+  ImGui::PopTextWrapPos();
 }
 
 }  // namespace shardwise::view

@@ -108,7 +108,8 @@ void draw_why(Ui& ui) {
   const bool asked = !typed.asked.empty();
   const StepReport& other = asked && typed.other ? *typed.other : ui.state.report;
   const bool same = winner.layout == other.layout;
-  heading(ui, "Why not", asked || same ? "" : verdict_text(winner, other));
+  model_heading(ui, "Why not");
+  if (!asked && !same) fitting_text(ui, verdict_text(winner, other), ui.theme.text);
   draw_typed(ui);
   ImGui::BeginChild("why");
   if (asked && typed.text.empty()) {
@@ -118,7 +119,7 @@ void draw_why(Ui& ui) {
   } else if (same) {
     text(ui, "the best layout is selected: select another", ui.theme.quiet);
   } else {
-    text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
+    fitting_text(ui, "best " + layout_text(winner.layout), ui.theme.quiet);
     const std::string label = asked ? typed.asked : "selected";
     draw_waterfall(ui, "time", time_waterfall(winner, other), false, label);
     ImGui::Dummy({0, ui.units(4)});

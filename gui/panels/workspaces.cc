@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <imgui_internal.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -56,9 +57,18 @@ void put_in_front(Workspace workspace, std::string_view id, ImGuiID node) {
   ImGui::DockBuilderGetNode(node)->SelectedTabId = ImHashStr("#TAB", 4, window);
 }
 
+/// A part of the window's width for what-if: names of its sliders have to fit beside their values.
+float what_if_share(Ui& ui, float width, float share) {
+  constexpr float kLeast = 178;
+  constexpr float kMost = 0.3F;
+  return std::min(std::max(share, ui.units(kLeast) / width), kMost);
+}
+
 /// The default arrangement.
 void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
   constexpr float kLow = 640;
+  constexpr float kFlat = 500;
+  constexpr float kTall = 900;
   const bool low = size.y < ui.units(kLow);
   ImGui::DockBuilderRemoveNode(whole);
   ImGui::DockBuilderAddNode(whole, ImGuiDockNodeFlags_DockSpace);
@@ -67,9 +77,10 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
   const auto cut = [&rest](ImGuiDir side, float share) {
     return ImGui::DockBuilderSplitNode(rest, side, share, nullptr, &rest);
   };
+  const auto what_if = [&](float share) { return what_if_share(ui, size.x, share); };
   switch (workspace) {
     case Workspace::explore: {
-      dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
+      dock(workspace, "what_if", cut(ImGuiDir_Left, what_if(low ? 0.19F : 0.15F)));
       ImGuiID bottom = 0;
       ImGuiID beside = 0;
       if (!low) {
@@ -81,7 +92,14 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       ImGui::DockBuilderSplitNode(right, ImGuiDir_Down, 0.5F, &below, &right);
       dock(workspace, "trade", right);
       dock(workspace, "memory", below);
-      dock_beside(workspace, low ? rest : cut(ImGuiDir_Down, 0.42F));
+      // The table keeps its rows: only a tall window has room for more below it.
+      ImGuiID compared = rest;
+      if (!low && size.y < ui.units(kTall)) {
+        ImGui::DockBuilderSplitNode(bottom, ImGuiDir_Right, 0.48F, &compared, &bottom);
+      } else if (!low) {
+        compared = cut(ImGuiDir_Down, 0.42F);
+      }
+      dock_beside(workspace, compared);
       // Where there is no room below, they are tabs behind the table.
       dock(workspace, "timeline", low ? rest : bottom);
       dock(workspace, "why", low ? rest : beside);
@@ -92,21 +110,25 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       break;
     }
     case Workspace::memory: {
-      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock(workspace, "what_if", cut(ImGuiDir_Left, what_if(0.15F)));
       ImGuiID side = cut(ImGuiDir_Right, 0.42F);
       ImGuiID course = 0;
       ImGuiID compared = 0;
       ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.45F, &course, &side);
-      ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.5F, &compared, &side);
+      // Where two have no room one above the other, they are tabs.
+      const bool tabs = size.y < ui.units(kFlat);
+      compared = side;
+      if (!tabs) ImGui::DockBuilderSplitNode(side, ImGuiDir_Up, 0.5F, &compared, &side);
       dock(workspace, "course", course);
-      dock_beside(workspace, compared);
       dock(workspace, "details", side);
-      dock(workspace, "categories", cut(ImGuiDir_Down, low ? 0.42F : 0.52F));
+      dock_beside(workspace, compared);
+      dock(workspace, "categories", tabs ? rest : cut(ImGuiDir_Down, low ? 0.42F : 0.52F));
       dock(workspace, "memory", rest);
+      put_in_front(workspace, "memory", rest);
       break;
     }
     case Workspace::timeline: {
-      dock(workspace, "what_if", cut(ImGuiDir_Left, 0.15F));
+      dock(workspace, "what_if", cut(ImGuiDir_Left, what_if(0.15F)));
       const ImGuiID below = cut(ImGuiDir_Down, 0.28F);
       dock(workspace, "selection", below);
       dock_beside(workspace, below);
@@ -114,7 +136,7 @@ void arrange(Ui& ui, Workspace workspace, ImGuiID whole, ImVec2 size) {
       break;
     }
     case Workspace::mesh: {
-      dock(workspace, "what_if", cut(ImGuiDir_Left, low ? 0.19F : 0.15F));
+      dock(workspace, "what_if", cut(ImGuiDir_Left, what_if(low ? 0.19F : 0.15F)));
       dock_beside(workspace, low ? rest : cut(ImGuiDir_Down, 0.26F));
       ImGuiID right = cut(ImGuiDir_Right, 0.37F);
       ImGuiID below = right;
