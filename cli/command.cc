@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/completion.h"
+#include "cli/configurations.h"
 #include "cli/unknown_words.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/command_line.h"
@@ -36,12 +37,15 @@ ExitCode refuse(const std::vector<std::string>& mistakes) {
   return ExitCode::bad_input;
 }
 
-/// "shardwise help plan" as "shardwise plan --help".
-std::vector<const char*> with_help_as_flag(int argc, const char* const* argv) {
-  std::vector<const char*> words(argv, argv + argc);
-  if (words.size() < 2 || std::string_view(words[1]) != "help") return words;
-  words.erase(words.begin() + 1);
-  words.push_back("--help");
+/// "shardwise help plan" as "shardwise plan --help"; the words of a framework's command guarded.
+std::vector<std::string> words_of(int argc, const char* const* argv) {
+  std::vector<std::string> words(argv, argv + argc);
+  if (words.size() < 2) return words;
+  if (words[1] == "help") {
+    words.erase(words.begin() + 1);
+    words.emplace_back("--help");
+  }
+  guard_command(words);
   return words;
 }
 
@@ -55,6 +59,9 @@ void add_verbs(CLI::App& app, Run& run) {
   add_view(app, run);
   add_compare(app, run);
   add_report(app, run);
+  add_export(app, run);
+  add_import(app, run);
+  add_check(app, run);
   add_score(app, run);
   add_fit(app, run);
   add_size(app, run);
@@ -83,9 +90,16 @@ ExitCode run_command(int argc, const char* const* argv) {
   // Only the command itself: the verbs, added above, refuse what they do not know.
   app.allow_extras();
   try {
-    const std::vector<const char*> words = with_help_as_flag(argc, argv);
-    app.parse(static_cast<int>(words.size()), words.data());
+    const std::vector<std::string> words = words_of(argc, argv);
+    std::vector<const char*> pointers;
+    for (const std::string& each : words) pointers.push_back(each.c_str());
+    app.parse(static_cast<int>(pointers.size()), pointers.data());
     if (run) {
+      // What CLI11 hands back to the command: words behind a verb's files and "--".
+      if (const auto left = app.remaining(); !left.empty()) {
+        return refuse({fmt::format("{} behind -- belongs to nothing (see {} --help)",
+                                   shown(unguarded(left.front())), spoken_name(app))});
+      }
       const Diagnostics problems = check_catalogue();
       if (problems.empty()) return run();
       fmt::print(stderr, "{}", to_string(problems));

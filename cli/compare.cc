@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/import_text.h"
 #include "cli/screen_flags.h"
 #include "cli/terminal.h"
 #include "cli/trace_progress.h"
+#include "cli/traced_run_text.h"
 #include "cli/verbs.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
@@ -112,10 +112,9 @@ std::string side_text(const char* letter, const Side& side) {
 
 /// "B has vpp 4 instead of 2": what of job and layout is not in the lines above.
 std::string differences_text(const StepReport& a, const StepReport& b) {
-  constexpr std::size_t kWidth = 80;
   const std::vector<std::string> found = sim::differing_settings(b, a);
   if (found.empty()) return "";
-  return wrap(fmt::format("B has {}", fmt::join(found, ", ")), kWidth) + "\n";
+  return wrap(fmt::format("B has {}", fmt::join(found, ", ")), kTextWidth) + "\n";
 }
 
 /// Where the two steps do not train the same: a difference is then of the work, too.

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "planner/engines/engines.h"
+#include "planner/export/framework_reader.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/names.h"
 #include "planner/spec/plan_fields.h"
@@ -51,6 +52,7 @@ Words values_of(const std::string& flag, const std::string& type) {
   if (flag == "--model") return catalogue_names("models");
   if (flag == "--cluster") return catalogue_names("clusters");
   if (flag == "--gpu") return catalogue_names("gpus");
+  if (flag == "--to" || flag == "--from") return framework_names();
   if (flag == "--engine" || flag == "--versus") return engine_names();
   if (flag == "--schedule") return names_of<PipelineSchedule>();
   if (flag == "--recompute") return names_of<Recompute>();
@@ -58,6 +60,8 @@ Words values_of(const std::string& flag, const std::string& type) {
   if (flag == "--precision") return {"bf16", "fp16", "fp32", "fp8"};
   if (flag == "--attention") return names_of<AttentionKernel>();
   if (flag == "--loss") return names_of<LossKernel>();
+  if (flag == "--rms-norm") return names_of<RmsNormKernel>();
+  if (flag == "--adamw") return names_of<AdamwKernel>();
   if (flag == "--kernels") return names_of<Kernels>();
   if (flag == "--tp-overlap") return names_of<TpOverlap>();
   if (flag == "--fp8-recipe") return names_of<Fp8Recipe>();

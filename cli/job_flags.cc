@@ -12,6 +12,7 @@
 #include "planner/engines/engines.h"
 #include "planner/question/asked_engines.h"
 #include "planner/question/field_texts.h"
+#include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
 
@@ -33,7 +34,8 @@ void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
       // A switch: bare it is true, --flag=false turns it off.
       option->expected(0, 1)->default_str("true")->type_name("");
     } else {
-      option->type_name(d.value);
+      option->type_name(d.value)->transform(
+          [field = d.field](const std::string& text) { return typed_value(field, text); });
     }
   }
 }

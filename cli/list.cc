@@ -24,8 +24,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
 struct ListFlags {
   std::string kind;
   bool json = false;
@@ -142,11 +140,11 @@ std::string executed_text() {
   for (const ExecutedField& field : executed_fields()) {
     fields.push_back(fmt::format("{} {}", field.key, field.value));
   }
-  return wrap(fmt::format("shardwise run trains on CPUs, and on NVIDIA GPUs (never tried yet), "
+  return wrap(fmt::format("shardwise run trains on CPUs, and on NVIDIA GPUs (tried on one), "
                           "with {}; plan, simulate and size search "
                           "such layouts on clusters of CPUs (plan --open FIELD lifts it)",
                           fmt::join(fields, ", ")),
-              kWidth) +
+              kTextWidth) +
          "\n";
 }
 

@@ -25,6 +25,7 @@
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/table.h"
+#include "planner/spec/utf8.h"
 #include "simulator/planning/asked_plan.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/plan_words.h"
@@ -33,7 +34,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 // Layouts of the first screen.
 constexpr std::ptrdiff_t kScreenLines = 40;
 constexpr std::size_t kFirstRows = 5;
@@ -60,7 +60,7 @@ std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
   for (const EngineProfile* engine : q.engines) engines.push_back(engine->name);
   if (q.takes_engine) engines = {answer.best.front().engine};
   const std::string heading = sim::question_words(q, cluster, engines);
-  std::string text = paint(wrap(heading, kWidth), Tone::quiet, colour) + "\n";
+  std::string text = paint(wrap(heading, kTextWidth), Tone::quiet, colour) + "\n";
   const bool whole = flags.screen.whole || flags.explain;
   std::vector<sim::PlanRow> rows = answer.best;
   if (!whole && flags.asked.top == 0 && rows.size() > first_rows) rows.resize(first_rows);
@@ -84,7 +84,7 @@ std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
                         more_text(report, "memory by phase, every part of the time", colour));
   }
   if (flags.explain) text += fmt::format("{}", explanation_text(report, colour));
-  if (!flags.output.empty()) text += fmt::format("\nwrote {}\n", flags.output);
+  if (!flags.output.empty()) text += fmt::format("\nwrote {}\n", shown(flags.output, 500));
   return text;
 }
 

@@ -15,8 +15,6 @@ namespace {
 
 using sim::PlanRow;
 
-constexpr std::size_t kWidth = 80;
-
 }  // namespace
 
 std::string ranking_text(const sim::PlanAnswer& answer, const std::vector<PlanRow>& rows,
@@ -26,7 +24,7 @@ std::string ranking_text(const sim::PlanAnswer& answer, const std::vector<PlanRo
     text = fmt::format("{} more with --long; ", answer.best.size() - rows.size());
   }
   text += sim::ranking_words(answer, rows);
-  return paint(wrap(text, kWidth, 2), Tone::quiet, colour) + "\n";
+  return paint(wrap(text, kTextWidth, 2), Tone::quiet, colour) + "\n";
 }
 
 std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswer& answer,
@@ -58,7 +56,7 @@ std::string engines_text(const sim::PlanQuestion& question, const sim::PlanAnswe
     return text + fmt::format("  {} refuse the question (--long has why)\n", others.size());
   }
   for (const sim::EngineAnswer* each : others) {
-    text += "  " + wrap(sim::refusal_words(*each), kWidth - 2, 4) + "\n";
+    text += "  " + wrap(sim::refusal_words(*each), kTextWidth - 2, 4) + "\n";
   }
   return text;
 }

@@ -16,7 +16,6 @@ namespace {
 
 using sim::PlanRow;
 
-constexpr std::size_t kWidth = 80;        // of sentences
 constexpr std::size_t kTableWidth = 100;  // of tables of layouts
 
 /// Of the number and all columns but the last, which takes what is left.
@@ -26,7 +25,7 @@ std::size_t width_before_last(const std::vector<const sim::PlanColumn*>& columns
   for (std::size_t c = 0; c + 1 < columns.size(); ++c) {
     std::size_t widest = display_width(columns[c]->heading);
     for (const PlanRow& row : rows) {
-      widest = std::max(widest, display_width(columns[c]->text(row)));
+      widest = std::max(widest, display_width(columns[c]->text(sim::priced(row))));
     }
     width += 2 + widest;
   }
@@ -52,15 +51,17 @@ std::string layouts_text(const std::vector<PlanRow>& rows, bool several_engines,
     width = width_before_last(columns, rows);
   }
   const std::size_t left = kTableWidth - std::min(width, kTableWidth - 20);
-  std::vector<Column> headings{{"# "}};
+  const sim::PlanColumn& rank = *sim::find_plan_column("rank");
+  std::vector<Column> headings{{std::string(rank.heading) + " "}};  // room for a tie's mark
   for (const sim::PlanColumn* each : columns) {
     headings.push_back({std::string(each->heading), each->words ? Align::left : Align::right});
   }
   Table table(std::move(headings));
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<Cell> cells{std::to_string(i + 1) + (rows[i].tied ? "=" : " ")};
+    const sim::PricedLayout row = sim::priced(rows[i], i + 1);
+    std::vector<Cell> cells{rank.text(row) + (row.tied ? "" : " ")};
     for (const sim::PlanColumn* each : columns) {
-      cells.emplace_back(shown(each->text(rows[i]), left), i == 0 ? Tone::strong : Tone::plain);
+      cells.emplace_back(shown(each->text(row), left), i == 0 ? Tone::strong : Tone::plain);
     }
     table.row(std::move(cells));
   }
@@ -82,7 +83,8 @@ std::string front_text(const sim::PlanAnswer& answer, bool several_engines, std:
 }
 
 std::string counts_text(const sim::PlanAnswer& answer, bool colour) {
-  return paint(wrap(sim::counts_words(sim::counts_of_all(answer)), kWidth), Tone::quiet, colour) +
+  return paint(wrap(sim::counts_words(sim::counts_of_all(answer)), kTextWidth), Tone::quiet,
+               colour) +
          "\n";
 }
 
@@ -92,7 +94,7 @@ std::string nothing_fits_text(const sim::PlanQuestion& question, const sim::Plan
                      paint(sim::nothing_fits_words(answer), Tone::bad, colour),
                      layouts_text(answer.nothing.nearest, question.engines.size() > 1, colour),
                      counts_text(answer, colour),
-                     wrap("Cheapest change: " + sim::way_out_words(answer.nothing), kWidth, 2));
+                     wrap("Cheapest change: " + sim::way_out_words(answer.nothing), kTextWidth, 2));
 }
 
 std::string rules_text(const sim::PlanAnswer& answer, bool colour) {
@@ -101,19 +103,19 @@ std::string rules_text(const sim::PlanAnswer& answer, bool colour) {
   for (const RuleCount& each : counts.space.pruned) {
     if (each.layouts == 0) continue;
     table.row({format_scaled(static_cast<double>(each.layouts)),
-               shown(each.rule->text, kWidth) + (each.rule->redundant ? " *" : "")});
+               shown(each.rule->text, kTextWidth) + (each.rule->redundant ? " *" : "")});
   }
   return "\n" + paint("Rules", Tone::strong, colour) + "\n" + table.text(colour, 2) +
          "  * would run, but equals another layout or is outside this space\n\n" +
          wrap(fmt::format("Fixed at one value (--open FIELD searches the others): {}",
                           fmt::join(answer.held, ", ")),
-              kWidth, 2) +
+              kTextWidth, 2) +
          "\n" +
          wrap(
              "Properties of the job, not of a layout: precision, attention, loss, kernels, "
              "tp_overlap, expert_dispatch, expert_overlap, cuda_graphs, the optimizer and its "
              "dtypes, batch and sequence length",
-             kWidth, 2) +
+             kTextWidth, 2) +
          "\n";
 }
 

@@ -19,6 +19,7 @@
 #include "planner/spec/number_flags.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report_json.h"
+#include "planner/spec/utf8.h"
 #include "simulator/html/make_page.h"
 
 namespace shardwise::cli {
@@ -75,7 +76,7 @@ ExitCode run_report(const ReportFlags& flags) {
   progress.clear();
   if (!made) return refuse(made.problems());
   write_file(flags.output, made->text);
-  fmt::print("{}wrote {}\n", verdict_text(made->report, wants_colour()), flags.output);
+  fmt::print("{}wrote {}\n", verdict_text(made->report, wants_colour()), shown(flags.output, 500));
   return made->report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
 }
 

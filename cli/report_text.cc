@@ -17,8 +17,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
-
 std::string heading(const std::string& text, bool colour) {
   return "\n" + paint(text, Tone::strong, colour) + "\n";
 }
@@ -65,7 +63,8 @@ std::string verdict_text(const StepReport& report, bool colour) {
   if (v.fit == Fit::does_not_fit) {
     text += "With enough memory: " + format_seconds(report.step_time) + " a step\n";
   }
-  if (!v.cheapest_fix.empty()) text += wrap("Cheapest change: " + v.cheapest_fix, kWidth, 2) + "\n";
+  if (!v.cheapest_fix.empty())
+    text += wrap("Cheapest change: " + v.cheapest_fix, kTextWidth, 2) + "\n";
   return text;
 }
 
@@ -75,7 +74,7 @@ std::string assumed_text(const std::vector<Assumption>& assumptions, bool colour
     // What was asked for in vain, or is not counted, is no assumption.
     const bool idle =
         each.id == "no_effect" || each.id == "links.busy" || each.id.ends_with(".idle");
-    text += paint(wrap((idle ? "" : "assumed: ") + each.text, kWidth),
+    text += paint(wrap((idle ? "" : "assumed: ") + each.text, kTextWidth),
                   idle ? Tone::warning : Tone::quiet, colour) +
             "\n";
   }
@@ -100,6 +99,9 @@ std::string layout_text(const StepReport& report, bool colour, const std::string
   degree("ep", l.ep);
   degree("dp_shard", l.dp_shard);
   degree("dp_replicate", l.dp_replicate);
+  if (l.reshards_to_groups()) {
+    parts.push_back(fmt::format("resharded to {}", l.reshard_after_forward));
+  }
   if (l.recompute != Recompute::none) {
     parts.push_back(fmt::format("{} recompute", name_of(l.recompute)));
   }
@@ -113,7 +115,7 @@ std::string layout_text(const StepReport& report, bool colour, const std::string
   std::size_t column = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
-    if (column > 0 && column + 1 + part.size() > kWidth) {
+    if (column > 0 && column + 1 + part.size() > kTextWidth) {
       text += "\n";
       column = 0;
     } else if (column > 0) {
@@ -192,7 +194,7 @@ std::string time_text(const StepReport& report, bool colour) {
   const char* note =
       "exposed: communication while nothing computes. lost: exposed, kernels slowed by "
       "transfers, and copies to and from communication buffers";
-  return text + paint("  " + wrap(note, kWidth - 2, 2), Tone::quiet, colour) + "\n";
+  return text + paint("  " + wrap(note, kTextWidth - 2, 2), Tone::quiet, colour) + "\n";
 }
 
 std::string rates_text(const StepReport& report, std::string_view origin, bool colour) {
@@ -229,10 +231,10 @@ std::string explanation_text(const StepReport& report, bool colour) {
   for (const Explanation& e : report.explanations) {
     text += "  " + paint(e.subject, Tone::strong, colour) + "\n";
     for (const std::string* line : {&e.formula, &e.values}) {
-      if (!line->empty()) text += "    " + wrap(*line, kWidth - 4, 6) + "\n";
+      if (!line->empty()) text += "    " + wrap(*line, kTextWidth - 4, 6) + "\n";
     }
     if (!e.source.empty()) {
-      text += "    " + paint(wrap(e.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
+      text += "    " + paint(wrap(e.source, kTextWidth - 4, 6), Tone::quiet, colour) + "\n";
     }
   }
   constexpr std::pair<GemmBasis, const char*> kHeadings[] = {
@@ -251,8 +253,8 @@ std::string assumptions_text(const StepReport& report, bool colour) {
   if (report.assumptions.empty()) return "";
   std::string text = heading("Assumptions", colour);
   for (const Assumption& a : report.assumptions) {
-    text += "  " + wrap(a.text, kWidth - 2, 4) + "\n";
-    text += "    " + paint(wrap(a.source, kWidth - 4, 6), Tone::quiet, colour) + "\n";
+    text += "  " + wrap(a.text, kTextWidth - 2, 4) + "\n";
+    text += "    " + paint(wrap(a.source, kTextWidth - 4, 6), Tone::quiet, colour) + "\n";
   }
   return text;
 }

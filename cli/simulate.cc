@@ -13,7 +13,6 @@
 
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
-#include "cli/import_text.h"
 #include "cli/job_flags.h"
 #include "cli/noise_flags.h"
 #include "cli/plan_text.h"
@@ -25,10 +24,12 @@
 #include "cli/summary_text.h"
 #include "cli/terminal.h"
 #include "cli/trace_progress.h"
+#include "cli/traced_run_text.h"
 #include "cli/verbs.h"
 #include "cli/versus_text.h"
 #include "planner/cost/estimate.h"
 #include "planner/model/parameter_words.h"
+#include "planner/question/refused_flags.h"
 #include "planner/search/cheapest_fix.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/number_flags.h"
@@ -94,8 +95,8 @@ ExitCode run_import(const SimulateFlags& flags, const Plan& plan) {
   write_simulation(flags, plan, imported->simulation);
   fmt::print("{}", flags.screen.json
                        ? sim::comparison_json(*run, found)
-                       : import_text(*run, found, plan.layout, static_cast<std::size_t>(flags.top),
-                                     wants_colour()));
+                       : traced_run_text(*run, found, plan.layout,
+                                         static_cast<std::size_t>(flags.top), wants_colour()));
   return ExitCode::done;
 }
 
@@ -154,6 +155,10 @@ ExitCode run_simulate(const SimulateFlags& flags) {
   } else {
     Result<sim::PlannedStep> given = planned_step(flags);
     if (!given) return refuse(given.problems());
+    const sim::AskedStep& asked = flags.asked;
+    const Diagnostics refused =
+        refused_flags(asked.job, asked.layout, given->plan.engine, given->plan.layout);
+    if (!refused.empty()) return refuse(refused);
     read = *std::move(given);
   }
   const Plan* const plan = &read->plan;

@@ -18,9 +18,8 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr std::size_t kLabel = 19;
-constexpr std::size_t kColumns = kWidth - kLabel;
+constexpr std::size_t kColumns = kTextWidth - kLabel;
 constexpr std::size_t kMostStages = 16;
 constexpr std::size_t kMostLive = 8;
 // Of the first screen.

@@ -19,7 +19,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 // Of the table: GPUs, days, cost, MFU and what is free at their widest, two spaces before each
 // column; and the layout at its narrowest.
 constexpr std::size_t kNumbersWidth = 6 + 5 + 8 + 7 + 7 + 2 * 6;
@@ -79,7 +78,8 @@ class Notes {
     std::string all;
     for (std::size_t i = 0; i < texts_.size(); ++i) {
       all +=
-          wrap(fmt::format("{} not measured: {}", superscript(i + 1), texts_[i]), kWidth, 2) + "\n";
+          wrap(fmt::format("{} not measured: {}", superscript(i + 1), texts_[i]), kTextWidth, 2) +
+          "\n";
     }
     return all;
   }
@@ -129,7 +129,8 @@ OfferTable table_of(const std::vector<SizingOffer>& offers, std::size_t top, std
   std::size_t rows = 0;
   std::size_t lines = 0;
   Notes notes;
-  const std::size_t left = kWidth - std::min(kWidth - kLeastLayout, longest + kNumbersWidth);
+  const std::size_t left =
+      kTextWidth - std::min(kTextWidth - kLeastLayout, longest + kNumbersWidth);
   for (std::size_t i = 0; i < std::min(top, offers.size()); ++i) {
     const SizingOffer& offer = offers[i];
     const Tone tone = offer.headroom >= 0 ? Tone::plain : Tone::warning;
@@ -173,14 +174,14 @@ std::string rest_text(const Sizing& sizing, bool whole, bool colour) {
   if (whole) {
     text += "\nAssumed\n";
     for (const Assumption& assumption : sizing.assumptions) {
-      text += "  " + wrap(assumption.text, kWidth - 2, 2) + "\n";
+      text += "  " + wrap(assumption.text, kTextWidth - 2, 2) + "\n";
     }
     return text;
   }
   text += "\n";
   for (const Assumption& each : sizing.assumptions) {  // what the model is said to be
     if (each.id.starts_with("sizing.model") || each.id.starts_with("model.")) {
-      text += wrap(each.text, kWidth) + "\n";
+      text += wrap(each.text, kTextWidth) + "\n";
     }
   }
   text += fmt::format("--long: {} assumptions", sizing.assumptions.size());
@@ -211,7 +212,7 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const Sizi
                                    format_count(best.gpus), best.cluster, best.report.engine,
                                    tokens, format_seconds(best.wall), dollars(best),
                                    format_percent(best.goodput.share)),
-                       kWidth) +
+                       kTextWidth) +
                       "\n",
                   Tone::good, colour);
     const auto unmeasured = std::ranges::find(sizing.offers, false, &SizingOffer::measured);
@@ -220,7 +221,7 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const Sizi
                                "{} in {}",
                                format_count(unmeasured->gpus), unmeasured->cluster,
                                dollars(*unmeasured), format_seconds(unmeasured->wall)),
-                   kWidth) +
+                   kTextWidth) +
               "\n";
     }
     text += "\n";
@@ -234,7 +235,7 @@ std::string sizing_text(const Sizing& sizing, const SizingGoal& goal, const Sizi
     if (sizing.offers.size() > table.rows) {
       rest += fmt::format("; {} more (--top)", sizing.offers.size() - table.rows);
     }
-    text += table.text + wrap(rest, kWidth, 2);
+    text += table.text + wrap(rest, kTextWidth, 2);
     text += "\n\n" + table.notes.text() +
             "goodput: share of time spent training, after failures and checkpoints\n"
             "free: usable memory left above the upper bound of the prediction\n";

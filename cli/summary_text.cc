@@ -17,7 +17,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr std::size_t kLargest = 3;
 constexpr std::size_t kNameWidth = 27;  // of the longest part of a step
 
@@ -127,7 +126,7 @@ std::string short_rates_text(const StepReport& report, std::string_view origin, 
   if (report.dollars_per_1e9_tokens > 0) {
     text += fmt::format("; {} per 1e9 tokens", format_dollars(report.dollars_per_1e9_tokens));
   }
-  return paint(wrap(text, kWidth, 2), Tone::plain, colour) + "\n";
+  return paint(wrap(text, kTextWidth, 2), Tone::plain, colour) + "\n";
 }
 
 std::string more_text(const StepReport& report, std::string_view more, bool colour) {
@@ -136,7 +135,7 @@ std::string more_text(const StepReport& report, std::string_view more, bool colo
     text += fmt::format("; --explain: {} assumption{}", report.assumptions.size(),
                         report.assumptions.size() == 1 ? "" : "s");
   }
-  return paint(wrap(text, kWidth, 2), Tone::quiet, colour) + "\n";
+  return paint(wrap(text, kTextWidth, 2), Tone::quiet, colour) + "\n";
 }
 
 }  // namespace shardwise::cli

@@ -32,10 +32,13 @@ using Run = std::function<ExitCode()>;
 ///
 /// To add a verb: declare it here, call it in add_verbs (command.cc), name its file in
 /// CMakeLists.txt.
+void add_check(CLI::App& app, Run& run);
 void add_compare(CLI::App& app, Run& run);
 void add_documents(CLI::App& app, Run& run);  // completion and man
 void add_estimate(CLI::App& app, Run& run);
+void add_export(CLI::App& app, Run& run);
 void add_fit(CLI::App& app, Run& run);
+void add_import(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);

@@ -1,4 +1,4 @@
-#include "cli/import_text.h"
+#include "cli/traced_run_text.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 namespace shardwise::cli {
 namespace {
 
-constexpr std::size_t kWidth = 80;
 constexpr std::size_t kKernelWidth = 44;
 constexpr std::size_t kLabelWidth = 24;
 
@@ -52,7 +51,7 @@ std::string recorded_text(const sim::TracedRun& run, const Layout& layout) {
         fmt::format("the trace is of {}, the plan of {}: differences may come from that\n",
                     sim::counted(static_cast<std::size_t>(run.head.world_size), "rank", "ranks"),
                     layout.world()),
-        kWidth);
+        kTextWidth);
   }
   return text;
 }
@@ -60,7 +59,7 @@ std::string recorded_text(const sim::TracedRun& run, const Layout& layout) {
 std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& comparison) {
   std::string text;
   for (const std::string& note : sim::import_notes(run, comparison)) {
-    text += wrap(note, kWidth, 2) + "\n";
+    text += wrap(note, kTextWidth, 2) + "\n";
   }
   return text.empty() ? text : "\n" + text;
 }
@@ -162,8 +161,8 @@ std::string compared_text(const std::string& heading, const std::vector<sim::Com
   return text;
 }
 
-std::string import_text(const sim::TracedRun& run, const sim::TraceComparison& comparison,
-                        const Layout& layout, std::size_t top, bool colour) {
+std::string traced_run_text(const sim::TracedRun& run, const sim::TraceComparison& comparison,
+                            const Layout& layout, std::size_t top, bool colour) {
   const double apart = comparison.step.predicted.length / comparison.step.measured.length - 1;
   std::string text = recorded_text(run, layout);
   text +=

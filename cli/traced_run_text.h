@@ -11,8 +11,8 @@ namespace shardwise::cli {
 /// A trace beside the simulated step, for people: what was recorded, both steps, kinds and phases
 /// by what they contribute to the difference, then operations (of a trace of ours) or the longest
 /// kernels (of a profiler's). \param top  rows of the last table
-std::string import_text(const sim::TracedRun& run, const sim::TraceComparison& comparison,
-                        const Layout& layout, std::size_t top, bool colour);
+std::string traced_run_text(const sim::TracedRun& run, const sim::TraceComparison& comparison,
+                            const Layout& layout, std::size_t top, bool colour);
 
 /// Kinds and phases of two steps, named by `first` and `second`.
 std::string kinds_text(const sim::StepComparison& step, const char* first, const char* second,

@@ -1,0 +1,92 @@
+#include "cli/configurations.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "cli/terminal.h"
+#include "planner/export/installed_version.h"
+#include "planner/export/job_files.h"
+#include "planner/spec/reader.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+constexpr char kGuard = '\x01';
+
+}  // namespace
+
+void guard_command(std::vector<std::string>& words) {
+  if (words.size() < 2 || (words[1] != "import" && words[1] != "check")) return;
+  auto each = std::ranges::find(words, "--");
+  if (each == words.end()) return;
+  for (++each; each != words.end(); ++each) each->insert(0, 1, kGuard);
+}
+
+std::string unguarded(const std::string& word) {
+  return word.starts_with(kGuard) ? word.substr(1) : word;
+}
+
+void add_configuration_flags(CLI::App& verb, ConfigurationFlags& flags) {
+  verb.add_option("configuration", flags.words,
+                  "Files: arguments, a launch script, DeepSpeed's JSON, accelerate's YAML; or, "
+                  "behind --, the words of a command")
+      ->required()
+      ->type_name("FILE|WORD");
+  verb.add_option("--from", flags.framework,
+                  "megatron-lm, megatron-fsdp, torchtitan, torch-fsdp2, accelerate or deepspeed "
+                  "[known by its settings]")
+      ->type_name("NAME");
+  verb.add_option("--installed", flags.installed,
+                  "Version of the framework where the job runs: says if it differs from the one "
+                  "these rules were read from")
+      ->type_name("VERSION");
+}
+
+Result<std::string> version_paragraph(const ConfigurationFlags& flags, const Framework& framework) {
+  Result<std::string> note = version_note(framework, flags.installed, "--installed");
+  if (!note || note->empty()) return note;
+  return wrap("note: " + *note, kTextWidth, 2) + "\n";
+}
+
+ExitCode refuse_configuration(const Configuration& configuration, const Diagnostics& problems) {
+  fmt::print(stderr, "{}", notes_text(configuration));
+  return refuse(problems);
+}
+
+std::string notes_text(const Configuration& configuration) {
+  std::string text;
+  for (Diagnostic each : configuration.notes) {
+    const std::string hint = std::exchange(each.hint, "");
+    text += wrap(fmt::format("note: {} ({})", to_string(each), hint), kTextWidth, 2) + "\n";
+  }
+  return text;
+}
+
+Result<Configuration> read_configurations(const ConfigurationFlags& flags) {
+  if (!flags.words.empty() && flags.words.front().starts_with(kGuard)) {
+    std::vector<std::string> command;
+    for (const std::string& word : flags.words) command.push_back(unguarded(word));
+    return configuration_of_words(command);
+  }
+  std::vector<JobFile> files;
+  Diagnostics problems;
+  for (const std::string& file : flags.words) {
+    Result<std::string> text = read_file(file);
+    if (text) {
+      files.push_back({file, *std::move(text)});
+    } else {
+      problems.insert(problems.end(), text.problems().begin(), text.problems().end());
+    }
+  }
+  if (files.empty()) return problems;
+  Result<Configuration> read = read_job(files);
+  if (problems.empty()) return read;
+  if (!read) problems.insert(problems.end(), read.problems().begin(), read.problems().end());
+  return problems;
+}
+
+}  // namespace shardwise::cli
