@@ -2,19 +2,26 @@
 // worker's is not in a frame.
 
 #include <benchmark/benchmark.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <ctime>
+#include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gui/app/stage.h"
+#include "gui/models/compared.h"
+#include "gui/models/panel_facts.h"
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/check.h"
 #include "planner/spec/cluster_reader.h"
+#include "simulator/simulate.h"
 #include "tests/support/command.h"
 #include "tests/support/scratch.h"
 
@@ -75,6 +82,61 @@ void frame(benchmark::State& state) {
   state.SetLabel(std::string(kWorkspaceNames[static_cast<std::size_t>(state.range(0))]));
 }
 BENCHMARK(frame)->DenseRange(0, kWorkspaces - 1)->Unit(benchmark::kMillisecond);
+
+/// What a run of the plan might have measured: each operation takes a tenth longer.
+std::shared_ptr<const Compared> measured(const Plan& plan) {
+  StepReport report = sim::simulate(plan).report;
+  report.origin = "measured";
+  report.step_time = report.step_time * 1.1;
+  for (OperationTime& each : report.timeline->operations) each.time = each.time * 1.1;
+  return std::make_shared<const Compared>(compared_report(std::move(report), "measured.json"));
+}
+
+/// Milliseconds of this thread a frame takes, the least of several runs of frames.
+double least_ms_of_frames(Window& window) {
+  constexpr int kRuns = 10;
+  constexpr int kFrames = 20;
+  double least = std::numeric_limits<double>::infinity();
+  for (int run = 0; run < kRuns; ++run) {
+    const double before = thread_seconds();
+    for (int i = 0; i < kFrames; ++i) window.frame();
+    least = std::min(least, (thread_seconds() - before) / kFrames);
+  }
+  return 1e3 * least;
+}
+
+/// What a long run has written of its steps.
+std::string metrics_of_a_run() {
+  constexpr int kSteps = 100'000;
+  std::string text = "{\"schema\":\"shardwise.metrics/1\"}\n";
+  for (int step = 1; step <= kSteps; ++step) {
+    text += fmt::format(
+        "{{\"step\":{},\"loss\":{:.4f},\"gradient_norm\":1,\"learning_rate\":0.001,"
+        "\"step_time_s\":{:.3f},\"tokens_per_s\":1000,\"held_by_checkpoint_s\":0}}\n",
+        step, 2 + 9.0 / std::sqrt(step), 50 + 0.1 * (step * 7 % 13));
+  }
+  return text;
+}
+
+/// A frame with each panel in sight, beside a measured run and one that is followed: its
+/// milliseconds by panel.
+void frame_with_each_panel(benchmark::State& state) {
+  const test::Scratch scratch;
+  Window window(llama70());
+  window.session.compare_with(measured(window.session.state().plan));
+  window.session.follow(scratch.write_bytes("steps.jsonl", metrics_of_a_run()));
+  window.settle();
+  for ([[maybe_unused]] const auto _ : state) {
+    for (const PanelFacts& panel : panel_facts()) {
+      SHARDWISE_CHECK(panel.shows(window.session.state()), std::string(panel.id));
+      const std::string problem = window.session.show_panel(std::string(panel.id));
+      SHARDWISE_CHECK(problem.empty(), problem);
+      window.settle();
+      state.counters[std::string(panel.id)] = least_ms_of_frames(window);
+    }
+  }
+}
+BENCHMARK(frame_with_each_panel)->Iterations(1)->Unit(benchmark::kMillisecond);
 
 /// One axis of the mesh, a step there and back: the frame that follows shows its numbers, its place
 /// and the sliders; neighbours and lanes come from the worker.

@@ -2,6 +2,7 @@
 #include <benchmark/benchmark.h>
 #include <imgui.h>
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -46,30 +47,41 @@ std::shared_ptr<const StepLanes> made_step(std::size_t spans) {
   return step;
 }
 
+/// Whether frames show the same part of a step, or each another one.
+enum class View : std::uint8_t { at_rest, panned };
+
 /// \param share  of the step that is shown
-void frame(benchmark::State& bench, std::size_t spans, double share) {
+void frame(benchmark::State& bench, std::size_t spans, double share, View view) {
   Stage stage(FontChoice::built_in, 1);
   AppState state;
   state.workspace = Workspace::timeline;
   state.lanes = made_step(spans);
-  state.range = {0.4 * kLength, (0.4 + 0.6 * share) * kLength};
+  const TimeRange range{0.4 * kLength, (0.4 + 0.6 * share) * kLength};
+  state.range = range;
   const Theme& theme = theme_of(true);
   apply(theme, 1);
   Probes probes;
   PaletteInput palette;
+  DrawnColumns columns;
   std::uint64_t arranged = 0;
   std::uint64_t fronted = 0;
   ImGuiIO& io = ImGui::GetIO();
   io.DisplaySize = {1600, 1000};
   io.DeltaTime = 1.0F / 60;
   std::size_t vertices = 0;
+  std::size_t frames = 0;
   for ([[maybe_unused]] const auto _ : bench) {
+    if (view == View::panned) {
+      const double moved = 1e-4 * range.length() * static_cast<double>(++frames % 100);
+      state.range = {range.from - moved, range.to - moved};
+    }
     ImGui::NewFrame();
     ImGui::SetNextWindowPos({0, 0});
     ImGui::SetNextWindowSize(io.DisplaySize);
     ImGui::Begin("timeline");
     probes.clear();
-    Ui ui{state, theme, stage.fonts(), probes, palette, arranged, fronted, 1, {}, {}, {}, false};
+    Ui ui{state, theme, stage.fonts(), probes, palette, columns, arranged, fronted, 1, {},
+          {},    {},    false};
     draw_timeline(ui);
     ImGui::End();
     ImGui::Render();
@@ -78,10 +90,15 @@ void frame(benchmark::State& bench, std::size_t spans, double share) {
   }
   bench.counters["vertices"] = static_cast<double>(vertices);
 }
-BENCHMARK_CAPTURE(frame, million_whole, 1'000'000, 1)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(frame, million_hundredth, 1'000'000, 0.01)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(frame, ten_million_whole, 10'000'000, 1)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(frame, ten_million_hundredth, 10'000'000, 0.01)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(frame, million_whole, 1'000'000, 1, View::at_rest)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(frame, million_whole_panned, 1'000'000, 1, View::panned)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(frame, million_hundredth, 1'000'000, 0.01, View::panned)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(frame, ten_million_whole, 10'000'000, 1, View::panned)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(frame, ten_million_hundredth, 10'000'000, 0.01, View::panned)
+    ->Unit(benchmark::kMillisecond);
 
 /// Llama-3.1-70B in 8 stages of 2 chunks, layer by layer.
 Plan pipeline() {

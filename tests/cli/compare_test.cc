@@ -37,8 +37,8 @@ TEST(Compare, FindsNoDifferenceBetweenAReportAndItself) {
 TEST(Compare, SaysHowMuchMoreOrLessTimeTheSecondTakes) {
   const std::string one = written("short_sequences.json");
   const std::string two = written("long_sequences.json");
-  ASSERT_EQ(shardwise(tiny_step({"-o", one})).exit_code, 0);
-  ASSERT_EQ(shardwise(tiny_step({"-o", two, "--sequence-length", "8192"})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", one, "--sequence-length", "512"})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", two})).exit_code, 0);
   EXPECT_THAT(shardwise({"compare", one, two}).out,
               testing::ContainsRegex("\nB takes [0-9]+\\.[0-9] % more time than A;"));
   EXPECT_THAT(shardwise({"compare", two, one}).out,
@@ -52,8 +52,8 @@ TEST(Compare, SaysWhatTheLayoutsDifferIn) {
   const std::string two = written("two_chunks.json");
   for (const auto& [vpp, file] : {std::pair("1", one), std::pair("2", two)}) {
     const Outcome made =
-        shardwise({"simulate", "--model", "gpt2", "--cluster", "dgx-h100", "--gpus", "4", "--pp",
-                   "2", "--vpp", vpp, "--global-batch-size", "8", "-o", file});
+        shardwise({"simulate", "--model", "pythia-160m", "--cluster", "dgx-h100", "--gpus", "4",
+                   "--pp", "2", "--vpp", vpp, "--global-batch-size", "8", "-o", file});
     ASSERT_EQ(made.exit_code, 0) << made.err;
   }
   const Outcome outcome = shardwise({"compare", one, two});
@@ -107,8 +107,8 @@ TEST(Compare, RefusesAProfilersTraceBesideAReport) {
 TEST(Compare, ExitsWithOneBeyondItsTolerance) {
   const std::string one = written("one.json");
   const std::string longer = written("longer.json");
-  ASSERT_EQ(shardwise(tiny_step({"-o", one})).exit_code, 0);
-  ASSERT_EQ(shardwise(tiny_step({"-o", longer, "--sequence-length", "8192"})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", one, "--sequence-length", "512"})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", longer})).exit_code, 0);
   EXPECT_EQ(shardwise({"compare", one, longer, "--tolerance", "0.01"}).exit_code, 1);
   std::filesystem::remove(one);
   std::filesystem::remove(longer);
@@ -118,8 +118,8 @@ TEST(Compare, ExitsWithOneBeyondItsTolerance) {
 TEST(Compare, HasATimeAndAMemoryToleranceAndSaysWhereTheWorkDiffers) {
   const std::string one = written("small.json");
   const std::string two = written("large.json");
-  ASSERT_EQ(shardwise(tiny_step({"-o", one})).exit_code, 0);
-  ASSERT_EQ(shardwise(tiny_step({"-o", two, "--sequence-length", "8192"})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", one, "--sequence-length", "512"})).exit_code, 0);
+  ASSERT_EQ(shardwise(tiny_step({"-o", two})).exit_code, 0);
   const Outcome time = shardwise({"compare", one, two, "--tolerance", "100"});
   EXPECT_EQ(time.exit_code, 0);
   EXPECT_THAT(time.out, HasSubstr("\nA and B have different sequence lengths: their steps do "

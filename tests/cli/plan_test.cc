@@ -121,7 +121,7 @@ TEST(Plan, TakesOurExecutorOnCpus) {
 // An engine that refuses the question does not stop the others; its reason is given.
 TEST(Plan, SaysWhichEnginesRefuse) {
   const Outcome outcome = plan_any({"--model", "gpt2", "--gpus", "4", "--global-batch-size", "64",
-                                    "--lock", "zero_stage=3", "--lock", "tp=1"});
+                                    "--lock", "zero_stage=3", "--lock", "tp=1", "--long"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
               HasSubstr("megatron_ddp refuses: --zero-stage: megatron_ddp has no ZeRO stage 3"));
@@ -133,7 +133,7 @@ TEST(Plan, AgreesWithEstimateAndSimulate) {
   const std::vector<std::string> job = {
       "--model", "gpt2-xl", "--cluster",   "aws-p4d", "--engine", "fsdp2",
       "--gpus",  "16",      "--json",      "--top",   "3",        "--sequence-length",
-      "2048",    "--lock",  "dp_shard=16", "--lock",  "tp=1"};
+      "1024",    "--lock",  "dp_shard=16", "--lock",  "tp=1"};
   std::vector<std::string> arguments = {"plan"};
   arguments.insert(arguments.end(), job.begin(), job.end());
   const nlohmann::json answer = nlohmann::json::parse(shardwise(arguments).out);
@@ -142,7 +142,7 @@ TEST(Plan, AgreesWithEstimateAndSimulate) {
   for (const char* verb : {"estimate", "simulate"}) {
     arguments = {verb, "--json"};
     arguments.insert(arguments.end(), job.begin(), job.begin() + 8);
-    arguments.insert(arguments.end(), {"--sequence-length", "2048"});
+    arguments.insert(arguments.end(), {"--sequence-length", "1024"});
     for (const char* key : {"micro_batch_size", "zero_stage", "cp", "dp_shard"}) {
       std::string flag = std::string("--") + key;
       std::ranges::replace(flag, '_', '-');

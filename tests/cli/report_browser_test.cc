@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/cli/command.h"
+#include "tests/support/browser.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::cli {
@@ -17,17 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::Not;
-
-constexpr const char* kBrowsers[] = {"chromium", "chromium-browser", "google-chrome"};
-
-/// The first browser on PATH; empty where there is none.
-std::string browser() {
-  for (const char* const name : kBrowsers) {
-    const std::string found = std::string("command -v ") + name + " > /dev/null 2>&1";
-    if (std::system(found.c_str()) == 0) return name;  // NOLINT(*mt-unsafe*)
-  }
-  return "";
-}
 
 /// A failure need not print the page.
 bool has(const std::string& page, const std::string& part) {
@@ -44,7 +34,7 @@ struct Row {
 class ReportInBrowser : public testing::Test {
  protected:
   void SetUp() override {
-    if (browser().empty()) GTEST_SKIP() << "no Chromium on PATH (apt-get install chromium)";
+    if (test::browser().empty()) GTEST_SKIP() << "no Chromium on PATH (apt-get install chromium)";
     const std::string plan = scratch_.path("plan.json");
     ASSERT_EQ(shardwise({"plan", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--gpus", "16",
                          "--engine", "megatron_ddp", "-o", plan})
@@ -54,11 +44,7 @@ class ReportInBrowser : public testing::Test {
   }
 
   Outcome run(const std::vector<std::string>& more) const {
-    std::vector<std::string> arguments = {
-        "120",          browser(),       "--headless=new",
-        "--no-sandbox", "--disable-gpu", "--user-data-dir=" + scratch_.path("profile")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return test::run_program("timeout", arguments);
+    return test::run_browser(scratch_.path("profile"), more);
   }
   /// The document after its script has run.
   std::string document(const std::string& words) const {
@@ -80,7 +66,7 @@ class ReportInBrowser : public testing::Test {
     }
     const std::string body = text.substr(head.size());
     const std::regex form("<tr([^>]*)>(.*?)</tr>");
-    const std::regex cell("<td([^>]*)>");
+    const std::regex cell("<td[^>]*>([0-9]*)");
     for (std::sregex_iterator at(body.begin(), body.end(), form); at != std::sregex_iterator();
          ++at) {
       Row row;
@@ -89,10 +75,7 @@ class ReportInBrowser : public testing::Test {
       int column = 0;
       for (std::sregex_iterator c(cells.begin(), cells.end(), cell); c != std::sregex_iterator();
            ++c, ++column) {
-        const std::string attributes = (*c)[1];
-        const std::size_t value = attributes.find("data-v=\"");
-        if (value == std::string::npos) continue;
-        const int number = std::atoi(attributes.c_str() + value + 8);  // NOLINT(*err34*)
+        const int number = std::atoi((*c)[1].str().c_str());  // NOLINT(*err34*)
         if (column == 0) row.rank = number;
         if (column == tp) row.tp = number;
       }
@@ -148,8 +131,9 @@ TEST_F(ReportInBrowser, FiltersByWords) {
 }
 
 TEST_F(ReportInBrowser, SaysWhatIsWrongWithAWordAndFiltersNothing) {
-  for (const auto& [words, message] : {std::pair("#filter=tq%3E1", "no column tq"),
-                                       std::pair("#filter=tp%3Efour", "four is not a number")}) {
+  for (const auto& [words, message] :
+       {std::pair("#filter=tq%3E1", "tq is no column (did you mean tp?)"),
+        std::pair("#filter=tp%3Efour", "tp: four is not a number")}) {
     const std::string page = document(words);
     EXPECT_TRUE(has(page, message)) << message;
     EXPECT_TRUE(has(page, "aria-invalid=\"true\""));

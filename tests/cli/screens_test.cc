@@ -100,7 +100,8 @@ TEST(FirstScreen, OfCompareFitsATerminal) {
   const std::string a = folder + "first_screen_a.json";
   const std::string b = folder + "first_screen_b.json";
   ASSERT_EQ(shardwise(tiny_step({"-o", a})).exit_code, 0);
-  ASSERT_EQ(shardwise(with("simulate", kPipeline, {"-o", b})).exit_code, 0);
+  ASSERT_EQ(
+      shardwise(with("simulate", kPipeline, {"-o", b, "--sequence-length", "1024"})).exit_code, 0);
   expect_screen({"compare", a, b});
   const std::string rows = shardwise({"compare", a, b}).out;
   EXPECT_THAT(rows, HasSubstr(" more (--top)"));

@@ -191,9 +191,8 @@ TEST(Command, SaysWhichModelAVariantIsOfAndNamesNoOtherArchitecture) {
 TEST(List, SaysWhatShardwiseRunExecutes) {
   const Outcome text = shardwise({"list", "engines"});
   EXPECT_THAT(text.out, testing::ContainsRegex("\nshardwise +0 1 2 3 +tp cp pp ep +data parallel"));
-  EXPECT_THAT(
-      text.out,
-      HasSubstr("\nshardwise run trains on CPUs, and on NVIDIA GPUs (never tried yet), with"));
+  EXPECT_THAT(text.out,
+              HasSubstr("\nshardwise run trains on CPUs, and on NVIDIA GPUs (tried on one), with"));
   const auto json = nlohmann::json::parse(shardwise({"list", "engines", "--json"}).out);
   for (const auto& engine : json["entries"]) {
     EXPECT_EQ(engine["executed"].get<bool>(), engine.contains("executed_only_with"));

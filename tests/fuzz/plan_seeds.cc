@@ -39,6 +39,7 @@ int write_plans(const std::filesystem::path& folder) {
     if (!model || !cluster) return 1;
     for (const std::string& engine : engine_names()) {
       Plan plan{*model, *cluster, {}, *find_engine(engine), {}};
+      if (model->tie_word_embeddings && !plan.engine.tied_head) continue;
       plan.job.global_batch_size = 64;
       const std::optional<Layout> layout = legal_layout(plan);
       if (!layout) {

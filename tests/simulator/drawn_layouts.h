@@ -29,6 +29,10 @@ inline Plan example(const std::string& engine, std::int64_t gpus) {
   return plan;
 }
 
+/// What sanitizers make ten times as slow is drawn for every eighth plan under them: how near the
+/// closed form is to the simulator is judged without them.
+inline constexpr int kDrawnOf = test::kSanitized ? 8 : 1;
+
 /// Plans with layouts drawn from the whole search space of an engine.
 template <class Visit>
 void draw(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
@@ -37,7 +41,7 @@ void draw(Plan plan, int count, std::uint32_t seed, Visit&& visit) {
   for (int tries = 0; tries < 1'000'000 && count > 0; ++tries) {
     plan.layout = sampler.draw();
     if (!sampler.legal(plan.layout)) continue;
-    --count;
+    count -= kDrawnOf;
     visit(plan);
   }
 }
@@ -78,27 +82,23 @@ void draw_pipelines(Plan plan, int count, std::uint32_t seed, Change&& change, V
   if (!plan.engine.pipeline) return;
   const LayoutQuestion question = layout_question(plan.model, plan.cluster, plan.job, plan.engine);
   test::Sampler sampler(question, seed);
-  for (int tries = 0; tries < most_tries && count > 0; ++tries) {
+  for (int tries = 0; tries < most_tries / kDrawnOf && count > 0; ++tries) {
     plan.layout = sampler.draw();
     const Layout& layout = plan.layout;
     change(plan.layout);
     if (layout.pp == 1 || !layout.overlap_grad_reduce || !layout.overlap_param_gather) continue;
     if (!sampler.legal(plan.layout) || !is_itself(plan)) continue;
-    --count;
+    count -= kDrawnOf;
     visit(plan);
   }
 }
 
 /// How far simulator and closed form are apart in drawn layouts: at most 0.5 %, or 1.1 % where
-/// kernels wait to be issued.
+/// kernels wait to be issued, and 2 % where buckets are small besides.
 class Apart {
  public:
   void expect_near(const Plan& plan) {
     ++drawn_;
-    if (test::kSanitized && drawn_ % 8 != 0) {  // ten times as slow, and judged without them
-      ++near_;
-      return;
-    }
     const std::string named = plan.engine.name + " " + plan.model.name + " " +
                               std::to_string(plan.cluster.gpus) + " " + test::text_of(plan.layout);
     const double alone = unslowed(plan);
@@ -109,14 +109,18 @@ class Apart {
     const double issued = unslowed(plan, true);
     if (issued < 1.0005 * alone && drawn_ % 4 != 0) return;
     const double issued_apart = simulated(plan, true) / issued - 1;
-    EXPECT_NEAR(issued_apart, 0, 0.011) << named << " with its host, " << issued / alone << " x";
+    // The host issues a collective for each of many small buckets, which the closed form adds up
+    // over a stage (docs/time.md, Launch).
+    const double most = plan.layout.ddp_bucket_size > 0 ? 0.02 : 0.011;
+    EXPECT_NEAR(issued_apart, 0, most) << named << " with its host, " << issued / alone << " x";
     ++issued_;
     if (std::abs(issued_apart) <= 0.001) ++issued_near_;
     farthest_issued_ = std::max(farthest_issued_, std::abs(issued_apart));
   }
   int drawn() const { return drawn_; }
   int near() const { return near_; }
-  void record() const {
+  /// Records what was drawn; expects more than `least`, nine of ten of them within 0.1 %.
+  void expect_drawn(int least) const {
     ::testing::Test::RecordProperty("drawn", drawn_);
     ::testing::Test::RecordProperty("within_a_thousandth", near_);
     ::testing::Test::RecordProperty("farthest_percent", std::to_string(100 * farthest_));
@@ -124,6 +128,9 @@ class Apart {
     ::testing::Test::RecordProperty("with_host_within_a_thousandth", issued_near_);
     ::testing::Test::RecordProperty("with_host_farthest_percent",
                                     std::to_string(100 * farthest_issued_));
+    EXPECT_GT(drawn_, least / kDrawnOf);
+    if (test::kSanitized) return;  // too few to judge a share of them
+    EXPECT_GT(near_, drawn_ * 9 / 10);
   }
 
  private:

@@ -83,9 +83,7 @@ TEST(SimulatedLayouts, AreNearTheClosedFormWhereOnlyDataParallelTrafficOverlaps)
       }
     }
   }
-  apart.record();
-  EXPECT_GT(apart.drawn(), 300);
-  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
+  apart.expect_drawn(300);
 }
 
 // Layers that recompute takes keep little and those it leaves alone much: copies of both.

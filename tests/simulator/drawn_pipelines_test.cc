@@ -24,9 +24,7 @@ TEST(SimulatedLayouts, AreNearTheClosedFormInPipelines) {
       }
     }
   }
-  apart.record();
-  EXPECT_GT(apart.drawn(), 60);
-  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
+  apart.expect_drawn(60);
 }
 
 /// Makes a drawn layout one of 8 or 16 stages, of which the first and the last may have few layers.
@@ -72,9 +70,7 @@ TEST(SimulatedLayouts, AreNearTheClosedFormInLongAndUnevenPipelines) {
       draw_pipelines(plan, 8, seed, lengthen, [&](const Plan& drawn) { apart.expect_near(drawn); });
     }
   }
-  apart.record();
-  EXPECT_GT(apart.drawn(), 80);
-  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
+  apart.expect_drawn(80);
 }
 
 // The first stage's first chunk holds the embedding alone and soon waits for its buffers.
@@ -99,9 +95,7 @@ TEST(SimulatedLayouts, AreNearTheClosedFormInLoopedPipelinesWithBuffersForMessag
       draw_pipelines(plan, 8, seed, looped, [&](const Plan& drawn) { apart.expect_near(drawn); });
     }
   }
-  apart.record();
-  EXPECT_GT(apart.drawn(), 20);
-  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
+  apart.expect_drawn(20);
 }
 
 // The two copies of a stage that has less to do are summed before the others are.
@@ -126,9 +120,7 @@ TEST(SimulatedLayouts, AreNearTheClosedFormInUnevenPipelinesOfTwoCopies) {
                      [&](const Plan& drawn) { apart.expect_near(drawn); });
     }
   }
-  apart.record();
-  EXPECT_GT(apart.drawn(), 12);
-  EXPECT_GT(apart.near(), apart.drawn() * 9 / 10);
+  apart.expect_drawn(12);
 }
 
 }  // namespace

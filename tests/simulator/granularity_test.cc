@@ -56,7 +56,7 @@ TEST(Granularity, DoesNotChangeAStepWhoseTransfersStopCompute) {
   });
   RecordProperty("drawn", drawn);
   RecordProperty("within_a_thousandth", near);
-  EXPECT_GT(drawn, 250);
+  EXPECT_GT(drawn, 250 / kDrawnOf);
   EXPECT_GT(near, drawn * 9 / 10);
 }
 
@@ -100,8 +100,10 @@ TEST(Granularity, HardlyChangesAStepWhoseTransfersArePipelined) {
   }
   RecordProperty("drawn", drawn);
   RecordProperty("within_a_hundredth", near);
-  EXPECT_GT(drawn, 50);
-  EXPECT_GT(near, drawn / 2);
+  EXPECT_GE(drawn, 50 / kDrawnOf);
+  if (!test::kSanitized) {
+    EXPECT_GT(near, drawn / 2);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "planner/engines/engines.h"
@@ -141,6 +143,40 @@ TEST(PriceScale, OfAnAxisShortensPassesByWhatItStopsThem) {
   }
   EXPECT_GT(passes, 0);
   EXPECT_LT(after.report.step_time, before.report.step_time);
+}
+
+// What an axis holds up goes with its factor; what the others hold up stays.
+TEST(PriceScale, OfAnAxisScalesWhatTheReportSaysOfItInsidePasses) {
+  Plan plan = pipelined();
+  plan.layout.cp = 2;
+  plan.layout.dp_shard = 2;
+  const auto by_axis = [&](const SimulationOptions& options) {
+    const StepReport report = simulate(plan, options).report;
+    std::map<std::string, AxisTime> axes;
+    for (const AxisTime& axis : report.by_axis) axes[axis.axis] = axis;
+    EXPECT_NEAR(report.time.tp_exposed.value(), axes["tp"].exposed.value(), 1e-9);
+    return axes;
+  };
+  std::map<std::string, AxisTime> before = by_axis({});
+  ASSERT_GT(before["tp"].exposed, Seconds(0));
+  ASSERT_GT(before["cp"].exposed, Seconds(0));
+  for (const double factor : {0.01, 0.5, 2.0}) {
+    SCOPED_TRACE(factor);
+    std::map<std::string, AxisTime> after = by_axis(scaled({TrafficAxis::tp, factor}));
+    EXPECT_NEAR(after["tp"].exposed / before["tp"].exposed, factor, 1e-6);
+    EXPECT_NEAR(after["tp"].total / before["tp"].total, factor, 1e-6);
+    EXPECT_NEAR(after["cp"].exposed / before["cp"].exposed, 1, 1e-6);
+  }
+}
+
+TEST(PriceScale, OfATierScalesWhatTheReportSaysOfPassesOnItsLinks) {
+  const Plan plan = pipelined();
+  const auto tp_of = [&](const SimulationOptions& options) {
+    return simulate(plan, options).report.time.tp_exposed;
+  };
+  const double left = tp_of(scaled({TierNumber{0}, 0.5})) / tp_of({});
+  EXPECT_GT(left, 0.5);  // latencies stay
+  EXPECT_LT(left, 0.75);
 }
 
 TEST(PriceScale, OfAnAxisTakesTheFactorOfItsTransfers) {

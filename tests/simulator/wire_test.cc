@@ -108,8 +108,8 @@ TEST(Wire, CarriesDrawnLayouts) {
       }
     }
   }
-  EXPECT_GT(drawn, 500);
-  EXPECT_GT(full, 20);
+  EXPECT_GT(drawn, 500 / kDrawnOf);
+  EXPECT_GT(full, 20 / kDrawnOf);
 }
 
 }  // namespace

@@ -57,14 +57,16 @@ class Questioner {
   Trial trial_;
 };
 
-/// Every field of a layout as locks of a search.
+/// Every field of a layout as locks of a search, but for buckets of the engine's own size: in a
+/// plan they are 0, which typed is Megatron's bucket for each tensor.
 std::vector<std::string> locks_of(const json& layout) {
   std::vector<std::string> locks;
   for (const auto& [field, value] : layout.items()) {
+    if (field == "ddp_bucket_size" && value == 0) continue;
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (field == "order")
       text = fmt::format("{}", fmt::join(value.get<std::vector<std::string>>(), "-"));
-    locks.push_back("--lock=" + field + "=" + text);
+    locks.push_back(fmt::format("--lock={}={}", field, text));
   }
   return locks;
 }

@@ -9,6 +9,7 @@
 #include "planner/spec/job_spec.h"
 #include "planner/spec/layout.h"
 #include "tests/executor/cuda/fake_gpu.h"
+#include "tests/executor/cuda/on_host.h"
 #include "tests/support/sanitized.h"
 
 namespace shardwise::exec::test {
@@ -57,11 +58,15 @@ void expect_as_cpu(const ModelSpec& model, const LayerShape& shape, Products pro
   }
 }
 
-// Sums of other orders, e^x within two units of the last place.
-constexpr double kFp32 = 3e-6;
+/// Whether NVIDIA's own cuBLASLt multiplies, whose epilogues round otherwise (docs/gpus.md).
+bool by_cublaslt(Products products) { return kOnGpu && products == Products::cublaslt; }
+// Sums of other orders, e^x within two units of the last place. cuBLASLt's GELU has a tanh of less
+// precision: 4e-6 of a gradient on an H100.
+double fp32(Products products) { return by_cublaslt(products) ? 1e-5 : 3e-6; }
 // Storage rounds by 2^-9; where two orders of a sum lie on two sides of a rounding they differ by
-// twice that, some ten times on the way through a layer.
-constexpr double kBf16 = 0.02;
+// twice that, some ten times on the way through a layer. The gradient of a bias of keys, whose
+// terms nearly cancel, is rounded once more by cuBLASLt's epilogue: 0.031 on an H100.
+double bf16(Products products) { return by_cublaslt(products) ? 0.04 : 0.02; }
 
 using Case = std::tuple<std::string, Products>;
 class CudaLayers : public testing::TestWithParam<Case> {
@@ -79,30 +84,30 @@ class CudaLayers : public testing::TestWithParam<Case> {
 };
 
 TEST_P(CudaLayers, GiveLossAndGradientsOfTheCpuInFp32) {
-  expect_as_cpu(model(), golden_shape(), products(), kFp32);
+  expect_as_cpu(model(), golden_shape(), products(), fp32(products()));
 }
 
 TEST_P(CudaLayers, GiveThemWithRecomputeAndTheLossByChunks) {
   LayerShape shape = golden_shape();
   shape.loss_chunk = 7;
   shape.recompute = true;
-  expect_as_cpu(model(), shape, products(), kFp32);
+  expect_as_cpu(model(), shape, products(), fp32(products()));
 }
 
 TEST_P(CudaLayers, GiveThemWithOperationsThatRunAgain) {
   LayerShape shape = golden_shape();
   for (const bool activation : {false, true}) {
     shape.again = {true, true, true, activation};
-    expect_as_cpu(model(), shape, products(), kFp32);
+    expect_as_cpu(model(), shape, products(), fp32(products()));
   }
 }
 
 TEST_P(CudaLayers, GiveThemInBf16WithGradientsInEitherType) {
   LayerShape shape = golden_shape();
   shape.storage = DType::bf16;
-  expect_as_cpu(model(), shape, products(), kBf16);
+  expect_as_cpu(model(), shape, products(), bf16(products()));
   shape.gradients = DType::bf16;
-  expect_as_cpu(model(), shape, products(), kBf16);
+  expect_as_cpu(model(), shape, products(), bf16(products()));
 }
 
 /// Under sanitizers, one with biases and fused GELU and one with norms by head and grouped heads.

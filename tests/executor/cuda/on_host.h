@@ -39,7 +39,7 @@ Floats wide(const std::vector<E>& values) {
 }
 
 /// Orders and inputs that a test draws.
-inline constexpr unsigned kSeeds = test::kSanitized ? 1 : 3;
+inline constexpr unsigned kSeeds = shardwise::test::kSanitized ? 1 : 3;
 
 /// NaN everywhere: what a kernel does not write is seen.
 template <class E>

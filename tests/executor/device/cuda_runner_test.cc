@@ -286,7 +286,7 @@ TEST(CudaRunner, SaysWhichStepRunsAsAGraph) {
   for (int step = 1; step <= CudaRunner::kGraphAfter + 1; ++step) {
     runner.run(0, kernels, Spans::none);
     const std::string how = step > CudaRunner::kGraphAfter ? " as a graph" : "";
-    EXPECT_THAT(said, HasSubstr("rank 2: the GPU runs step " + std::to_string(step) +
+    EXPECT_THAT(said, HasSubstr("rank 2\n  the GPU runs step " + std::to_string(step) +
                                 " of this process, 2 operations" + how + ", for 0.0 s"));
   }
 }

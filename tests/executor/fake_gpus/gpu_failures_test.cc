@@ -155,8 +155,8 @@ void expect_said(const Ended& ended, const std::string& call, int nth, const std
   const bool tells_more = call.starts_with("nccl") || call == "cudaEventQuery";
   EXPECT_TRUE(std::ranges::count(said, '\n') == 1 || tells_more) << what << ": " << said;
   if (call.starts_with("nccl") && fails_in_a_step(said)) {
-    EXPECT_THAT(said, ContainsRegex("\nrank 0: NCCL ")) << what;
-    EXPECT_THAT(said, ContainsRegex("\nrank 1: NCCL ")) << what;
+    EXPECT_THAT(said, ContainsRegex("\nrank 0\n  NCCL ")) << what;
+    EXPECT_THAT(said, ContainsRegex("\nrank 1\n  NCCL ")) << what;
   }
   const std::string who = "^shardwise-run: (rank [0-3](, [a-z0-9_. ]+)?: |)";
   EXPECT_THAT(said, ContainsRegex(who + said_of(call, nth))) << what;

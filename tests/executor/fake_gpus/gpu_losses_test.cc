@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -21,9 +22,17 @@ namespace {
 
 using shardwise::test::Outcome;
 
+/// How near a GPU's figure of a step is to the CPU's, relative.
+struct Bounds {
+  double loss = 0;
+  double gradient_norm = 0;
+  /// Norms of these first steps are held. Roundings grow from step to step, and a norm shows them
+  /// long before a loss: where it leaps, one library's order of sums parts from another's by 3 %.
+  std::size_t norms = 0;
+};
 // As for one pass of a model (CudaLayers): sums of other orders, roundings of bf16.
-constexpr double kFp32 = 3e-6;
-constexpr double kBf16 = 0.02;
+constexpr Bounds kFp32 = {3e-6, 3e-6, 10};
+constexpr Bounds kBf16 = {0.001, 0.02, 5};
 
 /// How a plan's ranks share it.
 struct Way {
@@ -43,13 +52,14 @@ std::vector<std::string> words_with(const std::string& metrics, const Way& way) 
           "--timeout",       "60"};
 }
 
+/// `key`'s values of the two files: one for each of `steps`, the first `held` of them near.
 void expect_near(const std::string& gpu, const std::string& cpu, const char* key, double bound,
-                 std::size_t steps, const std::string& what) {
+                 std::size_t steps, std::size_t held, const std::string& what) {
   const std::vector<double> values = numbers_of(gpu, key);
   const std::vector<double> expected = numbers_of(cpu, key);
   ASSERT_EQ(values.size(), steps) << what;
   ASSERT_EQ(expected.size(), steps) << what;
-  for (std::size_t s = 0; s < steps; ++s) {
+  for (std::size_t s = 0; s < std::min(steps, held); ++s) {
     EXPECT_NEAR(values[s], expected[s], bound * expected[s]) << what << ", " << key << " " << s;
   }
 }
@@ -78,9 +88,9 @@ void expect_as_on_the_cpu(const std::string& model, DType precision, const Way& 
   words.insert(words.begin(), {"train", scratch.write(same, "cpu.json"), "--device", "cpu"});
   const Outcome cpu = shardwise::test::shardwise_run(words);
   ASSERT_EQ(cpu.exit_code, 0) << what << cpu.err;
-  const double bound = precision == DType::fp32 ? kFp32 : kBf16;
-  expect_near(on_gpu, on_cpu, "loss", bound, way.steps, what);
-  expect_near(on_gpu, on_cpu, "gradient_norm", bound, way.steps, what);
+  const Bounds& bounds = precision == DType::fp32 ? kFp32 : kBf16;
+  expect_near(on_gpu, on_cpu, "loss", bounds.loss, way.steps, way.steps, what);
+  expect_near(on_gpu, on_cpu, "gradient_norm", bounds.gradient_norm, way.steps, bounds.norms, what);
   const std::vector<double> losses = numbers_of(on_cpu, "loss");
   EXPECT_LT(losses.back(), 0.97 * losses.front()) << what;
 }

@@ -260,7 +260,8 @@ TEST(RankDevices, RefuseAGpuThatTheyHaveNoCodeFor) {
   fake_cuda::Machine turing = machine_of(2);
   turing.major = 7;
   turing.minor = 5;
-  EXPECT_THAT(opened(plan_of("dgx-h100", 2), turing), AllOf(HasSubstr("3: "), HasSubstr("7.5")));
+  EXPECT_THAT(opened(plan_of("dgx-h100", 2), turing),
+              AllOf(HasSubstr("3: "), HasSubstr("7.5"), HasSubstr("80-real,90-real")));
 }
 
 // Its kernels have other workspaces than the plan's ledger counts.

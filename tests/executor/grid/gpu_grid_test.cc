@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <numeric>
 #include <random>
 #include <string>
@@ -31,10 +32,12 @@ constexpr std::int64_t kGraphSteps = 5;  // the last two are a graph's launches
 constexpr Ways kGpuWays[] = {{1, 1, false}, {2, 1, false}, {3, 1, false},
                              {4, 1, false}, {2, 2, false}, {2, 2, true}};
 
-/// Of so many plans of the grid one: sanitizers take long, that of threads longest.
-const std::size_t kTried = host_cuda::races_are_watched() ? 13
-                           : shardwise::test::kSanitized  ? 5
-                                                          : 1;
+/// Of so many plans of the grid one is drawn: the whole grid takes half an hour, and longer under
+/// sanitizers. SHARDWISE_WHOLE_GRID=1 has all of them.
+const std::size_t kTried = std::getenv("SHARDWISE_WHOLE_GRID") != nullptr ? 1
+                           : host_cuda::races_are_watched()               ? 13
+                           : shardwise::test::kSanitized                  ? 5
+                                                                          : 4;
 
 /// A plan of the grid and its number there.
 struct GridPlan {
@@ -45,7 +48,7 @@ struct GridPlan {
 
 std::vector<GridPlan> grid() {
   std::vector<GridPlan> all;
-  std::size_t tried = 0;
+  std::minstd_rand draw(1);  // so that no switch of the grid has always the same
   for (const char* name : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp2", "fsdp1"}) {
     for (const Numeric& numeric : kNumerics) {
       for (const Layout& layout : layouts_of(*find_engine(name), numeric, kGpuWays)) {
@@ -54,8 +57,7 @@ std::vector<GridPlan> grid() {
           Plan plan = laptop_plan(name, layout, num_microbatches, true);
           plan.job.precision = numeric.precision;
           if (!is_legal(plan.model, plan.cluster, plan.job, plan.engine, layout)) continue;
-          ++tried;
-          if (tried % kTried != 0) continue;
+          if (draw() % kTried != 0) continue;
           const std::string what = fmt::format(
               "{} ZeRO-{} {} x {}{}, {} micro-batches, {}, fp32 gradients {}, each {}, reshard {}, "
               "double buffer {}, remainders {}",
@@ -122,7 +124,7 @@ TEST(GpuGrid, HasTheBitsOfTheCpuWhereRanksShareAGpu) {
       EXPECT_EQ(run.curve, train(each.plan, 2)) << each.name;
     }
   }
-  EXPECT_GT(seed, 700U / kTried - 5);
+  EXPECT_GT(seed, 560U / kTried);
 }
 
 /// A communicator that adds nothing into shards, as NCCL does not.
@@ -164,7 +166,7 @@ TEST(GpuGrid, HasTheLossesOfTheCpuByNccl) {
     }
   }
   // Of each plan two runs, under sanitizers one.
-  EXPECT_GT(exact, (shardwise::test::kSanitized ? 260 : 800) / static_cast<int>(kTried));
+  EXPECT_GT(exact, (shardwise::test::kSanitized ? 200 : 640) / static_cast<int>(kTried));
 }
 
 // Steps are issued, then captured, then recorded: the same operations each time.
@@ -187,7 +189,7 @@ TEST(GpuGrid, HasTheLossesOfTheCpuByGraphsAndRecordedSteps) {
     EXPECT_EQ(run.record.steady.spans.size(), run.record.steady.program.operations.size());
     EXPECT_GT(run.record.unrecorded_s, 0) << each.name;
   }
-  EXPECT_GT(seed, 80U / kTried);
+  EXPECT_GT(seed, 60U / kTried);
 }
 
 // A graph's launches draw anew too: the seed of the step is in the block that the host writes.

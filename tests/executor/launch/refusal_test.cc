@@ -57,6 +57,8 @@ TEST(ShardwiseRun, RefusesMainWeightsThatNoKernelUpdates) {
   const char* const hint =
       "cannot be executed\n    fp32 is, and bf16 with precision bf16 and engine shardwise";
   EXPECT_THAT(refusal_of("megatron_ddp", DType::bf16, DType::bf16),
+              HasSubstr("/job/main_dtype: megatron_ddp has no bf16 main weights"));
+  EXPECT_THAT(refusal_of("megatron_fsdp", DType::bf16, DType::bf16),
               HasSubstr(std::string("/job/main_dtype: bf16 ") + hint));
   EXPECT_THAT(refusal_of("shardwise", DType::fp32, DType::bf16),
               HasSubstr(std::string("/job/main_dtype: bf16 ") + hint));

@@ -12,6 +12,7 @@
 #include "gui/app/stage.h"
 #include "gui/models/commands.h"
 #include "planner/files/atomic_file_set.h"
+#include "tests/gui/picture_difference.h"
 #include "tests/gui/png_reader.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
@@ -34,10 +35,7 @@ void expect_golden(Workspace workspace, bool dark, const std::string& name,
   const Image golden = test::from_png(test::bytes_of_file(file));
   ASSERT_EQ(drawn.width, golden.width);
   ASSERT_EQ(drawn.height, golden.height);
-  std::size_t different = 0;
-  for (std::size_t i = 0; i < drawn.pixels.size(); ++i) {
-    if (drawn.pixels[i] != golden.pixels[i]) ++different;
-  }
+  const std::size_t different = test::differing_channels(drawn, golden);
   if (different > 0) write_file("build/" + name + ".drawn.png", to_png(drawn));
   EXPECT_EQ(different, 0U) << "what was drawn is in build/" << name << ".drawn.png";
 }

@@ -120,6 +120,21 @@ TEST_F(Keys, OfCommandsThatNeedMoreOpenThePaletteWithTheirName) {
   EXPECT_EQ(state().explore.sort.size(), 1U);
 }
 
+TEST_F(Keys, ChooseAPanelInThePalette) {
+  press({ImGuiMod_Shift, ImGuiKey_I});
+  ASSERT_TRUE(state().palette_open);
+  EXPECT_TRUE(stage_.probes().find("palette.panel.show.heat"));
+  // It has nothing to show before a run is read.
+  EXPECT_FALSE(stage_.probes().find("palette.panel.show.metrics"));
+  type("map");
+  EXPECT_TRUE(stage_.probes().find("palette.panel.show.heat"));
+  EXPECT_FALSE(stage_.probes().find("palette.panel.show.memory"));
+  press({ImGuiKey_Enter});
+  EXPECT_FALSE(state().palette_open);
+  EXPECT_EQ(state().panel.front, "heat");
+  EXPECT_EQ(state().workspace, Workspace::scaling);
+}
+
 TEST_F(Keys, ShowHelpWithEveryCommand) {
   press({ImGuiMod_Shift, ImGuiKey_Slash});
   ASSERT_TRUE(state().help_open);

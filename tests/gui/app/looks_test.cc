@@ -100,6 +100,17 @@ TEST_F(Looks, TilesAreInOneLine) {
   }
 }
 
+TEST(LooksOfBounds, WhatIsKnownOfTimesIsWithinItsPanel) {
+  Session session(test::small_plan(), Timing::fitting);
+  Stage stage(FontChoice::built_in, 1);
+  draw_settled(stage, session, {1000, 620});
+  ASSERT_FALSE(session.state().answer.exact);
+  const auto words = stage.probes().find("what_if.known");
+  const auto panel = stage.probes().find("what_if");
+  ASSERT_TRUE(words && panel);
+  EXPECT_LT(words->most.x, panel->most.x);
+}
+
 TEST(LooksOfNothing, DotsOfLayoutsThatDoNotFitAreInSight) {
   Session session(test::plan_that_cannot_fit());
   Stage stage(FontChoice::built_in, 1);

@@ -1,16 +1,20 @@
 // The mesh workspace, with a pointer.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <imgui.h>
 
+#include <algorithm>
 #include <cfloat>
 #include <set>
 #include <string>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
+#include "gui/draw/theme.h"
 #include "gui/models/mesh_state.h"
 #include "planner/spec/mesh.h"
 #include "planner/spec/names.h"
+#include "simulator/palette.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
@@ -78,6 +82,29 @@ TEST_F(MeshPanel, EachRankIsDrawnOnceAndApartFromTheOthers) {
     }
   }
   EXPECT_FALSE(stage_.probes().find("mesh.rank.16"));
+}
+
+// The darkest shade is hardly another colour than the panel's.
+TEST_F(MeshPanel, EachBoxHasAnEdgeThatCanBeSeen) {
+  for (const bool dark : {true, false}) {
+    session_.set_dark(dark);
+    draw_settled(stage_, session_, kSize);
+    const Image picture = stage_.picture(session_);
+    const Theme& theme = theme_of(dark);
+    for (int rank = 0; rank < 16; ++rank) {
+      const Probes::Place at = place("mesh.rank." + std::to_string(rank));
+      double most = 0;
+      for (const float off : {-1.0F, 0.0F, 1.0F}) {
+        const auto x = static_cast<std::size_t>(at.centre().x);
+        const auto y = static_cast<std::size_t>(at.least.y + off);
+        const auto* const pixel =
+            &picture.pixels[3 * (y * static_cast<std::size_t>(picture.width) + x)];
+        const std::string colour = fmt::format("#{:02x}{:02x}{:02x}", pixel[0], pixel[1], pixel[2]);
+        most = std::max(most, sim::contrast(colour, theme.panel));
+      }
+      EXPECT_GE(most, 2.5) << rank << (dark ? " dark" : " light");
+    }
+  }
 }
 
 TEST_F(MeshPanel, AClickKeepsTheGroupsAndAnotherLetsThemGo) {

@@ -43,7 +43,7 @@ class ScalingPanel : public testing::Test {
   }
   /// A pixel near the lower left corner of a place, away from words and marks.
   std::array<int, 3> corner_of(const Image& picture, const Probes::Place& place) const {
-    const auto x = static_cast<std::size_t>(place.least.x + 5);
+    const auto x = static_cast<std::size_t>(place.most.x - 5);  // no dot is there
     const auto y = static_cast<std::size_t>(place.most.y - 5);
     const std::size_t at = 3 * (y * static_cast<std::size_t>(picture.width) + x);
     return {picture.pixels[at], picture.pixels[at + 1], picture.pixels[at + 2]};

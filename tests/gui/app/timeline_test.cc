@@ -198,12 +198,18 @@ TEST_F(TimelineMouse, ScrollsLanesThatDoNotFit) {
   run_command(session_, "timeline.lanes");
   for (int i = 0; i < 4; ++i) stage_.frame(session_, low);
   const Probes::Place canvas = probe("timeline.canvas");
+  const Probes::Place before = probe("timeline.scroll");
   ImGui::GetIO().AddMousePosEvent(canvas.centre().x, canvas.least.y + 20);
   stage_.frame(session_, low);
   ImGui::GetIO().AddMouseWheelEvent(0, -1);
   stage_.frame(session_, low);
   stage_.frame(session_, low);
   EXPECT_GT(state().timeline.scroll, 0);
+  // A bar says which part is in sight.
+  const Probes::Place bar = probe("timeline.scroll");
+  EXPECT_GT(bar.least.y, before.least.y);
+  EXPECT_LT(bar.most.y - bar.least.y, canvas.most.y - canvas.least.y);
+  EXPECT_GE(bar.least.x, canvas.most.x);
 }
 
 // A block of one colour fills its pixels; what waits is an outline of which the inside is the bed.

@@ -4,6 +4,7 @@
 #include <imgui_internal.h>
 
 #include <string>
+#include <utility>
 
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
@@ -65,6 +66,33 @@ TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
       EXPECT_GT(place->most.x - place->least.x, 100) << panel.id;
     }
   }
+}
+
+// Their numbers differ from those of simulated tiles in the last digits.
+TEST(Panels, OfTheModelsNumbersSayThatBesideSimulatedTiles) {
+  Session session(test::two_node_plan(), Timing::fitting);
+  Stage stage(FontChoice::built_in, 1);
+  const auto says = [&](const PanelFacts& panel, Workspace workspace, ImVec2 size) {
+    session.set_workspace(workspace);
+    run_command(session, "panel.show " + std::string(panel.id));
+    draw_settled(stage, session, size);
+    return stage.probes().find("by_model." + std::string(panel.title)).has_value();
+  };
+  std::size_t found = 0;
+  for (const ImVec2 size : {ImVec2(1280, 720), kSize}) {
+    for (const auto& [id, workspace] :
+         {std::pair("scaling", Workspace::scaling), std::pair("scaling_table", Workspace::scaling),
+          std::pair("heat", Workspace::scaling), std::pair("break_even", Workspace::scaling),
+          std::pair("order", Workspace::mesh), std::pair("stretch", Workspace::mesh),
+          std::pair("why", Workspace::explore), std::pair("neighbours", Workspace::explore)}) {
+      const PanelFacts* const panel = find_panel(id);
+      ASSERT_NE(panel, nullptr) << id;
+      EXPECT_TRUE(says(*panel, workspace, size)) << id;
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 16);
+  EXPECT_FALSE(says(*find_panel("explorer"), Workspace::explore, kSize));
 }
 
 TEST(Panels, AreDrawnOnceEachAndKnown) {

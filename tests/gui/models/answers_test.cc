@@ -1,4 +1,5 @@
 // View models of one layout: why not, why this number.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,10 +11,12 @@
 
 #include "gui/models/explain_model.h"
 #include "gui/models/session.h"
+#include "gui/models/simulated_rows.h"
 #include "gui/models/summary_model.h"
 #include "gui/models/why_model.h"
 #include "planner/cost/estimate.h"
 #include "planner/spec/format.h"
+#include "planner/spec/names.h"
 #include "simulator/simulate.h"
 #include "simulator/tiles.h"
 #include "tests/gui/small_plan.h"
@@ -122,12 +125,39 @@ TEST(CategoryLines, OfAGroupSumToIt) {
   }
 }
 
-TEST(Winner, IsTheFirstOfTheRanking) {
+// Bytes and seconds of the parts, not only of the whole.
+TEST(WhyNumbers, OfMemoryAndColumnsAreTheirOwn) {
+  const StepReport report = report_of(pipeline(), Detail::explained);
+  const auto of = [&](const std::string& subject) -> const Explanation& {
+    return *std::ranges::find(report.explanations, subject, &Explanation::subject);
+  };
+  const std::string worst(name_of(report.verdict.worst_phase));
+  ASSERT_EQ(worst, "steady_forward_backward");
+  const WhyNumber moments = why_subject(report, "memory.pass.optimizer moments");
+  EXPECT_EQ(moments.formula, of(worst + ".optimizer_moments").formula);
+  EXPECT_EQ(moments.values, of(worst + ".optimizer_moments").values);
+  const WhyNumber weights = why_subject(report, "memory.step.weights");
+  EXPECT_THAT(weights.values, testing::StartsWith("at the peak, in phase pass: "));
+  EXPECT_THAT(weights.values, testing::HasSubstr(of(worst + ".weights").values));
+  EXPECT_THAT(weights.values,
+              testing::HasSubstr("main weights: " + of(worst + ".main_weights").values));
+  const WhyNumber fullest =
+      why_subject(report, fmt::format("memory.stage {}.activations", report.verdict.worst_stage));
+  EXPECT_THAT(fullest.values, testing::HasSubstr(of(worst + ".activations").values));
+  const WhyNumber other = why_subject(
+      report, fmt::format("memory.stage {}.activations", 1 - report.verdict.worst_stage));
+  EXPECT_EQ(other.values, "");
+  const WhyNumber peak = why_subject(report, "column.memory");
+  EXPECT_THAT(peak.values, testing::HasSubstr(of(worst + ".total").values));
+  EXPECT_EQ(why_subject(report, "column.tp").values, "");
+}
+
+TEST(Winner, IsTheBestByTheStepTimeModel) {
   Session session(pipeline());
   session.settle();
   const AppState& state = session.state();
   ASSERT_TRUE(state.winner);
-  EXPECT_EQ(state.winner->layout, state.answer.rows[state.answer.ranked.front()].layout);
+  EXPECT_EQ(state.winner->layout, state.answer.rows[*best_by_model(state.answer)].layout);
   Session none(test::plan_that_cannot_fit());
   none.settle();
   EXPECT_FALSE(none.state().winner);

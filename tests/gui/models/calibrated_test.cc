@@ -4,9 +4,12 @@
 
 #include <string>
 
+#include "gui/models/calibration_words.h"
 #include "gui/models/commands.h"
 #include "gui/models/session.h"
+#include "planner/spec/format.h"
 #include "planner/spec/report_json.h"
+#include "planner/spec/signed_format.h"
 #include "simulator/simulate.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/sanitized.h"
@@ -63,6 +66,27 @@ TEST_F(Calibrated, TheStepAndItsExplanation) {
   expect_slower(now().explained->step_time, was().explained->step_time, "explained");
   ASSERT_TRUE(now().winner && was().winner);
   expect_slower(now().winner->step_time, was().winner->step_time, "winner");
+}
+
+TEST_F(Calibrated, WhatRemainsIsSaid) {
+  ASSERT_TRUE(now().compare.view && now().correction);
+  const CompareView& view = *now().compare.view;
+  const std::string said = remains_text(view, *now().correction);
+  EXPECT_THAT(said, testing::HasSubstr("model's " + format_seconds(was().report.step_time)));
+  EXPECT_THAT(said, testing::HasSubstr("simulated " + format_seconds(was().simulated->step_time)));
+  EXPECT_THAT(said, testing::HasSubstr(signed_percent(view.relative()) + " remains"));
+  CompareView estimated = view;
+  estimated.origin = "estimated";
+  EXPECT_EQ(remains_text(estimated, *now().correction), "");
+}
+
+TEST_F(Calibrated, TheCopiedCommandSaysWhatItPrints) {
+  EXPECT_EQ(run_command(corrected_, "export.plan " + scratch_.path("plan.json")), "");
+  EXPECT_EQ(run_command(corrected_, "export.command"), "");
+  EXPECT_THAT(corrected_.take_copied(), testing::HasSubstr("shardwise simulate "));
+  EXPECT_THAT(now().message,
+              testing::HasSubstr("it prints " + format_seconds(was().simulated->step_time) +
+                                 ", not calibrated"));
 }
 
 TEST_F(Calibrated, Neighbours) {

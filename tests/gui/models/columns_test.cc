@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "planner/question/field_values.h"
 #include "planner/spec/plan_fields.h"
+#include "planner/spec/split.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
@@ -30,7 +32,10 @@ TEST(Columns, ShowWhatARowHas) {
   row.layout.recompute = Recompute::full;
   row.memory = Bytes(std::int64_t{3} << 29);
   row.time = Seconds(2);
-  const auto shown = [&](const char* key) { return columns()[*find_column(key)].text(row); };
+  const Answer answer;
+  const auto shown = [&](const char* key) {
+    return columns()[*find_column(key)].text(priced(answer, row));
+  };
   EXPECT_EQ(shown("tp"), "8");
   EXPECT_EQ(shown("recompute"), "full");
   EXPECT_EQ(shown("memory"), "1.50");
@@ -82,6 +87,44 @@ TEST(RowsCsv, HasEveryFieldOfTheLayoutsAndSaysWhichTimesAreBounds) {
   EXPECT_EQ(cell(2, "fit"), "fits");
 }
 
+// The command's table, the report and the viewer say the same of a layout.
+TEST(Columns, AreThoseOfThePlan) {
+  const ClusterSpec cluster = test::two_node_plan().cluster;
+  sim::PlanRow planned;
+  planned.cluster = &cluster;
+  planned.engine = "fsdp2";
+  planned.candidate.layout = test::two_node_plan().layout;
+  planned.candidate.layout.recompute = Recompute::selective;
+  planned.candidate.layout.micro_batch_size = 4;
+  planned.candidate.cost = {Bytes(std::int64_t{5} << 30), Bytes(std::int64_t{6} << 30), Seconds(3)};
+  planned.mfu = 0.42;
+  planned.tokens_per_s = 12'345;
+  planned.dollars_per_1e9_tokens = 77;
+  Answer answer;
+  answer.engine = planned.engine;
+  LayoutRow row;
+  row.layout = planned.candidate.layout;
+  row.memory = planned.candidate.cost.point;
+  row.upper = planned.candidate.cost.upper;
+  row.time = planned.candidate.cost.step_time;
+  row.mfu = planned.mfu;
+  row.tokens_per_s = planned.tokens_per_s;
+  row.dollars_per_1e9_tokens = planned.dollars_per_1e9_tokens;
+  for (const sim::PlanColumn& each : sim::plan_columns()) {
+    const std::optional<std::size_t> column = find_column(each.key);
+    ASSERT_EQ(column.has_value(), each.key != "rank") << each.key;
+    if (!column) continue;
+    const sim::PricedLayout as_planned = sim::priced(planned);
+    const sim::PricedLayout as_shown = priced(answer, row);
+    EXPECT_EQ(columns()[*column].heading, each.heading);
+    EXPECT_EQ(columns()[*column].text(as_shown), each.text(as_planned)) << each.key;
+    const double number = each.number(as_planned);
+    if (!std::isnan(number)) {
+      EXPECT_EQ(columns()[*column].number(as_shown), number) << each.key;
+    }
+  }
+}
+
 TEST(TellingColumns, LeaveOutWhatNoRowVaries) {
   Answer answer;
   answer.rows.resize(2);
@@ -115,6 +158,21 @@ TEST(ColumnsWithin, LeaveOutTheLeastTellingFirstAndKeepResults) {
     }
   }
   EXPECT_EQ(before, 5U);
+}
+
+// In a window of 1280 x 800 the table has that room: what a layout does comes before the time that
+// the step-time model alone says.
+TEST(ColumnsWithin, HaveRoomForShardsAndRecomputeInASmallWindow) {
+  std::vector<std::size_t> all;
+  for (const char* key : {"tp", "cp", "pp", "vpp", "shard", "repl", "zero", "mbs", "recompute",
+                          "memory", "step", "model", "mfu"}) {
+    all.push_back(*find_column(key));
+  }
+  const std::vector<std::size_t> shown = columns_within(all, 648, 8, 92);
+  for (const char* key : {"vpp", "shard", "recompute"}) {
+    EXPECT_NE(std::ranges::find(shown, *find_column(key)), shown.end()) << key;
+  }
+  EXPECT_EQ(std::ranges::find(shown, *find_column("model")), shown.end());
 }
 
 }  // namespace

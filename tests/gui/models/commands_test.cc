@@ -39,14 +39,24 @@ TEST_F(Commands, HaveUniqueNamesAndKeysAndATextEach) {
 }
 
 TEST_F(Commands, SayWhatIsWrong) {
-  EXPECT_EQ(run("table.srt step"), "unknown command table.srt (did you mean table.sort?)");
+  EXPECT_EQ(run("table.srt step"), "table.srt is no command (did you mean table.sort?)");
   EXPECT_EQ(run("view.explore now"), "view.explore takes nothing after it");
   EXPECT_EQ(run("layout.select 0"),
             "row: 0 is not an integer from 1 to " + std::to_string(state().shown.size()));
   EXPECT_EQ(run("question.set tp"), "tp needs a value, as tp 8");
   EXPECT_THAT(run("question.set tp 3"), testing::StartsWith("tp: use one of 1, 2"));
   EXPECT_THAT(run("question.set warp 9"), testing::StartsWith("warp is no field"));
-  EXPECT_EQ(run("table.sort colour"), "colour is no column");
+}
+
+TEST_F(Commands, ListTheWordsThatTheyTake) {
+  EXPECT_THAT(run("table.sort colour"), testing::StartsWith("colour is no column: tp, cp, pp, "));
+  EXPECT_THAT(run("table.columns tp colour"), testing::StartsWith("colour is no column: tp, "));
+  EXPECT_THAT(run("scaling.lever"), testing::StartsWith("nothing is no quantity: nvlink, "));
+  EXPECT_THAT(run("panel.show why-not"), testing::HasSubstr("is no panel: what_if, explorer, "));
+  EXPECT_THAT(run("question.lock"), testing::StartsWith("nothing is no field of a layout: tp, "));
+  EXPECT_THAT(run("nonsense"), testing::StartsWith("nonsense is no command: "));
+  EXPECT_THAT(run("nonsense"), testing::HasSubstr("compare.…, "));
+  EXPECT_THAT(run("memory.everything"), testing::HasSubstr("memory.buffers"));
 }
 
 TEST_F(Commands, SelectARowOfTheTable) {

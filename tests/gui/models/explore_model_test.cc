@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <random>
 #include <vector>
@@ -24,6 +25,7 @@ Answer drawn_answer(std::uint32_t seed, std::size_t rows) {
     row.layout.tp = 1 << random() % 4;
     row.layout.pp = 1 << random() % 3;
     row.time = Seconds(1 + static_cast<int>(random() % 5));
+    row.dollars_per_1e9_tokens = static_cast<int>(random() % 3);
     row.fit = static_cast<Fit>(random() % 3);
     answer.ranked.push_back(static_cast<std::uint32_t>(i));
   }
@@ -39,15 +41,33 @@ TEST(ShownRows, AreInTheirOrderByEachColumnAndKeepThePlannersAmongEquals) {
       const std::vector<std::uint32_t> shown = shown_rows(answer, view);
       ASSERT_EQ(shown.size(), answer.rows.size());
       for (std::size_t i = 1; i < shown.size(); ++i) {
-        const double before = columns()[c].number(answer.rows[shown[i - 1]]);
-        const double after = columns()[c].number(answer.rows[shown[i]]);
-        EXPECT_TRUE(descending ? before >= after : before <= after);
-        if (before == after) {
+        const auto number = [&](std::uint32_t row) {
+          return columns()[c].number(priced(answer, answer.rows[row]));
+        };
+        const double before = number(shown[i - 1]);
+        const double after = number(shown[i]);
+        if (std::isnan(after) || std::isnan(before)) {
+          EXPECT_TRUE(std::isnan(after)) << "a row without a number comes last";
+        } else {
+          EXPECT_TRUE(descending ? before >= after : before <= after);
+        }
+        if (before == after || std::isnan(before)) {
           EXPECT_LT(shown[i - 1], shown[i]);
         }
       }
     }
   }
+}
+
+TEST(ShownRows, AreFilteredByTheirRankAndEngine) {
+  Answer answer = drawn_answer(10, 30);
+  answer.engine = "fsdp2";
+  std::ranges::reverse(answer.ranked);
+  ExploreView view;
+  view.parsed = sim::parse_filter("rank<=2 engine:fsdp");
+  EXPECT_EQ(shown_rows(answer, view), (std::vector<std::uint32_t>{29, 28}));
+  view.parsed = sim::parse_filter("engine:megatron");
+  EXPECT_TRUE(shown_rows(answer, view).empty());
 }
 
 TEST(ShownRows, AreSortedByASecondColumnAmongEqualsOfTheFirst) {

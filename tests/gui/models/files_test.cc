@@ -5,6 +5,7 @@
 #include <string>
 
 #include "gui/models/commands.h"
+#include "gui/models/compare_model.h"
 #include "gui/models/session.h"
 #include "planner/cost/estimate.h"
 #include "planner/spec/catalogue.h"
@@ -220,6 +221,8 @@ TEST_F(Opened, LooksAtTheLargestDifferenceOnTheTimeline) {
   EXPECT_EQ(run("compare.worst"), "");
   EXPECT_EQ(state().compare.looked_at, "fwd.layer5");
   EXPECT_EQ(state().workspace, Workspace::timeline);
+  EXPECT_THAT(state().message, testing::StartsWith("1 of 2: fwd.layer5"));
+  EXPECT_THAT(state().message, testing::Not(testing::HasSubstr("timeline")));
   const CompareRow& row = state().compare.view->rows[2][0];
   EXPECT_LE(state().range.from, row.from);
   EXPECT_GE(state().range.to, row.to);
@@ -229,6 +232,21 @@ TEST_F(Opened, LooksAtTheLargestDifferenceOnTheTimeline) {
   EXPECT_EQ(run("compare.worst"), "");  // from the first again
   EXPECT_EQ(state().compare.looked_at, "fwd.layer5");
   EXPECT_EQ(run("compare.worst 9"), "the list has no such row");
+}
+
+TEST(Looks, SayWhatHasNoPlaceOnTheTimeline) {
+  CompareView view;
+  CompareRow part;
+  part.name = "compute";
+  part.measured = Seconds(0.25);
+  CompareRow lacking = part;
+  lacking.operation = "fwd.layer5";
+  view.rows[0] = {part, lacking};
+  EXPECT_THAT(look_text(view, CompareBy::part, 0, true),
+              testing::MatchesRegex("1 of 2: compute, -250 ms: it has no place of its own.*"));
+  EXPECT_THAT(look_text(view, CompareBy::part, 1, true),
+              testing::MatchesRegex("2 of 2: .*the plan's step lacks it.*"));
+  EXPECT_THAT(look_text(view, CompareBy::part, 1, false), testing::HasSubstr("not simulated"));
 }
 
 }  // namespace

@@ -68,5 +68,10 @@ TEST(PeakGroups, SumToThePointEstimate) {
   EXPECT_EQ(sum, report.verdict.point);
 }
 
+TEST(PeakGroups, NeedNoTimes) {
+  const Plan plan = pipeline();
+  EXPECT_EQ(peak_groups(plan, plan.layout), peak_groups(report_of(plan)));
+}
+
 }  // namespace
 }  // namespace shardwise::view

@@ -2,9 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "gui/models/commands.h"
 #include "gui/models/metrics_state.h"
@@ -33,6 +37,38 @@ TEST(MedianTime, IsNotMovedByAFirstStepThatTakesLong) {
   EXPECT_EQ(median_time({}), Seconds(0));
 }
 
+double loss_of(const MetricsStep& step) { return step.loss; }
+
+TEST(CourseOf, HasAPointForEachStepOfAShortRun) {
+  std::vector<MetricsStep> steps(3);
+  for (std::size_t i = 0; i < steps.size(); ++i) steps[i].step = static_cast<std::int64_t>(i);
+  steps[1].loss = std::numeric_limits<double>::quiet_NaN();
+  steps[2].loss = -1;
+  const MetricsCourse course = course_of(steps, loss_of);
+  EXPECT_EQ(course.step, (std::vector<double>{0, 1, 2}));
+  EXPECT_TRUE(std::isnan(course.value[1]));
+  EXPECT_EQ(course.least, -1);
+  EXPECT_EQ(course.most, 0);
+  EXPECT_TRUE(course_of({}, loss_of).step.empty());
+}
+
+TEST(CourseOf, KeepsWhatStandsOutOfALongRun) {
+  std::vector<MetricsStep> steps(10 * kMostPoints);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    steps[i].step = static_cast<std::int64_t>(i);
+    steps[i].loss = static_cast<double>(i % 7);
+  }
+  steps[5'003].loss = 40;
+  steps[5'004].loss = -3;
+  const MetricsCourse course = course_of(steps, loss_of);
+  EXPECT_LE(course.step.size(), 2 * kMostPoints);
+  EXPECT_TRUE(std::ranges::is_sorted(course.step));
+  EXPECT_EQ(course.most, 40);
+  EXPECT_EQ(course.least, -3);
+  const auto high = std::ranges::find(course.value, 40.0) - course.value.begin();
+  EXPECT_EQ(course.step[static_cast<std::size_t>(high)], 5'003);
+}
+
 TEST(PutRun, SaysTheMedianBesideThePredictedStepOnceThereIsOne) {
   const Plan plan = test::small_plan();
   const StepReport report = estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
@@ -40,8 +76,9 @@ TEST(PutRun, SaysTheMedianBesideThePredictedStepOnceThereIsOne) {
   MetricsState metrics;
   put_run(tiles, metrics, report.step_time);
   EXPECT_EQ(tiles.front().beside, "");
-  metrics.steps.resize(3);
-  for (MetricsStep& each : metrics.steps) each.time = Seconds(2);
+  std::vector<MetricsStep> steps(3);
+  for (MetricsStep& each : steps) each.time = Seconds(2);
+  put_steps(metrics, steps);
   put_run(tiles, metrics, Seconds(1));
   EXPECT_EQ(tiles.front().id, "step");
   EXPECT_EQ(tiles.front().beside, "run 2.00 s, -50.0 %");
@@ -70,16 +107,16 @@ TEST_F(Followed, RunShowsWhatItAddsAndHalfALineWaits) {
   add(kHead);
   EXPECT_EQ(run("file.open " + path_), "");
   EXPECT_EQ(metrics().file, path_);
-  EXPECT_TRUE(metrics().steps.empty());
+  EXPECT_EQ(metrics().steps, 0U);
   const std::string second = line(1, 2);
   add(line(0, 4) + second.substr(0, 20));
   EXPECT_EQ(run("metrics.poll"), "");
-  EXPECT_EQ(metrics().steps.size(), 1U);
+  EXPECT_EQ(metrics().steps, 1U);
   EXPECT_TRUE(metrics().waits);
   add(second.substr(20));
   EXPECT_EQ(run("metrics.poll"), "");
-  ASSERT_EQ(metrics().steps.size(), 2U);
-  EXPECT_EQ(metrics().steps[1].time, Seconds(2));
+  ASSERT_EQ(metrics().steps, 2U);
+  EXPECT_EQ(metrics().last.time, Seconds(2));
   EXPECT_THAT(metrics_text(metrics(), Seconds(4)), testing::HasSubstr("predicted +100.0 %"));
   EXPECT_EQ(run("metrics.stop"), "");
   EXPECT_TRUE(metrics().file.empty());
@@ -91,8 +128,8 @@ TEST_F(Followed, FileThatIsCutIsReadAnew) {
   std::filesystem::resize_file(path_, std::string(kHead).size());
   add(line(0, 7));
   EXPECT_EQ(run("metrics.poll"), "");
-  ASSERT_EQ(metrics().steps.size(), 1U);
-  EXPECT_EQ(metrics().steps[0].time, Seconds(7));
+  ASSERT_EQ(metrics().steps, 1U);
+  EXPECT_EQ(metrics().last.time, Seconds(7));
 }
 
 TEST_F(Followed, BrokenLineIsSaidAndWhatWasReadStays) {
@@ -100,7 +137,7 @@ TEST_F(Followed, BrokenLineIsSaidAndWhatWasReadStays) {
   EXPECT_EQ(run("metrics.follow " + path_), "");
   add("garbage\n");
   EXPECT_THAT(run("metrics.poll"), testing::HasSubstr("steps.jsonl:3"));
-  EXPECT_EQ(metrics().steps.size(), 1U);
+  EXPECT_EQ(metrics().steps, 1U);
   EXPECT_FALSE(metrics().problem.empty());
   EXPECT_THAT(run("metrics.follow " + scratch_.write_bytes("other", "{\"schema\":\"x\"}\n")),
               testing::HasSubstr("other:1"));

@@ -10,7 +10,10 @@
 #include "gui/models/session.h"
 #include "gui/models/why_model.h"
 #include "planner/cost/legality.h"
+#include "planner/engines/engines.h"
+#include "planner/model/hf_config.h"
 #include "planner/search/cheapest_fix.h"
+#include "planner/spec/cluster_reader.h"
 #include "planner/spec/format.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/question_of_plan.h"
@@ -206,6 +209,26 @@ TEST_F(TooLarge, SaysTheWayOut) {
   EXPECT_THAT(state().exploring.way_out, testing::HasSubstr("Cheapest change: --"));
 }
 
+TEST_F(TooLarge, SaysWhichEngineWasAsked) {
+  EXPECT_THAT(state().exploring.way_out,
+              testing::HasSubstr("(" + state().plan.engine.name + " alone)"));
+}
+
+// No change of megatron_fsdp makes it fit, one of another engine does.
+TEST(NothingFitsOneEngine, TheWayOutIsThatOfPlan) {
+  Plan plan = test::plan_that_cannot_fit();
+  plan.model = *load_model("llama-3.1-70b");
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
+  plan.engine = *find_engine("megatron_fsdp");
+  plan.layout = {};
+  plan.layout.dp_shard = 8;
+  plan.job.global_batch_size = 1024;
+  plan.job.sequence_length = 4096;
+  Session session(plan, Timing::fitting);
+  session.settle();
+  EXPECT_THAT(session.state().exploring.way_out, testing::HasSubstr("--open offload_optimizer"));
+}
+
 TEST_F(TooLarge, ARowNamesItsStageItsBytesAndTheCheapestChange) {
   const std::uint32_t row = state().shown.front();
   const LayoutRow& shown = state().answer.rows[row];
@@ -216,7 +239,8 @@ TEST_F(TooLarge, ARowNamesItsStageItsBytesAndTheCheapestChange) {
   const Plan& plan = state().plan;
   const std::optional<Fix> fix = cheapest_fix(plan.model, plan.cluster, plan.job, plan.engine,
                                               shown.layout, state().answer.usable);
-  EXPECT_EQ(state().exploring.fix->text, fix ? to_string(*fix) : "no single change makes it fit");
+  EXPECT_EQ(state().exploring.fix->text,
+            fix ? to_string(*fix) : "no single change of this layout and engine makes it fit");
 }
 
 }  // namespace

@@ -67,6 +67,28 @@ TEST(Worker, DropsAResultThatANewerQuestionOvertook) {
   EXPECT_EQ(applied, 2);
 }
 
+TEST(Worker, FinishesOneJobWhileTheNextRuns) {
+  Worker worker;
+  worker.hold();
+  std::latch waits(1);
+  std::vector<int> applied;
+  worker.post("step",
+              [&](const Worker::Task&) -> Worker::Apply { return [&] { applied.push_back(1); }; });
+  worker.post("rows", [&](const Worker::Task&) -> Worker::Apply {
+    waits.wait();
+    return [&] { applied.push_back(2); };
+  });
+  worker.release();
+  worker.finish_one();
+  EXPECT_TRUE(worker.collect());
+  EXPECT_EQ(applied, std::vector<int>{1});
+  waits.count_down();
+  worker.finish_one();
+  worker.finish_one();  // there is none left
+  worker.collect();
+  EXPECT_EQ(applied, (std::vector<int>{1, 2}));
+}
+
 TEST(Worker, HandsOutResultsBeforeAJobIsDone) {
   Worker worker;
   std::latch published(1);

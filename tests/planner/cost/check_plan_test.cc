@@ -44,7 +44,8 @@ TEST_F(CheckPlan, PointsAtTheKeyThatBreaksARule) {
   change("\"micro_batch_size\": 4", "\"micro_batch_size\": 3");
   EXPECT_EQ(problems(),
             "plan.json:14:25: /layout/micro_batch_size: dp 1 x micro_batch_size 3 does not divide "
-            "4 sequences\n    use 1 or 2\n1 problem, nothing was run\n");
+            "4 sequences (NVIDIA/Megatron-LM@d98e8a64:megatron/core/num_microbatches_calculator.py:"
+            "381)\n    use 1 or 2\n1 problem, nothing was run\n");
 }
 
 TEST_F(CheckPlan, NamesKeysWhereTheCommandLineHasFlags) {

@@ -75,11 +75,16 @@ TEST(EightBitWeights, AreShardedAndGatheredInEightBits) {
 }
 
 // pytorch/torchtitan:docs/float8.md: enable_fsdp_float8_all_gather casts the shard before the
-// gather; the fp32 parameter stays.
+// gather; the fp32 parameter stays. A long sequence: a block, not the head, is at its fullest.
 TEST(EightBitWeights, AreGatheredInEightBitsByFsdp2) {
   const Layout layout = {.dp_shard = 8, .zero_stage = 3};
-  const Ledger cast = pass_of("fsdp2", eight_bits(), true, layout);
-  const Ledger gathered = pass_of("fsdp2", eight_bits(Fp8Recipe::tensorwise, true), true, layout);
+  const auto pass = [&](JobSpec job) {
+    job.sequence_length = 1 << 17;
+    job.loss = LossKernel::chunked;
+    return pass_of("fsdp2", job, true, layout);
+  };
+  const Ledger cast = pass(eight_bits());
+  const Ledger gathered = pass(eight_bits(Fp8Recipe::tensorwise, true));
   EXPECT_EQ(cast[main_weights], gathered[main_weights]);
   EXPECT_EQ(cast[weights], 0);
   EXPECT_EQ(gathered[weights], 0);

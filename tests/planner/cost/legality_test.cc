@@ -3,51 +3,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 #include <random>
 #include <set>
 
 #include "planner/cost/layout_rules.h"
+#include "planner/engines/engines.h"
 #include "planner/spec/plan_fields.h"
-#include "tests/support/models.h"
+#include "tests/planner/cost/legality_sample.h"
 
 namespace shardwise {
 namespace {
 
-/// Everything a rule may ask about, with the layout that is legal for it.
-struct Sample {
-  ModelSpec model = test::llama(32, 4096, 14336, 32, 8, 128256);
-  ClusterSpec cluster;
-  JobSpec job;
-  EngineProfile engine;
-  Layout layout;
+using test::Sample;
 
-  Sample() {
-    cluster.gpus = 64;
-    job.global_batch_size = 64;
-    job.sequence_length = 8192;
-    engine.name = "sample";
-    engine.zero_stages = {0, 1, 3};
-    engine.hybrid = true;
-    layout.tp = 4;
-    layout.pp = 2;
-    layout.dp_shard = 8;
-    layout.zero_stage = 1;
-  }
-  std::vector<std::string> problems() const {
-    std::vector<std::string> lines;
-    for (const Diagnostic& each : check_layout(model, cluster, job, engine, layout)) {
-      lines.push_back(each.path + ": " + each.message +
-                      (each.hint.empty() ? "" : " (" + each.hint + ")"));
-    }
-    EXPECT_EQ(lines.empty(), is_legal(model, cluster, job, engine, layout));
-    return lines;
-  }
-  void set(const std::string& key, const std::string& text) {
-    EXPECT_EQ(set_field(layout, key, text), "");
-  }
-};
-
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -163,6 +134,42 @@ TEST(CheckLayout, RefusesExpertDegreesAndIntervalsThatWouldDivideByNothing) {
   EXPECT_THAT(interval.problems(), ElementsAre(HasSubstr("interval or stage size")));
 }
 
+TEST(CheckLayout, RefusesWhatMegatronsDdpRefuses) {
+  Sample s;
+  s.engine = *find_engine("megatron_ddp");
+  s.set("overlap_grad_reduce", "false");
+  EXPECT_THAT(s.problems(),
+              ElementsAre("--overlap-param-gather: needs --overlap-grad-reduce under Megatron "
+                          "(NVIDIA/Megatron-LM@d98e8a64:megatron/training/arguments.py:1028) (use "
+                          "--overlap-param-gather=false, or overlap both)"));
+  s.set("overlap_param_gather", "false");
+  EXPECT_THAT(s.problems(), IsEmpty());
+  s.set("zero_stage", "0");
+  s.set("overlap_param_gather", "true");
+  EXPECT_THAT(s.problems(), IsEmpty()) << "nothing is gathered";
+  s.job.precision = DType::fp8;
+  s.job.fp8_parameter_gather = true;
+  EXPECT_THAT(s.problems(), Contains(HasSubstr("--fp8-parameter-gather: needs Megatron's "
+                                               "distributed optimizer")));
+}
+
+TEST(CheckLayout, RefusesSizesOfBucketsThatTheEngineDoesNotTake) {
+  Sample s;
+  s.engine = *find_engine("megatron_fsdp");
+  s.set("zero_stage", "3");
+  s.set("ddp_bucket_size", "10000000");
+  EXPECT_THAT(s.problems(), ElementsAre("--ddp-bucket-size: megatron_fsdp cannot be told the size "
+                                        "of its buckets"));
+  s.set("ddp_bucket_size", "0");
+  s.set("ddp_pad_buckets_for_high_nccl_busbw", "true");
+  EXPECT_THAT(s.problems(), ElementsAre("--ddp-pad-buckets-for-high-nccl-busbw: megatron_fsdp "
+                                        "cannot pad its buckets to 65,536 elements"));
+  s.engine = *find_engine("megatron_ddp");
+  s.set("zero_stage", "1");
+  s.set("ddp_bucket_size", "10000000");
+  EXPECT_THAT(s.problems(), IsEmpty());
+}
+
 TEST(LayoutRules, HaveNamesOfTheirOwnAndWordsUnlessRedundant) {
   std::set<std::string_view> ids;
   for (const LayoutRule& rule : layout_rules()) {
@@ -198,6 +205,8 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
       {"fp32_gradients", kReadsGradients},
       {"overlap_grad_reduce", kReadsOverlap},
       {"overlap_param_gather", kReadsOverlap},
+      {"ddp_bucket_size", kReadsBuckets},
+      {"ddp_pad_buckets_for_high_nccl_busbw", kReadsBuckets},
       {"recompute", kReadsRecompute},
       {"schedule", kReadsSchedule},
       {"cp_kind", kReadsCpKind},
@@ -207,6 +216,7 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
       {"schedule",
        {"one_f_one_b", "gpipe", "looped_bfs", "zb_h1", "zb_h2", "zb_v", "dualpipe", "dualpipe_v"}},
       {"cp_kind", {"ring", "all_gather", "ulysses"}},
+      {"reshard_after_forward", {"true", "false", "2", "3", "8"}},
       {"zero_stage", {"0", "1", "2", "3"}}};
 
   Sample sample;
@@ -219,7 +229,8 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
     std::string text = std::to_string(1 + pick(9));
     if (named != values.end()) text = named->second[pick(named->second.size())];
     const std::string now = field_text(layout, key);
-    if (now == "true" || now == "false") text = pick(2) == 0 ? "true" : "false";
+    const bool is_switch = named == values.end() && (now == "true" || now == "false");
+    if (is_switch) text = pick(2) == 0 ? "true" : "false";
     EXPECT_EQ(set_field(layout, key, text), "") << key;
   };
   std::set<std::string_view> seen_broken;
@@ -232,8 +243,24 @@ TEST(LayoutRules, LookAtNoFieldsButThoseTheyName) {
     sample.engine.param_remainders = pick(2) == 0;
     sample.job.optimizer = pick(2) == 0 ? Optimizer::adamw : Optimizer::sgd;
     sample.job.main_dtype = pick(2) == 0 ? DType::fp32 : DType::bf16;
+    sample.engine.gradient_buffer =
+        pick(2) == 0 ? GradientBuffer::contiguous : GradientBuffer::unit_queue;
+    sample.job.precision = pick(2) == 0 ? DType::bf16 : DType::fp8;
+    sample.job.fp8_parameter_gather = pick(2) == 0;
     sample.engine.pipeline = pick(2) == 0;
-    sample.engine.gather = pick(2) == 0 ? GatherBuffer::copy_out : GatherBuffer::in_place;
+    sample.engine.gather = std::array{GatherBuffer::copy_out, GatherBuffer::in_place,
+                                      GatherBuffer::element_queue}[pick(3)];
+    sample.engine.keeps_parts_over_step = pick(2) == 0;
+    sample.engine.whole_moments_early = pick(2) == 0;
+    sample.engine.kernels = pick(2) == 0 ? Kernels::transformer_engine : Kernels::eager;
+    sample.engine.narrow_states = pick(2) == 0;
+    sample.engine.bf16_main_weights = pick(2) == 0;
+    sample.engine.experts_split_apart = pick(2) == 0;
+    sample.engine.tied_head = pick(2) == 0;
+    sample.engine.fp16 = pick(2) == 0;
+    sample.job.tp_overlap = pick(2) == 0 ? TpOverlap::pipelined : TpOverlap::by_engine;
+    sample.job.deterministic = pick(2) == 0;
+    sample.job.expert_overlap = pick(2) == 0;
     const LayoutQuestion question =
         layout_question(sample.model, sample.cluster, sample.job, sample.engine);
     Layout layout;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "planner/cost/bucket_rules.h"
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
 #include "planner/engines/engines.h"
@@ -38,6 +39,9 @@ const std::map<std::string_view, Original>& originals() {
       {"double_buffer_without_shards", [](const Q&, Layout& l) { l.double_buffer = false; }},
       {"gradient_dtype_is_fixed",
        [](const Q&, Layout& l) { l.fp32_gradients = !l.fp32_gradients; }},
+      {"bucket_size_of_one", [](const Q&, Layout& l) { l.ddp_bucket_size = 0; }},
+      {"bucket_padding_without_shards",
+       [](const Q&, Layout& l) { l.ddp_pad_buckets_for_high_nccl_busbw = false; }},
       {"one_loop", [](const Q&, Layout& l) { l.schedule = PipelineSchedule::gpipe; }},
   };
   return kAll;
@@ -72,6 +76,11 @@ TEST(Doubles, ArePricedLikeTheirOriginals) {
         if (layout.recompute != Recompute::full) layout.recompute_interval = 1 + tries % 2;
         if (layout.pp > 1 && layout.vpp == 1 && tries % 4 == 0) {
           layout.schedule = PipelineSchedule::looped_bfs;
+        }
+        if (chooses_buckets(engine)) {
+          layout.overlap_grad_reduce = layout.overlap_param_gather = tries % 3 > 0;
+          layout.ddp_bucket_size = tries % 5 == 0 ? 10'000'000 : 0;
+          layout.ddp_pad_buckets_for_high_nccl_busbw = tries % 2 == 0;
         }
         if (!sampler.legal(layout)) continue;
         ++drawn;

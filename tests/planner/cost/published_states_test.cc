@@ -12,19 +12,23 @@
 namespace shardwise {
 namespace {
 
-/// The states of DeepSpeed, as the ledger counts them, where `elements` of one matrix are shared by
-/// `ranks`.
+/// The states of DeepSpeed, as the ledger counts them, where `elements` are shared by `ranks`: of
+/// one matrix under ZeRO-3, which pads each, and below it of one a rank, which keeps gradients of
+/// whole ones.
 StageStates states_of(std::int64_t elements, std::int32_t ranks, int zero_stage,
                       bool offload = false) {
   LayerMemory layer;
   layer.parameters.dense = elements;
-  layer.parameters.tensors = 1;
+  const std::int64_t matrices = zero_stage < 3 ? ranks : 1;
+  layer.parameters.tensors = matrices;
   layer.parameters.groups = 1;
-  layer.parameters.group[0] = {elements, 1, 1, false};
+  layer.parameters.group[0] = {elements / matrices, 1, matrices, false};
+  layer.parameters.in_order = {layer.parameters.group[0]};
   StageParts parts;
   parts.dense = elements;
   parts.runs = 1;
   parts.run[0] = {&layer, 1};
+  parts.in_order = {{&layer, 1, 0}};
   const EngineProfile engine = deepspeed();
   JobSpec job;
   job.precision = DType::bf16;
@@ -32,6 +36,7 @@ StageStates states_of(std::int64_t elements, std::int32_t ranks, int zero_stage,
   layout.dp_shard = ranks;
   layout.zero_stage = static_cast<std::int8_t>(zero_stage);
   layout.offload_optimizer = offload;
+  layout.overlap_grad_reduce = false;
   const MemoryRules rules = memory_rules(job, engine, {});
   return stage_states(parts, {&rules, &layout, 0, 1});
 }
@@ -45,7 +50,7 @@ std::int64_t weights_and_optimizer(const StageStates& s) {
 TEST(ModelStates, MatchZeroPaperFigure1) {
   const auto zero_paper = [](int stage) {
     const StageStates s = states_of(7'500'000'000, 64, stage);
-    return weights_and_optimizer(s) + s.late_gradients.bytes();
+    return weights_and_optimizer(s) + s.late_gradients.bytes() + s.gradients.bytes();
   };
   EXPECT_EQ(zero_paper(0), 120'000'000'000);
   EXPECT_EQ(zero_paper(1), 31'406'250'000);
@@ -62,7 +67,7 @@ TEST(ModelStates, MatchDeepSpeedsEstimators) {
   const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
   const auto states = [](int stage, bool offload) {
     const StageStates s = states_of(kParameters, 8, stage, offload);
-    return weights_and_optimizer(s) + s.cast_gradients.bytes() +
+    return weights_and_optimizer(s) + s.first_step.cast.bytes() +
            (stage < 3 ? s.late_gradients.bytes() : 0);
   };
   EXPECT_NEAR(gib(states(1, false)), 15.93, 0.005);

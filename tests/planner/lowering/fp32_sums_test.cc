@@ -93,7 +93,9 @@ TEST(Fp32Sums, AreRefusedWhereThereIsNothingToSumOrTheEngineCannot) {
   plan = summed(megatron_ddp(), 1, 1);
   plan.layout.dp_shard = 4;
   plan.layout.dp_replicate = 2;
-  EXPECT_EQ(breach(plan), "sums within one replica, not 2 (use --dp-replicate 1)");
+  EXPECT_EQ(breach(plan),
+            "sums within one replica, not 2 (NVIDIA/Megatron-LM@d98e8a64:megatron/core/distributed/"
+            "param_and_grad_buffer.py:233) (use --dp-replicate 1)");
   plan = summed(fsdp2(), 3, 1);
   EXPECT_EQ(breach(plan), "fsdp2 cannot sum reduce-scatters of 16 bits in fp32 ()");
 }

@@ -6,6 +6,7 @@
 
 #include "planner/cost/memory.h"
 #include "planner/cost/runtime_memory.h"
+#include "planner/cost/usual_kernels.h"
 #include "planner/spec/names.h"
 #include "tests/planner/lowering/lowered.h"
 #include "tests/planner/lowering/pipelines.h"
@@ -42,14 +43,18 @@ struct Peaks {
   std::int64_t serial = 0;
   std::int64_t ledger = 0;
 };
-Peaks peaks(const EngineProfile& engine, int zero_stage, std::int64_t m, Recompute recompute) {
+Peaks peaks(const EngineProfile& engine, int zero_stage, std::int64_t m, Recompute recompute,
+            bool tied = false) {
   Layout layout;
   layout.dp_shard = 8;
   layout.zero_stage = static_cast<std::int8_t>(zero_stage);
   layout.micro_batch_size = 4;
   layout.recompute = recompute;
   layout.fp32_gradients = engine.fp32_gradients_default;
-  const Plan plan = small_plan(engine, layout, m);
+  Plan plan = small_plan(engine, layout, m);
+  plan.job.loss = LossKernel::by_engine;
+  plan.job.loss = loss_of(plan.job, engine);
+  if (tied) plan.model = gpt(8, 512, 8, 32000);
   return {serial_peak(lower(plan).stages.front()), ledger_peak(plan, 0)};
 }
 
@@ -64,8 +69,14 @@ TEST(SerialPeak, IsTheLedgersWhereParametersAndGradientsAreWhole) {
       if (zero_stage > 1) continue;
       for (const std::int64_t m : {1, 3}) {
         for (const Recompute recompute : kRecomputes) {
-          const Peaks p = peaks(engine, zero_stage, m, recompute);
-          EXPECT_EQ(p.serial, p.ledger) << name << " ZeRO-" << zero_stage << " m " << m;
+          for (const bool tied : {false, true}) {
+            const Peaks p = peaks(engine, zero_stage, m, recompute, tied);
+            // DeepSpeed reduces a bucket while a layer runs: the program has no operation for that.
+            const bool as_made = engine.joins_whole_gradients && zero_stage == 1 && m == 1;
+            const double share = static_cast<double>(p.serial) / static_cast<double>(p.ledger);
+            EXPECT_NEAR(share, 1, as_made ? 0.02 : 0)
+                << name << " ZeRO-" << zero_stage << " m " << m << " tied " << tied;
+          }
         }
       }
     }
@@ -73,14 +84,79 @@ TEST(SerialPeak, IsTheLedgersWhereParametersAndGradientsAreWhole) {
 }
 
 // FSDP holds one unit more at an instant between two operations, when a reduction's input is made
-// from gradients that the ledger counts with the layer before.
+// from gradients that the ledger counts with the layer before. FSDP1 gathers the last block while
+// the head runs backward, in the ledger after the loss: 1.04 % of this small model. DeepSpeed joins
+// what it reduces, for which the program has no operation. With Megatron's loss forward is fullest
+// at the loss, where the program still has what the head was gathered into: one head more.
 TEST(SerialPeak, IsNearTheLedgersUnderFsdp) {
   for (const char* name : {"fsdp1", "fsdp2", "fsdp2_in_megatron", "deepspeed", "internevo"}) {
     for (const std::int64_t m : {1, 3}) {
       for (const Recompute recompute : kRecomputes) {
-        const Peaks p = peaks(*find_engine(name), 3, m, recompute);
-        EXPECT_NEAR(static_cast<double>(p.serial) / static_cast<double>(p.ledger), 1, 0.01)
-            << name << " m " << m;
+        for (const bool tied : {false, true}) {
+          const Peaks p = peaks(*find_engine(name), 3, m, recompute, tied);
+          const bool joins = find_engine(name)->joins_whole_gradients;
+          constexpr double kHead = (32000 + 1) * 512 * 2;  // bytes of matrix and norm
+          const auto ledger = static_cast<double>(p.ledger);
+          const bool megatrons = find_engine(name)->loss == LossKernel::fused_fp32;
+          const double most = std::max((joins ? 0.03 : 0.011) * ledger, megatrons ? kHead : 0);
+          EXPECT_NEAR(static_cast<double>(p.serial), ledger, most)
+              << name << " m " << m << " tied " << tied;
+        }
+      }
+    }
+  }
+}
+
+// Few tokens and a wide table: the stage is fullest while the gradients of the head leave, or of
+// the embedding, whose table the head may share. The program makes the shard that they are reduced
+// to a moment later.
+TEST(SerialPeak, IsNearTheLedgersWhereATableIsReducedUnderFsdp2) {
+  for (const ModelSpec& model : {llama(4, 512, 1408, 8, 4, 128000), gpt(2, 512, 8, 128000)}) {
+    for (const Recompute recompute : kRecomputes) {
+      Plan plan = small_plan(fsdp2(), {.dp_shard = 8, .zero_stage = 3, .recompute = recompute}, 1);
+      plan.model = model;
+      plan.job.sequence_length = 128;
+      plan.job.loss = LossKernel::materialised;
+      const auto serial = static_cast<double>(serial_peak(lower(plan).stages.front()));
+      const double share = serial / static_cast<double>(ledger_peak(plan, 0));
+      EXPECT_GT(share, 0.96) << model.name;
+      EXPECT_LE(share, 1) << model.name;
+    }
+  }
+}
+
+/// Bytes of the buffers of a stage that exist before its first operation.
+std::int64_t resident(const StageProgram& stage, MemoryCategory category) {
+  std::int64_t bytes = 0;
+  for (const ProgramBuffer& b : stage.buffers) {
+    bytes += b.resident && b.category == category ? b.bytes : 0;
+  }
+  return bytes;
+}
+
+// Moments, gradients and reduction buffers that an engine makes early or late.
+TEST(FirstStep, BeginsWithWhatTheLedgerHasAfterInitialization) {
+  for (const std::string& name : engine_names()) {
+    const EngineProfile& engine = *find_engine(name);
+    for (const int zero_stage : engine.zero_stages) {
+      Layout layout = {.dp_shard = 8};
+      layout.zero_stage = static_cast<std::int8_t>(zero_stage);
+      layout.fp32_gradients = engine.fp32_gradients_default;
+      const Plan plan = small_plan(engine, layout, 1);
+      const StepProgram program = lower(plan, Granularity::layer, StepKind::first);
+      const Ledger ledger =
+          layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout)
+              .stages.front()[MemoryPhase::after_init];
+      for (const MemoryCategory category :
+           {MemoryCategory::weights, MemoryCategory::main_weights, MemoryCategory::gradients,
+            MemoryCategory::optimizer_moments}) {
+        EXPECT_EQ(resident(program.stages.front(), category), ledger[category])
+            << name << " ZeRO-" << zero_stage << " category " << static_cast<int>(category);
+      }
+      if (name == "deepspeed") {
+        EXPECT_EQ(resident(program.stages.front(), MemoryCategory::gradient_staging),
+                  ledger[MemoryCategory::gradient_staging])
+            << "ZeRO-" << zero_stage;
       }
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "planner/cost/bucket_rules.h"
 #include "planner/cost/layout_rules.h"
 #include "planner/spec/plan_fields.h"
 
@@ -40,6 +41,11 @@ Layout Sampler::draw() {
   l.fp32_gradients = any(space_.fp32_gradients);
   l.overlap_grad_reduce = any(space_.overlap_grad_reduce);
   l.overlap_param_gather = any(space_.overlap_param_gather);
+  // Buckets of all sizes, which only spaces that are asked for them have.
+  if (chooses_buckets(*question_.engine) && random_() % 4 == 0) {
+    l.ddp_bucket_size = static_cast<std::int64_t>(random_() % 30'000'000);
+    l.ddp_pad_buckets_for_high_nccl_busbw = random_() % 2 == 0;
+  }
   l.recompute = any(space_.recompute);
   l.schedule = any(space_.schedule);
   if (l.pp == 1) l.schedule = PipelineSchedule::one_f_one_b;

@@ -25,7 +25,8 @@ Layout sharded(int zero_stage) {
 }
 
 /// Elements of the layers of a role, of all layers when `role` is null. Megatron-FSDP rounds each
-/// unit up to ranks x the least common multiple of its rows (param_and_grad_buffer.py:1883-1909).
+/// unit up to ranks x the least common multiple of its rows, to all ranks with HFSDP
+/// (param_and_grad_buffer.py:1883-1909).
 std::int64_t elements_of(const Plan& plan, const LayerRole* role = nullptr) {
   std::int64_t sum = 0;
   for (const int kind : plan.model.layers) {
@@ -36,7 +37,8 @@ std::int64_t elements_of(const Plan& plan, const LayerRole* role = nullptr) {
       for (const ParameterSpec& p : layer.parameters) {
         step = std::lcm(step, p.elements() / p.shape.front());
       }
-      step *= kRanks;
+      step *= std::int64_t{kRanks} *
+              (plan.layout.outer_shards_optimizer ? plan.layout.dp_replicate : 1);
     }
     sum += round_up(layer.parameter_count(), step);
   }
@@ -166,6 +168,42 @@ TEST(WireBytes, AreGatheredWithinSmallGroupsInBackwardWhereForwardLeftParts) {
   EXPECT_EQ(among_all, 2 * n);
   EXPECT_EQ(within_two, 2 * (n - head));
   EXPECT_EQ(kept, 2 * (n - head) / 2);
+}
+
+// hpZ keeps the parts to the end of the step: all gathers but the first of each unit are within
+// two.
+TEST(WireBytes, AreGatheredWithinSmallGroupsAfterTheFirstForwardPassOfHpZ) {
+  for (const std::int64_t m : {1, 3}) {
+    Plan plan = small_plan(deepspeed(), sharded(3), m);
+    plan.layout.reshard_after_forward = 2;
+    const StageProgram stage = lower(plan).stages.front();
+    const std::int64_t n = plan.model.parameter_count();
+    std::int64_t within_two = 0;
+    std::int64_t among_all = 0;
+    std::int64_t kept = 0;
+    std::int64_t freed = 0;
+    std::vector<bool> is_part(stage.buffers.size(), false);
+    for (const ProgramOp& op : stage.operations) {
+      for (const std::uint32_t b : stage.of(op.allocates)) {
+        if (op.role != OpRole::reshard) continue;
+        kept += stage.buffers[b].bytes;
+        is_part[b] = true;
+      }
+      for (const std::uint32_t b : stage.of(op.frees)) {
+        if (!is_part[b]) continue;
+        EXPECT_EQ(op.role, OpRole::optimizer);
+        freed += stage.buffers[b].bytes;
+      }
+      if (op.role != OpRole::gather) continue;
+      const CollectiveWork& work =
+          stage.costs[static_cast<std::size_t>(op.cost)].collectives.front();
+      (work.group == GroupKind::reshard ? within_two : among_all) += work.bytes;
+    }
+    EXPECT_EQ(among_all, 2 * n);
+    EXPECT_EQ(within_two, (2 * m - 1) * 2 * n);
+    EXPECT_EQ(kept, 2 * n / 2);
+    EXPECT_EQ(freed, kept);
+  }
 }
 
 // HSDP sums the shard over the replicas once a step; HFSDP scatters it, and gathers the weights

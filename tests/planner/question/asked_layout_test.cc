@@ -55,6 +55,19 @@ TEST(AskedLayout, KeepsWhatIsGiven) {
   EXPECT_EQ(layout->dp_shard, 4);
 }
 
+// A plan states its loss: what the engine's users run, said among the assumptions.
+TEST(AskedLayout, SettlesTheLossThatNobodyChose) {
+  Subject plain = llama_on_h100("8", "fsdp2");
+  EXPECT_TRUE(assumes(plain, "loss.usual"));
+  ASSERT_TRUE(read_layout({}, plain).ok());
+  EXPECT_EQ(plain.job.loss, LossKernel::materialised);
+
+  Subject megatron = llama_on_h100("8", "megatron_ddp");
+  EXPECT_TRUE(assumes(megatron, "loss.usual"));
+  ASSERT_TRUE(read_layout({}, megatron).ok());
+  EXPECT_EQ(megatron.job.loss, LossKernel::fused_fp32);
+}
+
 // Without a count of GPUs the degrees say how many there are.
 TEST(AskedLayout, TakesTheGpusThatTheDegreesNeed) {
   Subject product = llama_on_h100("");

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/spec/split.h"
+
 namespace shardwise {
 namespace {
 
@@ -15,6 +17,15 @@ TEST(FieldValues, ArePairsOrProblems) {
   ASSERT_FALSE(wrong.ok());
   EXPECT_EQ(wrong.problems().size(), 3U);
   for (const Diagnostic& each : wrong.problems()) EXPECT_EQ(each.path, "--lock");
+}
+
+// Megatron's own class has a bucket for each tensor then: megatron_ddp.py, "buckets of 0".
+TEST(TypedValue, TakesABucketOfNoElementsAsOneForEachTensor) {
+  EXPECT_EQ(typed_value("ddp_bucket_size", "0"), "1");
+  EXPECT_EQ(typed_value("ddp_bucket_size", "00"), "00");
+  EXPECT_EQ(typed_value("vpp", "0"), "0");
+  EXPECT_THAT(*read_values("ddp_bucket_size=0", "--lock"),
+              ElementsAre(Pair("ddp_bucket_size", "1")));
 }
 
 TEST(SplitAt, KeepsEmptyParts) {

@@ -67,6 +67,22 @@ TEST(Subject, ReadsEveryKindOfText) {
   EXPECT_THAT(subject->job.recompute_operations, ElementsAre("mlp.up_proj", "mlp.gate_proj"));
 }
 
+TEST(Subject, TakesNoMoreTokensThanALearnedTableHasPositions) {
+  AskedJob asked = llama_on_h100();
+  EXPECT_EQ(read_subject(asked)->job.sequence_length, 4096);
+  asked.model = "gpt2";
+  const Result<Subject> open = read_subject(asked);
+  ASSERT_TRUE(open.ok());
+  EXPECT_EQ(open->job.sequence_length, 1024);
+  EXPECT_EQ(open->assumptions.front().id, "sequence.positions");
+  asked.texts["sequence_length"] = "512";
+  EXPECT_EQ(read_subject(asked)->job.sequence_length, 512);
+  asked.texts["sequence_length"] = "1025";
+  const Result<Subject> beyond = read_subject(asked);
+  ASSERT_FALSE(beyond.ok());
+  EXPECT_THAT(paths(beyond.problems()), ElementsAre("--sequence-length"));
+}
+
 TEST(Subject, ReportsAllProblemsAtOnce) {
   AskedJob asked = llama_on_h100();
   asked.model = "llama-9";

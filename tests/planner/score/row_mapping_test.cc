@@ -268,6 +268,21 @@ TEST(JobOf, RecomputesEverySecondLayer) {
   EXPECT_EQ(job->variants.front().layout.recompute_interval, 2);
 }
 
+TEST(JobOf, ReadsWhereTheOptimizerIsAndLigersLoss) {
+  Row row = llama_row();
+  Notes notes;
+  auto job = job_with(row, notes);
+  ASSERT_TRUE(job) << notes.refused;
+  EXPECT_FALSE(job->variants.front().layout.offload_optimizer);
+  EXPECT_EQ(job->variants.front().job.loss, LossKernel::materialised);
+  set_flag(row, "optimizer_offload", "cpu AdamW");
+  set_flag(row, "liger_kernel", true);
+  job = job_with(row, notes);
+  ASSERT_TRUE(job) << notes.refused;
+  EXPECT_TRUE(job->variants.front().layout.offload_optimizer);
+  EXPECT_EQ(job->variants.front().job.loss, LossKernel::chunked);
+}
+
 TEST(JobOf, SplitsRowsThatOffloadSomeLayers) {
   Row row = llama_row();
   set_flag(row, "cpu_offloading_num_layers", std::int64_t{1});

@@ -14,10 +14,11 @@ namespace shardwise {
 namespace {
 
 struct Job {
-  ModelSpec model = *load_model("gpt2");
+  ModelSpec model;
   ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), 4);
   JobSpec job;
-  Job() {
+  explicit Job(const EngineProfile& engine)
+      : model(*load_model(engine.tied_head ? "gpt2" : "pythia-1.4b")) {
     job.global_batch_size = 8;
     job.sequence_length = 1024;
   }
@@ -60,7 +61,7 @@ std::vector<Candidate> runnable(const Job& job, const EngineProfile& engine) {
 TEST(Search, DropsNothingThatWouldBeOnTheFront) {
   for (const std::string& name : engine_names()) {
     SCOPED_TRACE(name);
-    const Job job;
+    const Job job(*find_engine(name));
     SearchRequest request;
     request.model = &job.model;
     request.cluster = &job.cluster;

@@ -85,6 +85,33 @@ class AskingTwice final : public LayoutVisitor {
   std::vector<Seconds> slowest_;
 };
 
+/// Compares bounds on memory with the memory of layouts, which it has no time for.
+class BoundedMemory final : public LayoutVisitor {
+ public:
+  bool sees_all() const override { return false; }
+  Seconds limit() override { return Seconds(1e300); }
+  bool may_matter(const MemoryPrice& least, std::int64_t /*first*/,
+                  std::int64_t /*orders*/) override {
+    least_ = least;
+    return true;
+  }
+  Seconds memory(const Layout&, const MemoryPrice& price, Seconds, std::int64_t) override {
+    ++compared;
+    above += least_.point > price.point || least_.upper > price.upper ? 1 : 0;
+    // Less by what a layer computes in and gathers, mostly.
+    close += 2 * least_.point.value() > price.point.value() ? 1 : 0;
+    return Seconds(-1);
+  }
+  void time(const Layout&, const MemoryPrice&, Seconds, std::int64_t) override {}
+
+  std::int64_t compared = 0;
+  std::int64_t above = 0;
+  std::int64_t close = 0;
+
+ private:
+  MemoryPrice least_;
+};
+
 struct Case {
   const char* model;
   const char* engine;
@@ -121,7 +148,7 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   }
   ASSERT_GT(counts.legal, 0);
   constexpr double kCompared = 400;
-  constexpr std::size_t kTried = test::kSanitized ? 16 : 1;  // of so many items one
+  constexpr std::size_t kTried = test::kSanitized ? 64 : 1;  // of so many items one
   Comparer comparer(model, cluster, job, engine, kCompared / static_cast<double>(counts.legal));
   Evaluator evaluator(model, cluster, job, engine);
   for (std::size_t i = 0; i < items.size(); i += kTried) {
@@ -134,6 +161,12 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
   }
   EXPECT_GT(comparer.compared, 0);
   EXPECT_GT(comparer.tight, 0);
+
+  BoundedMemory bounded;
+  for (std::size_t i = 0; i < items.size(); i += kTried) evaluator.run(items[i], bounded);
+  EXPECT_GT(bounded.compared, 0);
+  EXPECT_EQ(bounded.above, 0) << "a bound is above the memory of a layout";
+  EXPECT_GT(2 * bounded.close, bounded.compared);
 
   AskingTwice asking;
   constexpr std::size_t kEvery = 5 * kTried;

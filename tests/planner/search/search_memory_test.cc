@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/cost/kept_slots.h"
 #include "planner/search/explore.h"
 #include "planner/search/pipeline_stages.h"
 #include "tests/planner/search/search_job.h"
@@ -125,6 +126,24 @@ TEST(SearchMemory, KeepsSchedules) {
   EXPECT_EQ(slots->slots, pipeline_slots(layout, 16).slots);
 }
 
+TEST(SearchMemory, SharesSlotsWithEstimatesOfTheSameSchedule) {
+  const Layout layout = pipeline();
+  const auto slots = kept_slots(layout, 24, false);
+  EXPECT_EQ(std::make_shared<SearchMemory>()->schedule(layout, 24, false)->slots(layout, 24, false),
+            slots);
+  EXPECT_EQ(slots->slots, pipeline_slots(layout, 24).slots);
+}
+
+TEST(KeptSlots, AreMadeAgainOnceManyOthersWereAskedFor) {
+  Layout layout = pipeline();
+  const auto before = kept_slots(layout, 28, false);
+  layout.pp = 64;
+  for (const int m : {320, 384, 448, 512}) kept_slots(layout, m, false);
+  const auto after = kept_slots(pipeline(), 28, false);
+  EXPECT_NE(after, before);
+  EXPECT_EQ(after->slots, before->slots);
+}
+
 TEST(SearchMemory, KeepsPathsForStagesThatHoldTheSameLayers) {
   const auto memory = std::make_shared<SearchMemory>();
   const Layout layout = pipeline();
@@ -188,7 +207,7 @@ TEST(SearchMemory, ForgetsTheSchedulesThatWereAskedForLongestAgo) {
   const auto ask = [&](std::int64_t microbatches) {
     return memory->schedule(layout, microbatches, false)->slots(layout, microbatches, false);
   };
-  std::weak_ptr<const PipelineSlots> first = ask(400);
+  const std::weak_ptr<const PipelineSlots> first = ask(400);
   const std::size_t each = first.lock()->slots.size();
   const std::weak_ptr<const PipelineSlots> used = ask(401);
   constexpr std::size_t kMost = std::size_t{8} << 20;

@@ -80,7 +80,8 @@ TEST(StoppedSearch, KeepsTheAnswerOfTheUsualSpace) {
 }
 
 TEST(RunningSearch, SaysTheBestSoFarFromOneThread) {
-  for (const int threads : {1, 3}) {
+  // Of more threads than tasks the one that asks may come too late for any of them.
+  for (const int threads : {1, 3, 64}) {
     SearchJob job("gpt2-xl", 16, "megatron_ddp");
     job.request.threads = threads;
     const std::thread::id asking = std::this_thread::get_id();
@@ -98,10 +99,7 @@ TEST(RunningSearch, SaysTheBestSoFarFromOneThread) {
     };
     const SearchResult result = job.found();
     ASSERT_FALSE(last.empty());
-    EXPECT_GE(last.front().cost.step_time, result.best.front().cost.step_time);
-    if (threads == 1) {
-      EXPECT_EQ(layouts_of(last), layouts_of(result.best));
-    }
+    EXPECT_EQ(layouts_of(last), layouts_of(result.best));
   }
 }
 

@@ -59,7 +59,7 @@ TEST_F(Catalogue, OfTheEnvironmentIsAFolderWithOneOfItsKinds) {
        {std::pair{at("nope"), at("nope") + " is not a folder"},
         {at("mine/config.json"), at("mine/config.json") + " is not a folder"},
         {at("empty"), at("empty") + " has none of the folders models, gpus, clusters, "
-                                    "collectives, engines, data"}}) {
+                                    "collectives, engines, data, frameworks"}}) {
     ::setenv("SHARDWISE_CONFIGS", path.c_str(), 1);
     ASSERT_EQ(check_catalogue().size(), 1U) << path;
     EXPECT_EQ(to_string(check_catalogue().front()),

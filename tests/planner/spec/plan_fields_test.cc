@@ -55,6 +55,8 @@ Layout unusual_layout() {
            {"fp32_gradients", "false"},
            {"overlap_grad_reduce", "false"},
            {"overlap_param_gather", "false"},
+           {"ddp_bucket_size", "10000000"},
+           {"ddp_pad_buckets_for_high_nccl_busbw", "true"},
            {"recompute", "full"},
            {"recompute_interval", "2"},
            {"schedule", "zb_v"},
@@ -97,7 +99,7 @@ TEST(LayoutFields, AreSetAndReadByName) {
     EXPECT_EQ(set_field(copy, key, field_text(layout, key)), "") << key;
   }
   EXPECT_EQ(copy, layout);
-  EXPECT_EQ(layout_keys().size(), 28U);
+  EXPECT_EQ(layout_keys().size(), 30U);
 }
 
 TEST(LayoutFields, RefuseWhatTheUserTypedWithTheReason) {

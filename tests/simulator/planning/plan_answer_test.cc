@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <optional>
+
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
 #include "planner/spec/cluster_reader.h"
@@ -32,6 +35,23 @@ TEST(Planning, GivesTheStepsOfSimulations) {
     EXPECT_EQ(*row.simulated, made.report.step_time);
     EXPECT_NEAR(row.tokens_per_s, 64 * 1024 / made.report.step_time.value(), 1e-6);
   }
+}
+
+// A page has the plan's step from the simulation that it shows.
+TEST(Planning, SimulatesNoStepThatIsKnown) {
+  PlanQuestion q = gpt2_on_a_node();
+  const Layout known = answer(q)->best[3].candidate.layout;
+  std::size_t asked = 0;
+  q.known_step = [&](const Plan& plan) -> std::optional<Seconds> {
+    ++asked;
+    if (plan.layout != known) return std::nullopt;
+    return 1_us;
+  };
+  const PlanAnswer found = *answer(q);
+  EXPECT_GE(asked, found.best.size());
+  EXPECT_EQ(found.best.front().candidate.layout, known);
+  EXPECT_EQ(found.best.front().simulated, 1_us);
+  EXPECT_GT(found.best[1].step(), 1_us);
 }
 
 TEST(Planning, IsTheSameForAnyNumberOfThreads) {

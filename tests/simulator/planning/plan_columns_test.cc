@@ -55,14 +55,20 @@ TEST_F(PlanColumns, HaveOneKeyEach) {
     EXPECT_EQ(each.key.find_first_not_of("abcdefghijklmnopqrstuvwxyz"), std::string_view::npos);
   }
   EXPECT_EQ(find_plan_column("none"), nullptr);
+  for (const PlanTrait& each : plan_traits()) {
+    EXPECT_TRUE(found.insert(each.key).second) << each.key;
+    EXPECT_FALSE(each.meaning.empty()) << each.key;
+  }
 }
 
 // A number is in its unit: with the text's digits, or the text has none.
 TEST_F(PlanColumns, GiveNumberAndTextOfTheSameThing) {
   PlanRow one = row(4, 2.5);
   one.simulated = Seconds(3.5);
-  const auto number = [&](std::string_view key) { return find_plan_column(key)->number(one); };
-  const auto text = [&](std::string_view key) { return find_plan_column(key)->text(one); };
+  const auto number = [&](std::string_view key) {
+    return find_plan_column(key)->number(priced(one));
+  };
+  const auto text = [&](std::string_view key) { return find_plan_column(key)->text(priced(one)); };
   EXPECT_EQ(number("step"), 3.5);
   EXPECT_EQ(number("model"), 2.5);
   EXPECT_NEAR(number("mfu"), 43.21, 1e-9);
@@ -81,11 +87,43 @@ TEST_F(PlanColumns, GiveNumberAndTextOfTheSameThing) {
   EXPECT_EQ(number("dp"), 4);
   EXPECT_EQ(text("dp"), "2 x 2");
   for (const PlanColumn& each : plan_columns()) {
-    EXPECT_EQ(each.words, each.key == "engine" || each.key == "settings");
-    if (each.words) {
-      EXPECT_TRUE(std::isnan(each.number(one))) << each.key;
+    const bool unordered = each.key == "engine" || each.key == "settings";
+    EXPECT_EQ(each.words, unordered || each.key == "recompute");
+    EXPECT_FALSE(each.meaning.empty()) << each.key;
+    if (unordered) {
+      EXPECT_TRUE(std::isnan(each.number(priced(one)))) << each.key;
     }
   }
+}
+
+TEST_F(PlanColumns, TellTheRankAndWhetherItIsTied) {
+  PlanRow one = row(4, 2.5);
+  const PlanColumn& rank = *find_plan_column("rank");
+  EXPECT_EQ(rank.text(priced(one, 2)), "2");
+  EXPECT_EQ(rank.number(priced(one, 2)), 2);
+  EXPECT_EQ(rank.text(priced(one)), "-");
+  EXPECT_TRUE(std::isnan(rank.number(priced(one))));
+  one.tied = true;
+  EXPECT_EQ(rank.text(priced(one, 1)), "1=");
+}
+
+TEST_F(PlanColumns, KnowFitAndFrontInAnAnswer) {
+  PlanAnswer answer;
+  answer.usable = 42_GiB;
+  answer.front = {row(2, 1)};
+  const PlanRow other = row(4, 2.5);
+  const auto holding = [](const PricedLayout& priced) {
+    std::vector<std::string_view> keys;
+    for (const PlanTrait& each : plan_traits()) {
+      if (each.holds(priced)) keys.push_back(each.key);
+    }
+    return keys;
+  };
+  EXPECT_THAT(holding(priced(answer.front[0], 1, answer)), ElementsAre("risk", "front"));
+  answer.usable = 44_GiB;
+  EXPECT_THAT(holding(priced(other, 2, answer)), ElementsAre("fits"));
+  answer.usable = 39_GiB;
+  EXPECT_THAT(holding(priced(other, 0, answer)), ElementsAre("over"));
 }
 
 TEST_F(PlanColumns, TellWhatDiffersAndSayTheRestOnce) {

@@ -285,7 +285,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* made
   if (std::ssize(split.parts) == comm->clique->size && !comm->endless) {
     fake_nccl::finish_split(split);
   }
-  return ncclInProgress;
+  return ncclSuccess;  // as NCCL 2.28 does: only the parent's state says that it is in progress
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {

@@ -1,0 +1,213 @@
+// Every rule of a framework has an example that fails, with exactly the text of the .txt beside it,
+// and one that passes. The frameworks' own parsers were asked whether they agree:
+// tests/golden/frameworks.py, tests/planner/export/golden_test.cc.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "planner/export/framework_reader.h"
+#include "tests/cli/command.h"
+#include "tests/support/scratch.h"
+
+namespace shardwise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<fs::path> examples(const std::string& framework) {
+  std::vector<fs::path> found;
+  for (const auto& entry : fs::directory_iterator("tests/invalid/framework/" + framework)) {
+    if (entry.path().extension() != ".txt") found.push_back(entry.path());
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+Outcome check(const std::string& framework, const std::string& file) {
+  return shardwise({"check", file, "--gpus", "16", "--cluster", "dgx-h100", "--from", framework});
+}
+
+class Check : public testing::TestWithParam<std::string> {};
+
+TEST_P(Check, SaysOfEveryExampleWhatItShould) {
+  for (const fs::path& path : examples(GetParam())) {
+    const Outcome outcome = check(GetParam(), path.string());
+    if (path.string().find(".passes.") != std::string::npos) {
+      EXPECT_EQ(outcome.exit_code, 0) << path << outcome.out << outcome.err;
+      continue;
+    }
+    fs::path expected = path;
+    expected.replace_extension(".txt");
+    EXPECT_EQ(outcome.out, test::bytes_of_file(expected)) << path << outcome.err;
+    const bool refused = outcome.out.find("\n    refused by ") != std::string::npos;
+    EXPECT_EQ(outcome.exit_code, refused ? 2 : 1) << path;
+  }
+}
+
+TEST_P(Check, HasAFailingAndAPassingExampleOfEveryRule) {
+  const Result<Framework> framework = load_framework(GetParam(), "--from");
+  ASSERT_TRUE(framework.ok()) << to_string(framework.problems());
+  std::string names;
+  for (const fs::path& path : examples(GetParam())) names += path.filename().string() + " ";
+  for (const CheckRule& rule : framework->rules) {
+    EXPECT_THAT(names, testing::HasSubstr(rule.name + ".fails."));
+    EXPECT_THAT(names, testing::HasSubstr(rule.name + ".passes."));
+  }
+}
+
+// The figures follow the cost model, so only the rule is expected.
+TEST(Predicted, HasAFailingAndAPassingExampleOfEveryCheck) {
+  const std::set<std::string> checks = {"adamw_not_fused",          "bucket_below_the_latency",
+                                        "loss_on_whole_logits",     "recompute_for_nothing",
+                                        "reduces_every_microbatch", "shards_across_nodes"};
+  std::set<std::string> fails;
+  std::set<std::string> passes;
+  for (const fs::path& path : examples("predicted")) {
+    const std::string name = path.filename().string();
+    const std::string rule = name.substr(0, name.find('.'));
+    const bool wrong = name.find(".fails.") != std::string::npos;
+    const char* model = path.extension() == ".json" ? "llama-3.2-1b" : "llama-3.1-8b";
+    const Outcome outcome = shardwise(
+        {"check", path.string(), "--cluster", "dgx-h100", "--model", model, "--predict", "--json"});
+    const auto said = nlohmann::json::parse(outcome.out, nullptr, false);
+    ASSERT_TRUE(said.is_object()) << path << outcome.out << outcome.err;
+    const bool found = std::ranges::any_of(
+        said["findings"], [&](const nlohmann::json& each) { return each["rule"] == rule; });
+    EXPECT_EQ(found, wrong) << path << outcome.out;
+    (wrong ? fails : passes).insert(rule);
+  }
+  EXPECT_EQ(fails, checks);
+  EXPECT_EQ(passes, checks);
+}
+
+TEST(Predicted, SaysThatAnotherVersionWasRead) {
+  const std::string file = "tests/invalid/framework/deepspeed/two_precisions.passes.json";
+  const Outcome newer = shardwise({"check", file, "--installed", "0.20.0"});
+  EXPECT_EQ(newer.exit_code, 0);
+  EXPECT_THAT(newer.out, testing::HasSubstr("note: DeepSpeed 0.20.0 is newer than 0.19.8"));
+  EXPECT_THAT(shardwise({"check", file, "--installed", "0.19.8"}).out,
+              testing::Not(testing::HasSubstr("note:")));
+  EXPECT_EQ(shardwise({"check", file, "--installed", "main"}).exit_code, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Frameworks, Check, testing::ValuesIn(framework_names()),
+                         [](const auto& each) {
+                           std::string name = each.param;
+                           std::ranges::replace(name, '-', '_');
+                           return name;
+                         });
+
+TEST(CheckedFile, IsKnownAsWhatItIs) {
+  const test::Scratch scratch;
+  const struct {
+    const char* name;
+    const char* text;
+    const char* says;
+  } files[] = {
+      {"plan.json", R"({"schema": "shardwise.plan/1"})", "is shardwise.plan/1, no configuration"},
+      {"config.json", R"({"model_type": "llama"})", "is a model's config.json, no configuration"},
+      {"job.toml", "[model]\nname = 'llama3'\n", "is TOML, no configuration of a framework"},
+      {"list.json", "[1, 2]", "is no object, no configuration"},
+      {"other.yaml", "name: x\n", "has no setting by which a framework is known"},
+      {"broken.json", "{\"train_batch_size\": ", "broken.json:1"},
+      {"tab.yaml", "a:\n\tb: 1\n", "tab.yaml:2:3: illegal map value"},
+      {"anchor.yaml", "a: &x 1\n", "an anchor: values are read where they stand"},
+      {"twice.yaml", "a: 1\na: 2\n", "a stands there twice"},
+      {"quote.sh", "torchrun train.py --a 'b\n", "a quote that ' opens is not closed"},
+      {"word.json", R"({"train_batch_size": "many"})",
+       "word.json:1:22: /train_batch_size: many is not an integer"},
+  };
+  for (const auto& file : files) {
+    const Outcome outcome = shardwise({"check", scratch.write_bytes(file.name, file.text)});
+    EXPECT_EQ(outcome.exit_code, 2) << file.name;
+    EXPECT_THAT(outcome.err, testing::HasSubstr(file.says)) << file.name;
+  }
+}
+
+TEST(CheckedFile, HasNoKeysThatItsFrameworkRefusesInsideASection) {
+  const test::Scratch scratch;
+  const std::string file = scratch.write_bytes("ds_config.json", R"({
+  "train_micro_batch_size_per_gpu": 1,
+  "zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}, "stag": 2}
+})");
+  const Outcome outcome = shardwise({"check", file});
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.out, testing::HasSubstr("/zero_optimization/stag"));
+  EXPECT_THAT(outcome.out, testing::HasSubstr("did you mean zero_optimization.stage?"));
+  EXPECT_THAT(outcome.out, testing::Not(testing::HasSubstr("offload_optimizer")));
+}
+
+TEST(CheckedCommand, ResolvesVariablesOfItsScript) {
+  const test::Scratch scratch;
+  const std::string script = scratch.write_bytes(
+      "run.sh",
+      "#!/bin/bash\nexport CUDA_DEVICE_MAX_CONNECTIONS=1\nTP=${TP:-2}\nBATCH=\"20\"\n"
+      "PARALLEL=(\n  --tensor-model-parallel-size $TP # two\n  --micro-batch-size 1\n)\n"
+      "PARALLEL+=(--global-batch-size ${BATCH})\n"
+      "torchrun --nproc_per_node=8 --nnodes 2 pretrain_gpt.py \\\n  \"${PARALLEL[@]}\" --bf16\n");
+  const Outcome outcome = shardwise({"check", script, "--json"});
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  const auto json = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(json["framework"], "megatron-lm");
+  ASSERT_EQ(json["findings"].size(), 1U) << outcome.out;  // 20 sequences on 16 / 2 ranks
+  EXPECT_EQ(json["findings"][0]["rule"], "batch_does_not_divide");
+}
+
+TEST(CheckedCommand, SaysWhatOfItsScriptIsNotRead) {
+  const test::Scratch scratch;
+  const std::string script =
+      scratch.write_bytes("run.sh",
+                          "if [ -f conf ]; then\n  TP=2\nfi\n"
+                          "torchrun --nproc_per_node=8 pretrain_gpt.py --bf16 "
+                          "--tensor-model-parallel-size 1 --micro-batch-size 1 $MORE\n");
+  const Outcome outcome = shardwise({"check", script});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::string flat = outcome.out;
+  std::ranges::replace(flat, '\n', ' ');
+  EXPECT_THAT(flat, testing::HasSubstr("run.sh:1: the branch is not"));
+  const auto json = nlohmann::json::parse(shardwise({"check", script, "--json"}).out);
+  ASSERT_EQ(json["notes"].size(), 2U);
+  EXPECT_EQ(
+      json["notes"][1]["says"],
+      "not known: $MORE; kept as text where it is a word of a flag, flags in it are not read");
+  EXPECT_EQ(json["notes"][1]["line"], 4);
+  EXPECT_EQ(json["notes"][0]["line"], 1);
+}
+
+TEST(CheckedCommand, IsToldTheFlagsThatHaveTheWordsOfAnUnknownOne) {
+  const Outcome outcome = shardwise({"check", "--from", "megatron-lm", "--", "torchrun",
+                                     "pretrain_gpt.py", "--micro-batch-size", "1", "--nccl-ub"});
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::HasSubstr("--nccl-ub is no argument of Megatron-LM"));
+  EXPECT_THAT(outcome.out, testing::HasSubstr("--use-nccl-ub?"));
+}
+
+TEST(CheckedCommand, TakesItsWordsAsTheyAre) {
+  const auto says = [](const std::vector<std::string>& words) {
+    const Outcome outcome = shardwise(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    return outcome.err;
+  };
+  EXPECT_THAT(says({"check", "--gpus", "zero", "--", "torchrun", "pretrain_gpt.py", "--bf16"}),
+              testing::HasSubstr("--gpus: zero is not an integer"));
+  EXPECT_THAT(says({"check", "--gpuss", "8", "--", "torchrun", "pretrain_gpt.py", "--bf16"}),
+              testing::HasSubstr("unknown flag --gpuss (did you mean --gpus?)"));
+  EXPECT_THAT(says({"check", "job.sh", "--", "torchrun", "pretrain_gpt.py", "--bf16"}),
+              testing::HasSubstr("torchrun behind -- belongs to nothing"));
+  EXPECT_THAT(says({"check", "--", "torchrun", "pretrain_gpt.py", "--bf16", "--num-layers", ""}),
+              testing::HasSubstr("--num-layers"));
+  EXPECT_THAT(says({"check", "--", "torchrun", "pretrain_gpt.py", "--num-layers", "[1,2]"}),
+              testing::HasSubstr("--num-layers: [1,2] is not"));
+  EXPECT_THAT(says({"check", "--", "torchrun", "--nnodes=0", "pretrain_gpt.py", "--bf16"}),
+              testing::HasSubstr("command line: --nnodes: 0 is not a whole number from 1"));
+}
+
+}  // namespace
+}  // namespace shardwise::cli

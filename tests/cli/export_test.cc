@@ -1,0 +1,176 @@
+// The folder that export writes: what its script starts, what it overwrites, what it says.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/cli/command.h"
+#include "tests/support/scratch.h"
+
+namespace shardwise::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class ExportedFolder : public testing::Test {
+ protected:
+  /// A plan of 16 GPUs, or of so many.
+  std::string plan(const std::string& engine, const std::string& gpus = "16",
+                   const std::string& model = "llama-3.1-8b") const {
+    const std::string file = scratch_.path("plan.json");
+    const Outcome outcome = shardwise({"plan", "--model", model, "--cluster", "dgx-h100", "--gpus",
+                                       gpus, "--engine", engine, "--lock", "pp=1", "-o", file});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return file;
+  }
+  std::string job() const { return scratch_.path("job"); }
+  Outcome make(const std::string& plan, const std::string& to) const {
+    return shardwise({"export", plan, "--to", to, "-o", job()});
+  }
+  /// Runs run.sh from another folder, with torchrun and accelerate that print their words.
+  Outcome start(const std::string& variables, const std::string& words) const {
+    for (const char* name : {"torchrun", "accelerate"}) {
+      const std::string program =
+          scratch_.write_bytes(name,
+                               "#!/bin/bash\nprintf '<%s>' \"$@\"\nprintf '\\n%s|%s' \"$PWD\" "
+                               "\"${CUDA_DEVICE_MAX_CONNECTIONS-unset}\"\n");
+      ::chmod(program.c_str(), 0755);
+    }
+    fs::create_directories(scratch_.path("elsewhere"));
+    const std::string script =
+        scratch_.write_bytes("start.sh", "cd '" + scratch_.path("elsewhere") + "'\nexport PATH='" +
+                                             scratch_.folder().string() +
+                                             "':$PATH\nunset SLURM_JOB_NODELIST "
+                                             "SLURM_NODEID MASTER_ADDR NODE_RANK\n" +
+                                             variables + " bash ../job/run.sh " + words + "\n");
+    return test::run_program("bash", {script});
+  }
+
+  test::Scratch scratch_;
+};
+
+TEST_F(ExportedFolder, StartsFromAnywhereWithPathsOfTheCaller) {
+  EXPECT_EQ(make(plan("megatron_ddp", "8"), "megatron-lm").exit_code, 0);
+  const Outcome run = start("MEGATRON_LM=../lm", "--data-path mine --x 'a b'");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("<../lm/pretrain_gpt.py>"));
+  EXPECT_THAT(run.out, HasSubstr("<--data-path><mine><--x><a b>"));
+  EXPECT_THAT(run.out, HasSubstr("/elsewhere|"));
+  EXPECT_THAT(run.out, HasSubstr("<--micro-batch-size>"));
+}
+
+TEST_F(ExportedFolder, PutsFlagsOfTorchtitanBeforeItsChoice) {
+  EXPECT_EQ(make(plan("fsdp2", "8"), "torchtitan").exit_code, 0);
+  const Outcome run = start("", "--training.steps 5");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("<--training.steps><5><activation-checkpoint:"));
+}
+
+TEST_F(ExportedFolder, StopsWhereTheFirstOfSeveralNodesIsNotKnown) {
+  EXPECT_EQ(make(plan("fsdp2"), "accelerate").exit_code, 0);
+  const Outcome lost = start("TRAIN=train.py", "");
+  EXPECT_EQ(lost.exit_code, 2);
+  EXPECT_EQ(lost.err,
+            "run.sh: a job of 2 nodes needs MASTER_ADDR, the first of them, and "
+            "NODE_RANK\n");
+  const Outcome run = start("TRAIN=train.py MASTER_ADDR=a NODE_RANK=1", "--lr 1");
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("<" + job() + "/accelerate.yaml>"));
+  EXPECT_THAT(run.out, HasSubstr("<--machine_rank><1><--main_process_ip><a>"));
+  EXPECT_THAT(run.out, HasSubstr("<train.py><--lr><1>"));
+}
+
+TEST_F(ExportedFolder, TakesTheSingleQueueFromFsdp) {
+  EXPECT_EQ(make(plan("megatron_fsdp", "8"), "megatron-lm").exit_code, 0);
+  const Outcome run = start("CUDA_DEVICE_MAX_CONNECTIONS=1 MEGATRON_LM=lm", "");
+  EXPECT_THAT(run.out, HasSubstr("|unset"));
+}
+
+TEST_F(ExportedFolder, OverwritesWhatAnExportWroteAndNothingElse) {
+  const std::string file = plan("fsdp2", "8");
+  fs::create_directories(job());
+  scratch_.write_bytes("job/run.sh", "#!/bin/bash\n# mine\necho\n");
+  const Outcome refused = make(file, "accelerate");
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("command line: --output: " + job() +
+                                     "/run.sh is there and no export wrote it"));
+  EXPECT_EQ(test::bytes_of_file(job() + "/run.sh"), "#!/bin/bash\n# mine\necho\n");
+  fs::remove(job() + "/run.sh");
+  scratch_.write_bytes("job/my.txt", "mine");
+
+  EXPECT_EQ(make(file, "torchtitan").exit_code, 0);
+  EXPECT_TRUE(fs::exists(job() + "/arguments.txt"));
+  EXPECT_EQ(make(file, "accelerate").exit_code, 0);
+  EXPECT_FALSE(fs::exists(job() + "/arguments.txt"));
+  EXPECT_TRUE(fs::exists(job() + "/accelerate.yaml"));
+  scratch_.write_bytes("job/settings.json", "{}");
+  EXPECT_EQ(make(file, "torch-fsdp2").exit_code, 2);
+  EXPECT_EQ(test::bytes_of_file(job() + "/settings.json"), "{}");
+  EXPECT_EQ(test::bytes_of_file(job() + "/my.txt"), "mine");
+  EXPECT_EQ(make(file, "accelerate").exit_code, 0);
+}
+
+TEST_F(ExportedFolder, IsNoStandardOutputAndNoFile) {
+  const std::string file = plan("fsdp2", "8");
+  const Outcome dash = shardwise({"export", file, "--to", "accelerate", "-o", "-"});
+  EXPECT_EQ(dash.exit_code, 2);
+  EXPECT_THAT(dash.err, HasSubstr("command line: --output: - is no folder"));
+  const Outcome plain = shardwise({"export", file, "--to", "accelerate", "-o", file});
+  EXPECT_EQ(plain.exit_code, 2);
+  EXPECT_THAT(plain.err, HasSubstr("--output: " + file + " is no folder"));
+}
+
+TEST_F(ExportedFolder, SaysWhichPlanAFrameworkRefuses) {
+  const std::string file = plan("fsdp2", "8", "llama-3.2-1b");
+  const Outcome refused = make(file, "torchtitan");
+  EXPECT_EQ(refused.exit_code, 2) << refused.out;
+  EXPECT_THAT(refused.err, testing::StartsWith(file + ": torchtitan: --module has no value for"));
+}
+
+TEST_F(ExportedFolder, SaysWhatTheJobStillNeeds) {
+  EXPECT_EQ(make(plan("megatron_ddp", "8"), "megatron-lm").exit_code, 0);
+  const std::string notes = test::bytes_of_file(job() + "/notes.txt");
+  EXPECT_THAT(notes, HasSubstr("Megatron-LM is told no --tokenizer-type, --tokenizer-model, "
+                               "--data-path, --lr, --train-iters, --save"));
+}
+
+TEST_F(ExportedFolder, IsNotMadeOfAPlanWithAHostileName) {
+  const std::string file = plan("fsdp2", "8");
+  std::string text = test::bytes_of_file(file);
+  const std::string name = "\"name\": \"llama-3.1-8b\"";
+  text.replace(text.find(name), name.size(), R"("name": "llama\ntouch PWNED\n#")");
+  scratch_.write_bytes("plan.json", text);
+  for (const char* verb : {"export", "simulate"}) {
+    std::vector<std::string> words = {verb, file};
+    if (words[0] == "export") words.insert(words.end(), {"--to", "accelerate", "-o", job()});
+    const Outcome outcome = shardwise(words);
+    EXPECT_EQ(outcome.exit_code, 2);
+    EXPECT_THAT(outcome.err, HasSubstr("/model/name: \"llama\\ntouch PWNED\\n#\" has a control "
+                                       "character"));
+    EXPECT_THAT(outcome.err, HasSubstr("1 problem, nothing was run"));
+  }
+  EXPECT_FALSE(fs::exists(job()));
+}
+
+TEST_F(ExportedFolder, IsNotMadeOfSettingsThatThePlanDecides) {
+  const std::string file = plan("megatron_ddp", "8");
+  std::string text = test::bytes_of_file(file);
+  text.insert(text.rfind('}') - 1,
+              ",\n  \"kept\": {\"framework\": \"megatron-lm\", \"settings\": [\n    {\"name\": "
+              "\"--pipeline-model-parallel-size\", \"words\": [\"8\"]}]}");
+  scratch_.write_bytes("plan.json", text);
+  const Outcome outcome = make(file, "megatron-lm");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_THAT(outcome.err, HasSubstr("/kept/settings/0/name: pipeline-model-parallel-size is "
+                                     "what the plan decides"));
+  EXPECT_THAT(outcome.err, testing::StartsWith(file + ":"));
+  EXPECT_EQ(make(file, "accelerate").exit_code, 0);  // of another framework
+}
+
+}  // namespace
+}  // namespace shardwise::cli

@@ -1,0 +1,174 @@
+// Flags of Megatron-LM that a plan has no field for, or not for each of their values.
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "planner/export/configuration.h"
+#include "planner/export/export_folder.h"
+#include "planner/export/framework_reader.h"
+#include "planner/export/import_plan.h"
+#include "planner/export/kept_of.h"
+#include "planner/spec/names.h"
+
+namespace shardwise {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* kMegatron = "megatron-lm";
+
+Result<Import> imported(const std::string& flags) {
+  const std::string text =
+      "torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py --micro-batch-size 1 \\\n"
+      "  --global-batch-size 64 --seq-length 2048 --use-distributed-optimizer \\\n  " +
+      flags + "\n";
+  const Result<Configuration> configuration = read_configuration(text, "run.sh");
+  if (!configuration) return configuration.problems();
+  AskedImport asked;
+  asked.job.model = "llama-3-8b";
+  asked.job.cluster = "dgx-h100";
+  return import_plan(*load_framework(kMegatron, "--from"), *configuration, asked);
+}
+
+std::string assumptions_of(const Import& made) {
+  std::string text;
+  for (const Assumption& each : made.assumptions) text += each.text + "\n";
+  return text;
+}
+
+TEST(MegatronImports, SayWhichFlagsThePlanDoesNotPrice) {
+  const Result<Import> made = imported(
+      "--bf16 --use-precision-aware-optimizer --optimizer-cpu-offload \\\n"
+      "--optimizer-offload-fraction 0.5 --main-params-dtype fp16 --fp4-format e2m1");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  const std::string assumed = assumptions_of(*made);
+  EXPECT_THAT(assumed, HasSubstr("--optimizer-offload-fraction 0.5 is kept, and not priced"));
+  EXPECT_THAT(assumed, HasSubstr("--main-params-dtype fp16 is kept, and not priced"));
+  EXPECT_THAT(assumed, HasSubstr("--fp4-format e2m1 is kept, and not priced"));
+}
+
+// Of whatever kind: a number that nobody knows is no wrong number.
+TEST(MegatronImports, KeepVariablesOfFlagsThatNoPlanHas) {
+  const Result<Import> made = imported(
+      "--bf16 --lr $LR --min-lr ${MIN} --train-iters $((STEPS)) --lr-decay-iters $DECAY \\\n"
+      "--lr-warmup-iters 100 --mock-data --data-path $DATA --split 1 --save $CK --tokenizer-type "
+      "$T");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  std::string kept;
+  for (const KeptSetting& each : made->plan.kept.settings) kept += each.name + " ";
+  for (const char* name : {"--lr ", "--min-lr ", "--train-iters ", "--data-path ", "--save "}) {
+    EXPECT_THAT(kept, HasSubstr(name));
+  }
+}
+
+TEST(MegatronImports, DoNotSayItOfADefault) {
+  const Result<Import> made = imported("--bf16 --main-params-dtype fp32");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_THAT(assumptions_of(*made), Not(HasSubstr("--main-params-dtype")));
+}
+
+/// The arguments that an export of an import has.
+std::string exported(const Import& made) {
+  const Framework framework = *load_framework(kMegatron, "--to");
+  const Result<Export> again = export_plan(made.plan, framework);
+  EXPECT_TRUE(again.ok()) << to_string(again.problems());
+  const auto files = export_folder(*again, framework, "");
+  EXPECT_TRUE(files.ok()) << to_string(files.problems());
+  return files ? "\n" + files->front().text : "";
+}
+
+TEST(MegatronImports, ReadMomentsInFewerBits) {
+  for (const std::string type : {"bf16", "fp8", "fp16"}) {
+    const Result<Import> made = imported(fmt::format(
+        "--bf16 --use-precision-aware-optimizer --exp-avg-dtype {0} --exp-avg-sq-dtype {0}", type));
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_EQ(name_of(made->plan.job.moment_dtype), type);
+    EXPECT_THAT(exported(*made), HasSubstr("\n--exp-avg-dtype " + type + "\n"));
+    EXPECT_THAT(exported(*made), HasSubstr("\n--exp-avg-sq-dtype " + type + "\n"));
+  }
+}
+
+TEST(MegatronImports, RefuseMomentsOfTwoTypes) {
+  const Result<Import> made = imported(
+      "--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype fp8");
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.problems().front().hint,
+            "--exp-avg-dtype bf16 is read with --exp-avg-sq-dtype bf16, not fp8");
+}
+
+TEST(MegatronImports, ReadGradientsInBf16) {
+  const std::string flags = "--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16";
+  const Result<Import> made = imported(flags);
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_FALSE(made->plan.layout.fp32_gradients);
+  EXPECT_THAT(exported(*made), HasSubstr("\n--main-grads-dtype bf16\n"));
+  EXPECT_THAT(exported(*made), HasSubstr("\n--use-precision-aware-optimizer\n"));
+}
+
+TEST(MegatronImports, WriteBackTheWordsThatThePlanHasNone) {
+  const Result<Import> made = imported(
+      "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8 --ckpt-format torch --grad-reduce-in-bf16");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.job.precision, DType::fp8);
+  const std::string arguments = exported(*made);
+  EXPECT_THAT(arguments, HasSubstr("\n--fp8-format e4m3\n"));
+  EXPECT_THAT(arguments, HasSubstr("\n--fp8-recipe mxfp8\n"));
+  EXPECT_THAT(arguments, HasSubstr("\n--ckpt-format torch\n"));
+  EXPECT_THAT(arguments, Not(HasSubstr("hybrid")));
+  EXPECT_THAT(arguments, Not(HasSubstr("blockwise")));
+}
+
+TEST(MegatronImports, RefuseKeptWordsOfAnotherPlan) {
+  Result<Import> made = imported("--bf16 --fp8-format e4m3 --fp8-recipe mxfp8");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  made->plan.job.precision = DType::bf16;
+  const Diagnostics problems = check_kept(*load_framework(kMegatron, "--to"), made->plan);
+  ASSERT_FALSE(problems.empty());
+  EXPECT_EQ(problems.front().message, "fp8-format is what the plan decides");
+}
+
+TEST(MegatronImports, SayWhichSettingsOfRecomputeAreNotRead) {
+  const Result<Import> made = imported(
+      "--bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 4");
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.problems().front().hint,
+            "--recompute-granularity full is read with --recompute-num-layers 1, not 4");
+}
+
+TEST(MegatronImports, TakeModulesForRecomputeThatIsStated) {
+  for (const char* flags :
+       {"--bf16 --recompute-activations",
+        "--bf16 --recompute-granularity selective --recompute-modules core_attn mlp"}) {
+    const Result<Import> made = imported(flags);
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_THAT(assumptions_of(*made), Not(HasSubstr("--recompute")));
+  }
+}
+
+TEST(MegatronImports, ReadALayoutOfStages) {
+  const std::string flags =
+      "--bf16 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout ";
+  const Result<Import> chunks = imported(flags + "'Et*8|t*8|t*8|t*8L'");
+  ASSERT_TRUE(chunks.ok()) << to_string(chunks.problems());
+  EXPECT_EQ(chunks->plan.layout.vpp, 2);
+  EXPECT_THAT(exported(*chunks), HasSubstr("--num-virtual-stages-per-pipeline-rank 2\n"));
+  const Result<Import> uneven = imported(flags + "'Et*4|t*28L'");
+  ASSERT_TRUE(uneven.ok()) << to_string(uneven.problems());
+  EXPECT_EQ(uneven->plan.layout.vpp, 1);
+  EXPECT_EQ(uneven->plan.layout.first_stage_layers, 4);
+  const Result<Import> refused = imported(flags + "'Et*4|t*9|t*10|t*9L'");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(to_string(refused.problems().front()),
+            "run.sh:3:43: --pipeline-model-parallel-layout: Et*4|t*9|t*10|t*9L is nothing that a "
+            "plan can have\n    chunks of stage 0 have 4 and 10 layers; a plan has equal chunks on "
+            "a stage");
+}
+
+}  // namespace
+}  // namespace shardwise

@@ -1,0 +1,204 @@
+// Files of DeepSpeed and accelerate as people write them, alone and beside arguments of
+// transformers' Trainer. What DeepSpeed makes of each was asked of its DeepSpeedConfig.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "planner/export/check_configuration.h"
+#include "planner/export/configuration.h"
+#include "planner/export/framework_reader.h"
+#include "planner/export/import_plan.h"
+#include "planner/export/job_files.h"
+
+namespace shardwise {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+Result<Import> imported(const std::vector<JobFile>& files) {
+  const Result<Configuration> job = read_job(files);
+  if (!job) return job.problems();
+  const Result<Framework> framework = framework_of(*job, "", "--from");
+  if (!framework) return framework.problems();
+  AskedImport asked;
+  asked.job.model = "llama-2-7b";
+  asked.job.cluster = "dgx-h100";
+  if (job->ranks == 0) asked.job.gpus = "16";
+  return import_plan(*framework, *job, asked);
+}
+
+Result<Import> of_deepspeed(const std::string& keys) {
+  return imported({{"ds_config.json", "{\"train_micro_batch_size_per_gpu\": 2, " + keys + "}"}});
+}
+
+std::string assumptions_of(const Import& made) {
+  std::string text;
+  for (const Assumption& each : made.assumptions) text += each.text + "\n";
+  return text;
+}
+
+TEST(DeepspeedImports, OverlapByStageWhereNothingSaysIt) {
+  for (const auto& [zero, overlaps] : std::vector<std::pair<std::string, bool>>{
+           {R"({"stage": 1})", false},
+           {R"({"stage": 2})", false},
+           {R"({"stage": 2, "overlap_comm": null})", false},
+           {R"({"stage": 2, "overlap_comm": true})", true},
+           {R"({"stage": 3})", true},
+           {R"({"stage": 3, "overlap_comm": false})", false}}) {
+    const Result<Import> made = of_deepspeed("\"zero_optimization\": " + zero);
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_EQ(made->plan.layout.overlap_grad_reduce, overlaps) << zero;
+  }
+}
+
+TEST(DeepspeedImports, RefuseAValueInTheRoomOfASection) {
+  for (const char* keys : {R"("bf16": true)", R"("fp16": "auto")", R"("zero_optimization": [3])"}) {
+    const Result<Import> made = of_deepspeed(keys);
+    ASSERT_FALSE(made.ok()) << keys;
+    EXPECT_THAT(to_string(made.problems()),
+                HasSubstr(" has keys and no value\n    an object, as {"));
+  }
+  const Result<Import> inner =
+      of_deepspeed(R"("zero_optimization": {"stage": 2, "offload_optimizer": "cpu"})");
+  ASSERT_FALSE(inner.ok());
+  EXPECT_THAT(to_string(inner.problems()),
+              HasSubstr("zero_optimization.offload_optimizer has keys and no value\n"
+                        "    an object, as {\"device\": ...}"));
+  EXPECT_TRUE(of_deepspeed(R"("zero_optimization": {"stage": 2, "offload_optimizer": null})").ok());
+  EXPECT_TRUE(of_deepspeed(R"("bf16": {})").ok());
+}
+
+TEST(DeepspeedImports, TakeOldNamesOfKeys) {
+  const Result<Import> made = of_deepspeed(
+      R"("bfloat16": {"enabled": true}, "zero_optimization": {"stage": 2, "cpu_offload": true})");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.job.precision, DType::bf16);
+  EXPECT_TRUE(made->plan.layout.offload_optimizer);
+  EXPECT_THAT(made->plan.kept.settings, IsEmpty());
+}
+
+TEST(DeepspeedImports, HaveGradientsInTheTypeInWhichTheyAreAccumulated) {
+  for (const char* name : {"fp32", "float32", "torch.float32"}) {
+    const Result<Import> made =
+        of_deepspeed(R"("bf16": {"enabled": true}, "data_types": {"grad_accum_dtype": ")" +
+                     std::string(name) + "\"}");
+    ASSERT_TRUE(made.ok()) << to_string(made.problems());
+    EXPECT_TRUE(made->plan.layout.fp32_gradients) << name;
+    EXPECT_THAT(assumptions_of(*made), HasSubstr("data_types.grad_accum_dtype fp32: gradients"));
+  }
+  const Result<Import> travelling =
+      of_deepspeed(R"("bf16": {"enabled": true}, "communication_data_type": "fp32")");
+  ASSERT_TRUE(travelling.ok()) << to_string(travelling.problems());
+  EXPECT_FALSE(travelling->plan.layout.fp32_gradients);
+  EXPECT_THAT(assumptions_of(*travelling), HasSubstr("communication_data_type fp32: in the plan"));
+}
+
+TEST(DeepspeedImports, SayWhatThePlanDoesNotPrice) {
+  const Result<Import> made = of_deepspeed(
+      R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"}, "zero_optimization":
+         {"stage": 3, "zero_quantized_weights": true, "cpu_offload_param": true})");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  const std::string assumed = assumptions_of(*made);
+  EXPECT_THAT(assumed, HasSubstr("torch_autocast.enabled true is kept, and not priced"));
+  EXPECT_THAT(assumed, HasSubstr("zero_quantized_weights true is kept, and not priced"));
+  EXPECT_THAT(assumed, HasSubstr("cpu_offload_param true is kept, and not priced"));
+}
+
+TEST(DeepspeedImports, RefuseDegreesThatNoPlanHas) {
+  for (const char* keys :
+       {R"("tensor_parallel": {"autotp_size": 2})", R"("sequence_parallel_size": 2)"}) {
+    const Result<Import> made = of_deepspeed(keys);
+    ASSERT_FALSE(made.ok()) << keys;
+    EXPECT_THAT(made.problems().front().message, HasSubstr("2 is nothing that a plan can have"));
+  }
+}
+
+constexpr const char* kDeepspeedOfAccelerate = R"(compute_environment: LOCAL_MACHINE
+deepspeed_config:
+  gradient_accumulation_steps: 4
+  zero_stage: 3
+distributed_type: DEEPSPEED
+mixed_precision: bf16
+num_processes: 8
+)";
+
+/// accelerate fills the batch in from the script's DataLoader.
+TEST(AccelerateImports, NeedNoBatchForDeepspeed) {
+  const Result<Configuration> job = read_job({{"accelerate.yaml", kDeepspeedOfAccelerate}});
+  ASSERT_TRUE(job.ok()) << to_string(job.problems());
+  const auto found = check_configuration(*load_framework("deepspeed", "--from"), *job, 0, {});
+  ASSERT_TRUE(found.ok()) << to_string(found.problems());
+  EXPECT_THAT(*found, IsEmpty());
+  const Result<Import> made = imported({{"accelerate.yaml", kDeepspeedOfAccelerate}});
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.job.global_batch_size, 32);
+}
+
+constexpr const char* kFsdp1 = R"(distributed_type: FSDP
+fsdp_config:
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_activation_checkpointing: false
+  fsdp_sharding_strategy: 2
+mixed_precision: 'no'
+num_processes: 16
+num_machines: 2
+)";
+
+Result<Import> with_fsdp1(const std::string& arguments) {
+  return imported(
+      {{"run.sh", "accelerate launch --config_file accelerate.yaml train.py " + arguments},
+       {"accelerate.yaml", kFsdp1}});
+}
+
+TEST(AccelerateImports, TakeTheNumberOfAStrategy) {
+  const Result<Import> made = with_fsdp1("");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.layout.zero_stage, 3);
+  EXPECT_FALSE(made->plan.layout.reshard_after_forward);
+  EXPECT_EQ(made->plan.job.precision, DType::fp32);
+  EXPECT_THAT(assumptions_of(*made), Not(HasSubstr("one unit")));
+}
+
+/// transformers' Trainer hands bf16 on to accelerate, and switches checkpointing of the model on,
+/// whatever the file says.
+TEST(AccelerateImports, ReadArgumentsOfTransformersTrainer) {
+  const Result<Import> made = with_fsdp1(
+      "--per_device_train_batch_size 2 --gradient_accumulation_steps 8 --bf16 True "
+      "--gradient_checkpointing --fp16 False --max_seq_length 2048 --output_dir out");
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_EQ(made->plan.layout.micro_batch_size, 2);
+  EXPECT_EQ(made->plan.job.global_batch_size, 256);
+  EXPECT_EQ(made->plan.job.sequence_length, 2048);
+  EXPECT_EQ(made->plan.job.precision, DType::bf16);
+  EXPECT_EQ(made->plan.layout.recompute, Recompute::full);
+  EXPECT_THAT(assumptions_of(*made), HasSubstr("says: --output_dir"));
+}
+
+TEST(AccelerateImports, SayThatTheWholeModelIsOneUnit) {
+  const Result<Import> made =
+      imported({{"a.yaml", "distributed_type: FSDP\nmixed_precision: bf16\n"}});
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_THAT(assumptions_of(*made), HasSubstr("NO_WRAP: the whole model is one unit"));
+}
+
+TEST(Frameworks, AreAskedForByWhatACommandIsOf) {
+  for (const auto& [command, wanted] : std::vector<std::pair<std::string, std::string>>{
+           {"torchrun --nproc_per_node 8 train.py --fsdp \"full_shard auto_wrap\" --bf16 True",
+            "transformers' Trainer"},
+           {"torchrun -m torchtitan.train --job.config_file llama3_8b.toml",
+            "torchtitan before 0.3"}}) {
+    const Result<Configuration> job = read_job({{"run.sh", command}});
+    ASSERT_TRUE(job.ok()) << to_string(job.problems());
+    const Result<Framework> framework = framework_of(*job, "", "--from");
+    ASSERT_FALSE(framework.ok()) << command;
+    EXPECT_THAT(framework.problems().front().message, HasSubstr(wanted));
+  }
+}
+
+}  // namespace
+}  // namespace shardwise
