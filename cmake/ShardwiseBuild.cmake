@@ -18,10 +18,10 @@ if(SHARDWISE_SANITIZE)
   target_compile_options(shardwise_build INTERFACE ${flags})
   target_link_options(shardwise_build INTERFACE ${flags})
 endif()
-# Sources of tests are not optimised under sanitizers: that halves the time they take to compile,
-# which is most of such a build, and they spend theirs in the libraries.
+# Sources of tests are optimised in preset release alone. That takes a third off the time to compile
+# them in preset dev, and half under sanitizers. Tests spend their own time in the libraries.
 set(shardwise_test_options)
-if(SHARDWISE_SANITIZE)
+if(SHARDWISE_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   set(shardwise_test_options -O0)
 endif()
 if(SHARDWISE_FUZZ)

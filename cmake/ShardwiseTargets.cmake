@@ -46,7 +46,9 @@ endfunction()
 # A GoogleTest program; ctest lists each of its tests, but under sanitizers, where a process for each
 # takes longer than the test, the program. Tests run in the repository root, so
 # "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
-# Label `threads` has the thread sanitizer watch it (preset tsan), `gpu` that it skips without one.
+# Label `threads` has the thread sanitizer watch it (preset tsan), `bytes` has the address sanitizer
+# watch it in `.ci/run`: it reads what may be hostile, or places what it writes by hand. `gpu` says
+# that it skips without one.
 # THREADED: the suites that start threads, where others of the program take long; the thread
 # sanitizer watches those alone. OPTIMISED: its own code takes long, so that it is optimised under
 # sanitizers too.
@@ -63,9 +65,11 @@ function(shardwise_test name)
     target_compile_options(${name} PRIVATE ${shardwise_test_options})
     _shardwise_common(${name} shardwise_test_headers)
   endif()
-  if("threads" IN_LIST arg_LABELS)
-    add_dependencies(threaded ${name})
-  endif()
+  foreach(group threads bytes)
+    if(group IN_LIST arg_LABELS)
+      add_dependencies(${group} ${name})
+    endif()
+  endforeach()
   if(SHARDWISE_SANITIZE)
     set(which)
     if(arg_THREADED AND SHARDWISE_SANITIZE STREQUAL "thread")
@@ -119,7 +123,7 @@ function(shardwise_fuzzer name)
     set(SHARDWISE_FUZZ_SEED 0 CACHE STRING "Of the fuzzers' inputs: 0 gives others each time")
     target_link_options(${name} PRIVATE -fsanitize=fuzzer)
     if(arg_MUTATES_JSON)
-      target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/json_mutator.cc)
+      target_link_libraries(${name} PRIVATE json_mutator)
     endif()
     set(found ${PROJECT_BINARY_DIR}/fuzz/${name})
     file(MAKE_DIRECTORY ${found})

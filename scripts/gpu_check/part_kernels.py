@@ -24,7 +24,8 @@ def run_suite(part, program, suite, words=(), limit=300):
     if not report.exists():
         raise check.Wrong(done.why())
     tests = [test for each in json.loads(report.read_text())["testsuites"] for test in each["testsuite"]]
-    failed = {test["name"]: check.tail(test["failures"][0]["failure"], 6) for test in tests if test.get("failures")}
+    failed = {test["name"]: "\n".join(check.tail(each["failure"][-1000:], 4) for each in test["failures"][:3])
+              for test in tests if test.get("failures")}
     skipped = [test["name"] for test in tests if test["result"] == "SKIPPED"]
     row = {"ok": done.code == 0 and not failed, "tests": len(tests), "failed": failed, "skipped": skipped}
     if not row["ok"]:

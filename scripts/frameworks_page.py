@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Writes the tables of docs/frameworks.md from configs/frameworks/*.json and shared/limits.json.
+
+scripts/frameworks_page.py           write the page again
+scripts/frameworks_page.py --check   exit code 1 where the page says something else than the files
+"""
+
+import json
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+CONFIGS = ROOT / "configs" / "frameworks"
+ENGINES = ROOT / "configs" / "engines"
+PAGE = ROOT / "docs" / "frameworks.md"
+BEGIN = "<!-- written by scripts/frameworks_page.py from configs/frameworks -->\n"
+ORDER = ["megatron-lm", "megatron-fsdp", "torchtitan", "torch-fsdp2", "accelerate", "deepspeed"]
+KINDS = {"refused": "refused", "changed": "changed", "silent": "**silent**"}
+
+
+def cell(value):
+    return str(value).replace("|", "\\|").replace("_", "\\_").replace("*", "\\*")
+
+
+def code(value):
+    return f"`{value}`"
+
+
+def default_of(setting):
+    if setting.get("default") is None:
+        return ""
+    value = setting["default"]
+    return code(str(value).lower() if isinstance(value, bool) else value)
+
+
+def value_of(text):
+    """A value of a limit: "@dp" is that of the field dp."""
+    if text.startswith("@"):
+        return f"that of {code(text[1:])}"
+    return code(text) if text else "none"
+
+
+def settings_table(framework):
+    lines = ["| setting | default | plan field | what it sets | source |", "|---|---|---|---|---|"]
+    for each in framework["settings"]:
+        field = code(each["field"]) if "field" in each else ""
+        if each.get("only_read"):
+            field += " (read)"
+        lines.append(
+            f"| {code(each['name'])} | {default_of(each)} | {field} "
+            f"| {cell(each.get('meaning', ''))} | {cell(each['source'])} |"
+        )
+    return lines
+
+
+def refused_at(engines, rule):
+    """Where the first of the engines that refuses what a layout rule refuses does."""
+    places = json.loads((ENGINES / "refusals.json").read_text())["rules"][rule]
+    return next(p["at"] for engine in engines for p in places if engine in p["engines"])
+
+
+def source_of(rule, framework):
+    if "layout_rule" in rule:
+        return refused_at(framework["engines"], rule["layout_rule"])
+    return rule["source"]
+
+
+def rules_table(framework):
+    lines = ["| check | | of | what is wrong | what is right | source |", "|---|---|---|---|---|---|"]
+    for each in framework["rules"]:
+        lines.append(
+            f"| {cell(each['name'])} | {KINDS[each['kind']]} | {code(each['at'])} "
+            f"| {cell(each['says'])} | {cell(each['fix'])} | {cell(source_of(each, framework))} |"
+        )
+    return lines
+
+
+def limits_table(framework):
+    lines = ["| plan field | what is exported | why |", "|---|---|---|"]
+    shared = json.loads((CONFIGS / "shared" / "limits.json").read_text())
+    lists = [framework["limits"], *(shared[name] for name in framework["shares"])]
+    for each in [limit for limits in lists for limit in limits]:
+        if "because" not in each:
+            continue
+        values = ", ".join(value_of(v) for v in each["values"])
+        when = "; ".join(f"{name} {shown(value)}" for name, value in each.get("when", {}).items())
+        lines.append(
+            f"| {code(each['field'])}{' with ' + cell(when) if when else ''} | {values} "
+            f"| {cell(each['because'])} |"
+        )
+    for each in framework.get("refusals", []):
+        when = "; ".join(f"{name} {shown(value)}" for name, value in each["when"].items())
+        lines.append(f"| {cell(when)} | refused | {cell(each['because'])} |")
+    for each in framework.get("by_script", []):
+        lines.append(f"| {code(each['field'])} | by the script | {cell(each['says'])} |")
+    return lines
+
+
+def shown(value):
+    if isinstance(value, dict):
+        (word, what), = value.items()
+        return f"{word} {shown(what)}"
+    if isinstance(value, list):
+        return " or ".join(str(v) or "none" for v in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def section(framework):
+    lines = [
+        f"## {framework['label']}",
+        "",
+        f"`--to {framework['name']}`. Read from {framework['code']}, version {framework['version']}.",
+        "",
+        f"Engines of its plans, the first where a plan has another: "
+        f"{', '.join(code(e) for e in framework['engines'])}.",
+        "",
+        *settings_table(framework),
+        "",
+        "Not expressible:",
+        "",
+        *limits_table(framework),
+        "",
+        "What contradicts itself:",
+        "",
+        *rules_table(framework),
+        "",
+    ]
+    return lines
+
+
+def tables():
+    lines = []
+    for name in ORDER:
+        lines += section(json.loads((CONFIGS / f"{name}.json").read_text()))
+    return "\n".join(lines)
+
+
+def main():
+    page = PAGE.read_text()
+    head, _, _ = page.partition(BEGIN)
+    made = head + BEGIN + "\n" + tables()
+    if "--check" in sys.argv[1:]:
+        if made != page:
+            sys.exit("docs/frameworks.md is not what configs/frameworks say: "
+                     "run scripts/frameworks_page.py")  # fmt: skip
+        return
+    PAGE.write_text(made)
+
+
+if __name__ == "__main__":
+    main()
