@@ -28,13 +28,11 @@ if(SHARDWISE_FUZZ)
   target_compile_options(shardwise_build INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# One cache serves every checkout of the repository on a machine: paths are hashed relative to the root.
-# The sloppiness is what ccache asks for before it keeps what was made with precompiled headers.
+# One cache serves every checkout of the repository on a machine (ccache.sh says how).
 find_program(SHARDWISE_CCACHE ccache)
 function(shardwise_use_ccache target)
   if(SHARDWISE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(launcher "${CMAKE_COMMAND};-E;env;CCACHE_BASEDIR=${PROJECT_SOURCE_DIR};CCACHE_NOHASHDIR=1"
-      "CCACHE_SLOPPINESS=pch_defines,time_macros" "${SHARDWISE_CCACHE}")
+    set(launcher "${PROJECT_SOURCE_DIR}/cmake/ccache.sh;${PROJECT_SOURCE_DIR}")
     set_target_properties(${target} PROPERTIES
       CXX_COMPILER_LAUNCHER "${launcher}"
       CUDA_COMPILER_LAUNCHER "${launcher}")
