@@ -47,8 +47,9 @@ endfunction()
 # takes longer than the test, the program. Tests run in the repository root, so
 # "configs/models/gpt2.json" is a good path. Without sources there is nothing to build.
 # Label `threads` has the thread sanitizer watch it (preset tsan), `bytes` has the address sanitizer
-# watch it in `.ci/run`: it reads what may be hostile, or places what it writes by hand. `gpu` says
-# that it skips without one.
+# watch it in `.ci/run`: it reads what may be hostile, or places what it writes by hand. `processes`:
+# it starts ranks, processes or windows, so that scripts/test.sh tries it twice. `gpu` says that it
+# skips without one.
 # THREADED: the suites that start threads, where others of the program take long; the thread
 # sanitizer watches those alone. OPTIMISED: its own code takes long, so that it is optimised under
 # sanitizers too.

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """scripts/gpu_check.sh without a GPU: its parts in order, their files, time limits and exit codes.
 
-    python3 tests/scripts/gpu_check_test.py build/dev/bin
+    python3 tests/scripts/gpu_check_test.py build/dev/bin           what takes seconds
+    python3 tests/scripts/gpu_check_test.py build/dev/bin --whole   and what trains to its end: minutes
 
 Stands in for what needs a GPU: nvidia-smi, the tests of kernels, the ceilings and PyTorch are scripts that answer as those
 do, and shardwise-run runs plans for an H100 on the CPU, or, where the build has it, as fake_gpu_shardwise_run on fakes of
@@ -21,6 +22,7 @@ from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = None
+WHOLE = "--whole" in sys.argv
 sys.path.insert(0, str(ROOT / "scripts/gpu_check"))
 import check  # noqa: E402
 import floor  # noqa: E402
@@ -145,6 +147,11 @@ def write_program(path, text):
     path.chmod(0o755)
 
 
+def whole(test):
+    """Of a test that takes minutes."""
+    return unittest.skipUnless(WHOLE, "takes minutes: --whole runs it")(test)
+
+
 class GpuCheck(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp())
@@ -189,6 +196,7 @@ class GpuCheck(unittest.TestCase):
         check.write_json(self.out / "machine.json", {"gpu": gpu or h100, "commit": "c0ffee", "build": "one"})
         return check.Part(name, ["--out", str(self.out), "--binaries", str(self.bin), *words])
 
+    @whole
     def test_runs_every_part_to_its_end(self):
         done = self.check("--small", "--pytorch", self.tools / "pytorch")
         summary = json.loads((self.out / "summary.json").read_text())
@@ -470,6 +478,7 @@ class GpuCheck(unittest.TestCase):
         folders = [str(self.scratch / "site" / "nvidia" / name / "lib") for name in ("cu13", "cudnn")]
         self.assertIn(":".join(folders), said[-1])
 
+    @whole
     def test_the_parts_that_train_do_so_on_fake_gpus(self):
         fake = BIN / "fake_gpu_shardwise_run"
         if not fake.exists():
@@ -491,4 +500,5 @@ class GpuCheck(unittest.TestCase):
 
 if __name__ == "__main__":
     BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+    sys.argv = [word for word in sys.argv if word != "--whole"]
     unittest.main(verbosity=2)
