@@ -121,14 +121,16 @@ def chosen(words, sources):
     files = [os.path.relpath(os.path.abspath(word), ROOT) for word in words]
     for word, file in zip(words, files):
         if file not in sources.commands:
-            sys.exit(f"{word}: not a source that preset tidy compiles")
+            print(f"{word}: not a source that preset tidy compiles", file=sys.stderr)
+            sys.exit(2)
     return files
 
 
 def main(words):
     sources = Sources(compiled())
     asked = chosen(words, sources)
-    counts, broken, began, shown = {"cached": 0, "clean": 0}, [], time.monotonic(), 0.0
+    counts, broken, began = {"cached": 0, "clean": 0}, [], time.monotonic()
+    shown = began
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         waiting = {pool.submit(sources.check, source): source for source in asked}
         for done in concurrent.futures.as_completed(waiting):
