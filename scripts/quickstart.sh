@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to the best layouts of Llama-3.1-70B on 64 H100, and to a small Llama that
 # is planned, simulated and trained for real on this machine: installs what is missing, builds in
-# build/release. Needs no GPU. Safe to run again. SHARDWISE_PRESET=dev takes the programs of build/dev.
+# build/release: the command first, then the executor, then the viewer. Needs no GPU. Safe to run
+# again. SHARDWISE_PRESET=dev takes the programs of build/dev.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/packages.sh
@@ -12,18 +13,24 @@ need_packages "${packages_build[@]}" "${packages_gui[@]}" python3
 fetch_imgui
 say "configuring build/$preset"
 cmake --preset "$preset" -D BUILD_TESTING=OFF
-programs=(shardwise shardwise-run)
-grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && programs+=(shardwise-view)
-say "building ${programs[*]} with $(nproc) cores"
-cmake --build --preset "$preset" --target "${programs[@]}" --parallel "$(nproc)"
 
+build() {
+  say "building $* with $(nproc) cores"
+  cmake --build --preset "$preset" --target "$@" --parallel "$(nproc)"
+}
+
+build shardwise
 plan=(plan --model llama-3.1-70b --cluster dgx-h100 --gpus 64 -o plan.json)
 say "$bin/shardwise ${plan[*]}"
 "$bin/shardwise" "${plan[@]}"
+say "the plan after $SECONDS s; the executor is next"
 
+build shardwise-run
 # The same small model on four ranks of this machine under every ZeRO stage: what the planner says
 # it holds and takes, on the machine as it was just measured, and what it held and took.
 say "measuring this machine; planning, simulating and running llama-tiny on 4 ranks, 20 steps each"
 python3 tests/bench/step_times.py --bin "$bin" --out build/quickstart --model llama-tiny --ranks 4
+grep -q '^SHARDWISE_HAS_GUI:INTERNAL=ON' "build/$preset/CMakeCache.txt" && build shardwise-view
+say "all of it after $SECONDS s"
 say "next, one layout in detail: $bin/shardwise estimate --model llama-3.1-8b" \
     "--cluster dgx-h100 --engine fsdp2 --zero-stage 3 --explain"
