@@ -1,10 +1,13 @@
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "planner/spec/diagnostic.h"
 #include "planner/spec/units.h"
+
+namespace CLI {
+class App;
+}
 
 namespace shardwise::cli {
 

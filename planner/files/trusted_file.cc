@@ -12,6 +12,8 @@
 #include <cstring>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "planner/spec/utf8.h"
 
@@ -74,15 +76,29 @@ bool is_link_of_root(const std::string& path) {
 
 TrustedFile::TrustedFile(const std::string& folder, const std::string& name)
     : path_(folder + "/" + name) {
+  if (!open(folder, name)) return;
+  struct stat facts = {};
+  if (::fstat(file_, &facts) != 0 || !S_ISLNK(facts.st_mode) || !is_ours(facts)) {
+    if (refusal_.empty()) check(file_, S_IFREG, "it");
+    return;
+  }
+  // A link that is as safe as a file would be: asks the same of what it leads to.
+  std::error_code none;
+  const std::filesystem::path to = std::filesystem::canonical(path_, none);
+  ::close(std::exchange(file_, -1));
+  if (none || !refusal_.empty()) return;
+  if (!open(to.parent_path().string(), to.filename().string())) return;
+  if (refusal_.empty()) check(file_, S_IFREG, "it");
+}
+
+bool TrustedFile::open(const std::string& folder, const std::string& name) {
   // Opened for its name alone, nothing acts or waits.
   const int around = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (around < 0) return;
+  if (around < 0) return false;
   file_ = ::openat(around, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-  if (file_ >= 0) {
-    check(around, S_IFDIR, "its folder");
-    if (refusal_.empty()) check(file_, S_IFREG, "it");
-  }
+  if (file_ >= 0) check(around, S_IFDIR, "its folder");
   ::close(around);
+  return file_ >= 0;
 }
 
 TrustedFile::~TrustedFile() {
@@ -112,7 +128,8 @@ void TrustedFile::check(int file, mode_t type, const char* subject) {
 bool may_keep(const std::string& home, const std::string& within) {
   namespace fs = std::filesystem;
   fs::path top = fs::path(home).lexically_normal();
-  if (!top.has_filename() && top.has_relative_path()) top = top.parent_path();  // "/home/me/"
+  if (!top.has_filename() && top.has_relative_path())
+    top = top.parent_path();  // it ends with a slash
   constexpr int kFlags = O_PATH | O_CLOEXEC;
   int part = ::open(top.c_str(), kFlags | (is_link_of_root(top.string()) ? 0 : O_NOFOLLOW));
   bool safe = part < 0 ? errno == ENOENT : is_safe(part);

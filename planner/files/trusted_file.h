@@ -9,12 +9,13 @@ namespace shardwise {
 /// A program or library of ours that lies beside this one, opened once: what was looked at is what
 /// runs, whatever takes its name later.
 ///
-/// It is trusted where the file, a regular one and no link, and its folder both belong to root or
-/// to the user of this process, and nobody else may write them. A sticky folder such as /tmp does
-/// not do: others can add files to it. Write permission of the owner's private group does: the
+/// It is trusted where the regular file and its folder both belong to root or to the user of this
+/// process, and nobody else may write them. A link of one of the two in such a folder is followed:
+/// the same is asked of the file it leads to and of that one's folder. A sticky folder such as /tmp
+/// does not do: others can add files to it. Write permission of the owner's private group does: the
 /// group of the owner's name with no other member, to which files of a umask of 002 belong. Not
-/// where an access control list is there too, as the group's bits then stand for others. Source:
-/// sshd_config(5), StrictModes, and the use of it with private groups in Debian and Fedora.
+/// where an access control list is there too, as the group's bits then stand for others.
+/// Source: sshd_config(5), StrictModes, and the use of it with private groups in Debian and Fedora.
 class TrustedFile {
  public:
   /// \param name  in the folder, which may be reached through links
@@ -41,6 +42,8 @@ class TrustedFile {
   void run(char* const* argv) const;
 
  private:
+  /// \returns whether something has that name; its folder is checked
+  bool open(const std::string& folder, const std::string& name);
   void check(int file, mode_t type, const char* subject);
 
   std::string path_;

@@ -70,16 +70,32 @@ TEST_F(Trusted, IsNoFileOfAFolderThatOthersMayWriteStickyOrNot) {
   EXPECT_THAT(refusal(), HasSubstr("mode 1777"));
 }
 
-TEST_F(Trusted, IsNoLinkFolderOrPipe) {
-  scratch_.write_bytes("target", "text");
-  std::filesystem::create_symlink(scratch_.path("target"), file());
-  EXPECT_THAT(refusal(), HasSubstr("is a link"));
-  std::filesystem::remove(file());
+TEST_F(Trusted, IsNoFolderOrPipe) {
   std::filesystem::create_directory(file());
   EXPECT_THAT(refusal(), HasSubstr("is no regular file"));
   std::filesystem::remove(file());
   ASSERT_EQ(::mkfifo(file().c_str(), 0600), 0);
   EXPECT_THAT(refusal(), HasSubstr("is no regular file"));
+}
+
+TEST_F(Trusted, IsWhereALinkLeadsWhenThatIsTrusted) {
+  const test::Scratch other;
+  const std::string target = other.write_bytes("target", "text");
+  ::chmod(target.c_str(), 0644);
+  std::filesystem::create_symlink(target, file());
+  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(test::bytes_of_file(TrustedFile(folder(), "file").opened()), "text");
+  ::chmod(target.c_str(), 0666);
+  EXPECT_THAT(refusal(), HasSubstr("it may be written by others"));
+  ::chmod(target.c_str(), 0644);
+  ::chmod(other.folder().c_str(), 01777);
+  EXPECT_THAT(refusal(), HasSubstr("its folder may be written by others"));
+  ::chmod(other.folder().c_str(), 0755);
+  ::chmod(folder().c_str(), 01777);
+  EXPECT_THAT(refusal(), HasSubstr("its folder may be written by others"));
+  ::chmod(folder().c_str(), 0755);
+  std::filesystem::remove(target);
+  EXPECT_FALSE(TrustedFile(folder(), "file").exists());
 }
 
 class TrustedOfRoot : public Trusted {
@@ -94,6 +110,14 @@ class TrustedOfRoot : public Trusted {
 TEST_F(TrustedOfRoot, IsNoFileOfAnotherUser) {
   ASSERT_EQ(::chown(file().c_str(), kStranger, 0), 0);
   EXPECT_THAT(refusal(), AllOf(HasSubstr("it belongs to another user"), HasSubstr("65534")));
+}
+
+TEST_F(TrustedOfRoot, IsNoLinkOfAnotherUser) {
+  std::filesystem::rename(file(), scratch_.path("target"));
+  std::filesystem::create_symlink("target", file());
+  EXPECT_EQ(refusal(), "");
+  ASSERT_EQ(::lchown(file().c_str(), kStranger, 0), 0);
+  EXPECT_THAT(refusal(), HasSubstr("it belongs to another user"));
 }
 
 TEST_F(TrustedOfRoot, IsNoFileInAFolderOfAnotherUser) {
