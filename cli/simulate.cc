@@ -14,6 +14,7 @@
 #include "cli/closed_form_text.h"
 #include "cli/growth_text.h"
 #include "cli/job_flags.h"
+#include "cli/memory_limit.h"
 #include "cli/noise_flags.h"
 #include "cli/plan_text.h"
 #include "cli/progress.h"
@@ -145,7 +146,11 @@ ExitCode say_misfit(const SimulateFlags& flags, const Plan& plan, StepReport est
   return ExitCode::nothing_fits;
 }
 
-ExitCode run_simulate(const SimulateFlags& flags) {
+ExitCode run_simulate(SimulateFlags& flags) {
+  const Result<Bytes> limit = read_memory_limit(flags.memory_limit);
+  if (!limit) return refuse(limit.problems());
+  flags.asked.memory_limit = *limit;
+  flags.asked.traced = !flags.trace.empty();
   std::optional<sim::PlannedStep> read;
   if (takes_best(flags)) {
     Result<std::optional<sim::PlannedStep>> best = best_plan(flags);
@@ -281,6 +286,7 @@ void add_simulate(CLI::App& app, Run& run) {
     verb->get_option("--growth")->excludes(size);
   }
   verb->add_flag("--ignore-memory", flags->ignore_memory, "Simulate a layout that does not fit");
+  add_memory_limit(*verb, flags->memory_limit);
   CLI::Option* explain =
       verb->add_flag("--explain", flags->explain, "Print the assumptions and their sources");
   for (const char* other : {"--import", "--versus", "--growth"}) {

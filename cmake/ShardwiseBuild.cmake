@@ -28,6 +28,12 @@ if(SHARDWISE_FUZZ)
   target_compile_options(shardwise_build INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# A program has the same search path where it is built and where it is installed: the folders of the
+# libraries it was linked with. CMake would otherwise end the built one with an empty element, to
+# have room for another, and the loader takes that for the current folder.
+set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+
 # One cache serves every checkout of the repository on a machine (ccache.sh says how).
 find_program(SHARDWISE_CCACHE ccache)
 function(shardwise_use_ccache target)

@@ -22,6 +22,13 @@ foreach(file bin/shardwise share/man/man1/shardwise.1 share/shardwise/configs/mo
   endif()
 endforeach()
 
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -D ROOT=${prefix} -P ${CMAKE_CURRENT_LIST_DIR}/search_paths.cmake
+  RESULT_VARIABLE failed OUTPUT_QUIET)
+if(failed)
+  message(SEND_ERROR "a search path of what is installed is refused")
+endif()
+
 # A model that the source tree does not have.
 file(COPY_FILE ${prefix}/share/shardwise/configs/models/gpt2.json
   ${prefix}/share/shardwise/configs/models/installed-alone.json)

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
+
+#include "planner/spec/utf8.h"
 
 namespace shardwise::exec {
 namespace {
@@ -20,6 +23,19 @@ std::size_t text_bytes(std::span<const std::byte> header) {
                      kind <= static_cast<std::uint8_t>(Failure::Kind::bad_input) &&
                      length <= Notice::kMostText;
   return known ? length : Notice::kMostText + 1;
+}
+
+/// A text of another process as a terminal may show it: lines of characters that print.
+std::string cleaned(std::string_view text) {
+  std::string clean;
+  for (std::size_t lines = 0; !text.empty() && clean.size() < Notice::kMostText; ++lines) {
+    if (lines == Notice::kMostLines) return clean + "…";
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    clean += shown(text.substr(0, end), Notice::kMostText - clean.size());
+    if (end < text.size()) clean += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return clean;
 }
 
 }  // namespace
@@ -47,7 +63,7 @@ bool NoticeReader::take(std::span<const std::byte> bytes, std::vector<Notice>& n
     if (broken_ || heard_.size() < kHeader + text) continue;
     const auto* const begin = reinterpret_cast<const char*>(heard_.data()) + kHeader;
     notices.push_back({static_cast<Notice::Word>(heard_[0]), static_cast<Failure::Kind>(heard_[1]),
-                       std::string(begin, text)});
+                       cleaned({begin, text})});
     heard_.clear();
   }
   if (broken_) heard_ = {};

@@ -24,13 +24,15 @@ struct Notice {
   std::string text;                            // of at most kMostText bytes on the wire
 
   static constexpr std::size_t kMostText = std::size_t{1} << 16;
+  static constexpr std::size_t kMostLines = 2000;  // of a text that is read
 };
 
 /// A notice as it is sent; a longer text is cut.
 std::vector<std::byte> bytes_of(const Notice& notice);
 
 /// Reads notices from a stream of bytes that come in any pieces. Keeps at most one notice that is
-/// not whole.
+/// not whole. A text is lines of characters that print: what would steer a terminal is escaped, and
+/// what is over kMostLines lines is cut.
 class NoticeReader {
  public:
   /// Appends the notices that `bytes` complete. \returns false when the stream is none of notices:

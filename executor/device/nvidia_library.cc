@@ -12,6 +12,13 @@
 namespace shardwise::exec {
 namespace {
 
+/// The folder that a variable of the environment names. Where it is empty or relative there is
+/// none: it would be one of the current folder.
+const char* folder_of(const char* variable) {
+  const char* const folder = std::getenv(variable);
+  return folder != nullptr && folder[0] == '/' ? folder : nullptr;
+}
+
 /// What pip puts of NVIDIA's into the Python environment at `root`: a folder for each package, or,
 /// from CUDA 13 on, one for each toolkit. Conda has libraries in its own folder too.
 void add_environment(const std::string& package, const char* root,
@@ -33,13 +40,13 @@ void add_environment(const std::string& package, const char* root,
 std::vector<std::string> NvidiaLibrary::default_folders(const std::string& package) {
   std::vector<std::string> folders = {""};
   for (const char* const name : {"CUDA_HOME", "CUDA_PATH"}) {
-    const char* const home = std::getenv(name);
+    const char* const home = folder_of(name);
     if (home == nullptr) continue;
     for (const char* const sub : {"/lib64", "/lib"}) folders.push_back(std::string(home) + sub);
   }
   folders.insert(folders.end(), {"/usr/local/cuda/lib64", "/usr/local/cuda/lib"});
-  add_environment(package, std::getenv("VIRTUAL_ENV"), folders);
-  const char* const conda = std::getenv("CONDA_PREFIX");
+  add_environment(package, folder_of("VIRTUAL_ENV"), folders);
+  const char* const conda = folder_of("CONDA_PREFIX");
   if (conda != nullptr) folders.push_back(std::string(conda) + "/lib");
   add_environment(package, conda, folders);
   return folders;

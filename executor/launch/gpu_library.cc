@@ -11,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "planner/files/trusted_file.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::exec {
@@ -43,20 +44,26 @@ void check_build(const GpuPlugin& plugin, const std::string& where) {
 
 /// Whether a library lacks its end, as a copy that was broken off: the loader would not say so, but
 /// die. Its table of sections is the last of it.
-bool is_cut(const std::string& file) {
+bool is_cut(const TrustedFile& file) {
   Elf64_Ehdr header{};
-  std::ifstream bytes(file, std::ios::binary);
+  std::ifstream bytes(file.opened(), std::ios::binary);
   if (!bytes.read(reinterpret_cast<char*>(&header), sizeof header)) return false;
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return false;
   std::error_code none;
-  const std::uintmax_t size = std::filesystem::file_size(file, none);
+  const std::uintmax_t size = std::filesystem::file_size(file.opened(), none);
   return header.e_shoff + std::uint64_t{header.e_shentsize} * header.e_shnum > size;
 }
 
-void* loaded(const std::string& file, int when) {
-  void* const library = ::dlopen(file.c_str(), when | RTLD_LOCAL);
-  if (library == nullptr) throw IoError(fmt::format("cannot open {}: {}", file, ::dlerror()));
-  return library;
+void* loaded(TrustedFile& file, int when) {
+  const std::string opened = file.opened();
+  void* const library = ::dlopen(opened.c_str(), when | RTLD_LOCAL);
+  if (library != nullptr) {
+    file.keep_open();
+    return library;
+  }
+  std::string why = ::dlerror();
+  if (why.starts_with(opened)) why.replace(0, opened.size(), file.path());
+  throw IoError(fmt::format("cannot open {}: {}", file.path(), why));
 }
 
 }  // namespace
@@ -69,19 +76,24 @@ GpuLibrary open_gpu_library() {
 }
 
 GpuLibrary open_gpu_library(const std::vector<std::string>& folders) {
+  std::string refused;
   for (const std::string& folder : folders) {
-    const std::string file = folder + "/" + kGpuPluginFile;
-    std::error_code none;
-    if (!std::filesystem::exists(file, none)) continue;
-    if (is_cut(file)) throw IoError(fmt::format("cannot open {}: it lacks its end", file));
+    TrustedFile file(folder, kGpuPluginFile);
+    if (!file.exists()) continue;
+    if (!file.refusal().empty()) {
+      if (refused.empty()) refused = file.refusal();
+      continue;
+    }
+    if (is_cut(file)) throw IoError(fmt::format("cannot open {}: it lacks its end", file.path()));
     // Its functions are bound once it is known to be of this build.
     void* const library = loaded(file, RTLD_LAZY);
     const auto entry = reinterpret_cast<GpuPluginEntry>(::dlsym(library, kGpuPluginEntry));
-    if (entry == nullptr) throw IoError(fmt::format("{} has no {}", file, kGpuPluginEntry));
-    check_build(*entry(), file);
+    if (entry == nullptr) throw IoError(fmt::format("{} has no {}", file.path(), kGpuPluginEntry));
+    check_build(*entry(), file.path());
     static_cast<void>(loaded(file, RTLD_NOW));
     return {entry()->open(), {}};
   }
+  if (!refused.empty()) throw IoError(refused);
 #ifdef SHARDWISE_NO_GPUS
   return {nullptr, "this shardwise-run was built without code for GPUs: " SHARDWISE_NO_GPUS};
 #else

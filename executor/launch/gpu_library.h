@@ -14,9 +14,10 @@ struct GpuLibrary {
   std::string why_none;  // where there is no platform
 };
 
-/// Opens libshardwise_cuda.so in the first of the folders that has it. It stays open until the
-/// process ends, as threads of NVIDIA's libraries may.
-/// \throws IoError when the file does not load, or is of another build: names both
+/// Opens libshardwise_cuda.so in the first of the folders that has one to trust (TrustedFile). It
+/// stays open until the process ends, as threads of NVIDIA's libraries may.
+/// \throws IoError when the file does not load, or is of another build: names both; and when there
+/// is none to trust: names the owner and the mode of the first that is not
 GpuLibrary open_gpu_library(const std::vector<std::string>& folders);
 /// Beside this program, and in ../lib. Or what the program gave to use_gpu_library().
 GpuLibrary open_gpu_library();

@@ -7,12 +7,19 @@
 #include <memory>
 
 #include "planner/spec/check.h"
+#include "planner/spec/error.h"
 
 namespace shardwise::exec {
 namespace {
 
 const std::vector<std::string_view> kTypes = {"Sequence", "NFC",     "NFD",    "NFKC",
                                               "NFKD",     "Prepend", "Replace"};
+
+/// Published tokenizers have fewer than 20.
+constexpr std::size_t kMostSteps = 100;
+/// Replacements of replacements would double a text each time. No published one grows it by four.
+constexpr std::size_t kMostGrowth = 64;
+constexpr std::size_t kMostMade = 1'000'000;
 
 std::string normal_form(std::string_view text, int options) {
   utf8proc_uint8_t* made = nullptr;
@@ -53,9 +60,14 @@ void Normalizer::add(const JsonValue& value, const std::string& file, const std:
     reader.reject_unknown();
     if (list == nullptr) return;
     for (std::size_t i = 0; i < list->elements.size(); ++i) {
+      // The first that is too many is named; the others are not read.
+      if (!problems.empty() && steps_.size() == kMostSteps) return;
       add(list->elements[i], file, fmt::format("{}/normalizers/{}", path, i), problems);
     }
     return;
+  }
+  if (steps_.size() == kMostSteps) {
+    return reader.fail("type", fmt::format("more than {} normalizers", kMostSteps));
   }
   if (kTypes[type] == "Prepend") {
     steps_.emplace_back(Prepend{reader.string("prepend")});
@@ -77,6 +89,7 @@ Normalizer Normalizer::read(const JsonValue& value, const std::string& file,
 
 std::string Normalizer::apply(std::string_view text) const {
   std::string made(text);
+  const std::size_t most = kMostMade + kMostGrowth * text.size();
   for (const Step& step : steps_) {
     if (const Form* const form = std::get_if<Form>(&step)) {
       constexpr int kForms[] = {UTF8PROC_COMPOSE, UTF8PROC_DECOMPOSE,
@@ -90,6 +103,9 @@ std::string Normalizer::apply(std::string_view text) const {
       std::string next;
       replace.pattern.split(made, [&](std::string_view piece, bool matched) {
         next += matched ? std::string_view(replace.content) : piece;
+        if (next.size() <= most) return;
+        throw IoError(fmt::format("the tokenizer's normalizer makes more than {} bytes of {}", most,
+                                  text.size()));
       });
       made = std::move(next);
     }

@@ -15,11 +15,12 @@ namespace shardwise::exec {
 class Normalizer {
  public:
   /// Reads a value of type Sequence, NFC, NFD, NFKC, NFKD, Prepend or Replace; null is none. Other
-  /// types are problems, named. \param path  of the value in the file
+  /// types are problems, named, and so are over 100 in all. \param path  of the value in the file
   static Normalizer read(const JsonValue& value, const std::string& file, const std::string& path,
                          Diagnostics& problems);
 
   /// \pre text is UTF-8
+  /// \throws IoError where replacements make a text of more than 64 times its size and 1 MB
   std::string apply(std::string_view text) const;
   bool empty() const { return steps_.empty(); }
 

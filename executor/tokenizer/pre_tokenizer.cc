@@ -12,6 +12,8 @@ namespace {
 
 const std::vector<std::string_view> kTypes = {"Sequence", "Split", "ByteLevel", "Metaspace",
                                               "Digits"};
+/// Published tokenizers have fewer than 10.
+constexpr std::size_t kMostSteps = 100;
 // Source: GPT-2, encoder.py.
 constexpr std::string_view kGpt2 =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
@@ -54,8 +56,12 @@ void PreTokenizer::add(const JsonValue& value, const std::string& file, const st
   if (kTypes[type] == "Sequence") {
     const JsonValue* const list = reader.array("pretokenizers");
     for (std::size_t i = 0; list != nullptr && i < list->elements.size(); ++i) {
+      // The first that is too many is named; the others are not read.
+      if (!problems.empty() && steps_.size() == kMostSteps) break;
       add(list->elements[i], file, fmt::format("{}/pretokenizers/{}", path, i), problems);
     }
+  } else if (steps_.size() == kMostSteps) {
+    return reader.fail("type", fmt::format("more than {} pre-tokenizers", kMostSteps));
   } else if (kTypes[type] == "Split") {
     Regex pattern = read_pattern(reader);
     const bool removed = reader.choice("behavior", {"Isolated", "Removed"}) == 1;
@@ -64,6 +70,7 @@ void PreTokenizer::add(const JsonValue& value, const std::string& file, const st
     const bool each = reader.boolean_or("individual_digits", false);
     steps_.emplace_back(Split{*Regex::compile(each ? R"(\p{N})" : R"(\p{N}+)"), false, false});
   } else if (kTypes[type] == "ByteLevel") {
+    if (byte_level()) reader.fail("type", "a second ByteLevel");  // would double the text
     reader.boolean_or("trim_offsets", true);  // of places in the text, which are not kept
     const bool prefix = reader.boolean_or("add_prefix_space", true);
     steps_.emplace_back(ByteLevel{prefix, reader.boolean_or("use_regex", true)});
@@ -77,6 +84,8 @@ void PreTokenizer::add(const JsonValue& value, const std::string& file, const st
         reader.choice_or("prepend_scheme", always ? 0 : 2, {"always", "first", "never"}));
     space.split = reader.boolean_or("split", true);
     if (space.replacement.empty()) reader.fail("replacement", "is empty");
+    // One with a space would be replaced again by the next.
+    if (space.replacement.find(' ') != std::string::npos) reader.fail("replacement", "has a space");
     steps_.emplace_back(std::move(space));
   }
   reader.reject_unknown();

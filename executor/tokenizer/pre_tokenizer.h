@@ -18,7 +18,8 @@ class PreTokenizer {
   using Visit = std::function<void(std::string_view piece)>;
 
   /// Reads a value of type Sequence, Split (Isolated or Removed), ByteLevel, Metaspace or Digits;
-  /// null is none. Other types are problems, named. \param path  of the value in the file
+  /// null is none. Other types are problems, named, and so are over 100 in all and a second
+  /// ByteLevel. \param path  of the value in the file
   static PreTokenizer read(const JsonValue& value, const std::string& file, const std::string& path,
                            Diagnostics& problems);
 

@@ -6,27 +6,29 @@
 #include <system_error>
 
 #include "gui/models/failure.h"
-#include "planner/files/atomic_file_set.h"
+#include "planner/files/atomic_file.h"
 #include "planner/files/program.h"
+#include "planner/files/trusted_file.h"
 #include "planner/spec/error.h"
 
 namespace shardwise::view {
 
 std::string left_view_file() {
-  const char* const state = std::getenv("XDG_STATE_HOME");
-  const char* const home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (state != nullptr && *state != '\0') {
-    folder = state;
-  } else if (home != nullptr && *home != '\0') {
-    folder = std::filesystem::path(home) / ".local" / "state";
-  } else {
-    return "";
+  const auto absolute = [](const char* variable) {
+    const char* const value = std::getenv(variable);
+    return value != nullptr && value[0] == '/' ? std::string(value) : std::string();
+  };
+  std::string home = absolute("XDG_STATE_HOME");
+  std::filesystem::path within = "shardwise/view.json";
+  if (home.empty()) {
+    home = absolute("HOME");
+    within = ".local/state" / within;
   }
-  folder /= "shardwise";
+  if (home.empty() || !may_keep(home, within.string())) return "";
+  const std::filesystem::path file = home / within;
   std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  return failed ? "" : (folder / "view.json").string();
+  std::filesystem::create_directories(file.parent_path(), failed);
+  return failed ? "" : file.string();
 }
 
 void restore_view(const std::string& file, Stage& stage, Session& session, Options& options) {
@@ -52,7 +54,10 @@ void keep_view(const std::string& file, const Stage& stage, const Session& sessi
   if (file.empty()) return;
   const AppState& state = session.state();
   try {
-    write_file(file, to_json({width, height, state.dark, state.workspace, stage.panels()}));
+    AtomicFile kept(file, Links::refused);
+    kept.write(to_json({width, height, state.dark, state.workspace, stage.panels()}));
+    kept.finish();
+    kept.publish();
   } catch (const IoError& error) {
     print_error(error.what());
   }

@@ -7,8 +7,9 @@
 
 namespace shardwise::view {
 
-/// Where it is kept how a window was left: $XDG_STATE_HOME/shardwise/view.json. Empty where there
-/// is no place for it.
+/// Where it is kept how a window was left: $XDG_STATE_HOME/shardwise/view.json, where a relative
+/// path is ignored. Makes the folder. Empty where there is no place for it, or none that is this
+/// user's alone (may_keep). Source: XDG Base Directory Specification 0.8.
 std::string left_view_file();
 
 /// Gives a window the size, colours, workspace and places of panels that it was left with, where

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -70,6 +71,8 @@ void keep_freed_memory() {
 int run_program(std::string_view name, const std::function<int()>& body) {
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of a file's size writing fails, with a reason
   occupy_standard_streams();
+  // One that was started by its descriptor would be listed by that number.
+  ::prctl(PR_SET_NAME, std::string(name).c_str());
   int code = kEnvironmentFailure;
   std::string failure;
   int reason = 0;  // of the system

@@ -11,6 +11,7 @@
 #include "planner/lowering/lower.h"
 #include "planner/question/flags.h"
 #include "simulator/failed_links.h"
+#include "simulator/planning/simulation_memory.h"
 
 namespace shardwise::sim {
 namespace {
@@ -112,6 +113,10 @@ Diagnostics step_problems(const AskedStep& asked, const Plan& plan) {
   const SimulationOptions options = options_of(asked);
   Diagnostics long_step = too_many_operations(plan, options.granularity);
   if (!long_step.empty()) return long_step;
+  if (asked.memory_limit > Bytes(0)) {
+    Diagnostics large = over_memory_limit(asked, plan);
+    if (!large.empty()) return large;
+  }
   const std::vector<std::string> hanging = hanging_at(plan, options);
   if (hanging.empty()) return {};
   return {

@@ -8,6 +8,7 @@
 #include "planner/spec/diagnostic.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/report.h"
+#include "planner/spec/units.h"
 #include "simulator/noise.h"
 #include "simulator/planning/plan_answer.h"
 #include "simulator/planning/plan_question.h"
@@ -29,6 +30,8 @@ struct AskedStep {
   std::string host = "on";
   bool one_connection = false;
   bool all_ranks = false;
+  bool traced = false;    // it is written as a trace, too
+  Bytes memory_limit{0};  // of this machine for the simulation; 0: none
   NoiseRules noise;
 };
 

@@ -24,6 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr unsigned kBuffer = 1 << 18;
+/// Of what an archive unpacks to. A profiler's traces shrink to a twentieth; gzip makes a
+/// thousandth of what repeats itself.
+constexpr std::int64_t kMostUnpacked = 100;        // times the bytes of the archive
+constexpr std::int64_t kAlwaysUnpacked = 1 << 26;  // bytes
 
 struct Closer {
   void operator()(gzFile_s* file) const { gzclose(file); }
@@ -74,6 +78,8 @@ auto read_packed(const std::string& path, const SayRead& say, const Reader& read
   const std::int64_t size = unknown ? 0 : static_cast<std::int64_t>(bytes);
   int failed = 0;
   bool stopped = false;
+  std::int64_t unpacked = 0;
+  const std::int64_t most = std::max(kAlwaysUnpacked, kMostUnpacked * size);
   const ByteSource source = [&](char* into, std::size_t room) -> std::size_t {
     const int count = gzread(file, into, static_cast<unsigned>(room));
     if (count < 0) {
@@ -81,10 +87,21 @@ auto read_packed(const std::string& path, const SayRead& say, const Reader& read
       return 0;
     }
     stopped = stopped || (say && !say(gzoffset(file), size));
+    unpacked += count;
+    if (unpacked > most && gzdirect(file) == 0) return 0;
     return stopped ? 0 : static_cast<std::size_t>(count);
   };
   auto read = reader(source);
   if (stopped) return Diagnostic{path, 0, 0, "", "reading was stopped", ""};
+  if (unpacked > most && gzdirect(file) == 0) {
+    return Diagnostic{
+        path,
+        0,
+        0,
+        "",
+        fmt::format("a gzip archive of {} bytes that unpacks to more than {}", size, most),
+        "where that is no mistake, give the unpacked trace: it has no such limit"};
+  }
   const std::string damaged = damage(file);
   if (failed == 0 && (read.ok() || damaged.empty())) return read;
   const bool world = gzdirect(file) != 0;

@@ -20,9 +20,9 @@ struct TraceListener {
   std::stop_token stop;  // ends the reading within a piece of the file
 };
 
-/// Reads a trace file, also one that gzip packed, in pieces. A missing file, a damaged archive,
-/// what read_trace refuses and a stopped reading are diagnostics. \throws IoError when the file
-/// exists but cannot be read
+/// Reads a trace file, also one that gzip packed, in pieces. A missing file, a damaged archive, one
+/// that unpacks to more than 100 times its size and 64 MiB, what read_trace refuses and a stopped
+/// reading are diagnostics. \throws IoError when the file exists but cannot be read
 Result<TracedRun> read_trace_file(const std::string& path, const TraceListener& listener = {});
 
 /// The same for a reader of events as they come: the part of a trace before `each` returns false.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "planner/files/atomic_file.h"
+#include "planner/files/trusted_file.h"
 #include "planner/spec/error.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/regular_file.h"
@@ -110,11 +111,10 @@ std::string file_name_of(const std::string& gpu) {
   return name;
 }
 
-/// Of a variable of the environment that is an absolute path.
-std::string folder_of(const char* variable, const char* within) {
+/// Of a variable of the environment; nothing where that is no absolute path.
+std::string folder_of(const char* variable) {
   const char* const value = std::getenv(variable);
-  if (value == nullptr || value[0] != '/') return {};
-  return (fs::path(value) / within).string();
+  return value != nullptr && value[0] == '/' ? value : "";
 }
 
 }  // namespace
@@ -211,9 +211,14 @@ std::string kernel_choices_folder() {
   if (const char* const said = std::getenv("SHARDWISE_KERNEL_CHOICES"); said != nullptr) {
     return said[0] == '/' ? said : "";
   }
-  std::string folder = folder_of("XDG_CACHE_HOME", "shardwise");
-  if (folder.empty()) folder = folder_of("HOME", ".cache/shardwise");
-  return folder;
+  std::string home = folder_of("XDG_CACHE_HOME");
+  fs::path within = "shardwise";
+  if (home.empty()) {
+    home = folder_of("HOME");
+    within = fs::path(".cache") / within;
+  }
+  if (home.empty() || !may_keep(home, within.string())) return "";
+  return (home / within).string();
 }
 
 std::string kernel_choices_file(const KernelMachine& machine) {

@@ -73,7 +73,7 @@ void write_kernel_choices(const std::string& path, const KernelMachine& machine,
 
 /// The folder of such files: $SHARDWISE_KERNEL_CHOICES, else shardwise in $XDG_CACHE_HOME or
 /// ~/.cache. \returns "" where the first is set and is no absolute path ("off"), or neither of the
-/// others is one
+/// others is one, or it is not this user's alone (may_keep)
 /// Source: XDG Base Directory Specification 0.8, which has relative paths ignored.
 std::string kernel_choices_folder();
 /// A machine's file in it: "kernels_nvidia-h100-80gb-hbm3_cuda-13000_cublaslt-130100_…json".

@@ -37,6 +37,30 @@ std::vector<Notice> some_notices() {
           {Notice::Word::over, {}, {}}};
 }
 
+// Defect N4: a rank sent 12,000 escape characters to the terminal of rank 0.
+TEST(NoticeReader, CleansTextsOfWhatSteersATerminal) {
+  const auto read = [](const std::string& text) {
+    NoticeReader reader;
+    std::vector<Notice> notices;
+    const std::vector<std::byte> bytes = bytes_of({Notice::Word::failed, {}, text});
+    EXPECT_TRUE(reader.take(bytes, notices));
+    return notices.at(0).text;
+  };
+  EXPECT_EQ(read("rank 1 hangs\n  in layer 2\n"), "rank 1 hangs\n  in layer 2\n");
+  EXPECT_EQ(read("\n\nµs"), "\n\nµs");
+  EXPECT_EQ(read("\x1b]0;title\x07\r\x7f\xc2\x9b\xff"),
+            "\\u001b]0;title\\u0007\\u000d\\u007f\\u009b\\xff");
+  std::string escapes;
+  for (int i = 0; i < 12'000; ++i) escapes += "\x1b[2J\n";
+  for (const std::string& hostile :
+       {escapes, std::string(60'000, '\x1b'), std::string(Notice::kMostText, '\n')}) {
+    const std::string clean = read(hostile);
+    EXPECT_EQ(clean.find('\x1b'), std::string::npos);
+    EXPECT_LE(clean.size(), 7 * Notice::kMostText);
+    EXPECT_LE(static_cast<std::size_t>(std::ranges::count(clean, '\n')), Notice::kMostLines);
+  }
+}
+
 TEST(NoticeReader, ReadsWhatWasSentInAnyPieces) {
   std::vector<std::byte> stream;
   for (const Notice& each : some_notices()) {

@@ -199,6 +199,19 @@ TEST(KernelChoices, LieWhereTheEnvironmentSays) {
   EXPECT_EQ(folder_with(nullptr, nullptr, nullptr), "");
 }
 
+// Defect N3: below the home of another user, or behind a link, nothing is kept.
+TEST(KernelChoices, HaveNoFolderBehindALinkOrWhereOthersMayWrite) {
+  const Scratch home;
+  std::filesystem::create_directories(home.path("real"));
+  EXPECT_EQ(folder_with(nullptr, nullptr, home.path("real").c_str()),
+            home.path("real/.cache/shardwise"));
+  std::filesystem::create_directory_symlink("/nowhere", home.path("real/.cache"));
+  EXPECT_EQ(folder_with(nullptr, nullptr, home.path("real").c_str()), "");
+  std::filesystem::create_directories(home.path("open/shardwise"));
+  std::filesystem::permissions(home.path("open/shardwise"), std::filesystem::perms::all);
+  EXPECT_EQ(folder_with(nullptr, home.path("open").c_str(), nullptr), "");
+}
+
 TEST(KernelChoices, HaveAFileForEachMachine) {
   EXPECT_EQ(kernel_choices_file({"NVIDIA H100/80GB ../x", 13000, 130100, 91900}),
             "kernels_nvidia-h100-80gb----x_cuda-13000_cublaslt-130100_cudnn-91900.json");

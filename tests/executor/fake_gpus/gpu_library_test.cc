@@ -42,9 +42,27 @@ TEST(GpuLibrary, SaysWhyAFileDoesNotLoad) {
 
 TEST(GpuLibrary, OfAnotherBuildIsNamedWithBothNumbers) {
   const shardwise::test::Scratch folder;
-  std::filesystem::create_symlink(OTHER_BUILD, folder.path(kGpuPluginFile));
+  std::filesystem::copy_file(OTHER_BUILD, folder.path(kGpuPluginFile));
   EXPECT_THAT(refusal(folder.folder().string()),
               AllOf(HasSubstr("0.0.1, ABI 999"), HasSubstr("this shardwise-run")));
+}
+
+TEST(GpuLibrary, ThatOthersMayWriteIsPassedOverForOneToTrust) {
+  const shardwise::test::Scratch first;
+  const shardwise::test::Scratch second;
+  std::filesystem::copy_file(OTHER_BUILD, first.path(kGpuPluginFile));
+  std::filesystem::permissions(first.path(kGpuPluginFile), std::filesystem::perms::others_write,
+                               std::filesystem::perm_options::add);
+  EXPECT_THAT(refusal(first.folder().string()),
+              AllOf(HasSubstr(first.path(kGpuPluginFile) + " is not trusted"), HasSubstr("owner "),
+                    HasSubstr("mode 0")));
+  second.write_bytes(kGpuPluginFile, "no library");
+  try {
+    static_cast<void>(open_gpu_library({first.folder().string(), second.folder().string()}));
+    FAIL() << "no library was opened";
+  } catch (const IoError& broken) {
+    EXPECT_THAT(broken.what(), HasSubstr("cannot open " + second.path(kGpuPluginFile)));
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -113,6 +114,38 @@ TEST_F(GpuPluginFile, ThatIsCutIsNamedAndOnlyOpenedForPlansOfGpus) {
   EXPECT_THAT(refused.err, HasSubstr("cannot open " + plugin("lib") + ": it lacks its end"));
   const Outcome trained = train("laptop");
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
+}
+
+// Defect N2: what a stranger adds to a folder like /tmp, or to a lib beside root's bin.
+TEST_F(GpuPluginFile, ThatOthersMayHavePutThereIsNotOpened) {
+  using files::perms;
+  for (const char* const folder : {"bin", "lib"}) {
+    install(folder);
+    files::permissions(scratch().path(folder), perms::all | perms::sticky_bit);
+    const std::string refusal = plugin(folder) + " is not trusted: its folder may be written by";
+    const Outcome refused = train("dgx-h100", {"--device", "cuda"});
+    EXPECT_EQ(refused.exit_code, 3) << folder;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr("shardwise-run: " + refusal), HasSubstr("mode 1777")));
+    const Outcome version =
+        shardwise::test::run_program(scratch().path("bin/shardwise-run"), {"--version"});
+    EXPECT_EQ(version.exit_code, 0) << folder;
+    EXPECT_THAT(version.out, HasSubstr("GPUs cannot be used: " + refusal));
+    EXPECT_EQ(train("laptop").exit_code, 0) << folder;
+    files::remove(plugin(folder));
+    files::permissions(scratch().path(folder), perms::owner_all);
+  }
+}
+
+TEST_F(GpuPluginFile, OfAnotherUserIsPassedOverForTheOneInLib) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
+  install("bin");
+  ASSERT_EQ(::chown(plugin("bin").c_str(), 65534, 65534), 0);
+  const Outcome refused = train("dgx-h100", {"--device", "cuda"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("it belongs to another user"));
+  install("lib");
+  EXPECT_EQ(train("dgx-h100", {"--device", "cuda"}).err,
+            std::string("shardwise-run: ") + kNoDriver + "\n");
 }
 
 }  // namespace

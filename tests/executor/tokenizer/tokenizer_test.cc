@@ -12,6 +12,7 @@
 namespace shardwise::exec {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -129,6 +130,55 @@ TEST(Tokenizer, NamesWhatOfAFileItDoesNotDo) {
   EXPECT_THAT(refusal(file(kModel, R"(, "added_tokens": [{"id": 9, "content": "x",
                                        "single_word": true}])")),
               HasSubstr("/added_tokens/0/single_word"));
+}
+
+// Defect N10: 10,000 took seconds for 13 kB of text.
+TEST(Tokenizer, RefusesMoreStepsThanItCouldTake) {
+  const auto sequence = [](const std::string& key, const std::string& step, int count) {
+    std::string list;
+    for (int i = 0; i < count; ++i) list += (i == 0 ? "" : ", ") + step;
+    return R"({"type": "Sequence", ")" + key + R"(": [)" + list + "]}";
+  };
+  const auto with = [](const std::string& normalizer, const std::string& pre_tokenizer) {
+    return file(kModel,
+                R"(, "normalizer": )" + normalizer + R"(, "pre_tokenizer": )" + pre_tokenizer);
+  };
+  const std::string form = R"({"type": "NFC"})";
+  const std::string split = R"({"type": "Digits"})";
+  const auto tokenizer =
+      read(with(sequence("normalizers", form, 100), sequence("pretokenizers", split, 100)));
+  ASSERT_TRUE(tokenizer);
+  EXPECT_THAT(*tokenizer->encode("aab"), ElementsAre(4));
+  EXPECT_THAT(refusal(with(sequence("normalizers", form, 10'000), "null")),
+              AllOf(HasSubstr(": /normalizer/normalizers/100/type: more than 100 normalizers\n"),
+                    HasSubstr("1 problem, nothing was run")));
+  // Also where sequences are in sequences.
+  EXPECT_THAT(refusal(with(sequence("normalizers", sequence("normalizers", form, 11), 11), "null")),
+              HasSubstr("more than 100 normalizers"));
+  EXPECT_THAT(refusal(with("null", sequence("pretokenizers", split, 101))),
+              HasSubstr("more than 100 pre-tokenizers"));
+}
+
+// Each doubles a text, and there may be 100.
+TEST(Tokenizer, RefusesStepsThatDoubleATextAgainAndAgain) {
+  const std::string bytes = R"({"type": "ByteLevel", "use_regex": false})";
+  EXPECT_THAT(refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Sequence", "pretokenizers": [)" +
+                                       bytes + ", " + bytes + "]}")),
+              HasSubstr("a second ByteLevel"));
+  EXPECT_THAT(
+      refusal(file(kModel, R"(, "pre_tokenizer": {"type": "Metaspace", "replacement": "  "})")),
+      HasSubstr("has a space"));
+  std::string steps;
+  for (int i = 0; i < 60; ++i) {
+    steps += R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}, )";
+  }
+  const auto tokenizer =
+      read(file(kModel, R"(, "normalizer": {"type": "Sequence", "normalizers": [)" + steps +
+                            R"({"type": "NFC"}]})"));
+  ASSERT_TRUE(tokenizer);
+  const auto refused = tokenizer->encode("aaa");
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(to_string(refused.problems()), HasSubstr("makes more than 1000192 bytes of 3"));
 }
 
 TEST(Tokenizer, RefusesAVocabularyThatCannotWriteEveryText) {

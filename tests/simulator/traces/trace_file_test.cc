@@ -64,6 +64,22 @@ TEST(TraceFile, IsReadPlainAndPacked) {
   EXPECT_FALSE(is_trace(scratch.path("missing.json")));
 }
 
+// Defect N11: 4 MB unpacked to 1 GB for half a minute.
+TEST(TraceFile, ThatUnpacksToAHundredTimesItsSizeIsRefused) {
+  const test::Scratch scratch;
+  const std::string path = scratch.path("bomb.json.gz");
+  const std::string event = R"({"ph": "M", "name": ")" + std::string(100'000, 'x') + "\"},\n";
+  std::string text = R"({"traceEvents": [)";
+  while (text.size() < 70'000'000) text += event;
+  write_packed(path, text + R"({"ph": "M"}]})");
+  const Result<TraceHead> head =
+      read_trace_file_events(path, [](const TraceEvent&) { return true; });
+  ASSERT_FALSE(head.ok());
+  ASSERT_EQ(head.problems().size(), 1U);
+  EXPECT_THAT(head.problems().front().message,
+              HasSubstr("bytes that unpacks to more than 67108864"));
+}
+
 // Shares never fall and end at all of the file, which is smaller when packed.
 TEST(TraceFile, SaysHowFarItIs) {
   const test::Scratch scratch;

@@ -95,6 +95,27 @@ TEST(NvidiaLibrary, IsLookedForInTheActiveEnvironments) {
   EXPECT_EQ(std::vector<std::string>(found.end() - std::ssize(expected), found.end()), expected);
 }
 
+// Defect N6: a library in the current folder, which anybody may have put there, was loaded.
+TEST(NvidiaLibrary, IsNotLookedForBelowTheCurrentFolder) {
+  const shardwise::test::Scratch scratch;
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::create_directories(
+      scratch.path("venv/lib/python3.11/site-packages/nvidia/nccl/lib"));
+  std::filesystem::create_directories(scratch.path("lib/python3.11/site-packages/nvidia/nccl/lib"));
+  for (const char* const root : {"", "venv", "./venv", "."}) {
+    const Variable virtual_environment("VIRTUAL_ENV", root);
+    const Variable conda("CONDA_PREFIX", root);
+    const Variable home("CUDA_HOME", root);
+    const Variable path("CUDA_PATH", root);
+    std::filesystem::current_path(scratch.folder());
+    const std::vector<std::string> found = NcclLibrary::default_folders();
+    std::filesystem::current_path(before);
+    // The first is the loader's own search path.
+    EXPECT_EQ(found, (std::vector<std::string>{"", "/usr/local/cuda/lib64", "/usr/local/cuda/lib"}))
+        << root;
+  }
+}
+
 TEST(NcclPolicy, ReadsWhatItWrites) {
   NcclPolicy policy;
   EXPECT_EQ(*parse_nccl_policy(""), policy);

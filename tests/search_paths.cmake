@@ -1,0 +1,33 @@
+# No program or library has an empty or relative element in RPATH or RUNPATH: the loader takes it for
+# the current folder, where anybody may have put a library. ROOT: a folder of programs and libraries,
+# as they are built or installed, with its subfolders.
+cmake_minimum_required(VERSION 3.25)
+
+set(read 0)
+file(GLOB_RECURSE files LIST_DIRECTORIES false ${ROOT}/*)
+foreach(file ${files})
+  file(READ ${file} magic LIMIT 4 HEX)
+  if(NOT magic STREQUAL "7f454c46")
+    continue()
+  endif()
+  set(rpath)
+  set(runpath)
+  set(failed)
+  file(READ_ELF ${file} RPATH rpath RUNPATH runpath CAPTURE_ERROR failed)
+  if(failed)
+    message(SEND_ERROR "${file}: ${failed}")
+  endif()
+  math(EXPR read "${read} + 1")
+  # The elements, with ';' between them. A path of no elements is not looked at by the loader.
+  foreach(path "${rpath}" "${runpath}")
+    if(path MATCHES "^;|;;|;$")
+      message(SEND_ERROR "${file}: an empty element in its search path \"${path}\"")
+    elseif(path MATCHES "(^|;)[^/;]")
+      message(SEND_ERROR "${file}: a relative element in its search path \"${path}\"")
+    endif()
+  endforeach()
+endforeach()
+if(read EQUAL 0)
+  message(SEND_ERROR "${ROOT} has no program")
+endif()
+message(STATUS "${read} programs and libraries read")
