@@ -65,6 +65,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_score(app, run);
   add_fit(app, run);
   add_size(app, run);
+  add_mfu(app, run);
   add_list(app, run);
   add_documents(app, run);
 }

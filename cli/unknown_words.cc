@@ -31,6 +31,8 @@ constexpr VerbName kVerbNames[] = {
     {"calculate", "estimate"},
     {"predict", "estimate"},
     {"fits", "estimate"},
+    {"utilisation", "mfu"},
+    {"utilization", "mfu"},
     {"diff", "compare"},
     {"html", "report"},
     {"train", "run"},

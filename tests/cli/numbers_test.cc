@@ -49,6 +49,7 @@ const std::map<std::string, std::vector<std::string>>& verbs() {
       {"fit", {"--gpu", "h100-sxm"}},
       {"size", {"--model", "gpt2", "--tokens", "1e12", "--days", "30", "--cluster", "laptop"}},
       {"list", {"engines"}},
+      {"mfu", {"--model", "gpt2", "--gpu", "h100-sxm", "--tokens-per-second", "100"}},
       {"completion", {"bash"}},
       {"man", {}}};
   return kVerbs;
