@@ -52,6 +52,7 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
 }  // namespace
 
 void add_verbs(CLI::App& app, Run& run) {
+  add_fits(app, run);
   add_estimate(app, run);
   add_plan(app, run);
   add_simulate(app, run);

@@ -30,7 +30,7 @@ constexpr VerbName kVerbNames[] = {
     {"memory", "estimate"},
     {"calculate", "estimate"},
     {"predict", "estimate"},
-    {"fits", "estimate"},
+    {"fit-check", "fits"},
     {"utilisation", "mfu"},
     {"utilization", "mfu"},
     {"diff", "compare"},

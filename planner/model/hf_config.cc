@@ -9,6 +9,7 @@
 
 #include "planner/model/build.h"
 #include "planner/model/families.h"
+#include "planner/model/hub_cache.h"
 #include "planner/model/model_sources.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/python_json.h"
@@ -144,6 +145,19 @@ bool is_repository(const std::string& name) {
          !std::filesystem::exists(path.parent_path());
 }
 
+/// A repository that the catalogue has no entry of.
+Result<ReadModel> load_from_hub_cache(const std::string& repository) {
+  const std::optional<std::filesystem::path> file = config_in_hub_cache(repository);
+  if (!file) {
+    Diagnostic unknown = unknown_name("models", repository);
+    unknown.message += ", nor is its config.json in the Hugging Face cache";
+    return unknown;
+  }
+  const Result<JsonValue> config = read_named_json(*file);
+  if (!config) return config.problems();
+  return read_model_and_keys(*config, file->string(), repository);
+}
+
 }  // namespace
 
 std::vector<std::string> known_model_types() {
@@ -189,7 +203,7 @@ Result<ReadModel> load_model_and_keys(const std::string& name_or_path) {
   if (!found) return found.problems();
   if (!found->exists) {
     if (const auto entry = entry_published_as(name_or_path)) return load_model_and_keys(*entry);
-    if (is_repository(name_or_path)) return unknown_name("models", name_or_path);
+    if (is_repository(name_or_path)) return load_from_hub_cache(name_or_path);
   }
   const bool named = found->path == std::filesystem::path(name_or_path);
   const Result<JsonValue> config =

@@ -148,7 +148,7 @@ TEST(Examples, OfHelpAndReadmeEndWithSuccess) {
     commands.insert(commands.end(), some.begin(), some.end());
   }
   const std::vector<std::string> questions = questions_of_readme();
-  EXPECT_EQ(questions.size(), 13U);
+  EXPECT_EQ(questions.size(), 14U);
   commands.insert(commands.end(), questions.begin(), questions.end());
   const Folder folder;
   std::set<std::string> done;
