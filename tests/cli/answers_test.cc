@@ -154,5 +154,43 @@ TEST(Mfu, SaysWhoseConventionAPrintedNumberIs) {
   EXPECT_EQ(json.find("conventions")->elements.size(), 10U);
 }
 
+// Two plans are a diff of fields, with the price of each.
+TEST(Compare, PricesTheFieldsInWhichTwoPlansDiffer) {
+  const test::Scratch scratch;
+  const auto plan = [&](const char* name, std::vector<std::string> more) {
+    std::vector<std::string> words = {"plan",
+                                      "--model",
+                                      "gpt2",
+                                      "--cluster",
+                                      "dgx-h100",
+                                      "--gpus",
+                                      "8",
+                                      "--global-batch-size",
+                                      "16",
+                                      "--engine",
+                                      "fsdp2",
+                                      "-o",
+                                      scratch.path(name)};
+    words.insert(words.end(), more.begin(), more.end());
+    const Outcome outcome = shardwise(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return scratch.path(name);
+  };
+  const std::string a = plan("a.json", {"--lock", "zero_stage=3", "--lock", "recompute=none"});
+  const std::string b = plan("b.json", {"--lock", "zero_stage=3", "--lock", "recompute=full"});
+  const Outcome outcome = shardwise({"compare", a, b});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("\nrecompute +none +full +[+][0-9.]+ [mu]s"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nB - A "));
+  expect_narrow(outcome.out);
+  EXPECT_EQ(json_of({"compare", a, b}).find("schema")->string, "shardwise.plan_differences/1");
+  EXPECT_EQ(shardwise({"compare", a, b, "--tolerance", "0"}).exit_code, 1);
+  EXPECT_THAT(shardwise({"compare", a, a}).out, HasSubstr("the plans have the same fields"));
+
+  const Outcome mixed = shardwise({"compare", a, "tests/golden/profiler_trace.json"});
+  EXPECT_EQ(mixed.exit_code, 2);
+  EXPECT_THAT(mixed.err, HasSubstr("a plan, and tests/golden/profiler_trace.json is none"));
+}
+
 }  // namespace
 }  // namespace shardwise::cli
