@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/cost/mfu_conventions.h"
+#include "planner/question/mfu_conventions.h"
 #include "planner/spec/diagnostic.h"
 #include "planner/spec/gpu_spec.h"
 #include "planner/spec/layout.h"
