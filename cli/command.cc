@@ -52,6 +52,7 @@ std::vector<std::string> words_of(int argc, const char* const* argv) {
 }  // namespace
 
 void add_verbs(CLI::App& app, Run& run) {
+  add_fits(app, run);
   add_estimate(app, run);
   add_plan(app, run);
   add_simulate(app, run);
@@ -65,6 +66,7 @@ void add_verbs(CLI::App& app, Run& run) {
   add_score(app, run);
   add_fit(app, run);
   add_size(app, run);
+  add_mfu(app, run);
   add_list(app, run);
   add_documents(app, run);
 }

@@ -4,17 +4,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "cli/plan_difference_text.h"
 #include "cli/screen_flags.h"
 #include "cli/terminal.h"
 #include "cli/trace_progress.h"
 #include "cli/traced_run_text.h"
 #include "cli/verbs.h"
+#include "planner/cost/legality.h"
+#include "planner/question/plan_difference.h"
 #include "planner/spec/format.h"
 #include "planner/spec/number_flags.h"
+#include "planner/spec/plan.h"
 #include "planner/spec/report_fields.h"
 #include "planner/spec/report_json.h"
 #include "planner/spec/signed_format.h"
@@ -183,7 +188,49 @@ std::string comparison_text(const Side& a, const Side& b, const sim::Comparison&
                               !a.profiled(), colour);
 }
 
+/// Whether a file says in its first bytes that it is a plan.
+bool is_plan(const std::string& path) {
+  std::string begin(256, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  begin.resize(static_cast<std::size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  return begin.find("\"shardwise.plan/") != std::string::npos;
+}
+
+/// Two plans: fields that differ, with the price of each.
+ExitCode compare_plans(const CompareFlags& flags) {
+  const Result<Plan> first = read_plan(flags.first, check_plan);
+  const Result<Plan> second = read_plan(flags.second, check_plan);
+  Diagnostics problems;
+  for (const Result<Plan>* each : {&first, &second}) {
+    if (each->ok()) continue;
+    problems.insert(problems.end(), each->problems().begin(), each->problems().end());
+  }
+  if (!problems.empty()) return refuse(problems);
+  const PlanDifferences found = plan_differences(*first, *second);
+  fmt::print("{}", flags.screen.json ? plan_differences_json(found)
+                                     : plan_differences_text(found, wants_colour()));
+  const auto apart = [](double part, double whole, double tolerance) {
+    return tolerance >= 0 && std::abs(part) > tolerance * std::abs(whole);
+  };
+  const bool slower = apart((found.second_step - found.first_step).value(),
+                            found.first_step.value(), flags.tolerance);
+  const bool larger =
+      apart(static_cast<double>((found.second_memory - found.first_memory).value()),
+            static_cast<double>(found.first_memory.value()), flags.memory_tolerance);
+  return slower || larger ? ExitCode::nothing_fits : ExitCode::done;
+}
+
 ExitCode run_compare(const CompareFlags& flags) {
+  const bool plan_first = is_plan(flags.first);
+  const bool plan_second = is_plan(flags.second);
+  if (plan_first && plan_second) return compare_plans(flags);
+  if (plan_first || plan_second) {
+    return refuse({{plan_first ? flags.first : flags.second, 0, 0, "",
+                    fmt::format("a plan, and {} is none", plan_first ? flags.second : flags.first),
+                    "compare two plans, two reports or traces; shardwise simulate PLAN -o "
+                    "report.json writes a plan's report"}});
+  }
   const Result<Side> first = read_side(flags.first);
   const Result<Side> second = read_side(flags.second);
   Diagnostics problems;
@@ -223,9 +270,11 @@ ExitCode run_compare(const CompareFlags& flags) {
 
 void add_compare(CLI::App& app, Run& run) {
   CLI::App* verb = app.add_subcommand(
-      "compare", "Compare two reports or traces operation by operation, largest difference first");
+      "compare", "Compare two plans field by field, reports or traces operation by operation");
   auto flags = std::make_shared<CompareFlags>();
-  verb->add_option("A", flags->first, "A report.json or a trace")->required()->type_name("FILE");
+  verb->add_option("A", flags->first, "A plan.json, a report.json or a trace")
+      ->required()
+      ->type_name("FILE");
   verb->add_option("B", flags->second, "The second")->required()->type_name("FILE");
   add_integer(*verb, "--top", flags->top, 1, 1'000'000, "Rows of each table [6; 20 with --long]");
   add_number(*verb, "--tolerance", flags->tolerance, 0, 1e6,
@@ -240,6 +289,7 @@ void add_compare(CLI::App& app, Run& run) {
   verb->footer(
       "Examples\n"
       "  shardwise compare predicted.json measured.json\n"
+      "  shardwise compare plan.json other_plan.json\n"
       "  shardwise compare fsdp2.json megatron_fsdp.json --top 5\n"
       "  shardwise compare report.json trace.json\n"
       "\n"

@@ -43,7 +43,9 @@ void add_fields(CLI::App& verb, const std::array<FieldText, kCount>& fields,
 }  // namespace
 
 void add_job_flags(CLI::App& verb, AskedJob& asked, JobScope scope) {
-  verb.add_option("--model", asked.model, "Catalogue name, or a Hugging Face config.json")
+  const bool one_gpu = scope == JobScope::one_gpu;
+  verb.add_option(one_gpu ? "model,--model" : "--model", asked.model,
+                  "Catalogue name, or a Hugging Face config.json")
       ->required()
       ->type_name("NAME|FILE")
       ->group(kJobGroup);
@@ -52,12 +54,15 @@ void add_job_flags(CLI::App& verb, AskedJob& asked, JobScope scope) {
         ->required()
         ->type_name("NAME|FILE")
         ->group(kJobGroup);
+  }
+  if (scope != JobScope::many_clusters) {
     verb.add_option("--gpus", asked.gpus, "GPUs to train on [one node]")
         ->type_name("N")
         ->group(kJobGroup);
   }
-  verb.add_option("--engine", asked.engine,
-                  fmt::format("{} [{}]", fmt::join(engine_names(), ", "), kUsualEngine))
+  verb.add_option(
+          "--engine", asked.engine,
+          fmt::format("{} [{}]", fmt::join(engine_names(), ", "), one_gpu ? "fsdp2" : kUsualEngine))
       ->type_name("NAME")
       ->group(kJobGroup);
   add_fields(verb, kJobTexts, asked.texts);

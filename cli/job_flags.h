@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include "planner/question/asked_layout.h"
 #include "planner/question/subject.h"
 
@@ -9,8 +11,9 @@ class App;
 
 namespace shardwise::cli {
 
-/// Whether the verb is about one cluster, or has its own flags for many.
-enum class JobScope : bool { one_cluster, many_clusters };
+/// What the verb is about: one cluster, many for which it has flags of its own, or GPUs of a kind;
+/// then the model needs no flag.
+enum class JobScope : std::uint8_t { one_cluster, many_clusters, one_gpu };
 /// The flags that every verb about a job shares.
 void add_job_flags(CLI::App& verb, AskedJob& asked, JobScope scope = JobScope::one_cluster);
 /// A flag for each field of a Layout: --tp, --dp-shard, --recompute …

@@ -38,8 +38,10 @@ void add_documents(CLI::App& app, Run& run);  // completion and man
 void add_estimate(CLI::App& app, Run& run);
 void add_export(CLI::App& app, Run& run);
 void add_fit(CLI::App& app, Run& run);
+void add_fits(CLI::App& app, Run& run);
 void add_import(CLI::App& app, Run& run);
 void add_list(CLI::App& app, Run& run);
+void add_mfu(CLI::App& app, Run& run);
 void add_plan(CLI::App& app, Run& run);
 void add_report(CLI::App& app, Run& run);
 void add_run(CLI::App& app, Run& run);

@@ -7,7 +7,7 @@ set(executor_may planner executor)
 set(gui_may planner simulator gui)
 set(cli_may planner simulator cli)
 
-# Inside the planner: export -> question; score, question -> search -> lowering -> cost, engines, model -> spec.
+# Inside the planner: export -> question -> score -> search -> lowering -> cost, engines, model -> spec.
 set(planner_spec_may spec)
 set(planner_files_may spec files)
 set(planner_recorded_may spec recorded)
@@ -16,19 +16,22 @@ set(planner_cost_may spec cost)
 set(planner_engines_may spec engines)
 set(planner_lowering_may spec model cost engines lowering)
 set(planner_search_may spec model cost engines lowering search)
-set(planner_question_may spec model cost engines lowering search question)
+set(planner_question_may spec model cost engines lowering search score question)
 set(planner_score_may spec model cost engines lowering search score)
 set(planner_export_may spec model cost engines lowering search question export)
 
 # The planner and the simulator are pure: no clock, no console, no files besides the reader and the file it opens, and
 # besides the last words of a failed check.
 set(impure "^#include <(chrono|ctime|time\\.h|iostream|fstream|cstdio|stdio\\.h|unistd\\.h|fcntl\\.h|sys/.*)>")
-set(may_be_impure planner/spec/reader planner/spec/regular_file planner/spec/check simulator/traces/trace_file)
+set(may_be_impure planner/spec/reader planner/spec/regular_file planner/spec/check planner/spec/catalogue planner/model/hub_cache
+    simulator/traces/trace_file)
 # Naming a file by its path is no I/O: readers and the catalogue do so, nobody else.
-set(may_name_files "^planner/(spec/([a-z]+_reader|reader|regular_file|catalogue|csv|plan|report_json)|model/hf_config|export/framework_reader)$")
-# What these words do, they do whatever header brought them. The catalogue looks names up in folders.
+set(may_name_files "^planner/(spec/([a-z]+_reader|reader|regular_file|catalogue|csv|plan|report_json)|model/(hf_config|hub_cache)|export/framework_reader)$")
+# What these words do, they do whatever header brought them. The catalogue and the cache of the Hub look names up in
+# folders, and read how a file begins.
 set(impure_words "(std::(cout|cerr|getenv|fopen|ifstream|ofstream|fstream)|(steady|system)_clock|sleep_(for|until)|directory_iterator|is_regular_file|is_directory|create_director|remove_all)")
-set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue simulator/traces/trace_file)
+set(may_use_words planner/spec/reader planner/spec/check planner/spec/catalogue planner/model/hub_cache
+    simulator/traces/trace_file)
 # One answer for any number of threads is the search's to keep: the rest of the planner has none, but
 # for the orders of slots that the search's threads share.
 set(threads "^#include <(thread|mutex|shared_mutex|atomic|future|condition_variable|semaphore|barrier|latch)>")

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "planner/spec/python_json.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
 #include "simulator/traces/trace_file.h"
@@ -36,7 +37,7 @@ Result<FileKind> kind_of_text(std::string_view text, const std::string& file) {
   if (text[first] == '<') return FileKind::plan;
   const std::string_view line = text.substr(0, text.find('\n'));
   if (line.starts_with("{\"schema\":\"shardwise.metrics/")) return FileKind::metrics;
-  const Result<JsonValue> json = parse_json(text, file);
+  const Result<JsonValue> json = parse_python_json(text, file);
   if (!json) return json.problems();
   const JsonValue* const schema = json->find("schema");
   if (schema != nullptr && schema->kind == JsonValue::Kind::string) {

@@ -9,8 +9,10 @@
 
 #include "planner/model/build.h"
 #include "planner/model/families.h"
+#include "planner/model/hub_cache.h"
 #include "planner/model/model_sources.h"
 #include "planner/spec/catalogue.h"
+#include "planner/spec/python_json.h"
 #include "planner/spec/regular_file.h"
 #include "planner/spec/utf8.h"
 
@@ -80,6 +82,16 @@ void reject_model_type(ObjectReader& reader, const std::string& model_type) {
 TransformerConfig read_family(const JsonValue& config, const std::string& file,
                               Diagnostics& problems) {
   ObjectReader reader(config, file, "", problems);
+  const JsonValue* schema = config.find("schema");
+  if (!reader.has("model_type") && schema != nullptr && schema->string.starts_with("shardwise.")) {
+    reader.fail("schema",
+                fmt::format("expected a model's config.json, found \"{}\"", shown(schema->string)));
+    return {};
+  }
+  if (!reader.has("model_type") && config.find("traceEvents") != nullptr) {
+    reader.fail("", "this is a Chrome trace, no model's config.json");
+    return {};
+  }
   const std::string model_type = reader.string("model_type");
   if (!reader.ok()) return {};
 
@@ -115,7 +127,14 @@ TransformerConfig read_family(const JsonValue& config, const std::string& file,
 Result<JsonValue> read_regular_json(const std::filesystem::path& path) {
   const Result<std::string> text = read_regular_file(path);
   if (!text) return text.problems();
-  return parse_json(*text, path.string());
+  return parse_python_json(*text, path.string());
+}
+
+/// What the user names may be a pipe.
+Result<JsonValue> read_named_json(const std::filesystem::path& path) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return text.problems();
+  return parse_python_json(*text, path.string());
 }
 
 /// "google/gemma-3-27b-it": owner and name, and no file's name.
@@ -124,6 +143,19 @@ bool is_repository(const std::string& name) {
   return std::ranges::count(name, '/') == 1 && !name.starts_with('.') && !name.starts_with('/') &&
          !name.ends_with('/') && path.extension() != ".json" &&
          !std::filesystem::exists(path.parent_path());
+}
+
+/// A repository that the catalogue has no entry of.
+Result<ReadModel> load_from_hub_cache(const std::string& repository) {
+  const std::optional<std::filesystem::path> file = config_in_hub_cache(repository);
+  if (!file) {
+    Diagnostic unknown = unknown_name("models", repository);
+    unknown.message += ", nor is its config.json in the Hugging Face cache";
+    return unknown;
+  }
+  const Result<JsonValue> config = read_named_json(*file);
+  if (!config) return config.problems();
+  return read_model_and_keys(*config, file->string(), repository);
 }
 
 }  // namespace
@@ -171,11 +203,11 @@ Result<ReadModel> load_model_and_keys(const std::string& name_or_path) {
   if (!found) return found.problems();
   if (!found->exists) {
     if (const auto entry = entry_published_as(name_or_path)) return load_model_and_keys(*entry);
-    if (is_repository(name_or_path)) return unknown_name("models", name_or_path);
+    if (is_repository(name_or_path)) return load_from_hub_cache(name_or_path);
   }
-  // What the user names may be a pipe; what belongs in a folder may not.
   const bool named = found->path == std::filesystem::path(name_or_path);
-  const Result<JsonValue> config = named ? read_json(found->path) : read_regular_json(found->path);
+  const Result<JsonValue> config =
+      named ? read_named_json(found->path) : read_regular_json(found->path);
   if (!config) return config.problems();
   Result<ReadModel> read = read_model_and_keys(*config, found->path.string(), found->name);
   if (read && found->from_catalogue) {

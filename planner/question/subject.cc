@@ -17,6 +17,7 @@
 #include "planner/question/field_values.h"
 #include "planner/question/flags.h"
 #include "planner/question/module_names.h"
+#include "planner/question/named_gpu.h"
 #include "planner/question/plan_texts.h"
 #include "planner/spec/cluster_reader.h"
 #include "planner/spec/curve_sources.h"
@@ -39,14 +40,6 @@ std::optional<std::int64_t> read_gpus(const std::string& text, Diagnostics& prob
   if (problem.empty()) return gpus;
   problems.push_back(wrong_flag("--gpus", problem));
   return std::nullopt;
-}
-
-/// What people train in on this GPU.
-DType usual_precision(const GpuSpec& gpu) {
-  for (const DType dtype : {DType::bf16, DType::fp16}) {
-    if (gpu.peak(dtype).value() > 0) return dtype;
-  }
-  return DType::fp32;
 }
 
 /// States what was taken for the keys that a model's configuration lacks; empty where it lacks

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <fstream>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -57,6 +58,32 @@ Result<CatalogueFile> from_folder(std::string_view kind, const fs::path& folder)
   }
   const fs::path named = folder.has_filename() ? folder : folder.parent_path();
   return CatalogueFile{std::move(file), named.filename().string(), false, true};
+}
+
+/// The words of a kind: "cluster", "GPU".
+std::string noun_of(std::string_view kind) {
+  return kind == "gpus" ? "GPU" : std::string(kind.substr(0, kind.size() - 1));
+}
+
+/// A file that is there and can be none of `kind`: its text is not JSON, or it is no text. What
+/// begins as JSON is the reader's, and so is an empty file.
+bool is_other_file(const fs::path& path) {
+  if (!is_file(path)) return false;
+  std::array<char, 4096> begin{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(begin.data(), begin.size());
+  const std::string_view text(begin.data(), static_cast<std::size_t>(file.gcount()));
+  const std::size_t first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  return first != std::string_view::npos && text[first] != '{' && text[first] != '[';
+}
+
+Diagnostic other_file(std::string_view kind, const std::string& path) {
+  const std::string noun = noun_of(kind);
+  const std::string right = kind == "models"
+                                ? "a model file is a Hugging Face config.json, or docs/models.md"
+                                : fmt::format("a {} file is JSON: docs/formats.md", noun);
+  return problem(kind, fmt::format("{} is there, but is no {} file", shown(path, 200), noun),
+                 fmt::format("{}\n    shardwise list {} shows the catalogue", right, kind));
 }
 
 /// At most four names that `word` may have meant, nearest first: slips of the pen, else names that
@@ -157,6 +184,7 @@ Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string
       name_or_path.find('/') != std::string::npos || path.extension() == kExtension;
   if (looks_like_path) {
     if (is_folder(path)) return from_folder(kind, path);
+    if (is_other_file(path)) return other_file(kind, name_or_path);
     // A missing file is the reader's message.
     const fs::path stem = path.filename() == "config.json" && path.has_parent_path()
                               ? path.parent_path().filename()
@@ -168,6 +196,8 @@ Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string
     if (is_file(file)) return CatalogueFile{std::move(file), name_or_path, true, true};
   }
   if (is_folder(path)) return from_folder(kind, path);
+  if (is_other_file(path)) return other_file(kind, name_or_path);
+  if (is_file(path)) return CatalogueFile{path, path.stem().string(), false, true};
   return unknown_name(kind, name_or_path);
 }
 

@@ -27,8 +27,8 @@ Diagnostics check_catalogue();
 
 /// Finds what `--model`, `--gpu` and `--cluster` take: a path (it has a '/' or ends in ".json"), a
 /// folder with a config.json, or the name of a catalogue entry of `kind` ("models"), which is
-/// configs/KIND/NAME.json. A catalogue entry goes before a folder of the same name.
-/// \returns the file, or a problem with the nearest names
+/// configs/KIND/NAME.json. A catalogue entry goes before a folder or a file of the same name.
+/// \returns the file; or a problem: the nearest names, or that a file is there and is no JSON
 Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string& name_or_path);
 
 /// A name that is neither a file nor an entry of `kind`, with the nearest entries.

@@ -44,6 +44,8 @@ std::string quoted(const JsonValue& value) {
     case JsonValue::Kind::integer:
       return std::to_string(value.integer);
     case JsonValue::Kind::number:
+      if (std::isnan(value.number)) return "NaN";
+      if (std::isinf(value.number)) return value.number < 0 ? "-Infinity" : "Infinity";
       return fmt::format("{}", value.number);
     case JsonValue::Kind::string:
       return fmt::format("\"{}\"", shown(value.string));
@@ -53,6 +55,13 @@ std::string quoted(const JsonValue& value) {
       break;
   }
   return std::string(kind_name(value.kind));
+}
+
+/// What a file of others is by its keys; empty when nothing tells.
+std::string_view known_file(const JsonValue& root) {
+  if (root.find("traceEvents") != nullptr) return "a Chrome trace";
+  const bool model = root.find("model_type") != nullptr || root.find("architectures") != nullptr;
+  return model ? "a model's config.json" : "";
 }
 
 /// "a, b or c"
@@ -178,7 +187,8 @@ double ObjectReader::number(std::string_view key, double low, double high) {
 double ObjectReader::number_or(std::string_view key, double fallback, double low, double high) {
   const JsonValue* found = lookup(key, false);
   if (found == nullptr) return fallback;
-  if (found->kind != JsonValue::Kind::integer && found->kind != JsonValue::Kind::number) {
+  if ((found->kind != JsonValue::Kind::integer && found->kind != JsonValue::Kind::number) ||
+      std::isnan(found->number)) {
     fail(key, fmt::format("expected a number, found {}", quoted(*found)), range_hint(low, high));
     return fallback;
   }
@@ -254,7 +264,13 @@ ObjectReader ObjectReader::nested(std::string_view key, std::size_t index, const
 
 void ObjectReader::require_schema(std::string_view expected) {
   const JsonValue* found = lookup("schema", false);
-  if (found == nullptr) {
+  const bool of_model = expected.starts_with("shardwise.model/");
+  const std::string_view other = value_ == nullptr || of_model ? "" : known_file(*value_);
+  if (found == nullptr && !other.empty()) {
+    const std::size_t noun = expected.find('.') + 1;
+    fail("schema", fmt::format("missing: this is {}, no {} file", other,
+                               expected.substr(noun, expected.find('/') - noun)));
+  } else if (found == nullptr) {
     fail("schema", "missing", fmt::format("begin the file with \"schema\": \"{}\"", expected));
   } else if (found->kind != JsonValue::Kind::string || found->string != expected) {
     fail("schema", fmt::format("expected \"{}\", found {}", expected, quoted(*found)));

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "planner/spec/json_problem.h"
+#include "planner/spec/python_json.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
@@ -37,6 +41,44 @@ Place moved(Place place, std::string_view text, std::size_t from, std::size_t to
   return place;
 }
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr std::array<std::pair<std::string_view, double>, 3> kPythonNumbers = {
+    {{"NaN", std::numeric_limits<double>::quiet_NaN()},
+     {"Infinity", kInfinity},
+     {"-Infinity", -kInfinity}}};
+
+/// What a text begins with, when that is a number of Python's and of no JSON.
+std::optional<double> python_number(std::string_view text) {
+  for (const auto& [word, value] : kPythonNumbers) {
+    if (text.starts_with(word)) return value;
+  }
+  return std::nullopt;
+}
+
+/// The text with 0.0 and blanks in place of each number of Python's, so that places stay.
+std::string without_python_numbers(std::string_view text) {
+  std::string made(text);
+  bool in_string = false;
+  bool begins = true;  // a token
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (in_string) {
+      if (c == '\\') ++at;
+      in_string = c != '"';
+      continue;
+    }
+    for (const auto& [word, value] : kPythonNumbers) {
+      if (!begins || !text.substr(at).starts_with(word)) continue;
+      made.replace(at, word.size(), std::string("0.0").append(word.size() - 3, ' '));
+      at += word.size() - 1;
+      break;
+    }
+    in_string = c == '"';
+    begins = std::string_view(" \t\r\n,:[").find(c) != std::string_view::npos;
+  }
+  return made;
+}
+
 /// Builds the tree from nlohmann's events. They come in the order of the text and each stands for
 /// one token that was found well-formed, so walking the text in step with them gives every value's
 /// place; the parser itself knows only how far it has read.
@@ -63,7 +105,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   bool number_float(double value, const std::string& digits) override {
     if (digits.find_first_of(".eE") == std::string::npos) return add_too_large(digits, kNot64Bits);
     JsonValue* added = add(JsonValue::Kind::number);
-    if (added != nullptr) added->number = value;
+    if (added != nullptr) added->number = python_number(text_.substr(token_)).value_or(value);
     return added != nullptr;
   }
   bool string(std::string& value) override {
@@ -104,6 +146,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   Place next_token() {
     std::size_t start = text_.find_first_not_of(" \t\r\n,:", cursor_);
     start = std::min(start, text_.size());
+    token_ = start;
     const Place place = moved(here_, text_, cursor_, start);
     std::size_t end = start + 1;
     if (start < text_.size() && text_[start] == '"') {
@@ -244,6 +287,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   const std::string& file_;
   std::size_t most_values_;
   std::size_t cursor_ = 0;  // behind the last token
+  std::size_t token_ = 0;   // where that begins
   Place here_;              // place of cursor_
   JsonValue root_;
   std::vector<JsonValue*> open_;  // from the root to the innermost open container
@@ -251,10 +295,9 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
   Diagnostics problems_;
 };
 
-}  // namespace
-
-Result<JsonValue> parse_json(std::string_view text, const std::string& file,
-                             std::size_t most_values) {
+/// The tree of `parsed`, which has the places of `text`.
+Result<JsonValue> built(std::string_view text, std::string_view parsed, const std::string& file,
+                        std::size_t most_values) {
   const std::size_t bad = first_not_utf8(text);
   if (bad < text.size()) {
     const Place place = moved(Place(), text, 0, bad);
@@ -267,8 +310,19 @@ Result<JsonValue> parse_json(std::string_view text, const std::string& file,
         "save the file as UTF-8"};
   }
   TreeBuilder builder(text, file, most_values);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &builder);
+  nlohmann::json::sax_parse(parsed.begin(), parsed.end(), &builder);
   return std::move(builder).result();
+}
+
+}  // namespace
+
+Result<JsonValue> parse_json(std::string_view text, const std::string& file,
+                             std::size_t most_values) {
+  return built(text, text, file, most_values);
+}
+
+Result<JsonValue> parse_python_json(std::string_view text, const std::string& file) {
+  return built(text, without_python_numbers(text), file, kMostJsonValues);
 }
 
 }  // namespace shardwise

@@ -56,6 +56,15 @@ std::vector<std::string> import_notes(const TracedRun& run, const TraceCompariso
   const auto events = [](std::int64_t count) {
     return counted(static_cast<std::size_t>(count), "event", "events");
   };
+  if (!comparison.other_gpu.empty()) {
+    note(fmt::format("the trace is of another GPU, {}; the plan has {}: times differ by that too",
+                     shown(run.head.device), comparison.other_gpu));
+  }
+  if (!steps.has_backward) {
+    note(
+        "no backward pass in the trace (no autograd event, no backward kernel): it is no training "
+        "step, or the host was not recorded; the prediction has one");
+  }
   if (!comparison.step.by_phase) note("no autograd events in the trace: compared by kind only");
   if (steps.without_launch > 0) {
     note(fmt::format("{} of the device without a launching call: phase unknown",

@@ -8,6 +8,7 @@
 #include "planner/spec/json_writer.h"
 #include "simulator/traces/compare_runs.h"
 #include "simulator/traces/predicted_work.h"
+#include "simulator/traces/traced_gpu.h"
 
 namespace shardwise::sim {
 namespace {
@@ -108,6 +109,7 @@ TraceComparison compare_trace(const TracedRun& run, const Plan& plan,
         run.head.plan_digest.empty() || run.head.plan_digest == simulation.report.plan_digest;
     return made;
   }
+  if (is_other_gpu(run.head.device, plan.cluster.gpu)) made.other_gpu = plan.cluster.gpu.label;
   if (run.head.rank >= 0 && run.head.rank < plan.layout.world()) {
     made.stage = stage_of_rank(plan.layout, run.head.rank);
   }
@@ -156,6 +158,9 @@ std::string comparison_json(const TracedRun& run, const TraceComparison& compari
   }
   json.end_array();
   if (!run.ours()) {
+    json.member("device", run.head.device);
+    json.member("same_gpu", comparison.other_gpu.empty());
+    json.member("has_backward", run.profiled.has_backward);
     json.member("overlapping_events", run.profiled.overlapping);
     json.member("longest_overlap_s", run.profiled.longest_overlap.value());
   }

@@ -44,6 +44,7 @@ struct TraceComparison {
   std::size_t joined = 0;                // of these, those that both have
   std::size_t unknown = 0;  // of the traced stage, runs of names that the simulation lacks
   bool same_plan = true;    // a trace of ours says which plan it is of
+  std::string other_gpu;    // label of the plan's GPU, where a profiler's trace is of another one
 };
 
 /// A profiler's trace is compared with the stage of its rank (the slowest stage when it names

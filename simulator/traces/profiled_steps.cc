@@ -1,6 +1,7 @@
 #include "simulator/traces/profiled_steps.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -38,6 +39,14 @@ std::int64_t number_of(std::string_view name) {
     std::from_chars(name.data() + mark + 1, name.data() + name.size(), number);
   }
   return number;
+}
+
+/// A kernel that only a backward pass runs, by its name.
+bool names_backward(std::string_view name) {
+  const std::string text = lower(name);
+  const std::array<std::string_view, 4> words = {"bwd", "backward", "dgrad", "wgrad"};
+  return std::ranges::any_of(
+      words, [&text](std::string_view word) { return text.find(word) != std::string::npos; });
 }
 
 class StepCutter {
@@ -88,6 +97,10 @@ class StepCutter {
       time.name = record_.names[key.first];
       made.kernels.push_back(std::move(time));
     }
+    made.has_backward =
+        !backward_.empty() || std::ranges::any_of(made.kernels, [](const KernelTime& each) {
+          return names_backward(each.name);
+        });
     std::stable_sort(made.kernels.begin(), made.kernels.end(),
                      [](const KernelTime& a, const KernelTime& b) { return a.time > b.time; });
     return made;
@@ -160,12 +173,14 @@ class StepCutter {
   }
 
   WorkKind kind_of(const Record::Work& work, const Record::Launch* launch) const {
-    // Messages and all-to-all run the same kernel.
-    if (work.kind != WorkKind::send_recv || work.said || launch == nullptr) return work.kind;
+    // Messages and all-to-all run the same kernel; RCCL has one kernel for all collectives.
+    const bool open = work.kind == WorkKind::send_recv || work.kind == WorkKind::other_collective;
+    if (!open || work.said || launch == nullptr) return work.kind;
     const Record::Mark* call = collective_.at(launch->thread, launch->at);
-    const bool exchange =
-        call != nullptr && kind_of_collective(record_.names[call->name]) == WorkKind::all_to_all;
-    return exchange ? WorkKind::all_to_all : work.kind;
+    if (call == nullptr) return work.kind;
+    const WorkKind called = kind_of_collective(record_.names[call->name]);
+    const bool message = work.kind == WorkKind::send_recv;
+    return message && called != WorkKind::all_to_all ? work.kind : called;
   }
 
   StepPhase phase_of(const Record::Launch* launch, const StepSpan* step) const {

@@ -35,6 +35,7 @@ struct ProfiledSteps {
   std::int64_t without_launch = 0;      // no event says who launched them: their phase is unknown
   std::int64_t overlapping = 0;         // begin over 1 us before what ran on their stream ended
   Seconds longest_overlap;              // of these
+  bool has_backward = false;            // autograd's marks, or a kernel that is called backward
 
   /// The one of median length, the shorter of two.
   const ProfiledStep& median() const { return steps[median_index()]; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
+#include <utility>
 
 namespace shardwise::sim {
 namespace {
@@ -14,7 +15,9 @@ constexpr std::size_t kMostNameBytes = std::size_t{256} << 20;
 constexpr std::size_t kMostCategories = 100;
 
 // Categories that the profiler has and that say nothing of when the device worked on what.
-constexpr std::array<std::string_view, 16> kKnown = {"",
+constexpr std::array<std::string_view, 18> kKnown = {"",
+                                                     "async",
+                                                     "PythonFunction",
                                                      "Trace",
                                                      "ac2g",
                                                      "async_cpu_to_gpu",
@@ -38,6 +41,21 @@ bool launches(std::string_view name) {
     if (name.find(word) != std::string_view::npos) return true;
   }
   return false;
+}
+
+/// A category's name since PyTorch 1.11; profilers of 2021 had others.
+/// Source: pytorch/kineto, libkineto/src/output_json.cpp, until February 2022.
+std::string_view category_of(const TraceEvent& event) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kOld = {
+      {{"Kernel", "kernel"},
+       {"Memcpy", "gpu_memcpy"},
+       {"Memset", "gpu_memset"},
+       {"Runtime", "cuda_runtime"},
+       {"Operator", "cpu_op"}}};
+  for (const auto& [old, now] : kOld) {
+    if (event.category == old) return now;
+  }
+  return event.category;
 }
 
 bool timed(ProfilerRecord& record, const TraceEvent& event) {
@@ -77,7 +95,7 @@ bool add_mark(ProfilerRecord& record, const TraceEvent& event, ProfilerRecord::M
 
 bool take(ProfilerRecord& record, const TraceEvent& event) {
   using MarkKind = ProfilerRecord::MarkKind;
-  const std::string& category = event.category;
+  const std::string_view category = category_of(event);
   const std::string_view name = event.name;
   if (ProfilerRecord::is_work(event)) return add_work(record, event, category == "kernel");
   if (category == "cuda_runtime" || category == "cuda_driver") {
@@ -96,15 +114,15 @@ bool take(ProfilerRecord& record, const TraceEvent& event) {
     return true;
   }
   if (std::find(kKnown.begin(), kKnown.end(), category) != kKnown.end()) return true;
-  const bool counted = record.not_read.contains(category);
-  if (counted || record.not_read.size() < kMostCategories) ++record.not_read[category];
+  const bool counted = record.not_read.contains(event.category);
+  if (counted || record.not_read.size() < kMostCategories) ++record.not_read[event.category];
   return true;
 }
 
 }  // namespace
 
 bool ProfilerRecord::is_work(const TraceEvent& event) {
-  const std::string& category = event.category;
+  const std::string_view category = category_of(event);
   return event.phase == 'X' &&
          (category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset");
 }

@@ -65,6 +65,15 @@ bool set_identity(TraceEvent& event, EventField field, std::int64_t number) {
   return true;
 }
 
+/// "stream 7" and "13721" as profilers until 2021 wrote a stream and a thread; -1 for other words.
+std::int64_t number_in(std::string_view text) {
+  constexpr std::string_view kStream = "stream ";
+  if (text.starts_with(kStream)) text.remove_prefix(kStream.size());
+  std::int64_t number = -1;
+  const auto [end, bad] = std::from_chars(text.begin(), text.end(), number);
+  return bad == std::errc() && end == text.end() ? number : -1;
+}
+
 }  // namespace
 
 EventField field_of_event(std::string_view key) {
@@ -106,6 +115,9 @@ bool set_text(TraceEvent& event, EventField field, std::string_view text) {
     case EventField::start:
     case EventField::duration:
       return false;
+    case EventField::process:
+    case EventField::thread:
+      return set_identity(event, field, number_in(text));
     default:
       return true;
   }

@@ -16,7 +16,7 @@ struct TraceEvent {
   bool timed = false;         // "ts" was there
   std::int64_t start_ns = 0;  // "ts", in the file microseconds
   std::int64_t duration_ns = -1;
-  std::int64_t process = -1;  // "pid" and "tid" where they are numbers
+  std::int64_t process = -1;  // "pid" and "tid" where they have numbers
   std::int64_t thread = -1;
   // Of "args":
   std::string label;              // "name" of a process or thread

@@ -15,13 +15,6 @@ constexpr std::array<std::string_view, kWorkKinds> kKindNames = {
 constexpr std::array<std::string_view, kStepPhases> kPhaseNames = {"forward", "backward",
                                                                    "optimizer", "unknown"};
 
-std::string lower(std::string_view text) {
-  std::string made(text);
-  std::transform(made.begin(), made.end(), made.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return made;
-}
-
 template <std::size_t kCount>
 bool has_any(std::string_view text, const std::array<std::string_view, kCount>& words) {
   return std::any_of(words.begin(), words.end(), [text](std::string_view word) {
@@ -30,15 +23,27 @@ bool has_any(std::string_view text, const std::array<std::string_view, kCount>& 
 }
 
 // FlashAttention 2 and 3, PyTorch's memory-efficient attention, cuDNN's and Transformer Engine's,
-// Triton's flex attention.
-constexpr std::array<std::string_view, 7> kAttention = {
-    "flash", "fmha", "sdpa", "flex_attention", "attention", "_attn_", "mha_"};
+// Triton's flex attention; AOTriton's, which PyTorch runs on AMD GPUs.
+constexpr std::array<std::string_view, 12> kAttention = {
+    "flash",           "fmha",     "sdpa",     "flex_attention",   "attention",
+    "_attn_",          "attn_fwd", "attn_bwd", "bwd_kernel_dk_dv", "bwd_kernel_dq",
+    "bwd_kernel_fuse", "mha_"};
+// The first and the last kernel of AOTriton's backward pass; others have the word in their names.
+constexpr std::array<std::string_view, 3> kAttentionBegins = {"bwd_preprocess", "_bwd_preprocess",
+                                                              "bwd_postprocess"};
 // cuBLAS (also nvjet, xmma, split-k reductions), CUTLASS, DeepGEMM, grouped products, Tensile (of
 // rocBLAS).
 constexpr std::array<std::string_view, 9> kProducts = {
     "gemm", "gemv", "cutlass", "nvjet", "xmma", "cublas", "splitkreduce", "matmul", "cijk_"};
-// NCCL and RCCL, NVSHMEM, DeepEP.
-constexpr std::array<std::string_view, 4> kCommunication = {"nccl", "rccl", "nvshmem", "deep_ep"};
+// NCCL and RCCL, MSCCL, NVSHMEM, DeepEP, Transformer Engine's userbuffers.
+constexpr std::array<std::string_view, 6> kCommunication = {"nccl",    "rccl",    "msccl",
+                                                            "nvshmem", "deep_ep", "userbuffers"};
+// Kernels of ranks that write each other's memory: PyTorch's symmetric memory ("multimem_", "one_"
+// and "two_shot_all_reduce_kernel", its barriers), vLLM's and AITER's "cross_device_reduce".
+constexpr std::array<std::string_view, 12> kShared = {
+    "all_reduce",     "allreduce",           "all_gather",     "allgather",
+    "reduce_scatter", "reducescatter",       "all_to_all",     "alltoall",
+    "multimem_",      "cross_device_reduce", "barrier_kernel", "signal_kernel"};
 
 WorkKind kind_of_cost(CollectiveKind kind) {
   switch (kind) {
@@ -59,6 +64,13 @@ WorkKind kind_of_cost(CollectiveKind kind) {
 
 }  // namespace
 
+std::string lower(std::string_view text) {
+  std::string made(text);
+  std::transform(made.begin(), made.end(), made.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return made;
+}
+
 std::string_view name_of(WorkKind kind) { return kKindNames[static_cast<std::size_t>(kind)]; }
 std::string_view name_of(StepPhase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
@@ -68,7 +80,7 @@ WorkKind kind_of_collective(std::string_view name) {
   const auto has = [&text](std::string_view word) { return text.find(word) != std::string::npos; };
   if (has("allgather")) return WorkKind::all_gather;
   if (has("reducescatter")) return WorkKind::reduce_scatter;
-  if (has("allreduce")) return WorkKind::all_reduce;
+  if (has("allreduce") || has("crossdevicereduce")) return WorkKind::all_reduce;
   if (has("alltoall") || has("dispatch") || has("combine")) return WorkKind::all_to_all;
   if (has("send") || has("recv")) return WorkKind::send_recv;
   return WorkKind::other_collective;
@@ -80,8 +92,12 @@ WorkKind kind_of_kernel(std::string_view name) {
   // Inductor names a fused kernel after every operation it took in; templates alone hold products.
   const bool fused = text.starts_with("triton_") && !text.starts_with("triton_tem_");
   if (fused) return WorkKind::memory_bound;
-  if (has_any(text, kAttention)) return WorkKind::attention;
-  if (text.starts_with("triton_tem_") || has_any(text, kProducts)) return WorkKind::gemm;
+  const bool product = has_any(text, kProducts);  // may sum with other ranks as it writes
+  if (!product && has_any(text, kShared)) return kind_of_collective(text);
+  const bool begins = std::ranges::any_of(
+      kAttentionBegins, [&](std::string_view word) { return text.starts_with(word); });
+  if (begins || has_any(text, kAttention)) return WorkKind::attention;
+  if (text.starts_with("triton_tem_") || product) return WorkKind::gemm;
   return WorkKind::memory_bound;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "planner/spec/step_program.h"
@@ -33,8 +34,12 @@ std::string_view name_of(StepPhase phase);
 /// Keeps multiprocessors busy; the others move bytes.
 constexpr bool computes(WorkKind kind) { return kind <= WorkKind::layer; }
 
-/// The kind of a kernel by its name, as NCCL, cuBLAS, CUTLASS, cuDNN, FlashAttention, Triton and
-/// PyTorch name theirs. What has no other kind's word in its name is memory_bound.
+/// ASCII letters in lower case, as names of kernels are searched.
+std::string lower(std::string_view text);
+
+/// The kind of a kernel by its name, as NCCL, cuBLAS, CUTLASS, cuDNN, FlashAttention, Triton,
+/// PyTorch, RCCL, Tensile and AOTriton name theirs. What has no other kind's word in its name is
+/// memory_bound.
 WorkKind kind_of_kernel(std::string_view name);
 
 /// The kind of a copy or fill: within the device it is memory_bound, else copy. "Memcpy DtoD

@@ -63,9 +63,9 @@ std::string help_of(const std::string& verb) {
   return outcome.out;
 }
 
-const std::vector<std::string> kVerbs = {"estimate", "plan",   "simulate",   "compare", "report",
-                                         "export",   "import", "check",      "score",   "fit",
-                                         "size",     "list",   "completion", "man"};
+const std::vector<std::string> kVerbs = {
+    "fits",   "mfu",   "estimate", "plan", "simulate", "compare", "report",     "export",
+    "import", "check", "score",    "fit",  "size",     "list",    "completion", "man"};
 
 /// A folder with the files that the examples name, where `shardwise` is on PATH.
 class Folder {
@@ -87,6 +87,7 @@ class Folder {
     run("shardwise simulate" + job + "-o a.json");
     fs::copy_file(scratch_.folder() / "plan.json", scratch_.folder() / "tiny.json");
     run("sed 's/\"origin\": \"predicted\"/\"origin\": \"measured\"/' report.json > measured.json");
+    fs::copy_file(scratch_.folder() / "plan.json", scratch_.folder() / "other_plan.json");
     for (const char* copy : {"b", "predicted", "fsdp2", "megatron_fsdp"}) {
       fs::copy_file(scratch_.folder() / "a.json",
                     scratch_.folder() / (copy + std::string(".json")));
@@ -148,7 +149,7 @@ TEST(Examples, OfHelpAndReadmeEndWithSuccess) {
     commands.insert(commands.end(), some.begin(), some.end());
   }
   const std::vector<std::string> questions = questions_of_readme();
-  EXPECT_EQ(questions.size(), 12U);
+  EXPECT_EQ(questions.size(), 15U);
   commands.insert(commands.end(), questions.begin(), questions.end());
   const Folder folder;
   std::set<std::string> done;

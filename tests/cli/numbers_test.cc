@@ -47,8 +47,10 @@ const std::map<std::string, std::vector<std::string>>& verbs() {
       {"check", {"tests/invalid/framework/deepspeed/unknown_key.passes.json"}},
       {"score", {"rows.jsonl"}},
       {"fit", {"--gpu", "h100-sxm"}},
+      {"fits", {"gpt2", "--gpu", "h100-sxm", "--engine", "megatron_ddp"}},
       {"size", {"--model", "gpt2", "--tokens", "1e12", "--days", "30", "--cluster", "laptop"}},
       {"list", {"engines"}},
+      {"mfu", {"--model", "gpt2", "--gpu", "h100-sxm", "--tokens-per-second", "100"}},
       {"completion", {"bash"}},
       {"man", {}}};
   return kVerbs;

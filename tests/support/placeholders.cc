@@ -17,6 +17,7 @@ std::string filled(std::string text) {
       {"<model types>", fmt::format("{}", fmt::join(known_model_types(), ", "))},
       {"<models>", std::to_string(catalogue_names("models").size())},
       {"<clusters>", std::to_string(catalogue_names("clusters").size())},
+      {"<gpus>", std::to_string(catalogue_names("gpus").size())},
       {"<schedules>", fmt::format("{}", fmt::join(names_of<PipelineSchedule>(), ", "))},
       {"<engines>", fmt::format("{}", fmt::join(engine_names(), ", "))}};
   for (const auto& [name, value] : values) {

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 
 #include "planner/spec/error.h"
+#include "planner/spec/python_json.h"
 
 namespace shardwise {
 namespace {
@@ -216,6 +219,43 @@ TEST_F(ReadFile, RefusesMoreThanAHundredMegabytes) {
 TEST_F(ReadFile, NamesTheFileOfASyntaxError) {
   const std::filesystem::path path = write("{");
   EXPECT_EQ(read_json(path).problems().front().file, path.string());
+}
+
+// json.dumps writes these three, transformers' save_pretrained among others.
+TEST(ParsePythonJson, TakesPythonsNumbers) {
+  const std::string text =
+      "{\"limit\": [0.0, Infinity],\n \"low\": -Infinity, \"none\": NaN,\n"
+      " \"word\": \"NaN, Infinity\", \"last\": 3}";
+  const Result<JsonValue> read = parse_python_json(text, "config.json");
+  ASSERT_TRUE(read.ok()) << to_string(read.problems());
+  EXPECT_EQ(read->find("limit")->elements.at(1).number, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(read->find("low")->number, -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(read->find("none")->number));
+  EXPECT_EQ(read->find("word")->string, "NaN, Infinity");
+  EXPECT_EQ(read->find("last")->integer, 3);
+  EXPECT_EQ(read->find("none")->line, 2);
+  EXPECT_EQ(read->find("none")->column, 28);
+}
+
+TEST(ParsePythonJson, RefusesThemWhereANumberCounts) {
+  const Result<JsonValue> read =
+      parse_python_json("{\"a\": Infinity, \"b\": NaN, \"c\": -Infinity}", "config.json");
+  ASSERT_TRUE(read.ok());
+  Diagnostics problems;
+  ObjectReader reader(*read, "config.json", "", problems);
+  reader.integer("a", 1, 10);
+  reader.number("b", 0, 10);
+  reader.number("c", 0, 10);
+  ASSERT_EQ(problems.size(), 3U);
+  EXPECT_EQ(problems[0].message, "Infinity is too large");
+  EXPECT_EQ(problems[1].message, "expected a number, found NaN");
+  EXPECT_EQ(problems[2].message, "-Infinity is too small");
+}
+
+TEST(ParsePythonJson, StillRefusesWhatIsNoJson) {
+  for (const char* text : {"{\"a\": Nan}", "{\"a\": Infinity7}", "{\"a\": nan}", "{NaN: 1}"}) {
+    EXPECT_FALSE(parse_python_json(text, "config.json").ok()) << text;
+  }
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ TEST(ImportNotes, SayWhatIsNotCompared) {
 
   TracedRun profiled;
   profiled.by_profiler = true;
+  profiled.profiled.has_backward = true;
   profiled.profiled.other_devices = 1;
   profiled.not_read = {{"python\x1b", 2}};
   EXPECT_THAT(import_notes(profiled, {}),

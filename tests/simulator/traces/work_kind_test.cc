@@ -34,6 +34,23 @@ const std::vector<std::pair<std::string, WorkKind>> kKernels = {
      WorkKind::attention},
     {"fmha_cutlassF_bf16_aligned_64x128_rf_sm80(PyTorchMemEffAttention)", WorkKind::attention},
     {"triton_tem_fused_flex_attention_3", WorkKind::attention},
+    // AOTriton, which PyTorch's attention runs on AMD GPUs.
+    {"attn_fwd", WorkKind::attention},
+    {"bwd_preprocess", WorkKind::attention},
+    {"bwd_kernel_dk_dv", WorkKind::attention},
+    {"bwd_kernel_dq", WorkKind::attention},
+    {"bwd_kernel_fuse", WorkKind::attention},
+    // PyTorch's symmetric memory (torch/csrc/distributed/c10d/symm_mem), vLLM's and AITER's
+    // all-reduce, Transformer Engine's userbuffers.
+    {"void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)",
+     WorkKind::all_reduce},
+    {"void multimem_one_shot_all_reduce_kernel<float, 16>(float*)", WorkKind::all_reduce},
+    {"void two_shot_all_reduce_kernel_inplace<c10::BFloat16, 16, 8>", WorkKind::all_reduce},
+    {"void multimem_all_gather_kernel<16>(char*)", WorkKind::all_gather},
+    {"void c10d::symmetric_memory::barrier_kernel(unsigned int**)", WorkKind::other_collective},
+    {"void vllm::cross_device_reduce_2stage<__nv_bfloat16, 8>", WorkKind::all_reduce},
+    {"void userbuffers_fp16_sum_inplace_gpu_rr_ag_oop<8>", WorkKind::other_collective},
+    {"triton_poi_fused_all_gather_into_tensor_wait_tensor_2", WorkKind::memory_bound},
     {"triton_poi_fused__scaled_dot_product_flash_attention_clone_3", WorkKind::memory_bound},
     {"triton_red_fused_addmm_native_layer_norm_2", WorkKind::memory_bound},
     {"void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>",

@@ -1,0 +1,137 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "cli/job_flags.h"
+#include "cli/report_text.h"
+#include "cli/terminal.h"
+#include "cli/verbs.h"
+#include "planner/model/parameter_words.h"
+#include "planner/question/asked_fits.h"
+#include "planner/spec/command_line.h"
+#include "planner/spec/format.h"
+#include "planner/spec/json_writer.h"
+#include "planner/spec/memory_labels.h"
+#include "planner/spec/names.h"
+#include "planner/spec/table.h"
+
+namespace shardwise::cli {
+namespace {
+
+struct FitsFlags {
+  AskedFits asked;
+  bool json = false;
+};
+
+const StageMemory& fullest(const StepReport& report) {
+  return report.stages[static_cast<std::size_t>(report.verdict.worst_stage)];
+}
+
+/// "Fits 79.2 GiB: allocated 25.1 (PyTorch), reserved 27.0, nvidia-smi 28.4 (at most 31.2)".
+std::string numbers_text(const StepReport& report, bool colour) {
+  const Verdict& verdict = report.verdict;
+  const bool fits = verdict.fit == Fit::fits;
+  const char* words = fits                               ? "Fits"
+                      : verdict.fit == Fit::does_not_fit ? "Does not fit"
+                                                         : "May not fit";
+  const Tone tone = fits                               ? Tone::good
+                    : verdict.fit == Fit::does_not_fit ? Tone::bad
+                                                       : Tone::warning;
+  const StageMemory& stage = fullest(report);
+  const auto gib = [](Bytes bytes) {
+    std::string text = format_bytes(bytes);
+    if (text.ends_with(" GiB")) text.resize(text.size() - 4);
+    return text;
+  };
+  return paint(fmt::format("{} {}", words, format_bytes(verdict.usable)), tone, colour) +
+         fmt::format(": allocated {} (PyTorch), reserved {}, nvidia-smi {}\n",
+                     gib(stage.peak_allocated()), gib(stage.peak_reserved()),
+                     gib(stage.peak_total())) +
+         fmt::format("GiB of the fullest GPU, highest in its {}; nvidia-smi at most {}\n",
+                     label_of(stage.peak_phase()), gib(verdict.upper));
+}
+
+std::string change_text(const FitsAnswer& answer, bool colour) {
+  if (answer.estimate.report.verdict.fit == Fit::fits) return "";
+  const std::string change = answer.change.empty()
+                                 ? "no three changes make it fit, nor 256 times the GPUs"
+                                 : answer.change;
+  return paint(wrap("Change first: " + change, kTextWidth, 2), Tone::strong, colour) + "\n";
+}
+
+std::string fits_json(const FitsAnswer& answer) {
+  const StepReport& report = answer.estimate.report;
+  const StageMemory& stage = fullest(report);
+  JsonWriter json;
+  json.begin_object();
+  json.member("schema", "shardwise.fits/1");
+  json.member("model", report.model);
+  json.member("cluster", report.cluster);
+  json.member("gpu", answer.estimate.subject.cluster.gpu.name);
+  json.member("gpus", report.layout.world());
+  json.member("engine", report.engine);
+  json.member("fit", name_of(report.verdict.fit));
+  json.member("usable_bytes", report.verdict.usable.value());
+  json.member("allocated_bytes", stage.peak_allocated().value());
+  json.member("reserved_bytes", stage.peak_reserved().value());
+  json.member("nvidia_smi_bytes", stage.peak_total().value());
+  json.member("nvidia_smi_upper_bytes", report.verdict.upper.value());
+  json.member("phase", name_of(stage.peak_phase()));
+  if (answer.change.empty()) {
+    json.null_member("change");
+  } else {
+    json.member("change", answer.change);
+  }
+  json.begin_array("assumptions");
+  for (const Assumption& each : answer.estimate.said) json.element(each.text);
+  json.end_array();
+  json.end_object();
+  return json.text();
+}
+
+ExitCode run_fits(const FitsFlags& flags) {
+  const Result<FitsAnswer> answer = answer_fits(flags.asked);
+  if (!answer) return refuse(answer.problems());
+  const StepReport& report = answer->estimate.report;
+  if (flags.json) {
+    fmt::print("{}", fits_json(*answer));
+  } else {
+    const bool colour = wants_colour();
+    fmt::print("{}{}{}{}", numbers_text(report, colour), change_text(*answer, colour),
+               layout_text(report, colour, parameters_words(answer->estimate.subject.model)),
+               assumed_text(answer->estimate.said, colour));
+  }
+  return report.verdict.fit == Fit::does_not_fit ? ExitCode::nothing_fits : ExitCode::done;
+}
+
+}  // namespace
+
+void add_fits(CLI::App& app, Run& run) {
+  CLI::App* verb =
+      app.add_subcommand("fits", "Does a model fit on GPUs of a kind, and what to change first");
+  auto flags = std::make_shared<FitsFlags>();
+  add_job_flags(*verb, flags->asked.job, JobScope::one_gpu);
+  verb->add_option("--gpu", flags->asked.gpu, "Catalogue name, or its first part (h100)")
+      ->required()
+      ->type_name("NAME");
+  add_layout_flags(*verb, flags->asked.layout);
+  verb->add_flag("--json", flags->json, "Print the same facts for a program");
+  show_first(*verb,
+             {"--model", "--gpu", "--gpus", "--engine", "--sequence-length", "--micro-batch-size",
+              "--zero-stage", "--recompute", "--tp", "--frozen-base", "--loss", "--json"});
+  verb->footer(
+      "Examples\n"
+      "  shardwise fits meta-llama/Llama-3.1-8B --gpu h100 --gpus 8\n"
+      "  shardwise fits llama-3.1-70b --gpu h100 --gpus 64 --recompute full\n"
+      "\n"
+      "Exit codes\n"
+      "  0 it fits or may fit   1 it does not fit\n"
+      "  2 bad input or use   3 environment failure");
+  verb->callback([&run, flags] { run = [flags] { return run_fits(*flags); }; });
+}
+
+}  // namespace shardwise::cli
