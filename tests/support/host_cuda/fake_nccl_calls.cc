@@ -142,6 +142,7 @@ ncclResult_t collective(const Shape& shape, ncclComm_t comm, cudaStream_t stream
       std::vector<int> everyone(static_cast<std::size_t>(clique->size));
       std::iota(everyone.begin(), everyone.end(), 0);
       operation = new_operation(everyone);
+      operation->gone = clique->aborted > 0;  // a graph may be launched after that
     }
     const std::string name = shape.call + " " + std::to_string(number) + " of " + clique->name;
     join(*operation, name, static_cast<std::size_t>(rank), shape, sent);
@@ -172,7 +173,10 @@ Taken taken_of(const Pending& each, Clique& clique, int rank,
       each.sends ? std::pair(rank, each.peer) : std::pair(each.peer, rank);
   const std::int64_t number = (each.sends ? clique.sends : clique.receives)[way]++;
   std::shared_ptr<Operation>& operation = clique.messages[{way.first, way.second, number}];
-  if (!operation) operation = new_operation({way.first, way.second});
+  if (!operation) {
+    operation = new_operation({way.first, way.second});
+    operation->gone = clique.aborted > 0;
+  }
   const Shape shape = {"message", each.count, each.type};
   join(*operation, "message " + std::to_string(number) + " of " + clique.name, each.sends ? 0U : 1U,
        shape, each.from);
