@@ -171,6 +171,32 @@ TEST(NcclWorld, AbortsAllCommunicatorsThatAGraphHoldsAtOnce) {
   EXPECT_EQ(fake_nccl::left_over(), 0);
 }
 
+// A rank that has not heard of the abort yet launches its step once more: nothing waits in it, and
+// what the other rank never sent is not read.
+TEST(NcclWorld, MovesNothingInAGraphLaunchedAfterTheAbort) {
+  std::vector<std::vector<float>> values(2, std::vector<float>(16));
+  const std::string why = run_fake({}, [&](NcclWorld& world, CudaStream& stream) {
+    const auto group = world.communicator({0, 1}, Stream::all_gather);
+    const TensorView own(values[static_cast<std::size_t>(world.rank())]);
+    const CudaGraph step(CudaCalls(world.rank()), stream, [&] { group->all_reduce(own, stream); });
+    const auto everyone = world.control_group({0, 1}, Control::results);
+    all_gather_texts(*everyone, "");
+    if (world.rank() == 1) throw std::runtime_error("it breaks");
+    try {
+      for (;;) all_gather_texts(*everyone, "");
+    } catch (const Aborted&) {
+      step.launch(stream);
+      stream.synchronize();  // the abort ends it
+      step.launch(stream);
+      stream.synchronize();
+      throw;
+    }
+  });
+  EXPECT_EQ(why, "rank 1: it breaks");
+  EXPECT_EQ(values[0], std::vector<float>(16));
+  EXPECT_EQ(fake_nccl::left_over(), 0);
+}
+
 // What fails when the run has its result changes it no more, and keeps no rank waiting.
 TEST(NcclWorld, EndsInTimeWhereACallOfItsEndFails) {
   for (const char* call :
