@@ -19,29 +19,6 @@ std::vector<std::int64_t> spread(std::int64_t blocks, std::int64_t chunks) {
   return sizes;
 }
 
-/// Blocks of each model chunk, in the order of the model.
-std::vector<std::int64_t> chunk_sizes(std::int64_t blocks, const Layout& layout) {
-  const std::int64_t chunks_each = chunks_of_stage(layout);
-  const std::int64_t chunks = layout.pp * chunks_each;
-  const bool fixed = layout.first_stage_layers > 0 || layout.last_stage_layers > 0;
-  if (!fixed || layout.pp == 1) return spread(blocks, chunks);
-
-  const std::int64_t first = layout.first_stage_layers;
-  const std::int64_t last = layout.last_stage_layers;
-  const std::int64_t stages_left = layout.pp - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
-  const auto head = spread(first, first > 0 ? chunks_each : 0);
-  const auto tail = spread(last, last > 0 ? chunks_each : 0);
-  const auto middle = spread(blocks - first - last, stages_left * chunks_each);
-  std::vector<std::int64_t> sizes;
-  std::size_t taken = 0;
-  for (std::int64_t c = 0; c < chunks_each; ++c) {
-    if (first > 0) sizes.push_back(head[static_cast<std::size_t>(c)]);
-    for (std::int64_t s = 0; s < stages_left; ++s) sizes.push_back(middle[taken++]);
-    if (last > 0) sizes.push_back(tail[static_cast<std::size_t>(c)]);
-  }
-  return sizes;
-}
-
 void append(StageLayers& stage, int kind, std::int32_t chunk) {
   if (!stage.runs.empty() && stage.runs.back().kind == kind && stage.runs.back().chunk == chunk) {
     ++stage.runs.back().layers;
@@ -78,6 +55,28 @@ std::int32_t StageLayers::layers_of(std::int32_t kind) const {
   std::int32_t sum = 0;
   for (const StageRun& run : runs) sum += run.kind == kind ? run.layers : 0;
   return sum;
+}
+
+std::vector<std::int64_t> chunk_sizes(std::int64_t blocks, const Layout& layout) {
+  const std::int64_t chunks_each = chunks_of_stage(layout);
+  const std::int64_t chunks = layout.pp * chunks_each;
+  const bool fixed = layout.first_stage_layers > 0 || layout.last_stage_layers > 0;
+  if (!fixed || layout.pp == 1) return spread(blocks, chunks);
+
+  const std::int64_t first = layout.first_stage_layers;
+  const std::int64_t last = layout.last_stage_layers;
+  const std::int64_t stages_left = layout.pp - (first > 0 ? 1 : 0) - (last > 0 ? 1 : 0);
+  const auto head = spread(first, first > 0 ? chunks_each : 0);
+  const auto tail = spread(last, last > 0 ? chunks_each : 0);
+  const auto middle = spread(blocks - first - last, stages_left * chunks_each);
+  std::vector<std::int64_t> sizes;
+  std::size_t taken = 0;
+  for (std::int64_t c = 0; c < chunks_each; ++c) {
+    if (first > 0) sizes.push_back(head[static_cast<std::size_t>(c)]);
+    for (std::int64_t s = 0; s < stages_left; ++s) sizes.push_back(middle[taken++]);
+    if (last > 0) sizes.push_back(tail[static_cast<std::size_t>(c)]);
+  }
+  return sizes;
 }
 
 std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk) {

@@ -44,6 +44,12 @@ struct StageLayers {
 /// pp == vpp == 1
 std::vector<StageLayers> assign_stages(const ModelSpec& model, const Layout& layout);
 
+/// Blocks of each model chunk, in the order of the model, as assign_stages() spreads them. Of a
+/// V-shaped schedule, two of each stage.
+/// \param blocks  of the model's own depth
+/// \pre the blocks of the first and the last stage are at most all of them
+std::vector<std::int64_t> chunk_sizes(std::int64_t blocks, const Layout& layout);
+
 /// The stage that holds the model's chunk `chunk`. \pre 0 <= chunk < pp x chunks_of_stage
 std::int32_t stage_of_chunk(const Layout& layout, std::int32_t chunk);
 

@@ -185,10 +185,12 @@ std::string still_needed(const Export& made, const Framework& framework) {
 std::vector<std::string> export_notes(const Export& made, const Framework& framework) {
   std::vector<std::string> notes;
   for (const Substitution& each : made.substitutions) {
-    const std::string effect = each.priced
-                                   ? fmt::format("{}, {}", memory_words(each.memory_change),
-                                                 time_words(each.time_change, made.planned_step))
-                                   : "priced with those that follow";
+    const std::string effect =
+        each.ignored  ? fmt::format("not priced: {} is priced with gradients of one type",
+                                    made.plan.engine.label)
+        : each.priced ? fmt::format("{}, {}", memory_words(each.memory_change),
+                                    time_words(each.time_change, made.planned_step))
+                      : "priced with those that follow";
     notes.push_back(fmt::format("{} {} instead of {}: {}; {}", each.field,
                                 each.to.empty() ? "none" : each.to,
                                 each.from.empty() ? "none" : each.from, each.because, effect));

@@ -54,6 +54,13 @@ std::vector<Substitution> substitute(const Framework& framework, Values& facts) 
   return changes;
 }
 
+/// Whether the engine's model does not read the field: one that copies gradients into its
+/// collective prices their sums in its own type, whatever the plan says.
+bool is_ignored(const std::string& field, const Plan& plan) {
+  return field == "fp32_gradients" && plan.job.precision != DType::fp32 &&
+         plan.engine.gradient_buffer == GradientBuffer::copy_in;
+}
+
 /// The plan after each change that leaves it legal; the last is what is exported.
 Result<Plan> price(const Plan& plan, const Values& facts, std::vector<Substitution>& changes) {
   Result<Plan> whole = plan_of(plan, facts);
@@ -67,6 +74,7 @@ Result<Plan> price(const Plan& plan, const Values& facts, std::vector<Substituti
     if (!one) continue;  // legal with a later one: counted there
     const Evaluation after = evaluation_of(*one);
     changes[i].priced = true;
+    changes[i].ignored = is_ignored(changes[i].field, *one);
     changes[i].memory_change = after.point - before.point;
     changes[i].time_change = after.step_time - before.step_time;
     before = after;

@@ -22,8 +22,9 @@ struct Substitution {
   std::string from;
   std::string to;
   std::string because;
-  Bytes memory_change;  // predicted, of the fullest GPU; with those before it already made
-  Seconds time_change;  // of the step
+  Bytes memory_change;   // predicted, of the fullest GPU; with those before it already made
+  Seconds time_change;   // of the step
+  bool ignored = false;  // by the engine that prices it: nothing predicts the change
   bool priced = false;  // if not, no plan is legal with it alone: a later one changes both for both
 };
 

@@ -12,6 +12,7 @@
 #include "planner/cost/legality.h"
 #include "planner/cost/recompute_modules.h"
 #include "planner/engines/engines.h"
+#include "planner/export/stage_layout.h"
 #include "planner/question/flags.h"
 #include "planner/question/plan_texts.h"
 #include "planner/spec/plan_fields.h"
@@ -78,6 +79,8 @@ Values facts_of(const Plan& plan) {
   const std::int64_t positions =
       std::max(plan.model.max_position_embeddings, plan.job.sequence_length);
   const std::int64_t chunks = std::int64_t{plan.layout.pp} * plan.layout.vpp;
+  const std::string stages = write_stage_layout(plan);
+  if (!stages.empty()) facts["stage_layout"] = stages;
   facts["layers_per_chunk"] = std::to_string(plan.model.num_hidden_layers / chunks);
   facts["model.positions"] = std::to_string(positions);
   return facts;

@@ -15,7 +15,7 @@ namespace shardwise {
 ///   step on a data-parallel rank), local_batch (those of one pass through the pipeline, or of a
 ///   micro-batch without one), chunked (vpp above 1), layers_per_chunk, recompute_kind (full,
 ///   modules or none) and recompute_modules (Megatron-Core's, "other" where the operations are none
-///   of them); stage_layout, a text of all stages, is there in an import alone;
+///   of them); stage_layout, a text of all stages, where write_stage_layout() has one;
 /// - model_facts().
 Values facts_of(const Plan& plan);
 

@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <numeric>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "planner/cost/stages.h"
 #include "planner/spec/number.h"
+#include "planner/spec/schedule_facts.h"
 #include "planner/spec/split.h"
 #include "planner/spec/utf8.h"
 
@@ -91,6 +95,44 @@ std::string wrong_ends(const std::vector<std::string>& chunks, std::int64_t laye
   return "";
 }
 
+Layout layout_of(std::int64_t pp, std::int64_t vpp, std::int64_t first, std::int64_t last) {
+  Layout layout;
+  layout.pp = static_cast<std::int32_t>(pp);
+  layout.vpp = static_cast<std::int32_t>(vpp);
+  layout.first_stage_layers = static_cast<std::int32_t>(first);
+  layout.last_stage_layers = static_cast<std::int32_t>(last);
+  return layout;
+}
+
+/// Why no plan has chunks of these sizes.
+std::string uneven(const std::vector<std::int64_t>& sizes, std::int64_t pp) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto stage = i % static_cast<std::size_t>(pp);
+    if (sizes[i] == sizes[stage]) continue;
+    return fmt::format(
+        "chunks of stage {} have {} and {} layers; a plan has equal chunks on a stage", stage,
+        sizes[stage], sizes[i]);
+  }
+  return "a plan has layers on each stage, and equally many on all but the first and the last";
+}
+
+/// Whether Megatron-LM cuts the model into these chunks without a layout: equal ones, and others on
+/// a first and a last stage whose layers are stated.
+bool are_flags_enough(const std::vector<std::int64_t>& sizes, const Layout& layout) {
+  std::optional<std::int64_t> of_first;
+  std::optional<std::int64_t> of_middle;
+  std::optional<std::int64_t> of_last;
+  const auto pp = static_cast<std::size_t>(layout.pp);
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const bool is_first = i % pp == 0 && layout.first_stage_layers > 0;
+    const bool is_last = i % pp == pp - 1 && layout.last_stage_layers > 0;
+    std::optional<std::int64_t>& usual = is_first ? of_first : is_last ? of_last : of_middle;
+    if (sizes[i] < 1 || sizes[i] != usual.value_or(sizes[i])) return false;
+    usual = sizes[i];
+  }
+  return true;
+}
+
 }  // namespace
 
 StageLayout read_stage_layout(std::string_view text, std::int64_t pp, std::int64_t layers) {
@@ -112,29 +154,53 @@ StageLayout read_stage_layout(std::string_view text, std::int64_t pp, std::int64
     return made;
   }
   made.vpp = count / pp;
-  std::vector<std::int64_t> stages;  // layers of a chunk of each
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t own = std::ranges::count(chunks[static_cast<std::size_t>(i)], 't');
-    if (i < pp) stages.push_back(own);
-    if (own == stages[static_cast<std::size_t>(i % pp)]) continue;
-    made.problem =
-        fmt::format("chunks of stage {} have {} and {} layers; a plan has equal chunks on a stage",
-                    i % pp, stages[static_cast<std::size_t>(i % pp)], own);
+  std::vector<std::int64_t> sizes;  // of chunks
+  for (const std::string& chunk : chunks) sizes.push_back(std::ranges::count(chunk, 't'));
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(pp));
+  for (std::size_t i = 0; i < sizes.size(); ++i) stages[i % stages.size()] += sizes[i];
+  if (std::ranges::find(stages, 0) != stages.end()) {
+    made.problem = uneven(sizes, pp);
     return made;
   }
-  // With two stages the second one is what the first leaves.
-  const std::int64_t usual = stages.size() > 2 ? stages[1] : stages.back();
-  const std::int64_t fewest = *std::ranges::min_element(stages);
-  const auto uneven = [&](std::int64_t own) { return own != usual; };
-  if (fewest == 0 ||
-      (stages.size() > 2 && std::any_of(stages.begin() + 1, stages.end() - 1, uneven))) {
-    made.problem =
-        "a plan has layers on each stage, and equally many on all but the first and the last";
+  const std::int64_t first = stages.front();
+  const std::int64_t last = stages.back();
+  const std::int64_t all = std::accumulate(sizes.begin(), sizes.end(), std::int64_t{0});
+  for (const auto& [own_first, own_last] :
+       {std::pair(std::int64_t{0}, std::int64_t{0}), {first, 0}, {0, last}, {first, last}}) {
+    if (pp == 1 && own_first + own_last > 0) break;
+    if (chunk_sizes(all, layout_of(pp, made.vpp, own_first, own_last)) != sizes) continue;
+    made.first_stage_layers = own_first;
+    made.last_stage_layers = own_last;
     return made;
   }
-  if (stages.front() != usual) made.first_stage_layers = stages.front() * made.vpp;
-  if (stages.back() != usual) made.last_stage_layers = stages.back() * made.vpp;
+  made.problem = uneven(sizes, pp);
   return made;
+}
+
+std::string write_stage_layout(const Plan& plan) {
+  const Layout& layout = plan.layout;
+  if (layout.pp == 1 || facts_of(layout).v_shaped || copies_model(layout)) return "";
+  if (chunks_of_stage(layout) != layout.vpp) return "";
+  const std::int64_t layers = plan.model.num_hidden_layers;
+  if (std::int64_t{layout.first_stage_layers} + layout.last_stage_layers > layers) return "";
+  const std::vector<std::int64_t> sizes = chunk_sizes(layers, layout);
+  if (are_flags_enough(sizes, layout)) return "";
+  std::string text = "E";
+  for (std::size_t i = 0; i < sizes.size();) {
+    std::size_t end = i + 1;  // behind the chunks that look alike
+    while (i > 0 && end < sizes.size() && sizes[end] == sizes[i]) ++end;
+    if (end == sizes.size() && end - i > 1) --end;  // no "|" stands behind the last one
+    const std::string own = sizes[i] == 0   ? ""
+                            : sizes[i] == 1 ? "t"
+                                            : fmt::format("t*{}", sizes[i]);
+    const std::string chunk = end == sizes.size() ? own : own + "|";
+    text += end - i > 1 ? fmt::format("({})*{}", chunk, end - i) : chunk;
+    i = end;
+  }
+  const auto further = std::ranges::count_if(plan.model.layers, [&](int kind) {
+    return plan.model.kinds[static_cast<std::size_t>(kind)].role == LayerRole::mtp;
+  });
+  return text + std::string(static_cast<std::size_t>(further), 'm') + "L";
 }
 
 }  // namespace shardwise

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "planner/spec/plan.h"
+
 namespace shardwise {
 
 /// What a layout of pipeline stages says in the fields of a plan.
@@ -15,12 +17,20 @@ struct StageLayout {
 };
 
 /// Reads Megatron-LM's --pipeline-model-parallel-layout. "Et*4|t*4L" has an embedding (E), layers
-/// (t), a loss (L) and multi-token prediction (m); "|" ends a chunk, "(tt|)*2" and "t*4" are
+/// (t), a loss (L) and multi-token prediction (m). "|" ends a chunk. "(tt|)*2" and "t*4" are
 /// repeated parts. Chunk i stands on stage i modulo pp. A plan has the embedding in the first
-/// chunk, loss and m in the last one, and equal chunks but on the first and the last stage. \param
-/// pp      stages, at least 1 \param layers  of the model; 0: not known Source:
-/// megatron/core/transformer/pipeline_parallel_layer_layout.py, parse_str_to_list and
+/// chunk, loss and m in the last one, and the chunks of chunk_sizes().
+///
+/// \param pp      stages, at least 1
+/// \param layers  of the model; 0: not known
+/// Source: megatron/core/transformer/pipeline_parallel_layer_layout.py, parse_str_to_list and
 /// validate_layer_layout.
 StageLayout read_stage_layout(std::string_view text, std::int64_t pp, std::int64_t layers);
+
+/// The same text of a plan whose chunks Megatron-LM makes by no other flags; "" where it does, or
+/// where a schedule does not put chunk i on stage i modulo pp. Without a layout Megatron-LM asks
+/// for equal chunks, but on a first and a last stage whose layers are stated.
+/// Source: megatron/training/arguments.py:998, megatron/core/transformer/transformer_block.py:178.
+std::string write_stage_layout(const Plan& plan);
 
 }  // namespace shardwise

@@ -16,6 +16,7 @@
 #include "planner/cost/legality.h"
 #include "planner/cost/recompute_modules.h"
 #include "planner/engines/engines.h"
+#include "planner/export/check_configuration.h"
 #include "planner/export/configuration.h"
 #include "planner/export/export_folder.h"
 #include "planner/export/export_plan.h"
@@ -42,8 +43,8 @@ bool is_planning(const std::string& field) {
 }
 
 Result<Plan> plan_of(const std::string& model, const std::string& engine, const Texts& job,
-                     const Texts& layout) {
-  const AskedJob asked{model, "dgx-h100", "32", engine, job};
+                     const Texts& layout, const std::string& gpus = "32") {
+  const AskedJob asked{model, "dgx-h100", gpus, engine, job};
   Result<Subject> subject = read_subject(asked);
   if (!subject) return subject.problems();
   const Result<Layout> read = read_layout({layout}, *subject);
@@ -117,10 +118,10 @@ class Drawn {
   Texts layout() {
     Texts texts;
     maybe(texts, "tp", {"2", "4", "8"});
-    maybe(texts, "pp", {"2", "4"});
+    maybe(texts, "pp", {"2", "4", "8"});
     maybe(texts, "cp", {"2"});
     maybe(texts, "ep", {"2", "4"});
-    maybe(texts, "vpp", {"2", "4"});
+    maybe(texts, "vpp", {"2", "3", "4"});
     maybe(texts, "dp_replicate", {"2"});
     maybe(texts, "zero_stage", {"0", "1", "2", "3"});
     maybe(texts, "micro_batch_size", {"1", "2"});
@@ -154,8 +155,8 @@ class Drawn {
   unsigned one_in_ = 3;
 };
 
-/// Imports the configuration and the environment of an export; what the script decides is stated.
-Result<Import> import_again(const Export& made, const Framework& framework) {
+/// The configuration and the environment of an export, as they are read.
+Result<Configuration> read_again(const Export& made, const Framework& framework) {
   const Result<std::vector<ExportedFile>> files = export_folder(made, framework, "{}");
   if (!files) return files.problems();
   std::vector<Configuration> all;
@@ -165,13 +166,33 @@ Result<Import> import_again(const Export& made, const Framework& framework) {
     if (!read) return read.problems();
     all.push_back(*std::move(read));
   }
-  const Result<Configuration> configuration = joined(std::move(all));
+  return joined(std::move(all));
+}
+
+/// What check says is refused of them.
+std::string refused_of(const Export& made, const Framework& framework) {
+  const Result<Configuration> configuration = read_again(made, framework);
+  if (!configuration) return to_string(configuration.problems());
+  const Result<std::vector<Finding>> findings =
+      check_configuration(framework, *configuration, made.plan.layout.world(), made.plan.cluster);
+  if (!findings) return to_string(findings.problems());
+  std::string text;
+  for (const Finding& each : *findings) {
+    if (each.kind == CheckRule::Kind::refused) text += to_string(each.what) + "\n";
+  }
+  return text;
+}
+
+/// Imports the configuration and the environment of an export; what the script decides is stated.
+Result<Import> import_again(const Export& made, const Framework& framework) {
+  const Result<Configuration> configuration = read_again(made, framework);
   if (!configuration) return configuration.problems();
   const Result<Framework> known = framework_of(*configuration, "", "--from");
   if (!known) return known.problems();
   EXPECT_EQ(known->name, framework.name);
   AskedImport asked;
-  asked.job = {made.plan.model.name, "dgx-h100", "32", "", {}};
+  const std::string gpus = std::to_string(made.plan.cluster.gpus);
+  asked.job = {made.plan.model.name, "dgx-h100", gpus, "", {}};
   const Values facts = facts_of(made.plan);
   const Texts job = texts_of(made.plan.job);
   for (const ScriptField& each : framework.by_script) {
@@ -226,6 +247,7 @@ TEST_P(RoundTrip, IsTheIdentityOnWhatTheFrameworkCanBeTold) {
     ++exported;
     const Result<Import> back = import_again(*made, *framework);
     const std::string text = configuration_text(*framework, made->settings, {});
+    EXPECT_EQ(refused_of(*made, *framework), "") << text;
     ASSERT_TRUE(back.ok()) << to_string(back.problems()) << text;
     EXPECT_EQ(differing(all_fields(back->plan), all_fields(made->plan)), "") << text;
     if (made->substitutions.empty()) {
@@ -253,6 +275,49 @@ INSTANTIATE_TEST_SUITE_P(Frameworks, RoundTrip, testing::ValuesIn(framework_name
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
+
+/// What Megatron-LM is told of the stages of a plan, and that the plan follows from it again.
+std::string stages_told(const std::string& model, const std::string& gpus, const Texts& layout) {
+  const Result<Framework> framework = load_framework("megatron-lm", "--to");
+  if (!framework) return to_string(framework.problems());
+  const Result<Plan> plan =
+      plan_of(model, "megatron_ddp", {{"global_batch_size", "1536"}}, layout, gpus);
+  if (!plan) return to_string(plan.problems());
+  const Result<Export> made = export_plan(*plan, *framework);
+  if (!made) return to_string(made.problems());
+  std::string told = refused_of(*made, *framework);
+  for (const WrittenSetting& each : made->settings) {
+    const std::string& name = each.spec->name;
+    const bool is_of_stages = name == "--num-virtual-stages-per-pipeline-rank" ||
+                              name.find("-pipeline-num-layers") != std::string::npos ||
+                              name == "--pipeline-model-parallel-layout";
+    if (is_of_stages) told += (told.empty() ? "" : " ") + name + " " + each.value;
+  }
+  const Result<Import> back = import_again(*made, *framework);
+  if (!back) return told + to_string(back.problems());
+  return told + differing(all_fields(back->plan), all_fields(made->plan));
+}
+
+TEST(StagesOfMegatron, AreALayoutWhereLayersDoNotDivide) {
+  const std::string layout = "--pipeline-model-parallel-layout ";
+  // Of 128 chunks for 126 layers the first and the last have none.
+  EXPECT_EQ(stages_told("llama-3.1-405b", "1024",
+                        {{"tp", "8"}, {"pp", "32"}, {"vpp", "4"}, {"recompute", "full"}}),
+            layout + "E|(t|)*126L");
+  EXPECT_EQ(stages_told("deepseek-v2-lite", "64", {{"pp", "2"}}), layout + "Et*14|t*13L");
+  EXPECT_EQ(stages_told("llama-3.1-70b", "96", {{"tp", "8"}, {"pp", "3"}}),
+            layout + "Et*27|t*27|t*26L");
+}
+
+TEST(StagesOfMegatron, AreFlagsWhereTheySuffice) {
+  EXPECT_EQ(stages_told("llama-3.1-8b", "32", {{"pp", "4"}}), "");
+  EXPECT_EQ(stages_told("llama-3.1-8b", "32", {{"pp", "4"}, {"vpp", "2"}}),
+            "--num-virtual-stages-per-pipeline-rank 2");
+  EXPECT_EQ(stages_told("llama-3.1-8b", "32", {{"pp", "4"}, {"first_stage_layers", "5"}}),
+            "--decoder-first-pipeline-num-layers 5");
+  EXPECT_EQ(stages_told("llama-3.1-8b", "32", {{"pp", "4"}, {"first_stage_layers", "6"}}),
+            "--pipeline-model-parallel-layout Et*6|(t*9|)*2t*8L");
+}
 
 /// The fields that a framework's file has a word for.
 TEST_P(RoundTrip, AccountsForEveryFieldOfAPlan) {

@@ -32,6 +32,12 @@ TEST(StageLayout, GivesLayersOfTheFirstAndTheLastStage) {
   EXPECT_EQ(read("Et|tt|tt|t|tt|ttL", 3, 10), "vpp 2 first 2 last 0");
 }
 
+TEST(StageLayout, GivesTheEvenSharesThatDoNotDivide) {
+  EXPECT_EQ(read("Et|tt|t|tL", 4, 5), "vpp 1 first 0 last 0");
+  EXPECT_EQ(read("E|(t|)*126L", 32, 126), "vpp 4 first 0 last 0");
+  EXPECT_EQ(read("Et*6|(t*9|)*2t*8L", 4, 32), "vpp 1 first 6 last 0");
+}
+
 TEST(StageLayout, TakesMultiTokenPredictionInTheLastChunk) {
   EXPECT_EQ(read("Ett|ttmL", 2, 4), "vpp 1 first 0 last 0");
   EXPECT_THAT(read("Ett|ttm|L", 3, 4), HasSubstr("in the last chunk"));
@@ -43,7 +49,7 @@ TEST(StageLayout, SaysWhyNoPlanHasIt) {
   EXPECT_EQ(read("Et*2|t*2L", 2, 8), "4 layers, the model has 8");
   EXPECT_EQ(read("Et|t|tL", 2, 3), "3 chunks are no multiple of 2 stages");
   EXPECT_THAT(read("E|t*8L", 2, 8), HasSubstr("a plan has layers on each stage"));
-  EXPECT_THAT(read("Et|tt|t|tL", 4, 5), HasSubstr("a plan has layers on each stage"));
+  EXPECT_THAT(read("Et|ttt|t|tL", 4, 6), HasSubstr("a plan has layers on each stage"));
   EXPECT_THAT(read("tt|ttL", 2, 4), HasSubstr("an embedding (E) stands first"));
   EXPECT_EQ(read("Ettx|ttL", 2, 4), "x is none of E, t, m and L");
   EXPECT_EQ(read("Et*999999999999|tL", 2, 4), "more than 100000 layers");

@@ -156,6 +156,21 @@ TEST(ExportedChange, IsThatOfAllSubstitutionsTogether) {
   }
 }
 
+TEST(ExportedChange, IsNotPricedWhereTheEngineIgnoresTheField) {
+  Plan plan;
+  plan.model = *load_model("llama-3.1-8b");
+  plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
+  plan.engine = *find_engine("fsdp2");
+  plan.layout.dp_shard = 8;
+  plan.layout.zero_stage = 3;
+  const Framework accelerate = framework("accelerate");
+  const Result<Export> made = export_plan(plan, accelerate);
+  ASSERT_TRUE(made.ok()) << to_string(made.problems());
+  EXPECT_THAT(export_notes(*made, accelerate),
+              Contains(AllOf(StartsWith("fp32_gradients false instead of true: "),
+                             HasSubstr("; not priced: "), Not(HasSubstr("the same memory")))));
+}
+
 /// Values that a file may have, as JSON.
 constexpr const char* kValues[] = {"[]",
                                    "{}",
