@@ -17,6 +17,7 @@ function(expect tag search_path expected)
   execute_process(COMMAND ${CMAKE_COMMAND} -D ROOT=${SCRATCH}/sub
                           -P ${CMAKE_CURRENT_LIST_DIR}/search_paths.cmake
                   RESULT_VARIABLE result OUTPUT_QUIET ERROR_VARIABLE error)
+  string(REGEX REPLACE "[ \n]+" " " error "${error}")  # CMake breaks lines where a path is long
   string(FIND "${error}" "${expected}" at)
   if(expected STREQUAL "" AND NOT result EQUAL 0)
     message(SEND_ERROR "${search_path} should pass, said: ${error}")
