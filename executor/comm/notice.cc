@@ -25,17 +25,27 @@ std::size_t text_bytes(std::span<const std::byte> header) {
   return known ? length : Notice::kMostText + 1;
 }
 
-/// A text of another process as a terminal may show it: lines of characters that print.
+/// A text of another process as a terminal may show it: lines of characters that print, of at most
+/// Notice::kMostText bytes.
 std::string cleaned(std::string_view text) {
+  constexpr std::string_view kMore = "…";
   std::string clean;
-  for (std::size_t lines = 0; !text.empty() && clean.size() < Notice::kMostText; ++lines) {
-    if (lines == Notice::kMostLines) return clean + "…";
+  for (std::size_t lines = 0; !text.empty() && clean.size() <= Notice::kMostText; ++lines) {
+    if (lines == Notice::kMostLines) {
+      clean += kMore;
+      break;
+    }
     const std::size_t end = std::min(text.find('\n'), text.size());
-    clean += shown(text.substr(0, end), Notice::kMostText - clean.size());
+    clean += shown(text.substr(0, end), Notice::kMostText);
     if (end < text.size()) clean += '\n';
     text.remove_prefix(std::min(end + 1, text.size()));
   }
-  return clean;
+  if (clean.size() <= Notice::kMostText) return clean;
+  // Escaped, a byte is up to six. The cut is in front of a whole character.
+  std::size_t end = Notice::kMostText - kMore.size();
+  while ((static_cast<unsigned char>(clean[end]) & 0xC0U) == 0x80U) --end;
+  clean.resize(end);
+  return clean.append(kMore);
 }
 
 }  // namespace
