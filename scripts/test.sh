@@ -21,6 +21,6 @@ run=(ctest --test-dir build/dev --output-on-failure --no-tests=error --parallel 
 # whatever else runs. A second try is a defect to mend, and .ci/run names it.
 "${run[@]}" -L processes --repeat until-pass:2 || status=$?
 say "the ten slowest tests, seconds"
-sed '/^---$/,$d' build/dev/Testing/Temporary/CTestCostData.txt | sort -k 3,3 -rn | head -10 |
-  awk '{ printf "%8.1f  %s\n", $3, $1 }'
+sed '/^---$/,$d' build/dev/Testing/Temporary/CTestCostData.txt | sort -k 3,3 -rn |
+  awk 'NR <= 10 { printf "%8.1f  %s\n", $3, $1 }'
 exit "$status"
