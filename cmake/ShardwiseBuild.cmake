@@ -34,6 +34,8 @@ endif()
 set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
+set(SHARDWISE_GROUP 8 CACHE STRING "Sources of a room that are compiled together; 1 compiles each alone")
+
 # One cache serves every checkout of the repository on a machine (ccache.sh says how).
 find_program(SHARDWISE_CCACHE ccache)
 function(shardwise_use_ccache target)
