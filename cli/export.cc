@@ -87,7 +87,7 @@ Result<std::vector<std::string>> former_files(const std::string& folder) {
   }
   const std::string script = folder + "/run.sh";
   if (!fs::exists(fs::symlink_status(script, error))) return std::vector<std::string>();
-  const Result<std::string> text = read_regular_file(script, Links::refused);
+  const Result<std::string> text = read_regular_file(script, SymbolicLinks::refused);
   return text ? files_of_former(*text) : std::vector<std::string>();
 }
 

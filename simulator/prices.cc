@@ -146,7 +146,7 @@ double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, co
   const TierTraffic traffic = traffic_of(work, cluster, layout);
   const bool registered = transport != Transport::usual;
   double bytes = 0;
-  const Links links = links_of(cluster, shape_of(work, cluster, layout));
+  const GroupLinks links = links_of(cluster, shape_of(work, cluster, layout));
   // All that a rank sends goes over the innermost tier or, what leaves its node, over a NIC.
   bool first = true;
   for (const Crossing& at : links) {

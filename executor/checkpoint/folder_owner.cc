@@ -26,7 +26,7 @@ constexpr std::size_t kMostShown = 4;  // runs, and steps of one, of a message
 /// The run of run.json; nothing where there is none that can be read.
 std::optional<std::string> recorded_run(const fs::path& folder) {
   const fs::path path = folder / kOwnerName;
-  const Result<std::string> text = read_regular_file(path, Links::refused);
+  const Result<std::string> text = read_regular_file(path, SymbolicLinks::refused);
   if (!text) return std::nullopt;
   const Result<JsonValue> root = parse_json(*text, path.string());
   if (!root) return std::nullopt;

@@ -317,13 +317,13 @@ Result<Manifest> parse_manifest(const std::string& text, const std::string& file
 
 Result<Manifest> read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestName;
-  const Result<std::string> text = read_regular_file(path, Links::refused);
+  const Result<std::string> text = read_regular_file(path, SymbolicLinks::refused);
   if (!text) return text.problems();
   return parse_manifest(*text, path.string());
 }
 
 std::optional<std::string> run_of_checkpoint(const std::filesystem::path& folder) {
-  const Result<int> opened = open_regular_file(folder / kManifestName, Links::refused);
+  const Result<int> opened = open_regular_file(folder / kManifestName, SymbolicLinks::refused);
   if (!opened) return std::nullopt;
   const FileDescriptor file(*opened);
   std::array<char, kHeadBytes> bytes{};

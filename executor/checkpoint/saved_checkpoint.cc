@@ -46,7 +46,8 @@ Result<SavedCheckpoint> SavedCheckpoint::open(const std::filesystem::path& folde
   saved.manifest_ = *std::move(manifest);
   Diagnostics problems;
   for (const SavedFile& file : saved.manifest_.files) {
-    Result<SafetensorsFile> opened = SafetensorsFile::open(folder / file.name, Links::refused);
+    Result<SafetensorsFile> opened =
+        SafetensorsFile::open(folder / file.name, SymbolicLinks::refused);
     if (opened) {
       saved.files_.push_back(*std::move(opened));
     } else {

@@ -15,7 +15,7 @@ constexpr std::size_t kBuffer = std::size_t{1} << 18;
 }  // namespace
 
 DurableFile::DurableFile(const std::filesystem::path& path)
-    : file_(path.string(), Links::refused) {}
+    : file_(path.string(), SymbolicLinks::refused) {}
 
 void DurableFile::flush() {
   file_.write(waiting_);

@@ -27,7 +27,8 @@ SafetensorsFile::SafetensorsFile(std::string name, FileDescriptor file, std::int
       header_(std::move(header)),
       data_begin_(data_begin) {}
 
-Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path, Links links) {
+Result<SafetensorsFile> SafetensorsFile::open(const std::filesystem::path& path,
+                                              SymbolicLinks links) {
   const std::string name = path.string();
   const Result<int> opened = open_regular_file(path, links);
   if (!opened) return opened.problems();

@@ -20,7 +20,7 @@ class SafetensorsFile {
   /// \returns what is wrong with it: not there, not a regular file, truncated, a header that does
   ///          not fit its data
   static Result<SafetensorsFile> open(const std::filesystem::path& path,
-                                      Links links = Links::followed);
+                                      SymbolicLinks links = SymbolicLinks::followed);
 
   const std::string& name() const { return name_; }
   /// Of the whole file, header included.

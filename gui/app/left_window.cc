@@ -54,7 +54,7 @@ void keep_view(const std::string& file, const Stage& stage, const Session& sessi
   if (file.empty()) return;
   const AppState& state = session.state();
   try {
-    AtomicFile kept(file, Links::refused);
+    AtomicFile kept(file, SymbolicLinks::refused);
     kept.write(to_json({width, height, state.dark, state.workspace, stage.panels()}));
     kept.finish();
     kept.publish();

@@ -29,7 +29,7 @@ MetricsFollower::MetricsFollower(std::string path) : path_(std::move(path)), rea
 
 Result<bool> MetricsFollower::poll() {
   int error = 0;
-  const Result<int> opened = open_regular_file(path_, Links::followed, &error);
+  const Result<int> opened = open_regular_file(path_, SymbolicLinks::followed, &error);
   if (error != 0) throw IoError(path_ + ": " + std::strerror(error));
   if (!opened) return opened.problems();
   const OpenFile file(*opened);

@@ -13,9 +13,6 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* kStep = "docs/time.md, Step time";
-constexpr const char* kCompute = "docs/time.md, Compute";
-
 /// A curve that was measured in short bursts, where nobody has measured a long run.
 void assume_sustained(StepReport& report, const GpuSpec& gpu, const GemmCurve& curve) {
   if (!curve.fit.measured || curve.sustained_measured) return;
@@ -24,7 +21,7 @@ void assume_sustained(StepReport& report, const GpuSpec& gpu, const GemmCurve& c
       {"gemm.sustained.default",
        fmt::format("long runs of {} in {} are assumed to reach {} of the speed of short runs",
                    gpu.name, name_of(curve.dtype), share),
-       curve.sustained_source.empty() ? kCompute : curve.sustained_source});
+       curve.sustained_source.empty() ? kComputeSource : curve.sustained_source});
 }
 
 /// What timing.json says of hosts and of GPUs of one kind, where this job rests on it.
@@ -88,7 +85,7 @@ void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSp
         {fmt::format("{}.curve.{}", curve.id, name_of(curve.stand_in)),
          links ? fmt::format("{} are not measured: {}", curve.words, curve.method)
                : fmt::format("{} on {} are not measured: {}", curve.words, gpu.name, curve.method),
-         links ? "docs/time.md, Collectives" : kCompute});
+         links ? "docs/time.md, Collectives" : kComputeSource});
   }
   assume_machines(report, cluster, job, engine);
   assume_engine(report, engine);
@@ -120,7 +117,7 @@ void assume_job(StepReport& report, const ModelSpec& model, const ClusterSpec& c
          fmt::format("offloaded activations are hidden at {} a GPU each way; the host link has {}",
                      format_bandwidth(detail.offload_required),
                      format_bandwidth(cluster.host_link)),
-         kStep});
+         kStepSource});
   }
 }
 

@@ -10,9 +10,6 @@ namespace {
 // matrix unit, wider heads take other kernels.
 constexpr std::int64_t kLeastTokens = 1024;
 constexpr std::int64_t kWidestHead = 256;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
-constexpr double kLeastMs = 1e-6;
-constexpr double kMostMs = 1e9;
 
 bool as_in_training(const AttentionWork& work) {
   return work.seq_q >= kLeastTokens && (work.window == 0 || work.window >= kLeastTokens) &&
@@ -24,7 +21,7 @@ class Sizes {
  public:
   Sizes(CsvCells& cells, const CsvTable::Row& row) : cells_(cells), row_(row) {}
   std::int64_t operator()(CsvCells::Column column) const {
-    return cells_.integer(row_, column, 1, kMostElements);
+    return cells_.integer(row_, column, 1, kMostMeasuredElements);
   }
 
  private:
@@ -64,9 +61,9 @@ Result<std::vector<AttentionPoint>> serving_points(const CsvTable& table) {
                   .v_head_dim = size(head_dim)};
     // Tables of mixed versions have a window of "0.0".
     if (!cells.text(row, window).empty()) {
-      point.work.window = cells.integer(row, window, 0, kMostElements);
+      point.work.window = cells.integer(row, window, 0, kMostMeasuredElements);
     }
-    point.time = Seconds(cells.number(row, time, kLeastMs, kMostMs) * 1e-3);
+    point.time = Seconds(cells.number(row, time, kLeastMeasuredMs, kMostMeasuredMs) * 1e-3);
     if (as_in_training(point.work)) points.push_back(point);
   }
   if (!problems.empty()) return problems;
@@ -115,7 +112,7 @@ Result<std::vector<AttentionPoint>> training_points(const CsvTable& table) {
     const std::string_view passes = cells.text(row, pass);
     const auto add = [&](Pass which, CsvCells::Column column) {
       point.pass = which;
-      point.time = Seconds(cells.number(row, column, kLeastMs, kMostMs) * 1e-3);
+      point.time = Seconds(cells.number(row, column, kLeastMeasuredMs, kMostMeasuredMs) * 1e-3);
       points.push_back(point);
     };
     if (passes == "fwd" || passes == "both") add(Pass::forward, forward);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kHighBandwidthMultiple = 1 << 16;
 
 /// std::lcm, which is slow, for numbers of which one divides the other, as a rule.
-std::int64_t common_multiple(std::int64_t a, std::int64_t b) {
+std::int64_t least_common_multiple(std::int64_t a, std::int64_t b) {
   if (a % b == 0) return a;
   return b % a == 0 ? b : std::lcm(a, b);
 }
@@ -113,8 +113,8 @@ BucketRules bucket_rules(const EngineProfile& engine, const Layout& layout, bool
   rules.start = engine.start_multiple;
   const bool wide = layout.ddp_pad_buckets_for_high_nccl_busbw && chooses_buckets(engine);
   for (std::int64_t& end : rules.end) {
-    end = common_multiple(end, engine.pad_multiple);
-    if (wide) end = common_multiple(end, kHighBandwidthMultiple);
+    end = least_common_multiple(end, engine.pad_multiple);
+    if (wide) end = least_common_multiple(end, kHighBandwidthMultiple);
     SHARDWISE_CHECK(end > 0, engine.name);
   }
   return rules;

@@ -47,7 +47,7 @@ Seconds collective_bound(const ClusterSpec& cluster, CollectiveKind kind, Bytes 
 Seconds collective_time(const ClusterSpec& cluster, CollectiveKind kind, Bytes bytes,
                         const GroupShape& group) {
   if (group.ranks <= 1 || bytes.value() <= 0) return Seconds(0);
-  const Links links = links_of(cluster, group);
+  const GroupLinks links = links_of(cluster, group);
   const auto size = static_cast<double>(bytes.value());
   return Seconds(
       std::max(bound_seconds(links, kind, size), candidates(links, kind, size).best().seconds()));

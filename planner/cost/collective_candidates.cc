@@ -55,9 +55,9 @@ double depth(const Crossing& at, bool innermost) {
 /// \param rounds  times the buffer goes around: 2 for an all-reduce, else 1
 /// \param sent    share of the buffer that a rank sends in one round
 /// \param copied  share of the buffer that a rank only copies
-Candidate around(const Links& links, Protocol protocol, bool tree, double rounds, double sent,
-                 double copied, double bytes) {
-  Candidate candidate;
+CollectiveCandidate around(const GroupLinks& links, Protocol protocol, bool tree, double rounds,
+                           double sent, double copied, double bytes) {
+  CollectiveCandidate candidate;
   candidate.algorithm = tree ? Algorithm::tree : Algorithm::ring;
   candidate.protocol = protocol;
   candidate.launch = links.at[0].tier->collectives.coefficients.launch_us * kMicrosecond;
@@ -81,18 +81,18 @@ Candidate around(const Links& links, Protocol protocol, bool tree, double rounds
   return candidate;
 }
 
-bool usable(const Links& links, Protocol protocol) {
+bool usable(const GroupLinks& links, Protocol protocol) {
   return std::all_of(links.begin(), links.end(),
                      [&](const Crossing& at) { return share(at, protocol) > 0; });
 }
 
 /// All-reduce with the sums formed in the switches of the innermost tier, and a tree or the
 /// switches of the outer tier between its domains.
-void add_in_network(const Links& links, double bytes, Candidates& found) {
+void add_in_network(const GroupLinks& links, double bytes, Candidates& found) {
   const Crossing& inner = links.at[0];
   const Coefficients& c = inner.tier->collectives.coefficients;
   const bool nvls = inner.tier->in_network == InNetwork::nvls && inner.joined >= c.in_network_ranks;
-  Candidate candidate;
+  CollectiveCandidate candidate;
   candidate.algorithm = Algorithm::nvls;
   if (nvls) {
     candidate.launch = c.in_network_us * kMicrosecond;
@@ -105,7 +105,7 @@ void add_in_network(const Links& links, double bytes, Candidates& found) {
   const Crossing& outer = links.at[1];
   const Coefficients& o = outer.tier->collectives.coefficients;
   if (nvls) {
-    Candidate tree = candidate;
+    CollectiveCandidate tree = candidate;
     tree.algorithm = Algorithm::nvls_tree;
     double chunks = 0;
     for (const Crossing& at : links) {
@@ -122,7 +122,7 @@ void add_in_network(const Links& links, double bytes, Candidates& found) {
   }
   if (links.count == 2 && outer.tier->in_network == InNetwork::sharp &&
       outer.joined >= o.in_network_ranks) {
-    Candidate sharp = candidate;
+    CollectiveCandidate sharp = candidate;
     sharp.algorithm = Algorithm::collnet;
     sharp.steps = kCollnetStep * step(outer, Protocol::simple);
     if (!nvls) {
@@ -136,9 +136,9 @@ void add_in_network(const Links& links, double bytes, Candidates& found) {
 }
 
 /// Parallel aggregated trees: NCCL has them where each node has one rank of the group.
-void add_pat(const Links& links, double bytes, Candidates& found) {
+void add_pat(const GroupLinks& links, double bytes, Candidates& found) {
   if (!links.one_each) return;
-  Candidate candidate;
+  CollectiveCandidate candidate;
   candidate.algorithm = Algorithm::pat;
   candidate.launch = kPatLaunch;
   candidate.steps = kPatPerRank * links.ranks;
@@ -151,12 +151,12 @@ void add_pat(const Links& links, double bytes, Candidates& found) {
 }
 
 /// Every rank with every other, or one with one other, by two protocols.
-void add_pairs(const Links& links, bool all, double bytes, Candidates& found) {
+void add_pairs(const GroupLinks& links, bool all, double bytes, Candidates& found) {
   const Crossing& last = links.at[links.count - 1];
   const double launch = links.at[0].tier->collectives.coefficients.pair_launch_us * kMicrosecond;
   for (const Protocol protocol : {Protocol::ll, Protocol::simple}) {
     const bool simple = protocol == Protocol::simple;
-    Candidate candidate;
+    CollectiveCandidate candidate;
     candidate.algorithm = Algorithm::pairwise;
     candidate.protocol = protocol;
     candidate.launch = launch;
@@ -183,7 +183,7 @@ void add_pairs(const Links& links, bool all, double bytes, Candidates& found) {
 
 }  // namespace
 
-const Candidate& Candidates::best() const {
+const CollectiveCandidate& Candidates::best() const {
   std::size_t best = 0;
   for (std::size_t i = 1; i < count; ++i) {
     if (all[i].seconds() < all[best].seconds()) best = i;
@@ -191,7 +191,7 @@ const Candidate& Candidates::best() const {
   return all[best];
 }
 
-Candidates candidates(const Links& links, CollectiveKind kind, double bytes) {
+Candidates candidates(const GroupLinks& links, CollectiveKind kind, double bytes) {
   // A group of several ranks meets on some tier, or its shape is wrong.
   SHARDWISE_CHECK(links.count > 0, "a group that no link tier joins");
   Candidates found;

@@ -11,7 +11,7 @@ enum class Algorithm : std::uint8_t { ring, tree, nvls, nvls_tree, collnet, pat,
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 
 /// One way to do a collective, with the parts of its time in seconds.
-struct Candidate {
+struct CollectiveCandidate {
   Algorithm algorithm = Algorithm::ring;
   Protocol protocol = Protocol::simple;
   double launch = 0;    // until the first byte moves
@@ -23,12 +23,12 @@ struct Candidate {
 
 /// Every way there is to do a collective; at least one when links.count > 0.
 struct Candidates {
-  std::array<Candidate, 8> all;
+  std::array<CollectiveCandidate, 8> all;
   std::size_t count = 0;
-  void add(const Candidate& candidate) { all[count++] = candidate; }
-  const Candidate& best() const;
+  void add(const CollectiveCandidate& candidate) { all[count++] = candidate; }
+  const CollectiveCandidate& best() const;
 };
 
-Candidates candidates(const Links& links, CollectiveKind kind, double bytes);
+Candidates candidates(const GroupLinks& links, CollectiveKind kind, double bytes);
 
 }  // namespace shardwise

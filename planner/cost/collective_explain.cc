@@ -9,18 +9,18 @@ namespace {
 
 constexpr std::array<std::string_view, 7> kAlgorithms = {"ring",    "tree", "nvls",    "nvls_tree",
                                                          "collnet", "pat",  "pairwise"};
-constexpr std::array<std::string_view, 3> kProtocols = {"LL", "LL128", "Simple"};
+constexpr std::array<std::string_view, 3> kProtocolNames = {"LL", "LL128", "Simple"};
 
 std::string_view name_of(Algorithm algorithm) {
   return kAlgorithms[static_cast<std::size_t>(algorithm)];
 }
 std::string_view name_of(Protocol protocol) {
-  return kProtocols[static_cast<std::size_t>(protocol)];
+  return kProtocolNames[static_cast<std::size_t>(protocol)];
 }
 
 std::string microseconds(double seconds) { return fmt::format("{:.4g} us", seconds * 1e6); }
 
-std::string line(const Candidate& candidate) {
+std::string line(const CollectiveCandidate& candidate) {
   return fmt::format("{} {}: launch {} + steps {} + transfer {} + pipeline {} = {}",
                      name_of(candidate.algorithm), name_of(candidate.protocol),
                      microseconds(candidate.launch), microseconds(candidate.steps),
@@ -59,10 +59,10 @@ CollectiveExplanation explain_collective(const ClusterSpec& cluster, CollectiveK
   explanation.algorithm = "none";
   if (group.ranks <= 1 || bytes.value() <= 0) return explanation;
 
-  const Links links = links_of(cluster, group);
+  const GroupLinks links = links_of(cluster, group);
   const auto size = static_cast<double>(bytes.value());
   const Candidates found = candidates(links, kind, size);
-  const Candidate& best = found.best();
+  const CollectiveCandidate& best = found.best();
   explanation.algorithm = name_of(best.algorithm);
   explanation.protocol = name_of(best.protocol);
   explanation.busbw_gb_per_s =

@@ -36,8 +36,8 @@ double domains(const GroupShape& group, std::size_t i) {
 
 }  // namespace
 
-Links links_of(const ClusterSpec& cluster, const GroupShape& group) {
-  Links links;
+GroupLinks links_of(const ClusterSpec& cluster, const GroupShape& group) {
+  GroupLinks links;
   links.ranks = group.ranks;
   links.one_each = group.tiers > 1 && group.span[0] == 1;
   double inner_domains = group.ranks;  // single ranks
@@ -61,7 +61,7 @@ Links links_of(const ClusterSpec& cluster, const GroupShape& group) {
   return links;
 }
 
-double bound_seconds(const Links& links, CollectiveKind kind, double bytes) {
+double bound_seconds(const GroupLinks& links, CollectiveKind kind, double bytes) {
   double bound = 0;
   double further = 0;  // what one rank can send over the tiers further out
   for (std::size_t i = links.count; i-- > 0;) {

@@ -21,7 +21,7 @@ struct Crossing {
 };
 
 /// The tiers that a group crosses, innermost first.
-struct Links {
+struct GroupLinks {
   std::array<Crossing, kMaxTiers> at;
   std::size_t count = 0;
   double ranks = 1;
@@ -31,9 +31,9 @@ struct Links {
   bool one_domain() const { return count == 1; }
 };
 
-Links links_of(const ClusterSpec& cluster, const GroupShape& group);
+GroupLinks links_of(const ClusterSpec& cluster, const GroupShape& group);
 
 /// Seconds that no implementation can beat.
-double bound_seconds(const Links& links, CollectiveKind kind, double bytes);
+double bound_seconds(const GroupLinks& links, CollectiveKind kind, double bytes);
 
 }  // namespace shardwise

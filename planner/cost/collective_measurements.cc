@@ -11,8 +11,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::size_t kMostProblems = 100;
-
 /// A finite number >= 0, nothing for an empty cell; a problem otherwise.
 class Cells {
  public:
@@ -33,7 +31,7 @@ class Cells {
     return value;
   }
   void fail(const CsvTable::Row& row, std::string message, std::string hint = {}) const {
-    if (problems_.size() >= kMostProblems) return;
+    if (problems_.size() >= kMostListedProblems) return;
     problems_.push_back({table_.file, row.line, 0, "", std::move(message), std::move(hint)});
   }
 

@@ -14,7 +14,7 @@ struct Point {
   std::size_t best = 0;
 };
 
-Point point_at(const Links& links, CollectiveKind kind, double bytes) {
+Point point_at(const GroupLinks& links, CollectiveKind kind, double bytes) {
   const Candidates found = candidates(links, kind, bytes);
   const double bound = bound_seconds(links, kind, bytes);
   Point point;
@@ -38,7 +38,7 @@ CollectiveTable::CollectiveTable(const ClusterSpec& cluster, CollectiveKind kind
                                  const GroupShape& group) {
   if (group.ranks <= 1) return;
   a_byte_ = tier_traffic(cluster, kind, 1, group);
-  const Links links = links_of(cluster, group);
+  const GroupLinks links = links_of(cluster, group);
   Point from = point_at(links, kind, start_of(0));
   for (std::size_t i = 0; i + 1 < kPoints; ++i) {
     const Point to = point_at(links, kind, start_of(i + 1));

@@ -11,11 +11,7 @@
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
-namespace {
-
-constexpr std::size_t kMostProblems = 100;
-
-}  // namespace
+namespace {}  // namespace
 
 CsvCells::Column CsvCells::column(std::string_view name) {
   const Column found = optional(name);
@@ -75,7 +71,7 @@ std::int64_t CsvCells::integer(const CsvTable::Row& row, Column column, std::int
 
 void CsvCells::fail(const CsvTable::Row& row, Column column, std::string message,
                     std::string hint) {
-  if (problems_.size() >= kMostProblems) return;
+  if (problems_.size() >= kMostListedProblems) return;
   problems_.push_back({table_.file, row.line, 0, table_.columns[column.index], std::move(message),
                        std::move(hint)});
 }

@@ -17,9 +17,6 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* kCompute = "docs/time.md, Compute";
-constexpr const char* kStep = "docs/time.md, Step time";
-
 std::string bytes_text(double bytes) {
   return format_bytes(Bytes(static_cast<std::int64_t>(bytes)));
 }
@@ -62,10 +59,12 @@ class Explainer {
       const LayerTime& time = p_.times[kind];
       const std::string name = "time.layer." + p_.model.kinds[kind].name;
       line(name + ".forward", fmt::format("{} on stage {}, one micro-batch each", count, slowest),
-           classes(time.forward), kCompute);
-      line(name + ".backward", "input and weight gradients", classes(time.backward), kCompute);
+           classes(time.forward), kComputeSource);
+      line(name + ".backward", "input and weight gradients", classes(time.backward),
+           kComputeSource);
       if (time.recompute.stream() > Seconds(0)) {
-        line(name + ".recompute", "recompute before backward", classes(time.recompute), kCompute);
+        line(name + ".recompute", "recompute before backward", classes(time.recompute),
+             kComputeSource);
       }
     }
   }
@@ -77,7 +76,7 @@ class Explainer {
            fmt::format("{} x ({} + {} + {}) = {}", m(), format_seconds(time.gemm),
                        format_seconds(time.attention), format_seconds(time.memory_bound),
                        format_seconds(all)),
-           kCompute);
+           kComputeSource);
     };
     pass("time.forward", s_.forward, t_.forward);
     pass("time.backward", s_.backward, t_.backward);
@@ -111,7 +110,7 @@ class Explainer {
       line(subject, "micro-batches x exposed communication",
            fmt::format("{} x {} exposed, {} hidden; {} a step", m(), format_seconds(exposed),
                        format_seconds(hidden), format_seconds(all)),
-           kStep);
+           kStepSource);
     };
     PassTime sum = s_.forward;
     sum += s_.backward;
@@ -155,7 +154,7 @@ class Explainer {
          fmt::format("{} - {}, a message of {} takes {}: {} a step",
                      format_seconds(pipeline.run.length), format_seconds(pipeline.without_messages),
                      bytes_text(hop), format_seconds(p_.stages.hop), format_seconds(t_.pp_exposed)),
-         kStep);
+         kStepSource);
     collective("time.pp_exposed.message", CollectiveKind::send_recv, hop, GroupKind::pp);
   }
 
@@ -169,7 +168,7 @@ class Explainer {
                     bytes_text(d.gathered_bytes), format_seconds(d.gather),
                     bytes_text(d.reduced_bytes), format_seconds(d.reduce), format_seconds(d.copies),
                     format_seconds(t_.dp_exposed), format_seconds(d.overlap_tax)),
-        kStep);
+        kStepSource);
     std::int64_t largest = 0;
     for (std::int32_t i = 0; i < s_.kinds; ++i) {
       largest = std::max(largest, s_.units[static_cast<std::size_t>(i)].elements.dense);
@@ -195,13 +194,14 @@ class Explainer {
                      optimizer_bytes(rules, p_.layout)),
          fmt::format("{} + {}", format_seconds(t_.optimizer - p_.detail.finalize),
                      format_seconds(p_.detail.finalize)),
-         kStep);
+         kStepSource);
     const double kernels = kernels_a_microbatch(s_, p_.layout);
     line("time.launch", "time of kernel launches on the host beyond the kernels' run time",
          fmt::format("{:.0f} kernels a micro-batch x {} = {}, {} busy; {} a step", kernels,
                      format_seconds(rules.issue), format_seconds(rules.issue * kernels),
                      format_seconds(s_.stream()), format_seconds(t_.launch)),
-         p_.job.cuda_graphs ? kStep : issue_facts(p_.engine, kernels_of(p_.job, p_.engine)).source);
+         p_.job.cuda_graphs ? kStepSource
+                            : issue_facts(p_.engine, kernels_of(p_.job, p_.engine)).source);
     if (t_.straggler > Seconds(0)) {
       line("time.straggler",
            "compute x deviation of a GPU's speed x expected maximum of as many normal numbers, "
@@ -218,7 +218,7 @@ class Explainer {
            fmt::format("{} at {}; {} would hide it", bytes_text(p_.detail.offload_bytes),
                        format_bandwidth(p_.cluster.host_link),
                        format_bandwidth(p_.detail.offload_required)),
-           kStep);
+           kStepSource);
     }
   }
 

@@ -13,6 +13,10 @@
 
 namespace shardwise {
 
+// Where the formulas of several lines stand.
+inline constexpr const char* kComputeSource = "docs/time.md, Compute";
+inline constexpr const char* kStepSource = "docs/time.md, Step time";
+
 /// What the report's numbers rest on that neither the user nor a measurement stated: curves without
 /// data, what varies from machine to machine, defaults of the job.
 void add_assumptions(StepReport& report, const ModelSpec& model, const ClusterSpec& cluster,

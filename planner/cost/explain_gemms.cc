@@ -11,8 +11,6 @@
 namespace shardwise {
 namespace {
 
-constexpr const char* kCompute = "docs/time.md, Compute";
-
 /// The curves that the products use, each once, as data set or method.
 std::string curves_of(const StepReport& report, const GpuSpec& gpu) {
   std::vector<std::string> sources;
@@ -56,7 +54,7 @@ void explain_gemms(StepReport& report, const GpuSpec& gpu) {
   report.explanations.push_back(
       {"time.gemm.longest",
        fmt::format("{}, {}, {}", longest->layer, longest->operation, longest->product),
-       fmt::format("{}", fmt::join(e.steps, "; ")), kCompute});
+       fmt::format("{}", fmt::join(e.steps, "; ")), kComputeSource});
 }
 
 }  // namespace shardwise

@@ -38,22 +38,29 @@ double measured_seconds(const AttentionCurve& curve, const AttentionLimits& limi
 }
 
 // The order of the parameters: these, then the rate of each head dimension.
-enum Parameter : std::size_t { kStart, kBlock, kTailShare, kBandwidthShare, kExtraMoves, kRates };
+enum AttentionParameter : std::size_t {
+  kAttentionStart,
+  kAttentionBlock,
+  kAttentionTailShare,
+  kAttentionBandwidthShare,
+  kAttentionExtraMoves,
+  kAttentionRates
+};
 
-void set_parameters(AttentionCurve& curve, const std::vector<double>& values) {
-  curve.start = Seconds(values[kStart]);
-  curve.block = Seconds(values[kBlock]);
-  curve.tail_share = values[kTailShare];
-  curve.bandwidth_share = values[kBandwidthShare];
-  curve.measured_with.extra_moves = values[kExtraMoves];
+void set_attention_parameters(AttentionCurve& curve, const std::vector<double>& values) {
+  curve.start = Seconds(values[kAttentionStart]);
+  curve.block = Seconds(values[kAttentionBlock]);
+  curve.tail_share = values[kAttentionTailShare];
+  curve.bandwidth_share = values[kAttentionBandwidthShare];
+  curve.measured_with.extra_moves = values[kAttentionExtraMoves];
   for (std::size_t i = 0; i < curve.rates.size(); ++i) {
-    curve.rates[i].rate_share = values[kRates + i];
+    curve.rates[i].rate_share = values[kAttentionRates + i];
   }
 }
 
 Seconds rounded(Seconds time) { return Seconds(rounded_coefficient(time.value() * 1e6) * 1e-6); }
 
-void tidy(AttentionCurve& curve, bool copies_kv) {
+void tidy_attention_curve(AttentionCurve& curve, bool copies_kv) {
   curve.start = rounded(curve.start);
   curve.block = rounded(curve.block);
   curve.tail_share = rounded_coefficient(curve.tail_share);
@@ -96,13 +103,13 @@ AttentionCurve fit_attention(const GpuSpec& gpu, Pass pass,
   problem.points = seen.size();
   problem.residuals = [&](const std::vector<double>& values, std::vector<double>& out) {
     AttentionCurve tried = curve;
-    set_parameters(tried, values);
+    set_attention_parameters(tried, values);
     for (std::size_t i = 0; i < seen.size(); ++i) {
       out[i] = std::log(measured_seconds(tried, limits, seen[i]) / seen[i].time.value());
     }
   };
-  set_parameters(curve, robust_fit(problem, {0.05, 0.001, 4, 100}));
-  tidy(curve, copies_kv);
+  set_attention_parameters(curve, robust_fit(problem, {0.05, 0.001, 4, 100}));
+  tidy_attention_curve(curve, copies_kv);
 
   std::vector<double> errors;
   for (const AttentionPoint& each : unseen) {

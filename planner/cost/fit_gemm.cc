@@ -50,76 +50,76 @@ std::vector<Sample> samples_of(const GpuSpec& gpu, DType dtype,
 }
 
 // The order of the parameters: these, then the rate share of each tile but the first.
-enum Parameter : std::size_t {
-  kStart,
-  kRateShare,
-  kEpilogue,
-  kWaveRounding,
-  kSplit,
-  kBandwidthShare,
-  kSlowdown,
-  kSlowdownTime,
-  kExtraMoves,
+enum GemmParameter : std::size_t {
+  kGemmStart,
+  kGemmRateShare,
+  kGemmEpilogue,
+  kGemmWaveRounding,
+  kGemmSplit,
+  kGemmBandwidthShare,
+  kGemmSlowdown,
+  kGemmSlowdownTime,
+  kGemmExtraMoves,
 };
 
 /// The source converts operands of this dtype in the time it measures.
 bool converts(const GemmCurve& curve) { return bits_of(curve.dtype) <= 8; }
 
 /// What is looked for, from where and between which bounds.
-FitProblem problem_of(const GemmCurve& curve, bool processor) {
+FitProblem gemm_fit_problem(const GemmCurve& curve, bool processor) {
   FitProblem problem;
   const auto add = [&](double low, double start, double high) {
     problem.low.push_back(low);
     problem.start.push_back(start);
     problem.high.push_back(high);
   };
-  add(1e-7, 2.5e-6, 5e-5);  // kStart, of the conversion for 8-bit dtypes
-  add(0.2, 0.85, 1);        // kRateShare
-  add(1e-8, 2e-6, 2e-5);    // kEpilogue
-  add(0.01, 0.5, 1);        // kWaveRounding
-  add(1e-7, 1e-5, 1e-3);    // kSplit
-  add(0.3, 0.75, 1);        // kBandwidthShare
-  add(1e-3, 0.1, 3);        // kSlowdown
-  add(2e-4, 2e-3, 1e-1);    // kSlowdownTime
+  add(1e-7, 2.5e-6, 5e-5);  // kGemmStart, of the conversion for 8-bit dtypes
+  add(0.2, 0.85, 1);        // kGemmRateShare
+  add(1e-8, 2e-6, 2e-5);    // kGemmEpilogue
+  add(0.01, 0.5, 1);        // kGemmWaveRounding
+  add(1e-7, 1e-5, 1e-3);    // kGemmSplit
+  add(0.3, 0.75, 1);        // kGemmBandwidthShare
+  add(1e-3, 0.1, 3);        // kGemmSlowdown
+  add(2e-4, 2e-3, 1e-1);    // kGemmSlowdownTime
   if (processor) {
     // Its library writes results to memory, divides no depth, and is timed at its usual speed.
-    problem.high[kStart] = problem.high[kEpilogue] = 1e-3;
-    problem.low[kSplit] = problem.start[kSplit] = problem.high[kSplit] = 0.1;
-    problem.low[kBandwidthShare] = 0.01;
-    problem.low[kSlowdown] = problem.start[kSlowdown] = problem.high[kSlowdown] = 1e-9;
+    problem.high[kGemmStart] = problem.high[kGemmEpilogue] = 1e-3;
+    problem.low[kGemmSplit] = problem.start[kGemmSplit] = problem.high[kGemmSplit] = 0.1;
+    problem.low[kGemmBandwidthShare] = 0.01;
+    problem.low[kGemmSlowdown] = problem.start[kGemmSlowdown] = problem.high[kGemmSlowdown] = 1e-9;
   }
   // Quantising to 8 bits reads the operand once or twice and writes it: counted in operands.
-  if (converts(curve)) add(0.1, 4, 40);  // kExtraMoves
+  if (converts(curve)) add(0.1, 4, 40);  // kGemmExtraMoves
   for (std::size_t i = 1; i < curve.tiles.size(); ++i) add(0.4, 0.9, 1);
   return problem;
 }
 
-void set_parameters(GemmCurve& curve, const std::vector<double>& values) {
-  (converts(curve) ? curve.measured_with.extra_start : curve.start) = Seconds(values[kStart]);
-  curve.rate_share = values[kRateShare];
-  curve.epilogue = Seconds(values[kEpilogue]);
-  curve.wave_rounding = values[kWaveRounding];
-  curve.split = Seconds(values[kSplit]);
-  curve.bandwidth_share = values[kBandwidthShare];
-  curve.measured_with.slowdown = values[kSlowdown];
-  curve.measured_with.slowdown_time = Seconds(values[kSlowdownTime]);
-  std::size_t next = kExtraMoves;
+void set_gemm_parameters(GemmCurve& curve, const std::vector<double>& values) {
+  (converts(curve) ? curve.measured_with.extra_start : curve.start) = Seconds(values[kGemmStart]);
+  curve.rate_share = values[kGemmRateShare];
+  curve.epilogue = Seconds(values[kGemmEpilogue]);
+  curve.wave_rounding = values[kGemmWaveRounding];
+  curve.split = Seconds(values[kGemmSplit]);
+  curve.bandwidth_share = values[kGemmBandwidthShare];
+  curve.measured_with.slowdown = values[kGemmSlowdown];
+  curve.measured_with.slowdown_time = Seconds(values[kGemmSlowdownTime]);
+  std::size_t next = kGemmExtraMoves;
   if (converts(curve)) curve.measured_with.extra_moves = values[next++];
   for (std::size_t i = 1; i < curve.tiles.size(); ++i) curve.tiles[i].rate_share = values[next++];
 }
 
-struct Candidate {
+struct FittedTiles {
   GemmCurve curve;
   double cost = 0;
 };
 
-Candidate fit_tiles(GemmCurve curve, bool processor, const std::vector<Sample>& samples,
-                    const FitOptions& options) {
-  FitProblem problem = problem_of(curve, processor);
+FittedTiles fit_tiles(GemmCurve curve, bool processor, const std::vector<Sample>& samples,
+                      const FitOptions& options) {
+  FitProblem problem = gemm_fit_problem(curve, processor);
   problem.points = samples.size();
   problem.residuals = [&](const std::vector<double>& values, std::vector<double>& out) {
     GemmCurve tried = curve;
-    set_parameters(tried, values);
+    set_gemm_parameters(tried, values);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const Sample& each = samples[i];
       out[i] = std::log(measured_gemm_seconds(tried, each.limits, each.shape) / each.seconds);
@@ -130,13 +130,13 @@ Candidate fit_tiles(GemmCurve curve, bool processor, const std::vector<Sample>& 
   problem.residuals(values, residuals);
   double loss = 0;
   for (const double r : residuals) loss += std::hypot(1.0, r / options.scale) - 1;
-  set_parameters(curve, values);
+  set_gemm_parameters(curve, values);
   return {std::move(curve), loss};
 }
 
-Candidate select_tiles(const GpuSpec& gpu, DType dtype, const std::vector<Sample>& samples) {
+FittedTiles select_tiles(const GpuSpec& gpu, DType dtype, const std::vector<Sample>& samples) {
   const FitOptions quick{kScale, kAnchor, 1, 25};
-  Candidate best;
+  FittedTiles best;
   best.curve.dtype = dtype;
   const GemmCurve* wide = gpu.gemm_curve(DType::bf16);
   if (converts(best.curve) && wide != nullptr) best.curve.start = wide->start;
@@ -145,12 +145,12 @@ Candidate select_tiles(const GpuSpec& gpu, DType dtype, const std::vector<Sample
   using Tiles = std::span<const std::pair<std::int64_t, std::int64_t>>;
   const Tiles tiles = processor ? Tiles(kProcessorTiles) : Tiles(kTiles);
   while (best.curve.tiles.size() < kMostTiles) {
-    Candidate better;
+    FittedTiles better;
     better.cost = HUGE_VAL;
     for (const auto& [rows, columns] : tiles) {
       GemmCurve curve = best.curve;
       curve.tiles.push_back({rows, columns, 1.0});
-      Candidate tried = fit_tiles(std::move(curve), processor, samples, quick);
+      FittedTiles tried = fit_tiles(std::move(curve), processor, samples, quick);
       if (tried.cost < better.cost) better = std::move(tried);
     }
     if (better.cost > kWorthATile * best.cost) break;
@@ -160,7 +160,7 @@ Candidate select_tiles(const GpuSpec& gpu, DType dtype, const std::vector<Sample
 }
 
 /// The best tile has share 1, coefficients have few digits.
-void tidy(GemmCurve& curve) {
+void tidy_gemm_curve(GemmCurve& curve) {
   double most = 0;
   for (const GemmTile& tile : curve.tiles) most = std::max(most, tile.rate_share);
   curve.rate_share = rounded_coefficient(std::min(1.0, curve.rate_share * most));
@@ -180,7 +180,7 @@ void tidy(GemmCurve& curve) {
   with.extra_start = rounded_us(with.extra_start);
 }
 
-double flops_of(const GemmShape& shape) {
+double shape_flops(const GemmShape& shape) {
   return 2.0 * static_cast<double>(shape.groups) * static_cast<double>(shape.m) *
          static_cast<double>(shape.n) * static_cast<double>(shape.k);
 }
@@ -194,7 +194,7 @@ double best_rate(const GpuSpec& gpu, const GemmCurve& curve, const std::vector<G
     const GemmShape shape = shape_of(point);
     const double timed = point.time.value();
     const double own = undisturbed_gemm_seconds(curve, limits, shape, timed);
-    if (own >= kLeastOwn * timed) best = std::max(best, flops_of(shape) / own);
+    if (own >= kLeastOwn * timed) best = std::max(best, shape_flops(shape) / own);
   }
   return best;
 }
@@ -207,7 +207,7 @@ double best_rate_of_curve(const GpuSpec& gpu, const GemmCurve& curve) {
       for (std::int64_t k = 1024; k <= 16384; k += 1024) {
         const GemmShape shape{1, m, n, k};
         const GemmParts parts = gemm_parts(curve, limits, shape, 1.0);
-        best = std::max(best, flops_of(shape) / (curve.start.value() + parts.body));
+        best = std::max(best, shape_flops(shape) / (curve.start.value() + parts.body));
       }
     }
   }
@@ -241,7 +241,7 @@ GemmCurve fit_gemm(const GpuSpec& gpu, DType dtype, const std::vector<GemmPoint>
                    const std::string& fitted_on) {
   SHARDWISE_CHECK(points.size() >= 40, std::to_string(points.size()));
   GemmCurve curve = select_tiles(gpu, dtype, samples_of(gpu, dtype, points, false)).curve;
-  tidy(curve);
+  tidy_gemm_curve(curve);
   if (gpu.cores_per_rank > 0) curve.measured_with = {};
   std::vector<double> errors;
   for (const Sample& each : samples_of(gpu, dtype, points, true)) {

@@ -10,12 +10,6 @@
 namespace shardwise {
 namespace {
 
-/// What is gathered for a layer; frozen weights travel like the others.
-Unit unit_of(const StageMoment& moment) {
-  const LayerParameters& p = moment.layer->parameters;
-  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed, p.frozen};
-}
-
 WholeWeights whole(const Unit& unit) { return {unit.gathered(), unit.narrow}; }
 
 WholeWeights whole_stage(const StageParts& parts) {
@@ -47,7 +41,7 @@ WholeWeights parts_before(const StageParts& parts, const Layout& layout,
 /// later one keeps what is near the loss gathered through it.
 std::int64_t unreleased(const StageBuffers& buffers, const StageMoment& moment, bool backward) {
   const bool head = moment.layer->role == LayerRole::head;
-  const std::int64_t to_come = unit_of(moment).gathered() + moment.after.gathered();
+  const std::int64_t to_come = gathered_unit(*moment.layer).gathered() + moment.after.gathered();
   if (buffers.first_pass) {
     const bool at_loss = head && moment.instant == Instant::fullest;
     return backward || at_loss ? 0 : to_come;
@@ -93,7 +87,7 @@ Gathered copied_out(const StageParts& parts, const Layout& layout, const StageMo
   const bool outer = moment.layer->role == LayerRole::embedding;
   const bool reduces = moment.instant == Instant::reduction;
   const bool at_loss = moment.layer->loss_apart && moment.instant == Instant::fullest;
-  const Unit own = reduces && outer ? Unit{} : unit_of(moment);
+  const Unit own = reduces && outer ? Unit{} : gathered_unit(*moment.layer);
   if (layout.reshard_after_forward == 0) {
     const bool has_output = first_pass && !backward && !at_loss;
     if (has_output) g.unit = whole(own);
@@ -129,7 +123,7 @@ bool is_outside(const StageMoment& moment) {
 /// At most two units are on their way, the one that runs and the next; but the root is there from
 /// one end of a pass to the other.
 void add_units(Gathered& g, const StageBuffers& buffers, const StageMoment& moment) {
-  g.unit = whole(unit_of(moment));
+  g.unit = whole(gathered_unit(*moment.layer));
   if (!embedding_next(moment) || buffers.root.elements == 0) g.ahead = whole(moment.next);
 }
 
@@ -237,10 +231,10 @@ Gathered gathered_weights_at(const StageBuffers& buffers, const StageParts& part
   const bool casts = casts_units(rules);
   if (buffers.whole) {
     if (joins_root(context)) return casts ? whole_casts(buffers, moment) : g;
-    if (casts) g.unit = whole(unit_of(moment));
+    if (casts) g.unit = whole(gathered_unit(*moment.layer));
     return g;
   }
-  const Unit unit = unit_of(moment);
+  const Unit unit = gathered_unit(*moment.layer);
   if (engine.gather == GatherBuffer::copy_out) {
     const bool first = nothing_else_in_flight(parts, context, moment);
     g = copied_out(parts, layout, moment, backward, first);

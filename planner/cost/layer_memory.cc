@@ -123,9 +123,9 @@ std::int64_t routed_bytes(const std::vector<OperationMemory>& operations, const 
 }
 
 /// What the layer makes the stage hold from the first pass on.
-void add_residents(LayerMemory& memory, const std::vector<OperationMemory>& operations,
-                   const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
-                   const Layout& layout) {
+void add_layer_residents(LayerMemory& memory, const std::vector<OperationMemory>& operations,
+                         const ModelSpec& model, const JobSpec& job, const EngineProfile& engine,
+                         const Layout& layout) {
   const bool te = kernels_of(job, engine) == Kernels::transformer_engine;
   const bool megatron = engine.kernels == Kernels::transformer_engine;
   const bool overlaps = job.tp_overlap == TpOverlap::pipelined && layout.tp > 1;
@@ -196,7 +196,7 @@ LayerMemory layer_memory(const ModelSpec& model, const LayerSpec& layer, const J
     memory.forward = memory.backward = {};
   }
   walk_layer(operations, rules, memory);
-  add_residents(memory, operations, model, job, engine, layout);
+  add_layer_residents(memory, operations, model, job, engine, layout);
   add_outer(memory, operations, job, engine, rules);
   memory.routed_saved = routed_bytes(operations, rules);
   return memory;

@@ -69,8 +69,8 @@ std::vector<TensorGroup> trained_in_order(const LayerSpec& layer, const JobSpec&
 }
 
 /// Trained tensors of a unit, as one buffer has them.
-TensorChunks chunks_of(const LayerSpec& layer, const EngineProfile& engine, const Layout& layout,
-                       bool routed) {
+TensorChunks unit_chunks(const LayerSpec& layer, const EngineProfile& engine, const Layout& layout,
+                         bool routed) {
   std::vector<ChunkedTensor> tensors;
   for (const RegisteredTensor& each : megatron_tensors(layer)) {
     const ParameterSpec& first = layer.parameters[static_cast<std::size_t>(each.front())];
@@ -157,8 +157,8 @@ LayerParameters layer_parameters(const LayerSpec& layer, const JobSpec& job,
   if (result.tensors == 0) return result;
   result.in_order = trained_in_order(layer, job, engine, layout);
   if (engine.padding != ShardPadding::unit) return result;
-  result.chunks = chunks_of(layer, engine, layout, false);
-  if (result.routed > 0) result.routed_chunks = chunks_of(layer, engine, layout, true);
+  result.chunks = unit_chunks(layer, engine, layout, false);
+  if (result.routed > 0) result.routed_chunks = unit_chunks(layer, engine, layout, true);
   return result;
 }
 

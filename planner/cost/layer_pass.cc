@@ -7,9 +7,9 @@ namespace shardwise {
 namespace {
 
 /// The layer as a walk sees it: sizes of tensors, and who needs them last in backward.
-class Walk {
+class TensorWalk {
  public:
-  Walk(const std::vector<OperationMemory>& operations, const PassRules& rules)
+  TensorWalk(const std::vector<OperationMemory>& operations, const PassRules& rules)
       : operations_(operations), rules_(rules), kept_(kept_tensors(operations, rules)) {
     bytes_.push_back(rules.input);
     for (const OperationMemory& m : operations) bytes_.push_back(m.output);
@@ -93,7 +93,7 @@ std::int64_t dropout_gradient(const OperationMemory& residual) {
   return residual.copies > 0 ? residual.output : 0;
 }
 
-std::int64_t Walk::scratch(int i) const {
+std::int64_t TensorWalk::scratch(int i) const {
   const OperationMemory& m = operation(i);
   std::int64_t sum = keeps_copies(i) ? 0 : copies(i);
   for (int r = 0; r < m.num_reads; ++r) {
@@ -104,7 +104,7 @@ std::int64_t Walk::scratch(int i) const {
   return sum;
 }
 
-void Walk::release(int i, PassMemory& now) const {
+void TensorWalk::release(int i, PassMemory& now) const {
   for (int t = 0; t < static_cast<int>(bytes_.size()); ++t) {
     // With its gradient in its place, a tensor stays until that was read.
     if ((holds_gradient(t) ? producer(t) : needed_until(t)) != i) continue;
@@ -116,31 +116,31 @@ void Walk::release(int i, PassMemory& now) const {
   }
 }
 
-bool Walk::shares_gradient(int i) const {
+bool TensorWalk::shares_gradient(int i) const {
   const int next = i + 1;
   if (next >= static_cast<int>(operations_.size())) return false;
   const OperationMemory& after = operation(next);
   return is_stream_residual(after) && after.copies == 0;
 }
 
-bool Walk::writes_stream(int i) const {
+bool TensorWalk::writes_stream(int i) const {
   if (rules_.stream == 0) return false;
   const OperationMemory& m = operation(i);
   return is_stream_residual(m) || m.operation->kind == OpKind::embedding || shares_gradient(i);
 }
 
-bool Walk::holds_gradient(int tensor) const {
+bool TensorWalk::holds_gradient(int tensor) const {
   return rules_.stream > 0 && tensor > 0 && wanted(tensor) && !writes_stream(tensor - 1) &&
          waiting(tensor) == bytes(tensor) && needed_until(tensor) > producer(tensor);
 }
 
-std::int64_t Walk::incoming(int i) const {
+std::int64_t TensorWalk::incoming(int i) const {
   const OperationMemory& m = operation(i);
   const bool shared = is_stream_residual(m) || shares_gradient(i) || writes_stream(i);
   return shared || holds_gradient(i + 1) ? 0 : m.output;
 }
 
-std::int64_t Walk::outgoing(int i) const {
+std::int64_t TensorWalk::outgoing(int i) const {
   const OperationMemory& m = operation(i);
   if (is_stream_residual(m)) return dropout_gradient(m);
   if (rules_.stream == 0) return m.input_gradient;
@@ -152,7 +152,7 @@ std::int64_t Walk::outgoing(int i) const {
   return norms_stream || in_place ? 0 : m.input_gradient;
 }
 
-std::int64_t Walk::waiting_gradients(int i) const {
+std::int64_t TensorWalk::waiting_gradients(int i) const {
   std::int64_t sum = 0;
   for (int t = 1; t <= i; ++t) {
     // Those of the residual stream are counted with it.
@@ -168,7 +168,7 @@ std::int64_t Walk::waiting_gradients(int i) const {
   return sum;
 }
 
-bool Walk::ends_branches(int i) const {
+bool TensorWalk::ends_branches(int i) const {
   const OperationMemory& norm = operation(i);
   if (norm.operation->kind != OpKind::norm) return false;
   const int stream = norm.reads[0];
@@ -179,7 +179,7 @@ bool Walk::ends_branches(int i) const {
          });
 }
 
-void Walk::hold_gate(int i, PassMemory& now) const {
+void TensorWalk::hold_gate(int i, PassMemory& now) const {
   for (const OperationMemory& m : operations_) {
     const bool parted = m.operation->kind == OpKind::activation && m.operation->gated;
     if (!parted || m.copies == 0 || m.num_reads < 2 || m.reads[1] != i + 1) continue;
@@ -192,7 +192,7 @@ void Walk::hold_gate(int i, PassMemory& now) const {
   }
 }
 
-bool Walk::makes_gradients(int i, const LayerParameters& parameters) const {
+bool TensorWalk::makes_gradients(int i, const LayerParameters& parameters) const {
   const OperationMemory& m = operation(i);
   const bool table = m.operation->tp == TpSplit::vocab;
   return m.weights > 0 && (!table || parameters.vocabulary > 0);
@@ -217,7 +217,7 @@ void add_made(std::int64_t elements, const PassMemory& now, std::int64_t handed,
   all.push_back({elements + (all.empty() ? 0 : all.back().elements), pass});
 }
 
-void Walk::forward(LayerMemory& memory) const {
+void TensorWalk::forward(LayerMemory& memory) const {
   PassMemory now;
   // What the operation before made, if not kept and not the stream.
   std::int64_t handed = kept(0) || rules_.stream > 0 ? 0 : bytes(0);
@@ -253,7 +253,7 @@ void Walk::forward(LayerMemory& memory) const {
   memory.saved = now.kept;
 }
 
-void Walk::backward(LayerMemory& memory) const {
+void TensorWalk::backward(LayerMemory& memory) const {
   const int last = static_cast<int>(operations_.size()) - 1;
   PassMemory now;
   now.kept = kept(0) ? bytes(0) : 0;
@@ -389,7 +389,7 @@ KeptTensors kept_tensors(const std::vector<OperationMemory>& operations, const P
 
 void walk_layer(const std::vector<OperationMemory>& operations, const PassRules& rules,
                 LayerMemory& memory) {
-  const Walk walk(operations, rules);
+  const TensorWalk walk(operations, rules);
   walk.forward(memory);
   walk.backward(memory);
 }

@@ -21,6 +21,9 @@ inline constexpr std::uint32_t kReadsRanks = kReadsTp | kReadsCp | kReadsPp | kR
 /// "use 1, 2, 4 or 8": the divisors of `n` up to `most`, the largest when they are many.
 std::string use_divisors(std::int64_t n, std::int64_t most);
 
+/// "megatron_ddp cannot …", and no way out.
+RuleBreach engine_cannot(const LayoutQuestion& q, const char* flag, const char* what);
+
 /// Micro-batches a data-parallel rank runs a step. \pre the batch divides
 inline std::int64_t microbatches(const LayoutQuestion& q, const Layout& l) {
   return q.job->microbatches(l.dp(), l.micro_batch_size);

@@ -37,6 +37,10 @@ LayoutQuestion layout_question(const ModelSpec& model, const ClusterSpec& cluste
   return q;
 }
 
+RuleBreach engine_cannot(const LayoutQuestion& q, const char* flag, const char* what) {
+  return {flag, fmt::format("{} cannot {}", q.engine->name, what), ""};
+}
+
 std::string use_divisors(std::int64_t n, std::int64_t most) {
   std::vector<std::int64_t> fit;
   for (std::int64_t d = 1; d <= std::min(n, most); ++d) {

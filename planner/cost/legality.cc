@@ -19,8 +19,8 @@ namespace shardwise {
 namespace {
 
 /// What the rule says, with the line of the engine's own code that refuses it, if one does.
-Diagnostic problem_of(const LayoutRule& rule, const LayoutQuestion& question,
-                      const Layout& layout) {
+Diagnostic rule_problem(const LayoutRule& rule, const LayoutQuestion& question,
+                        const Layout& layout) {
   RuleBreach breach = rule.say(question, layout);
   // With our kernels it is our executor that has the engine's policies.
   if (kernels_of(*question.job, *question.engine) != Kernels::planned) {
@@ -97,7 +97,7 @@ Diagnostics check_layout(const ModelSpec& model, const ClusterSpec& cluster, con
   Diagnostics problems;
   for (const LayoutRule& rule : layout_rules()) {
     if (rule.redundant || !rule.broken(question, layout)) continue;
-    problems.push_back(problem_of(rule, question, layout));
+    problems.push_back(rule_problem(rule, question, layout));
     if (rule.reads == kReadsNothing) break;  // the other rules divide by degrees
   }
   return problems;

@@ -5,13 +5,6 @@
 #include "planner/cost/csv_cells.h"
 
 namespace shardwise {
-namespace {
-
-constexpr std::int64_t kMostElements = std::int64_t{1} << 32;
-constexpr double kLeastMs = 1e-6;
-constexpr double kMostMs = 1e9;
-
-}  // namespace
 
 std::optional<DType> dtype_called(std::string_view name) {
   if (name == "bfloat16") return DType::bf16;
@@ -35,10 +28,10 @@ Result<std::vector<GemmPoint>> gemm_points(const CsvTable& table) {
     const std::optional<DType> known = dtype_called(cells.text(row, dtype));
     if (!known) continue;  // block-scaled and other formats that have no dtype of their own
     point.dtype = *known;
-    point.m = cells.integer(row, m, 1, kMostElements);
-    point.n = cells.integer(row, n, 1, kMostElements);
-    point.k = cells.integer(row, k, 1, kMostElements);
-    point.time = Seconds(cells.number(row, time, kLeastMs, kMostMs) * 1e-3);
+    point.m = cells.integer(row, m, 1, kMostMeasuredElements);
+    point.n = cells.integer(row, n, 1, kMostMeasuredElements);
+    point.k = cells.integer(row, k, 1, kMostMeasuredElements);
+    point.time = Seconds(cells.number(row, time, kLeastMeasuredMs, kMostMeasuredMs) * 1e-3);
     points.push_back(point);
   }
   if (!problems.empty()) return problems;
@@ -56,7 +49,7 @@ Result<std::vector<MovePoint>> move_points(const CsvTable& table, Bytes cache) {
   for (const CsvTable::Row& row : table.rows) {
     const std::int64_t elements =
         cells.integer(row, m, 1, 1 << 30) * cells.integer(row, k, 1, 1 << 30);
-    const double ms = cells.number(row, time, 0, kMostMs);
+    const double ms = cells.number(row, time, 0, kMostMeasuredMs);
     const Bytes read(2 * elements);
     if (read < 2 * cache || ms <= 0) continue;
     points.push_back({read + Bytes(elements), Seconds(ms * 1e-3)});

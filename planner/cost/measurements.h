@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,11 @@ namespace shardwise {
 
 // Measured times of kernels, from the tables that public projects keep. Columns that are not named
 // here are passed over.
+
+// Bounds of what the tables say: elements along a dimension, and milliseconds.
+inline constexpr std::int64_t kMostMeasuredElements = std::int64_t{1} << 32;
+inline constexpr double kLeastMeasuredMs = 1e-6;
+inline constexpr double kMostMeasuredMs = 1e9;
 
 /// The dtype that torch and others call `name`: "bfloat16", "half", "fp8".
 std::optional<DType> dtype_called(std::string_view name);

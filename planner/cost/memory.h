@@ -66,6 +66,9 @@ struct Unit {
   std::int64_t gathered() const { return dense + routed + frozen; }
 };
 
+/// What is gathered for a layer; frozen weights travel like the others.
+Unit gathered_unit(const LayerMemory& layer);
+
 /// Which instant of a layer's pass.
 enum class Instant : std::uint8_t {
   fullest,      // of all its operations; of a head whose loss is apart, while the loss runs

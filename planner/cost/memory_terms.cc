@@ -72,7 +72,7 @@ void add_states(StageTerms& terms, const StageStates& s, const StageContext& con
             s.received_gradients);
 }
 
-void add_residents(StageTerms& terms, const StageResidents& r, const MemoryRules& rules) {
+void add_resident_terms(StageTerms& terms, const StageResidents& r, const MemoryRules& rules) {
   terms.add(library_workspace, kRunning, "global buffer: gathered input, attention scores",
             r.gather_buffer);
   terms.add(library_workspace, kRunning, "BLAS handles of the framework x workspace",
@@ -233,7 +233,7 @@ StageTerms stage_terms(const StageParts& parts, const StageContext& context) {
   const StageStates states = stage_states(parts, context);
   StageTerms terms;
   add_states(terms, states, context);
-  add_residents(terms, stage_residents(parts, context), rules);
+  add_resident_terms(terms, stage_residents(parts, context), rules);
   if (!parts.moments.empty()) {
     const bool apart = gathers_in_use_first(context);
     add_pass(terms, apart ? bit(steady_forward_backward) : kPasses, parts, context, states,

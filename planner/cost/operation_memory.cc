@@ -9,7 +9,7 @@ namespace shardwise {
 namespace {
 
 /// Numbers of the tensors that operations read next, as the layer is walked forward.
-struct Stream {
+struct TensorNumbers {
   int current = 0;       // what the operation before handed on
   int residual = 0;      // the residual stream
   int hidden = 0;        // what the projections of this half of the block read: normed, as a rule
@@ -68,7 +68,7 @@ bool rotates_part(const OperationSpec& rope, const OperationSpec& core) {
 }
 
 void connect_gemm(OperationMemory& m, const OperationSizes& s, const OperationSpec* before,
-                  int number, Stream& at) {
+                  int number, TensorNumbers& at) {
   const OperationSpec& op = *m.operation;
   const bool attended = before != nullptr && before->kind == OpKind::attention;
   if (attended && at.by_head && s.attention != AttentionKernel::materialised) read_copy(m, s);
@@ -89,7 +89,7 @@ void connect_gemm(OperationMemory& m, const OperationSizes& s, const OperationSp
 }
 
 /// Norm of queries or keys: takes the place of the projection it reads.
-void connect_head_norm(OperationMemory& m, int number, Stream& at) {
+void connect_head_norm(OperationMemory& m, int number, TensorNumbers& at) {
   const bool separate = at.projected.size() > 1;
   if (!separate) {  // a view of the joined tensor, copied to be normed
     if (m.keeps_read[0]) m.copies += m.output;
@@ -104,7 +104,7 @@ void connect_head_norm(OperationMemory& m, int number, Stream& at) {
 /// The rotated queries and keys are new; values stay where they are, views of one tensor where one
 /// product made all. Only kernels that are not PyTorch's copy those too.
 void connect_rope(OperationMemory& m, const OperationSizes& s, bool partial, int number,
-                  Stream& at) {
+                  TensorNumbers& at) {
   const std::size_t projected = at.projected.size();
   for (std::size_t i = 0; i < std::min<std::size_t>(projected, 2); ++i) {
     read(m, at.projected[i], false);
@@ -119,7 +119,7 @@ void connect_rope(OperationMemory& m, const OperationSizes& s, bool partial, int
   }
 }
 
-void connect_all_projected(OperationMemory& m, Stream& at) {
+void connect_all_projected(OperationMemory& m, TensorNumbers& at) {
   const bool keeps = m.keeps_read[0];
   if (at.projected.empty()) at.projected.push_back(at.current);
   for (const int tensor : at.projected) {
@@ -155,7 +155,7 @@ void size(OperationMemory& m, const LayerSpec& layer, std::size_t index, const O
 }
 
 void connect(OperationMemory& m, const LayerSpec& layer, std::size_t index, const OperationSizes& s,
-             Stream& at) {
+             TensorNumbers& at) {
   const OperationSpec* before = index > 0 ? &layer.operations[index - 1] : nullptr;
   const int number = static_cast<int>(index) + 1;
   const OperationSpec& op = *m.operation;
@@ -213,7 +213,7 @@ std::vector<OperationMemory> operation_memories(const ModelSpec& model, const La
   const OperationSizes s = operation_sizes(model, job, engine, layout);
   const std::vector<OperationSpec>& operations = layer.operations;
   std::vector<OperationMemory> memories(operations.size());
-  Stream at;
+  TensorNumbers at;
   std::size_t head = 0;  // of the joined run
   for (std::size_t i = 0; i < operations.size(); ++i) {
     OperationMemory& m = memories[i];

@@ -45,7 +45,7 @@ GemmOutput output_of(std::string_view accumulate, std::string_view dtype) {
   return dtype == "fp32" ? GemmOutput::fp32_sum : GemmOutput::sum;
 }
 
-double flops_of(const GemmPoint& point) {
+double point_flops(const GemmPoint& point) {
   return 2.0 * static_cast<double>(point.groups) * static_cast<double>(point.m) *
          static_cast<double>(point.n) * static_cast<double>(point.k);
 }
@@ -127,12 +127,12 @@ Result<OperatorPoints> operator_points(const CsvTable& table, const std::string&
     };
     if (op == "matmul") {
       if (auto point = gemm_point(shape)) {
-        timed(*point, flops_of(*point));
+        timed(*point, point_flops(*point));
         points.gemm.push_back(*point);
       }
     } else if (op == "group_matmul") {
       if (auto point = grouped_point(shape)) {
-        timed(*point, flops_of(*point));
+        timed(*point, point_flops(*point));
         points.grouped.push_back(*point);
       }
     } else if (op == "sdp_fwd" || op == "sdp_bwd") {

@@ -9,9 +9,9 @@
 namespace shardwise {
 namespace {
 
-constexpr double kMainBytes = 4;  // of a parameter that is its own main weight
+constexpr double kMainWeightBytes = 4;  // of a parameter that is its own main weight
 
-double seconds_of(const LeafContext& context, double bytes, MoveKind kind = MoveKind::copy) {
+double move_seconds(const LeafContext& context, double bytes, MoveKind kind = MoveKind::copy) {
   if (bytes <= 0) return 0;
   return memory_bound_time(context.rules->cluster->gpu, Bytes(static_cast<std::int64_t>(bytes)),
                            kind)
@@ -142,15 +142,16 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
     if (rules.to_groups) {
       // Read and written.
       unit.reshard =
-          seconds_of(context, 2 * time.weight_bytes * dense / layout.reshard_after_forward);
+          move_seconds(context, 2 * time.weight_bytes * dense / layout.reshard_after_forward);
     }
     const bool casts =
-        time.engine->main_weights == MainWeights::parameter && time.weight_bytes < kMainBytes;
+        time.engine->main_weights == MainWeights::parameter && time.weight_bytes < kMainWeightBytes;
     // Copies are around collectives of the inner axis.
     if (inner) {
-      unit.copy_out = seconds_of(context, time.gather_copy_bytes * unit.elements);
+      unit.copy_out = move_seconds(context, time.gather_copy_bytes * unit.elements);
       if (casts) {
-        unit.cast = seconds_of(context, shard * (kMainBytes + time.weight_bytes), MoveKind::cast);
+        unit.cast =
+            move_seconds(context, shard * (kMainWeightBytes + time.weight_bytes), MoveKind::cast);
       }
     }
   }
@@ -162,8 +163,8 @@ PassUnit pass_unit(const StreamRules& rules, const LeafContext& context, const L
     unit.reduce_outer +=
         each_root([&](double root) { return prices.reduce_outer(root, 0).value(); });
     if (unit.reduces) {
-      if (rules.copies) unit.copy_in = seconds_of(context, time.reduce_copy_bytes * unit.trained);
-      unit.accumulate = seconds_of(context, 3 * gradient_bytes(time, layout) * trained);
+      if (rules.copies) unit.copy_in = move_seconds(context, time.reduce_copy_bytes * unit.trained);
+      unit.accumulate = move_seconds(context, 3 * gradient_bytes(time, layout) * trained);
     }
   }
   if (layout.dp_replicate > 1) {

@@ -68,7 +68,7 @@ Seconds copies_summed(const PipelineTimes& pipeline, const LeafContext& context,
   return Seconds(summed);
 }
 
-bool alike(const PipelineTimes& pipeline, std::size_t a, std::size_t b) {
+bool same_stages(const PipelineTimes& pipeline, std::size_t a, std::size_t b) {
   const auto chunks = static_cast<std::size_t>(pipeline.slots->chunks);
   for (std::size_t c = 0; c < chunks; ++c) {
     if (!std::ranges::equal(pipeline.runs_of(a * chunks + c), pipeline.runs_of(b * chunks + c))) {
@@ -83,7 +83,7 @@ bool alike(const PipelineTimes& pipeline, std::size_t a, std::size_t b) {
 bool between_alike(const PipelineTimes& pipeline, std::size_t stage) {
   const auto stages = static_cast<std::size_t>(pipeline.slots->stages);
   return stage > 1 && stage + 1 < stages && 2 * stage != stages &&
-         alike(pipeline, stage, stage - 1) && alike(pipeline, stage, stage + 1);
+         same_stages(pipeline, stage, stage - 1) && same_stages(pipeline, stage, stage + 1);
 }
 
 }  // namespace

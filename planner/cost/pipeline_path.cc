@@ -9,10 +9,10 @@ namespace shardwise {
 namespace {
 
 /// Follows what each pass and message waited for, from the end of a sweep to its begin.
-class Walk {
+class PathWalk {
  public:
-  Walk(const PipelineTimes& pipeline, const PathTimes& times, std::span<const double> ends,
-       bool copies)
+  PathWalk(const PipelineTimes& pipeline, const PathTimes& times, std::span<const double> ends,
+           bool copies)
       : pipeline_(pipeline),
         slots_(pipeline.slots->slots),
         times_(times),
@@ -183,7 +183,7 @@ PathTimes::PathTimes(std::span<const LayerPace> layers, Seconds hop, BytesPerSec
 
 PathCounts longest_path(const PipelineTimes& pipeline, const PathTimes& times,
                         std::span<const double> ends, bool copies) {
-  return Walk(pipeline, times, ends, copies).run();
+  return PathWalk(pipeline, times, ends, copies).run();
 }
 
 Seconds length_of(const PathCounts& path, std::span<const double> times) {

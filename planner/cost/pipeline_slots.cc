@@ -107,7 +107,7 @@ std::optional<PipelineSlots> with_loops(const Layout& layout, std::int64_t num_m
 }
 
 /// Micro-batches of one stage wait for nothing but one another.
-PipelineSlots one_stage(const Layout& layout, std::int64_t num_microbatches) {
+PipelineSlots one_stage_slots(const Layout& layout, std::int64_t num_microbatches) {
   PipelineSlots slots =
       slot_order(layout, std::min<std::int64_t>(num_microbatches, 3), false).slots;
   const std::size_t each = slots.slots.size() / 3;
@@ -124,7 +124,7 @@ std::int64_t microbatches_a_period(const Layout& layout) {
 
 PipelineSlots pipeline_slots(const Layout& layout, std::int64_t num_microbatches,
                              bool planned_buffers, std::int64_t most_unrolled) {
-  if (layout.pp == 1) return one_stage(layout, num_microbatches);
+  if (layout.pp == 1) return one_stage_slots(layout, num_microbatches);
   if (num_microbatches > most_unrolled) {
     std::optional<PipelineSlots> slots = with_loops(layout, num_microbatches, planned_buffers);
     if (slots) return std::move(*slots);

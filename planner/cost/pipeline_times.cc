@@ -51,7 +51,7 @@ void place_roots(std::vector<LayerPace>& paces, bool one_chunk, bool table_apart
 }
 
 /// \param copies  its last layer holds a copy of the token table
-void add_run(PipelineTimes& pipeline, const StageRun& run, bool copies) {
+void add_layer_run(PipelineTimes& pipeline, const StageRun& run, bool copies) {
   if (run.layers > (copies ? 1 : 0)) {
     pipeline.runs.push_back({run.kind, run.layers - (copies ? 1 : 0)});
   }
@@ -139,7 +139,7 @@ PipelineTimes pipeline_times(std::shared_ptr<const PipelineSlots> slots,
         const std::int64_t interval = pace.memory->recompute_interval;
         const auto more =
             static_cast<double>(interval * ceil_div(run.layers, interval) - run.layers);
-        add_run(all, run, stage.copies_embedding && next + 1 == stage.runs.size());
+        add_layer_run(all, run, stage.copies_embedding && next + 1 == stage.runs.size());
         sum.forward += each.forward * run.layers;
         sum.backward += each.backward * run.layers + pace.recompute * more;
         sum.weight_gradient += each.weight_gradient * run.layers;

@@ -12,7 +12,7 @@ constexpr std::size_t kParts = 4;  // LayerPart of a pass
 std::size_t index(std::int32_t at) { return static_cast<std::size_t>(at); }
 
 /// Seconds of a slot in both runs.
-std::vector<TwoEnds> seconds_of(std::span<const ChunkTime> chunks, Seconds hop) {
+std::vector<TwoEnds> slot_seconds(std::span<const ChunkTime> chunks, Seconds hop) {
   std::vector<TwoEnds> seconds;
   seconds.reserve(kParts * chunks.size() + 1);
   for (const ChunkTime& chunk : chunks) {
@@ -66,7 +66,7 @@ PlainSlots plain_slots(const PipelineSlots& slots) {
 
 RunAndLength sweep_plain(const PlainSlots& slots, std::span<const ChunkTime> chunks, Seconds hop,
                          SlotEnds& ends) {
-  const std::vector<TwoEnds> seconds = seconds_of(chunks, hop);
+  const std::vector<TwoEnds> seconds = slot_seconds(chunks, hop);
   const std::size_t count = slots.slots.size();
   ends.both.resize(count + 1);
   TwoEnds* const both = ends.both.data();

@@ -6,47 +6,44 @@
 namespace shardwise {
 namespace {
 
-using Q = LayoutQuestion;
-using L = Layout;
-
-RuleBreach cannot(const Q& q, const char* flag, std::int64_t value, const char* what,
+RuleBreach has_no(const LayoutQuestion& q, const char* flag, std::int64_t value, const char* what,
                   const char* hint) {
   return {flag, fmt::format("{}: {} has no {}", value, q.engine->name, what), hint};
 }
 
 /// Equal pieces that context parallelism cuts a sequence into: ring and all-gather give each rank
 /// an early and a late one, for equal causal work, and Megatron does always.
-std::int64_t sequence_pieces(const Q& q, const L& l) {
+std::int64_t sequence_pieces(const LayoutQuestion& q, const Layout& l) {
   const bool halves = l.cp > 1 && (l.cp_kind != ContextParallelKind::ulysses || is_megatrons(q));
   return (halves ? 2 : 1) * std::int64_t{l.cp};
 }
 
 // Each rule: id, text, fields, redundant, when broken, what to say.
-const LayoutRule kRules[] = {
+const LayoutRule kDegreeRules[] = {
     {"positive", "degrees are at least 1", kReadsNothing, false,
-     [](const Q&, const L& l) {
+     [](const LayoutQuestion&, const Layout& l) {
        return std::min({l.tp, l.cp, l.pp, l.vpp, l.ep, l.etp, l.dp_shard, l.dp_replicate,
                         l.micro_batch_size, l.recompute_interval}) < 1 ||
               std::min(l.first_stage_layers, l.last_stage_layers) < 0;
      },
-     [](const Q&, const L&) {
+     [](const LayoutQuestion&, const Layout&) {
        return RuleBreach{"--tp",
                          "a degree, micro-batch, interval or stage size is below its minimum",
                          "use 1 or more"};
      }},
     {"order", "the order names each axis once", kReadsNothing, false,
-     [](const Q&, const L& l) {
+     [](const LayoutQuestion&, const Layout& l) {
        std::uint32_t seen = 0;
        for (const Axis axis : l.order) seen |= 1U << static_cast<unsigned>(axis);
        return seen != (1U << l.order.size()) - 1;
      },
-     [](const Q&, const L&) {
+     [](const LayoutQuestion&, const Layout&) {
        return RuleBreach{"--order", "does not name each axis once",
                          "list tp, cp, ep, dp_shard, dp_replicate and pp"};
      }},
     {"ranks", "the degrees multiply to the GPUs", kReadsRanks, false,
-     [](const Q& q, const L& l) { return l.world() != q.cluster->gpus; },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) { return l.world() != q.cluster->gpus; },
+     [](const LayoutQuestion& q, const Layout& l) {
        const std::int64_t rest = std::int64_t{l.tp} * l.cp * l.pp;
        const std::int64_t gpus = q.cluster->gpus;
        if (gpus % rest != 0) {
@@ -65,41 +62,52 @@ const LayoutRule kRules[] = {
            fmt::format("use dp_shard x dp_replicate = {}", gpus / rest)};
      }},
     {"engine_tp", "the engine has tensor parallelism", kReadsTp, false,
-     [](const Q& q, const L& l) { return l.tp > 1 && !q.engine->tensor_parallel; },
-     [](const Q& q, const L& l) { return cannot(q, "--tp", l.tp, "tensor parallelism", "use 1"); }},
+     [](const LayoutQuestion& q, const Layout& l) {
+       return l.tp > 1 && !q.engine->tensor_parallel;
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
+       return has_no(q, "--tp", l.tp, "tensor parallelism", "use 1");
+     }},
     {"engine_cp", "the engine has context parallelism", kReadsCp, false,
-     [](const Q& q, const L& l) { return l.cp > 1 && !q.engine->context_parallel; },
-     [](const Q& q, const L& l) {
-       return cannot(q, "--cp", l.cp, "context parallelism", "use 1");
+     [](const LayoutQuestion& q, const Layout& l) {
+       return l.cp > 1 && !q.engine->context_parallel;
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
+       return has_no(q, "--cp", l.cp, "context parallelism", "use 1");
      }},
     {"engine_pp", "the engine has pipelines", kReadsPp, false,
-     [](const Q& q, const L& l) { return l.pp > 1 && !q.engine->pipeline; },
-     [](const Q& q, const L& l) { return cannot(q, "--pp", l.pp, "pipelines", "use 1"); }},
+     [](const LayoutQuestion& q, const Layout& l) { return l.pp > 1 && !q.engine->pipeline; },
+     [](const LayoutQuestion& q, const Layout& l) {
+       return has_no(q, "--pp", l.pp, "pipelines", "use 1");
+     }},
     {"engine_ep", "the engine has expert parallelism", kReadsTp | kReadsEp | kReadsEtp, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.model->num_experts > 0 && (l.ep > 1 || l.etp > l.tp) && !q.engine->expert_parallel;
      },
-     [](const Q& q, const L& l) {
-       return cannot(q, "--ep", l.ep, "expert parallelism", "use 1 for ep and etp");
+     [](const LayoutQuestion& q, const Layout& l) {
+       return has_no(q, "--ep", l.ep, "expert parallelism", "use 1 for ep and etp");
      }},
     {"heads_by_tp", "tp divides the attention heads", kReadsTp, false,
-     [](const Q& q, const L& l) { return q.heads % l.tp != 0; },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) { return q.heads % l.tp != 0; },
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--tp",
                          fmt::format("{} does not divide {} attention heads", l.tp, q.heads),
                          use_divisors(q.heads, l.tp)};
      }},
     {"kv_heads_by_tp", "tp divides the key and value heads, or is a multiple of them", kReadsTp,
-     false, [](const Q& q, const L& l) { return q.kv_heads % l.tp != 0 && l.tp % q.kv_heads != 0; },
-     [](const Q& q, const L& l) {
+     false,
+     [](const LayoutQuestion& q, const Layout& l) {
+       return q.kv_heads % l.tp != 0 && l.tp % q.kv_heads != 0;
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--tp",
                          fmt::format("{} neither divides {} key and value heads nor is a multiple",
                                      l.tp, q.kv_heads),
                          use_divisors(q.kv_heads, l.tp)};
      }},
     {"widths_by_tp", "tp divides every width that it cuts", kReadsTp, false,
-     [](const Q& q, const L& l) { return q.cut_by_tp % l.tp != 0; },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) { return q.cut_by_tp % l.tp != 0; },
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--tp",
                          fmt::format("{} does not divide the widths of the layers, whose greatest "
                                      "common divisor is {}",
@@ -109,8 +117,10 @@ const LayoutRule kRules[] = {
     {"sequence_by_cp",
      "cp ranks get equal pieces of the sequence, early and late ones if the engine has them",
      kReadsCp | kReadsCpKind, false,
-     [](const Q& q, const L& l) { return q.job->sequence_length % sequence_pieces(q, l) != 0; },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
+       return q.job->sequence_length % sequence_pieces(q, l) != 0;
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
        const bool halves = sequence_pieces(q, l) > l.cp;
        const std::int64_t whole = halves ? q.job->sequence_length / 2 : q.job->sequence_length;
        return RuleBreach{"--cp",
@@ -119,21 +129,21 @@ const LayoutRule kRules[] = {
                          use_divisors(whole, l.cp)};
      }},
     {"ring_is_fused", "ring attention needs fused attention", kReadsCp | kReadsCpKind, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return l.cp > 1 && l.cp_kind == ContextParallelKind::ring && !q.fused_attention;
      },
-     [](const Q&, const L&) {
+     [](const LayoutQuestion&, const Layout&) {
        return RuleBreach{"--cp-kind", "ring attention needs flash attention in 16 bits",
                          "use all_gather or ulysses"};
      }},
     {"heads_by_ulysses", "Ulysses needs whole heads on each rank",
      kReadsTp | kReadsCp | kReadsCpKind, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        if (l.cp == 1 || l.cp_kind != ContextParallelKind::ulysses) return false;
        const std::int64_t ways = std::int64_t{l.tp} * l.cp;
        return q.heads % ways != 0 || (q.kv_heads % ways != 0 && ways % q.kv_heads != 0);
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{
            "--cp",
            fmt::format(
@@ -143,17 +153,17 @@ const LayoutRule kRules[] = {
      }},
     {"sequence_needs_tp", "sequence parallelism needs tensor parallelism",
      kReadsTp | kReadsSequenceParallel, false,
-     [](const Q&, const L& l) { return l.sequence_parallel && l.tp == 1; },
-     [](const Q&, const L&) {
+     [](const LayoutQuestion&, const Layout& l) { return l.sequence_parallel && l.tp == 1; },
+     [](const LayoutQuestion&, const Layout&) {
        return RuleBreach{"--sequence-parallel", "needs tensor parallelism",
                          "leave it out, or use --tp 2 or more"};
      }},
     {"sequence_by_tp", "sequence parallelism cuts a rank's tokens into tp equal pieces",
      kReadsTp | kReadsCp | kReadsSequenceParallel, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return l.sequence_parallel && q.job->sequence_length / l.cp % l.tp != 0;
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--sequence-parallel",
                          fmt::format("{} tokens a rank are not a multiple of tp {}",
                                      q.job->sequence_length / l.cp, l.tp),
@@ -161,47 +171,51 @@ const LayoutRule kRules[] = {
      }},
     {"experts_need_sequence", "experts with tensor parallelism need sequence parallelism",
      kReadsTp | kReadsSequenceParallel, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.model->num_experts > 0 && l.tp > 1 && !l.sequence_parallel;
      },
-     [](const Q&, const L&) {
+     [](const LayoutQuestion&, const Layout&) {
        return RuleBreach{"--sequence-parallel",
                          "experts with tensor parallelism need sequence parallelism",
                          "leave it at its default"};
      }},
     {"dense_has_no_experts", "a dense model has no expert parallelism", kReadsEp, false,
-     [](const Q& q, const L& l) { return q.model->num_experts == 0 && l.ep > 1; },
-     [](const Q& q, const L&) {
+     [](const LayoutQuestion& q, const Layout& l) { return q.model->num_experts == 0 && l.ep > 1; },
+     [](const LayoutQuestion& q, const Layout&) {
        return RuleBreach{"--ep", fmt::format("{} has no routed experts", q.model->name), "use 1"};
      }},
     {"etp_without_experts", "a dense model has no tensor parallelism of experts", kReadsEtp, false,
-     [](const Q& q, const L& l) { return q.model->num_experts == 0 && l.etp > 1; },
-     [](const Q& q, const L&) {
+     [](const LayoutQuestion& q, const Layout& l) {
+       return q.model->num_experts == 0 && l.etp > 1;
+     },
+     [](const LayoutQuestion& q, const Layout&) {
        return RuleBreach{"--etp", fmt::format("{} has no routed experts", q.model->name), "use 1"};
      }},
     {"experts_by_ep", "ep divides the routed experts", kReadsEp, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.model->num_experts > 0 && q.model->num_experts % l.ep != 0;
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--ep",
                          fmt::format("{} does not divide {} experts", l.ep, q.model->num_experts),
                          use_divisors(q.model->num_experts, l.ep)};
      }},
     {"widths_by_etp", "etp divides the width of an expert", kReadsEtp, false,
-     [](const Q& q, const L& l) { return q.model->num_experts > 0 && q.cut_by_etp % l.etp != 0; },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
+       return q.model->num_experts > 0 && q.cut_by_etp % l.etp != 0;
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--etp",
                          fmt::format("{} does not divide experts of width {}", l.etp, q.cut_by_etp),
                          use_divisors(q.cut_by_etp, l.etp)};
      }},
     {"engine_etp", "the engine cuts experts by tensor parallelism of their own",
      kReadsTp | kReadsEtp, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.model->num_experts > 0 && !q.engine->experts_split_apart && l.etp > 1 &&
               l.etp != l.tp;
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{
            "--etp",
            fmt::format("{}: {} splits experts as the layers, or not at all", l.etp, q.engine->name),
@@ -209,11 +223,11 @@ const LayoutRule kRules[] = {
      }},
     {"engine_etp_shards", "the engine cuts experts of several ranks under ZeRO-3",
      kReadsTp | kReadsEp | kReadsEtp | kReadsZeroStage, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.model->num_experts > 0 && l.etp > 1 && l.etp == l.tp &&
               !splits_experts_by_tp(*q.engine, l);
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--etp",
                          fmt::format("{}: {} splits experts over ep alone under ZeRO stage 3",
                                      l.etp, q.engine->name),
@@ -221,11 +235,11 @@ const LayoutRule kRules[] = {
      }},
     {"expert_ranks", "ep x etp divides tp x cp x dp_shard", kReadsRanks | kReadsEp | kReadsEtp,
      false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.model->num_experts > 0 &&
               std::int64_t{l.tp} * l.cp * l.dp_shard % (std::int64_t{l.ep} * l.etp) != 0;
      },
-     [](const Q&, const L& l) {
+     [](const LayoutQuestion&, const Layout& l) {
        return RuleBreach{
            "--ep",
            fmt::format("ep {} x etp {} does not divide tp {} x cp {} x dp_shard {}", l.ep, l.etp,
@@ -240,6 +254,6 @@ bool splits_experts_by_tp(const EngineProfile& engine, const Layout& layout) {
   return engine.experts_split_apart || layout.ep == 1 || layout.zero_stage < 3;
 }
 
-std::span<const LayoutRule> degree_rules() { return kRules; }
+std::span<const LayoutRule> degree_rules() { return kDegreeRules; }
 
 }  // namespace shardwise

@@ -9,28 +9,25 @@
 namespace shardwise {
 namespace {
 
-using Q = LayoutQuestion;
-using L = Layout;
-
 constexpr std::uint32_t kReadsChunks = kReadsPp | kReadsVpp | kReadsSchedule;
 constexpr std::uint32_t kReadsBatch = kReadsDpTotal | kReadsMicroBatch;
 
 // In 64 bits, as degrees are not checked yet.
-std::int64_t chunks(const L& l) { return chunks_of_copy(l); }
+std::int64_t chunks(const Layout& l) { return chunks_of_copy(l); }
 
-bool fixes_stages(const L& l) { return l.first_stage_layers > 0 || l.last_stage_layers > 0; }
+bool fixes_stages(const Layout& l) { return l.first_stage_layers > 0 || l.last_stage_layers > 0; }
 
 /// Blocks that stages of fixed size leave, and stages they leave them to.
-std::int64_t blocks_left(const Q& q, const L& l) {
+std::int64_t blocks_left(const LayoutQuestion& q, const Layout& l) {
   return q.blocks - l.first_stage_layers - l.last_stage_layers;
 }
-std::int64_t stages_left(const L& l) {
+std::int64_t stages_left(const Layout& l) {
   return l.pp - (l.first_stage_layers > 0 ? 1 : 0) - (l.last_stage_layers > 0 ? 1 : 0);
 }
 
-std::int64_t fewest_microbatches(const L& l) { return facts_of(l).fewest_microbatches(l.pp); }
+std::int64_t fewest_microbatches(const Layout& l) { return facts_of(l).fewest_microbatches(l.pp); }
 
-std::string counted_microbatches(const Q& q, const L& l) {
+std::string counted_microbatches(const LayoutQuestion& q, const Layout& l) {
   const std::int64_t count = microbatches(q, l);
   return fmt::format("{} {}", count, count == 1 ? "micro-batch" : "micro-batches");
 }
@@ -39,13 +36,13 @@ std::string counted_microbatches(const Q& q, const L& l) {
 constexpr std::int64_t kMostLoopedPasses = 1 << 18;
 
 // Each rule: id, text, fields, redundant, when broken, what to say.
-const LayoutRule kRules[] = {
+const LayoutRule kPipelineRules[] = {
     {"batch_reaches", "the global batch has a micro-batch for each data-parallel rank", kReadsBatch,
      false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.job->batch_for(l.dp(), l.micro_batch_size) < l.dp() * l.micro_batch_size;
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--global-batch-size",
                          fmt::format("{} sequences are fewer than dp {} x micro_batch_size {}",
                                      q.job->global_batch_size, l.dp(), l.micro_batch_size),
@@ -53,10 +50,10 @@ const LayoutRule kRules[] = {
                                      l.dp() * l.micro_batch_size)};
      }},
     {"batch_divides", "dp x micro_batch_size divides the global batch", kReadsBatch, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return q.job->batch_for(l.dp(), l.micro_batch_size) % (l.dp() * l.micro_batch_size) != 0;
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        const std::int64_t batch = q.job->global_batch_size;
        const std::int64_t each = l.dp() * l.micro_batch_size;
        return RuleBreach{"--micro-batch-size",
@@ -67,11 +64,11 @@ const LayoutRule kRules[] = {
                              : fmt::format("use a global batch of a multiple of {}", each)};
      }},
     {"engine_schedule", "the engine has the pipeline schedule", kReadsPp | kReadsSchedule, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return l.pp > 1 &&
               std::ranges::find(q.engine->schedules, l.schedule) == q.engine->schedules.end();
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        std::vector<std::string_view> names;
        for (const PipelineSchedule each : q.engine->schedules) names.push_back(name_of(each));
        return RuleBreach{"--schedule",
@@ -80,15 +77,15 @@ const LayoutRule kRules[] = {
                                      fmt::join(names, ", "))};
      }},
     {"vpp_needs_pp", "interleaving needs a pipeline", kReadsPp | kReadsVpp, false,
-     [](const Q&, const L& l) { return l.vpp > 1 && l.pp == 1; },
-     [](const Q&, const L& l) {
+     [](const LayoutQuestion&, const Layout& l) { return l.vpp > 1 && l.pp == 1; },
+     [](const LayoutQuestion&, const Layout& l) {
        return RuleBreach{"--vpp", fmt::format("{} chunks a stage, but pp is 1", l.vpp),
                          "use 1, or pp of 2 or more"};
      }},
     {"vpp_interleaves", "several model chunks a stage need 1F1B or looped BFS",
      kReadsVpp | kReadsSchedule, false,
-     [](const Q&, const L& l) { return l.vpp > 1 && !facts_of(l).takes_vpp; },
-     [](const Q&, const L& l) {
+     [](const LayoutQuestion&, const Layout& l) { return l.vpp > 1 && !facts_of(l).takes_vpp; },
+     [](const LayoutQuestion&, const Layout& l) {
        const bool own = chunks(l) > 1 && facts_of(l).v_shaped;
        return RuleBreach{"--vpp",
                          fmt::format("{} chunks a stage, but the schedule is {}{}", l.vpp,
@@ -96,8 +93,8 @@ const LayoutRule kRules[] = {
                          "use 1, or schedule one_f_one_b or looped_bfs"};
      }},
     {"stage_layers_need_pp", "stages of fixed size need a pipeline", kReadsPp | kReadsStageLayers,
-     false, [](const Q&, const L& l) { return l.pp == 1 && fixes_stages(l); },
-     [](const Q&, const L&) {
+     false, [](const LayoutQuestion&, const Layout& l) { return l.pp == 1 && fixes_stages(l); },
+     [](const LayoutQuestion&, const Layout&) {
        return RuleBreach{"--first-stage-layers", "a stage has a fixed size, but pp is 1",
                          "use pp of 2 or more"};
      }},
@@ -105,7 +102,7 @@ const LayoutRule kRules[] = {
      "each model chunk has a block; of several chunks a stage, the first may hold the embedding "
      "alone and the last the head",
      kReadsChunks | kReadsStageLayers, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        if (l.pp == 1) return false;
        if (!fixes_stages(l)) return q.blocks < l.pp * chunks(l) - (chunks(l) > 1 ? 2 : 0);
        const auto too_small = [&](std::int64_t layers) { return layers > 0 && layers < chunks(l); };
@@ -113,7 +110,7 @@ const LayoutRule kRules[] = {
               blocks_left(q, l) < stages_left(l) * chunks(l) ||
               (stages_left(l) == 0 && blocks_left(q, l) > 0);
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        if (!fixes_stages(l)) {
          return RuleBreach{
              "--pp",
@@ -130,8 +127,10 @@ const LayoutRule kRules[] = {
      }},
     {"interleaved_rounds", "interleaving needs a multiple of pp micro-batches",
      kReadsChunks | kReadsBatch, false,
-     [](const Q& q, const L& l) { return is_interleaved(l) && microbatches(q, l) % l.pp != 0; },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
+       return is_interleaved(l) && microbatches(q, l) % l.pp != 0;
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--vpp",
                          fmt::format("interleaving needs a multiple of pp {}, the batch has {}",
                                      l.pp, counted_microbatches(q, l)),
@@ -140,10 +139,10 @@ const LayoutRule kRules[] = {
      }},
     {"dualpipe_pairs", "DualPipe enters at both ends: stages and micro-batches are even",
      kReadsPp | kReadsSchedule | kReadsBatch, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return copies_model(l) && (l.pp % 2 != 0 || microbatches(q, l) % 2 != 0);
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{
            "--schedule",
            fmt::format("dualpipe enters at both ends: {} stages and {} are not both even", l.pp,
@@ -153,8 +152,10 @@ const LayoutRule kRules[] = {
     {"enough_microbatches",
      "ZB-H2, ZB-V and DualPipe need micro-batches to fill the pipeline twice",
      kReadsPp | kReadsSchedule | kReadsBatch, false,
-     [](const Q& q, const L& l) { return l.pp > 1 && microbatches(q, l) < fewest_microbatches(l); },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
+       return l.pp > 1 && microbatches(q, l) < fewest_microbatches(l);
+     },
+     [](const LayoutQuestion& q, const Layout& l) {
        return RuleBreach{"--schedule",
                          fmt::format("{} has {} on {} stages", name_of(l.schedule),
                                      counted_microbatches(q, l), l.pp),
@@ -163,11 +164,11 @@ const LayoutRule kRules[] = {
     {"looped_bfs_passes",
      "looped BFS has at most 2^18 forward passes of all chunks and micro-batches",
      kReadsChunks | kReadsBatch, false,
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        return l.pp > 1 && l.schedule == PipelineSchedule::looped_bfs &&
               microbatches(q, l) * l.pp * l.vpp > kMostLoopedPasses;
      },
-     [](const Q& q, const L& l) {
+     [](const LayoutQuestion& q, const Layout& l) {
        const std::int64_t most = kMostLoopedPasses / (std::int64_t{l.pp} * l.vpp);
        return RuleBreach{"--global-batch-size",
                          fmt::format("looped_bfs has {} on {} stages of {} chunks, more than {}",
@@ -177,20 +178,24 @@ const LayoutRule kRules[] = {
      }},
     {"schedule_without_pp", "a schedule needs more than one stage", kReadsPp | kReadsSchedule,
      false,
-     [](const Q&, const L& l) { return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b; },
-     [](const Q&, const L& l) {
+     [](const LayoutQuestion&, const Layout& l) {
+       return l.pp == 1 && l.schedule != PipelineSchedule::one_f_one_b;
+     },
+     [](const LayoutQuestion&, const Layout& l) {
        return RuleBreach{
            "--schedule",
            fmt::format("{} orders the passes of several stages, but pp is 1", name_of(l.schedule)),
            "leave it out, or use --pp 2 or more"};
      }},
     {"one_loop", "looped BFS over one chunk a stage is GPipe", kReadsVpp | kReadsSchedule, true,
-     [](const Q&, const L& l) { return l.vpp == 1 && l.schedule == PipelineSchedule::looped_bfs; },
+     [](const LayoutQuestion&, const Layout& l) {
+       return l.vpp == 1 && l.schedule == PipelineSchedule::looped_bfs;
+     },
      nullptr},
 };
 
 }  // namespace
 
-std::span<const LayoutRule> pipeline_rules() { return kRules; }
+std::span<const LayoutRule> pipeline_rules() { return kPipelineRules; }
 
 }  // namespace shardwise

@@ -7,7 +7,7 @@ namespace shardwise {
 namespace {
 
 /// Without a pipeline: each micro-batch forward and back.
-std::vector<PipelinePass> one_stage(std::int32_t chunks, std::int32_t microbatches) {
+std::vector<PipelinePass> one_stage_passes(std::int32_t chunks, std::int32_t microbatches) {
   std::vector<PipelinePass> order;
   for (std::int32_t m = 0; m < microbatches; ++m) {
     for (std::int32_t c = 0; c < chunks; ++c) {
@@ -26,7 +26,7 @@ std::vector<PipelinePass> pass_order(const Layout& layout, std::int32_t stage,
                                      std::int64_t num_microbatches) {
   const PipelinePlace place = {layout.pp, layout.vpp, stage,
                                static_cast<std::int32_t>(num_microbatches)};
-  if (layout.pp == 1) return one_stage(chunks_of_stage(layout), place.microbatches);
+  if (layout.pp == 1) return one_stage_passes(chunks_of_stage(layout), place.microbatches);
   switch (layout.schedule) {
     case PipelineSchedule::gpipe:
       return gpipe_order(place);

@@ -3,7 +3,7 @@
 namespace shardwise {
 
 double slowed_layer(const StreamRules& rules, const PassLosses& losses, const PassUnit& unit,
-                    const LayerTurn& turn) {
+                    const UnitTurn& turn) {
   const double alone = unit.compute.of(turn.part).value();
   if (turn.part == LayerPart::backward_weight) return alone;
   const bool forward = turn.part == LayerPart::forward;

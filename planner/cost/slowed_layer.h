@@ -7,7 +7,7 @@
 namespace shardwise {
 
 /// What one pass of a layer computes.
-struct LayerTurn {
+struct UnitTurn {
   LayerPart part = LayerPart::forward;
   bool first = false;              // it runs forward for the first time in the step
   bool last = false;               // and back for the last
@@ -18,6 +18,6 @@ struct LayerTurn {
 /// Seconds that a layer computes, slowed by the collectives of its neighbours: gathers for the next
 /// one, and reductions of the one before.
 double slowed_layer(const StreamRules& rules, const PassLosses& losses, const PassUnit& unit,
-                    const LayerTurn& turn);
+                    const UnitTurn& turn);
 
 }  // namespace shardwise

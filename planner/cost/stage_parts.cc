@@ -11,11 +11,6 @@ namespace {
 
 bool is_block(const LayerMemory& layer) { return !is_outside(layer.role); }
 
-Unit unit_of(const LayerMemory& layer) {
-  const LayerParameters& p = layer.parameters;
-  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed, p.frozen};
-}
-
 Unit& operator+=(Unit& sum, const Unit& more) {
   sum.dense += more.dense;
   sum.routed += more.routed;
@@ -33,7 +28,7 @@ Unit less(const Unit& all, const Unit& part) {
           all.frozen - part.frozen};
 }
 
-void add_run(StageParts& parts, const LayerMemory& layer, std::int32_t count) {
+void count_layers(StageParts& parts, const LayerMemory& layer, std::int32_t count) {
   for (std::int32_t r = 0; r < parts.runs; ++r) {
     auto& run = parts.run[static_cast<std::size_t>(r)];
     if (run.layer != &layer) continue;
@@ -58,7 +53,7 @@ void add_parameters(StageParts& parts, const LayerMemory& layer, std::int32_t co
     parts.rows_divisor = std::gcd(parts.rows_divisor, t.rows);
     parts.tensor_divisor = std::gcd(parts.tensor_divisor, t.rows * t.row_elements);
   }
-  const Unit own = unit_of(layer);
+  const Unit own = gathered_unit(layer);
   if (!is_block(layer)) {
     parts.root += own;
   } else if (own.gathered() > parts.largest_block.gathered()) {
@@ -78,7 +73,7 @@ void add_copied_table(StageParts& parts, std::int64_t trained, std::int64_t froz
 }
 
 /// Buffers and flags that are there once however many layers want them.
-void add_residents(StageParts& parts, const LayerMemory& layer) {
+void add_shared_buffers(StageParts& parts, const LayerMemory& layer) {
   parts.framework_gemm = parts.framework_gemm || layer.framework_gemm;
   parts.engine_gemm = parts.engine_gemm || layer.engine_gemm;
   parts.grouped_gemm = parts.grouped_gemm || layer.grouped_gemm;
@@ -150,7 +145,7 @@ bool same_layers(ChunkRuns a, ChunkRuns b) {
   });
 }
 
-std::vector<ChunkRuns> chunks_of(const StageLayers& layers) {
+std::vector<ChunkRuns> runs_by_chunk(const StageLayers& layers) {
   std::vector<ChunkRuns> chunks;
   const ChunkRuns runs = layers.runs;
   for (std::size_t begin = 0; begin < runs.size();) {
@@ -174,13 +169,13 @@ class ChunkWalk {
         chunk_(static_cast<std::int32_t>(parts.chunk_saved.size())),
         done_(done) {
     for (const StageRun& run : runs) {
-      all_ += times(unit_of(layer_of(run)), run.layers);
+      all_ += times(gathered_unit(layer_of(run)), run.layers);
       outside_ += outside_of(layer_of(run), run.layers);
       const LayerMemory& layer = layer_of(run);
       const LayerParameters& p = layer.parameters;
       if (layer.role == LayerRole::embedding) {
         table_ = p.vocabulary + p.frozen_vocabulary;
-        embedding_ = unit_of(layer).gathered();
+        embedding_ = gathered_unit(layer).gathered();
         own_kernels_ = own_kernels(layer);
       }
       tied_gradient_ += layer.tied_gradient;
@@ -207,7 +202,7 @@ class ChunkWalk {
         add_moment(parts_, moment(r, last, whole));
         add_outer(layer, moment(r, last, whole));
       }
-      before_ += times(unit_of(layer), run.layers);
+      before_ += times(gathered_unit(layer), run.layers);
       outside_before_ += outside_of(layer, run.layers);
       saved_ += saved_by(layer, run.layers);
       add_pairs(layer, run.layers);
@@ -262,14 +257,14 @@ class ChunkWalk {
   }
 
   static std::int64_t outside_of(const LayerMemory& layer, std::int32_t count) {
-    return is_block(layer) ? 0 : unit_of(layer).gathered() * count;
+    return is_block(layer) ? 0 : gathered_unit(layer).gathered() * count;
   }
 
   /// When layer `index` of run `r` runs.
   StageMoment moment(std::size_t r, std::int32_t index, bool whole) const {
     const StageRun& run = runs_[r];
     const LayerMemory& layer = layer_of(run);
-    const Unit own = unit_of(layer);
+    const Unit own = gathered_unit(layer);
     StageMoment moment;
     moment.layer = &layer;
     moment.chunk = chunk_;
@@ -281,12 +276,12 @@ class ChunkWalk {
     if (index > 0) {
       moment.next = own;
     } else if (r > 0) {
-      moment.next = unit_of(layer_of(runs_[r - 1]));
+      moment.next = gathered_unit(layer_of(runs_[r - 1]));
     }
     if (index + 1 < run.layers) {
       moment.previous = own;
     } else if (r + 1 < runs_.size()) {
-      moment.previous = unit_of(layer_of(runs_[r + 1]));
+      moment.previous = gathered_unit(layer_of(runs_[r + 1]));
     }
     moment.before = before_;
     moment.before += times(own, index);
@@ -325,7 +320,7 @@ class ChunkWalk {
   std::int64_t tied_gradient_ = 0;
 };
 
-std::vector<std::int32_t> alike(const std::vector<ChunkRuns>& chunks) {
+std::vector<std::int32_t> first_alike(const std::vector<ChunkRuns>& chunks) {
   std::vector<std::int32_t> first;
   first.reserve(chunks.size());
   for (const ChunkRuns& chunk : chunks) {
@@ -338,8 +333,8 @@ std::vector<std::int32_t> alike(const std::vector<ChunkRuns>& chunks) {
 
 void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
                  const StageLayers& layers) {
-  const std::vector<ChunkRuns> chunks = chunks_of(layers);
-  parts.chunk_like = alike(chunks);
+  const std::vector<ChunkRuns> chunks = runs_by_chunk(layers);
+  parts.chunk_like = first_alike(chunks);
   parts.chunk_saved.reserve(chunks.size());
   Unit done;
   for (std::size_t c = 0; c < chunks.size(); ++c) {
@@ -350,13 +345,18 @@ void add_moments(StageParts& parts, std::span<const LayerMemory> by_kind,
 
 }  // namespace
 
+Unit gathered_unit(const LayerMemory& layer) {
+  const LayerParameters& p = layer.parameters;
+  return {p.dense, p.routed, p.narrow_dense + p.narrow_routed, p.frozen};
+}
+
 std::vector<std::int32_t> chunks_alike(const StageLayers& layers) {
-  return alike(chunks_of(layers));
+  return first_alike(runs_by_chunk(layers));
 }
 
 StageParts layer_parts(const LayerMemory& layer, std::int64_t copied) {
   StageParts parts;
-  add_run(parts, layer, 1);
+  count_layers(parts, layer, 1);
   parts.in_order = {{&layer, 1, 0}};
   add_parameters(parts, layer, 1);
   add_copied_table(parts, copied, 0);
@@ -370,13 +370,13 @@ StageParts stage_parts(const ModelSpec& model, std::span<const LayerMemory> by_k
   parts.in_order.reserve(layers.runs.size());
   for (const StageRun& run : layers.runs) {
     const LayerMemory& layer = by_kind[static_cast<std::size_t>(run.kind)];
-    add_run(parts, layer, run.layers);
+    count_layers(parts, layer, run.layers);
     parts.in_order.push_back({&layer, run.layers, run.chunk});
   }
   for (std::int32_t r = 0; r < parts.runs; ++r) {
     const StageParts::Run& run = parts.run[static_cast<std::size_t>(r)];
     add_parameters(parts, *run.layer, run.count);
-    add_residents(parts, *run.layer);
+    add_shared_buffers(parts, *run.layer);
     parts.boundary = std::max(parts.boundary, run.layer->input);
   }
   if (layers.copies_embedding) {

@@ -14,7 +14,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kMainBytes = 4;  // an fp32 gradient
+constexpr std::int64_t kMainGradientBytes = 4;  // an fp32 gradient
 constexpr std::int64_t kFp64Bytes = 8;
 /// Of an expert: its bias and the count of its tokens in fp32. transformers has the bias alone.
 /// Source: Megatron-LM@d98e8a64:megatron/core/transformer/moe/router.py:181-198;
@@ -224,7 +224,7 @@ Unit held_elements(const StageParts& parts, const MemoryRules& rules, const Layo
 
 std::int64_t gradient_element_bytes(const MemoryRules& rules, const Layout& layout) {
   const std::int64_t narrow = rules.weight_bytes;
-  return layout.fp32_gradients ? std::max(narrow, kMainBytes) : narrow;
+  return layout.fp32_gradients ? std::max(narrow, kMainGradientBytes) : narrow;
 }
 
 std::int64_t main_element_bytes(const MemoryRules& rules, const Layout& layout) {

@@ -9,7 +9,7 @@ namespace shardwise {
 namespace {
 
 /// Their least common multiple, no more than `most` unless one of them is.
-std::int64_t common_multiple(std::int64_t chunk, std::int64_t row, std::int64_t most) {
+std::int64_t bounded_common_multiple(std::int64_t chunk, std::int64_t row, std::int64_t most) {
   const std::int64_t pieces = chunk / std::gcd(chunk, row);
   return pieces > most / row ? std::max(most, row) : pieces * row;
 }
@@ -18,7 +18,7 @@ std::int64_t common_multiple(std::int64_t chunk, std::int64_t row, std::int64_t 
 std::int64_t chunk_of(const std::vector<ChunkedTensor>& tensors, std::int64_t most) {
   std::int64_t chunk = tensors.front().row;
   for (const ChunkedTensor& each : tensors) {
-    if (each.elements >= chunk) chunk = common_multiple(chunk, each.row, most);
+    if (each.elements >= chunk) chunk = bounded_common_multiple(chunk, each.row, most);
   }
   return chunk;
 }

@@ -37,7 +37,7 @@ TierTraffic tier_traffic(const ClusterSpec& cluster, CollectiveKind kind, double
                          const GroupShape& group) {
   TierTraffic traffic;
   if (group.ranks <= 1) return traffic;
-  const Links links = links_of(cluster, group);
+  const GroupLinks links = links_of(cluster, group);
   for (const Crossing& at : links) {
     const auto tier = static_cast<std::size_t>(at.tier - cluster.tiers.data());
     double sent = bytes;  // a message, over the outermost tier that it crosses

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* kMisplaced = "misplaced_word";
 
 /// "activation-checkpoint:full"
-std::string choice_of(const GivenSetting& given) {
+std::string given_choice(const GivenSetting& given) {
   return given.words.empty() ? given.name : given.name + ":" + given.words.front();
 }
 
@@ -37,8 +37,8 @@ std::vector<Finding> misplaced_words(const Framework& framework,
       });
       if (again) {
         findings.push_back(refused_at(framework, kMisplaced, each,
-                                      fmt::format("{} stands behind {}", shown(choice_of(each)),
-                                                  shown(choice_of(*choices.back()))),
+                                      fmt::format("{} stands behind {}", shown(given_choice(each)),
+                                                  shown(given_choice(*choices.back()))),
                                       "one of both"));
       }
       choices.push_back(&each);
@@ -49,7 +49,7 @@ std::vector<Finding> misplaced_words(const Framework& framework,
     if (choices.empty() || std::ranges::find(known, section) == known.end()) continue;
     findings.push_back(refused_at(
         framework, kMisplaced, each,
-        fmt::format("stands behind {}, which ends the job's flags", choice_of(*choices.back())),
+        fmt::format("stands behind {}, which ends the job's flags", given_choice(*choices.back())),
         "put it before"));
   }
   return findings;

@@ -105,7 +105,7 @@ void choose(const Framework& framework, const Values& facts, ToldSettings& setti
   }
 }
 
-void fill(const Framework& framework, const Values& facts, ToldSettings& settings) {
+void fill_settings(const Framework& framework, const Values& facts, ToldSettings& settings) {
   for (const SettingSpec& spec : framework.settings) {
     if (spec.field.empty() || spec.only_read || !holds(spec.when, facts)) continue;
     const auto at = facts.find(spec.field);
@@ -138,7 +138,7 @@ std::optional<std::string> default_of(const Framework& framework, const SettingS
 Result<Values> told_settings(const Framework& framework, const Values& facts) {
   ToldSettings settings;
   choose(framework, facts, settings);
-  fill(framework, facts, settings);
+  fill_settings(framework, facts, settings);
   if (!settings.problems.empty()) return settings.problems;
   for (auto& [name, value] : settings.values) {
     value = canonical(framework.find(name)->kind, value).value_or(value);

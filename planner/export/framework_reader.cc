@@ -27,8 +27,8 @@ constexpr std::array<std::string_view, 5> kForms = {"arguments", "overrides", "j
                                                     "script"};
 
 template <class E, std::size_t kCount>
-E choice_of(ObjectReader& reader, std::string_view key,
-            const std::array<std::string_view, kCount>& names, E otherwise) {
+E read_choice(ObjectReader& reader, std::string_view key,
+              const std::array<std::string_view, kCount>& names, E otherwise) {
   return static_cast<E>(
       reader.choice_or(key, static_cast<std::size_t>(otherwise), {names.begin(), names.end()}));
 }
@@ -163,8 +163,8 @@ std::vector<std::pair<std::string, std::string>> pairs_under(ObjectReader& reade
 SettingSpec setting_of(ObjectReader& reader) {
   SettingSpec spec;
   spec.name = reader.string("name");
-  spec.kind = choice_of(reader, "kind", kKinds, SettingKind::text);
-  spec.place = choice_of(reader, "place", kPlaces, SettingPlace::configuration);
+  spec.kind = read_choice(reader, "kind", kKinds, SettingKind::text);
+  spec.place = read_choice(reader, "place", kPlaces, SettingPlace::configuration);
   spec.field = reader.string_or("field", "");
   spec.words = pairs_under(reader, "words");
   spec.spellings = pairs_under(reader, "spellings");
@@ -185,7 +185,7 @@ SettingSpec setting_of(ObjectReader& reader) {
   spec.least = reader.integer_or("least", spec.least, 0, 1'000'000);
   if (reader.has("open")) spec.open = reader.string("open");
   if (reader.has("bucket_of")) {
-    spec.bucket_of = choice_of(reader, "bucket_of", kBuckets, BucketOf::gradients);
+    spec.bucket_of = read_choice(reader, "bucket_of", kBuckets, BucketOf::gradients);
   }
   spec.refuses = texts_under(reader, "refuses");
   spec.meaning = reader.string_or("meaning", "");
@@ -233,7 +233,7 @@ Choice choice_under(ObjectReader& reader) {
 CheckRule rule_of(ObjectReader& reader, const std::vector<std::string>& engines) {
   CheckRule rule;
   rule.name = reader.string("name");
-  rule.kind = choice_of(reader, "kind", kNamesOf<CheckRule::Kind>, CheckRule::Kind::refused);
+  rule.kind = read_choice(reader, "kind", kNamesOf<CheckRule::Kind>, CheckRule::Kind::refused);
   rule.after_parsing = reader.boolean_or("after_parsing", false);
   rule.when = conditions_under(reader, "when");
   rule.product = texts_under(reader, "product");
@@ -323,7 +323,7 @@ Result<Framework> read_framework(const std::filesystem::path& path) {
   framework.version = reader.string("version");
   framework.package = reader.string("package");
   framework.code = reader.string("code");
-  framework.form = choice_of(reader, "form", kForms, ConfigurationForm::arguments);
+  framework.form = read_choice(reader, "form", kForms, ConfigurationForm::arguments);
   framework.file = reader.string("file");
   framework.program = reader.string("program");
   framework.modules = texts_under(reader, "modules");

@@ -25,7 +25,7 @@ namespace shardwise {
 namespace {
 
 /// A text without the spaces and parentheses that change nothing: "([0]*3+[1]*58)".
-std::string bare(std::string text) {
+std::string bare_expression(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '(' || c == ')'; });
   return text;
 }
@@ -43,7 +43,7 @@ Diagnostics contradictions(const Framework& framework, const Settings& settings,
     if (!wanted) continue;
     const std::string theirs = canonical(spec.kind, *wanted).value_or(*wanted);
     const std::string& stated = settings.values.at(spec.name);
-    if (bare(theirs) == bare(stated)) continue;
+    if (bare_expression(theirs) == bare_expression(stated)) continue;
     const GivenSetting& place = *given->second;
     problems.push_back({place.file, place.line, place.column, place.path,
                         fmt::format("{}, but {} has {}", shown(stated), model.name, theirs),
@@ -105,8 +105,8 @@ Result<std::string> model_of(const Framework& framework, const Settings& setting
 }
 
 /// Where a setting stands that says the field of a flag.
-const GivenSetting* place_of(const std::string& flag, const Framework& framework,
-                             const Settings& settings) {
+const GivenSetting* place_of_flag(const std::string& flag, const Framework& framework,
+                                  const Settings& settings) {
   for (const SettingSpec& spec : framework.settings) {
     const auto given = settings.given.find(spec.name);
     if (given != settings.given.end() && !spec.field.empty() && flag_of(spec.field) == flag) {
@@ -120,7 +120,7 @@ const GivenSetting* place_of(const std::string& flag, const Framework& framework
 Diagnostics placed(Diagnostics problems, const Framework& framework, const Settings& settings,
                    const std::string& file) {
   for (Diagnostic& each : problems) {
-    const GivenSetting* place = place_of(each.path, framework, settings);
+    const GivenSetting* place = place_of_flag(each.path, framework, settings);
     if (place != nullptr) {
       each.file = place->file;
       each.line = place->line;
@@ -154,7 +154,7 @@ bool needs_ranks(const Values& facts) {
 }
 
 /// The question that facts and flags ask together.
-Diagnostics fill(const Values& facts, const std::string& file, AskedImport& asked) {
+Diagnostics fill_question(const Values& facts, const std::string& file, AskedImport& asked) {
   Diagnostics problems;
   const Texts job = texts_of(JobSpec());
   for (const auto& [field, value] : facts) {
@@ -225,7 +225,7 @@ Result<Import> import_plan(const Framework& framework, const Configuration& conf
                       "states a batch for each rank, and not how many ranks there are",
                       "add --gpus, or the launcher that starts them"};
   }
-  problems = fill(facts, configuration.file, asked);
+  problems = fill_question(facts, configuration.file, asked);
   if (!problems.empty()) return problems;
 
   Result<Subject> subject = read_subject(asked.job);

@@ -26,14 +26,14 @@ bool overlap(const std::vector<std::string>& a, const std::vector<std::string>& 
 }
 
 /// The value of a kept flag; a switch is there or not.
-std::string value_of(const SettingSpec& spec, const KeptSetting& kept) {
+std::string kept_value(const SettingSpec& spec, const KeptSetting& kept) {
   if (kept.words.empty()) return spec.kind == SettingKind::on ? "true" : "";
   const std::string text = fmt::format("{}", fmt::join(kept.words, ","));
   return canonical(spec.kind, text).value_or(text);
 }
 
 /// Without dashes, which in a problem of a plan would name a field of it.
-std::string bare(const std::string& name) {
+std::string without_dashes(const std::string& name) {
   return shown(name.substr(std::min(name.find_first_not_of('-'), name.size())));
 }
 
@@ -190,12 +190,12 @@ Diagnostics check_kept(const Framework& framework, const Plan& plan) {
     const bool choice =
         each.value.empty() && framework.form == ConfigurationForm::overrides && !flag;
     if (framework.takes_words() ? !flag && !choice : each.value.empty()) {
-      wrong(fmt::format("{} is no {} of {}", bare(each.name),
+      wrong(fmt::format("{} is no {} of {}", without_dashes(each.name),
                         framework.takes_words() ? "flag" : "key with a value", framework.label),
             "take it out");
     } else if (const SettingSpec* spec = decided_setting(framework, each.name);
-               spec != nullptr && !other.say_it(*spec, value_of(*spec, each))) {
-      wrong(fmt::format("{} is what the plan decides", bare(spec->name)),
+               spec != nullptr && !other.say_it(*spec, kept_value(*spec, each))) {
+      wrong(fmt::format("{} is what the plan decides", without_dashes(spec->name)),
             "change the plan instead");
     }
   }

@@ -15,8 +15,8 @@ namespace shardwise {
 namespace {
 
 /// The first setting that says one of the fields.
-const GivenSetting* place_of(const std::vector<std::string>& fields, const Framework& framework,
-                             const Settings& settings) {
+const GivenSetting* place_of_fields(const std::vector<std::string>& fields,
+                                    const Framework& framework, const Settings& settings) {
   for (const SettingSpec& spec : framework.settings) {
     const auto given = settings.given.find(spec.name);
     if (given == settings.given.end()) continue;
@@ -33,7 +33,7 @@ const GivenSetting* place_of(const std::vector<std::string>& fields, const Frame
   return nullptr;
 }
 
-void put(const GivenSetting* place, Finding& finding) {
+void put_place(const GivenSetting* place, Finding& finding) {
   if (place == nullptr) return;
   finding.what.file = place->file;
   finding.what.line = place->line;
@@ -67,7 +67,7 @@ Finding PlanComparison::finding_of(const About& about) const {
 
 void PlanComparison::add(const About& about) {
   Finding finding = finding_of(about);
-  put(place_of(about.fields, framework_, settings_), finding);
+  put_place(place_of_fields(about.fields, framework_, settings_), finding);
   findings_.push_back(std::move(finding));
 }
 
@@ -75,7 +75,7 @@ void PlanComparison::add_at(const std::string& setting, const About& about) {
   Finding finding = finding_of(about);
   finding.what.path = setting;
   const auto given = settings_.given.find(setting);
-  put(given == settings_.given.end() ? nullptr : given->second, finding);
+  put_place(given == settings_.given.end() ? nullptr : given->second, finding);
   findings_.push_back(std::move(finding));
 }
 

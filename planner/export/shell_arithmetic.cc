@@ -9,15 +9,15 @@
 namespace shardwise {
 namespace {
 
-using Number = std::optional<std::int64_t>;
+using ArithmeticValue = std::optional<std::int64_t>;
 
 class Sum {
  public:
-  Sum(std::string_view text, const std::function<Number(const std::string&)>& value)
+  Sum(std::string_view text, const std::function<ArithmeticValue(const std::string&)>& value)
       : text_(text), value_(value) {}
 
-  Number read() {
-    const Number made = terms();
+  ArithmeticValue read() {
+    const ArithmeticValue made = terms();
     return peek() == '\0' && at_ == text_.size() ? made : std::nullopt;
   }
 
@@ -27,7 +27,7 @@ class Sum {
     return at_ < text_.size() ? text_[at_] : '\0';
   }
 
-  static Number apply(Number left, char sign, Number right) {
+  static ArithmeticValue apply(ArithmeticValue left, char sign, ArithmeticValue right) {
     if (!left || !right) return std::nullopt;
     std::int64_t made = 0;
     bool wraps = false;
@@ -45,11 +45,11 @@ class Sum {
         if (*right == 0 || *left == std::numeric_limits<std::int64_t>::min()) return std::nullopt;
         made = sign == '/' ? *left / *right : *left % *right;
     }
-    return wraps ? std::nullopt : Number(made);
+    return wraps ? std::nullopt : ArithmeticValue(made);
   }
 
-  Number terms() {
-    Number made = factors();
+  ArithmeticValue terms() {
+    ArithmeticValue made = factors();
     while (made && (peek() == '+' || peek() == '-')) {
       const char sign = text_[at_++];
       made = apply(made, sign, factors());
@@ -57,8 +57,8 @@ class Sum {
     return made;
   }
 
-  Number factors() {
-    Number made = one();
+  ArithmeticValue factors() {
+    ArithmeticValue made = one();
     while (made && (peek() == '*' || peek() == '/' || peek() == '%')) {
       const char sign = text_[at_++];
       made = apply(made, sign, one());
@@ -66,12 +66,12 @@ class Sum {
     return made;
   }
 
-  Number one() {
+  ArithmeticValue one() {
     constexpr int kMostNested = 50;
     if (peek() == '(') {
       if (++depth_ > kMostNested) return std::nullopt;
       ++at_;
-      const Number made = terms();
+      const ArithmeticValue made = terms();
       if (peek() != ')') return std::nullopt;
       ++at_;
       --depth_;
@@ -80,7 +80,7 @@ class Sum {
     if (peek() == '-' || peek() == '+') {
       if (++depth_ > kMostNested) return std::nullopt;
       const char sign = text_[at_++];
-      const Number made = one();
+      const ArithmeticValue made = one();
       --depth_;
       return sign == '-' ? apply(0, '-', made) : made;
     }
@@ -100,7 +100,7 @@ class Sum {
   }
 
   std::string_view text_;
-  const std::function<Number(const std::string&)>& value_;
+  const std::function<ArithmeticValue(const std::string&)>& value_;
   std::size_t at_ = 0;
   int depth_ = 0;
 };
@@ -108,7 +108,7 @@ class Sum {
 }  // namespace
 
 std::optional<std::int64_t> shell_arithmetic(
-    std::string_view text, const std::function<Number(const std::string& name)>& value) {
+    std::string_view text, const std::function<ArithmeticValue(const std::string& name)>& value) {
   return Sum(text, value).read();
 }
 

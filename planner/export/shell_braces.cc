@@ -15,7 +15,6 @@ namespace shardwise {
 namespace {
 
 constexpr std::size_t kMostBraces = 200;  // in a word
-constexpr int kMostNested = 100;
 constexpr std::size_t kBytesOfAWord = 16;
 
 /// A character without quotes, or a part of a word that braces do not look into.
@@ -24,7 +23,7 @@ struct Item {
   const ShellPart* whole = nullptr;
 };
 using Items = std::vector<Item>;
-using Words = std::vector<Items>;
+using BraceWords = std::vector<Items>;
 
 bool is_plain(const ShellPart& part) { return part.kind == ShellPart::Kind::text && !part.quoted; }
 
@@ -77,9 +76,10 @@ class Braces {
  public:
   Braces(ShellTrouble& trouble, int line) : trouble_(trouble), line_(line) {}
 
-  Words expand(const Items& items) {
-    Words made{{}};
-    if (++depth_ > kMostNested) trouble_.say(line_, 0, "braces in braces, more than 100 deep");
+  BraceWords expand(const Items& items) {
+    BraceWords made{{}};
+    if (++depth_ > kMostShellNesting)
+      trouble_.say(line_, 0, "braces in braces, more than 100 deep");
     charge(items.size());
     std::size_t from = 0;  // of what is not added yet
     for (std::size_t at = 0; at < items.size() && !trouble_.stops(); ++at) {
@@ -126,14 +126,14 @@ class Braces {
   }
 
   /// Puts each of `ends` behind each of the words.
-  void add(Words& words, const Words& ends) {
+  void add(BraceWords& words, const BraceWords& ends) {
     if (ends.size() == 1) {
       charge(words.size() * ends.front().size());
       if (trouble_.stops()) return;
       for (Items& each : words) each.insert(each.end(), ends[0].begin(), ends[0].end());
       return;
     }
-    Words made;
+    BraceWords made;
     for (const Items& word : words) {
       for (const Items& end : ends) {
         charge(word.size() + end.size() + kBytesOfAWord);
@@ -145,16 +145,16 @@ class Braces {
     words = std::move(made);
   }
 
-  Words inside(const Items& items) {
+  BraceWords inside(const Items& items) {
     const bool comma = std::ranges::find(items, ',', &Item::c) != items.end();
     if (!comma) return range(items);
-    Words made;
+    BraceWords made;
     int level = 0;
     std::size_t from = 0;
     for (std::size_t at = 0; at <= items.size() && !trouble_.stops(); ++at) {
       const bool over = at == items.size();
       if (over || (items[at].c == ',' && level == 0)) {
-        Words more = expand(Items(begin_of(items, from), begin_of(items, at)));
+        BraceWords more = expand(Items(begin_of(items, from), begin_of(items, at)));
         std::ranges::move(more, std::back_inserter(made));
         from = at + 1;
       } else if (items[at].c == '{') {
@@ -167,7 +167,7 @@ class Braces {
   }
 
   /// FIRST..LAST or FIRST..LAST..STEP of numbers or letters; as it is written where it is neither.
-  Words range(const Items& items) {
+  BraceWords range(const Items& items) {
     Items written{{'{', nullptr}};
     written.insert(written.end(), items.begin(), items.end());
     written.push_back({'}', nullptr});
@@ -198,14 +198,15 @@ class Braces {
                      : 0);
   }
 
-  Words range(std::int64_t low, std::int64_t high, std::int64_t step, bool letters, int width) {
+  BraceWords range(std::int64_t low, std::int64_t high, std::int64_t step, bool letters,
+                   int width) {
     using Whole = std::uint64_t;  // in which no difference of two numbers overflows
     const bool up = low <= high;
     const Whole apart = up ? static_cast<Whole>(high) - static_cast<Whole>(low)
                            : static_cast<Whole>(low) - static_cast<Whole>(high);
     const Whole words = std::min<Whole>(apart / static_cast<Whole>(step), kMostShellBytes) + 1;
     charge(words * kBytesOfAWord);
-    Words made;
+    BraceWords made;
     for (Whole i = 0; i < words && !trouble_.stops(); ++i) {
       const Whole moved = i * static_cast<Whole>(step);
       const auto number =

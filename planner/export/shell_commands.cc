@@ -15,8 +15,6 @@
 namespace shardwise {
 namespace {
 
-using Kind = ShellToken::Kind;
-
 /// Commands whose success is a question.
 constexpr std::array<std::string_view, 12> kAsking = {"grep", "egrep", "command", "which",
                                                       "type", "hash",  "pgrep",   "ping",
@@ -31,7 +29,7 @@ bool has(const List& list, std::string_view word) {
 
 /// The word of NAME=VALUE as it begins; "" of others.
 std::string_view assigning(const ShellToken& token) {
-  if (token.kind == Kind::list) return token.text;
+  if (token.kind == ShellToken::Kind::list) return token.text;
   if (!token.is_word() || token.parts.empty()) return "";
   const ShellPart& first = token.parts.front();
   const bool plain = first.kind == ShellPart::Kind::text && !first.quoted;
@@ -52,14 +50,14 @@ Outcome ShellReader::simple(Mode mode) {
   Streams streams;
   while (!trouble_.stops()) {
     const ShellToken& next = lexer_->peek();
-    if (next.is_word() || next.kind == Kind::list) {
+    if (next.is_word() || next.kind == ShellToken::Kind::list) {
       tokens.push_back(lexer_->take());
     } else if (is_redirection(next)) {
       redirection(streams);
       if (tokens.empty() && !lexer_->peek().is_word()) return Outcome::yes;  // > file
-    } else if (next.kind == Kind::open) {
+    } else if (next.kind == ShellToken::Kind::open) {
       lexer_->take();
-      if (tokens.size() != 1 || lexer_->peek().kind != Kind::close) {
+      if (tokens.size() != 1 || lexer_->peek().kind != ShellToken::Kind::close) {
         trouble_.say(line, 0, "a ( inside a command");
         return Outcome::unknown;
       }
@@ -111,7 +109,7 @@ Outcome ShellReader::assign(const ShellToken& token) {
   const std::string_view text = assigning(token);
   const std::string name = assigned_name(text);
   const bool append = text.substr(0, text.find('=')).ends_with('+');
-  if (token.kind == Kind::list) {
+  if (token.kind == ShellToken::Kind::list) {
     Words values;
     for (const ShellToken& each : token.elements) {
       std::ranges::move(variables_.expand(each), std::back_inserter(values));
@@ -176,7 +174,7 @@ Outcome ShellReader::run(const std::vector<ShellToken>& tokens, const Streams& s
   }
   Words words;
   for (std::size_t i = first; i < tokens.size(); ++i) {
-    if (tokens[i].kind == Kind::list) {
+    if (tokens[i].kind == ShellToken::Kind::list) {
       trouble_.say(tokens[i].line, 0, "a list inside a command");
     }
     std::ranges::move(variables_.expand(tokens[i]), std::back_inserter(words));

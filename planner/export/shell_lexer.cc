@@ -8,11 +8,6 @@
 #include "planner/export/shell_variables.h"
 
 namespace shardwise {
-namespace {
-
-using Kind = ShellToken::Kind;
-
-}  // namespace
 
 void ShellTrouble::say(int line, int column, const std::string& message, const std::string& hint) {
   if (stops()) return;
@@ -57,7 +52,7 @@ void ShellLexer::fail(const std::string& message) {
   trouble_.say(fixed_ != nullptr ? fixed_->line : line_, 0, message);
 }
 
-ShellToken ShellLexer::token(Kind kind, std::size_t length) {
+ShellToken ShellLexer::token(ShellToken::Kind kind, std::size_t length) {
   ShellToken made;
   made.kind = kind;
   made.from = at_;
@@ -70,25 +65,27 @@ ShellToken ShellLexer::token(Kind kind, std::size_t length) {
 
 ShellToken ShellLexer::read() {
   skip_blanks();
-  if (!more()) return token(Kind::end, 0);
+  if (!more()) return token(ShellToken::Kind::end, 0);
   const char c = look();
   const char second = look(1);
   if (c == '\n') {
-    ShellToken made = token(Kind::newline, 1);
+    ShellToken made = token(ShellToken::Kind::newline, 1);
     read_here_documents();
     return made;
   }
   if (c == '<' && second == '<' && look(2) != '<') return here_document();
-  if (c == ';' && second == ';') return token(Kind::case_end, look(2) == '&' ? 3 : 2);
-  if (c == ';') return second == '&' ? token(Kind::case_end, 2) : token(Kind::newline, 1);
-  if (c == '&' && second == '&') return token(Kind::and_if, 2);
+  if (c == ';' && second == ';') return token(ShellToken::Kind::case_end, look(2) == '&' ? 3 : 2);
+  if (c == ';')
+    return second == '&' ? token(ShellToken::Kind::case_end, 2)
+                         : token(ShellToken::Kind::newline, 1);
+  if (c == '&' && second == '&') return token(ShellToken::Kind::and_if, 2);
   if (c == '&' && second == '>') return redirect();
-  if (c == '&') return token(Kind::background, 1);
-  if (c == '|' && second == '|') return token(Kind::or_if, 2);
-  if (c == '|') return token(Kind::pipe, second == '&' ? 2 : 1);
+  if (c == '&') return token(ShellToken::Kind::background, 1);
+  if (c == '|' && second == '|') return token(ShellToken::Kind::or_if, 2);
+  if (c == '|') return token(ShellToken::Kind::pipe, second == '&' ? 2 : 1);
   if ((c == '<' || c == '>') && second != '(') return redirect();
-  if (c == '(' && second != '(') return token(Kind::open, 1);
-  if (c == ')') return token(Kind::close, 1);
+  if (c == '(' && second != '(') return token(ShellToken::Kind::open, 1);
+  if (c == ')') return token(ShellToken::Kind::close, 1);
   std::size_t digits = 0;
   while (look(digits) >= '0' && look(digits) <= '9') ++digits;
   if (digits > 0 && (look(digits) == '<' || look(digits) == '>') && look(digits + 1) != '(') {
@@ -105,12 +102,12 @@ ShellToken ShellLexer::read() {
 ShellToken ShellLexer::redirect() {
   const std::string_view rest = text_.substr(at_, 3);
   for (const std::string_view each : {"<<<", "&>>"}) {
-    if (rest == each) return token(Kind::redirect, 3);
+    if (rest == each) return token(ShellToken::Kind::redirect, 3);
   }
   for (const std::string_view each : {"&>", ">>", ">&", "<&", ">|", "<>"}) {
-    if (rest.starts_with(each)) return token(Kind::redirect, 2);
+    if (rest.starts_with(each)) return token(ShellToken::Kind::redirect, 2);
   }
-  return token(Kind::redirect, 1);
+  return token(ShellToken::Kind::redirect, 1);
 }
 
 void ShellLexer::skip_blanks() {
@@ -162,7 +159,7 @@ void ShellLexer::unknown(std::vector<ShellPart>& parts, bool quoted, std::size_t
 }
 
 ShellToken ShellLexer::word() {
-  ShellToken made = token(Kind::word, 0);
+  ShellToken made = token(ShellToken::Kind::word, 0);
   while (more()) {
     const char c = look();
     if (c == '\\' && look(1) == '\n') {
@@ -201,7 +198,7 @@ ShellToken ShellLexer::word() {
 }
 
 void ShellLexer::list(ShellToken& made) {
-  made.kind = Kind::list;
+  made.kind = ShellToken::Kind::list;
   made.text = made.parts.front().text;
   made.parts.clear();
   in_list_ = true;

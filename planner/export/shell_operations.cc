@@ -11,7 +11,7 @@
 namespace shardwise {
 namespace {
 
-using Texts = std::vector<std::string>;
+using ValueTexts = std::vector<std::string>;
 
 bool is_ascii(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
@@ -65,8 +65,9 @@ std::optional<std::string> ShellVariables::pattern(const std::vector<ShellPart>&
   return made;
 }
 
-std::optional<Texts> ShellVariables::slice(const ShellPart& part,
-                                           const std::vector<const ShellWord*>& values, int line) {
+std::optional<ValueTexts> ShellVariables::slice(const ShellPart& part,
+                                                const std::vector<const ShellWord*>& values,
+                                                int line) {
   const std::string text = joined(part.value, line);
   if (shardwise::is_unknown(text)) return std::nullopt;
   const std::size_t colon = text.find(':');
@@ -83,31 +84,31 @@ std::optional<Texts> ShellVariables::slice(const ShellPart& part,
     const auto range = range_of(*from - (arguments ? 1 : 0), count,
                                 static_cast<std::int64_t>(values.size()), true);
     if (!range) return std::nullopt;
-    Texts made;
+    ValueTexts made;
     for (std::size_t i = 0; i < range->second; ++i) made.push_back(values[range->first + i]->text);
     return made;
   }
-  if (values.empty()) return Texts{};
+  if (values.empty()) return ValueTexts{};
   const std::string& value = values.front()->text;
   const auto range = range_of(*from, count, static_cast<std::int64_t>(value.size()), false);
   if (!range || !is_ascii(value)) return std::nullopt;
-  return Texts{value.substr(range->first, range->second)};
+  return ValueTexts{value.substr(range->first, range->second)};
 }
 
-std::optional<Texts> ShellVariables::changed(const ShellPart& part,
-                                             const std::vector<const ShellWord*>& values,
-                                             int line) {
+std::optional<ValueTexts> ShellVariables::changed(const ShellPart& part,
+                                                  const std::vector<const ShellWord*>& values,
+                                                  int line) {
   const std::string& operation = part.operation;
   const bool open = std::ranges::any_of(
       values, [](const ShellWord* each) { return shardwise::is_unknown(each->text); });
   const bool all =
       part.subscript == "@" || part.subscript == "*" || part.text == "@" || part.text == "*";
-  if (operation == "length" && all) return Texts{std::to_string(values.size())};
+  if (operation == "length" && all) return ValueTexts{std::to_string(values.size())};
   if (open) return std::nullopt;
   if (operation == ":") return slice(part, values, line);
   if (operation == "length") {
     const std::string value = values.empty() ? "" : values.front()->text;
-    return is_ascii(value) ? std::optional(Texts{std::to_string(value.size())}) : std::nullopt;
+    return is_ascii(value) ? std::optional(ValueTexts{std::to_string(value.size())}) : std::nullopt;
   }
   const char first = operation.front();
   const std::optional<std::string> text = pattern(part.value, line);
@@ -116,7 +117,7 @@ std::optional<Texts> ShellVariables::changed(const ShellPart& part,
   if (!text || shardwise::is_unknown(with) || with.find('&') != std::string::npos) {
     return std::nullopt;
   }
-  Texts made;
+  ValueTexts made;
   if (first == '^' || first == ',') {
     if (!text->empty() || operation.size() != 2) return std::nullopt;
     for (const ShellWord* each : values) {

@@ -10,7 +10,6 @@
 namespace shardwise {
 namespace {
 
-constexpr int kMostNested = 100;
 constexpr std::string_view kSpecial = "@*#?$!-0123456789";
 
 /// Counts how deep a reader is in itself.
@@ -109,7 +108,7 @@ void ShellLexer::skip_ansi_c_quotes() {
 /// ${…}: what is behind the name is read even where it is not known, to find the end.
 void ShellLexer::braced(std::vector<ShellPart>& parts, bool quoted, std::size_t from) {
   const Nested nested(depth_);
-  if (depth_ > kMostNested) return fail("expansions in expansions, more than 100 deep");
+  if (depth_ > kMostShellNesting) return fail("expansions in expansions, more than 100 deep");
   step();
   ShellPart made;
   made.kind = ShellPart::Kind::variable;
@@ -197,7 +196,7 @@ void ShellLexer::backticks(std::vector<ShellPart>& parts, bool quoted) {
 
 void ShellLexer::skip_double_quotes() {
   const Nested nested(depth_);
-  if (depth_ > kMostNested) return fail("quotes in expansions, more than 100 deep");
+  if (depth_ > kMostShellNesting) return fail("quotes in expansions, more than 100 deep");
   step();
   while (more() && look() != '"') {
     const char c = step();
@@ -213,7 +212,7 @@ void ShellLexer::skip_double_quotes() {
 
 void ShellLexer::skip_parentheses() {
   const Nested nested(depth_);
-  if (depth_ > kMostNested) return fail("expansions in expansions, more than 100 deep");
+  if (depth_ > kMostShellNesting) return fail("expansions in expansions, more than 100 deep");
   int open = 0;
   while (more()) {
     const char c = look();

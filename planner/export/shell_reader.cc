@@ -13,14 +13,12 @@
 namespace shardwise {
 namespace {
 
-using Kind = ShellToken::Kind;
-
-constexpr int kMostNested = 100;
 constexpr const char* kBehind = "give the flags as a command behind --";
 
 bool ends_list(const ShellToken& token) {
   constexpr std::string_view kEnds[] = {"then", "elif", "else", "fi", "do", "done", "esac", "}"};
-  return token.kind == Kind::end || token.kind == Kind::close || token.kind == Kind::case_end ||
+  return token.kind == ShellToken::Kind::end || token.kind == ShellToken::Kind::close ||
+         token.kind == ShellToken::Kind::case_end ||
          std::ranges::find(kEnds, token.bare()) != std::end(kEnds);
 }
 
@@ -104,12 +102,12 @@ ShellReader::Mode ShellReader::decided(Mode mode, Outcome outcome) {
 }
 
 void ShellReader::skip_newlines() {
-  while (lexer_->peek().kind == Kind::newline) lexer_->take();
+  while (lexer_->peek().kind == ShellToken::Kind::newline) lexer_->take();
 }
 
 void ShellReader::expect(std::string_view word, std::string_view opener, int line) {
   const ShellToken& next = lexer_->peek();
-  if (word == ")" ? next.kind == Kind::close : next.bare() == word) {
+  if (word == ")" ? next.kind == ShellToken::Kind::close : next.bare() == word) {
     lexer_->take();
   } else {
     trouble_.say(next.line, 0, fmt::format("{} of line {} has no {}", opener, line, word));
@@ -119,7 +117,7 @@ void ShellReader::expect(std::string_view word, std::string_view opener, int lin
 void ShellReader::to_the_end(Mode mode) {
   list(mode);
   const ShellToken& next = lexer_->peek();
-  if (next.kind == Kind::end) return;
+  if (next.kind == ShellToken::Kind::end) return;
   const std::string_view word = next.is_word() ? next.bare() : std::string_view(next.text);
   trouble_.say(next.line, 0, fmt::format("a {} without what it ends", word));
 }
@@ -127,7 +125,8 @@ void ShellReader::to_the_end(Mode mode) {
 Outcome ShellReader::list(Mode mode) {
   Outcome last = Outcome::yes;
   while (!trouble_.stops()) {
-    while (lexer_->peek().kind == Kind::newline || lexer_->peek().kind == Kind::background) {
+    while (lexer_->peek().kind == ShellToken::Kind::newline ||
+           lexer_->peek().kind == ShellToken::Kind::background) {
       lexer_->take();
     }
     if (ends_list(lexer_->peek())) break;
@@ -138,11 +137,11 @@ Outcome ShellReader::list(Mode mode) {
 
 Outcome ShellReader::and_or(Mode mode) {
   Outcome last = pipeline(mode);
-  while (!trouble_.stops() &&
-         (lexer_->peek().kind == Kind::and_if || lexer_->peek().kind == Kind::or_if)) {
+  while (!trouble_.stops() && (lexer_->peek().kind == ShellToken::Kind::and_if ||
+                               lexer_->peek().kind == ShellToken::Kind::or_if)) {
     const ShellToken sign = lexer_->take();
     skip_newlines();
-    const bool both = sign.kind == Kind::and_if;
+    const bool both = sign.kind == ShellToken::Kind::and_if;
     Outcome runs = both ? last : negated(last);
     if (!both && last == Outcome::yes && assumed_) runs = Outcome::unknown;
     const Mode next = exited_ ? Mode::skip : decided(mode, runs);
@@ -161,7 +160,7 @@ Outcome ShellReader::pipeline(Mode mode) {
     negative = !negative;
   }
   Outcome made = command(mode);
-  while (!trouble_.stops() && lexer_->peek().kind == Kind::pipe) {
+  while (!trouble_.stops() && lexer_->peek().kind == ShellToken::Kind::pipe) {
     lexer_->take();
     skip_newlines();
     command(mode);
@@ -173,12 +172,13 @@ Outcome ShellReader::pipeline(Mode mode) {
 Outcome ShellReader::command(Mode mode) {
   const ShellToken& next = lexer_->peek();
   const int line = next.line;
-  if (++depth_ > kMostNested) trouble_.say(line, 0, "commands in commands, more than 100 deep");
+  if (++depth_ > kMostShellNesting)
+    trouble_.say(line, 0, "commands in commands, more than 100 deep");
   if (trouble_.stops()) return Outcome::unknown;
   Outcome made = Outcome::unknown;
   assumed_ = false;
   const std::string word(next.bare());
-  if (next.kind == Kind::open) {
+  if (next.kind == ShellToken::Kind::open) {
     subshell(mode);
   } else if (word == "if") {
     if_command(mode);
@@ -195,7 +195,7 @@ Outcome ShellReader::command(Mode mode) {
   } else if (word == "function") {
     lexer_->take();
     const std::string name(lexer_->take().bare());
-    if (lexer_->peek().kind == Kind::open) {
+    if (lexer_->peek().kind == ShellToken::Kind::open) {
       lexer_->take();
       expect(")", "function", line);
     }
@@ -216,12 +216,12 @@ Outcome ShellReader::double_bracket(Mode mode) {
   const int line = lexer_->take().line;
   std::vector<ShellToken> tokens;
   while (!trouble_.stops() && lexer_->peek().bare() != "]]") {
-    if (lexer_->peek().kind == Kind::end) {
+    if (lexer_->peek().kind == ShellToken::Kind::end) {
       trouble_.say(line, 0, "[[ has no ]]");
       return Outcome::unknown;
     }
     ShellToken token = lexer_->take();
-    if (token.kind != Kind::newline) tokens.push_back(std::move(token));
+    if (token.kind != ShellToken::Kind::newline) tokens.push_back(std::move(token));
   }
   lexer_->take();
   return mode == Mode::run ? test_of(tokens, variables_) : Outcome::unknown;
@@ -261,7 +261,7 @@ void ShellReader::case_command(Mode mode) {
   while (!trouble_.stops()) {
     skip_newlines();
     if (lexer_->peek().bare() == "esac") break;
-    if (lexer_->peek().kind == Kind::open) lexer_->take();
+    if (lexer_->peek().kind == ShellToken::Kind::open) lexer_->take();
     const int branch_line = lexer_->peek().line;
     Outcome fits = Outcome::no;
     while (lexer_->peek().is_word()) {
@@ -270,14 +270,14 @@ void ShellReader::case_command(Mode mode) {
         const Outcome one = matches(value, pattern, variables_);
         if (one == Outcome::yes || fits == Outcome::no) fits = one;
       }
-      if (lexer_->peek().kind == Kind::pipe) lexer_->take();
+      if (lexer_->peek().kind == ShellToken::Kind::pipe) lexer_->take();
     }
     expect(")", "a pattern of case", branch_line);
     const Mode asked = decided(mode, negated(taken));
     const Mode branch = asked == Mode::run ? decided(mode, fits) : asked;
     part(mode, branch, branch_line, "the branch", [&] { list(branch); });
     if (taken == Outcome::no) taken = fits;
-    if (lexer_->peek().kind != Kind::case_end) break;
+    if (lexer_->peek().kind != ShellToken::Kind::case_end) break;
     lexer_->take();
   }
   expect("esac", "case", line);

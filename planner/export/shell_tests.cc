@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-using Words = std::vector<std::string>;
+using TestWords = std::vector<std::string>;
 
 Outcome outcome(bool yes) { return yes ? Outcome::yes : Outcome::no; }
 
@@ -45,7 +45,7 @@ Outcome compared(const std::string& left, const std::string& sign, const std::st
 }
 
 /// \param brackets  [[ … ]] and not [ … ], which takes no empty numbers
-Outcome test_words(Words words, bool brackets) {
+Outcome test_words(TestWords words, bool brackets) {
   bool negative = false;
   while (!words.empty() && words.front() == "!") {
     negative = !negative;
@@ -91,7 +91,7 @@ Outcome negated(Outcome outcome) {
 Outcome test_of(const std::vector<ShellWord>& words) {
   constexpr std::size_t kMost = 10;
   if (words.size() > kMost) return Outcome::unknown;
-  Words texts;
+  TestWords texts;
   for (const ShellWord& each : words) texts.push_back(each.text);
   return test_words(std::move(texts), false);
 }
@@ -101,7 +101,7 @@ Outcome test_of(const std::vector<ShellToken>& tokens, ShellVariables& variables
   if (tokens.size() > kMost) return Outcome::unknown;
   Outcome any = Outcome::no;   // of what || joins
   Outcome all = Outcome::yes;  // of what && joins
-  Words words;
+  TestWords words;
   std::optional<Outcome> matched;  // of VALUE == PATTERN
   const auto end = [&] {
     const bool negative = words.size() == 4 && words.front() == "!";

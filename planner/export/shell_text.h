@@ -52,5 +52,7 @@ Result<ShellCommand> read_shell(std::string_view text, const std::string& file);
 std::size_t control_character(std::string_view text);
 
 inline constexpr std::size_t kMostShellBytes = 1'000'000;
+/// How deep a script may nest: commands, expansions, braces.
+inline constexpr int kMostShellNesting = 100;
 
 }  // namespace shardwise

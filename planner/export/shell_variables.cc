@@ -9,8 +9,8 @@
 namespace shardwise {
 namespace {
 
-using Words = std::vector<ShellWord>;
-constexpr std::string_view kBlanks = " \t\n";
+using ShellWords = std::vector<ShellWord>;
+constexpr std::string_view kFieldSeparators = " \t\n";
 
 /// An operation that makes other values of those of a variable.
 bool is_change(std::string_view operation) {
@@ -81,7 +81,7 @@ void ShellVariables::set(const std::string& name, ShellWord value, bool append) 
   }
 }
 
-void ShellVariables::set_list(const std::string& name, Words values, bool append) {
+void ShellVariables::set_list(const std::string& name, ShellWords values, bool append) {
   Value& variable = variables_[name];
   if (!append) variable.elements.clear();
   variable.array = true;
@@ -116,7 +116,7 @@ std::size_t ShellVariables::size() const {
   return bytes;
 }
 
-Words ShellVariables::expand(const ShellToken& token) {
+ShellWords ShellVariables::expand(const ShellToken& token) {
   Fields fields;
   fields.line = token.line;
   fields.column = token.column;
@@ -184,14 +184,15 @@ void ShellVariables::add_split(Fields& fields, std::string_view text, const Shel
   if (!fields.split) return add(fields, text, from);
   std::size_t at = 0;
   while (at < text.size() && !trouble_.stops()) {
-    if (kBlanks.find(text[at]) != std::string_view::npos) {
+    if (kFieldSeparators.find(text[at]) != std::string_view::npos) {
       fields.open = false;
-      at = std::min(text.find_first_not_of(kBlanks, at), text.size());
+      at = std::min(text.find_first_not_of(kFieldSeparators, at), text.size());
       continue;
     }
     std::size_t end = at;
     bool known = true;
-    while (end < text.size() && (!known || kBlanks.find(text[end]) == std::string_view::npos)) {
+    while (end < text.size() &&
+           (!known || kFieldSeparators.find(text[end]) == std::string_view::npos)) {
       if (text[end] == kUnknownBegin) known = false;
       if (text[end] == kUnknownEnd) known = true;
       ++end;
@@ -204,7 +205,7 @@ void ShellVariables::add_split(Fields& fields, std::string_view text, const Shel
 std::optional<std::vector<const ShellWord*>> ShellVariables::elements(const ShellPart& part) const {
   const auto found = variables_.find(part.text);
   if (found == variables_.end()) return std::nullopt;
-  const Words& words = found->second.elements;
+  const ShellWords& words = found->second.elements;
   std::vector<const ShellWord*> made;
   if (part.subscript == "@" || part.subscript == "*" || part.text == "@" || part.text == "*") {
     for (const ShellWord& each : words) made.push_back(&each);

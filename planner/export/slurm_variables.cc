@@ -14,7 +14,7 @@
 namespace shardwise {
 namespace {
 
-LauncherFlags flags_of(const std::vector<ShellWord>& words) {
+LauncherFlags launcher_flags(const std::vector<ShellWord>& words) {
   LauncherFlags flags;
   for (std::size_t i = 0; i < words.size(); ++i) {
     take_launcher_flag(Launcher::tasks, words, i, flags);
@@ -32,7 +32,7 @@ std::int64_t count_of(const LauncherFlag* flag) {
 }  // namespace
 
 std::map<std::string, ShellWord> slurm_variables(const std::vector<ShellWord>& directives) {
-  const LauncherFlags flags = flags_of(directives);
+  const LauncherFlags flags = launcher_flags(directives);
   std::map<std::string, ShellWord> made;
   const auto set = [&](std::initializer_list<const char*> names, std::int64_t count,
                        const LauncherFlag* flag) {
@@ -58,7 +58,7 @@ bool changes_slurm_counts(const std::vector<ShellWord>& words) {
     return std::string_view(each.text).substr(each.text.rfind('/') + 1) == "srun";
   });
   if (srun == words.end()) return false;
-  const LauncherFlags flags = flags_of({srun + 1, words.end()});
+  const LauncherFlags flags = launcher_flags({srun + 1, words.end()});
   return find_flag(flags, {"--nodes", "-N", "--ntasks", "-n", "--ntasks-per-node",
                            "--gpus-per-node", "--gres"}) != nullptr;
 }

@@ -50,7 +50,7 @@ JsonValue scalar_of(const std::string& text, SettingKind kind) {
   return value;
 }
 
-JsonValue value_of(const WrittenSetting& setting) {
+JsonValue written_value(const WrittenSetting& setting) {
   if (setting.spec->kind != SettingKind::texts) return scalar_of(setting.value, setting.spec->kind);
   JsonValue list;
   list.kind = JsonValue::Kind::array;
@@ -62,19 +62,19 @@ JsonValue value_of(const WrittenSetting& setting) {
 }
 
 /// What was kept, as it was read: json_line() wrote it.
-JsonValue value_of(const KeptSetting& kept) {
+JsonValue written_value(const KeptSetting& kept) {
   Result<JsonValue> value = parse_json(kept.value, "kept");
   SHARDWISE_CHECK(value.ok(), kept.value);
   return *std::move(value);
 }
 
-void put(std::vector<Node>& nodes, std::span<const std::string> keys, JsonValue value) {
+void put_value(std::vector<Node>& nodes, std::span<const std::string> keys, JsonValue value) {
   auto at = std::ranges::find(nodes, keys.front(), &Node::key);
   if (at == nodes.end()) at = nodes.insert(at, Node{keys.front(), {}, {}});
   if (keys.size() == 1) {
     at->value = std::move(value);
   } else {
-    put(at->inside, keys.subspan(1), std::move(value));
+    put_value(at->inside, keys.subspan(1), std::move(value));
   }
 }
 
@@ -85,9 +85,9 @@ std::vector<Node> tree_of(const std::vector<WrittenSetting>& settings,
   std::vector<Node> nodes;
   for (const WrittenSetting& each : settings) {
     if (each.spec->place == SettingPlace::environment) continue;
-    put(nodes, kept_keys(each.spec->name), value_of(each));
+    put_value(nodes, kept_keys(each.spec->name), written_value(each));
   }
-  for (const KeptSetting& each : kept) put(nodes, kept_keys(each.name), value_of(each));
+  for (const KeptSetting& each : kept) put_value(nodes, kept_keys(each.name), written_value(each));
   std::stable_partition(nodes.begin(), nodes.end(),
                         [](const Node& node) { return node.inside.empty(); });
   return nodes;

@@ -63,23 +63,23 @@ double sixties(const std::string& text) {
 }
 
 /// What a number is made of besides its sign.
-struct Number {
+struct YamlNumber {
   bool negative = false;
   std::string_view digits;
 };
 
-Number split(std::string_view text) {
+YamlNumber split(std::string_view text) {
   const bool sign = text.starts_with('-') || text.starts_with('+');
   return {text.starts_with('-'), sign ? text.substr(1) : text};
 }
 
-void set_real(const Number& number, double size, JsonValue& value) {
+void set_real(const YamlNumber& number, double size, JsonValue& value) {
   value.kind = JsonValue::Kind::number;
   value.number = number.negative ? -size : size;
 }
 
 /// An integer; as a real number where 64 bits do not hold it.
-void set_integer(const Number& number, std::string_view digits, int base, JsonValue& value) {
+void set_integer(const YamlNumber& number, std::string_view digits, int base, JsonValue& value) {
   const std::string text = (number.negative ? "-" : "") + std::string(digits);
   std::int64_t made = 0;
   const auto end = std::from_chars(text.data(), text.data() + text.size(), made, base);
@@ -120,7 +120,7 @@ bool is_float(std::string_view text) {
 
 /// \returns whether it is an integer; `wrong` if it is one that PyYAML then refuses
 bool take_integer(std::string_view text, JsonValue& value, bool& wrong) {
-  const Number number = split(text);
+  const YamlNumber number = split(text);
   const std::string_view digits = number.digits;
   const auto take = [&](std::string_view all, int base) {
     const std::string plain = without_lines(all);
@@ -176,7 +176,7 @@ std::string set_plain_scalar(std::string_view text, JsonValue& value) {
   if (text == "=" || text == "<<") return fmt::format("{} without quotes", text);
   bool wrong = false;
   if (is_float(text)) {
-    const Number number = split(text);
+    const YamlNumber number = split(text);
     std::string digits = without_lines(number.digits);
     const bool sixty = digits.find(':') != std::string::npos;
     // parse_number wants digits around the point: "1.", ".5" and "1.e+3" have them nowhere else.

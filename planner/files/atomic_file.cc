@@ -65,10 +65,11 @@ void sync_folder(const std::string& folder) {
   throw IoError(fmt::format("{}: cannot be synchronised: {}", name, std::strerror(error)));
 }
 
-AtomicFile::AtomicFile(const std::string& path, Links links)
-    : path_(path), place_(links == Links::followed ? find_output(path).path : path) {
+AtomicFile::AtomicFile(const std::string& path, SymbolicLinks links)
+    : path_(path), place_(links == SymbolicLinks::followed ? find_output(path).path : path) {
   struct stat there = {};
-  if (links == Links::refused && ::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode)) {
+  if (links == SymbolicLinks::refused && ::lstat(path.c_str(), &there) == 0 &&
+      S_ISLNK(there.st_mode)) {
     throw IoError(
         fmt::format("{}: cannot be written: a symbolic link, which is not followed here", path));
   }

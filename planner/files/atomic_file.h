@@ -32,7 +32,7 @@ class AtomicFile {
   /// \param path   of no device, pipe or folder (OutputPlace)
   /// \param links  refused in a folder that is the program's own: what a link there leads to is
   ///               somebody else's
-  explicit AtomicFile(const std::string& path, Links links = Links::followed);
+  explicit AtomicFile(const std::string& path, SymbolicLinks links = SymbolicLinks::followed);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
   AtomicFile(const AtomicFile&) = delete;

@@ -13,10 +13,10 @@
 namespace shardwise {
 namespace {
 
-using enum OperandPart;
-
 /// Lists the operands of what data parallelism and the end of a step do.
 class OperandLister {
+  using enum OperandPart;
+
  public:
   explicit OperandLister(OperandWriter& writer)
       : writer_(writer),

@@ -12,7 +12,7 @@ Pass pass_of(const LayerTurn& turn) {
   return turn.pass.part == LayerPart::forward ? Pass::forward : Pass::backward;
 }
 
-bool moves(const UnitCosts& costs) {
+bool is_gathered(const UnitCosts& costs) {
   return costs.dense.gather >= 0 || costs.routed.gather >= 0 || costs.dense.gather_outer >= 0 ||
          costs.routed.gather_outer >= 0;
 }
@@ -134,7 +134,7 @@ void ParameterGathers::issue(const LayerTurn& turn, std::size_t at, const LayerU
   const StageLayer& layer = turn.order[at];
   Held& held = held_[each.number];
   const UnitWork& unit = *each.work;
-  if (held.whole || !moves(unit.costs)) return;
+  if (held.whole || !is_gathered(unit.costs)) return;
   held.whole = true;
   held.used = false;
   held.copied = false;

@@ -10,11 +10,6 @@
 #include "planner/cost/unit_elements.h"
 
 namespace shardwise {
-namespace {
-
-using enum MemoryCategory;
-
-}  // namespace
 
 PassMemoryBuffers::PassMemoryBuffers(const LoweringContext& context, std::int32_t stage,
                                      StageBuilder& builder)
@@ -35,26 +30,29 @@ void PassMemoryBuffers::residents() {
   const StageContext of_stage = context_.of_stage(stage_);
   const StageStates states = stage_states(parts_, of_stage);
   const StageResidents r = stage_residents(parts_, of_stage);
-  builder_.resident(weights, states.weights.bytes() + states.narrow_weights.bytes() +
-                                 states.narrow_casts.bytes() + states.narrow_scales.bytes() +
-                                 states.frozen_weights.bytes() + states.router_buffers.bytes());
-  builder_.resident(main_weights, states.main_weights.bytes());
-  builder_.resident(gradients, states.gradients.bytes());
-  builder_.resident(library_workspace, r.workspace());
-  builder_.resident(working, r.step_block.bytes());
-  builder_.resident(gradient_staging, r.placeholders.bytes() + states.reduce_buffer.bytes());
-  builder_.resident(communicator, r.communicators.bytes());
-  builder_.resident(runtime_context, context_.memory_rules.runtime.context);
+  builder_.resident(MemoryCategory::weights,
+                    states.weights.bytes() + states.narrow_weights.bytes() +
+                        states.narrow_casts.bytes() + states.narrow_scales.bytes() +
+                        states.frozen_weights.bytes() + states.router_buffers.bytes());
+  builder_.resident(MemoryCategory::main_weights, states.main_weights.bytes());
+  builder_.resident(MemoryCategory::gradients, states.gradients.bytes());
+  builder_.resident(MemoryCategory::library_workspace, r.workspace());
+  builder_.resident(MemoryCategory::working, r.step_block.bytes());
+  builder_.resident(MemoryCategory::gradient_staging,
+                    r.placeholders.bytes() + states.reduce_buffer.bytes());
+  builder_.resident(MemoryCategory::communicator, r.communicators.bytes());
+  builder_.resident(MemoryCategory::runtime_context, context_.memory_rules.runtime.context);
   // The first step makes the moments of an engine that makes them late.
   const bool late = moments_are_late(context_.memory_rules, context_.layout());
   if (!context_.first_step || !late) {
-    builder_.resident(optimizer_moments, states.moments.bytes());
+    builder_.resident(MemoryCategory::optimizer_moments, states.moments.bytes());
   }
   if (!context_.first_step) {
     const BuffersBetweenSteps kept =
         buffers_between_steps(stage_buffers(parts_, of_stage), of_stage);
-    builder_.resident(gathered_weights, kept.root.bytes(context_.memory_rules) +
-                                            kept.units.bytes(context_.memory_rules));
+    builder_.resident(
+        MemoryCategory::gathered_weights,
+        kept.root.bytes(context_.memory_rules) + kept.units.bytes(context_.memory_rules));
   }
 }
 
@@ -76,10 +74,10 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
     const std::int64_t sent = plans_buffers(context_.engine())
                                   ? 0
                                   : message_buffers(parts_, context_.of_stage(stage_)).bytes();
-    tables_ = builder_.buffer(activations, parts_.tables);
+    tables_ = builder_.buffer(MemoryCategory::activations, parts_.tables);
     lists.allocates.push_back(tables_);
     // A stage still holds the gradient it sent when the next micro-batch runs.
-    sent_ = builder_.buffer(working, sent);
+    sent_ = builder_.buffer(MemoryCategory::working, sent);
     lists.allocates.push_back(sent_);
   }
   if (turn.last) {
@@ -103,10 +101,10 @@ void PassMemoryBuffers::before(const LayerTurn& turn, OperationLists& lists) {
     lists.allocates.push_back(buffer);
     lists.frees.push_back(buffer);
   };
-  temporary(recompute_scratch, pass.recomputed);
-  temporary(logits_and_loss, pass.loss);
-  temporary(gradient_staging, pass.gradients);
-  temporary(working, left);
+  temporary(MemoryCategory::recompute_scratch, pass.recomputed);
+  temporary(MemoryCategory::logits_and_loss, pass.loss);
+  temporary(MemoryCategory::gradient_staging, pass.gradients);
+  temporary(MemoryCategory::working, left);
   if (!turn.makes_gradients()) return;
   gradients_beside(turn, lists);
   table_gradients(turn, lists);
@@ -145,13 +143,13 @@ void PassMemoryBuffers::table_gradients(const LayerTurn& turn, OperationLists& l
     return;
   }
   if (tied_gradient_ > 0 && tied_table_ == kNone) {
-    tied_table_ =
-        builder_.buffer(gradient_staging, tied_gradient_, turn.layer().layer, turn.pass.microbatch);
+    tied_table_ = builder_.buffer(MemoryCategory::gradient_staging, tied_gradient_,
+                                  turn.layer().layer, turn.pass.microbatch);
     lists.allocates.push_back(tied_table_);
   }
   if (!turn.layer().tied_to_head) return;
-  const BufferId sum =
-      builder_.buffer(gradient_staging, tied_gradient_, turn.layer().layer, turn.pass.microbatch);
+  const BufferId sum = builder_.buffer(MemoryCategory::gradient_staging, tied_gradient_,
+                                       turn.layer().layer, turn.pass.microbatch);
   lists.allocates.push_back(sum);
   lists.frees.push_back(sum);
   lists.frees.push_back(std::exchange(tied_table_, kNone));
@@ -163,7 +161,8 @@ void PassMemoryBuffers::keep(const LayerTurn& turn, OperationLists& lists) {
   BufferId& kept = saved_[static_cast<std::size_t>(turn.pass.microbatch) * layers_ + turn.slot()];
   if (turn.pass.part == LayerPart::forward) {
     const StageLayer& layer = turn.layer();
-    kept = builder_.buffer(activations, saved_bytes(layer), layer.layer, turn.pass.microbatch);
+    kept = builder_.buffer(MemoryCategory::activations, saved_bytes(layer), layer.layer,
+                           turn.pass.microbatch);
     lists.allocates.push_back(kept);
   } else if (turn.makes_gradients()) {
     lists.frees.push_back(std::exchange(kept, kNone));
@@ -180,15 +179,16 @@ void PassMemoryBuffers::gradients_beside(const LayerTurn& turn, OperationLists& 
   const GradientsBeside beside =
       shardwise::gradients_beside(parts_, context_.of_stage(stage_), memory);
   if (beside.table.count > 0 && table_ == kNone) {
-    table_ = builder_.buffer(gradient_staging, beside.table.bytes(), -1, turn.pass.microbatch);
+    table_ = builder_.buffer(MemoryCategory::gradient_staging, beside.table.bytes(), -1,
+                             turn.pass.microbatch);
     lists.allocates.push_back(table_);
   }
   if (memory.role == LayerRole::embedding && table_ != kNone) {
     lists.frees.push_back(std::exchange(table_, kNone));
     return;
   }
-  const BufferId own =
-      builder_.buffer(gradient_staging, beside.layer.bytes(), layer.layer, turn.pass.microbatch);
+  const BufferId own = builder_.buffer(MemoryCategory::gradient_staging, beside.layer.bytes(),
+                                       layer.layer, turn.pass.microbatch);
   lists.allocates.push_back(own);
   lists.frees.push_back(own);
 }
@@ -205,12 +205,13 @@ void PassMemoryBuffers::optimizer(OperationLists& lists) {
     lists.frees.push_back(buffer);
   };
   const StepTensors& step = context_.first_step ? states.first_step : states.steady_step;
-  during(main_gradients, step.cast);
-  during(gradient_staging, step.joined);
-  during(optimizer_scratch, states.step_scratch);
+  during(MemoryCategory::main_gradients, step.cast);
+  during(MemoryCategory::gradient_staging, step.joined);
+  during(MemoryCategory::optimizer_scratch, states.step_scratch);
   const bool late = moments_are_late(context_.memory_rules, context_.layout());
   if (context_.first_step && late) {
-    lists.allocates.push_back(builder_.lasting(optimizer_moments, states.moments.bytes()));
+    lists.allocates.push_back(
+        builder_.lasting(MemoryCategory::optimizer_moments, states.moments.bytes()));
   }
 }
 

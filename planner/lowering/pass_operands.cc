@@ -6,8 +6,6 @@
 namespace shardwise {
 namespace {
 
-using enum MemoryCategory;
-
 /// What the kernels lay out themselves: bytes.
 Operand bytes_in(OperandPart part, Access access, BufferId buffer, std::int64_t bytes) {
   Operand operand;
@@ -36,7 +34,7 @@ PassOperands::PassOperands(OperandWriter& writer, const GradientFlow& gradients)
       saved_(writer.run().model().layers.size(), streams_) {
   std::int64_t bytes = 0;
   for (const LayerRoom& room : writer.run().rooms) bytes = std::max(bytes, room.tables);
-  tables_ = writer.make(activations, bytes);
+  tables_ = writer.make(MemoryCategory::activations, bytes);
 }
 
 void PassOperands::list(OpId op) {
@@ -86,9 +84,9 @@ BufferId PassOperands::weights_of(OpId op, std::size_t unit,
   const auto made = std::ranges::find(casts, unit, &std::pair<std::size_t, BufferId>::first);
   if (made != casts.end()) return made->second;
   const ProgramOp& each = writer_.operation(op);
-  const BufferId cast =
-      writer_.make(gathered_weights, writer_.unit(unit).elements * bytes_of(types.compute),
-                   each.layer, each.microbatch);
+  const BufferId cast = writer_.make(MemoryCategory::gathered_weights,
+                                     writer_.unit(unit).elements * bytes_of(types.compute),
+                                     each.layer, each.microbatch);
   casts.emplace_back(unit, cast);
   writer_.add(op, writer_.weights(Access::input, unit, writer_.placement().parameters));
   writer_.add(op,
@@ -151,22 +149,24 @@ void PassOperands::room(OpId op) {
     stream.count = tokens * writer_.run().model().hidden_size;
     BufferId& buffer = streams_[mb];
     if (buffer == kNone) {
-      buffer = writer_.make(working, stream.count * bytes_of(stream.dtype), -1, each.microbatch);
+      buffer = writer_.make(MemoryCategory::working, stream.count * bytes_of(stream.dtype), -1,
+                            each.microbatch);
     }
     stream.buffer = buffer;
     writer_.add(op, stream);
   }
 
   BufferId& saved = saved_[static_cast<std::size_t>(each.layer)][mb];
-  if (saved == kNone) saved = writer_.make(activations, bytes.saved, each.layer, each.microbatch);
+  if (saved == kNone)
+    saved = writer_.make(MemoryCategory::activations, bytes.saved, each.layer, each.microbatch);
   writer_.add(op, bytes_in(OperandPart::saved, forward ? Access::output : Access::accumulate, saved,
                            bytes.saved));
 
   const std::int64_t room = forward ? bytes.forward_workspace : bytes.backward_workspace;
   const BufferId ready = std::exchange(recomputed_, kNone);
-  const MemoryCategory category = again                     ? recompute_scratch
-                                  : role == LayerRole::head ? logits_and_loss
-                                                            : working;
+  const MemoryCategory category = again                     ? MemoryCategory::recompute_scratch
+                                  : role == LayerRole::head ? MemoryCategory::logits_and_loss
+                                                            : MemoryCategory::working;
   const bool filled = each.role == OpRole::backward && ready != kNone;
   const BufferId space = filled ? ready : writer_.make(category, room, each.layer, each.microbatch);
   if (again) recomputed_ = space;

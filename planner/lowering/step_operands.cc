@@ -7,10 +7,9 @@
 namespace shardwise {
 namespace {
 
-using enum OperandPart;
-
 /// By unit: its gradients, an fp32 copy of them, weights, their fp32 copy or remainders, moments.
 void list_optimizer(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
   const StateTypes& types = writer.types();
   const Placement updated = writer.placement().optimizer;
   const std::size_t units = writer.run().units->units.size();
@@ -48,6 +47,7 @@ void list_optimizer(OperandWriter& writer, OpId op) {
 }
 
 void list_norm(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
   const StepBlock& block = writer.step_block();
   writer.add(op, writer.of_step(own_squares, Access::output, block.own_squares));
   if (block.all_squares.bytes > 0) {
@@ -59,6 +59,7 @@ void list_norm(OperandWriter& writer, OpId op) {
 
 /// Per-token loss: the tokens of all ranks, and gradients divided by them.
 void list_tokens(OperandWriter& writer, OpId op, bool counts) {
+  using enum OperandPart;
   const StepBlock& block = writer.step_block();
   const bool alone = block.all_tokens.bytes == 0;
   if (counts || alone) {
@@ -80,12 +81,14 @@ bool has_norm(const StageProgram& program) {
 }  // namespace
 
 void list_check_operands(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
   const StepBlock& block = writer.step_block();
   writer.add(op, writer.of_step(own_squares, Access::workspace, block.own_squares));
   writer.add(op, writer.of_step(gradient_check, Access::accumulate, block.gradient_check));
 }
 
 void list_step_operands(OperandWriter& writer, OpId op) {
+  using enum OperandPart;
   const ProgramOp& each = writer.operation(op);
   if (each.role == OpRole::optimizer) {
     list_optimizer(writer, op);

@@ -24,7 +24,9 @@ ProgramOp operation(OpRole role, Stream stream, const LayerTurn& turn, std::int3
 }
 
 /// Whether a unit is reduced over the inner axis.
-bool moves(const UnitCosts& costs) { return costs.dense.reduce >= 0 || costs.routed.reduce >= 0; }
+bool is_reduced(const UnitCosts& costs) {
+  return costs.dense.reduce >= 0 || costs.routed.reduce >= 0;
+}
 
 }  // namespace
 
@@ -98,7 +100,7 @@ void UnitReductions::before(const LayerTurn& turn, OperationLists& lists) {
 /// Room for the gradients of a unit that the layer makes.
 void UnitReductions::hold(const LayerTurn& turn, const LayerUnit& each, OperationLists& lists) {
   const UnitWork& work = *each.work;
-  if (!moves(work.costs)) {
+  if (!is_reduced(work.costs)) {
     if (each.part < 0) lists.allocates.push_back(late_buffer(turn));
     return;
   }
@@ -191,7 +193,7 @@ void UnitReductions::drain(const LayerTurn& turn) {
 bool UnitReductions::is_joined(const StageLayer& layer) const {
   const LayerRole role = context_.memories[static_cast<std::size_t>(layer.kind)].role;
   const bool root = role == LayerRole::embedding || role == LayerRole::head;
-  return joins_ && root && moves(units_.of(layer).costs);
+  return joins_ && root && is_reduced(units_.of(layer).costs);
 }
 
 /// Gradients of the root's layer that ran just before this one wait from here on.
@@ -365,7 +367,7 @@ void UnitReductions::reduce_units(const LayerTurn& turn, OpId op) {
 
 void UnitReductions::reduce_unit(const LayerTurn& turn, const LayerUnit& each, OpId op) {
   const UnitWork& work = *each.work;
-  if (!moves(work.costs)) {
+  if (!is_reduced(work.costs)) {
     if (context_.last_microbatch(turn.pass.chunk, turn.pass.microbatch)) {
       reduce_outer(turn, each, {op, op}, kNone);
     }

@@ -10,7 +10,7 @@ struct DeepseekDefaults {
   std::int64_t first_k_dense_replace;
 };
 
-void read_latent_attention(ConfigFile& file, TransformerConfig& config) {
+void read_deepseek_latent_attention(ConfigFile& file, TransformerConfig& config) {
   config.mla = MlaConfig{
       .q_lora_rank = file.count("q_lora_rank", {"q_lora_rank"}, 1536),
       .kv_lora_rank = file.needed("kv_lora_rank", {"kv_lora_rank"}),
@@ -25,8 +25,8 @@ void read_latent_attention(ConfigFile& file, TransformerConfig& config) {
 
 /// moe_layer_freq is a key of the published files that DeepSeek's own code reads and transformers
 /// does not: with the published value 1 both agree.
-MoeConfig read_experts(ConfigFile& file, const TransformerConfig& config,
-                       const DeepseekDefaults& defaults) {
+MoeConfig read_deepseek_experts(ConfigFile& file, const TransformerConfig& config,
+                                const DeepseekDefaults& defaults) {
   MoeConfig moe;
   moe.num_experts = needed_experts(file, "n_routed_experts");
   moe.num_experts_per_tok =
@@ -53,8 +53,8 @@ TransformerConfig read_deepseek_v2(ConfigFile& file) {
       read_decoder(file, {.num_key_value_heads = kNoSuchKey, .max_position_embeddings = 2048});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
   c.numerics = llama_numerics(file);
-  read_latent_attention(file, c);
-  c.moe = read_experts(file, c, {.n_shared_experts = 2, .first_k_dense_replace = 0});
+  read_deepseek_latent_attention(file, c);
+  c.moe = read_deepseek_experts(file, c, {.n_shared_experts = 2, .first_k_dense_replace = 0});
   return c;
 }
 
@@ -63,8 +63,9 @@ TransformerConfig read_deepseek_v3(ConfigFile& file) {
       read_decoder(file, {.num_key_value_heads = kNoSuchKey, .max_position_embeddings = 4096});
   c.activation = file.activation({"hidden_act"}, Activation::silu);
   c.numerics = llama_numerics(file);
-  read_latent_attention(file, c);
-  MoeConfig moe = read_experts(file, c, {.n_shared_experts = 1, .first_k_dense_replace = 3});
+  read_deepseek_latent_attention(file, c);
+  MoeConfig moe =
+      read_deepseek_experts(file, c, {.n_shared_experts = 1, .first_k_dense_replace = 3});
   moe.correction_bias = true;
   c.moe = std::move(moe);
   // In the checkpoint and in DeepSeek's training; transformers leaves these layers out.

@@ -26,7 +26,7 @@ void read_windows(ConfigFile& file, TransformerConfig& config,
 }
 
 /// Every decoder_sparse_step-th layer has experts, except those in mlp_only_layers.
-void read_experts(ConfigFile& file, TransformerConfig& config) {
+void read_qwen_experts(ConfigFile& file, TransformerConfig& config) {
   MoeConfig moe;
   moe.num_experts = needed_experts(file, "num_experts");
   moe.num_experts_per_tok =
@@ -74,7 +74,7 @@ TransformerConfig read_qwen2_moe(ConfigFile& file) {
   c.numerics = llama_numerics(file);
   c.qkv_bias = file.flag("qkv_bias", true);
   read_windows(file, c, kFirstSliding);
-  read_experts(file, c);
+  read_qwen_experts(file, c);
   if (c.moe) {
     c.moe->shared_intermediate_size =
         file.needed("shared_intermediate_size", {"shared_expert_intermediate_size"});
@@ -93,7 +93,7 @@ TransformerConfig read_qwen3_moe(ConfigFile& file) {
   c.qkv_bias = c.attention_output_bias = file.flag("attention_bias", false);
   c.qk_norm = true;
   read_windows(file, c, std::nullopt);
-  read_experts(file, c);
+  read_qwen_experts(file, c);
   return c;
 }
 

@@ -5,7 +5,7 @@
 namespace shardwise {
 namespace {
 
-void read_experts(ConfigFile& file, TransformerConfig& c) {
+void read_transformer_experts(ConfigFile& file, TransformerConfig& c) {
   if (!file.has("num_experts")) return;
   MoeConfig moe;
   moe.num_experts = file.needed("num_experts", {"num_experts"}, kMaxExperts);
@@ -23,7 +23,7 @@ void read_experts(ConfigFile& file, TransformerConfig& c) {
   c.moe = std::move(moe);
 }
 
-void read_latent_attention(ConfigFile& file, TransformerConfig& c) {
+void read_transformer_latent_attention(ConfigFile& file, TransformerConfig& c) {
   if (!file.has("kv_lora_rank")) return;
   c.mla = MlaConfig{
       .q_lora_rank = file.count("q_lora_rank", {"q_lora_rank"}, 0),
@@ -86,8 +86,8 @@ TransformerConfig read_transformer(ConfigFile& file) {
   const std::int64_t window = file.count("sliding_window", {"sliding_window"}, 0);
   c.windows = file.windows(c.num_hidden_layers, window, "", [](std::int64_t) { return true; });
 
-  read_experts(file, c);
-  read_latent_attention(file, c);
+  read_transformer_experts(file, c);
+  read_transformer_latent_attention(file, c);
 
   reader.reject_unknown();
   return c;

@@ -14,7 +14,7 @@
 namespace shardwise {
 namespace {
 
-void append(std::vector<Assumption>& to, const std::vector<Assumption>& from) {
+void append_assumptions(std::vector<Assumption>& to, const std::vector<Assumption>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -49,9 +49,9 @@ Result<EstimateAnswer> answer_estimate(const AskedEstimate& asked) {
   std::vector<Assumption> said = subject.assumptions;
   std::ranges::copy_if(report.assumptions, std::back_inserter(said),
                        [](const Assumption& a) { return a.id == "links.busy"; });
-  append(said, idle);
-  append(report.assumptions, subject.assumptions);
-  append(report.assumptions, idle);
+  append_assumptions(said, idle);
+  append_assumptions(report.assumptions, subject.assumptions);
+  append_assumptions(report.assumptions, idle);
   return EstimateAnswer{std::move(subject), *layout, std::move(report), std::move(said)};
 }
 

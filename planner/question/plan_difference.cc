@@ -10,6 +10,7 @@
 
 #include "planner/cost/estimate.h"
 #include "planner/cost/legality.h"
+#include "planner/question/plan_texts.h"
 #include "planner/spec/json_writer.h"
 #include "planner/spec/plan_fields.h"
 #include "planner/spec/reader.h"
@@ -36,25 +37,10 @@ JsonValue job_members(const JobSpec& job) {
   return read ? *read : JsonValue();
 }
 
-std::string text_of(const JsonValue& value) {
-  switch (value.kind) {
-    case JsonValue::Kind::string:
-      return value.string;
-    case JsonValue::Kind::boolean:
-      return value.boolean ? "true" : "false";
-    case JsonValue::Kind::integer:
-      return std::to_string(value.integer);
-    case JsonValue::Kind::number:
-      return fmt::format("{}", value.number);
-    case JsonValue::Kind::array: {
-      std::string text;
-      for (const JsonValue& each : value.elements)
-        text += (text.empty() ? "" : ",") + text_of(each);
-      return text;
-    }
-    default:
-      return "-";
-  }
+std::string shown_value(const JsonValue& value) {
+  const bool has_text =
+      value.kind != JsonValue::Kind::null && value.kind != JsonValue::Kind::object;
+  return has_text ? text_of(value) : "-";
 }
 
 void add_job_changes(const Plan& a, const Plan& b, std::vector<Change>& changes) {
@@ -62,8 +48,8 @@ void add_job_changes(const Plan& a, const Plan& b, std::vector<Change>& changes)
   const JsonValue second = job_members(b.job);
   for (const JsonMember& member : second.members) {
     const JsonValue* before = first.find(member.key);
-    const std::string was = before == nullptr ? "-" : text_of(*before);
-    const std::string is = text_of(member.value);
+    const std::string was = before == nullptr ? "-" : shown_value(*before);
+    const std::string is = shown_value(member.value);
     if (was == is) continue;
     changes.push_back({{member.key, was, is}, [member](Plan& plan) {
                          JsonValue object;

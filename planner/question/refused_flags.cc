@@ -13,12 +13,12 @@ namespace {
 
 using Texts = std::map<std::string, std::string>;
 
-std::string text_of(const Texts& texts, const char* field) {
+std::string field_or_empty(const Texts& texts, const char* field) {
   const auto at = texts.find(field);
   return at == texts.end() ? "" : at->second;
 }
 
-bool is_on(const Texts& texts, const char* field) { return text_of(texts, field) == "true"; }
+bool is_on(const Texts& texts, const char* field) { return field_or_empty(texts, field) == "true"; }
 
 }  // namespace
 
@@ -40,8 +40,8 @@ Diagnostics refused_flags(const AskedJob& job, const AskedLayout& asked,
     refuse("fused_gradient_accumulation", "fused_accumulation_of_fsdp2",
            "FSDP2 has no gradient buffer to add to", "leave it out");
   }
-  const std::string kernels = text_of(job.texts, "kernels");
-  if (text_of(job.texts, "loss") == "fused" && engine.loss == LossKernel::fused_fp32 &&
+  const std::string kernels = field_or_empty(job.texts, "kernels");
+  if (field_or_empty(job.texts, "loss") == "fused" && engine.loss == LossKernel::fused_fp32 &&
       (kernels.empty() || kernels == name_of(Kernels::transformer_engine))) {
     refuse("loss", "transformer_engine_loss",
            "Megatron has turned off Transformer Engine's fused loss as unstable",

@@ -29,7 +29,7 @@
 namespace shardwise {
 namespace {
 
-void append(Diagnostics& to, const Diagnostics& from) {
+void append_problems(Diagnostics& to, const Diagnostics& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -115,12 +115,12 @@ Result<Subject> read_subject(const AskedJob& asked) {
     if (length == asked.texts.end() || length->second.empty()) {
       fit_positions(subject);
     } else if (parse_integer(length->second) == subject.job.sequence_length) {
-      append(problems, check_positions(subject.model, subject.job, subject.engine));
+      append_problems(problems, check_positions(subject.model, subject.job, subject.engine));
     }
-    append(problems, check_operations(subject.model, subject.job));
+    append_problems(problems, check_operations(subject.model, subject.job));
     if (by_module) name_modules_flag(problems);
   } else {
-    append(problems, model.problems());
+    append_problems(problems, model.problems());
   }
   Result<ClusterSpec> cluster = find_cluster(asked.cluster);
   if (cluster) {
@@ -132,7 +132,7 @@ Result<Subject> read_subject(const AskedJob& asked) {
     if (sized) {
       subject.cluster = *std::move(sized);
     } else {
-      append(problems, sized.problems());
+      append_problems(problems, sized.problems());
     }
     const auto open = [&](const char* field) {
       const auto at = asked.texts.find(field);
@@ -143,9 +143,9 @@ Result<Subject> read_subject(const AskedJob& asked) {
       subject.job.loss_chunk_rows = usual_loss_chunk_rows(subject.cluster.gpu);
     }
     if (open("loss")) subject.job.loss = LossKernel::by_engine;
-    append(problems, check_precision(subject.cluster, subject.job));
+    append_problems(problems, check_precision(subject.cluster, subject.job));
   } else {
-    append(problems, cluster.problems());
+    append_problems(problems, cluster.problems());
   }
   if (!problems.empty()) return problems;
   const EngineProfile* const engines[] = {&subject.engine};

@@ -10,8 +10,6 @@
 namespace shardwise {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
 std::string layout_text(const Layout& layout) {
   const Layout usual;
   std::string text;
@@ -78,13 +76,13 @@ std::string memory_text(const StepReport& report, bool colour) {
     const auto category = static_cast<MemoryCategory>(i);
     if (a[category] == 0 && b[category] == 0) continue;
     table.row({std::string(name_of(category)),
-               fmt::format("{:.3f}", static_cast<double>(a[category]) / kGiB),
-               fmt::format("{:.3f}", static_cast<double>(b[category]) / kGiB)});
+               fmt::format("{:.3f}", static_cast<double>(a[category]) / kBytesPerGiB),
+               fmt::format("{:.3f}", static_cast<double>(b[category]) / kBytesPerGiB)});
   }
   table.rule();
   const auto total = [&](const char* name, Bytes one, Bytes two) {
-    table.row({name, fmt::format("{:.3f}", static_cast<double>(one.value()) / kGiB),
-               fmt::format("{:.3f}", static_cast<double>(two.value()) / kGiB)});
+    table.row({name, fmt::format("{:.3f}", static_cast<double>(one.value()) / kBytesPerGiB),
+               fmt::format("{:.3f}", static_cast<double>(two.value()) / kBytesPerGiB)});
   };
   total("allocated", first.peak_allocated(), last.peak_allocated());
   total("reserved", first.peak_reserved(), last.peak_reserved());

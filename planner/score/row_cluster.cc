@@ -18,7 +18,6 @@ namespace {
 // 81,559 MiB); beyond this share it is another device.
 constexpr double kSameMemory = 0.1;
 constexpr double kReportedShare = 0.995;
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
 
 struct Family {
   std::string_view word;   // in the source's wording
@@ -115,7 +114,7 @@ void fit_memory(const Row& row, ClusterSpec& cluster, Notes& notes) {
   double stated = row.hardware.gpu_mem_gb.value_or(0);
   if (stated <= 0) stated = memory_named(row.hardware.gpu);
   if (stated <= 0) return;
-  const double usable = stated * kGiB * kReportedShare;
+  const double usable = stated * kBytesPerGiB * kReportedShare;
   const auto known = static_cast<double>(cluster.gpu.hbm_bytes.value());
   if (std::abs(usable - known) <= kSameMemory * known) return;
   cluster.gpu.hbm_bytes = Bytes(std::llround(usable));
@@ -188,7 +187,7 @@ void Machines::load() {
     catalogue_.push_back(*cluster);
     if (std::ranges::find(gpus_, cluster->gpu.name, &KnownGpu::name) != gpus_.end()) continue;
     gpus_.push_back(
-        {cluster->gpu.name, static_cast<double>(cluster->gpu.hbm_bytes.value()) / kGiB});
+        {cluster->gpu.name, static_cast<double>(cluster->gpu.hbm_bytes.value()) / kBytesPerGiB});
   }
 }
 

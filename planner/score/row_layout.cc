@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kLargest = 1 << 20;  // keeps every product below inside 64 bits
+constexpr std::int64_t kLargestCount = 1 << 20;  // keeps every product below inside 64 bits
 constexpr std::int64_t kLargestWorld = 1 << 30;
 
 std::int32_t degree(std::optional<std::int64_t> value) {
@@ -68,7 +68,7 @@ bool place_sequence(const Row& row, const RowEngine& engine, Layout& layout, Not
   const std::string_view wording = row.parallel.sequence_wording;
   if (says(wording, "ulysses")) {
     const std::int64_t ways = number_in(wording);
-    if (layout.cp == 1) layout.cp = static_cast<std::int32_t>(std::min(ways, kLargest));
+    if (layout.cp == 1) layout.cp = static_cast<std::int32_t>(std::min(ways, kLargestCount));
     layout.cp_kind = ContextParallelKind::ulysses;
   } else if (!wording.empty()) {
     notes.refuse(fmt::format("sequence parallelism \"{}\"", wording));
@@ -100,7 +100,7 @@ void place_experts(const Row& row, const RowEngine& engine, Layout& layout, Note
     return;
   }
   if (stated != nullptr && stated->kind == JsonValue::Kind::integer && stated->integer >= 1) {
-    layout.etp = static_cast<std::int32_t>(std::min(stated->integer, kLargest));
+    layout.etp = static_cast<std::int32_t>(std::min(stated->integer, kLargestCount));
     return;
   }
   layout.etp = engine.performance_recipe ? 1 : layout.tp;
@@ -148,7 +148,7 @@ bool place_batch(const Row& row, Layout& layout, Notes& notes) {
     notes.assume("micro_batch_size 1");
     notes.refuse_memory("micro-batch not stated");
   }
-  if (*micro > kLargest) {
+  if (*micro > kLargestCount) {
     notes.refuse(fmt::format("micro-batch of {} sequences", *micro));
     return false;
   }
@@ -169,7 +169,7 @@ std::int64_t global_batch_of(const Row& row, const Layout& layout) {
   if (row.batch.global) return *row.batch.global;
   const double accumulated = std::max(row.batch.grad_accum.value_or(1), 1.0);
   return layout.dp() * layout.micro_batch_size *
-         std::llround(std::min(accumulated, static_cast<double>(kLargest)));
+         std::llround(std::min(accumulated, static_cast<double>(kLargestCount)));
 }
 
 std::optional<Layout> layout_of(const Row& row, const RowEngine& engine, Notes& notes) {

@@ -8,8 +8,6 @@
 namespace shardwise {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
 /// States of a paper's formulas: what a rank keeps of weights, gradients, optimizer and
 /// activations.
 std::int64_t states_and_activations(const StageMemory& stage) {
@@ -79,7 +77,7 @@ double predicted_memory_gib(const StepReport& report, const MeasuredMemory& meas
   for (const StageMemory& stage : stages_of(report, measured.rank)) {
     most = std::max(most, bytes_of(stage, measured.kind));
   }
-  return static_cast<double>(most) / kGiB;
+  return static_cast<double>(most) / kBytesPerGiB;
 }
 
 double predicted_after_step_gib(const StepReport& report, MemoryRank rank) {
@@ -87,7 +85,7 @@ double predicted_after_step_gib(const StepReport& report, MemoryRank rank) {
   for (const StageMemory& stage : stages_of(report, rank)) {
     most = std::max(most, persistent_bytes(stage));
   }
-  return static_cast<double>(most) / kGiB;
+  return static_cast<double>(most) / kBytesPerGiB;
 }
 
 std::optional<double> measured_step_time_s(const Row& row, const Layout& layout, Notes& notes) {

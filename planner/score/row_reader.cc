@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::int64_t kLargestSize = 100'000'000;
 constexpr std::int64_t kLargestDegree = 1'000'000;
-constexpr double kSmallest = 1e-9;
-constexpr double kLargest = 1e15;
+constexpr double kSmallestFigure = 1e-9;
+constexpr double kLargestFigure = 1e15;
 constexpr std::size_t kMostProblems = 10'000;
 
 std::optional<std::int64_t> integer(ObjectReader& object, std::string_view key, std::int64_t low,
@@ -23,7 +23,7 @@ std::optional<std::int64_t> integer(ObjectReader& object, std::string_view key, 
 
 std::optional<double> positive(ObjectReader& object, std::string_view key) {
   if (!object.has(key)) return std::nullopt;
-  return object.number(key, kSmallest, kLargest);
+  return object.number(key, kSmallestFigure, kLargestFigure);
 }
 
 std::optional<bool> boolean(ObjectReader& object, std::string_view key) {

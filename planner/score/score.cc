@@ -7,8 +7,6 @@
 namespace shardwise {
 namespace {
 
-constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
-
 /// Why a row's quality keeps it out, or nothing.
 std::string refused_by_quality(const Row& row) {
   if (row.quality == "A" || row.quality == "B") return "";
@@ -59,9 +57,9 @@ void judge_out_of_memory(const Row& row, const RowPrediction& prediction, ScoreR
   entry.id = row.id;
   for (std::size_t i = 0; i < prediction.reports.size(); ++i) {
     const StepReport& each = prediction.reports[i];
-    entry.predicted_gib +=
-        prediction.variants[i].share * static_cast<double>(each.verdict.point.value()) / kGiB;
-    entry.usable_gib = static_cast<double>(each.verdict.usable.value()) / kGiB;
+    entry.predicted_gib += prediction.variants[i].share *
+                           static_cast<double>(each.verdict.point.value()) / kBytesPerGiB;
+    entry.usable_gib = static_cast<double>(each.verdict.usable.value()) / kBytesPerGiB;
   }
   report.skipped.push_back(
       {row.id, fmt::format("ran out of memory, no figure; predicted {:.1f} of {:.1f} GiB: {}",

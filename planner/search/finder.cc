@@ -5,7 +5,7 @@
 namespace shardwise {
 namespace {
 
-constexpr Seconds kForever = Seconds(1e300);
+constexpr Seconds kAnyTime = Seconds(1e300);
 constexpr Seconds kNever = Seconds(-1);
 
 }  // namespace
@@ -104,7 +104,7 @@ Seconds Finder::memory(const Layout& layout, const MemoryPrice& price, Seconds f
   // Whether it may be the smallest of all, and up to which time.
   const bool is_smaller = !smallest_ || price.point < smallest_->cost.point;
   const bool as_small = smallest_ && price.point == smallest_->cost.point;
-  const Seconds smallest_limit = is_smaller ? kForever
+  const Seconds smallest_limit = is_smaller ? kAnyTime
                                  : as_small ? smallest_->cost.step_time
                                             : kNever;
   return std::max(smallest_limit, risks ? risky_.time_limit(price.point) : kNever);

@@ -7,7 +7,7 @@
 namespace shardwise {
 namespace {
 
-bool better(const LayoutGrid::Layout& a, const LayoutGrid::Layout& b) {
+bool is_better_layout(const LayoutGrid::Layout& a, const LayoutGrid::Layout& b) {
   return std::tuple(a.time, a.memory, a.index) < std::tuple(b.time, b.memory, b.index);
 }
 
@@ -29,7 +29,7 @@ LayoutGrid::Cell LayoutGrid::cell_of(const Layout& layout, int cells_an_octave) 
 
 void LayoutGrid::offer(std::unordered_map<Cell, Layout>& cells, Cell cell, const Layout& layout) {
   const auto [at, made] = cells.try_emplace(cell, layout);
-  if (!made && better(layout, at->second)) at->second = layout;
+  if (!made && is_better_layout(layout, at->second)) at->second = layout;
 }
 
 void LayoutGrid::offer(const Layout& layout) {

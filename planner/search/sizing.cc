@@ -29,7 +29,7 @@ bool can_be_in_time(const ClusterSpec& cluster, std::int64_t gpus, const SizingG
 
 /// Measured machines first, each kind cheapest first; where no price is known, by GPU-hours after
 /// all that have one.
-bool better(const SizingOffer& a, const SizingOffer& b) {
+bool is_better_offer(const SizingOffer& a, const SizingOffer& b) {
   if (a.measured != b.measured) return a.measured;
   if ((a.dollars > 0) != (b.dollars > 0)) return a.dollars > 0;
   if (a.dollars != b.dollars) return a.dollars < b.dollars;
@@ -171,7 +171,7 @@ Sizing size_purchase(const std::vector<ClusterSpec>& clusters, const SizingGoal&
     }
     ++clusters_done;
   }
-  std::sort(sizing.offers.begin(), sizing.offers.end(), better);
+  std::sort(sizing.offers.begin(), sizing.offers.end(), is_better_offer);
   std::sort(sizing.late.begin(), sizing.late.end(),
             [](const SizingOffer& a, const SizingOffer& b) { return a.wall < b.wall; });
   state_assumptions(clusters, goal, sizing);

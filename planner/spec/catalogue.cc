@@ -40,7 +40,7 @@ std::string flag_of(std::string_view kind) {
   return "--" + std::string(kind.substr(0, kind.size() - 1));
 }
 
-Diagnostic problem(std::string_view kind, std::string message, std::string hint) {
+Diagnostic catalogue_problem(std::string_view kind, std::string message, std::string hint) {
   Diagnostic result;
   result.file = "command line";
   result.path = flag_of(kind);
@@ -52,9 +52,9 @@ Diagnostic problem(std::string_view kind, std::string message, std::string hint)
 Result<CatalogueFile> from_folder(std::string_view kind, const fs::path& folder) {
   fs::path file = folder / "config.json";
   if (!is_file(file)) {
-    return problem(kind,
-                   fmt::format("the folder {} has no config.json", shown(folder.string(), 200)),
-                   "name the file itself");
+    return catalogue_problem(
+        kind, fmt::format("the folder {} has no config.json", shown(folder.string(), 200)),
+        "name the file itself");
   }
   const fs::path named = folder.has_filename() ? folder : folder.parent_path();
   return CatalogueFile{std::move(file), named.filename().string(), false, true};
@@ -82,8 +82,9 @@ Diagnostic other_file(std::string_view kind, const std::string& path) {
   const std::string right = kind == "models"
                                 ? "a model file is a Hugging Face config.json, or docs/models.md"
                                 : fmt::format("a {} file is JSON: docs/formats.md", noun);
-  return problem(kind, fmt::format("{} is there, but is no {} file", shown(path, 200), noun),
-                 fmt::format("{}\n    shardwise list {} shows the catalogue", right, kind));
+  return catalogue_problem(
+      kind, fmt::format("{} is there, but is no {} file", shown(path, 200), noun),
+      fmt::format("{}\n    shardwise list {} shows the catalogue", right, kind));
 }
 
 /// At most four names that `word` may have meant, nearest first: slips of the pen, else names that
@@ -114,9 +115,9 @@ std::vector<std::string> nearest_names(std::string_view word, std::vector<std::s
 Diagnostic unknown_name(std::string_view kind, const std::string& name) {
   const std::vector<std::string> known = catalogue_names(kind);
   if (known.empty()) {
-    return problem(kind,
-                   fmt::format("\"{}\" is not a file, and there is no catalogue", shown(name)),
-                   "set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
+    return catalogue_problem(
+        kind, fmt::format("\"{}\" is not a file, and there is no catalogue", shown(name)),
+        "set SHARDWISE_CONFIGS to the folder configs/ of Shardwise");
   }
   const bool model = kind == "models";
   const std::vector<std::string> near =
@@ -132,8 +133,9 @@ Diagnostic unknown_name(std::string_view kind, const std::string& name) {
   }
   hint +=
       fmt::format("shardwise list {} shows all {}; or give the path of a file", kind, known.size());
-  return problem(kind, fmt::format("\"{}\" is not in the catalogue of {}", shown(name), kind),
-                 std::move(hint));
+  return catalogue_problem(kind,
+                           fmt::format("\"{}\" is not in the catalogue of {}", shown(name), kind),
+                           std::move(hint));
 }
 
 std::vector<fs::path> catalogue_folders() {
@@ -179,7 +181,8 @@ std::vector<std::string> catalogue_names(std::string_view kind) {
 
 Result<CatalogueFile> find_in_catalogue(std::string_view kind, const std::string& name_or_path) {
   const fs::path path(name_or_path);
-  if (name_or_path.empty()) return problem(kind, "is empty", "give a name or the path of a file");
+  if (name_or_path.empty())
+    return catalogue_problem(kind, "is empty", "give a name or the path of a file");
   const bool looks_like_path =
       name_or_path.find('/') != std::string::npos || path.extension() == kExtension;
   if (looks_like_path) {

@@ -14,12 +14,8 @@ namespace shardwise {
 namespace {
 
 // Wide enough for any machine to come, narrow enough to catch a slip of the unit.
-constexpr double kLeastGbPerS = 1e-3;
-constexpr double kMostGbPerS = 1e6;
-constexpr double kMostMicroseconds = 1e6;
 constexpr double kMostGigabytes = 1e9;
-constexpr double kMostWatts = 1e6;
-constexpr double kMostDollars = 1e4;
+constexpr double kMostNodeWatts = 1e6;
 constexpr double kMostHours = 1e12;
 constexpr double kMostOversubscription = 1000;
 constexpr std::int64_t kMostGpusPerNode = 1024;
@@ -64,7 +60,7 @@ LinkTier read_tier(const JsonValue& value, ObjectReader& reader, bool last, Diag
                           : reader.integer("domain_size", 1, kMostGpus);
   tier.wiring = static_cast<Wiring>(reader.choice_or("wiring", 0, {"switched", "mesh"}));
   tier.bandwidth = bandwidth(reader.number("bandwidth_gb_per_s", kLeastGbPerS, kMostGbPerS));
-  tier.latency = Seconds(reader.number("latency_us", 0, kMostMicroseconds) * 1e-6);
+  tier.latency = Seconds(reader.number("latency_us", 0, kMostLatencyUs) * 1e-6);
   tier.gpus_per_link = static_cast<int>(reader.integer_or("gpus_per_link", 1, 1, kMostGpusPerNode));
   tier.oversubscription = reader.number_or("oversubscription", 1, 1, kMostOversubscription);
   tier.in_network =
@@ -98,7 +94,7 @@ void read_tiers(ObjectReader& reader, ClusterSpec& cluster, Diagnostics& problem
 }
 
 /// Every figure of the file is named in "sources" with the place where it was published.
-void read_sources(ObjectReader& reader, ClusterSpec& cluster) {
+void read_cluster_sources(ObjectReader& reader, ClusterSpec& cluster) {
   const JsonValue* value = reader.object("sources");
   if (value == nullptr) return;
   ObjectReader sources = reader.nested("sources", *value);
@@ -193,14 +189,14 @@ Result<ClusterSpec> cluster_from_json(const JsonValue& root, const std::string& 
       bandwidth(reader.number("storage_read_gb_per_s_per_node", kLeastGbPerS, kMostGbPerS));
   cluster.storage_write =
       bandwidth(reader.number("storage_write_gb_per_s_per_node", kLeastGbPerS, kMostGbPerS));
-  cluster.node_watts = reader.number("node_watts", 0, kMostWatts);
+  cluster.node_watts = reader.number("node_watts", 0, kMostNodeWatts);
   if (reader.has("price_per_gpu_hour_usd")) {
-    cluster.price_per_gpu_hour = reader.number("price_per_gpu_hour_usd", 0, kMostDollars);
+    cluster.price_per_gpu_hour = reader.number("price_per_gpu_hour_usd", 0, kMostDollarsPerGpuHour);
   }
   if (reader.has("mtbf_hours_per_gpu")) {
     cluster.mtbf_hours_per_gpu = reader.number("mtbf_hours_per_gpu", 1, kMostHours);
   }
-  read_sources(reader, cluster);
+  read_cluster_sources(reader, cluster);
   reader.reject_unknown();
   if (!problems.empty()) return problems;
   return cluster;

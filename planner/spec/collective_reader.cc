@@ -8,7 +8,7 @@ namespace shardwise {
 namespace {
 
 template <class Io, class Curve>
-void list_fields(Io& io, Curve& curve) {
+void list_collective_curve(Io& io, Curve& curve) {
   io.require({"name", "coefficients", "fit"});
   io.text("name", curve.name);
   io.object("coefficients", curve.coefficients, [](auto& nested, auto& coefficients) {
@@ -24,7 +24,7 @@ void list_fields(Io& io, Curve& curve) {
 CollectiveCurve read_collectives(ObjectReader& reader) {
   CollectiveCurve curve;
   FieldReader io(reader);
-  list_fields(io, curve);
+  list_collective_curve(io, curve);
   return curve;
 }
 
@@ -48,7 +48,7 @@ Result<CollectiveCurve> find_collectives(const std::string& name_or_path) {
 
 void write_collectives(JsonWriter& json, const CollectiveCurve& curve) {
   FieldWriter io(json);
-  list_fields(io, curve);
+  list_collective_curve(io, curve);
 }
 
 }  // namespace shardwise

@@ -10,8 +10,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::size_t kMostProblems = 100;
-
 /// Takes a text apart into rows of cells.
 class Scanner {
  public:
@@ -81,7 +79,7 @@ Result<CsvTable> parse_csv(std::string_view text, const std::string& file) {
   table.file = file;
   Diagnostics problems;
   const auto fail = [&](int line, std::string message, std::string hint = {}) {
-    if (problems.size() < kMostProblems) {
+    if (problems.size() < kMostListedProblems) {
       problems.push_back({file, line, 0, "", std::move(message), std::move(hint)});
     }
   };

@@ -15,7 +15,7 @@ namespace {
 
 // Messages quote what the user's file says, which may be anything and of any length.
 constexpr std::size_t kLongestMessage = 400;
-constexpr std::size_t kLongestHint = 10'000;
+constexpr std::size_t kLongestHintLine = 10'000;
 constexpr std::size_t kMostPrinted = 16;
 
 /// A hint may have several lines; nothing else in it may steer the terminal.
@@ -23,7 +23,7 @@ std::string shown_lines(std::string_view text) {
   std::string lines;
   while (true) {
     const std::size_t end = text.find('\n');
-    lines += shown(text.substr(0, end), kLongestHint);
+    lines += shown(text.substr(0, end), kLongestHintLine);
     if (end == std::string_view::npos) return lines;
     lines += '\n';
     text.remove_prefix(end + 1);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 #include <variant>
@@ -18,6 +19,9 @@ struct Diagnostic {
 };
 
 using Diagnostics = std::vector<Diagnostic>;
+
+/// Where the list of what is wrong with one file stops.
+inline constexpr std::size_t kMostListedProblems = 100;
 
 /// `file:line:col: pointer: message`, then the hint indented on its own line. Control characters
 /// are escaped and overlong parts cut, so a message may quote whatever a file says.

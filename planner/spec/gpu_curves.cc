@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "planner/spec/fields.h"
+#include "planner/spec/fit_record.h"
+#include "planner/spec/gpu_reader.h"
 #include "planner/spec/in_units.h"
 #include "planner/spec/names.h"
 
@@ -13,10 +15,8 @@ namespace shardwise {
 namespace {
 
 constexpr double kLeastShare = 1e-6;
-constexpr double kMostMicroseconds = 1e6;
 constexpr std::int64_t kLargestTile = 1 << 16;
 constexpr std::int64_t kLargestDimension = std::int64_t{1} << 40;
-constexpr std::int64_t kMostPoints = 1'000'000'000;
 constexpr std::size_t kMostTiles = 8;
 constexpr std::size_t kMostBlocks = 10'000;
 constexpr std::size_t kMostDTypes = kAllDTypes.size();
@@ -24,7 +24,7 @@ constexpr std::size_t kMostDTypes = kAllDTypes.size();
 template <class Io, class T>
 void list_microseconds(Io& io, std::string_view key, T& time) {
   double number = in_units(time.value(), 1e-6);  // NOLINT(misc-const-correctness): a reader sets it
-  io.number(key, number, 0, kMostMicroseconds);
+  io.number(key, number, 0, kMostLatencyUs);
   if constexpr (Io::kReads) time = Seconds(number * 1e-6);
 }
 
@@ -50,18 +50,10 @@ void list_shapes(Io& io, T& shapes) {
 static_assert(field_count<MeasuredShapes>() == 3, "list the new field above");
 
 template <class Io, class T>
-void list_fit(Io& io, T& fit) {
-  io.require({"measured", "method"});
-  io.boolean("measured", fit.measured);
-  io.text("fitted_on", fit.fitted_on);
-  io.text("method", fit.method);
-  if (!fit.measured) return;
-  io.require({"fitted_on", "points", "median_error", "p95_error"});
-  io.integer("points", fit.points, 1, kMostPoints);
-  io.number("median_error", fit.median_error, 0, 10);
-  io.number("p95_error", fit.p95_error, 0, 100);
+void list_curve_fit(Io& io, T& fit) {
+  list_fit(io, fit);
   if constexpr (Io::kReads) {
-    if (fit.fitted_on.empty())
+    if (fit.measured && fit.fitted_on.empty())
       io.fail("fitted_on", "names no data", "name the source of the measurements");
   }
 }
@@ -86,7 +78,7 @@ void list_tile(Io& io, T& tile) {
 static_assert(field_count<GemmTile>() == 3, "list the new field above");
 
 template <class Io, class T>
-void list_measured(Io& io, T& curve) {
+void list_curve_measurement(Io& io, T& curve) {
   if (!curve.fit.measured) return;
   io.object("measured_with", curve.measured_with,
             [](auto& nested, auto& with) { list_measured_with(nested, with); });
@@ -95,7 +87,7 @@ void list_measured(Io& io, T& curve) {
 template <class Io, class T>
 void list_fit_of(Io& io, T& curve) {
   io.require({"fit"});
-  io.object("fit", curve.fit, [](auto& nested, auto& fit) { list_fit(nested, fit); });
+  io.object("fit", curve.fit, [](auto& nested, auto& fit) { list_curve_fit(nested, fit); });
 }
 
 template <class Io, class T>
@@ -119,7 +111,7 @@ void list_gemm(Io& io, T& curve) {
     io.objects("shapes", curve.shapes, kMostBlocks,
                [](auto& nested, auto& shapes) { list_shapes(nested, shapes); });
   }
-  list_measured(io, curve);
+  list_curve_measurement(io, curve);
   if constexpr (Io::kReads) {
     if (curve.tiles.empty()) io.fail("tiles", "no tiles", "give rows and columns of one at least");
     const bool sourced = curve.sustained_share == 1 && !curve.sustained_measured;
@@ -157,7 +149,7 @@ void list_attention(Io& io, T& curve) {
   io.objects("rates", curve.rates, kMostTiles,
              [](auto& nested, auto& rate) { list_head_rate(nested, rate); });
   list_fit_of(io, curve);
-  list_measured(io, curve);
+  list_curve_measurement(io, curve);
   if constexpr (Io::kReads) {
     if (curve.rates.empty()) io.fail("rates", "no rates", "give one head dimension at least");
     for (std::size_t i = 1; i < curve.rates.size(); ++i) {

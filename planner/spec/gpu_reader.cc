@@ -11,13 +11,9 @@ namespace {
 // Wide enough for any accelerator to come, narrow enough to catch a slip of the unit.
 constexpr double kLeastTflops = 1e-6;
 constexpr double kMostTflops = 1e6;
-constexpr double kLeastGbPerS = 1e-3;
-constexpr double kMostGbPerS = 1e6;
-constexpr double kMostMicroseconds = 1e6;
-constexpr double kMostWatts = 1e5;
-constexpr double kMostDollars = 1e4;
+constexpr double kMostGpuWatts = 1e5;
 constexpr std::int64_t kMostSms = 100'000;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;  // 16 TiB
+constexpr std::int64_t kMostHbmBytes = std::int64_t{1} << 44;  // 16 TiB
 
 void read_peaks(ObjectReader& gpu, GpuSpec& spec) {
   const JsonValue* value = gpu.object("peak_tflops");
@@ -45,7 +41,7 @@ bool is_date(const std::string& text) {
 
 void read_price(ObjectReader& gpu, GpuSpec& spec) {
   if (!gpu.has("price_per_gpu_hour_usd")) return;
-  spec.price_per_hour = gpu.number("price_per_gpu_hour_usd", 0, kMostDollars);
+  spec.price_per_hour = gpu.number("price_per_gpu_hour_usd", 0, kMostDollarsPerGpuHour);
   spec.price_date = gpu.string("price_date");
   if (!spec.price_date.empty() && !is_date(spec.price_date)) {
     gpu.fail("price_date", "is not a date", "write 2025-06 or 2025-06-30");
@@ -53,7 +49,7 @@ void read_price(ObjectReader& gpu, GpuSpec& spec) {
 }
 
 /// Every figure of the file is named in "sources" with the place where it was published.
-void read_sources(ObjectReader& gpu, GpuSpec& spec) {
+void read_gpu_sources(ObjectReader& gpu, GpuSpec& spec) {
   const JsonValue* value = gpu.object("sources");
   if (value == nullptr) return;
   ObjectReader reader = gpu.nested("sources", *value);
@@ -84,14 +80,14 @@ Result<GpuSpec> gpu_from_json(const JsonValue& root, const std::string& file,
   spec.architecture = reader.string("architecture");
   spec.sm_count = static_cast<int>(reader.integer("sm_count", 1, kMostSms));
   spec.cores_per_rank = reader.number_or("cores_per_rank", 0, 0, kMostSms);
-  spec.hbm_bytes = Bytes(reader.integer("hbm_bytes", 1, kMostBytes));
+  spec.hbm_bytes = Bytes(reader.integer("hbm_bytes", 1, kMostHbmBytes));
   spec.memory_bandwidth =
       BytesPerSecond(reader.number("memory_bandwidth_gb_per_s", kLeastGbPerS, kMostGbPerS) * 1e9);
   read_peaks(reader, spec);
-  spec.tdp_watts = reader.number("tdp_watts", 0, kMostWatts);
-  spec.launch_latency = Seconds(reader.number("launch_latency_us", 0, kMostMicroseconds) * 1e-6);
+  spec.tdp_watts = reader.number("tdp_watts", 0, kMostGpuWatts);
+  spec.launch_latency = Seconds(reader.number("launch_latency_us", 0, kMostLatencyUs) * 1e-6);
   read_price(reader, spec);
-  read_sources(reader, spec);
+  read_gpu_sources(reader, spec);
   read_curves(reader, spec);
   reader.reject_unknown();
   if (!problems.empty()) return problems;

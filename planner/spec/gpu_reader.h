@@ -9,6 +9,13 @@
 
 namespace shardwise {
 
+// Bounds of the figures of a GPU and of a cluster: wide enough for any to come, narrow enough to
+// catch a slip of the unit.
+inline constexpr double kLeastGbPerS = 1e-3;
+inline constexpr double kMostGbPerS = 1e6;
+inline constexpr double kMostLatencyUs = 1e6;
+inline constexpr double kMostDollarsPerGpuHour = 1e4;
+
 /// Reads a GPU file, schema "shardwise.gpu/1": docs/formats.md.
 Result<GpuSpec> read_gpu(const std::filesystem::path& path);
 

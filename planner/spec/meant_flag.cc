@@ -14,8 +14,8 @@
 namespace shardwise {
 namespace {
 
-constexpr std::size_t kMost = 3;          // suggestions; more say nothing
-constexpr std::size_t kShortestPart = 2;  // letters that are taken for the beginning of a flag
+constexpr std::size_t kMostMeantFlags = 3;  // suggestions; more say nothing
+constexpr std::size_t kShortestPart = 2;    // letters that are taken for the beginning of a flag
 
 using Names = std::vector<std::string>;
 
@@ -71,7 +71,7 @@ Names by_switch(std::string_view bare, const Names& switches) {
 }
 
 Names few(Names names) {
-  if (names.size() > kMost) names.clear();
+  if (names.size() > kMostMeantFlags) names.clear();
   return names;
 }
 

@@ -14,9 +14,9 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 62;
+constexpr std::int64_t kMostMatrixElements = std::int64_t{1} << 62;
 
-Diagnostic problem(const std::string& path, std::string message) {
+Diagnostic model_problem(const std::string& path, std::string message) {
   return {
       "", 0, 0, "/model/" + path, std::move(message), "write the plan anew with shardwise plan"};
 }
@@ -45,7 +45,7 @@ std::vector<Decided> decided(const OperationSpec& op, const ModelSpec& model) {
 std::optional<Diagnostic> contradiction(const LayerSpec& kind, const ModelSpec& model,
                                         const std::string& path) {
   const auto differs = [](const std::string& at, const Decided& each) {
-    return problem(
+    return model_problem(
         at, fmt::format("{} contradicts {}, which is {}", each.is, each.size, each.has_to_be));
   };
   for (std::size_t i = 0; i < kind.parameters.size(); ++i) {
@@ -73,11 +73,11 @@ std::optional<Diagnostic> product_without_matrix(const LayerSpec& kind, const st
   }
   for (const OperationSpec& op : kind.operations) {
     if (op.kind != OpKind::gemm || op.routed_expert || op.tp == TpSplit::vocab) continue;
-    const bool possible = op.k == 0 || op.width <= kMostElements / op.k;
+    const bool possible = op.k == 0 || op.width <= kMostMatrixElements / op.k;
     if (possible && matrices[op.k * op.width]-- > 0) continue;
-    return problem(path + "/parameters",
-                   fmt::format("has no matrix of {} x {} for the operation {}", op.width, op.k,
-                               shown(op.name)));
+    return model_problem(path + "/parameters",
+                         fmt::format("has no matrix of {} x {} for the operation {}", op.width,
+                                     op.k, shown(op.name)));
   }
   return std::nullopt;
 }
@@ -95,8 +95,8 @@ Diagnostics check_model_lists(const ModelSpec& model) {
     return model.kinds[static_cast<std::size_t>(kind)].role == LayerRole::block;
   });
   if (blocks == model.num_hidden_layers) return {};
-  return {problem("layers", fmt::format("has {} blocks, and num_hidden_layers is {}", blocks,
-                                        model.num_hidden_layers))};
+  return {model_problem("layers", fmt::format("has {} blocks, and num_hidden_layers is {}", blocks,
+                                              model.num_hidden_layers))};
 }
 
 }  // namespace shardwise

@@ -10,7 +10,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::size_t kMost = 4;
+constexpr std::size_t kMostNearModels = 4;
 constexpr std::size_t kFewestLetters = 3;  // that a name may be found by
 constexpr std::array<std::string_view, 8> kVariants = {"-it", "-pt",   "-instruct", "-chat",
                                                        "-hf", "-base", "-dpo",      "-sft"};
@@ -111,7 +111,7 @@ std::vector<std::string> near_models(std::string_view word, const std::vector<st
     if (related || part) same.push_back(name);
   }
   std::vector<std::string> near;
-  for (std::vector<std::string> rest = same; near.size() < kMost;) {
+  for (std::vector<std::string> rest = same; near.size() < kMostNearModels;) {
     const auto next = nearest(plain, rest);
     if (!next) break;
     near.push_back(*next);
@@ -119,7 +119,7 @@ std::vector<std::string> near_models(std::string_view word, const std::vector<st
   }
   const std::vector<std::string> words = letter_words(plain);
   for (const std::string& name : same) {
-    if (near.size() == kMost) break;
+    if (near.size() == kMostNearModels) break;
     const bool has_words = std::ranges::all_of(
         words, [&](const std::string& each) { return name.find(each) != std::string::npos; });
     if (has_words && std::ranges::find(near, name) == near.end()) near.push_back(name);

@@ -15,9 +15,6 @@
 namespace shardwise {
 namespace {
 
-// Doubles have every integer up to here.
-constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
-
 /// The whole text as std::from_chars reads it.
 template <class Number>
 std::optional<Number> whole(std::string_view text) {
@@ -39,7 +36,7 @@ std::optional<Integer> parse_whole(std::string_view text) {
 }
 
 /// As a message quotes it: in quotation marks when it would not be seen without them.
-std::string quoted(std::string_view text) {
+std::string quoted_text(std::string_view text) {
   const bool plain = !text.empty() && text.find(' ') == std::string_view::npos;
   return plain ? shown(text) : fmt::format("\"{}\"", shown(text));
 }
@@ -48,7 +45,7 @@ template <class Number>
 std::string take(std::string_view text, std::optional<Number> parsed, std::string_view kind,
                  Number low, Number high, Number& value) {
   if (!parsed || !(*parsed >= low && *parsed <= high)) {
-    return fmt::format("{} is not {} from {} to {}", quoted(text), kind, low, high);
+    return fmt::format("{} is not {} from {} to {}", quoted_text(text), kind, low, high);
   }
   value = *parsed;
   return "";
@@ -139,7 +136,7 @@ std::string read_size(std::string_view text, Bytes bare, Bytes low, Bytes high, 
     value = Bytes(*bytes);
     return "";
   }
-  return fmt::format("{} is not a size from {} to {}, such as 500MB or 70GiB", quoted(text),
+  return fmt::format("{} is not a size from {} to {}, such as 500MB or 70GiB", quoted_text(text),
                      format_bytes(low), format_bytes(high));
 }
 

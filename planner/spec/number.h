@@ -13,6 +13,9 @@ namespace shardwise {
 // tables, launcher variables. NaN, infinity, hexadecimal digits, a plus sign, spaces, text after
 // the number and values that the type cannot hold are no numbers.
 
+/// Doubles have every integer up to here, 2^53.
+inline constexpr double kLargestExactInteger = 9007199254740992.0;
+
 /// "3", "-0.5", "15e12".
 std::optional<double> parse_number(std::string_view text);
 /// Digits, or a number without a fraction up to 2^53: "1e9", "8.0".

@@ -6,15 +6,12 @@
 #include <limits>
 
 #include "planner/spec/nearest.h"
+#include "planner/spec/number.h"
 #include "planner/spec/reader.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise {
 namespace {
-
-constexpr std::size_t kMostProblems = 100;
-// Doubles have every integer up to here.
-constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
 
 std::string_view kind_name(JsonValue::Kind kind) {
   switch (kind) {
@@ -37,7 +34,7 @@ std::string_view kind_name(JsonValue::Kind kind) {
 }
 
 /// `value` as a message quotes it.
-std::string quoted(const JsonValue& value) {
+std::string quoted_value(const JsonValue& value) {
   switch (value.kind) {
     case JsonValue::Kind::boolean:
       return value.boolean ? "true" : "false";
@@ -96,14 +93,16 @@ ObjectReader::ObjectReader(const JsonValue& value, std::string file, std::string
       problems_(&problems),
       start_(problems.size()) {
   if (value.kind == JsonValue::Kind::object) return;
-  fail("", fmt::format("expected an object, found {}", quoted(value)));
+  fail("", fmt::format("expected an object, found {}", quoted_value(value)));
   value_ = nullptr;
 }
 
-bool ObjectReader::ok() const { return problems_->size() == start_ && start_ < kMostProblems; }
+bool ObjectReader::ok() const {
+  return problems_->size() == start_ && start_ < kMostListedProblems;
+}
 
 void ObjectReader::fail(std::string_view key, std::string message, std::string hint) {
-  if (value_ == nullptr || problems_->size() >= kMostProblems) return;
+  if (value_ == nullptr || problems_->size() >= kMostListedProblems) return;
   const JsonValue* at = key.empty() ? value_ : value_->find(key);
   if (at == nullptr) at = value_;
   problems_->push_back({file_, at->line, at->column,
@@ -132,11 +131,12 @@ const JsonValue* ObjectReader::typed(std::string_view key, bool required, JsonVa
   const bool is_name =
       kind == JsonValue::Kind::string && std::ranges::find(kNames, key) != kNames.end();
   if (fits && is_name && has_control_character(found->string)) {
-    fail(key, fmt::format("{} has a control character", quoted(*found)), "use one line of text");
+    fail(key, fmt::format("{} has a control character", quoted_value(*found)),
+         "use one line of text");
     return nullptr;
   }
   if (fits) return found;
-  fail(key, fmt::format("expected {}, found {}", kind_name(kind), quoted(*found)));
+  fail(key, fmt::format("expected {}, found {}", kind_name(kind), quoted_value(*found)));
   return nullptr;
 }
 
@@ -159,19 +159,20 @@ std::int64_t ObjectReader::integer_or(std::string_view key, std::int64_t fallbac
   const bool is_number = found->kind == JsonValue::Kind::number;
   if (found->kind != JsonValue::Kind::integer &&
       !(is_number && std::trunc(found->number) == found->number)) {
-    fail(key, fmt::format("expected an integer, found {}", quoted(*found)), range_hint(low, high));
+    fail(key, fmt::format("expected an integer, found {}", quoted_value(*found)),
+         range_hint(low, high));
     return fallback;
   }
   const bool small = is_number ? found->number < static_cast<double>(low) : found->integer < low;
   const bool large = is_number ? found->number > static_cast<double>(high) : found->integer > high;
   if (small || large) {
-    fail(key, fmt::format("{} is too {}", quoted(*found), small ? "small" : "large"),
+    fail(key, fmt::format("{} is too {}", quoted_value(*found), small ? "small" : "large"),
          range_hint(low, high));
     return fallback;
   }
   // Beyond 2^53 the digits that were written are lost.
   if (is_number && std::abs(found->number) > kLargestExactInteger) {
-    fail(key, fmt::format("{} is too large to be exact", quoted(*found)),
+    fail(key, fmt::format("{} is too large to be exact", quoted_value(*found)),
          "write it without a fraction or exponent");
     return fallback;
   }
@@ -189,11 +190,13 @@ double ObjectReader::number_or(std::string_view key, double fallback, double low
   if (found == nullptr) return fallback;
   if ((found->kind != JsonValue::Kind::integer && found->kind != JsonValue::Kind::number) ||
       std::isnan(found->number)) {
-    fail(key, fmt::format("expected a number, found {}", quoted(*found)), range_hint(low, high));
+    fail(key, fmt::format("expected a number, found {}", quoted_value(*found)),
+         range_hint(low, high));
     return fallback;
   }
   if (found->number >= low && found->number <= high) return found->number;
-  fail(key, fmt::format("{} is too {}", quoted(*found), found->number < low ? "small" : "large"),
+  fail(key,
+       fmt::format("{} is too {}", quoted_value(*found), found->number < low ? "small" : "large"),
        range_hint(low, high));
   return fallback;
 }
@@ -214,7 +217,7 @@ std::int64_t ObjectReader::switch_or_count_or(std::string_view key, std::int64_t
   if (found == nullptr) return fallback;
   if (found->kind == JsonValue::Kind::boolean) return found->boolean ? 1 : 0;
   if (found->kind == JsonValue::Kind::integer) return integer_or(key, fallback, 2, high);
-  fail(key, fmt::format("expected true, false or an integer, found {}", quoted(*found)));
+  fail(key, fmt::format("expected true, false or an integer, found {}", quoted_value(*found)));
   return fallback;
 }
 
@@ -241,7 +244,7 @@ std::size_t ObjectReader::choice_or(std::string_view key, std::size_t fallback,
   if (at != allowed.end()) return static_cast<std::size_t>(at - allowed.begin());
   const std::string slip =
       slip_hint(found->string, std::vector<std::string>(allowed.begin(), allowed.end()));
-  fail(key, fmt::format("{} is not one of the choices", quoted(*found)),
+  fail(key, fmt::format("{} is not one of the choices", quoted_value(*found)),
        slip.empty() ? "use " + alternatives(allowed) : slip);
   return fallback;
 }
@@ -273,7 +276,7 @@ void ObjectReader::require_schema(std::string_view expected) {
   } else if (found == nullptr) {
     fail("schema", "missing", fmt::format("begin the file with \"schema\": \"{}\"", expected));
   } else if (found->kind != JsonValue::Kind::string || found->string != expected) {
-    fail("schema", fmt::format("expected \"{}\", found {}", expected, quoted(*found)));
+    fail("schema", fmt::format("expected \"{}\", found {}", expected, quoted_value(*found)));
   } else {
     return;
   }
@@ -284,7 +287,7 @@ void ObjectReader::reject_unknown() {
   if (value_ == nullptr) return;
   for (const auto& [key, value] : value_->members) {
     if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
-    if (problems_->size() >= kMostProblems) return;
+    if (problems_->size() >= kMostListedProblems) return;
     fail(key, "unknown field", slip_hint(key, known_));
   }
   for (const auto& [key, value] : value_->members) known_.push_back(key);  // said once
@@ -299,7 +302,7 @@ void ObjectReader::reject_slips() {
     if (asked(key)) continue;
     for (const std::string& known : known_) {
       if (!is_one_slip(key, known) || value_->find(known) != nullptr) continue;
-      if (problems_->size() >= kMostProblems) return;
+      if (problems_->size() >= kMostListedProblems) return;
       fail(key, fmt::format("unknown, and {} is absent", known),
            fmt::format("did you mean {}? if not, take the key out", known));
       break;

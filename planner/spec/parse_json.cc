@@ -18,7 +18,7 @@ namespace shardwise {
 namespace {
 
 constexpr std::size_t kDeepest = 64;
-constexpr std::size_t kMostProblems = 20;  // of the text itself; then reading stops
+constexpr std::size_t kMostTextProblems = 20;  // of the text itself; then reading stops
 
 constexpr int kNumberOverflow = 406;  // nlohmann's number of this error
 constexpr std::string_view kNot64Bits = "does not fit 64 bits";
@@ -193,7 +193,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     if (added == nullptr) return false;
     problems_.push_back({file_, added->line, added->column, current_path(),
                          fmt::format("{} {}", shown(digits), why), ""});
-    return problems_.size() < kMostProblems;
+    return problems_.size() < kMostTextProblems;
   }
 
   bool open(JsonValue::Kind kind) {
@@ -222,7 +222,7 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
                      [](const auto* a, const auto* b) { return a->key < b->key; });
     for (std::size_t i = 1; i < sorted.size(); ++i) {
       if (sorted[i]->key != sorted[i - 1]->key) continue;
-      if (problems_.size() >= kMostProblems) return false;
+      if (problems_.size() >= kMostTextProblems) return false;
       const JsonValue& again = sorted[i]->value;
       problems_.push_back(
           {file_, again.line, again.column, json_pointer(container_path(), sorted[i]->key),

@@ -4,17 +4,17 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;
+constexpr std::int64_t kMostBucketElements = std::int64_t{1} << 50;
+constexpr std::int64_t kMostRuntimeBytes = std::int64_t{1} << 50;
 
 template <class Io, class R>
 void list_runtime(Io& io, R& r) {
-  io.integer("context_bytes", r.context, 0, kMostBytes);
-  io.integer("framework_workspace_bytes", r.framework_workspace, 0, kMostBytes);
-  io.integer("engine_workspace_bytes", r.engine_workspace, 0, kMostBytes);
-  io.integer("communicator_bytes", r.communicator, 0, kMostBytes);
+  io.integer("context_bytes", r.context, 0, kMostRuntimeBytes);
+  io.integer("framework_workspace_bytes", r.framework_workspace, 0, kMostRuntimeBytes);
+  io.integer("engine_workspace_bytes", r.engine_workspace, 0, kMostRuntimeBytes);
+  io.integer("communicator_bytes", r.communicator, 0, kMostRuntimeBytes);
   io.boolean("fp8_needs_transposes", r.fp8_needs_transposes);
-  io.integer("slack_bytes", r.slack_bytes, -kMostBytes, kMostBytes);
+  io.integer("slack_bytes", r.slack_bytes, -kMostRuntimeBytes, kMostRuntimeBytes);
   io.number("slack_share", r.slack_share, 0, 1);
   io.number("slack_states_share", r.slack_states_share, 0, 10);
   io.number("slack_least_share", r.slack_least_share, 0, 1);
@@ -62,25 +62,26 @@ void list_engine(Io& io, E& e) {
   io.boolean("reduce_every_microbatch", e.reduce_every_microbatch);
   io.choice("reduce_dtype", e.reduce_dtype);
   io.boolean("fp32_accumulation", e.fp32_accumulation);
-  io.integer("bucket_elements", e.bucket_elements, 0, kMostElements);
-  io.integer("bucket_elements_per_rank", e.bucket_elements_per_rank, 0, kMostElements / kMaxRanks);
+  io.integer("bucket_elements", e.bucket_elements, 0, kMostBucketElements);
+  io.integer("bucket_elements_per_rank", e.bucket_elements_per_rank, 0,
+             kMostBucketElements / kMaxRanks);
   io.integer("pad_multiple", e.pad_multiple, 1, 1 << 30);
   io.integer("start_multiple", e.start_multiple, 1, 1 << 30);
   io.integer("vocabulary_multiple", e.vocabulary_multiple, 1, 1 << 30);
-  io.integer("reduce_buffer_elements", e.reduce_buffer_elements, 0, kMostElements);
+  io.integer("reduce_buffer_elements", e.reduce_buffer_elements, 0, kMostBucketElements);
   io.boolean("overlap_doubles_buffer", e.overlap_doubles_buffer);
   io.boolean("keeps_gradient_shards", e.keeps_gradient_shards);
   io.boolean("keeps_last_reduction", e.keeps_last_reduction);
   io.boolean("flattens_gradients", e.flattens_gradients);
   io.boolean("joins_whole_gradients", e.joins_whole_gradients);
   io.boolean("offloads_gradients", e.offloads_gradients);
-  io.integer("sub_group_elements", e.sub_group_elements, 0, kMostElements);
+  io.integer("sub_group_elements", e.sub_group_elements, 0, kMostBucketElements);
   io.integer("optimizer_scratch_bytes", e.optimizer_scratch_bytes, 0, 64);
   io.retired("gathers_ahead");
   io.boolean("overlaps_updated_gather", e.overlaps_updated_gather);
-  io.integer("gather_queue_elements", e.gather_queue_elements, 0, kMostElements);
-  io.integer("prefetch_elements", e.prefetch_elements, 0, kMostElements);
-  io.integer("reduce_queue_elements", e.reduce_queue_elements, 0, kMostElements);
+  io.integer("gather_queue_elements", e.gather_queue_elements, 0, kMostBucketElements);
+  io.integer("prefetch_elements", e.prefetch_elements, 0, kMostBucketElements);
+  io.integer("reduce_queue_elements", e.reduce_queue_elements, 0, kMostBucketElements);
   io.object("runtime", e.runtime, [](auto& inner, auto& runtime) { list_runtime(inner, runtime); });
   io.choice("allocator", e.allocator);
   io.boolean("lazy_moments", e.lazy_moments);

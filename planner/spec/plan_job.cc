@@ -5,7 +5,7 @@ namespace shardwise {
 namespace {
 
 template <class Io, class J>
-void list_fields(Io& io, J& job) {
+void list_job(Io& io, J& job) {
   io.integer("sequence_length", job.sequence_length, 1, kMaxSequence);
   io.integer("global_batch_size", job.global_batch_size, 0, kMaxBatch);
   io.choice("precision", job.precision);
@@ -50,13 +50,13 @@ static_assert(field_count<JobSpec>() == 37, "list the new field above");
 
 void read_fields(ObjectReader& reader, JobSpec& job) {
   FieldReader io(reader);
-  list_fields(io, job);
+  list_job(io, job);
   reader.reject_unknown();
 }
 
 void write_fields(JsonWriter& json, const JobSpec& job) {
   FieldWriter io(json);
-  list_fields(io, job);
+  list_job(io, job);
 }
 
 }  // namespace shardwise

@@ -36,7 +36,7 @@ void list_order(Io& io, L& layout) {
 }
 
 template <class Io, class L>
-void list_fields(Io& io, L& layout) {
+void list_layout(Io& io, L& layout) {
   io.integer("tp", layout.tp, 1, kMaxRanks);
   io.integer("cp", layout.cp, 1, kMaxRanks);
   io.integer("pp", layout.pp, 1, kMaxRanks);
@@ -171,19 +171,19 @@ class FieldTexts {
 
 void read_fields(ObjectReader& reader, Layout& layout) {
   FieldReader io(reader);
-  list_fields(io, layout);
+  list_layout(io, layout);
   reader.reject_unknown();
 }
 
 void write_fields(JsonWriter& json, const Layout& layout) {
   FieldWriter io(json);
-  list_fields(io, layout);
+  list_layout(io, layout);
 }
 
 const std::vector<std::string>& layout_keys() {
   static const std::vector<std::string> kKeys = [] {
     FieldTexts io;
-    list_fields(io, static_cast<const Layout&>(Layout{}));
+    list_layout(io, static_cast<const Layout&>(Layout{}));
     return io.keys;
   }();
   return kKeys;
@@ -191,7 +191,7 @@ const std::vector<std::string>& layout_keys() {
 
 std::string set_field(Layout& layout, const std::string& key, const std::string& text) {
   FieldSetter io(key, text);
-  list_fields(io, layout);
+  list_layout(io, layout);
   if (io.found()) return io.problem();
   const std::optional<std::string> near = nearest(key, layout_keys());
   return fmt::format("{} is not a field of a layout ({})", shown(key),
@@ -201,7 +201,7 @@ std::string set_field(Layout& layout, const std::string& key, const std::string&
 
 std::string field_text(const Layout& layout, const std::string& key) {
   FieldTexts io;
-  list_fields(io, layout);
+  list_layout(io, layout);
   const auto at = std::find(io.keys.begin(), io.keys.end(), key);
   return at == io.keys.end() ? "" : io.values[static_cast<std::size_t>(at - io.keys.begin())];
 }

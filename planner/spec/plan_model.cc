@@ -12,7 +12,7 @@ namespace {
 // The bounds of planner/model/check_config.h for what is read there, with room for what is derived.
 constexpr std::int64_t kMostLayers = 20'000;
 constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
-constexpr double kMostElements = 1e15;
+constexpr double kMostModelElements = 1e15;
 constexpr std::size_t kMostKinds = 64;
 constexpr std::size_t kMostParts = 1'000;  // parameters or operations of a kind
 constexpr std::size_t kMostDimensions = 8;
@@ -30,7 +30,7 @@ void list_parameter(Io& io, P& p) {
   if constexpr (Io::kReads) {
     double elements = static_cast<double>(p.count);
     for (const std::int64_t extent : p.shape) elements *= static_cast<double>(extent);
-    if (elements > kMostElements) io.fail("shape", fmt::format("{} elements", elements));
+    if (elements > kMostModelElements) io.fail("shape", fmt::format("{} elements", elements));
     const auto dimensions = static_cast<std::int64_t>(p.shape.size());
     if (p.shape.size() > kMostDimensions) {
       io.fail("shape", fmt::format("{} dimensions", dimensions),
@@ -139,7 +139,7 @@ void check(FieldReader& io, ModelSpec& model) {
             fmt::format("use {} at most", kMostLayers));
   }
   if (blocks == 0) io.fail("layers", "has no transformer block");
-  if (elements > kMostElements) io.fail("kinds", fmt::format("{} parameters", elements));
+  if (elements > kMostModelElements) io.fail("kinds", fmt::format("{} parameters", elements));
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ const JsonValue* member(const JsonValue& value, const std::string& key) {
 }
 
 /// The value at `pointer`, or the innermost of those around it. No key of ours has ~ or /.
-const JsonValue& value_at(const JsonValue& root, const std::string& pointer) {
+const JsonValue& innermost_value(const JsonValue& root, const std::string& pointer) {
   const JsonValue* value = &root;
   for (std::size_t at = 0; at < pointer.size();) {
     const std::size_t end = std::min(pointer.find('/', at + 1), pointer.size());
@@ -84,7 +84,7 @@ Diagnostics problems_in_file(Diagnostics problems, const JsonValue& root, const 
     each.message = in_keys(each.message);
     each.hint = in_keys(each.hint);
     if (each.path.starts_with("--")) each.path = pointer_of(root, key_of(each.path));
-    const JsonValue& at = value_at(root, each.path);
+    const JsonValue& at = innermost_value(root, each.path);
     each.line = at.line;
     each.column = at.column;
   }

@@ -32,7 +32,7 @@ const JsonValue* JsonValue::find(std::string_view key) const {
 Result<std::string> read_file(const std::filesystem::path& path) {
   const std::string name = path.string();
   int error = 0;
-  const Result<int> file = open_regular_file(path, Links::followed, &error);
+  const Result<int> file = open_regular_file(path, SymbolicLinks::followed, &error);
   if (error != 0) throw IoError(fmt::format("{}: {}", name, std::strerror(error)));
   if (!file) return file.problems();
   return read_open_file(*file, name);

@@ -44,7 +44,7 @@ struct Close {
 
 }  // namespace
 
-Result<int> open_regular_file(const std::filesystem::path& path, Links links, int* error) {
+Result<int> open_regular_file(const std::filesystem::path& path, SymbolicLinks links, int* error) {
   const auto wrong = [&](std::string message) {
     return Diagnostic{path.string(), 0, 0, "", std::move(message), ""};
   };
@@ -55,7 +55,7 @@ Result<int> open_regular_file(const std::filesystem::path& path, Links links, in
     return wrong(number == ENOENT ? "no such file"
                                   : fmt::format("cannot be read: {}", std::strerror(number)));
   };
-  const bool follows = links == Links::followed;
+  const bool follows = links == SymbolicLinks::followed;
   struct stat status = {};
   // A device may act when it is opened, so its type is known before. What takes the file's place
   // in between is opened without waiting and looked at again.
@@ -96,7 +96,7 @@ Result<std::string> read_open_file(int opened, const std::string& name) {
   return text;
 }
 
-Result<std::string> read_regular_file(const std::filesystem::path& path, Links links) {
+Result<std::string> read_regular_file(const std::filesystem::path& path, SymbolicLinks links) {
   const Result<int> file = open_regular_file(path, links);
   if (!file) return file.problems();
   return read_open_file(*file, path.string());

@@ -13,9 +13,9 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
+constexpr std::int64_t kLargestReportInteger = std::int64_t{1} << 60;
 constexpr double kMostSeconds = 1e12;
-constexpr double kMost = 1e36;
+constexpr double kLargestReportNumber = 1e36;
 
 std::string keyed(std::string_view name, std::string_view unit) {
   return std::string(name) + "_" + std::string(unit);
@@ -41,10 +41,10 @@ template <class Io, class B>
 void bytes(Io& io, std::string_view key, B& amount) {
   if constexpr (Io::kReads) {
     std::int64_t value = amount.value();
-    io.integer(key, value, 0, kMostBytes);
+    io.integer(key, value, 0, kLargestReportInteger);
     amount = Bytes(value);
   } else {
-    io.integer(key, amount.value(), 0, kMostBytes);
+    io.integer(key, amount.value(), 0, kLargestReportInteger);
   }
 }
 /// What follows from other fields: written for whoever reads the file, not read back.
@@ -62,7 +62,7 @@ void list_phase(Io& io, P& phase) {
   io.object("categories", phase.ledger, [](auto& inner, auto& ledger) {
     for (std::size_t c = 0; c < kMemoryCategories; ++c) {
       inner.integer(keyed(name_of(static_cast<MemoryCategory>(c)), "bytes"), ledger.bytes[c], 0,
-                    kMostBytes);
+                    kLargestReportInteger);
     }
   });
 }
@@ -159,28 +159,28 @@ void list_time(Io& io, R& report) {
 
 template <class Io, class R>
 void list_rates(Io& io, R& report) {
-  io.number("mfu", report.mfu, 0, kMost);
-  io.number("mfu_non_causal", report.mfu_non_causal, 0, kMost);
-  io.number("hfu", report.hfu, 0, kMost);
+  io.number("mfu", report.mfu, 0, kLargestReportNumber);
+  io.number("mfu_non_causal", report.mfu_non_causal, 0, kLargestReportNumber);
+  io.number("hfu", report.hfu, 0, kLargestReportNumber);
   if constexpr (Io::kReads) {
     double flops = report.model_flops.value();
-    io.number("model_flops", flops, 0, kMost);
+    io.number("model_flops", flops, 0, kLargestReportNumber);
     report.model_flops = Flops(flops);
   } else {
-    io.number("model_flops", report.model_flops.value(), 0, kMost);
+    io.number("model_flops", report.model_flops.value(), 0, kLargestReportNumber);
   }
   io.text("flops_formula", report.flops_formula);
-  io.number("tokens_per_s", report.tokens_per_s, 0, kMost);
-  io.number("tokens_per_s_per_gpu", report.tokens_per_s_per_gpu, 0, kMost);
-  io.number("dollars_per_1e9_tokens", report.dollars_per_1e9_tokens, 0, kMost);
-  io.number("joules_per_token", report.joules_per_token, 0, kMost);
+  io.number("tokens_per_s", report.tokens_per_s, 0, kLargestReportNumber);
+  io.number("tokens_per_s_per_gpu", report.tokens_per_s_per_gpu, 0, kLargestReportNumber);
+  io.number("dollars_per_1e9_tokens", report.dollars_per_1e9_tokens, 0, kLargestReportNumber);
+  io.number("joules_per_token", report.joules_per_token, 0, kLargestReportNumber);
   seconds(io, "checkpoint_write_s", report.checkpoint_write);
   bytes(io, "checkpoint_bytes", report.checkpoint_bytes);
 }
 
 /// What only a run has.
 template <class Io, class R>
-void list_measured(Io& io, R& report) {
+void list_measured_run(Io& io, R& report) {
   if (Io::kReads || report.measured_ranks > 0) {
     io.integer("measured_ranks", report.measured_ranks, 0, kMaxRanks);
   }
@@ -214,10 +214,10 @@ void list_reasons(Io& io, R& report) {
     inner.text("operation", g.operation);
     inner.text("product", g.product);
     inner.choice("dtype", g.dtype);
-    inner.integer("groups", g.groups, 1, kMostBytes);
-    inner.integer("m", g.m, 1, kMostBytes);
-    inner.integer("n", g.n, 1, kMostBytes);
-    inner.integer("k", g.k, 1, kMostBytes);
+    inner.integer("groups", g.groups, 1, kLargestReportInteger);
+    inner.integer("m", g.m, 1, kLargestReportInteger);
+    inner.integer("n", g.n, 1, kLargestReportInteger);
+    inner.integer("k", g.k, 1, kLargestReportInteger);
     seconds(inner, "time_s", g.time);
     inner.choice("basis", g.basis);
   });
@@ -231,7 +231,7 @@ void list_stage_timeline(Io& io, S& stage) {
   seconds(io, "idle_s", stage.idle);
   io.objects("streams", stage.streams, kStreams, [](auto& inner, auto& stream) {
     inner.text("stream", stream.stream);
-    inner.integer("operations", stream.operations, 0, kMostBytes);
+    inner.integer("operations", stream.operations, 0, kLargestReportInteger);
     seconds(inner, "busy_s", stream.busy);
     seconds(inner, "exposed_s", stream.exposed);
   });
@@ -241,7 +241,7 @@ void list_stage_timeline(Io& io, S& stage) {
     bytes(inner, "sent_bytes", link.sent);
     bytes(inner, "carried_bytes", link.carried);
     seconds(inner, "busy_s", link.busy);
-    inner.number("utilisation", link.utilisation, 0, kMost);
+    inner.number("utilisation", link.utilisation, 0, kLargestReportNumber);
   });
   io.objects("memory", stage.memory, 100'000, [](auto& inner, auto& sample) {
     seconds(inner, "at_s", sample.at);
@@ -251,8 +251,8 @@ void list_stage_timeline(Io& io, S& stage) {
   seconds(io, "peak_at_s", stage.peak_at);
   io.objects("at_peak", stage.at_peak, 10'000, [](auto& inner, auto& live) {
     inner.choice("category", live.category);
-    inner.integer("layer", live.layer, -1, kMostBytes);
-    inner.integer("count", live.count, 0, kMostBytes);
+    inner.integer("layer", live.layer, -1, kLargestReportInteger);
+    inner.integer("count", live.count, 0, kLargestReportInteger);
     bytes(inner, "bytes", live.bytes);
   });
 }
@@ -263,10 +263,10 @@ void list_timeline(Io& io, T& timeline) {
   seconds(io, "critical_path_s", timeline.critical_path);
   io.number("overlap", timeline.overlap, 0, 1);
   io.object("noise", timeline.noise, [](auto& inner, auto& noise) {
-    inner.integer("trials", noise.trials, 0, kMostBytes);
-    inner.integer("seed", noise.seed, 0, kMostBytes);
-    inner.integer("stopped_trials", noise.stopped, 0, kMostBytes);
-    inner.integer("cut_off_gpus", noise.cut_off_gpus, 0, kMostBytes);
+    inner.integer("trials", noise.trials, 0, kLargestReportInteger);
+    inner.integer("seed", noise.seed, 0, kLargestReportInteger);
+    inner.integer("stopped_trials", noise.stopped, 0, kLargestReportInteger);
+    inner.integer("cut_off_gpus", noise.cut_off_gpus, 0, kLargestReportInteger);
     seconds(inner, "p50_s", noise.p50);
     seconds(inner, "p95_s", noise.p95);
     inner.number("goodput", noise.goodput, 0, 1);
@@ -278,7 +278,7 @@ void list_timeline(Io& io, T& timeline) {
     inner.text("name", op.name);
     inner.integer("stage", op.stage, 0, kMaxRanks);
     inner.text("stream", op.stream);
-    inner.integer("count", op.count, 1, kMostBytes);
+    inner.integer("count", op.count, 1, kLargestReportInteger);
     seconds(inner, "time_s", op.time);
     seconds(inner, "exposed_s", op.exposed);
   });
@@ -334,7 +334,7 @@ void list_report(Io& io, R& report) {
   io.object("verdict", report.verdict, [](auto& inner, auto& v) { list_verdict(inner, v); });
   list_time(io, report);
   list_rates(io, report);
-  list_measured(io, report);
+  list_measured_run(io, report);
   list_memory(io, report);
   list_reasons(io, report);
   list_optional_timeline(io, report);
@@ -370,7 +370,7 @@ Result<StepReport> report_from_text(std::string_view text, const std::string& fi
   FieldReader io(root);
   list_report(io, report);
   for (const char* key : {"parameters", "active_parameters"}) {  // of the model, not of the step
-    root.integer_or(key, 0, 0, kMostBytes);
+    root.integer_or(key, 0, 0, kLargestReportInteger);
   }
   if (const JsonValue* value = root.object("layout", false)) {
     ObjectReader layout = root.nested("layout", *value);

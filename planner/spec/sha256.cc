@@ -9,7 +9,7 @@
 namespace shardwise {
 namespace {
 
-using Words = std::array<std::uint32_t, 8>;
+using HashWords = std::array<std::uint32_t, 8>;
 
 // FIPS 180-4, section 4.2.2: fractional parts of the cube roots of the first 64 primes.
 constexpr std::array<std::uint32_t, 64> kRounds = {
@@ -31,7 +31,7 @@ std::uint32_t big_endian(std::string_view bytes, std::size_t at) {
 }
 
 /// Section 6.2.2. \pre block.size() == 64
-void add_block(Words& hash, std::string_view block) {
+void add_block(HashWords& hash, std::string_view block) {
   std::array<std::uint32_t, 64> w{};
   for (std::size_t t = 0; t < 16; ++t) w[t] = big_endian(block, 4 * t);
   for (std::size_t t = 16; t < 64; ++t) {
@@ -39,7 +39,7 @@ void add_block(Words& hash, std::string_view block) {
     const std::uint32_t s1 = std::rotr(w[t - 2], 17) ^ std::rotr(w[t - 2], 19) ^ (w[t - 2] >> 10U);
     w[t] = s1 + w[t - 7] + s0 + w[t - 16];
   }
-  Words v = hash;
+  HashWords v = hash;
   for (std::size_t t = 0; t < 64; ++t) {
     const auto [a, b, c, d, e, f, g, h] = v;
     const std::uint32_t sum1 = std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25);
@@ -54,8 +54,8 @@ void add_block(Words& hash, std::string_view block) {
 }  // namespace
 
 std::array<std::uint8_t, 32> sha256_bytes(std::string_view text) {
-  Words hash = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};  // section 5.3.3
+  HashWords hash = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};  // section 5.3.3
   std::size_t done = 0;
   for (; done + 64 <= text.size(); done += 64) add_block(hash, text.substr(done, 64));
 

@@ -88,6 +88,8 @@ constexpr Seconds operator""_ms(unsigned long long n) {
 }
 }  // namespace literals
 
+inline constexpr double kBytesPerGiB = 1024.0 * 1024.0 * 1024.0;
+
 /// Quotient rounded up. \pre a >= 0, b > 0
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 /// Smallest multiple of `step` that is not below `a`. \pre a >= 0, step > 0

@@ -14,7 +14,7 @@
 namespace shardwise {
 namespace {
 
-using Words = std::vector<std::string>;
+using TypedWords = std::vector<std::string>;
 
 bool is_number(std::string_view word) {
   if (word.starts_with('-')) word.remove_prefix(1);
@@ -23,10 +23,10 @@ bool is_number(std::string_view word) {
 
 bool is_flag(std::string_view word) { return word.starts_with('-') && !is_number(word); }
 
-Words verbs_with(const CLI::App& app, const std::string& flag) {
-  Words verbs;
+TypedWords verbs_with(const CLI::App& app, const std::string& flag) {
+  TypedWords verbs;
   for (const CLI::App* verb : app.get_subcommands({})) {
-    const Words names = flags_of(*verb).names;
+    const TypedWords names = flags_of(*verb).names;
     if (std::ranges::find(names, flag) != names.end()) verbs.push_back(verb->get_name());
   }
   return verbs;
@@ -35,17 +35,17 @@ Words verbs_with(const CLI::App& app, const std::string& flag) {
 /// "a flag of estimate and simulate", "estimate and simulate have --tp"; empty when no verb has
 /// anything near.
 std::string in_other_verbs(const CLI::App& app, std::string_view typed) {
-  Words all;
+  TypedWords all;
   for (const CLI::App* verb : app.get_subcommands({})) {
-    const Words names = flags_of(*verb).names;
+    const TypedWords names = flags_of(*verb).names;
     all.insert(all.end(), names.begin(), names.end());
   }
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  const Words meant = meant_flags(typed, all);
+  const TypedWords meant = meant_flags(typed, all);
   if (meant.size() != 1) return "";
   const std::string flag = meant.front().substr(0, meant.front().find_first_of(" ="));
-  Words verbs = verbs_with(app, flag);
+  TypedWords verbs = verbs_with(app, flag);
   const std::string last = verbs.back();
   verbs.pop_back();
   const std::string list =
@@ -55,14 +55,14 @@ std::string in_other_verbs(const CLI::App& app, std::string_view typed) {
 }
 
 /// The value that belongs to the flag at `at`: "8" of "--tp 8" and of "--tp=8".
-std::string value_at(const Words& words, std::size_t at) {
+std::string flag_value(const TypedWords& words, std::size_t at) {
   if (const std::size_t equals = words[at].find('='); equals != std::string::npos) {
     return shown(words[at].substr(equals + 1));
   }
   return at + 1 < words.size() && !is_flag(words[at + 1]) ? shown(words[at + 1]) : "";
 }
 
-std::string unknown_flag(const CLI::App& app, const CLI::App& verb, const Words& words,
+std::string unknown_flag(const CLI::App& app, const CLI::App& verb, const TypedWords& words,
                          std::size_t at, const ElsewhereMeant& elsewhere_meant) {
   const std::string& typed = words[at];
   const KnownFlags flags = flags_of(verb);
@@ -70,14 +70,14 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& verb, const Words&
   const auto ask = [&](std::string_view meant) {
     return fmt::format("unknown flag {} (did you mean {}?)", flag, meant);
   };
-  const Words meant = meant_flags(typed, flags.names, flags.switches);
+  const TypedWords meant = meant_flags(typed, flags.names, flags.switches);
   const std::string flag_here = fmt::format("{}", fmt::join(meant, " or "));
   // A flag of another verb is no slip of the pen for one of this verb.
   const bool elsewhere = !verbs_with(app, "--" + bare_flag(typed)).empty();
   const bool here = std::ranges::count(meant, "--" + bare_flag(typed)) > 0;
   if (!meant.empty() && (here || !elsewhere)) return ask(flag_here);
   const std::string another =
-      elsewhere_meant ? elsewhere_meant(flags, typed, value_at(words, at)) : "";
+      elsewhere_meant ? elsewhere_meant(flags, typed, flag_value(words, at)) : "";
   if (!another.empty()) return ask(another);
   const std::string others = in_other_verbs(app, typed);
   return fmt::format("unknown flag {} ({})", flag,
@@ -87,13 +87,13 @@ std::string unknown_flag(const CLI::App& app, const CLI::App& verb, const Words&
 }  // namespace
 
 std::string meant_lock(std::string_view typed, std::string_view value) {
-  Words fields;
+  TypedWords fields;
   for (const std::string& key : layout_keys()) {
     std::string field = "--" + key;
     std::ranges::replace(field, '_', '-');
     fields.push_back(std::move(field));
   }
-  Words locks;
+  TypedWords locks;
   for (const std::string& meant : meant_flags(typed, fields)) {
     const std::size_t end = std::min(meant.find(' '), meant.size());
     std::string field = meant.substr(2, end - 2);
@@ -123,16 +123,16 @@ std::string spoken_name(const CLI::App& app) {
 }
 
 std::vector<std::string> unknown_words(const CLI::App& app, const ElsewhereMeant& elsewhere_meant) {
-  Words lines;
+  TypedWords lines;
   if (app.get_subcommands().empty()) return lines;
-  const Words before = app.remaining();
+  const TypedWords before = app.remaining();
   if (!before.empty() && is_flag(before.front())) {
     lines.push_back(fmt::format("flag {} comes after the verb (see {} --help)",
                                 shown(before.front()), spoken_name(app)));
     return lines;
   }
   const CLI::App& verb = *app.get_subcommands().front();
-  Words words = verb.remaining();
+  TypedWords words = verb.remaining();
   const auto dashes = std::ranges::find(words, "--");
   const auto behind = dashes - words.begin();  // are no flags
   if (dashes != words.end()) words.erase(dashes);

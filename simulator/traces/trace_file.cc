@@ -45,7 +45,7 @@ Result<Archive> open(const std::string& path) {
     return Diagnostic{path, 0, 0, "", "a folder, not a file", "give one trace in it"};
   }
   int error = 0;
-  const Result<int> opened = open_regular_file(path, Links::followed, &error);
+  const Result<int> opened = open_regular_file(path, SymbolicLinks::followed, &error);
   if (error != 0) fail(path, error);
   if (!opened) return opened.problems();
   Archive file(gzdopen(*opened, "rb"));

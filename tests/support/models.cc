@@ -61,4 +61,10 @@ ModelSpec mixture(std::int64_t layers, std::int64_t hidden, std::int64_t heads,
   return built(config, "mixture");
 }
 
+JobSpec open_job() {
+  JobSpec job;
+  job.loss = LossKernel::by_engine;
+  return job;
+}
+
 }  // namespace shardwise::test

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <vector>
 
+#include "planner/spec/layout.h"
 #include "planner/spec/names.h"
 #include "planner/spec/schedule_facts.h"
 
@@ -14,6 +15,14 @@ struct Way {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::int32_t vpp = 1;
 };
+
+inline Layout pipeline_layout(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp = 1) {
+  Layout layout;
+  layout.schedule = schedule;
+  layout.pp = pp;
+  layout.vpp = vpp;
+  return layout;
+}
 
 /// Every schedule that there is over one chunk a stage, and over `chunks` where it takes them.
 /// Looped BFS over one chunk is left out, as it is GPipe.

@@ -180,7 +180,7 @@ ReadKernelChoices read_kernel_choices(const std::string& path, const KernelMachi
   std::error_code none;
   if (fs::symlink_status(path, none).type() == fs::file_type::not_found) return {};
   try {
-    const Result<std::string> text = read_regular_file(path, Links::refused);
+    const Result<std::string> text = read_regular_file(path, SymbolicLinks::refused);
     if (!text) return ignored(text.problems(), path);
     return parse_kernel_choices(*text, path, machine);
   } catch (const IoError& broken) {
@@ -201,7 +201,7 @@ void write_kernel_choices(const std::string& path, const KernelMachine& machine,
   std::string text = to_json(machine, all);
   // Of a file that grew until nobody reads it, what this run needs is left.
   if (!parse_kernel_choices(text, path, machine).ignored.empty()) text = to_json(machine, choices);
-  AtomicFile file(path, Links::refused);
+  AtomicFile file(path, SymbolicLinks::refused);
   file.write(text);
   file.finish();
   file.publish();

@@ -15,10 +15,10 @@ namespace {
 
 constexpr std::int64_t kSequence = 2048;
 constexpr std::int64_t kBatch = 4;
-constexpr std::int64_t kHidden = 6144;
+constexpr std::int64_t kGptHidden = 6144;
 constexpr std::int64_t kHeads = 64;
 constexpr std::int64_t kVocab = 51200;
-constexpr std::int64_t kSbh = kSequence * kBatch * kHidden;
+constexpr std::int64_t kSbh = kSequence * kBatch * kGptHidden;
 constexpr std::int64_t kScores = 5 * kHeads * kSequence * kSequence * kBatch;  // 5 a s^2 b
 
 JobSpec paper_job() {
@@ -32,7 +32,7 @@ JobSpec paper_job() {
 
 std::int64_t kept(const std::string& kind, Layout layout) {
   layout.micro_batch_size = kBatch;
-  const ModelSpec model = test::gpt(48, kHidden, kHeads, kVocab);
+  const ModelSpec model = test::gpt(48, kGptHidden, kHeads, kVocab);
   for (const LayerSpec& layer : model.kinds) {
     if (layer.name != kind) continue;
     std::int64_t sum = 0;
@@ -80,7 +80,7 @@ TEST(LayerActivations, MatchKorthikantiSection43OutsideTheBlocks) {
 // Equation 5: the first of p stages holds L / p layers of p micro-batches, so L layers' activations
 // whatever p; interleaving adds (p - 1) / (p m) of that (section 4.2.3).
 TEST(StageActivations, MatchKorthikantiEquation5WithInterleaving) {
-  const ModelSpec model = test::gpt(48, kHidden, kHeads, kVocab);
+  const ModelSpec model = test::gpt(48, kGptHidden, kHeads, kVocab);
   JobSpec job = paper_job();
   job.dropout = 0;  // the embedding keeps a mask on the first stage only
   job.global_batch_size = 64 * kBatch;

@@ -13,10 +13,10 @@
 namespace shardwise {
 namespace {
 
-constexpr CollectiveKind kAllKinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                        CollectiveKind::all_reduce, CollectiveKind::all_to_all,
-                                        CollectiveKind::broadcast,  CollectiveKind::send_recv};
-constexpr unsigned kSeed = 20261121;
+constexpr CollectiveKind kCatalogueKinds[] = {
+    CollectiveKind::all_gather, CollectiveKind::reduce_scatter, CollectiveKind::all_reduce,
+    CollectiveKind::all_to_all, CollectiveKind::broadcast,      CollectiveKind::send_recv};
+constexpr unsigned kCatalogueSeed = 20261121;
 
 double unit(std::mt19937_64& random) {
   return static_cast<double>(random()) / static_cast<double>(std::mt19937_64::max());
@@ -37,18 +37,18 @@ GroupShape some_group(const ClusterSpec& cluster, std::mt19937_64& random) {
 
 // Every machine of the catalogue, groups that lie on one tier or across several.
 TEST(CollectiveTime, NeverBeatsTheBoundOnTheCataloguesMachines) {
-  std::mt19937_64 random(kSeed);
+  std::mt19937_64 random(kCatalogueSeed);
   for (const std::string& name : catalogue_names("clusters")) {
     const Result<ClusterSpec> cluster = find_cluster(name);
     ASSERT_TRUE(cluster.ok()) << name;
     for (int i = 0; i < 300; ++i) {
       const GroupShape group = some_group(*cluster, random);
       const Bytes bytes(static_cast<std::int64_t>(std::exp2(36.0 * unit(random))));
-      for (const CollectiveKind kind : kAllKinds) {
+      for (const CollectiveKind kind : kCatalogueKinds) {
         const Seconds time = collective_time(*cluster, kind, bytes, group);
         EXPECT_GE(time, collective_bound(*cluster, kind, bytes, group))
             << name << " " << name_of(kind) << " of " << bytes.value() << " B among " << group.ranks
-            << ", seed " << kSeed;
+            << ", seed " << kCatalogueSeed;
       }
     }
   }

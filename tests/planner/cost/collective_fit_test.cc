@@ -9,7 +9,7 @@
 namespace shardwise {
 namespace {
 
-ClusterSpec machine() {
+ClusterSpec machine_without_curve() {
   Result<ClusterSpec> cluster = find_cluster("dgx-h100");
   EXPECT_TRUE(cluster.ok());
   cluster->tiers[0].collectives = CollectiveCurve{};
@@ -31,7 +31,7 @@ CollectiveCoefficients truth() {
 
 /// What nccl-tests would print on a machine with the coefficients `c`.
 std::vector<CollectiveMeasurement> timed_with(const CollectiveCoefficients& c) {
-  ClusterSpec cluster = machine();
+  ClusterSpec cluster = machine_without_curve();
   cluster.tiers[0].collectives.coefficients = c;
   std::vector<CollectiveMeasurement> measurements;
   for (const CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
@@ -48,7 +48,7 @@ std::vector<CollectiveMeasurement> timed_with(const CollectiveCoefficients& c) {
 }
 
 TEST(FitCollectives, FindsWhatTheMachineWasMadeOf) {
-  const CollectiveFit fit = fit_collectives(machine(), 0, timed_with(truth()));
+  const CollectiveFit fit = fit_collectives(machine_without_curve(), 0, timed_with(truth()));
   ASSERT_FALSE(fit.residuals.empty());
   EXPECT_EQ(fit.residuals.front().what, "all");
   EXPECT_LT(fit.residuals.front().median_error, 0.01);
@@ -60,7 +60,7 @@ TEST(FitCollectives, FindsWhatTheMachineWasMadeOf) {
 
 TEST(FitCollectives, LeavesOneInFiveOutAndNeverLooksAtThem) {
   const std::vector<CollectiveMeasurement> measurements = timed_with(truth());
-  const CollectiveFit fit = fit_collectives(machine(), 0, measurements);
+  const CollectiveFit fit = fit_collectives(machine_without_curve(), 0, measurements);
   EXPECT_EQ(fit.points, static_cast<int>(measurements.size()));
   EXPECT_NEAR(fit.left_out, fit.points / 5.0, fit.points / 20.0);
   std::vector<CollectiveMeasurement> spoilt = measurements;
@@ -71,14 +71,14 @@ TEST(FitCollectives, LeavesOneInFiveOutAndNeverLooksAtThem) {
     ++left_out;
   }
   EXPECT_EQ(left_out, fit.left_out);
-  const CollectiveFit again = fit_collectives(machine(), 0, spoilt);
+  const CollectiveFit again = fit_collectives(machine_without_curve(), 0, spoilt);
   EXPECT_EQ(again.coefficients, fit.coefficients);
   EXPECT_NEAR(again.residuals.front().median_error, 1 - 1 / 1.7, 0.05);
 }
 
 TEST(FitCollectives, LeavesAloneWhatIsFixedAndWhatNoPointDependsOn) {
-  const CollectiveFit fit =
-      fit_collectives(machine(), 0, timed_with(truth()), {"launch_us", "simple_share"});
+  const CollectiveFit fit = fit_collectives(machine_without_curve(), 0, timed_with(truth()),
+                                            {"launch_us", "simple_share"});
   const CollectiveCoefficients before;
   EXPECT_EQ(fit.coefficients.launch_us, before.launch_us);
   EXPECT_EQ(fit.coefficients.simple_share, before.simple_share);
@@ -87,13 +87,13 @@ TEST(FitCollectives, LeavesAloneWhatIsFixedAndWhatNoPointDependsOn) {
 }
 
 TEST(FitCollectives, KeepsAProtocolOffThatIsOff) {
-  ClusterSpec cluster = machine();
+  ClusterSpec cluster = machine_without_curve();
   cluster.tiers[0].collectives.coefficients.ll128_share = 0;
   EXPECT_EQ(fit_collectives(cluster, 0, timed_with(truth())).coefficients.ll128_share, 0);
 }
 
 TEST(FitCollectives, FindsTheNetworkBehindTheNodes) {
-  ClusterSpec cluster = machine();
+  ClusterSpec cluster = machine_without_curve();
   CollectiveCoefficients& network = cluster.tiers[1].collectives.coefficients;
   network = CollectiveCoefficients{};
   network.tree_simple_step = 6;
@@ -112,19 +112,19 @@ TEST(FitCollectives, FindsTheNetworkBehindTheNodes) {
   EXPECT_NEAR(fit.coefficients.tree_simple_step, 6, 0.5);
 }
 
-CsvTable table_of(const std::string& text) {
+CsvTable csv_table(const std::string& text) {
   Result<CsvTable> table = parse_csv(text, "t.csv");
   EXPECT_TRUE(table.ok());
   return *table;
 }
 
 TEST(MeasurementsFromCsv, TakesTimesOrBusBandwidthOfTheRowsAskedFor) {
-  const ClusterSpec cluster = machine();
-  const auto read = measurements_from_csv(table_of("gpu,op,gpus,nodes,bytes,time_us,busbw_GBps\n"
-                                                   "a,all_gather,8,1,1024,12.5,\n"
-                                                   "b,all_gather,8,1,1024,99,\n"
-                                                   "a,all_reduce,16,2,1000000000,,100\n"
-                                                   "a,alltoall,4,1,,,50\n"),
+  const ClusterSpec cluster = machine_without_curve();
+  const auto read = measurements_from_csv(csv_table("gpu,op,gpus,nodes,bytes,time_us,busbw_GBps\n"
+                                                    "a,all_gather,8,1,1024,12.5,\n"
+                                                    "b,all_gather,8,1,1024,99,\n"
+                                                    "a,all_reduce,16,2,1000000000,,100\n"
+                                                    "a,alltoall,4,1,,,50\n"),
                                           cluster, {{"gpu", {"a"}}, {"elsewhere", {"x"}}});
   ASSERT_TRUE(read.ok()) << to_string(read.problems());
   ASSERT_EQ(read->size(), 2U);
@@ -136,12 +136,12 @@ TEST(MeasurementsFromCsv, TakesTimesOrBusBandwidthOfTheRowsAskedFor) {
 }
 
 TEST(MeasurementsFromCsv, SaysWhichRowsItCannotRead) {
-  const auto read = measurements_from_csv(table_of("op,gpus,nodes,bytes,time_us\n"
-                                                   "all_sum,8,1,1024,1\n"
-                                                   "all_reduce,eight,1,1024,1\n"
-                                                   "all_reduce,16,1,1024,1\n"
-                                                   "all_reduce,1,1,1024,1\n"),
-                                          machine(), {});
+  const auto read = measurements_from_csv(csv_table("op,gpus,nodes,bytes,time_us\n"
+                                                    "all_sum,8,1,1024,1\n"
+                                                    "all_reduce,eight,1,1024,1\n"
+                                                    "all_reduce,16,1,1024,1\n"
+                                                    "all_reduce,1,1,1024,1\n"),
+                                          machine_without_curve(), {});
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(to_string(read.problems()),
             "t.csv:2: op all_sum is not a collective\n"
@@ -150,7 +150,7 @@ TEST(MeasurementsFromCsv, SaysWhichRowsItCannotRead) {
             "t.csv:4: 16 GPUs on 1 nodes, but a node of dgx-h100 has 8\n"
             "t.csv:5: 1024 bytes among 1 GPUs\n"
             "4 problems, nothing was run\n");
-  const auto columns = measurements_from_csv(table_of("op,bytes\n"), machine(), {});
+  const auto columns = measurements_from_csv(csv_table("op,bytes\n"), machine_without_curve(), {});
   ASSERT_FALSE(columns.ok());
   EXPECT_EQ(to_string(columns.problems()),
             "t.csv:1: no column gpus\n"
@@ -161,7 +161,7 @@ TEST(MeasurementsFromCsv, SaysWhichRowsItCannotRead) {
 }
 
 TEST(PackedGroup, FillsNodesWithTheRestIdle) {
-  const ClusterSpec cluster = machine();
+  const ClusterSpec cluster = machine_without_curve();
   EXPECT_EQ(packed_group(cluster, 4).concurrent[0], 1);
   const GroupShape two_nodes = packed_group(cluster, 16);
   EXPECT_EQ(two_nodes.span[0], 8);

@@ -12,11 +12,9 @@ namespace {
 
 using enum MemoryCategory;
 
-constexpr std::int64_t kParameters = 8'030'261'248;
 /// Matrices of the 32 blocks: all but the token table, the head and 65 norms.
 constexpr std::int64_t kMatrices =
-    kParameters - 2 * std::int64_t{128256} * 4096 - std::int64_t{65} * 4096;
-constexpr std::int64_t kTokens = 4096;
+    test::kLlama8BParameters - 2 * std::int64_t{128256} * 4096 - std::int64_t{65} * 4096;
 
 JobSpec eight_bits(Fp8Recipe recipe = Fp8Recipe::tensorwise, bool kept = false) {
   JobSpec job;
@@ -26,7 +24,7 @@ JobSpec eight_bits(Fp8Recipe recipe = Fp8Recipe::tensorwise, bool kept = false) 
   return job;
 }
 
-RuntimeMemory machine(bool needs_transposes) {
+RuntimeMemory runtime_memory(bool needs_transposes) {
   RuntimeMemory runtime;
   runtime.fp8_needs_transposes = needs_transposes;
   return runtime;
@@ -34,7 +32,8 @@ RuntimeMemory machine(bool needs_transposes) {
 
 Ledger pass_of(const std::string& engine, const JobSpec& job, bool transposes,
                const Layout& layout) {
-  return layout_memory(test::llama_3_1_8b(), job, *find_engine(engine), machine(transposes), layout)
+  return layout_memory(test::llama_3_1_8b(), job, *find_engine(engine), runtime_memory(transposes),
+                       layout)
       .stages.front()[MemoryPhase::steady_forward_backward];
 }
 
@@ -44,11 +43,11 @@ TEST(EightBitWeights, AreCachedBesideTheCopiesInSixteen) {
   const auto weights_of = [](Fp8Recipe recipe, bool transposes) {
     return pass_of("megatron_ddp", eight_bits(recipe), transposes, {.dp_shard = 8})[weights];
   };
-  EXPECT_EQ(weights_of(Fp8Recipe::tensorwise, false), 2 * kParameters + kMatrices);
-  EXPECT_EQ(weights_of(Fp8Recipe::tensorwise, true), 2 * kParameters + 2 * kMatrices);
+  EXPECT_EQ(weights_of(Fp8Recipe::tensorwise, false), 2 * test::kLlama8BParameters + kMatrices);
+  EXPECT_EQ(weights_of(Fp8Recipe::tensorwise, true), 2 * test::kLlama8BParameters + 2 * kMatrices);
   // Scales of blocks differ by direction, so both casts are there on any machine.
   EXPECT_EQ(weights_of(Fp8Recipe::block, false),
-            2 * kParameters + 2 * (kMatrices + kMatrices / 32));
+            2 * test::kLlama8BParameters + 2 * (kMatrices + kMatrices / 32));
 }
 
 TEST(EightBitWeights, TakeThePlaceOfSixteenWhenTheyAreKeptSo) {
@@ -56,8 +55,8 @@ TEST(EightBitWeights, TakeThePlaceOfSixteenWhenTheyAreKeptSo) {
     return pass_of("megatron_ddp", eight_bits(Fp8Recipe::tensorwise, true), transposes,
                    {.dp_shard = 8, .zero_stage = 1})[weights];
   };
-  EXPECT_EQ(weights_of(false), 2 * (kParameters - kMatrices) + kMatrices);
-  EXPECT_EQ(weights_of(true), 2 * (kParameters - kMatrices) + 2 * kMatrices);
+  EXPECT_EQ(weights_of(false), 2 * (test::kLlama8BParameters - kMatrices) + kMatrices);
+  EXPECT_EQ(weights_of(true), 2 * (test::kLlama8BParameters - kMatrices) + 2 * kMatrices);
 }
 
 TEST(EightBitWeights, AreShardedAndGatheredInEightBits) {
@@ -104,15 +103,15 @@ std::int64_t kept_by(const std::string& engine, const JobSpec& job, const std::s
 // in 16 bits is there besides: the output of attention, and gate and up of the activation.
 TEST(EightBitActivations, OfTransformerEngineAreCastsOfTheInputs) {
   const JobSpec narrow = eight_bits();
-  const std::int64_t row = kTokens * 4096;
+  const std::int64_t row = test::kDefaultTokens * 4096;
   EXPECT_EQ(kept_by("megatron_ddp", narrow, "self_attn.q_proj"), row);
   EXPECT_EQ(kept_by("megatron_ddp", {}, "self_attn.q_proj"), 2 * row);
   EXPECT_EQ(kept_by("megatron_ddp", narrow, "self_attn.o_proj"), row);
   EXPECT_EQ(kept_by("megatron_ddp", {}, "self_attn.o_proj"), 0);  // attention keeps it already
-  EXPECT_EQ(kept_by("megatron_ddp", narrow, "mlp.down_proj"), kTokens * 14336);
-  EXPECT_EQ(kept_by("megatron_ddp", {}, "mlp.down_proj"), 2 * kTokens * 14336);
+  EXPECT_EQ(kept_by("megatron_ddp", narrow, "mlp.down_proj"), test::kDefaultTokens * 14336);
+  EXPECT_EQ(kept_by("megatron_ddp", {}, "mlp.down_proj"), 2 * test::kDefaultTokens * 14336);
   EXPECT_EQ(kept_by("megatron_ddp", eight_bits(Fp8Recipe::block), "mlp.down_proj"),
-            kTokens * 14336 + kTokens * 14336 / 32);
+            test::kDefaultTokens * 14336 + test::kDefaultTokens * 14336 / 32);
 }
 
 // pytorch/ao:torchao/float8/float8_linear.py saves input and weight as they came.

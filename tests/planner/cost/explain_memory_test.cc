@@ -32,7 +32,7 @@ std::int64_t evaluate_sum(const std::string& values) {
   return sum + product;
 }
 
-struct Case {
+struct ExplainedCase {
   std::string name;
   std::string engine;
   ModelSpec model;
@@ -40,7 +40,7 @@ struct Case {
   JobSpec job;
 };
 
-std::vector<Case> cases() {
+std::vector<ExplainedCase> cases() {
   JobSpec many;
   many.global_batch_size = 64;
   JobSpec dense;
@@ -128,14 +128,14 @@ std::vector<Case> cases() {
   };
 }
 
-StepReport explained(const Case& c) {
+StepReport explained(const ExplainedCase& c) {
   const ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), c.layout.world());
   return estimate(c.model, cluster, c.job, *find_engine(c.engine), c.layout, Detail::explained);
 }
 
 // "Every number can answer why": the line of a category works out to the ledger's bytes.
 TEST(MemoryExplanation, WorksOutToTheLedgerToTheByteForEveryCategory) {
-  for (const Case& c : cases()) {
+  for (const ExplainedCase& c : cases()) {
     SCOPED_TRACE(c.name);
     const StepReport report = explained(c);
     const auto stage = static_cast<std::size_t>(report.verdict.worst_stage);
@@ -166,7 +166,7 @@ TEST(MemoryExplanation, WorksOutToTheLedgerToTheByteForEveryCategory) {
 
 // What the operations of a layer keep adds up to what the layer keeps.
 TEST(MemoryExplanation, ListsWhatEachOperationKeeps) {
-  for (const Case& c : cases()) {
+  for (const ExplainedCase& c : cases()) {
     if (c.layout.recompute != Recompute::none || !c.job.recompute_operations.empty()) continue;
     SCOPED_TRACE(c.name);
     const EngineProfile& engine = *find_engine(c.engine);
@@ -186,7 +186,7 @@ TEST(MemoryExplanation, ListsWhatEachOperationKeeps) {
 // machines they do not run on.
 TEST(MemoryExplanation, IsTestedOnEveryCategory) {
   std::map<std::string, int> seen;
-  for (const Case& c : cases()) {
+  for (const ExplainedCase& c : cases()) {
     const StepReport report = explained(c);
     for (const StageMemory& stage : report.stages) {
       for (std::size_t i = 0; i < kMemoryCategories; ++i) {

@@ -44,7 +44,7 @@ TEST(UndisturbedGemm, IsZeroWhenTheConversionWasAll) {
 }
 
 /// The curve's own times, every point `faster` than the curve says.
-std::vector<GemmPoint> table_of(const GemmCurve& curve, double faster) {
+std::vector<GemmPoint> faster_points(const GemmCurve& curve, double faster) {
   const GemmLimits limits = gemm_limits(gpu("h100-sxm"), curve.dtype, GemmOutput::written);
   std::vector<GemmPoint> points;
   for (const GemmShape& shape : kShapes) {
@@ -71,11 +71,11 @@ TEST(SustainedShare, ComparesTheBestRateHeldWithTheBestOfTheTableNotOfTheCurve) 
     best = std::max(best, flops / measured_gemm_seconds(curve, limits, s));
   }
   // A table 10 % above the curve in its best point: what is held is a smaller share of it.
-  EXPECT_NEAR(sustained_share(h100, curve, table_of(curve, 1.0), FlopsPerSecond(0.8 * best)), 0.8,
-              1e-3);
-  EXPECT_NEAR(sustained_share(h100, curve, table_of(curve, 1.1), FlopsPerSecond(0.8 * best)),
+  EXPECT_NEAR(sustained_share(h100, curve, faster_points(curve, 1.0), FlopsPerSecond(0.8 * best)),
+              0.8, 1e-3);
+  EXPECT_NEAR(sustained_share(h100, curve, faster_points(curve, 1.1), FlopsPerSecond(0.8 * best)),
               0.8 / 1.1, 1e-3);
-  EXPECT_EQ(sustained_share(h100, curve, table_of(curve, 1.0), FlopsPerSecond(2 * best)), 1);
+  EXPECT_EQ(sustained_share(h100, curve, faster_points(curve, 1.0), FlopsPerSecond(2 * best)), 1);
 }
 
 // Nobody holds more than the best rate of a search over shapes: stas00/ml-engineering@0359db89793c,

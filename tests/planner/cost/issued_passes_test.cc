@@ -52,26 +52,26 @@ TEST(IssuedKernels, ArePutTogetherExactly) {
   }
 }
 
-struct Case {
+struct IssuedCase {
   const char* engine;
   PipelineSchedule schedule;
   std::int32_t pp = 4;
   std::int32_t vpp = 1;
 };
-constexpr Case kCases[] = {{"megatron_ddp", PipelineSchedule::one_f_one_b},
-                           {"megatron_ddp", PipelineSchedule::one_f_one_b, 4, 2},
-                           {"megatron_ddp", PipelineSchedule::one_f_one_b, 1},
-                           {"megatron_ddp", PipelineSchedule::gpipe},
-                           {"megatron_ddp", PipelineSchedule::zb_h1},
-                           {"megatron_ddp", PipelineSchedule::zb_v},
-                           {"megatron_ddp", PipelineSchedule::dualpipe_v},
-                           {"megatron_deepspeed", PipelineSchedule::one_f_one_b},
-                           {"megatron_ddp", PipelineSchedule::looped_bfs, 4, 2}};
+constexpr IssuedCase kIssuedCases[] = {{"megatron_ddp", PipelineSchedule::one_f_one_b},
+                                       {"megatron_ddp", PipelineSchedule::one_f_one_b, 4, 2},
+                                       {"megatron_ddp", PipelineSchedule::one_f_one_b, 1},
+                                       {"megatron_ddp", PipelineSchedule::gpipe},
+                                       {"megatron_ddp", PipelineSchedule::zb_h1},
+                                       {"megatron_ddp", PipelineSchedule::zb_v},
+                                       {"megatron_ddp", PipelineSchedule::dualpipe_v},
+                                       {"megatron_deepspeed", PipelineSchedule::one_f_one_b},
+                                       {"megatron_ddp", PipelineSchedule::looped_bfs, 4, 2}};
 
 // Chunks at once and layers one by one are two roads to the same passes, whether the host is late
 // or not, whether it waits for messages or not.
 TEST(IssuedPasses, AreThoseOfPassStreamsLayerByLayer) {
-  for (const Case& c : kCases) {
+  for (const IssuedCase& c : kIssuedCases) {
     for (const double issue : {0.0, 1e-6, 2e-5, 2e-4, 1e-3}) {
       Priced p;
       p.engine = *find_engine(c.engine);

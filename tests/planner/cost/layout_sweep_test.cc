@@ -17,7 +17,7 @@
 namespace shardwise {
 namespace {
 
-constexpr std::uint64_t kSeed = 20261121;
+constexpr std::uint64_t kLayoutSeed = 20261121;
 constexpr int kLayouts = 3000;
 
 /// Draws values that layouts have, and a few that none may have.
@@ -72,10 +72,10 @@ class Draw {
   }
 
  private:
-  std::mt19937_64 random_{kSeed};
+  std::mt19937_64 random_{kLayoutSeed};
 };
 
-std::string text_of(const Layout& layout) {
+std::string layout_text(const Layout& layout) {
   std::string text;
   for (const std::string& key : layout_keys()) {
     text += key + "=" + field_text(layout, key) + " ";
@@ -123,7 +123,7 @@ TEST_P(EveryEngine, RefusesALayoutInWordsOrAnswersWithNumbers) {
     job.sequence_length = draw.mostly<std::int64_t>(2048, {512, 1000});
     job.precision = draw.mostly(DType::bf16, {DType::fp8, DType::fp32});
     job.global_batch_size = draw.mostly<std::int64_t>(64, {0, 7});
-    const std::string text = engine.name + " " + model.name + " " + text_of(layout);
+    const std::string text = engine.name + " " + model.name + " " + layout_text(layout);
     SCOPED_TRACE(text);
     const Diagnostics problems = check_layout(model, cluster, job, engine, layout);
     ASSERT_EQ(problems.empty(), is_legal(model, cluster, job, engine, layout));

@@ -22,7 +22,7 @@ namespace {
 
 using enum MemoryCategory;
 
-constexpr unsigned kSeed = 20261121;
+constexpr unsigned kInvariantsSeed = 20261121;
 constexpr int kSamples = test::kSanitized ? 300 : 3000;
 
 struct Sample {
@@ -137,7 +137,7 @@ class Sampler {
     return text;
   }
 
-  std::mt19937 random_{kSeed};
+  std::mt19937 random_{kInvariantsSeed};
   ClusterSpec cluster_;
   std::vector<ModelSpec> models_;
 };
@@ -159,7 +159,7 @@ bool pads_what_is_whole(const Sample& s) {
 }
 
 /// What a micro-batch leaves for its backward on the stage that keeps most.
-std::int64_t saved(const Sample& s) {
+std::int64_t most_saved(const Sample& s) {
   const std::vector<LayerMemory> layers = layer_memories(s.model, s.job, s.engine, s.layout);
   std::int64_t most = 0;
   for (const StageLayers& stage : assign_stages(s.model, s.layout)) {
@@ -251,13 +251,13 @@ TEST(MemoryInvariants, LessIsSavedInFewerBits) {
     Sample s = sampler.next();
     for (SavedFormat JobSpec::*const field : kSaved) {
       s.job.*field = SavedFormat::as_computed;
-      const std::int64_t wide = saved(s);
+      const std::int64_t wide = most_saved(s);
       s.job.*field = SavedFormat::e5m6;
-      const std::int64_t narrow = saved(s);
+      const std::int64_t narrow = most_saved(s);
       s.job.*field = SavedFormat::fp8;
       ASSERT_LE(narrow, wide) << s.text;
-      ASSERT_LE(saved(s), narrow) << s.text;
-      less += saved(s) < wide ? 1 : 0;
+      ASSERT_LE(most_saved(s), narrow) << s.text;
+      less += most_saved(s) < wide ? 1 : 0;
     }
   }
   EXPECT_GT(less, kSamples);
@@ -268,11 +268,11 @@ TEST(MemoryInvariants, RecomputeKeepsLessTheMoreItRecomputes) {
   for (int i = 0; i < kSamples; ++i) {
     Sample s = sampler.next();
     s.layout.recompute = Recompute::none;
-    const std::int64_t none = saved(s);
+    const std::int64_t none = most_saved(s);
     s.layout.recompute = Recompute::selective;
-    const std::int64_t selective = saved(s);
+    const std::int64_t selective = most_saved(s);
     s.layout.recompute = Recompute::full;
-    const std::int64_t full = saved(s);
+    const std::int64_t full = most_saved(s);
     ASSERT_LE(selective, none) << s.text;
     ASSERT_LE(full, selective) << s.text;
   }

@@ -12,8 +12,6 @@ namespace {
 
 using enum MemoryCategory;
 
-constexpr std::int64_t kLlama8B = 8'030'261'248;
-
 StageMemory stage_of(const std::string& engine, const Layout& layout, const JobSpec& job = {}) {
   return layout_memory(test::llama_3_1_8b(), job, *find_engine(engine), {}, layout).stages.front();
 }
@@ -23,14 +21,14 @@ TEST(StageMemory, HoldsEighteenBytesAParameterWithoutADistributedOptimizer) {
   const Ledger ledger =
       stage_of("megatron_ddp", {.dp_shard = 8})[MemoryPhase::steady_optimizer_step];
   EXPECT_EQ(ledger[weights] + ledger[main_weights] + ledger[gradients] + ledger[optimizer_moments],
-            18 * kLlama8B);
+            18 * test::kLlama8BParameters);
 }
 
 TEST(StageMemory, HoldsSixBytesAndAShareOfTwelveWithADistributedOptimizer) {
   const Ledger ledger = stage_of(
       "megatron_ddp", {.dp_shard = 8, .zero_stage = 1})[MemoryPhase::steady_optimizer_step];
-  EXPECT_EQ(ledger[weights] + ledger[gradients], 6 * kLlama8B);
-  EXPECT_EQ(ledger[main_weights] + ledger[optimizer_moments], 12 * kLlama8B / 8);
+  EXPECT_EQ(ledger[weights] + ledger[gradients], 6 * test::kLlama8BParameters);
+  EXPECT_EQ(ledger[main_weights] + ledger[optimizer_moments], 12 * test::kLlama8BParameters / 8);
 }
 
 // The main weight's upper half is the bf16 weight, whichever rank's part of it that is.
@@ -45,11 +43,13 @@ TEST(StageMemory, HoldsTwoBytesAnElementLessWithRemaindersOfMainWeights) {
     const Ledger whole = states(false);
     const Ledger halves = states(true);
     EXPECT_EQ(halves[main_weights] * 2, whole[main_weights]) << stage;
-    EXPECT_EQ(whole.total() - halves.total(), Bytes(2 * kLlama8B / (stage == 0 ? 1 : 8))) << stage;
+    EXPECT_EQ(whole.total() - halves.total(),
+              Bytes(2 * test::kLlama8BParameters / (stage == 0 ? 1 : 8)))
+        << stage;
     if (stage > 0) continue;
     EXPECT_EQ(
         halves[weights] + halves[main_weights] + halves[gradients] + halves[optimizer_moments],
-        16 * kLlama8B);
+        16 * test::kLlama8BParameters);
   }
 }
 
@@ -57,7 +57,7 @@ TEST(StageMemory, HoldsAShareOfSixteenBytesUnderFsdp2) {
   const Ledger ledger =
       stage_of("fsdp2", {.dp_shard = 8, .zero_stage = 3})[MemoryPhase::steady_optimizer_step];
   EXPECT_EQ(ledger[weights] + ledger[main_weights] + ledger[gradients] + ledger[optimizer_moments],
-            16 * kLlama8B / 8);
+            16 * test::kLlama8BParameters / 8);
 }
 
 // deepseek-ai/DualPipe:README.md, "Parameter": 2 x. Both copies are trained, so their gradients and

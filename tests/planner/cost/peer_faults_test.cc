@@ -22,12 +22,9 @@ using enum MemoryCategory;
 constexpr auto kPass = MemoryPhase::steady_forward_backward;
 constexpr auto kStep = MemoryPhase::steady_optimizer_step;
 
-constexpr std::int64_t kTokens = 4096;
-constexpr std::int64_t kHidden = 4096;
 constexpr std::int64_t kVocabulary = 128256;
-constexpr std::int64_t kTable = kVocabulary * kHidden;
+constexpr std::int64_t kTable = kVocabulary * test::kLlama8BHidden;
 constexpr std::int64_t kBlock = 218'112'000;  // parameters of a block of Llama-3.1-8B
-constexpr std::int64_t kLlama8B = 8'030'261'248;
 
 std::vector<StageMemory> stages(const std::string& engine, const Layout& layout,
                                 const JobSpec& job = {},
@@ -35,7 +32,7 @@ std::vector<StageMemory> stages(const std::string& engine, const Layout& layout,
   return layout_memory(model, job, *find_engine(engine), {}, layout).stages;
 }
 
-std::int64_t saved(const ModelSpec& model, const std::string& kind, const Layout& layout) {
+std::int64_t saved_by_layer(const ModelSpec& model, const std::string& kind, const Layout& layout) {
   for (const LayerSpec& layer : model.kinds) {
     if (layer.name == kind) {
       return layer_memory(model, layer, {}, *find_engine("megatron_ddp"), layout).saved;
@@ -48,12 +45,12 @@ std::int64_t saved(const ModelSpec& model, const std::string& kind, const Layout
 TEST(Ledger, HoldsTheTokenTableOnTheFirstStageAndHeadAndLogitsOnTheLast) {
   const auto both = stages("megatron_ddp", {.pp = 2});
   EXPECT_EQ(both[0][kPass][weights], 2 * (16 * kBlock + kTable));
-  EXPECT_EQ(both[1][kPass][weights], 2 * (16 * kBlock + kTable + kHidden));
+  EXPECT_EQ(both[1][kPass][weights], 2 * (16 * kBlock + kTable + test::kLlama8BHidden));
   EXPECT_EQ(both[0][kPass][logits_and_loss], 0);
   JobSpec plain;
   plain.loss = LossKernel::materialised;
   const Ledger last = stages("megatron_ddp", {.pp = 2}, plain)[1][kPass];
-  EXPECT_GE(last[logits_and_loss], kTokens * kVocabulary * 4);
+  EXPECT_GE(last[logits_and_loss], test::kDefaultTokens * kVocabulary * 4);
 }
 
 // Primus@fd1eeabb:primus/core/projection/performance_projection/projection.py:707-744: a layer is
@@ -65,8 +62,10 @@ TEST(Ledger, GathersTheParametersThatGroupedQueriesAndExpertsHave) {
     const LayerMemory block = layer_memory(model, model.kinds[1], {}, engine, layout);
     return block.parameters.dense + block.parameters.routed;
   };
-  const std::int64_t attention = kHidden * kHidden * 2 + kHidden * 1024 * 2;  // 8 of 32 heads
-  EXPECT_EQ(gathered(test::llama_3_1_8b()), attention + 3 * kHidden * 14336 + 2 * kHidden);
+  const std::int64_t attention = test::kLlama8BHidden * test::kLlama8BHidden * 2 +
+                                 test::kLlama8BHidden * 1024 * 2;  // 8 of 32 heads
+  EXPECT_EQ(gathered(test::llama_3_1_8b()),
+            attention + 3 * test::kLlama8BHidden * 14336 + 2 * test::kLlama8BHidden);
   const std::int64_t experts = std::int64_t{1024} * 2048 * 8 * 3;
   EXPECT_EQ(gathered(test::mixture(4, 1024, 8, 8, 2, 2048, 0)),
             std::int64_t{1024} * 1024 * 4 + experts + std::int64_t{1024} * 10);
@@ -76,10 +75,10 @@ TEST(Ledger, GathersTheParametersThatGroupedQueriesAndExpertsHave) {
 // own comment lists three fp32 states: 18.
 TEST(Ledger, HoldsThreeStatesInFp32BesidesWeightAndGradient) {
   const Ledger step = stages("megatron_ddp", {.zero_stage = 1}).front()[kStep];
-  EXPECT_EQ(step[weights], 2 * kLlama8B);
-  EXPECT_EQ(step[gradients], 4 * kLlama8B);
-  EXPECT_EQ(step[main_weights], 4 * kLlama8B);
-  EXPECT_EQ(step[optimizer_moments], 8 * kLlama8B);
+  EXPECT_EQ(step[weights], 2 * test::kLlama8BParameters);
+  EXPECT_EQ(step[gradients], 4 * test::kLlama8BParameters);
+  EXPECT_EQ(step[main_weights], 4 * test::kLlama8BParameters);
+  EXPECT_EQ(step[optimizer_moments], 8 * test::kLlama8BParameters);
 }
 
 // EleutherAI/cookbook@827ee3b: gradients of ZeRO-1 and ZeRO-2 are not divided by tp and pp, so
@@ -88,14 +87,15 @@ TEST(Ledger, DividesGradientsByTensorAndPipelineParallelism) {
   const auto cut = stages("megatron_ddp", {.tp = 2, .pp = 2, .dp_shard = 2, .zero_stage = 1});
   std::int64_t sum = 0;
   for (const StageMemory& stage : cut) sum += stage[kStep][gradients];
-  const std::int64_t norms = 65 * kHidden;  // whole on both ranks
-  EXPECT_EQ(sum, 4 * (kLlama8B + norms) / 2);
+  const std::int64_t norms = 65 * test::kLlama8BHidden;  // whole on both ranks
+  EXPECT_EQ(sum, 4 * (test::kLlama8BParameters + norms) / 2);
 }
 
 // The same: "checkpointing" is the selective formula, 85 GiB where full recompute keeps 5.4.
 TEST(Ledger, KeepsALayersInputAndNoMoreUnderFullRecompute) {
   const Layout layout = {.micro_batch_size = 2, .recompute = Recompute::full};
-  EXPECT_EQ(saved(test::llama_3_1_8b(), "block", layout), 2 * kTokens * kHidden * 2);
+  EXPECT_EQ(saved_by_layer(test::llama_3_1_8b(), "block", layout),
+            2 * test::kDefaultTokens * test::kLlama8BHidden * 2);
 }
 
 // Megatron-LM@d98e8a64:megatron/training/theoretical_memory_usage.py: activations of a mixture's
@@ -104,18 +104,18 @@ TEST(Ledger, PricesExpertsByTheTokensSentToThem) {
   const std::int64_t hidden = 1024;
   const std::int64_t width = 2048;
   const auto experts = [&](std::int64_t top) {
-    return saved(test::mixture(4, hidden, 8, 8, top, width, 0), "block", {});
+    return saved_by_layer(test::mixture(4, hidden, 8, 8, top, width, 0), "block", {});
   };
   // Another copy of each token: its row at the first product, gate and up, the product of both;
   // three numbers where it came from, what it weighs, and its weight at the activation.
   const std::int64_t copy = (hidden + 2 * width + width) * 2 + 12;
-  EXPECT_EQ(experts(2) - experts(1), kTokens * copy);
-  EXPECT_EQ(experts(4) - experts(2), 2 * kTokens * copy);
+  EXPECT_EQ(experts(2) - experts(1), test::kDefaultTokens * copy);
+  EXPECT_EQ(experts(4) - experts(2), 2 * test::kDefaultTokens * copy);
 }
 
 TEST(Ledger, DividesActivationsByContextParallelism) {
   const ModelSpec model = test::llama_3_1_8b();
-  EXPECT_EQ(saved(model, "block", {.cp = 4}) * 4, saved(model, "block", {}));
+  EXPECT_EQ(saved_by_layer(model, "block", {.cp = 4}) * 4, saved_by_layer(model, "block", {}));
 }
 
 // NVIDIA-NeMo/Megatron-Bridge pull 5077: an uneven pipeline priced as an even one, 31.8 % low.
@@ -124,7 +124,7 @@ TEST(Ledger, FollowsThePipelineAsItIsCut) {
       stages("megatron_ddp", {.pp = 4, .first_stage_layers = 5, .last_stage_layers = 3});
   EXPECT_EQ(uneven[0][kPass][weights], 2 * (5 * kBlock + kTable));
   EXPECT_EQ(uneven[1][kPass][weights], 24 * kBlock);
-  EXPECT_EQ(uneven[3][kPass][weights], 2 * (3 * kBlock + kTable + kHidden));
+  EXPECT_EQ(uneven[3][kPass][weights], 2 * (3 * kBlock + kTable + test::kLlama8BHidden));
 }
 
 // SimuMax@4dcaae5:simumax/core/config.py:684-687: "not supported yet … ignored".
@@ -136,11 +136,11 @@ TEST(Ledger, ShardsGradientsUnderZero2AndWeightsUnderZero3) {
   };
   // Of all tensors that a rank has a part of: less than one more at either end.
   for (const int stage : {1, 2}) {
-    EXPECT_GE(states(stage)[gradients], 2 * kLlama8B / 8);
-    EXPECT_LT(states(stage)[gradients], 2 * kLlama8B / 8 + 4 * kTable);
+    EXPECT_GE(states(stage)[gradients], 2 * test::kLlama8BParameters / 8);
+    EXPECT_LT(states(stage)[gradients], 2 * test::kLlama8BParameters / 8 + 4 * kTable);
   }
-  EXPECT_EQ(states(2)[weights], 2 * kLlama8B);
-  EXPECT_EQ(states(3)[weights], 2 * kLlama8B / 8);
+  EXPECT_EQ(states(2)[weights], 2 * test::kLlama8BParameters);
+  EXPECT_EQ(states(3)[weights], 2 * test::kLlama8BParameters / 8);
 }
 
 // SimuMax@4dcaae5:simumax/core/perf_llm.py:1673: reserved is allocated / 0.94 whatever runs; the
@@ -169,7 +169,7 @@ TEST(Ledger, HoldsMoreThanTheStatesThatAnEstimatorCounts) {
       layout_memory(test::llama_3_1_8b(), {}, engine, runtime_memory(engine, cluster.gpu),
                     {.dp_shard = 8, .zero_stage = 3})
           .stages.front();
-  const std::int64_t estimator = 4 * kTable + 18 * kLlama8B / 8;
+  const std::int64_t estimator = 4 * kTable + 18 * test::kLlama8BParameters / 8;
   EXPECT_GT(stage.peak_total().value(), estimator);
   const Ledger& pass = stage[kPass];
   for (const MemoryCategory category :
@@ -215,7 +215,8 @@ TEST(Ledger, HoldsACommunicatorForEveryAxisThatHasOne) {
 TEST(Ledger, HandsActivationsOnInTheirOwnWidth) {
   const ModelSpec model = test::llama_3_1_8b();
   const EngineProfile& engine = *find_engine("megatron_ddp");
-  EXPECT_EQ(layer_memory(model, model.kinds[1], {}, engine, {}).input, kTokens * kHidden * 2);
+  EXPECT_EQ(layer_memory(model, model.kinds[1], {}, engine, {}).input,
+            test::kDefaultTokens * test::kLlama8BHidden * 2);
 }
 
 }  // namespace

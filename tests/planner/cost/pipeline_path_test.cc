@@ -15,39 +15,39 @@
 namespace shardwise::test {
 namespace {
 
-struct Case {
+struct PathCase {
   PipelineSchedule schedule;
   std::int32_t pp = 4;
   std::int32_t vpp = 1;
   std::int64_t microbatches = 8;
   const char* engine = "megatron_ddp";
 };
-constexpr Case kCases[] = {{PipelineSchedule::one_f_one_b, 2, 1, 1},
-                           {PipelineSchedule::one_f_one_b, 4, 1, 12},
-                           {PipelineSchedule::one_f_one_b, 8, 1, 64},
-                           {PipelineSchedule::one_f_one_b, 4, 3, 8},
-                           {PipelineSchedule::one_f_one_b, 8, 4, 32},
-                           {PipelineSchedule::gpipe, 4, 1, 9},
-                           {PipelineSchedule::looped_bfs, 4, 2, 8},
-                           {PipelineSchedule::zb_h1, 4, 1, 12},
-                           {PipelineSchedule::zb_h2, 4, 1, 12},
-                           {PipelineSchedule::zb_v, 4, 1, 12},
-                           {PipelineSchedule::dualpipe, 4, 1, 12},
-                           {PipelineSchedule::dualpipe_v, 4, 1, 12},
-                           // Messages take turns with buffers.
-                           {PipelineSchedule::looped_bfs, 4, 2, 8, "shardwise"},
-                           {PipelineSchedule::looped_bfs, 2, 8, 12, "shardwise"},
-                           {PipelineSchedule::one_f_one_b, 4, 1, 12, "shardwise"},
-                           {PipelineSchedule::gpipe, 4, 1, 9, "shardwise"},
-                           {PipelineSchedule::zb_h2, 4, 1, 12, "shardwise"},
-                           {PipelineSchedule::zb_v, 4, 1, 12, "shardwise"},
-                           {PipelineSchedule::dualpipe, 4, 1, 12, "shardwise"},
-                           {PipelineSchedule::dualpipe_v, 4, 1, 12, "shardwise"}};
+constexpr PathCase kPathCases[] = {{PipelineSchedule::one_f_one_b, 2, 1, 1},
+                                   {PipelineSchedule::one_f_one_b, 4, 1, 12},
+                                   {PipelineSchedule::one_f_one_b, 8, 1, 64},
+                                   {PipelineSchedule::one_f_one_b, 4, 3, 8},
+                                   {PipelineSchedule::one_f_one_b, 8, 4, 32},
+                                   {PipelineSchedule::gpipe, 4, 1, 9},
+                                   {PipelineSchedule::looped_bfs, 4, 2, 8},
+                                   {PipelineSchedule::zb_h1, 4, 1, 12},
+                                   {PipelineSchedule::zb_h2, 4, 1, 12},
+                                   {PipelineSchedule::zb_v, 4, 1, 12},
+                                   {PipelineSchedule::dualpipe, 4, 1, 12},
+                                   {PipelineSchedule::dualpipe_v, 4, 1, 12},
+                                   // Messages take turns with buffers.
+                                   {PipelineSchedule::looped_bfs, 4, 2, 8, "shardwise"},
+                                   {PipelineSchedule::looped_bfs, 2, 8, 12, "shardwise"},
+                                   {PipelineSchedule::one_f_one_b, 4, 1, 12, "shardwise"},
+                                   {PipelineSchedule::gpipe, 4, 1, 9, "shardwise"},
+                                   {PipelineSchedule::zb_h2, 4, 1, 12, "shardwise"},
+                                   {PipelineSchedule::zb_v, 4, 1, 12, "shardwise"},
+                                   {PipelineSchedule::dualpipe, 4, 1, 12, "shardwise"},
+                                   {PipelineSchedule::dualpipe_v, 4, 1, 12, "shardwise"}};
 
 /// A pipeline that may offload activations, with what its layers take drawn anew each time.
 class Drawn {
  public:
-  Drawn(const Case& c, unsigned seed) : random_(seed) {
+  Drawn(const PathCase& c, unsigned seed) : random_(seed) {
     priced_.engine = *find_engine(c.engine);
     priced_.layout = {.tp = 2, .pp = c.pp, .dp_shard = 2};
     priced_.layout.vpp = c.vpp;
@@ -106,7 +106,7 @@ class Drawn {
   SlotEnds ends_;
 };
 
-std::string named(const Case& c) {
+std::string named(const PathCase& c) {
   return std::string(c.engine) + " " + std::string(name_of(c.schedule)) + " pp " +
          std::to_string(c.pp) + " vpp " + std::to_string(c.vpp) + " m " +
          std::to_string(c.microbatches);
@@ -114,7 +114,7 @@ std::string named(const Case& c) {
 
 // A sweep takes maxima, the path sums of what lies on it.
 TEST(LongestPath, IsAsLongAsTheSweep) {
-  for (const Case& c : kCases) {
+  for (const PathCase& c : kPathCases) {
     Drawn drawn(c, 5);
     for (int i = 0; i < 20; ++i) {
       const double length = drawn.sweep_anew();
@@ -128,7 +128,7 @@ TEST(LongestPath, IsAsLongAsTheSweep) {
 // Whichever times it was found with: then no sweep of the schedule is shorter than a known path,
 // and one that is longer finds the path that was missing, or with copies one of the longer ones.
 TEST(KnownPaths, AreBelowEverySweepOfTheSchedule) {
-  for (const Case& c : kCases) {
+  for (const PathCase& c : kPathCases) {
     Drawn drawn(c, 6);
     KnownPaths known;
     int reached = 0;

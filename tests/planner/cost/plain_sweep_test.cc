@@ -11,13 +11,13 @@
 namespace shardwise {
 namespace {
 
-struct Swept {
+struct SweptRun {
   PipelineRun run;
   std::vector<double> end;
 };
 
-Swept general(const PipelineSlots& slots, const std::vector<ChunkTime>& chunks, Seconds hop) {
-  Swept swept;
+SweptRun general(const PipelineSlots& slots, const std::vector<ChunkTime>& chunks, Seconds hop) {
+  SweptRun swept;
   ChunkPasses passes(slots, chunks, {});
   swept.run = sweep_pipeline(slots, passes, hop, swept.end);
   return swept;
@@ -35,8 +35,8 @@ void expect_same(const Layout& layout, std::int64_t num_microbatches, std::mt199
   for (const double hop : {0.0, 0.01, 3.0}) {
     SlotEnds ends;
     const RunAndLength plain = sweep_plain(*slots.plain, chunks, Seconds(hop), ends);
-    const Swept with = general(slots, chunks, Seconds(hop));
-    const Swept without = general(slots, chunks, Seconds(0));
+    const SweptRun with = general(slots, chunks, Seconds(hop));
+    const SweptRun without = general(slots, chunks, Seconds(0));
     EXPECT_EQ(plain.run.length, with.run.length);
     EXPECT_EQ(plain.without_messages, without.run.length);
     EXPECT_EQ(plain.run.swept, with.run.swept);

@@ -11,13 +11,11 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kTokens = 4096;
-
 /// DeepSeek-V3 (arXiv:2412.19437), section 3.2.3 and 3.3.2: RMSNorms, the up-projections of latent
 /// attention and the outputs of SwiGLU run again.
 JobSpec deepseek_recompute(const ModelSpec& model) {
   JobSpec job;
-  job.sequence_length = kTokens;
+  job.sequence_length = test::kDefaultTokens;
   for (const char* module : {"layernorm", "mla_up_proj", "moe_act"}) {
     for (const std::string& name : operations_of_module(model, module)) {
       job.recompute_operations.push_back(name);
@@ -43,11 +41,11 @@ std::int64_t kept_by_block(const ModelSpec& model, const JobSpec& job) {
 TEST(PublishedLayouts, OfDeepseekV3KeepInSixteenBitsWhatThePaperKeeps) {
   const Result<ModelSpec> model = load_model("deepseek-v3");
   ASSERT_TRUE(model.ok());
-  constexpr std::int64_t kStream = kTokens * 7168 * 2;
-  constexpr std::int64_t kLatents = kTokens * (1536 + 512 + 64) * 2;
-  constexpr std::int64_t kAttention = kTokens * 128 * (128 * 2 + 4);
+  constexpr std::int64_t kStream = test::kDefaultTokens * 7168 * 2;
+  constexpr std::int64_t kLatents = test::kDefaultTokens * (1536 + 512 + 64) * 2;
+  constexpr std::int64_t kAttention = test::kDefaultTokens * 128 * (128 * 2 + 4);
   constexpr std::int64_t kRouted = 8 * kStream;
-  constexpr std::int64_t kGateAndUp = (8 + 1) * kTokens * 2 * 2048 * 2;
+  constexpr std::int64_t kGateAndUp = (8 + 1) * test::kDefaultTokens * 2 * 2048 * 2;
   constexpr std::int64_t kByHand = 2 * kStream + kLatents + kAttention + kRouted + kGateAndUp;
   const std::int64_t kept = kept_by_block(*model, deepseek_recompute(*model));
   // Choices and probabilities of the router are small besides.
@@ -65,8 +63,9 @@ TEST(PublishedLayouts, OfDeepseekV3KeepInEightBitsWhatThePaperKeeps) {
   const std::int64_t wide = kept_by_block(*model, job);
   job.saved_linear_inputs = job.saved_activation_inputs = SavedFormat::fp8;
   job.saved_attention_outputs = SavedFormat::e5m6;
-  constexpr std::int64_t kInEight = 8 * kTokens * 7168 + (8 + 1) * kTokens * 2 * 2048;
-  constexpr std::int64_t kInTwelve = kTokens * 128 * 128;
+  constexpr std::int64_t kInEight =
+      8 * test::kDefaultTokens * 7168 + (8 + 1) * test::kDefaultTokens * 2 * 2048;
+  constexpr std::int64_t kInTwelve = test::kDefaultTokens * 128 * 128;
   constexpr std::int64_t kLess = kInEight - kInEight / 32 + kInTwelve / 2 - kInTwelve / 32;
   EXPECT_EQ(wide - kept_by_block(*model, job), kLess);
 }

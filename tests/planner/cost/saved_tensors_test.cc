@@ -11,8 +11,6 @@
 namespace shardwise {
 namespace {
 
-constexpr std::int64_t kTokens = 4096;
-constexpr std::int64_t kHidden = 4096;
 constexpr std::int64_t kFeedForward = 14336;
 
 /// Half as many bytes, and the scales: 4 of 128.
@@ -48,7 +46,7 @@ TEST(SavedTensors, OfSwigluAreGateAndUp) {
   JobSpec job;
   job.saved_activation_inputs = SavedFormat::fp8;
   for (const char* engine : {"shardwise", "megatron_ddp", "fsdp2"}) {
-    EXPECT_EQ(spared(job, engine), less_in_fp8(2 * kTokens * kFeedForward)) << engine;
+    EXPECT_EQ(spared(job, engine), less_in_fp8(2 * test::kDefaultTokens * kFeedForward)) << engine;
   }
 }
 
@@ -57,11 +55,11 @@ TEST(SavedTensors, OfSwigluAreGateAndUp) {
 TEST(SavedTensors, OfLinearLayersAreTheirInputs) {
   JobSpec job;
   job.saved_linear_inputs = SavedFormat::fp8;
-  EXPECT_EQ(spared(job, "shardwise"),
-            less_in_fp8(2 * kTokens * kHidden) + less_in_fp8(kTokens * kFeedForward));
+  EXPECT_EQ(spared(job, "shardwise"), less_in_fp8(2 * test::kDefaultTokens * test::kLlama8BHidden) +
+                                          less_in_fp8(test::kDefaultTokens * kFeedForward));
   job.saved_attention_outputs = SavedFormat::fp8;
-  EXPECT_EQ(spared(job, "shardwise"),
-            less_in_fp8(3 * kTokens * kHidden) + less_in_fp8(kTokens * kFeedForward));
+  EXPECT_EQ(spared(job, "shardwise"), less_in_fp8(3 * test::kDefaultTokens * test::kLlama8BHidden) +
+                                          less_in_fp8(test::kDefaultTokens * kFeedForward));
 }
 
 // PyTorch keeps a gathered input of its own; the other half's norms hold the slice.
@@ -70,7 +68,8 @@ TEST(SavedTensors, OfGatheredInputsAreNarrowToo) {
   job.saved_linear_inputs = SavedFormat::fp8;
   const Layout layout = {.tp = 4, .sequence_parallel = true};
   EXPECT_EQ(spared(job, "fsdp2", layout),
-            less_in_fp8(2 * kTokens * kHidden) + less_in_fp8(kTokens * kFeedForward / 4));
+            less_in_fp8(2 * test::kDefaultTokens * test::kLlama8BHidden) +
+                less_in_fp8(test::kDefaultTokens * kFeedForward / 4));
 }
 
 // What runs again is not saved, what it runs on is: SwiGLU's output falls away, its input stays.
@@ -78,8 +77,8 @@ TEST(SavedTensors, OfWhatRunsAgainAreItsInputs) {
   JobSpec job;
   job.recompute_operations = {"mlp.activation"};
   job.saved_linear_inputs = job.saved_activation_inputs = SavedFormat::fp8;
-  EXPECT_EQ(spared(job, "shardwise"),
-            less_in_fp8(2 * kTokens * kHidden) + less_in_fp8(2 * kTokens * kFeedForward));
+  EXPECT_EQ(spared(job, "shardwise"), less_in_fp8(2 * test::kDefaultTokens * test::kLlama8BHidden) +
+                                          less_in_fp8(2 * test::kDefaultTokens * kFeedForward));
   JobSpec all = job;
   all.recompute_operations.clear();
   EXPECT_EQ(spared(all, "shardwise", {.recompute = Recompute::full}), 0);
@@ -91,7 +90,7 @@ TEST(SavedTensors, AreWidenedOneOperationAtATime) {
   job.saved_activation_inputs = SavedFormat::fp8;
   const LayerMemory narrow = block(job, "megatron_ddp");
   const LayerMemory wide = block({}, "megatron_ddp");
-  EXPECT_LE(narrow.backward.peak, wide.backward.peak + 2 * kTokens * kFeedForward * 2);
+  EXPECT_LE(narrow.backward.peak, wide.backward.peak + 2 * test::kDefaultTokens * kFeedForward * 2);
   EXPECT_LT(narrow.backward.kept, wide.backward.kept);
   EXPECT_GE(narrow.forward.peak - narrow.saved, wide.forward.peak - wide.saved);
 }
@@ -104,7 +103,7 @@ TEST(SavedTensors, AreCastByKernelsOfTheirOwn) {
   for (const LayerSpec& kind : model.kinds) {
     if (kind.role != LayerRole::block) continue;
     const EngineProfile& engine = *find_engine("shardwise");
-    constexpr std::int64_t kElements = 2 * kTokens * kFeedForward;
+    constexpr std::int64_t kElements = 2 * test::kDefaultTokens * kFeedForward;
     constexpr std::int64_t kCast = 2 * kElements + kElements + kElements / 32;
     const SavedTensors saved = layer_saves(model, kind, job, engine, {});
     EXPECT_EQ(saved.narrowing, kCast);

@@ -17,7 +17,7 @@ namespace shardwise::test {
 namespace {
 
 /// "F0 B0 i1 w1 F2'": the second chunk is marked.
-std::string text_of(const std::vector<PipelinePass>& order) {
+std::string order_text(const std::vector<PipelinePass>& order) {
   std::string text;
   for (const PipelinePass& pass : order) {
     constexpr std::string_view kLetters = "FBiw";
@@ -29,58 +29,55 @@ std::string text_of(const std::vector<PipelinePass>& order) {
   return text;
 }
 
-Layout pipeline(PipelineSchedule schedule, std::int32_t pp, std::int32_t vpp = 1) {
-  Layout layout;
-  layout.schedule = schedule;
-  layout.pp = pp;
-  layout.vpp = vpp;
-  return layout;
-}
-
 // Figure 4, top, of Narayanan et al. (arXiv:2104.04473): four devices, eight micro-batches.
 TEST(PassOrder, IsThePapersOneForwardOneBackward) {
-  const Layout layout = pipeline(PipelineSchedule::one_f_one_b, 4);
-  EXPECT_EQ(text_of(pass_order(layout, 0, 8)), "F0 F1 F2 F3 B0 F4 B1 F5 B2 F6 B3 F7 B4 B5 B6 B7");
-  EXPECT_EQ(text_of(pass_order(layout, 2, 8)), "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 B7");
-  EXPECT_EQ(text_of(pass_order(layout, 3, 8)), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7");
+  const Layout layout = pipeline_layout(PipelineSchedule::one_f_one_b, 4);
+  EXPECT_EQ(order_text(pass_order(layout, 0, 8)),
+            "F0 F1 F2 F3 B0 F4 B1 F5 B2 F6 B3 F7 B4 B5 B6 B7");
+  EXPECT_EQ(order_text(pass_order(layout, 2, 8)),
+            "F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 F6 B5 F7 B6 B7");
+  EXPECT_EQ(order_text(pass_order(layout, 3, 8)),
+            "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7");
 }
 
 // Figure 4, bottom: two chunks a device. Device 1 warms up with 2 (4 - 1) + 4 = 10 passes.
 TEST(PassOrder, IsThePapersInterleaving) {
-  const Layout layout = pipeline(PipelineSchedule::one_f_one_b, 4, 2);
-  EXPECT_EQ(text_of(pass_order(layout, 0, 8)).substr(0, 63),
+  const Layout layout = pipeline_layout(PipelineSchedule::one_f_one_b, 4, 2);
+  EXPECT_EQ(order_text(pass_order(layout, 0, 8)).substr(0, 63),
             "F0 F1 F2 F3 F0' F1' F2' F3' F4 F5 F6 B0' F7 B1' F4' B2' F5' B3'");
-  EXPECT_EQ(text_of(pass_order(layout, 3, 8)).substr(0, 39),
+  EXPECT_EQ(order_text(pass_order(layout, 3, 8)).substr(0, 39),
             "F0 F1 F2 F3 F0' B0' F1' B1' F2' B2' F3'");
 }
 
 // Figure 3 of Qi et al. (arXiv:2401.10241), rows of devices 1 and 4.
 TEST(PassOrder, IsThePapersZeroBubble) {
-  const Layout h1 = pipeline(PipelineSchedule::zb_h1, 4);
-  EXPECT_EQ(text_of(pass_order(h1, 0, 8)).substr(0, 38), "F0 F1 F2 F3 i0 w0 F4 i1 w1 F5 i2 w2 F6");
-  EXPECT_EQ(text_of(pass_order(h1, 3, 8)).substr(0, 35), "F0 i0 F1 i1 F2 i2 F3 i3 w0 F4 i4 w1");
-  const Layout h2 = pipeline(PipelineSchedule::zb_h2, 4);
-  EXPECT_EQ(text_of(pass_order(h2, 0, 8)).substr(0, 32), "F0 F1 F2 F3 F4 F5 F6 i0 w0 F7 i1");
-  EXPECT_EQ(text_of(pass_order(h2, 3, 8)).substr(0, 20), "F0 i0 F1 i1 F2 i2 F3");
+  const Layout h1 = pipeline_layout(PipelineSchedule::zb_h1, 4);
+  EXPECT_EQ(order_text(pass_order(h1, 0, 8)).substr(0, 38),
+            "F0 F1 F2 F3 i0 w0 F4 i1 w1 F5 i2 w2 F6");
+  EXPECT_EQ(order_text(pass_order(h1, 3, 8)).substr(0, 35), "F0 i0 F1 i1 F2 i2 F3 i3 w0 F4 i4 w1");
+  const Layout h2 = pipeline_layout(PipelineSchedule::zb_h2, 4);
+  EXPECT_EQ(order_text(pass_order(h2, 0, 8)).substr(0, 32), "F0 F1 F2 F3 F4 F5 F6 i0 w0 F7 i1");
+  EXPECT_EQ(order_text(pass_order(h2, 3, 8)).substr(0, 20), "F0 i0 F1 i1 F2 i2 F3");
 }
 
 TEST(PassOrder, RunsAllForwardPassesFirstInGpipe) {
-  EXPECT_EQ(text_of(pass_order(pipeline(PipelineSchedule::gpipe, 2), 0, 3)), "F0 F1 F2 B0 B1 B2");
+  EXPECT_EQ(order_text(pass_order(pipeline_layout(PipelineSchedule::gpipe, 2), 0, 3)),
+            "F0 F1 F2 B0 B1 B2");
 }
 
 // Lamy-Poirier (arXiv:2211.05953): all micro-batches through one chunk, then through the next.
 TEST(PassOrder, GoesBreadthFirstThroughTheChunks) {
-  EXPECT_EQ(text_of(pass_order(pipeline(PipelineSchedule::looped_bfs, 2, 2), 0, 3)),
+  EXPECT_EQ(order_text(pass_order(pipeline_layout(PipelineSchedule::looped_bfs, 2, 2), 0, 3)),
             "F0 F1 F2 F0' F1' F2' B0' B1' B2' B0 B1 B2");
 }
 
 /// Seconds of a chunk's passes.
-struct Pace {
+struct ChunkPace {
   double forward = 1;
   double input = 1;
   double weight = 1;
 };
-double seconds_of(LayerPart part, const Pace& pace) {
+double seconds_of(LayerPart part, const ChunkPace& pace) {
   if (part == LayerPart::forward) return pace.forward;
   if (part == LayerPart::backward_input) return pace.input;
   if (part == LayerPart::backward_weight) return pace.weight;
@@ -99,7 +96,7 @@ bool ends_between(const Layout& layout, std::int32_t a, std::int32_t b) {
   return copies_model(layout) && a / layout.pp != b / layout.pp;
 }
 
-Timeline run(const Layout& layout, std::int32_t microbatches, const Pace& pace = {}) {
+Timeline run(const Layout& layout, std::int32_t microbatches, const ChunkPace& pace = {}) {
   const std::int32_t chunks = layout.pp * chunks_of_stage(layout);
   std::vector<std::vector<PipelinePass>> orders;
   for (std::int32_t s = 0; s < layout.pp; ++s) {
@@ -168,7 +165,7 @@ TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
   for (const Way& way : all_ways({2, 3})) {
     for (const std::int32_t pp : {2, 4, 6, 8}) {
       for (const std::int32_t m : {2 * pp, 3 * pp, 4 * pp}) {
-        const Layout layout = pipeline(way.schedule, pp, way.vpp);
+        const Layout layout = pipeline_layout(way.schedule, pp, way.vpp);
         for (std::int32_t s = 0; s < pp; ++s) {
           std::map<std::tuple<int, std::int16_t, std::int32_t>, int> seen;
           std::int64_t held = 0;
@@ -207,17 +204,18 @@ TEST(PassOrder, RunsEveryPassOnceAndHoldsWhatTheLedgerCounts) {
 TEST(PassOrder, HasThePapersBubble) {
   for (const std::int32_t p : {2, 4, 8}) {
     const std::int32_t m = 3 * p;
-    EXPECT_EQ(run(pipeline(PipelineSchedule::gpipe, p), m).end, 3.0 * (m + p - 1));
-    EXPECT_EQ(run(pipeline(PipelineSchedule::one_f_one_b, p), m).end, 3.0 * (m + p - 1));
+    EXPECT_EQ(run(pipeline_layout(PipelineSchedule::gpipe, p), m).end, 3.0 * (m + p - 1));
+    EXPECT_EQ(run(pipeline_layout(PipelineSchedule::one_f_one_b, p), m).end, 3.0 * (m + p - 1));
     for (const std::int32_t v : {2, 4}) {
       // Chunks of 1/v of a stage.
-      EXPECT_EQ(run(pipeline(PipelineSchedule::one_f_one_b, p, v), m).end, 3.0 * (m * v + p - 1));
-      const Layout breadth_first = pipeline(PipelineSchedule::looped_bfs, p, v);
+      EXPECT_EQ(run(pipeline_layout(PipelineSchedule::one_f_one_b, p, v), m).end,
+                3.0 * (m * v + p - 1));
+      const Layout breadth_first = pipeline_layout(PipelineSchedule::looped_bfs, p, v);
       EXPECT_EQ(run(breadth_first, m).end, 3.0 * (m * v + p - 1));
       // Fewer micro-batches than stages: each further chunk waits for the one before.
       EXPECT_EQ(run(breadth_first, p - 1).end, 3.0 * ((p - 1) * v + p - 1 + (v - 1)));
     }
-    EXPECT_EQ(run(pipeline(PipelineSchedule::zb_h1, p), m).end, 3.0 * m + (p - 1));
+    EXPECT_EQ(run(pipeline_layout(PipelineSchedule::zb_h1, p), m).end, 3.0 * m + (p - 1));
   }
 }
 
@@ -226,15 +224,16 @@ TEST(PassOrder, HasThePapersBubble) {
 // F + B, and input gradients as long as forward passes, as in figure 5.
 // deepseek-ai/DualPipe:README.md has the same for half as many ranks of two stages each.
 TEST(PassOrder, HasThePapersBubbleOfDualPipe) {
-  for (const Pace& pace : {Pace{1, 1, 1}, Pace{2, 2, 1}, Pace{4, 4, 3}}) {
+  for (const ChunkPace& pace : {ChunkPace{1, 1, 1}, ChunkPace{2, 2, 1}, ChunkPace{4, 4, 3}}) {
     const double b = pace.input + pace.weight;
     const double each = pace.forward + b;
     for (const std::int32_t p : {2, 4, 6, 8, 16}) {
       for (const std::int32_t m : {2 * p, 4 * p}) {
         const double bubble = (p / 2.0 - 1) * (each + b - 3 * pace.weight);
-        EXPECT_EQ(run(pipeline(PipelineSchedule::dualpipe, p), m, pace).end, m * each + bubble)
+        EXPECT_EQ(run(pipeline_layout(PipelineSchedule::dualpipe, p), m, pace).end,
+                  m * each + bubble)
             << p << " " << m;
-        EXPECT_EQ(run(pipeline(PipelineSchedule::dualpipe_v, p / 2), m, pace).end,
+        EXPECT_EQ(run(pipeline_layout(PipelineSchedule::dualpipe_v, p / 2), m, pace).end,
                   m * 2 * each + bubble)
             << p << " " << m;
       }
@@ -247,11 +246,11 @@ TEST(PassOrder, HasThePapersBubbleOfDualPipe) {
 TEST(PassOrder, LeavesNoBubbleWithinAStageInZbH2) {
   for (const std::int32_t p : {2, 4, 8}) {
     const std::int32_t m = 3 * p;
-    const Timeline h2 = run(pipeline(PipelineSchedule::zb_h2, p), m);
+    const Timeline h2 = run(pipeline_layout(PipelineSchedule::zb_h2, p), m);
     for (std::size_t s = 0; s < h2.first.size(); ++s) {
       EXPECT_EQ(h2.last[s] - h2.first[s], 3.0 * m) << s;
     }
-    const Timeline v = run(pipeline(PipelineSchedule::zb_v, p), m);
+    const Timeline v = run(pipeline_layout(PipelineSchedule::zb_v, p), m);
     for (std::size_t s = 0; s < v.first.size(); ++s) {
       EXPECT_EQ(v.last[s] - v.first[s], 6.0 * m) << "ZB-V " << s;
     }

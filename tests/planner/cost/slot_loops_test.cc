@@ -18,13 +18,13 @@
 namespace shardwise::test {
 namespace {
 
-struct Case {
+struct LoopedCase {
   PipelineSchedule schedule;
   std::int32_t pp = 4;
   std::int32_t vpp = 1;
 };
 
-Layout layout_of(const Case& c) {
+Layout layout_of(const LoopedCase& c) {
   Layout layout;
   layout.pp = c.pp;
   layout.vpp = c.vpp;
@@ -32,14 +32,14 @@ Layout layout_of(const Case& c) {
   return layout;
 }
 
-std::string text_of(const Case& c, std::int64_t m) {
+std::string case_text(const LoopedCase& c, std::int64_t m) {
   return std::string(name_of(c.schedule)) + " pp " + std::to_string(c.pp) + " vpp " +
          std::to_string(c.vpp) + " micro-batches " + std::to_string(m);
 }
 
-std::vector<Case> all_cases() {
+std::vector<LoopedCase> all_cases() {
   using S = PipelineSchedule;
-  std::vector<Case> cases;
+  std::vector<LoopedCase> cases;
   for (const std::int32_t pp : {2, 3, 4, 6, 8, 13}) {
     for (const S schedule :
          {S::one_f_one_b, S::gpipe, S::zb_h1, S::zb_h2, S::zb_v, S::dualpipe, S::dualpipe_v}) {
@@ -53,7 +53,7 @@ std::vector<Case> all_cases() {
 // Whatever number of micro-batches a schedule has beyond a few, loops stand for all of its passes
 // and messages, each waiting for the same others.
 TEST(SlotLoops, StandForAllSlotsOneByOne) {
-  for (const Case& c : all_cases()) {
+  for (const LoopedCase& c : all_cases()) {
     const Layout layout = layout_of(c);
     const std::int64_t step = c.vpp > 1 ? c.pp : c.schedule == PipelineSchedule::dualpipe ? 2 : 1;
     std::int64_t looped = 0;
@@ -62,20 +62,21 @@ TEST(SlotLoops, StandForAllSlotsOneByOne) {
         const PipelineSlots slots = pipeline_slots(layout, m, planned, 0);
         SlotOrder all = slot_order(layout, m, planned);
         const PipelineSlots each = unrolled(slots);
-        ASSERT_EQ(each.slots.size(), all.slots.slots.size()) << text_of(c, m);
-        EXPECT_EQ(each.slots, all.slots.slots) << text_of(c, m);
-        EXPECT_EQ(each.room, all.slots.room) << text_of(c, m);
-        EXPECT_EQ(slots.messages, std::ranges::max(all.exchanged)) << text_of(c, m);
+        ASSERT_EQ(each.slots.size(), all.slots.slots.size()) << case_text(c, m);
+        EXPECT_EQ(each.slots, all.slots.slots) << case_text(c, m);
+        EXPECT_EQ(each.room, all.slots.room) << case_text(c, m);
+        EXPECT_EQ(slots.messages, std::ranges::max(all.exchanged)) << case_text(c, m);
         looped += slots.loops.empty() ? 0 : 1;
       }
     }
-    EXPECT_GT(looped, 4) << text_of(c, 0);
+    EXPECT_GT(looped, 4) << case_text(c, 0);
   }
 }
 
 /// A pipeline of an engine on slow links, whose hosts take `issue` seconds a kernel.
-struct Swept {
-  Swept(const Case& c, const std::string& engine, std::int8_t zero, double issue, bool offloads)
+struct SweptPipeline {
+  SweptPipeline(const LoopedCase& c, const std::string& engine, std::int8_t zero, double issue,
+                bool offloads)
       : case_(c) {
     priced_.engine = *find_engine(engine);
     priced_.layout = layout_of(c);
@@ -112,12 +113,13 @@ struct Swept {
     return times;
   }
 
-  Case case_;
+  LoopedCase case_;
   Priced priced_;
   double issue_ = 0;
 };
 
-void expect_alike(const Swept::Times& some, const Swept::Times& all, const std::string& named) {
+void expect_alike(const SweptPipeline::Times& some, const SweptPipeline::Times& all,
+                  const std::string& named) {
   const double near = 1e-12 * all.end;
   EXPECT_NEAR(some.end, all.end, near) << named;
   EXPECT_NEAR(some.run.length.value(), all.run.length.value(), near) << named;
@@ -127,12 +129,13 @@ void expect_alike(const Swept::Times& some, const Swept::Times& all, const std::
   }
 }
 
-std::vector<Swept> all_swept() {
+std::vector<SweptPipeline> all_swept() {
   using S = PipelineSchedule;
-  std::vector<Swept> all;
-  for (const Case& c :
-       {Case{S::one_f_one_b, 4}, Case{S::one_f_one_b, 4, 2}, Case{S::gpipe, 3}, Case{S::zb_h1, 4},
-        Case{S::zb_h2, 3}, Case{S::zb_v, 3}, Case{S::dualpipe, 4}, Case{S::dualpipe_v, 3}}) {
+  std::vector<SweptPipeline> all;
+  for (const LoopedCase& c :
+       {LoopedCase{S::one_f_one_b, 4}, LoopedCase{S::one_f_one_b, 4, 2}, LoopedCase{S::gpipe, 3},
+        LoopedCase{S::zb_h1, 4}, LoopedCase{S::zb_h2, 3}, LoopedCase{S::zb_v, 3},
+        LoopedCase{S::dualpipe, 4}, LoopedCase{S::dualpipe_v, 3}}) {
     for (const char* engine : {"shardwise", "megatron_ddp", "fsdp2", "megatron_fsdp"}) {
       const std::int8_t zero = engine[0] == 'm' && engine[9] == 'd' ? 1 : 3;
       for (const double issue : {0.0, 3e-5, 4e-4}) {
@@ -147,11 +150,11 @@ std::vector<Swept> all_swept() {
 // The steady state of every schedule is closed to rounding, with parameters and gradients beside
 // the passes, hosts that are late, messages that take long and copies to the host (D2).
 TEST(SlotLoops, TakeAsLongAsAllMicrobatchesOneByOne) {
-  for (Swept& swept : all_swept()) {
+  for (SweptPipeline& swept : all_swept()) {
     for (const std::int64_t m : {48, 60, 120}) {
-      const Swept::Times some = swept.times(m, 0);
+      const SweptPipeline::Times some = swept.times(m, 0);
       expect_alike(some, swept.times(m, m),
-                   text_of(swept.case_, m) + " " + swept.priced_.engine.name + " at " +
+                   case_text(swept.case_, m) + " " + swept.priced_.engine.name + " at " +
                        std::to_string(swept.issue_));
     }
   }
@@ -160,11 +163,12 @@ TEST(SlotLoops, TakeAsLongAsAllMicrobatchesOneByOne) {
 // Eight million micro-batches are the work of four thousand: what is added is a period of the
 // timeline more often, and no more than the search for the end of it (D2).
 TEST(SlotLoops, AreTheSameWorkForAnyNumberOfMicrobatches) {
-  for (Swept& swept : all_swept()) {
-    const Swept::Times few = swept.times(4096, 0);
-    const Swept::Times more = swept.times(4096 + 5040, 0);  // a multiple of all short periods
-    const Swept::Times many = swept.times(4096 + 1587 * 5040, 0);
-    const std::string named = text_of(swept.case_, 0) + " " + swept.priced_.engine.name + " at " +
+  for (SweptPipeline& swept : all_swept()) {
+    const SweptPipeline::Times few = swept.times(4096, 0);
+    const SweptPipeline::Times more =
+        swept.times(4096 + 5040, 0);  // a multiple of all short periods
+    const SweptPipeline::Times many = swept.times(4096 + 1587 * 5040, 0);
+    const std::string named = case_text(swept.case_, 0) + " " + swept.priced_.engine.name + " at " +
                               std::to_string(swept.issue_);
     EXPECT_LE(static_cast<double>(many.run.swept), 2.5 * static_cast<double>(few.run.swept))
         << named;

@@ -10,12 +10,6 @@ namespace {
 
 using enum MemoryCategory;
 
-JobSpec open_job() {
-  JobSpec job;
-  job.loss = LossKernel::by_engine;
-  return job;
-}
-
 // A model of few tokens and a wide table: backward is fullest at the embedding. Its gradient is a
 // temporary of the layer; the head's and the sum of the two lie beside it. PyTorch 2.15.0's peak
 // grows by three tables there, by one where nothing is tied.

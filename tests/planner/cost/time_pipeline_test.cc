@@ -4,27 +4,22 @@
 #include <vector>
 
 #include "planner/cost/pipeline.h"
+#include "tests/support/pipeline_ways.h"
 
 namespace shardwise {
 namespace {
 
+using test::pipeline_layout;
+
 /// Seconds of a stage's passes for one micro-batch, all its chunks together.
-struct Pace {
+struct StagePace {
   double forward = 1;
   double input = 1;
   double weight = 1;
 };
 
-Layout pipeline(PipelineSchedule schedule, std::int32_t p, std::int32_t v = 1) {
-  Layout layout;
-  layout.schedule = schedule;
-  layout.pp = p;
-  layout.vpp = v;
-  return layout;
-}
-
 /// A step of equal stages.
-double length(const Layout& layout, int m, const Pace& pace, double hop = 0) {
+double length(const Layout& layout, int m, const StagePace& pace, double hop = 0) {
   const PipelineSlots slots = pipeline_slots(layout, m);
   // Under DualPipe a stage holds two parts of the model, of which a micro-batch meets one.
   const double share = layout.schedule == PipelineSchedule::dualpipe ? 1.0 : 1.0 / slots.chunks;
@@ -36,7 +31,7 @@ double length(const Layout& layout, int m, const Pace& pace, double hop = 0) {
 }
 
 /// Idle time of the stage that works without a break, or rather of any: all end a step together.
-double idle(const Layout& layout, int m, const Pace& pace = {}) {
+double idle(const Layout& layout, int m, const StagePace& pace = {}) {
   return length(layout, m, pace) -
          static_cast<double>(m) * (pace.forward + pace.input + pace.weight);
 }
@@ -47,7 +42,7 @@ TEST(PipelineRun, IdlesForOnePassOfEachOtherStage) {
   for (const int p : {2, 4, 8, 16}) {
     for (const int m : {1, 2, 8, 64}) {
       for (const auto schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::gpipe}) {
-        EXPECT_NEAR(idle(pipeline(schedule, p), m), 3.0 * (p - 1), 1e-9) << p << " " << m;
+        EXPECT_NEAR(idle(pipeline_layout(schedule, p), m), 3.0 * (p - 1), 1e-9) << p << " " << m;
       }
     }
   }
@@ -59,7 +54,8 @@ TEST(PipelineRun, IdlesLessByTheChunksOfAStage) {
   for (const int p : {2, 4, 8}) {
     for (const int v : {2, 3, 6}) {
       for (const auto schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::looped_bfs}) {
-        EXPECT_NEAR(idle(pipeline(schedule, p, v), 2 * p), 3.0 * (p - 1) / v, 1e-9) << p << v;
+        EXPECT_NEAR(idle(pipeline_layout(schedule, p, v), 2 * p), 3.0 * (p - 1) / v, 1e-9)
+            << p << v;
       }
     }
   }
@@ -67,7 +63,8 @@ TEST(PipelineRun, IdlesLessByTheChunksOfAStage) {
 
 // Breadth first, each further chunk waits until the first micro-batch has gone round.
 TEST(PipelineRun, IdlesForEachFurtherChunkWhereMicrobatchesAreFew) {
-  EXPECT_NEAR(idle(pipeline(PipelineSchedule::looped_bfs, 4, 3), 3), (3 + 2 * 1) * 3 / 3.0, 1e-9);
+  EXPECT_NEAR(idle(pipeline_layout(PipelineSchedule::looped_bfs, 4, 3), 3), (3 + 2 * 1) * 3 / 3.0,
+              1e-9);
 }
 
 // Qi et al., arXiv:2401.10241, sections 2.2 and 2.3, b both gradients: ZB-H1 (p - 1)(f + b - 2 w).
@@ -76,9 +73,9 @@ TEST(PipelineRun, IdlesForEachFurtherChunkWhereMicrobatchesAreFew) {
 // stage's work where it holds two chunks.
 TEST(PipelineRun, IdlesAsZeroBubbleSchedulesDo) {
   for (const int p : {2, 4, 8}) {
-    EXPECT_NEAR(idle(pipeline(PipelineSchedule::zb_h1, p), 3 * p), p - 1, 1e-9);
-    EXPECT_NEAR(idle(pipeline(PipelineSchedule::zb_h2, p), 3 * p), p - 1, 1e-9);
-    EXPECT_NEAR(idle(pipeline(PipelineSchedule::zb_v, p), 3 * p), 0.5 * (p - 1), 1e-9);
+    EXPECT_NEAR(idle(pipeline_layout(PipelineSchedule::zb_h1, p), 3 * p), p - 1, 1e-9);
+    EXPECT_NEAR(idle(pipeline_layout(PipelineSchedule::zb_h2, p), 3 * p), p - 1, 1e-9);
+    EXPECT_NEAR(idle(pipeline_layout(PipelineSchedule::zb_v, p), 3 * p), 0.5 * (p - 1), 1e-9);
   }
 }
 
@@ -86,12 +83,14 @@ TEST(PipelineRun, IdlesAsZeroBubbleSchedulesDo) {
 // chunks it is that of twice the stages (deepseek-ai/DualPipe:README.md).
 TEST(PipelineRun, IdlesAsTheTableOfDualPipeSays) {
   for (const int p : {2, 4, 8, 16}) {
-    for (const Pace& pace : {Pace{1, 1, 1}, Pace{2, 2, 1}, Pace{4, 4, 3}}) {
+    for (const StagePace& pace : {StagePace{1, 1, 1}, StagePace{2, 2, 1}, StagePace{4, 4, 3}}) {
       const double b = pace.input + pace.weight;
       const double bubble = (p / 2.0 - 1) * (pace.forward + b + b - 3 * pace.weight);
-      EXPECT_NEAR(idle(pipeline(PipelineSchedule::dualpipe, p), 2 * p, pace), bubble, 1e-9) << p;
-      const Pace twice = {2 * pace.forward, 2 * pace.input, 2 * pace.weight};
-      EXPECT_NEAR(idle(pipeline(PipelineSchedule::dualpipe_v, p / 2), 2 * p, twice), bubble, 1e-9)
+      EXPECT_NEAR(idle(pipeline_layout(PipelineSchedule::dualpipe, p), 2 * p, pace), bubble, 1e-9)
+          << p;
+      const StagePace twice = {2 * pace.forward, 2 * pace.input, 2 * pace.weight};
+      EXPECT_NEAR(idle(pipeline_layout(PipelineSchedule::dualpipe_v, p / 2), 2 * p, twice), bubble,
+                  1e-9)
           << p;
     }
   }
@@ -99,7 +98,7 @@ TEST(PipelineRun, IdlesAsTheTableOfDualPipeSays) {
 
 TEST(PipelineRun, FillsAtThePaceOfEachStageWhereTheyDiffer) {
   // Stages of 1, 2 and 4 seconds: the last and slowest waits for the others once.
-  const PipelineSlots slots = pipeline_slots(pipeline(PipelineSchedule::one_f_one_b, 3), 10);
+  const PipelineSlots slots = pipeline_slots(pipeline_layout(PipelineSchedule::one_f_one_b, 3), 10);
   const std::vector<ChunkTime> chunks = {{Seconds(0.5), Seconds(0.5), Seconds(0)},
                                          {Seconds(1), Seconds(1), Seconds(0)},
                                          {Seconds(2), Seconds(2), Seconds(0)}};
@@ -109,7 +108,7 @@ TEST(PipelineRun, FillsAtThePaceOfEachStageWhereTheyDiffer) {
 /// Messages that a step waits for, where each is short beside a pass.
 double waited(const Layout& layout, int m) {
   constexpr double kHop = 1e-6;
-  const Pace pace = {0.33, 0.4, 0.27};
+  const StagePace pace = {0.33, 0.4, 0.27};
   return (length(layout, m, pace, kHop) - length(layout, m, pace)) / kHop;
 }
 
@@ -122,13 +121,14 @@ double waited(const Layout& layout, int m) {
 TEST(PipelineMessages, AreWaitedForAfterEachPassWithoutChunks) {
   for (const int m : {16, 32}) {
     const auto all = static_cast<double>(m);
-    EXPECT_NEAR(waited(pipeline(PipelineSchedule::one_f_one_b, 2), m), all + 1, 0.01);
+    EXPECT_NEAR(waited(pipeline_layout(PipelineSchedule::one_f_one_b, 2), m), all + 1, 0.01);
     for (const int p : {4, 8}) {
-      EXPECT_NEAR(waited(pipeline(PipelineSchedule::one_f_one_b, p), m), 2 * all + 2 * (p - 1) - 3,
-                  0.01);
+      EXPECT_NEAR(waited(pipeline_layout(PipelineSchedule::one_f_one_b, p), m),
+                  2 * all + 2 * (p - 1) - 3, 0.01);
     }
     for (const int p : {2, 4, 8}) {
-      EXPECT_NEAR(waited(pipeline(PipelineSchedule::gpipe, p), m), 2 * all + 2 * (p - 1) - 2, 0.01);
+      EXPECT_NEAR(waited(pipeline_layout(PipelineSchedule::gpipe, p), m), 2 * all + 2 * (p - 1) - 2,
+                  0.01);
     }
   }
 }
@@ -140,9 +140,10 @@ TEST(PipelineMessages, AreWaitedForAfterEachPassWithoutChunks) {
 TEST(PipelineMessages, AreWaitedForToFillAndToDrainWithChunks) {
   for (const int p : {2, 4, 8}) {
     for (const int v : {2, 4}) {
-      EXPECT_NEAR(waited(pipeline(PipelineSchedule::one_f_one_b, p, v), 2 * p), 2 * (v * p - 1),
+      EXPECT_NEAR(waited(pipeline_layout(PipelineSchedule::one_f_one_b, p, v), 2 * p),
+                  2 * (v * p - 1), 0.01);
+      EXPECT_NEAR(waited(pipeline_layout(PipelineSchedule::looped_bfs, p, v), 2 * p), 2 * (p - 1),
                   0.01);
-      EXPECT_NEAR(waited(pipeline(PipelineSchedule::looped_bfs, p, v), 2 * p), 2 * (p - 1), 0.01);
     }
   }
 }

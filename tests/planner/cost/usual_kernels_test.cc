@@ -17,12 +17,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-JobSpec open_job() {
-  JobSpec job;
-  job.loss = LossKernel::by_engine;
-  return job;
-}
-
 TEST(UsualLoss, IsPlainPyTorchsUnderEnginesThatLeaveItToTheScript) {
   for (const char* name : {"fsdp2", "fsdp1", "deepspeed"}) {
     EXPECT_EQ(loss_of(open_job(), *find_engine(name)), LossKernel::materialised) << name;

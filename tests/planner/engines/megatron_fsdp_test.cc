@@ -9,7 +9,7 @@ namespace {
 
 // Llama-3.1-8B on 8 ranks: a unit of 218,112,000 elements ends at a multiple of 8 ranks x 28,672,
 // the least common multiple of its rows. Norm and head are one unit, whose rows have 4,096.
-constexpr std::int64_t kBlock = 218'136'576;
+constexpr std::int64_t kPaddedBlock = 218'136'576;
 constexpr std::int64_t kEmbedding = std::int64_t{128'256} * 4096;
 constexpr std::int64_t kHead = kEmbedding + std::int64_t{8} * 4096;
 constexpr std::int64_t kBytes = 2;
@@ -42,7 +42,7 @@ struct Made {
 // stage looks there too, where activations do not say otherwise.
 TEST(MegatronFsdpQueues, AreAtTheirFullestWhereTheLedgerLooks) {
   EXPECT_EQ(Made(false).gathered(MemoryPhase::steady_forward_backward),
-            (kEmbedding + kHead + 4 * kBlock) * kBytes);
+            (kEmbedding + kHead + 4 * kPaddedBlock) * kBytes);
 }
 
 // Megatron-FSDP's finish_grad_sync leaves embedding and head gathered; two buffers for units stay
@@ -52,7 +52,7 @@ TEST(MegatronFsdpBuffers, StayFromOneStepToTheNext) {
   constexpr MemoryPhase kStep = MemoryPhase::steady_optimizer_step;
   Made queue(false);
   EXPECT_EQ(queue.gathered(kStep), (kEmbedding + kHead) * kBytes);
-  EXPECT_EQ(Made(true).gathered(kStep), (kEmbedding + kHead + 2 * kBlock) * kBytes);
+  EXPECT_EQ(Made(true).gathered(kStep), (kEmbedding + kHead + 2 * kPaddedBlock) * kBytes);
   queue.rules.step_block = true;
   EXPECT_EQ(queue.gathered(kStep), 0);
 }

@@ -28,7 +28,7 @@ JsonValue golden(const std::string& file = "tests/golden/frameworks.json") {
 
 const std::string& text(const JsonValue& row, const char* key) { return row.find(key)->string; }
 
-Plan plan_of(const JsonValue& row) {
+Plan golden_plan(const JsonValue& row) {
   Plan plan;
   plan.model = *load_model(text(row, "model"));
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), row.find("gpus")->integer);
@@ -47,7 +47,7 @@ TEST(Exports, AreWhatTheFrameworksParsersAccepted) {
   for (const JsonValue& row : all.find("exports")->elements) {
     const Result<Framework> framework = load_framework(text(row, "framework"), "--to");
     ASSERT_TRUE(framework.ok()) << to_string(framework.problems());
-    const Plan plan = plan_of(row);
+    const Plan plan = golden_plan(row);
     const Result<Export> made = export_plan(plan, *framework);
     ASSERT_TRUE(made.ok()) << to_string(made.problems());
     EXPECT_EQ(configuration_text(*framework, made->settings, {}), text(row, "configuration"))
@@ -59,7 +59,7 @@ TEST(Exports, AreWhatTheFrameworksParsersAccepted) {
 TEST(Exports, SayThePlansRanksAndMicroBatches) {
   const JsonValue all = golden();
   for (const JsonValue& row : all.find("exports")->elements) {
-    const Plan plan = plan_of(row);
+    const Plan plan = golden_plan(row);
     const JsonValue& said = *row.find("said");
     EXPECT_EQ(said.find("dp")->integer, plan.layout.dp()) << text(row, "configuration");
     const JsonValue* passes = said.find("micro_batches");
@@ -73,7 +73,7 @@ TEST(Exports, SayThePlansRanksAndMicroBatches) {
 TEST(Exports, SayThePlansStrategy) {
   const JsonValue all = golden();
   for (const JsonValue& row : all.find("exports")->elements) {
-    const Plan plan = plan_of(row);
+    const Plan plan = golden_plan(row);
     const std::string& engine = plan.engine.name;
     const std::string stage = field_text(plan.layout, "zero_stage");
     std::string wanted;
@@ -145,7 +145,7 @@ TEST(Rules, AreWhatTheFrameworksParsersDo) {
 TEST(ExportedScript, HoldsWhatTheLedgerOfItsPlanSays) {
   const JsonValue all = golden("tests/golden/exported_memory.json");
   for (const JsonValue& row : all.find("cases")->elements) {
-    const Plan plan = plan_of(row);
+    const Plan plan = golden_plan(row);
     const StepReport report =
         estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
     ASSERT_EQ(report.stages.size(), 1U);

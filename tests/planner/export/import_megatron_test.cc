@@ -14,6 +14,7 @@
 #include "planner/export/import_plan.h"
 #include "planner/export/kept_of.h"
 #include "planner/spec/names.h"
+#include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {
 namespace {
@@ -23,7 +24,7 @@ using testing::Not;
 
 constexpr const char* kMegatron = "megatron-lm";
 
-Result<Import> imported(const std::string& flags) {
+Result<Import> imported_flags(const std::string& flags) {
   const std::string text =
       "torchrun --nproc-per-node 8 --nnodes 2 pretrain_gpt.py --micro-batch-size 1 \\\n"
       "  --global-batch-size 64 --seq-length 2048 --use-distributed-optimizer \\\n  " +
@@ -36,18 +37,12 @@ Result<Import> imported(const std::string& flags) {
   return import_plan(*load_framework(kMegatron, "--from"), *configuration, asked);
 }
 
-std::string assumptions_of(const Import& made) {
-  std::string text;
-  for (const Assumption& each : made.assumptions) text += each.text + "\n";
-  return text;
-}
-
 TEST(MegatronImports, SayWhichFlagsThePlanDoesNotPrice) {
-  const Result<Import> made = imported(
+  const Result<Import> made = imported_flags(
       "--bf16 --use-precision-aware-optimizer --optimizer-cpu-offload \\\n"
       "--optimizer-offload-fraction 0.5 --main-params-dtype fp16 --fp4-format e2m1");
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
-  const std::string assumed = assumptions_of(*made);
+  const std::string assumed = test::assumptions_of(*made);
   EXPECT_THAT(assumed, HasSubstr("--optimizer-offload-fraction 0.5 is kept, and not priced"));
   EXPECT_THAT(assumed, HasSubstr("--main-params-dtype fp16 is kept, and not priced"));
   EXPECT_THAT(assumed, HasSubstr("--fp4-format e2m1 is kept, and not priced"));
@@ -55,7 +50,7 @@ TEST(MegatronImports, SayWhichFlagsThePlanDoesNotPrice) {
 
 // Of whatever kind: a number that nobody knows is no wrong number.
 TEST(MegatronImports, KeepVariablesOfFlagsThatNoPlanHas) {
-  const Result<Import> made = imported(
+  const Result<Import> made = imported_flags(
       "--bf16 --lr $LR --min-lr ${MIN} --train-iters $((STEPS)) --lr-decay-iters $DECAY \\\n"
       "--lr-warmup-iters 100 --mock-data --data-path $DATA --split 1 --save $CK --tokenizer-type "
       "$T");
@@ -68,9 +63,9 @@ TEST(MegatronImports, KeepVariablesOfFlagsThatNoPlanHas) {
 }
 
 TEST(MegatronImports, DoNotSayItOfADefault) {
-  const Result<Import> made = imported("--bf16 --main-params-dtype fp32");
+  const Result<Import> made = imported_flags("--bf16 --main-params-dtype fp32");
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
-  EXPECT_THAT(assumptions_of(*made), Not(HasSubstr("--main-params-dtype")));
+  EXPECT_THAT(test::assumptions_of(*made), Not(HasSubstr("--main-params-dtype")));
 }
 
 /// The arguments that an export of an import has.
@@ -85,7 +80,7 @@ std::string exported(const Import& made) {
 
 TEST(MegatronImports, ReadMomentsInFewerBits) {
   for (const std::string type : {"bf16", "fp8", "fp16"}) {
-    const Result<Import> made = imported(fmt::format(
+    const Result<Import> made = imported_flags(fmt::format(
         "--bf16 --use-precision-aware-optimizer --exp-avg-dtype {0} --exp-avg-sq-dtype {0}", type));
     ASSERT_TRUE(made.ok()) << to_string(made.problems());
     EXPECT_EQ(name_of(made->plan.job.moment_dtype), type);
@@ -95,7 +90,7 @@ TEST(MegatronImports, ReadMomentsInFewerBits) {
 }
 
 TEST(MegatronImports, RefuseMomentsOfTwoTypes) {
-  const Result<Import> made = imported(
+  const Result<Import> made = imported_flags(
       "--bf16 --use-precision-aware-optimizer --exp-avg-dtype bf16 --exp-avg-sq-dtype fp8");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.problems().front().hint,
@@ -104,7 +99,7 @@ TEST(MegatronImports, RefuseMomentsOfTwoTypes) {
 
 TEST(MegatronImports, ReadGradientsInBf16) {
   const std::string flags = "--bf16 --use-precision-aware-optimizer --main-grads-dtype bf16";
-  const Result<Import> made = imported(flags);
+  const Result<Import> made = imported_flags(flags);
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   EXPECT_FALSE(made->plan.layout.fp32_gradients);
   EXPECT_THAT(exported(*made), HasSubstr("\n--main-grads-dtype bf16\n"));
@@ -112,7 +107,7 @@ TEST(MegatronImports, ReadGradientsInBf16) {
 }
 
 TEST(MegatronImports, WriteBackTheWordsThatThePlanHasNone) {
-  const Result<Import> made = imported(
+  const Result<Import> made = imported_flags(
       "--bf16 --fp8-format e4m3 --fp8-recipe mxfp8 --ckpt-format torch --grad-reduce-in-bf16");
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   EXPECT_EQ(made->plan.job.precision, DType::fp8);
@@ -125,7 +120,7 @@ TEST(MegatronImports, WriteBackTheWordsThatThePlanHasNone) {
 }
 
 TEST(MegatronImports, RefuseKeptWordsOfAnotherPlan) {
-  Result<Import> made = imported("--bf16 --fp8-format e4m3 --fp8-recipe mxfp8");
+  Result<Import> made = imported_flags("--bf16 --fp8-format e4m3 --fp8-recipe mxfp8");
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   made->plan.job.precision = DType::bf16;
   const Diagnostics problems = check_kept(*load_framework(kMegatron, "--to"), made->plan);
@@ -134,7 +129,7 @@ TEST(MegatronImports, RefuseKeptWordsOfAnotherPlan) {
 }
 
 TEST(MegatronImports, SayWhichSettingsOfRecomputeAreNotRead) {
-  const Result<Import> made = imported(
+  const Result<Import> made = imported_flags(
       "--bf16 --recompute-granularity full --recompute-method uniform --recompute-num-layers 4");
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.problems().front().hint,
@@ -145,24 +140,24 @@ TEST(MegatronImports, TakeModulesForRecomputeThatIsStated) {
   for (const char* flags :
        {"--bf16 --recompute-activations",
         "--bf16 --recompute-granularity selective --recompute-modules core_attn mlp"}) {
-    const Result<Import> made = imported(flags);
+    const Result<Import> made = imported_flags(flags);
     ASSERT_TRUE(made.ok()) << to_string(made.problems());
-    EXPECT_THAT(assumptions_of(*made), Not(HasSubstr("--recompute")));
+    EXPECT_THAT(test::assumptions_of(*made), Not(HasSubstr("--recompute")));
   }
 }
 
 TEST(MegatronImports, ReadALayoutOfStages) {
   const std::string flags =
       "--bf16 --pipeline-model-parallel-size 2 --pipeline-model-parallel-layout ";
-  const Result<Import> chunks = imported(flags + "'Et*8|t*8|t*8|t*8L'");
+  const Result<Import> chunks = imported_flags(flags + "'Et*8|t*8|t*8|t*8L'");
   ASSERT_TRUE(chunks.ok()) << to_string(chunks.problems());
   EXPECT_EQ(chunks->plan.layout.vpp, 2);
   EXPECT_THAT(exported(*chunks), HasSubstr("--num-virtual-stages-per-pipeline-rank 2\n"));
-  const Result<Import> uneven = imported(flags + "'Et*4|t*28L'");
+  const Result<Import> uneven = imported_flags(flags + "'Et*4|t*28L'");
   ASSERT_TRUE(uneven.ok()) << to_string(uneven.problems());
   EXPECT_EQ(uneven->plan.layout.vpp, 1);
   EXPECT_EQ(uneven->plan.layout.first_stage_layers, 4);
-  const Result<Import> refused = imported(flags + "'Et*4|t*9|t*10|t*9L'");
+  const Result<Import> refused = imported_flags(flags + "'Et*4|t*9|t*10|t*9L'");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(to_string(refused.problems().front()),
             "run.sh:3:43: --pipeline-model-parallel-layout: Et*4|t*9|t*10|t*9L is nothing that a "

@@ -250,7 +250,7 @@ TEST(Imports, RefuseWhatContradictsTheModelOrAFlag) {
 }
 
 /// What a command says besides data-parallel ranks.
-std::string imported(const std::string& words) {
+std::string imported_words(const std::string& words) {
   const std::string base =
       "torchrun --nproc-per-node 8 pretrain_gpt.py --bf16 --seq-length 4096 --micro-batch-size 1 ";
   const Result<Import> made = read_import(base + words, "run.sh", on("dgx-h100", "llama-3.1-8b"));
@@ -261,18 +261,19 @@ std::string imported(const std::string& words) {
 
 // What a configuration states and no plan has is a problem, never another plan.
 TEST(Imports, RefuseAValueThatNoPlanHas) {
-  EXPECT_EQ(imported("--use-distributed-optimizer"), "megatron_ddp 1 none");
+  EXPECT_EQ(imported_words("--use-distributed-optimizer"), "megatron_ddp 1 none");
   for (const char* words :
        {"--use-megatron-fsdp --data-parallel-sharding-strategy zero3", "--optimizer dist_muon",
         "--recompute-granularity Full", "--recompute-granularity full",
         "--recompute-granularity full --recompute-method block --recompute-num-layers 5"}) {
-    EXPECT_THAT(imported(words), HasSubstr(" is nothing that a plan can have")) << words;
+    EXPECT_THAT(imported_words(words), HasSubstr(" is nothing that a plan can have")) << words;
   }
-  EXPECT_THAT(imported("--tensor-model-parallel-size -1"), HasSubstr("-1"));
-  EXPECT_THAT(imported("--hidden-dropout 0.3 --attention-dropout 0.5"),
+  EXPECT_THAT(imported_words("--tensor-model-parallel-size -1"), HasSubstr("-1"));
+  EXPECT_THAT(imported_words("--hidden-dropout 0.3 --attention-dropout 0.5"),
               HasSubstr("--attention-dropout: 0.5, but --hidden-dropout has 0.3"));
-  EXPECT_THAT(imported("--bf16 --fp16"), HasSubstr("--fp16: "));
-  EXPECT_THAT(imported("--use-megatron-fsdp --use-torch-fsdp2"), HasSubstr("--use-torch-fsdp2"));
+  EXPECT_THAT(imported_words("--bf16 --fp16"), HasSubstr("--fp16: "));
+  EXPECT_THAT(imported_words("--use-megatron-fsdp --use-torch-fsdp2"),
+              HasSubstr("--use-torch-fsdp2"));
 }
 
 std::string layout_of(const std::string& text, const std::string& file) {

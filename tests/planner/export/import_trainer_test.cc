@@ -12,6 +12,7 @@
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/job_files.h"
+#include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {
 namespace {
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-Result<Import> imported(const std::vector<JobFile>& files) {
+Result<Import> imported_files(const std::vector<JobFile>& files) {
   const Result<Configuration> job = read_job(files);
   if (!job) return job.problems();
   const Result<Framework> framework = framework_of(*job, "", "--from");
@@ -33,13 +34,8 @@ Result<Import> imported(const std::vector<JobFile>& files) {
 }
 
 Result<Import> of_deepspeed(const std::string& keys) {
-  return imported({{"ds_config.json", "{\"train_micro_batch_size_per_gpu\": 2, " + keys + "}"}});
-}
-
-std::string assumptions_of(const Import& made) {
-  std::string text;
-  for (const Assumption& each : made.assumptions) text += each.text + "\n";
-  return text;
+  return imported_files(
+      {{"ds_config.json", "{\"train_micro_batch_size_per_gpu\": 2, " + keys + "}"}});
 }
 
 TEST(DeepspeedImports, OverlapByStageWhereNothingSaysIt) {
@@ -89,13 +85,15 @@ TEST(DeepspeedImports, HaveGradientsInTheTypeInWhichTheyAreAccumulated) {
                      std::string(name) + "\"}");
     ASSERT_TRUE(made.ok()) << to_string(made.problems());
     EXPECT_TRUE(made->plan.layout.fp32_gradients) << name;
-    EXPECT_THAT(assumptions_of(*made), HasSubstr("data_types.grad_accum_dtype fp32: gradients"));
+    EXPECT_THAT(test::assumptions_of(*made),
+                HasSubstr("data_types.grad_accum_dtype fp32: gradients"));
   }
   const Result<Import> travelling =
       of_deepspeed(R"("bf16": {"enabled": true}, "communication_data_type": "fp32")");
   ASSERT_TRUE(travelling.ok()) << to_string(travelling.problems());
   EXPECT_FALSE(travelling->plan.layout.fp32_gradients);
-  EXPECT_THAT(assumptions_of(*travelling), HasSubstr("communication_data_type fp32: in the plan"));
+  EXPECT_THAT(test::assumptions_of(*travelling),
+              HasSubstr("communication_data_type fp32: in the plan"));
 }
 
 TEST(DeepspeedImports, SayWhatThePlanDoesNotPrice) {
@@ -103,7 +101,7 @@ TEST(DeepspeedImports, SayWhatThePlanDoesNotPrice) {
       R"("torch_autocast": {"enabled": true, "dtype": "bfloat16"}, "zero_optimization":
          {"stage": 3, "zero_quantized_weights": true, "cpu_offload_param": true})");
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
-  const std::string assumed = assumptions_of(*made);
+  const std::string assumed = test::assumptions_of(*made);
   EXPECT_THAT(assumed, HasSubstr("torch_autocast.enabled true is kept, and not priced"));
   EXPECT_THAT(assumed, HasSubstr("zero_quantized_weights true is kept, and not priced"));
   EXPECT_THAT(assumed, HasSubstr("cpu_offload_param true is kept, and not priced"));
@@ -134,7 +132,7 @@ TEST(AccelerateImports, NeedNoBatchForDeepspeed) {
   const auto found = check_configuration(*load_framework("deepspeed", "--from"), *job, 0, {});
   ASSERT_TRUE(found.ok()) << to_string(found.problems());
   EXPECT_THAT(*found, IsEmpty());
-  const Result<Import> made = imported({{"accelerate.yaml", kDeepspeedOfAccelerate}});
+  const Result<Import> made = imported_files({{"accelerate.yaml", kDeepspeedOfAccelerate}});
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   EXPECT_EQ(made->plan.job.global_batch_size, 32);
 }
@@ -150,7 +148,7 @@ num_machines: 2
 )";
 
 Result<Import> with_fsdp1(const std::string& arguments) {
-  return imported(
+  return imported_files(
       {{"run.sh", "accelerate launch --config_file accelerate.yaml train.py " + arguments},
        {"accelerate.yaml", kFsdp1}});
 }
@@ -161,7 +159,7 @@ TEST(AccelerateImports, TakeTheNumberOfAStrategy) {
   EXPECT_EQ(made->plan.layout.zero_stage, 3);
   EXPECT_FALSE(made->plan.layout.reshard_after_forward);
   EXPECT_EQ(made->plan.job.precision, DType::fp32);
-  EXPECT_THAT(assumptions_of(*made), Not(HasSubstr("one unit")));
+  EXPECT_THAT(test::assumptions_of(*made), Not(HasSubstr("one unit")));
 }
 
 /// transformers' Trainer hands bf16 on to accelerate, and switches checkpointing of the model on,
@@ -176,14 +174,14 @@ TEST(AccelerateImports, ReadArgumentsOfTransformersTrainer) {
   EXPECT_EQ(made->plan.job.sequence_length, 2048);
   EXPECT_EQ(made->plan.job.precision, DType::bf16);
   EXPECT_EQ(made->plan.layout.recompute, Recompute::full);
-  EXPECT_THAT(assumptions_of(*made), HasSubstr("says: --output_dir"));
+  EXPECT_THAT(test::assumptions_of(*made), HasSubstr("says: --output_dir"));
 }
 
 TEST(AccelerateImports, SayThatTheWholeModelIsOneUnit) {
   const Result<Import> made =
-      imported({{"a.yaml", "distributed_type: FSDP\nmixed_precision: bf16\n"}});
+      imported_files({{"a.yaml", "distributed_type: FSDP\nmixed_precision: bf16\n"}});
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
-  EXPECT_THAT(assumptions_of(*made), HasSubstr("NO_WRAP: the whole model is one unit"));
+  EXPECT_THAT(test::assumptions_of(*made), HasSubstr("NO_WRAP: the whole model is one unit"));
 }
 
 TEST(Frameworks, AreAskedForByWhatACommandIsOf) {

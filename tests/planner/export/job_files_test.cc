@@ -26,7 +26,7 @@ constexpr const char* kDeepspeed =
         "bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})";
 
 /// "deepspeed: 16 ranks, batch 128", notes and assumptions; or what is wrong.
-std::string imported(const std::vector<JobFile>& files) {
+std::string imported_job(const std::vector<JobFile>& files) {
   const Result<Configuration> configuration = read_job(files);
   if (!configuration) return to_string(configuration.problems());
   const Result<Framework> framework = framework_of(*configuration, "", "--from");
@@ -50,7 +50,7 @@ TEST(JobFiles, AreOneJobInWhateverOrder) {
                           "--learning_rate 1e-4 --bf16\n"};
   const JobFile json = {"ds.json", kDeepspeed};
   for (const auto& files : {std::vector{script, json}, std::vector{json, script}}) {
-    const std::string made = imported(files);
+    const std::string made = imported_job(files);
     EXPECT_THAT(made, HasSubstr("deepspeed: 16 ranks, batch 128\n"));
     EXPECT_THAT(made, HasSubstr("arguments of the training script change nothing that the file of "
                                 "DeepSpeed says: --deepspeed, --learning_rate, --bf16\n"));
@@ -62,12 +62,12 @@ TEST(JobFiles, ReadTheHostfileOfDeepspeed) {
   const JobFile script = {"run.sh", "deepspeed --hostfile conf/hosts --include a@b:0,1 train.py\n"};
   const JobFile json = {"ds.json", kDeepspeed};
   const JobFile hosts = {"hosts", "a slots=6\nb slots=8\n"};
-  EXPECT_THAT(imported({hosts, script, json}), HasSubstr("deepspeed: 8 ranks"));
-  EXPECT_THAT(imported({script, json}), HasSubstr("how many ranks there are"));
-  EXPECT_EQ(imported({hosts}),
+  EXPECT_THAT(imported_job({hosts, script, json}), HasSubstr("deepspeed: 8 ranks"));
+  EXPECT_THAT(imported_job({script, json}), HasSubstr("how many ranks there are"));
+  EXPECT_EQ(imported_job({hosts}),
             "hosts:1: is a hostfile, no configuration\n"
             "    give the command that reads it too\n1 problem, nothing was run\n");
-  EXPECT_THAT(imported({hosts, {"more", "c slots=1"}, script, json}),
+  EXPECT_THAT(imported_job({hosts, {"more", "c slots=1"}, script, json}),
               HasSubstr("more:1: is a hostfile, and so is hosts"));
 }
 
@@ -82,7 +82,7 @@ TEST(JobFiles, ReadWhatTheScriptWritesForItsLauncher) {
       "echo 'a slots=8' > hosts\n"
       "echo 'b slots=8' >> hosts\n"
       "deepspeed --hostfile hosts train.py --deepspeed_config $DIR/ds.json\n";
-  EXPECT_THAT(imported({{"run.sh", script}}), HasSubstr("deepspeed: 16 ranks, batch 128\n"));
+  EXPECT_THAT(imported_job({{"run.sh", script}}), HasSubstr("deepspeed: 16 ranks, batch 128\n"));
   const Result<Configuration> configuration = read_job({{"run.sh", script}});
   ASSERT_TRUE(configuration.ok());
   const auto wrong =
@@ -91,17 +91,18 @@ TEST(JobFiles, ReadWhatTheScriptWritesForItsLauncher) {
   EXPECT_EQ(wrong->file, "run.sh");
   EXPECT_EQ(wrong->line, 6);
   // A file that is given is read instead.
-  EXPECT_THAT(imported({{"run.sh", script},
-                        {"ds.json", R"({"train_batch_size": 32, "zero_optimization": {"stage": 1},
+  EXPECT_THAT(
+      imported_job({{"run.sh", script},
+                    {"ds.json", R"({"train_batch_size": 32, "zero_optimization": {"stage": 1},
                                         "bf16": {"enabled": true}})"}}),
-              HasSubstr("deepspeed: 16 ranks, batch 32\n"));
+      HasSubstr("deepspeed: 16 ranks, batch 32\n"));
 }
 
 TEST(JobFiles, SayThatAWrittenFileIsNotRead) {
   const std::string script =
       "cat > ds.json <<EOF\n{\n \"train_batch_size\": $BATCH}\nEOF\n"
       "deepspeed --num_gpus 8 train.py --deepspeed ds.json\n";
-  EXPECT_THAT(imported({{"run.sh", script}, {"other.json", kDeepspeed}}),
+  EXPECT_THAT(imported_job({{"run.sh", script}, {"other.json", kDeepspeed}}),
               HasSubstr("run.sh:3: ds.json, which the script writes, is not read: "));
 }
 
@@ -113,19 +114,19 @@ TEST(JobFiles, TakeFlagsOfAcceleratesLauncherBeforeItsYaml) {
   const std::string script =
       "accelerate launch --config_file c/a.yaml --num_processes 32 --num_machines 4 "
       "--fsdp_reshard_after_forward false train.py --lr 1e-4\n";
-  const std::string made = imported({{"run.sh", script}, {"a.yaml", yaml}});
+  const std::string made = imported_job({{"run.sh", script}, {"a.yaml", yaml}});
   EXPECT_THAT(made, HasSubstr("accelerate: 32 ranks"));
   EXPECT_THAT(made, Not(HasSubstr("is not read")));
-  EXPECT_EQ(imported({{"a.yaml", yaml}, {"run.sh", script}}), made);
-  EXPECT_THAT(imported({{"run.sh", script}}),
+  EXPECT_EQ(imported_job({{"a.yaml", yaml}, {"run.sh", script}}), made);
+  EXPECT_THAT(imported_job({{"run.sh", script}}),
               HasSubstr("no setting by which a framework is known"));
   const std::string alone =
       "accelerate launch --use_fsdp --fsdp_version 2 --mixed_precision bf16 --num_processes 8 "
       "--fsdp_reshard_after_forward false train.py\n";
-  EXPECT_THAT(imported({{"run.sh", alone}}), HasSubstr("accelerate: 8 ranks"));
-  EXPECT_THAT(imported({{"run.sh",
-                         "accelerate launch --use_fsdp --fsdp_version 3 "
-                         "--num_processes 8 train.py\n"}}),
+  EXPECT_THAT(imported_job({{"run.sh", alone}}), HasSubstr("accelerate: 8 ranks"));
+  EXPECT_THAT(imported_job({{"run.sh",
+                             "accelerate launch --use_fsdp --fsdp_version 3 "
+                             "--num_processes 8 train.py\n"}}),
               HasSubstr("run.sh:1:30: /fsdp_config/fsdp_version: 3 is nothing that a plan"));
 }
 
@@ -168,9 +169,9 @@ TEST(JobFiles, TakeVariablesInFlagsOfAcceleratesLauncher) {
       "num_machines: 2\nnum_processes: 16\nmachine_rank: 0\nfsdp_config:\n"
       "  fsdp_version: 2\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n";
   const auto job = [&](const std::string& flags) {
-    return imported({{"a.yaml", yaml},
-                     {"run.sh", "#SBATCH --nodes=4\naccelerate launch --config_file a.yaml " +
-                                    flags + " train.py\n"}});
+    return imported_job({{"a.yaml", yaml},
+                         {"run.sh", "#SBATCH --nodes=4\naccelerate launch --config_file a.yaml " +
+                                        flags + " train.py\n"}});
   };
   const std::string ranked = job("--machine_rank ${SLURM_NODEID:-0} --main_process_ip $IP");
   EXPECT_THAT(ranked, HasSubstr("accelerate: 16 ranks"));
@@ -195,35 +196,36 @@ TEST(JobFiles, TakeAccelerateForALauncherOfDeepspeed) {
                         R"({"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
                             "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}})"};
   for (const auto& files : {std::vector{yaml, json}, std::vector{json, yaml}}) {
-    const std::string made = imported(files);
+    const std::string made = imported_job(files);
     EXPECT_THAT(made, HasSubstr("deepspeed: 16 ranks, batch 128\n"));
     EXPECT_THAT(made, Not(HasSubstr("kept")));
     EXPECT_THAT(made, Not(HasSubstr("--precision")));  // mixed_precision says it
     EXPECT_THAT(made, Not(HasSubstr("--gpus")));
   }
-  EXPECT_THAT(imported({yaml,
-                        json,
-                        {"run.sh",
-                         "accelerate launch --config_file a.yaml "
-                         "--num_processes 32 train.py\n"}}),
+  EXPECT_THAT(imported_job({yaml,
+                            json,
+                            {"run.sh",
+                             "accelerate launch --config_file a.yaml "
+                             "--num_processes 32 train.py\n"}}),
               HasSubstr("deepspeed: 32 ranks, batch 256\n"));
-  EXPECT_THAT(imported({yaml}), HasSubstr("a.yaml:4:26: /deepspeed_config/deepspeed_config_file: "
-                                          "ds.json is not given\n    give DeepSpeed's JSON too\n"));
-  EXPECT_THAT(imported({json, {"b.yaml", "distributed_type: FSDP\nnum_processes: 8\n"}}),
+  EXPECT_THAT(imported_job({yaml}),
+              HasSubstr("a.yaml:4:26: /deepspeed_config/deepspeed_config_file: "
+                        "ds.json is not given\n    give DeepSpeed's JSON too\n"));
+  EXPECT_THAT(imported_job({json, {"b.yaml", "distributed_type: FSDP\nnum_processes: 8\n"}}),
               HasSubstr("b.yaml:1:19: /distributed_type: FSDP, but ds.json has "));
 }
 
 TEST(JobFiles, TakeTheDeepspeedOfAcceleratesYaml) {
-  const std::string made = imported(
+  const std::string made = imported_job(
       {{"a.yaml",
         "distributed_type: DEEPSPEED\ndeepspeed_config:\n  gradient_accumulation_steps: 4\n"
         "  zero_stage: 3\n  offload_optimizer_device: none\nnum_processes: 8\n"
         "mixed_precision: fp16\n"}});
   EXPECT_THAT(made, HasSubstr("deepspeed: 8 ranks, batch 32\n"));
   EXPECT_THAT(made, Not(HasSubstr("--precision")));
-  EXPECT_THAT(imported({{"run.sh",
-                         "accelerate launch --use_deepspeed --zero_stage 2 --num_processes 8 "
-                         "--mixed_precision bf16 train.py\n"}}),
+  EXPECT_THAT(imported_job({{"run.sh",
+                             "accelerate launch --use_deepspeed --zero_stage 2 --num_processes 8 "
+                             "--mixed_precision bf16 train.py\n"}}),
               HasSubstr("deepspeed: 8 ranks"));
 }
 
@@ -235,9 +237,9 @@ TEST(JobFiles, ReadTheArgumentsOfTransformersTrainer) {
                             "train_batch_size": "auto", "gradient_accumulation_steps": "auto",
                             "train_micro_batch_size_per_gpu": "auto"})"};
   const auto job = [](const JobFile& file, const std::string& arguments) {
-    return imported({file,
-                     {"run.sh", "torchrun --nproc_per_node 8 run_clm.py --deepspeed ds.json " +
-                                    arguments + "\n"}});
+    return imported_job({file,
+                         {"run.sh", "torchrun --nproc_per_node 8 run_clm.py --deepspeed ds.json " +
+                                        arguments + "\n"}});
   };
   const std::string made = job(json,
                                "--per-device-train-batch-size 4 --gradient_accumulation_steps 4 "
@@ -257,7 +259,7 @@ TEST(JobFiles, ReadTheArgumentsOfTransformersTrainer) {
 }
 
 TEST(JobFiles, AskForTheJsonThatAnArgumentNames) {
-  EXPECT_EQ(imported({{"run.sh", "torchrun --nproc_per_node 8 x.py --deepspeed c/ds.json\n"}}),
+  EXPECT_EQ(imported_job({{"run.sh", "torchrun --nproc_per_node 8 x.py --deepspeed c/ds.json\n"}}),
             "run.sh:1:34: --deepspeed: c/ds.json is not given\n    give DeepSpeed's JSON too\n"
             "1 problem, nothing was run\n");
 }
@@ -267,7 +269,7 @@ TEST(JobFiles, NameWhatNobodyKnows) {
       "torchrun --nproc-per-node 8 pretrain_gpt.py --seq-length 1024 --micro-batch-size 1 \\\n"
       "  --bf16 $MORE \\\n"
       "  --data-path $DATA/x ${REST[@]} --save $DATA '$5' \"$@\"\n";
-  EXPECT_THAT(imported({{"run.sh", script}}),
+  EXPECT_THAT(imported_job({{"run.sh", script}}),
               HasSubstr("run.sh:2:10: not known: $MORE, $DATA (line 3), ${REST[@]} (line 3), $@ "
                         "(line 3); kept as text where it is a word of a flag, flags in it are "
                         "not read\n"));
@@ -310,15 +312,15 @@ TEST(JobFiles, ContradictOtherRanks) {
 
 // What the plan has and nothing says, each with the flag that would.
 TEST(JobFiles, SayWhatIsTakenForWantOfAFlag) {
-  const std::string made = imported({{"ds.json", R"({"train_batch_size": 8,
+  const std::string made = imported_job({{"ds.json", R"({"train_batch_size": 8,
       "zero_optimization": {"stage": 2}, "bf16": {"enabled": true}})"}});
   EXPECT_THAT(made, HasSubstr("neither the configuration nor a flag says: --gpus 8; "
                               "--sequence-length 1024; "));
   EXPECT_THAT(made, HasSubstr("; --recompute none; "));
   EXPECT_THAT(made, Not(HasSubstr("--global-batch-size")));
-  EXPECT_THAT(imported({{"run.sh",
-                         "torchrun --nproc-per-node 8 pretrain_gpt.py --bf16 "
-                         "--seq-length 1024 --use-distributed-optimizer\n"}}),
+  EXPECT_THAT(imported_job({{"run.sh",
+                             "torchrun --nproc-per-node 8 pretrain_gpt.py --bf16 "
+                             "--seq-length 1024 --use-distributed-optimizer\n"}}),
               HasSubstr("says: --micro-batch-size 1; --global-batch-size 8, a micro-batch for each "
                         "data-parallel rank\n"));
 }

@@ -13,6 +13,7 @@
 #include "planner/export/framework_reader.h"
 #include "planner/export/import_plan.h"
 #include "planner/export/job_files.h"
+#include "tests/planner/export/assumption_texts.h"
 
 namespace shardwise {
 namespace {
@@ -46,23 +47,17 @@ constexpr const char* kCommand =
 
 Framework megatron() { return *load_framework("megatron-lm", "--from"); }
 
-Result<Import> imported(const Configuration& configuration) {
+Result<Import> imported_yaml(const Configuration& configuration) {
   AskedImport asked;
   asked.job.model = "llama-3-8b";
   asked.job.cluster = "dgx-h100";
   return import_plan(megatron(), configuration, asked);
 }
 
-std::string assumptions_of(const Import& made) {
-  std::string text;
-  for (const Assumption& each : made.assumptions) text += each.text + "\n";
-  return text;
-}
-
 TEST(MegatronYaml, HasFieldsThatFlagsNameOtherwise) {
   const Result<Configuration> configuration = read_configuration(kYaml, "job.yaml");
   ASSERT_TRUE(configuration.ok()) << to_string(configuration.problems());
-  const Result<Import> made = imported(*configuration);
+  const Result<Import> made = imported_yaml(*configuration);
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   const Framework framework = megatron();
   const Result<Export> again = export_plan(made->plan, framework);
@@ -76,7 +71,7 @@ TEST(MegatronYaml, HasFieldsThatFlagsNameOtherwise) {
   for (const char* none : {"gated", "activation-func", "init-method", "add-bias", "p2p"}) {
     EXPECT_THAT(arguments, Not(HasSubstr(none)));
   }
-  EXPECT_THAT(assumptions_of(*made),
+  EXPECT_THAT(test::assumptions_of(*made),
               HasSubstr("no flag of Megatron-LM says the same: language_model.init_method"));
 }
 
@@ -91,11 +86,12 @@ TEST(MegatronYaml, IsCheckedWithoutFindingsOfItsFields) {
 TEST(MegatronYaml, CountsInsteadOfTheFlags) {
   const Result<Configuration> configuration = read_job({{"run.sh", kCommand}, {"job.yaml", kYaml}});
   ASSERT_TRUE(configuration.ok()) << to_string(configuration.problems());
-  const Result<Import> made = imported(*configuration);
+  const Result<Import> made = imported_yaml(*configuration);
   ASSERT_TRUE(made.ok()) << to_string(made.problems());
   EXPECT_EQ(made->plan.layout.tp, 2);
   EXPECT_EQ(made->plan.layout.world(), 32);
-  EXPECT_THAT(assumptions_of(*made), HasSubstr("--yaml-cfg, --tensor-model-parallel-size, --lr"));
+  EXPECT_THAT(test::assumptions_of(*made),
+              HasSubstr("--yaml-cfg, --tensor-model-parallel-size, --lr"));
   for (const KeptSetting& each : made->plan.kept.settings) EXPECT_NE(each.name, "--yaml-cfg");
   const auto findings = check_configuration(megatron(), *configuration, 0, std::nullopt);
   ASSERT_TRUE(findings.ok()) << to_string(findings.problems());
@@ -108,7 +104,7 @@ TEST(MegatronYaml, CountsInsteadOfTheFlags) {
 TEST(MegatronYaml, IsAskedFor) {
   const Result<Configuration> configuration = read_job({{"run.sh", kCommand}});
   ASSERT_TRUE(configuration.ok());
-  const Result<Import> made = imported(*configuration);
+  const Result<Import> made = imported_yaml(*configuration);
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(to_string(made.problems().front()),
             "run.sh:1:56: --yaml-cfg: Megatron-LM takes all settings from job.yaml, and no flag\n"

@@ -42,8 +42,8 @@ bool is_planning(const std::string& field) {
   return std::ranges::find(kPlanning, field) != kPlanning.end();
 }
 
-Result<Plan> plan_of(const std::string& model, const std::string& engine, const Texts& job,
-                     const Texts& layout, const std::string& gpus = "32") {
+Result<Plan> asked_plan(const std::string& model, const std::string& engine, const Texts& job,
+                        const Texts& layout, const std::string& gpus = "32") {
   const AskedJob asked{model, "dgx-h100", gpus, engine, job};
   Result<Subject> subject = read_subject(asked);
   if (!subject) return subject.problems();
@@ -240,7 +240,7 @@ TEST_P(RoundTrip, IsTheIdentityOnWhatTheFrameworkCanBeTold) {
     drawn.set_density(std::array{3U, 16U, 64U}[static_cast<std::size_t>(i) % 3]);
     Texts job = drawn.job();
     drawn.modules(job, model);
-    const Result<Plan> plan = plan_of(model, engine, job, drawn.layout());
+    const Result<Plan> plan = asked_plan(model, engine, job, drawn.layout());
     if (!plan) continue;
     const Result<Export> made = export_plan(*plan, *framework);
     if (!made) continue;
@@ -281,7 +281,7 @@ std::string stages_told(const std::string& model, const std::string& gpus, const
   const Result<Framework> framework = load_framework("megatron-lm", "--to");
   if (!framework) return to_string(framework.problems());
   const Result<Plan> plan =
-      plan_of(model, "megatron_ddp", {{"global_batch_size", "1536"}}, layout, gpus);
+      asked_plan(model, "megatron_ddp", {{"global_batch_size", "1536"}}, layout, gpus);
   if (!plan) return to_string(plan.problems());
   const Result<Export> made = export_plan(*plan, *framework);
   if (!made) return to_string(made.problems());

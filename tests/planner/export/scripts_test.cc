@@ -78,7 +78,7 @@ std::vector<fs::path> scripts() {
   return all;
 }
 
-Words texts_of(const std::vector<ShellWord>& words) {
+Words word_texts(const std::vector<ShellWord>& words) {
   Words texts;
   for (const ShellWord& each : words) texts.push_back(each.text);
   return texts;
@@ -95,7 +95,7 @@ TEST(Scripts, HaveTheWordsThatBashMakes) {
     const std::vector<Words> calls = calls_of(script, scratch);
     const bool is_one =
         std::ranges::any_of(calls, [&](const Words& call) { return agree(read->words, call); });
-    EXPECT_TRUE(is_one) << testing::PrintToString(texts_of(read->words))
+    EXPECT_TRUE(is_one) << testing::PrintToString(word_texts(read->words))
                         << "\nbash: " << testing::PrintToString(calls);
     for (const WrittenFile& each : read->files) {
       EXPECT_EQ(test::bytes_of_file(scratch.path(each.name)), each.text) << each.name;
@@ -112,7 +112,7 @@ TEST(Scripts, HaveTheSameWordsWithTheLineEndsOfWindows) {
     const Result<ShellCommand> first = read_shell(text, "run.sh");
     const Result<ShellCommand> second = read_shell(other, "run.sh");
     ASSERT_TRUE(first.ok() && second.ok()) << script;
-    EXPECT_EQ(texts_of(first->words), texts_of(second->words)) << script;
+    EXPECT_EQ(word_texts(first->words), word_texts(second->words)) << script;
   }
 }
 

@@ -10,20 +10,18 @@
 namespace shardwise {
 namespace {
 
-using Kind = JsonValue::Kind;
-
 /// "integer 15", or "refused".
-std::string read(const std::string& text) {
+std::string read_scalar(const std::string& text) {
   JsonValue value;
   if (!set_plain_scalar(text, value).empty()) return "refused";
   switch (value.kind) {
-    case Kind::null:
+    case JsonValue::Kind::null:
       return "null";
-    case Kind::boolean:
+    case JsonValue::Kind::boolean:
       return value.boolean ? "boolean true" : "boolean false";
-    case Kind::integer:
+    case JsonValue::Kind::integer:
       return fmt::format("integer {}", value.integer);
-    case Kind::number:
+    case JsonValue::Kind::number:
       return fmt::format("number {:.12g}", value.number);
     default:
       return value.string == text ? "string" : "string " + value.string;
@@ -110,8 +108,8 @@ TEST(YamlScalar, HasTheKindThatPyYamlGives) {
       {".", "string"},
       {"2024-01-01 10:00:00", "string"},
   };
-  for (const auto& [text, expected] : all) EXPECT_EQ(read(text), expected) << text;
-  EXPECT_EQ(read(""), "null");
+  for (const auto& [text, expected] : all) EXPECT_EQ(read_scalar(text), expected) << text;
+  EXPECT_EQ(read_scalar(""), "null");
 }
 
 TEST(YamlScalar, SaysWhatIsWrong) {

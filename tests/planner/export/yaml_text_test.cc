@@ -10,8 +10,6 @@
 namespace shardwise {
 namespace {
 
-using Kind = JsonValue::Kind;
-
 TEST(YamlText, HasTheTypesThatPyYamlGives) {
   const Result<JsonValue> read = parse_yaml(
       "---\n"
@@ -34,15 +32,15 @@ TEST(YamlText, HasTheTypesThatPyYamlGives) {
   EXPECT_EQ(numbers[0].number, 2.5);
   EXPECT_EQ(numbers[1].string, "5e8");
   EXPECT_EQ(numbers[2].number, 5e8);
-  EXPECT_EQ(numbers[3].kind, Kind::null);
+  EXPECT_EQ(numbers[3].kind, JsonValue::Kind::null);
   const std::vector<JsonValue>& words = read->find("words")->elements;
   ASSERT_EQ(words.size(), 4U);
   EXPECT_TRUE(words[0].boolean);
-  EXPECT_EQ(words[1].kind, Kind::boolean);
+  EXPECT_EQ(words[1].kind, JsonValue::Kind::boolean);
   EXPECT_EQ(words[2].string, "no");
   EXPECT_EQ(words[3].string, "# text");
   EXPECT_EQ(read->find("text")->string, "two\nlines\n");
-  EXPECT_EQ(read->find("nothing")->kind, Kind::null);
+  EXPECT_EQ(read->find("nothing")->kind, JsonValue::Kind::null);
   EXPECT_EQ(read->find("words")->line, 5);
   EXPECT_EQ(words[1].line, 6);
   EXPECT_EQ(words[1].column, 3);
@@ -52,7 +50,7 @@ TEST(YamlText, OfNothingIsAnObjectWithoutMembers) {
   for (const char* text : {"", "# only a comment\n", "---\n"}) {
     const Result<JsonValue> read = parse_yaml(text, "a.yaml");
     ASSERT_TRUE(read.ok()) << text;
-    EXPECT_EQ(read->kind, Kind::object) << text;
+    EXPECT_EQ(read->kind, JsonValue::Kind::object) << text;
     EXPECT_TRUE(read->members.empty()) << text;
   }
 }

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "planner/spec/error.h"
+#include "tests/planner/files/failure_of.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {
@@ -16,18 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::bytes_of_file;
+using test::failure_of;
 using test::Scratch;
 using testing::HasSubstr;
-
-template <class Function>
-std::string failure_of(const Function& function) {
-  try {
-    function();
-  } catch (const IoError& broken) {
-    return broken.what();
-  }
-  return "no failure";
-}
 
 TEST(AtomicFileSet, KeepsAllOrNone) {
   const Scratch scratch;

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "planner/spec/error.h"
+#include "tests/planner/files/failure_of.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise {
@@ -19,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using test::bytes_of_file;
+using test::failure_of;
 using test::Scratch;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -35,17 +37,6 @@ void write_whole(const std::string& path, const std::string& text) {
   file.write(text);
   file.finish();
   file.publish();
-}
-
-/// What a function that must fail says.
-template <class Function>
-std::string failure_of(const Function& function) {
-  try {
-    function();
-  } catch (const IoError& broken) {
-    return broken.what();
-  }
-  return "no failure";
 }
 
 // (D7) Two containers often have one pid: names were made of it. Here both writers are one process.

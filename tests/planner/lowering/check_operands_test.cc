@@ -14,7 +14,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 /// Our executor's ZeRO-3 step, whose units take turns with two buffers, in fp32.
-StepProgram sound() {
+StepProgram sound_run() {
   Layout layout;
   layout.dp_shard = 8;
   layout.zero_stage = 3;
@@ -47,10 +47,10 @@ void move_to(StageProgram& stage, List which, std::uint32_t buffer, const std::s
   write(op, all);
 }
 
-TEST(CheckOperands, FindsNothingInWhatIsLowered) { EXPECT_EQ(problems_of(sound()), ""); }
+TEST(CheckOperands, FindsNothingInWhatIsLowered) { EXPECT_EQ(problems_of(sound_run()), ""); }
 
 TEST(CheckOperands, FindsWeightsThatNobodyGathered) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   operand_of(program.stages[0], "gather.layer4.mb0", OperandPart::gathered_weights, Access::output)
       .count -= 1;
   EXPECT_THAT(problems_of(program), HasSubstr("fwd.layer4.mb0 has parameter as input in buffer"));
@@ -59,7 +59,7 @@ TEST(CheckOperands, FindsWeightsThatNobodyGathered) {
 
 // Gradients of the step before are not those of this one, though they lie in the same place.
 TEST(CheckOperands, FindsGradientsThatAreAddedToBeforeTheyAreWritten) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   operand_of(program.stages[0], "reduce.layer4.mb0", OperandPart::gradients, Access::output)
       .access = Access::accumulate;
   EXPECT_THAT(problems_of(program), HasSubstr("reduce.layer4.mb0 has gradients as accumulate"));
@@ -159,7 +159,7 @@ TEST(CheckOperands, FindsASumThatAMicrobatchDoesNotJoin) {
 }
 
 TEST(CheckOperands, FindsAnOperandThatIsReadAfterItsBufferIsFreed) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   StageProgram& stage = program.stages[0];
   const std::uint32_t saved =
       operand_of(stage, "bwd.layer4.mb0", OperandPart::saved, Access::accumulate).buffer;
@@ -169,7 +169,7 @@ TEST(CheckOperands, FindsAnOperandThatIsReadAfterItsBufferIsFreed) {
 }
 
 TEST(CheckOperands, FindsAnOperandInABufferThatIsNotThereYet) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   StageProgram& stage = program.stages[0];
   const std::uint32_t saved =
       operand_of(stage, "fwd.layer4.mb0", OperandPart::saved, Access::output).buffer;
@@ -179,7 +179,7 @@ TEST(CheckOperands, FindsAnOperandInABufferThatIsNotThereYet) {
 }
 
 TEST(CheckOperands, FindsAnOperandBeyondItsBuffer) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   Operand& shard =
       operand_of(program.stages[0], "reduce.layer4.mb0", OperandPart::gradients, Access::output);
   shard.count += 1;
@@ -190,7 +190,7 @@ TEST(CheckOperands, FindsAnOperandBeyondItsBuffer) {
 
 // In the order of issue all is well; but nothing orders the streams.
 TEST(CheckOperands, FindsAGatherThatOverwritesWhatALayerReads) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   ProgramOp& gather = find(program.stages[0], "gather.layer5.mb0");
   gather.waits.end = gather.waits.begin;
   EXPECT_THAT(problems_of(program), HasSubstr("gather.layer5.mb0 has gathered_weights as output"));
@@ -198,7 +198,7 @@ TEST(CheckOperands, FindsAGatherThatOverwritesWhatALayerReads) {
 }
 
 TEST(CheckOperands, FindsALayerThatDoesNotWaitForItsWeights) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   ProgramOp& forward = find(program.stages[0], "fwd.layer4.mb0");
   forward.waits.end = forward.waits.begin;
   EXPECT_THAT(problems_of(program), HasSubstr("fwd.layer4.mb0 has parameter as input"));
@@ -206,7 +206,7 @@ TEST(CheckOperands, FindsALayerThatDoesNotWaitForItsWeights) {
 }
 
 TEST(CheckOperands, FindsAReductionThatDoesNotWaitForItsGradients) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   ProgramOp& reduce = find(program.stages[0], "reduce.layer4.mb1");
   reduce.waits.end = reduce.waits.begin;
   EXPECT_THAT(problems_of(program), HasSubstr("reduce.layer4.mb1 has sent_gradients as input"));
@@ -214,7 +214,7 @@ TEST(CheckOperands, FindsAReductionThatDoesNotWaitForItsGradients) {
 }
 
 TEST(CheckOperands, FindsAnOptimizerThatDoesNotWaitForTheLastReduction) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   for (const char* name : {"gradient_norm", "optimizer"}) {
     ProgramOp& op = find(program.stages[0], name);
     op.waits.end = op.waits.begin;
@@ -223,7 +223,7 @@ TEST(CheckOperands, FindsAnOptimizerThatDoesNotWaitForTheLastReduction) {
 }
 
 TEST(CheckOperands, FindsABufferThatThereIsNot) {
-  StepProgram program = sound();
+  StepProgram program = sound_run();
   operand_of(program.stages[0], "optimizer", OperandPart::gradients, Access::input).buffer = 100000;
   EXPECT_THAT(problems_of(program), HasSubstr("in buffer 100000, which there is not"));
 }

@@ -12,7 +12,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 /// Our executor's ZeRO-3 step, whose units take turns with two buffers.
-StepProgram sound() {
+StepProgram sound_step() {
   Layout layout;
   layout.dp_shard = 8;
   layout.zero_stage = 3;
@@ -27,11 +27,11 @@ ProgramOp& find(StageProgram& stage, const std::string& name) {
   return stage.operations.front();
 }
 
-TEST(CheckProgram, FindsNothingInWhatIsLowered) { EXPECT_EQ(problems_of(sound()), ""); }
+TEST(CheckProgram, FindsNothingInWhatIsLowered) { EXPECT_EQ(problems_of(sound_step()), ""); }
 
 // The gather into a buffer must wait for the layer that used it: without, real memory is torn.
 TEST(CheckProgram, FindsABufferThatIsFilledWhileALayerUsesIt) {
-  StepProgram program = sound();
+  StepProgram program = sound_step();
   StageProgram& stage = program.stages[0];
   ProgramOp& gather = find(stage, "gather.layer5.mb0");
   gather.waits.end = gather.waits.begin;
@@ -40,7 +40,7 @@ TEST(CheckProgram, FindsABufferThatIsFilledWhileALayerUsesIt) {
 }
 
 TEST(CheckProgram, FindsAReductionThatDoesNotWaitForItsGradients) {
-  StepProgram program = sound();
+  StepProgram program = sound_step();
   StageProgram& stage = program.stages[0];
   ProgramOp& reduce = find(stage, "reduce.layer4.mb1");
   reduce.waits.end = reduce.waits.begin;
@@ -94,10 +94,10 @@ TEST(CheckProgram, FindsActivationsOfAnotherMicrobatchWhereSchedulesInterleave) 
   layout.pp = 2;
   layout.vpp = 2;
   layout.dp_shard = 4;
-  const StepProgram sound = lower(small_plan(*find_engine("megatron_ddp"), layout, 4));
-  ASSERT_EQ(problems_of(sound), "");
+  const StepProgram sound_step = lower(small_plan(*find_engine("megatron_ddp"), layout, 4));
+  ASSERT_EQ(problems_of(sound_step), "");
   for (const char* reader : {"fwd.layer1.mb1", "bwd.layer1.mb1"}) {
-    StepProgram program = sound;
+    StepProgram program = sound_step;
     StageProgram& stage = program.stages[0];
     const std::uint32_t other = buffer_of(stage, MemoryCategory::activations, 1, 2);
     ProgramOp& op = find(stage, reader);
@@ -112,7 +112,7 @@ TEST(CheckProgram, FindsActivationsOfAnotherMicrobatchWhereSchedulesInterleave) 
 }
 
 TEST(CheckProgram, FindsABufferThatIsUsedBeforeItIsThere) {
-  StepProgram program = sound();
+  StepProgram program = sound_step();
   StageProgram& stage = program.stages[0];
   ProgramOp& first = stage.operations.front();
   ProgramOp& last = stage.operations.back();

@@ -9,7 +9,7 @@
 namespace shardwise::test {
 namespace {
 
-std::int64_t operations_of(const StepProgram& program) {
+std::int64_t operations_in_program(const StepProgram& program) {
   std::int64_t operations = 0;
   for (const StageProgram& stage : program.stages) {
     operations += static_cast<std::int64_t>(stage.operations.size());
@@ -42,7 +42,8 @@ TEST(CountOperations, CountsThoseOfTheWholeProgram) {
     for (const std::int64_t m : {8, 20, 24, 60}) {
       for (const Granularity granularity : {Granularity::layer, Granularity::kernel}) {
         const Plan plan = small_plan(*find_engine(c.engine), layout, m);
-        EXPECT_EQ(count_operations(plan, granularity), operations_of(lower(plan, granularity)))
+        EXPECT_EQ(count_operations(plan, granularity),
+                  operations_in_program(lower(plan, granularity)))
             << c.engine << " " << name_of(c.schedule) << " micro-batches " << m;
       }
     }

@@ -26,7 +26,7 @@ std::vector<std::string> finalize_of(const StageProgram& stage) {
 
 using Lines = std::vector<std::string>;
 
-Layout sharded(std::int32_t tp, std::int32_t pp) {
+Layout sharded_pipeline(std::int32_t tp, std::int32_t pp) {
   Layout layout;
   layout.tp = tp;
   layout.pp = pp;
@@ -37,7 +37,7 @@ Layout sharded(std::int32_t tp, std::int32_t pp) {
 
 // 4 blocks of two norms of 512 and the norm before the head, fp32 gradients.
 TEST(FinalizeGradients, SumsNormsOverTpUnderSequenceParallelism) {
-  Plan plan = small_plan(megatron_ddp(), sharded(2, 1), 1, 4);
+  Plan plan = small_plan(megatron_ddp(), sharded_pipeline(2, 1), 1, 4);
   EXPECT_EQ(finalize_of(lower(plan).stages[0]), Lines{});
   plan.layout.sequence_parallel = true;
   EXPECT_EQ(finalize_of(lower(plan).stages[0]), Lines{"finalize.0 all_reduce 18432"});
@@ -46,7 +46,7 @@ TEST(FinalizeGradients, SumsNormsOverTpUnderSequenceParallelism) {
 // 2 norms of head_dim 64 a block: the heads of each tp rank add to their gradients, with sequence
 // parallelism or without (finalize_model_grads.py: sequence_parallel or qk_layernorm).
 TEST(FinalizeGradients, SumsTheNormsOfHeadsOverTpInAnyCase) {
-  Plan plan = small_plan(megatron_ddp(), sharded(2, 1), 1, 4);
+  Plan plan = small_plan(megatron_ddp(), sharded_pipeline(2, 1), 1, 4);
   for (LayerSpec& kind : plan.model.kinds) {
     if (kind.role != LayerRole::block) continue;
     for (const char* name : {"model.layers.{layer}.self_attn.q_norm.weight",
@@ -62,7 +62,7 @@ TEST(FinalizeGradients, SumsTheNormsOfHeadsOverTpInAnyCase) {
 
 // The head of the last stage uses the table of the first: 32000 x 512 of fp32.
 TEST(FinalizeGradients, SumsTheTiedTableOverFirstAndLastStageAlone) {
-  Plan plan = small_plan(megatron_ddp(), sharded(1, 4), 4, 8);
+  Plan plan = small_plan(megatron_ddp(), sharded_pipeline(1, 4), 4, 8);
   plan.model = gpt(8, 512, 8, 32000);
   ASSERT_TRUE(plan.model.tie_word_embeddings);
   const StepProgram program = lower(plan);
@@ -74,7 +74,7 @@ TEST(FinalizeGradients, SumsTheTiedTableOverFirstAndLastStageAlone) {
 // 8 experts in each of 4 blocks, a count of 4 bytes each, over all ranks of the stage; then the
 // bias moves.
 TEST(FinalizeGradients, CountsTheTokensOfExpertsThatABiasBalances) {
-  Plan plan = small_plan(megatron_ddp(), sharded(1, 1), 1, 4);
+  Plan plan = small_plan(megatron_ddp(), sharded_pipeline(1, 1), 1, 4);
   plan.model = mixture(4, 512, 8, 8, 2, 512, 256);
   EXPECT_EQ(finalize_of(lower(plan).stages[0]), Lines{});
   std::int64_t layers = 0;
@@ -95,7 +95,7 @@ TEST(FinalizeGradients, CountsTheTokensOfExpertsThatABiasBalances) {
 }
 
 TEST(FinalizeGradients, DividesByTheTokensOfTheBatchInMegatronsOrder) {
-  Plan plan = small_plan(megatron_ddp(), sharded(2, 2), 2, 4);
+  Plan plan = small_plan(megatron_ddp(), sharded_pipeline(2, 2), 2, 4);
   plan.layout.sequence_parallel = true;
   plan.job.calculate_per_token_loss = true;
   const StepProgram program = lower(plan);

@@ -19,7 +19,7 @@ Plan summed(const EngineProfile& engine, int zero_stage, std::int64_t m, std::in
   return plan;
 }
 
-std::int64_t operations_of(const StageProgram& stage, OpRole role) {
+std::int64_t operations_of_role(const StageProgram& stage, OpRole role) {
   std::int64_t count = 0;
   for (const ProgramOp& op : stage.operations) count += op.role == role ? 1 : 0;
   return count;
@@ -42,7 +42,8 @@ TEST(Fp32Sums, MoveTheBytesOfANarrowReduceScatterByAllToAll) {
           EXPECT_EQ(stage.costs[static_cast<std::size_t>(op.cost)].collectives[0].kind,
                     CollectiveKind::all_to_all);
         }
-        EXPECT_EQ(operations_of(stage, OpRole::sum), operations_of(stage, OpRole::reduce));
+        EXPECT_EQ(operations_of_role(stage, OpRole::sum),
+                  operations_of_role(stage, OpRole::reduce));
       }
     }
   }
@@ -65,7 +66,7 @@ TEST(Fp32Sums, ReadWhatArrivedAndWriteTheShard) {
 TEST(Fp32Sums, KeepOneBucketThatArrived) {
   const Plan plan = summed(megatron_ddp(), 1, 1, 64);
   const StageProgram stage = lower(plan).stages[0];
-  ASSERT_GT(operations_of(stage, OpRole::reduce), 3);
+  ASSERT_GT(operations_of_role(stage, OpRole::reduce), 3);
   std::int64_t alive = 0;
   for (const ProgramOp& op : stage.operations) {
     if (op.role == OpRole::reduce) {

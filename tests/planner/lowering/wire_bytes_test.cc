@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int32_t kRanks = 8;
 
-Layout sharded(int zero_stage) {
+Layout sharded_at_stage(int zero_stage) {
   Layout layout;
   layout.dp_shard = kRanks;
   layout.zero_stage = static_cast<std::int8_t>(zero_stage);
@@ -73,7 +73,7 @@ TEST(WireBytes, AreTheLawsForWholeParameters) {
       if (zero_stage == 3) continue;
       for (const bool each : {true, false}) {
         for (const std::int64_t m : {1, 2, 5}) {
-          Plan plan = small_plan(engine, sharded(zero_stage), m);
+          Plan plan = small_plan(engine, sharded_at_stage(zero_stage), m);
           plan.layout.reduce_every_microbatch = each;
           const std::int64_t n = elements_of(plan);
           const Bytes bytes = bytes_of_step(plan);
@@ -95,7 +95,7 @@ TEST(WireBytes, AreTheLawsForShardedParameters) {
     if (std::ranges::count(engine.zero_stages, 3) == 0) continue;
     for (const bool each : {true, false}) {
       for (const std::int64_t m : {1, 2, 5}) {
-        Plan plan = small_plan(engine, sharded(3), m);
+        Plan plan = small_plan(engine, sharded_at_stage(3), m);
         plan.layout.reduce_every_microbatch = each;
         const std::int64_t n = elements_of(plan);
         const std::int64_t head = elements_of(plan, LayerRole::head);
@@ -118,7 +118,7 @@ TEST(WireBytes, AreTheLawsForShardedParameters) {
 
 TEST(WireBytes, GatherOnceAMicroBatchWithoutReshardAfterForward) {
   for (const std::int64_t m : {1, 4}) {
-    Plan plan = small_plan(fsdp2(), sharded(3), m);
+    Plan plan = small_plan(fsdp2(), sharded_at_stage(3), m);
     plan.layout.reshard_after_forward = false;
     EXPECT_EQ(bytes_of_step(plan).gather, 2 * m * plan.model.parameter_count());
   }
@@ -129,7 +129,7 @@ TEST(WireBytes, GatherOnceAMicroBatchWithoutReshardAfterForward) {
 TEST(WireBytes, AreOfOneGatherAndOneReductionAStepInPipelinesOfFsdp2) {
   const EngineProfile engine = fsdp2();
   for (const PipelineSchedule schedule : engine.schedules) {
-    Layout layout = sharded(3);
+    Layout layout = sharded_at_stage(3);
     layout.pp = 2;
     layout.schedule = schedule;
     layout.vpp = schedule == PipelineSchedule::looped_bfs ? 2 : 1;
@@ -148,7 +148,7 @@ TEST(WireBytes, AreOfOneGatherAndOneReductionAStepInPipelinesOfFsdp2) {
 // Forward gathers among all, backward within groups of two: what it needs of the others is in the
 // parts that forward left.
 TEST(WireBytes, AreGatheredWithinSmallGroupsInBackwardWhereForwardLeftParts) {
-  Plan plan = small_plan(fsdp2(), sharded(3), 1);
+  Plan plan = small_plan(fsdp2(), sharded_at_stage(3), 1);
   plan.layout.reshard_after_forward = 2;
   const StageProgram stage = lower(plan).stages.front();
   const std::int64_t n = plan.model.parameter_count();
@@ -174,7 +174,7 @@ TEST(WireBytes, AreGatheredWithinSmallGroupsInBackwardWhereForwardLeftParts) {
 // two.
 TEST(WireBytes, AreGatheredWithinSmallGroupsAfterTheFirstForwardPassOfHpZ) {
   for (const std::int64_t m : {1, 3}) {
-    Plan plan = small_plan(deepspeed(), sharded(3), m);
+    Plan plan = small_plan(deepspeed(), sharded_at_stage(3), m);
     plan.layout.reshard_after_forward = 2;
     const StageProgram stage = lower(plan).stages.front();
     const std::int64_t n = plan.model.parameter_count();
@@ -210,7 +210,7 @@ TEST(WireBytes, AreGatheredWithinSmallGroupsAfterTheFirstForwardPassOfHpZ) {
 // that were updated in smaller shards once.
 TEST(WireBytes, CrossReplicasOnceAStep) {
   for (const bool outer : {false, true}) {
-    Layout layout = sharded(3);
+    Layout layout = sharded_at_stage(3);
     layout.dp_replicate = 4;
     layout.outer_shards_optimizer = outer;
     const Plan plan = small_plan(megatron_fsdp(), layout, 3);
@@ -223,7 +223,7 @@ TEST(WireBytes, CrossReplicasOnceAStep) {
 
 TEST(WireBytes, AddUpOverTheStagesOfAPipeline) {
   for (const std::int32_t vpp : {1, 2}) {
-    Layout layout = sharded(1);
+    Layout layout = sharded_at_stage(1);
     layout.pp = 4;
     layout.vpp = vpp;
     const Plan plan = small_plan(megatron_ddp(), layout, 8);
@@ -255,7 +255,7 @@ TEST(WireBytes, IncludePadding) {
 
 // 40 million elements, and the tensor that crosses the line is still taken in.
 TEST(WireBytes, AreSplitIntoMegatronsBuckets) {
-  const Plan plan = small_plan(megatron_ddp(), sharded(1), 1, 16);
+  const Plan plan = small_plan(megatron_ddp(), sharded_at_stage(1), 1, 16);
   const StageProgram stage = lower(plan).stages.front();
   std::int64_t buckets = 0;
   for (const ProgramOp& op : stage.operations) buckets += op.role == OpRole::reduce ? 1 : 0;

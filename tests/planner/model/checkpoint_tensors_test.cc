@@ -16,7 +16,7 @@ namespace {
 using Shapes = std::map<std::string, std::vector<std::int64_t>>;
 
 /// What tests/golden/parameter_counts.py --tensors saw transformers build.
-const JsonValue& golden() {
+const JsonValue& golden_tensors() {
   static const Result<JsonValue> kText = read_json("tests/golden/checkpoint_tensors.json");
   EXPECT_TRUE(kText.ok());
   return *kText;
@@ -24,14 +24,15 @@ const JsonValue& golden() {
 
 std::vector<std::string> cases() {
   std::vector<std::string> names;
-  for (const JsonMember& member : golden().find("families")->members) names.push_back(member.key);
+  for (const JsonMember& member : golden_tensors().find("families")->members)
+    names.push_back(member.key);
   return names;
 }
 
 class CheckpointTensors : public testing::TestWithParam<std::string> {};
 
 TEST_P(CheckpointTensors, AreThoseOfHuggingFace) {
-  const JsonValue& entry = *golden().find("families")->find(GetParam());
+  const JsonValue& entry = *golden_tensors().find("families")->find(GetParam());
   Shapes expected;
   for (const auto& [name, shape] : entry.find("tensors")->members) {
     for (const JsonValue& extent : shape.elements) expected[name].push_back(extent.integer);

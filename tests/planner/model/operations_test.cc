@@ -10,17 +10,12 @@
 #include "planner/model/hf_config.h"
 #include "planner/model/parameter_counts.h"
 #include "planner/spec/catalogue.h"
+#include "tests/planner/model/model_of_file.h"
 
 namespace shardwise {
 namespace {
 
 using testing::ElementsAre;
-
-ModelSpec load(const std::string& name) {
-  Result<ModelSpec> model = load_model("configs/models/" + name + ".json");
-  EXPECT_TRUE(model.ok()) << name;
-  return model.ok() ? *model : ModelSpec{};
-}
 
 const LayerSpec& kind(const ModelSpec& model, const std::string& name) {
   static const LayerSpec kNone;
@@ -61,7 +56,7 @@ std::vector<std::string> runs(const ModelSpec& model) {
 }
 
 TEST(Operations, OfALlamaBlockComeInForwardOrder) {
-  const ModelSpec model = load("llama-3.1-8b");
+  const ModelSpec model = test::model_of_file("llama-3.1-8b");
   EXPECT_THAT(runs(model), ElementsAre("1 embedding", "32 block", "1 head"));
   EXPECT_THAT(operation_names(kind(model, "block")),
               ElementsAre("attention_norm", "self_attn.q_proj", "self_attn.k_proj",
@@ -72,7 +67,7 @@ TEST(Operations, OfALlamaBlockComeInForwardOrder) {
 }
 
 TEST(Operations, CarryShapesAndTheirSplit) {
-  const ModelSpec model = load("llama-3.1-8b");
+  const ModelSpec model = test::model_of_file("llama-3.1-8b");
   const LayerSpec& block = kind(model, "block");
   const OperationSpec& k_proj = operation(block, "self_attn.k_proj");
   EXPECT_EQ(k_proj.kind, OpKind::gemm);
@@ -98,7 +93,7 @@ TEST(Operations, CarryShapesAndTheirSplit) {
 }
 
 TEST(Operations, OfDeepseekV3HaveLatentAttentionAndExperts) {
-  const ModelSpec model = load("deepseek-v3");
+  const ModelSpec model = test::model_of_file("deepseek-v3");
   EXPECT_THAT(runs(model),
               ElementsAre("1 embedding", "3 dense_block", "58 block", "1 head", "1 mtp"));
   const LayerSpec& block = kind(model, "block");
@@ -133,22 +128,22 @@ TEST(Operations, OfDeepseekV3HaveLatentAttentionAndExperts) {
 }
 
 TEST(Operations, OfSlidingLayersCarryTheirWindow) {
-  const ModelSpec gpt_oss = load("gpt-oss-20b");
+  const ModelSpec gpt_oss = test::model_of_file("gpt-oss-20b");
   EXPECT_EQ(operation(kind(gpt_oss, "sliding_128_block"), "self_attn.core").window, 128);
   EXPECT_EQ(operation(kind(gpt_oss, "block"), "self_attn.core").window, 0);
   EXPECT_EQ(gpt_oss.kinds[static_cast<std::size_t>(gpt_oss.layers[1])].name, "sliding_128_block");
   EXPECT_EQ(gpt_oss.kinds[static_cast<std::size_t>(gpt_oss.layers[2])].name, "block");
   // Gemma 3: five sliding layers, then a full one.
-  EXPECT_THAT(runs(load("gemma-3-1b")),
+  EXPECT_THAT(runs(test::model_of_file("gemma-3-1b")),
               ElementsAre("1 embedding", "5 sliding_512_block", "1 block", "5 sliding_512_block",
                           "1 block", "5 sliding_512_block", "1 block", "5 sliding_512_block",
                           "1 block", "2 sliding_512_block", "1 head"));
-  EXPECT_THAT(runs(load("mistral-7b-v0.1")),
+  EXPECT_THAT(runs(test::model_of_file("mistral-7b-v0.1")),
               ElementsAre("1 embedding", "32 sliding_4096_block", "1 head"));
 }
 
 TEST(Operations, OfT5AttendToTheEncoder) {
-  const ModelSpec model = load("t5-small");
+  const ModelSpec model = test::model_of_file("t5-small");
   EXPECT_THAT(runs(model), ElementsAre("1 embedding", "1 encoder_first", "4 encoder",
                                        "1 encoder_last", "1 first_block", "5 block", "1 head"));
   const LayerSpec& block = kind(model, "block");
@@ -162,14 +157,14 @@ TEST(Operations, OfT5AttendToTheEncoder) {
 
 TEST(Operations, OfBertNormAfterTheResidual) {
   EXPECT_THAT(
-      operation_names(kind(load("bert-base-uncased"), "block")),
+      operation_names(kind(test::model_of_file("bert-base-uncased"), "block")),
       ElementsAre("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.core",
                   "self_attn.o_proj", "attention_residual", "attention_output_norm", "mlp.up_proj",
                   "mlp.activation", "mlp.down_proj", "mlp_residual", "mlp_output_norm"));
 }
 
 TEST(Operations, OfFalconShareOneNorm) {
-  EXPECT_THAT(operation_names(kind(load("falcon-7b"), "block")),
+  EXPECT_THAT(operation_names(kind(test::model_of_file("falcon-7b"), "block")),
               ElementsAre("attention_norm", "self_attn.qkv_proj", "self_attn.rope",
                           "self_attn.core", "self_attn.o_proj", "mlp.up_proj", "mlp.activation",
                           "mlp.down_proj", "attention_residual", "mlp_residual"));
@@ -182,7 +177,7 @@ void for_catalogue(Check check) {
   EXPECT_GE(names.size(), 100U);
   for (const std::string& name : names) {
     SCOPED_TRACE(name);
-    check(load(name));
+    check(test::model_of_file(name));
   }
 }
 

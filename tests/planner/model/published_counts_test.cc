@@ -14,21 +14,16 @@
 #include "planner/model/hf_config.h"
 #include "planner/model/parameter_counts.h"
 #include "planner/spec/catalogue.h"
+#include "tests/planner/model/model_of_file.h"
 
 namespace shardwise {
 namespace {
 
-const JsonValue& golden(const std::string& file) {
+const JsonValue& golden_file(const std::string& file) {
   static std::map<std::string, Result<JsonValue>> files;
   const auto at = files.try_emplace(file, read_json("tests/golden/" + file)).first;
   EXPECT_TRUE(at->second.ok());
   return *at->second;
-}
-
-ModelSpec load(const std::string& name) {
-  Result<ModelSpec> model = load_model("configs/models/" + name + ".json");
-  EXPECT_TRUE(model.ok()) << (model.ok() ? "" : to_string(model.problems()));
-  return model.ok() ? *model : ModelSpec{};
 }
 
 /// The count of `model` that a published figure names.
@@ -60,10 +55,11 @@ std::int64_t listed(const JsonValue& row, const char* key) {
 
 TEST(ParameterCounts, AreThoseOfHuggingFaceForTheWholeCatalogue) {
   std::vector<std::string> names;
-  for (const auto& [name, count] : golden("parameter_counts.json").find("parameters")->members) {
+  for (const auto& [name, count] :
+       golden_file("parameter_counts.json").find("parameters")->members) {
     names.push_back(name);
     // transformers leaves out multi-token-prediction layers.
-    EXPECT_EQ(count_parameters(load(name)).main_model(), count.integer) << name;
+    EXPECT_EQ(count_parameters(test::model_of_file(name)).main_model(), count.integer) << name;
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, catalogue_names("models"))
@@ -72,11 +68,11 @@ TEST(ParameterCounts, AreThoseOfHuggingFaceForTheWholeCatalogue) {
 
 TEST(ParameterCounts, AreExactlyThePublishedOnes) {
   std::set<std::string> models;
-  for (const JsonValue& row : golden("published_counts.json").find("exact")->elements) {
+  for (const JsonValue& row : golden_file("published_counts.json").find("exact")->elements) {
     const std::string& name = row.find("model")->string;
     models.insert(name);
-    EXPECT_EQ(counted(load(name), row.find("counts")->string) + listed(row, "beyond") -
-                  listed(row, "without"),
+    EXPECT_EQ(counted(test::model_of_file(name), row.find("counts")->string) +
+                  listed(row, "beyond") - listed(row, "without"),
               row.find("published")->integer)
         << name << ": " << row.find("source")->string;
   }
@@ -85,18 +81,19 @@ TEST(ParameterCounts, AreExactlyThePublishedOnes) {
 
 // Cards round or cut the last digit: a figure is met when ours is less than one unit of it away.
 TEST(ParameterCounts, AreTheRoundedOnesOfModelCards) {
-  for (const JsonValue& row : golden("published_counts.json").find("rounded")->elements) {
+  for (const JsonValue& row : golden_file("published_counts.json").find("rounded")->elements) {
     const std::string& name = row.find("model")->string;
     const double published = row.find("published_billions")->number;
     double unit = 1;
     while (std::abs(std::round(published / unit) - published / unit) > 1e-6) unit /= 10;
-    const double ours = static_cast<double>(counted(load(name), row.find("counts")->string)) / 1e9;
+    const double ours =
+        static_cast<double>(counted(test::model_of_file(name), row.find("counts")->string)) / 1e9;
     EXPECT_LT(std::abs(ours - published), unit) << name << ": " << row.find("source")->string;
   }
 }
 
 TEST(ParameterCounts, OfLlama31With8BIsThatOfItsCard) {
-  EXPECT_EQ(load("llama-3.1-8b").parameter_count(), 8'030'261'248);
+  EXPECT_EQ(test::model_of_file("llama-3.1-8b").parameter_count(), 8'030'261'248);
 }
 
 /// A GPT as Megatron-LM trains it.

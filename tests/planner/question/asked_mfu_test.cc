@@ -25,7 +25,7 @@ AskedMfu asked(const char* model, const char* gpu, double tokens_per_second,
   return question;
 }
 
-MfuAnswer answered(const AskedMfu& question) {
+MfuAnswer mfu_answer(const AskedMfu& question) {
   Result<MfuAnswer> answer = answer_mfu(question);
   EXPECT_TRUE(answer.ok()) << to_string(answer.problems());
   return answer ? *std::move(answer) : MfuAnswer{};
@@ -64,14 +64,14 @@ TEST(Mfu, IsWhatLogsPrintBesideTheirRates) {
   for (const Published& each : published) {
     SCOPED_TRACE(std::string(each.model) + " " + each.gpu);
     const MfuAnswer answer =
-        answered(asked(each.model, each.gpu, each.tokens_per_second, each.sequence_length));
+        mfu_answer(asked(each.model, each.gpu, each.tokens_per_second, each.sequence_length));
     EXPECT_NEAR(row(answer, each.convention).of_dense, each.share, each.rounding);
   }
 }
 
 // karpathy/nanoGPT, model.py: 124,439,808 parameters, of which 786,432 are positions.
 TEST(Mfu, OfNanoGptLeavesPositionsOut) {
-  const MfuAnswer answer = answered(asked("gpt2", "a100", 1000, 1024));
+  const MfuAnswer answer = mfu_answer(asked("gpt2", "a100", 1000, 1024));
   EXPECT_DOUBLE_EQ(row(answer, "nanogpt").convention.flops_per_token,
                    6.0 * 123'653'376 + 12.0 * 12 * 12 * 64 * 1024);
   EXPECT_DOUBLE_EQ(row(answer, "six_n").convention.flops_per_token, 6.0 * 124'439'808);
@@ -83,7 +83,7 @@ TEST(Mfu, OfNanoGptLeavesPositionsOut) {
 // Narayanan et al., "Efficient Large-Scale Language Model Training" (arXiv:2104.04473), equation 3,
 // with every layer recomputed: 96 B s l h^2 (1 + s / 6h + V / 16 l h).
 TEST(Mfu, WithFullRecomputeIsMegatronsFirstFormula) {
-  const MfuAnswer answer = answered(asked("gpt2", "a100", 1000, 1024));
+  const MfuAnswer answer = mfu_answer(asked("gpt2", "a100", 1000, 1024));
   const double h = 768;
   const double l = 12;
   EXPECT_NEAR(row(answer, "hfu_whole").convention.flops_per_token,
@@ -92,11 +92,11 @@ TEST(Mfu, WithFullRecomputeIsMegatronsFirstFormula) {
 
 TEST(Mfu, CountsWhatIsRunAgainInHfuAlone) {
   AskedMfu question = asked("llama-2-7b", "a100", 2000, 4096);
-  const MfuAnswer full = answered(question);
+  const MfuAnswer full = mfu_answer(question);
   question.recompute = Recompute::selective;
-  const MfuAnswer selective = answered(question);
+  const MfuAnswer selective = mfu_answer(question);
   question.recompute = Recompute::none;
-  const MfuAnswer none = answered(question);
+  const MfuAnswer none = mfu_answer(question);
   EXPECT_EQ(full.rows.front().of_dense, none.rows.front().of_dense);
   EXPECT_GT(row(full, "hfu_whole").of_dense, row(selective, "hfu_whole").of_dense);
   EXPECT_GT(row(selective, "hfu_whole").of_dense, row(selective, "whole").of_dense);
@@ -108,23 +108,23 @@ TEST(Mfu, SaysWhichConventionAPrintedNumberFollows) {
   AskedMfu question = asked("llama-3.1-8b", "h100", 8 * 6785, 8192);
   question.gpus = 8;
   question.printed = read_printed_share("39.73%");
-  MfuAnswer answer = answered(question);
+  MfuAnswer answer = mfu_answer(question);
   ASSERT_FALSE(answer.matches.empty());
   EXPECT_EQ(answer.rows[answer.matches.front().row].convention.id, "torchtitan");
   EXPECT_FALSE(answer.matches.front().sparse);
 
   question.printed = read_printed_share("17.6");  // 35.3 % over the data sheet's first number
-  answer = answered(question);
+  answer = mfu_answer(question);
   ASSERT_FALSE(answer.matches.empty());
   EXPECT_EQ(answer.rows[answer.matches.front().row].convention.id, "causal");
   EXPECT_TRUE(answer.matches.front().sparse);
 
   question.printed = read_printed_share("0.80");
-  EXPECT_TRUE(answered(question).matches.empty());
+  EXPECT_TRUE(mfu_answer(question).matches.empty());
 }
 
 TEST(Mfu, OfV100HasNoSparsePeak) {
-  const MfuAnswer answer = answered(asked("gpt2", "v100-32-sxm", 1000, 1024));
+  const MfuAnswer answer = mfu_answer(asked("gpt2", "v100-32-sxm", 1000, 1024));
   EXPECT_EQ(answer.sparse, FlopsPerSecond(0));
   EXPECT_EQ(answer.precision, DType::fp16);
 }
@@ -144,7 +144,7 @@ TEST(Mfu, TakesTheFirstPartOfAGpusName) {
                                                         {"A100 40GB", "a100-40-sxm"},
                                                         {"MI300X", "mi300x"},
                                                         {"4090", "rtx-4090"}}) {
-    const MfuAnswer answer = answered(asked("gpt2", name, 10, 1024));
+    const MfuAnswer answer = mfu_answer(asked("gpt2", name, 10, 1024));
     EXPECT_EQ(answer.gpu.name, entry);
     EXPECT_THAT(answer.said, Contains(testing::Field(&Assumption::id, "gpu.name"))) << name;
   }

@@ -29,7 +29,7 @@ Plan plan_of(const std::string& model, const std::string& engine, std::int64_t g
 }
 
 /// What the command is asked, answered.
-Plan answered(const AskedEstimate& asked) {
+Plan answered_plan(const AskedEstimate& asked) {
   Subject subject = *read_subject(asked.job);
   const Result<Layout> layout = read_layout(asked.layout, subject);
   EXPECT_TRUE(layout) << (layout ? "" : to_string(layout.problems()));
@@ -61,7 +61,7 @@ TEST(CommandOfPlan, IsAskedForTheSamePlanWithEveryLayoutOfASpace) {
       plan.layout = layout;
       const Result<AskedEstimate> asked = asked_of(plan);
       ASSERT_TRUE(asked) << to_string(asked.problems());
-      EXPECT_EQ(to_json(answered(*asked)), to_json(plan)) << command_of(*asked);
+      EXPECT_EQ(to_json(answered_plan(*asked)), to_json(plan)) << command_of(*asked);
     }
   }
 }
@@ -74,7 +74,7 @@ TEST(CommandOfPlan, SaysFieldsOfTheJobThatAreOtherwise) {
   plan.job.cuda_graphs = true;
   const Result<AskedEstimate> asked = asked_of(plan);
   ASSERT_TRUE(asked);
-  EXPECT_EQ(to_json(answered(*asked)), to_json(plan));
+  EXPECT_EQ(to_json(answered_plan(*asked)), to_json(plan));
   const std::string command = command_of(*asked);
   EXPECT_THAT(command, testing::StartsWith("shardwise estimate --model llama-3.1-8b --cluster "
                                            "dgx-h100 --gpus 8 --engine megatron_ddp"));

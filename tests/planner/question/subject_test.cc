@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 
-AskedJob llama_on_h100() {
+AskedJob llama_job() {
   AskedJob asked;
   asked.model = "llama-3.1-8b";
   asked.cluster = "dgx-h100";
@@ -35,7 +35,7 @@ std::vector<std::string> paths(const Diagnostics& problems) {
 }
 
 TEST(Subject, TakesOneNodeTheUsualEngineAndTheGpusPrecision) {
-  const Result<Subject> subject = read_subject(llama_on_h100());
+  const Result<Subject> subject = read_subject(llama_job());
   ASSERT_TRUE(subject.ok());
   EXPECT_EQ(subject->model.name, "llama-3.1-8b");
   EXPECT_EQ(subject->cluster.gpus, 8);
@@ -46,7 +46,7 @@ TEST(Subject, TakesOneNodeTheUsualEngineAndTheGpusPrecision) {
 }
 
 TEST(Subject, ReadsEveryKindOfText) {
-  AskedJob asked = llama_on_h100();
+  AskedJob asked = llama_job();
   asked.gpus = "64";
   asked.engine = "fsdp2";
   asked.texts = {{"sequence_length", "8192"},
@@ -68,7 +68,7 @@ TEST(Subject, ReadsEveryKindOfText) {
 }
 
 TEST(Subject, TakesNoMoreTokensThanALearnedTableHasPositions) {
-  AskedJob asked = llama_on_h100();
+  AskedJob asked = llama_job();
   EXPECT_EQ(read_subject(asked)->job.sequence_length, 4096);
   asked.model = "gpt2";
   const Result<Subject> open = read_subject(asked);
@@ -84,7 +84,7 @@ TEST(Subject, TakesNoMoreTokensThanALearnedTableHasPositions) {
 }
 
 TEST(Subject, ReportsAllProblemsAtOnce) {
-  AskedJob asked = llama_on_h100();
+  AskedJob asked = llama_job();
   asked.model = "llama-9";
   asked.gpus = "none";
   asked.engine = "fsdp9";
@@ -98,7 +98,7 @@ TEST(Subject, ReportsAllProblemsAtOnce) {
 
 // A form has fields, no flags; what is wrong with a file is said of the file.
 TEST(Subject, SpeaksOfFieldsWhereAFormAsks) {
-  AskedJob asked = llama_on_h100();
+  AskedJob asked = llama_job();
   asked.texts = {{"global_batch_size", "0.5"}};
   Diagnostics problems = read_subject(asked).problems();
   problems.push_back({"mine.json", 3, 1, "/hidden_size", "is --odd", ""});
@@ -114,7 +114,7 @@ TEST(Subject, SpeaksOfFieldsWhereAFormAsks) {
 }
 
 TEST(Subject, ExpandsMegatronsModules) {
-  AskedJob asked = llama_on_h100();
+  AskedJob asked = llama_job();
   asked.texts = {{"recompute_modules", "mlp,core_attn"}};
   const Result<Subject> subject = read_subject(asked);
   ASSERT_TRUE(subject.ok()) << to_string(subject.problems());
@@ -125,7 +125,7 @@ TEST(Subject, ExpandsMegatronsModules) {
 }
 
 TEST(Subject, RefusesModulesThatTheModelLacks) {
-  AskedJob asked = llama_on_h100();
+  AskedJob asked = llama_job();
   asked.texts = {{"recompute_modules", "moe"}};
   const Result<Subject> subject = read_subject(asked);
   ASSERT_FALSE(subject.ok());
@@ -153,7 +153,7 @@ TEST(AskedEngines, AreOneSeveralOrAllOfThem) {
 // Every field of the tables is one that the readers take.
 TEST(FieldTexts, AreOfFieldsThatExist) {
   for (const FieldText& each : kJobTexts) {
-    AskedJob asked = llama_on_h100();
+    AskedJob asked = llama_job();
     asked.texts = {{each.field, "?"}};
     const Result<Subject> subject = read_subject(asked);
     ASSERT_FALSE(subject.ok()) << each.field;

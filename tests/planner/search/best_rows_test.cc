@@ -13,23 +13,17 @@
 namespace shardwise {
 namespace {
 
-Exploration explored(SearchJob& job, const ExploreOptions& options = {}) {
-  const Result<Exploration> result = explore(job.ask(), options);
-  EXPECT_TRUE(result.ok()) << to_string(result.problems());
-  return *result;
-}
-
-struct Case {
+struct RowsCase {
   const char* model;
   std::int64_t gpus;
   const char* engine;
   Bytes hbm;
 };
 
-class BestRowsOf : public testing::TestWithParam<Case> {
+class BestRowsOf : public testing::TestWithParam<RowsCase> {
  protected:
   static SearchJob job() {
-    const Case& c = GetParam();
+    const RowsCase& c = GetParam();
     SearchJob job(c.model, c.gpus, c.engine);
     job.cluster.gpu.hbm_bytes = c.hbm;
     return job;
@@ -92,9 +86,9 @@ TEST_P(BestRowsOf, AnExplorationLeaveTheOthersBoundsThatRankAfterThem) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, BestRowsOf,
-                         testing::Values(Case{"gpt2-xl", 8, "megatron_fsdp", 80_GiB},
-                                         Case{"gpt2-xl", 8, "megatron_ddp", 20_GiB},
-                                         Case{"llama-3.1-8b", 16, "fsdp2", 80_GiB}));
+                         testing::Values(RowsCase{"gpt2-xl", 8, "megatron_fsdp", 80_GiB},
+                                         RowsCase{"gpt2-xl", 8, "megatron_ddp", 20_GiB},
+                                         RowsCase{"llama-3.1-8b", 16, "fsdp2", 80_GiB}));
 
 }  // namespace
 }  // namespace shardwise

@@ -13,11 +13,11 @@
 namespace shardwise {
 namespace {
 
-struct Job {
+struct ReachedJob {
   ModelSpec model;
   ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), 4);
   JobSpec job;
-  explicit Job(const EngineProfile& engine)
+  explicit ReachedJob(const EngineProfile& engine)
       : model(*load_model(engine.tied_head ? "gpt2" : "pythia-1.4b")) {
     job.global_batch_size = 8;
     job.sequence_length = 1024;
@@ -26,7 +26,7 @@ struct Job {
 
 /// Every layout that the engine can run, those that rules call the same as another among them: all
 /// values of the fields that states depend on.
-std::vector<Candidate> runnable(const Job& job, const EngineProfile& engine) {
+std::vector<Candidate> runnable(const ReachedJob& job, const EngineProfile& engine) {
   std::vector<Candidate> all;
   const auto gpus = static_cast<std::int32_t>(job.cluster.gpus);
   Layout layout;
@@ -61,7 +61,7 @@ std::vector<Candidate> runnable(const Job& job, const EngineProfile& engine) {
 TEST(Search, DropsNothingThatWouldBeOnTheFront) {
   for (const std::string& name : engine_names()) {
     SCOPED_TRACE(name);
-    const Job job(*find_engine(name));
+    const ReachedJob job(*find_engine(name));
     SearchRequest request;
     request.model = &job.model;
     request.cluster = &job.cluster;

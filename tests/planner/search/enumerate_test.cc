@@ -23,13 +23,13 @@ std::string text_of(const Layout& layout) {
   return text;
 }
 
-struct Job {
+struct EnumeratedJob {
   ModelSpec model;
   ClusterSpec cluster;
   JobSpec job;
   EngineProfile engine;
 
-  Job(const std::string& model_name, std::int64_t gpus, const std::string& engine_name)
+  EnumeratedJob(const std::string& model_name, std::int64_t gpus, const std::string& engine_name)
       : model(*load_model(model_name)),
         cluster(*with_gpus(*find_cluster("dgx-h100"), gpus)),
         engine(*find_engine(engine_name)) {
@@ -145,7 +145,7 @@ TEST_P(EnumeratorOfModel, FindsExactlyTheLayoutsThatBreakNoRule) {
   constexpr int kRounds = test::kSanitized ? 3 : 12;
   for (int round = 0; round < kRounds; ++round) {
     SCOPED_TRACE(round);
-    Job job(model, pick(2) == 0 ? 8 : 16, engine);
+    EnumeratedJob job(model, pick(2) == 0 ? 8 : 16, engine);
     if (pick(3) == 0) job.job.attention = AttentionKernel::materialised;
     const LayoutQuestion question = job.question();
     SearchSpace space = search_space(question, pick(2) == 0 ? Breadth::usual : Breadth::full);
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(SearchSpace, OfEveryEngineHasUsualLayouts) {
   for (const std::string& engine : engine_names()) {
-    const Job job(find_engine(engine)->tied_head ? "gpt2" : "pythia-1.4b", 8, engine);
+    const EnumeratedJob job(find_engine(engine)->tied_head ? "gpt2" : "pythia-1.4b", 8, engine);
     const LayoutQuestion question = job.question();
     SpaceCounts counts;
     walked(question, search_space(question, Breadth::usual), counts);
@@ -233,7 +233,7 @@ TEST(SearchSpace, OfEveryEngineHasUsualLayouts) {
 }
 
 TEST(SearchSpace, WithoutFusedAttentionHasLayoutsWithAndWithoutContextParallelism) {
-  Job job("gpt2", 8, "megatron_ddp");
+  EnumeratedJob job("gpt2", 8, "megatron_ddp");
   job.job.precision = DType::fp32;
   job.job.sequence_length = 2048;
   const LayoutQuestion question = job.question();
@@ -253,7 +253,7 @@ TEST(SearchSpace, WithoutFusedAttentionHasLayoutsWithAndWithoutContextParallelis
 
 // Calculon's exhaustive search of the same job has 7,126,368 configurations.
 TEST(SearchSpace, OfGpt3On4096GpusHasMillionsOfLegalLayouts) {
-  Job job("gpt3-175b", 4096, "megatron_ddp");
+  EnumeratedJob job("gpt3-175b", 4096, "megatron_ddp");
   job.job.global_batch_size = 1536;
   job.job.sequence_length = 2048;
   const LayoutQuestion question = job.question();
@@ -272,7 +272,7 @@ TEST(SearchSpace, OfGpt3On4096GpusHasMillionsOfLegalLayouts) {
 }
 
 TEST(SearchSpace, OpensWhatRefinesALayout) {
-  const Job job("gpt2", 8, "megatron_ddp");
+  const EnumeratedJob job("gpt2", 8, "megatron_ddp");
   const LayoutQuestion question = job.question();
   SearchSpace space = search_space(question, Breadth::usual);
   SpaceCounts even;
@@ -299,7 +299,7 @@ TEST(SearchSpace, OpensWhatRefinesALayout) {
 }
 
 TEST(SearchSpace, IsNarrowedByLocksAndWidenedByOpening) {
-  const Job job("gpt2", 8, "megatron_ddp");
+  const EnumeratedJob job("gpt2", 8, "megatron_ddp");
   const LayoutQuestion question = job.question();
   SearchSpace space = search_space(question, Breadth::usual);
   EXPECT_EQ(lock(space, "tp", "4"), "");

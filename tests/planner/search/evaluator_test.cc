@@ -112,7 +112,7 @@ class BoundedMemory final : public LayoutVisitor {
   MemoryPrice least_;
 };
 
-struct Case {
+struct EvaluatedCase {
   const char* model;
   const char* engine;
   std::int64_t gpus;
@@ -121,11 +121,11 @@ struct Case {
   Breadth breadth;
 };
 
-class EvaluatorOf : public testing::TestWithParam<Case> {};
+class EvaluatorOf : public testing::TestWithParam<EvaluatedCase> {};
 
 // The search's answer to every question is that of the path that looks at one layout at a time.
 TEST_P(EvaluatorOf, EqualsTheNaivePath) {
-  const Case& c = GetParam();
+  const EvaluatedCase& c = GetParam();
   const ModelSpec model = *load_model(c.model);
   const ClusterSpec cluster = *with_gpus(*find_cluster("dgx-h100"), c.gpus);
   const EngineProfile engine = *find_engine(c.engine);
@@ -179,17 +179,17 @@ TEST_P(EvaluatorOf, EqualsTheNaivePath) {
 
 INSTANTIATE_TEST_SUITE_P(
     Jobs, EvaluatorOf,
-    testing::Values(Case{"llama-3.1-70b", "megatron_ddp", 64, 512, 8192, Breadth::usual},
-                    Case{"llama-3.1-8b", "megatron_ddp", 16, 64, 4096, Breadth::full},
-                    Case{"llama-3.1-8b", "fsdp2", 16, 64, 4096, Breadth::full},
-                    Case{"gpt2-xl", "megatron_fsdp", 8, 32, 1024, Breadth::full},
-                    Case{"gpt2-xl", "shardwise", 8, 32, 1024, Breadth::full},
-                    Case{"gpt2-xl", "deepspeed", 24, 96, 1024, Breadth::full},
-                    Case{"gpt2-xl", "fsdp1", 12, 96, 1024, Breadth::full},
-                    Case{"mixtral-8x7b", "megatron_ddp", 16, 64, 4096, Breadth::usual},
-                    Case{"mixtral-8x7b", "megatron_fsdp", 8, 16, 4096, Breadth::usual},
-                    Case{"deepseek-v2-lite", "megatron_ddp", 16, 64, 4096, Breadth::usual},
-                    Case{"t5-large", "fsdp2", 8, 32, 512, Breadth::usual}),
+    testing::Values(EvaluatedCase{"llama-3.1-70b", "megatron_ddp", 64, 512, 8192, Breadth::usual},
+                    EvaluatedCase{"llama-3.1-8b", "megatron_ddp", 16, 64, 4096, Breadth::full},
+                    EvaluatedCase{"llama-3.1-8b", "fsdp2", 16, 64, 4096, Breadth::full},
+                    EvaluatedCase{"gpt2-xl", "megatron_fsdp", 8, 32, 1024, Breadth::full},
+                    EvaluatedCase{"gpt2-xl", "shardwise", 8, 32, 1024, Breadth::full},
+                    EvaluatedCase{"gpt2-xl", "deepspeed", 24, 96, 1024, Breadth::full},
+                    EvaluatedCase{"gpt2-xl", "fsdp1", 12, 96, 1024, Breadth::full},
+                    EvaluatedCase{"mixtral-8x7b", "megatron_ddp", 16, 64, 4096, Breadth::usual},
+                    EvaluatedCase{"mixtral-8x7b", "megatron_fsdp", 8, 16, 4096, Breadth::usual},
+                    EvaluatedCase{"deepseek-v2-lite", "megatron_ddp", 16, 64, 4096, Breadth::usual},
+                    EvaluatedCase{"t5-large", "fsdp2", 8, 32, 512, Breadth::usual}),
     [](const auto& each) {
       std::string name = std::string(each.param.model) + "_" + each.param.engine;
       std::ranges::replace_if(

@@ -18,18 +18,12 @@
 namespace shardwise {
 namespace {
 
-Exploration explored(SearchJob& job, const ExploreOptions& options = {}) {
-  const Result<Exploration> result = explore(job.ask(), options);
-  EXPECT_TRUE(result.ok()) << to_string(result.problems());
-  return *result;
-}
-
 template <class T>
 bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
-void expect_same(const Exploration& a, const Exploration& b) {
+void expect_same_exploration(const Exploration& a, const Exploration& b) {
   EXPECT_EQ(a.index, b.index);
   EXPECT_EQ(a.engine, b.engine);
   EXPECT_EQ(a.point, b.point);
@@ -61,17 +55,17 @@ void expect_counts(const std::vector<SearchCounts>& counts,
   }
 }
 
-struct Case {
+struct ExploredCase {
   const char* model;
   std::int64_t gpus;
   std::vector<const char*> engines;
   Bytes hbm;
 };
 
-class Explore : public testing::TestWithParam<Case> {
+class Explore : public testing::TestWithParam<ExploredCase> {
  protected:
   static SearchJob job() {
-    const Case& c = GetParam();
+    const ExploredCase& c = GetParam();
     SearchJob job(c.model, c.gpus, c.engines.front());
     job.cluster.gpu.hbm_bytes = c.hbm;
     job.request.engines.clear();
@@ -198,7 +192,7 @@ TEST_P(Explore, IsTheSameForAnyNumberOfThreads) {
   for (const int threads : {2, 5}) {
     job.request.threads = threads;
     const Exploration many = explored(job);
-    expect_same(many, one);
+    expect_same_exploration(many, one);
     expect_counts(many.counts, one.counts);
   }
 }
@@ -288,20 +282,21 @@ TEST_P(Explore, HasNoRowsWhenItIsStoppedBefore) {
   EXPECT_EQ(all.layout.rows(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Jobs, Explore,
-                         testing::Values(Case{"gpt2-xl", 16, {"megatron_ddp"}, 30_GiB},
-                                         Case{"gpt2-xl", 12, {"fsdp2", "deepspeed"}, 24_GiB},
-                                         Case{"llama-3.1-8b", 16, {"megatron_fsdp"}, 60_GiB},
-                                         Case{"deepseek-v2-lite", 8, {"megatron_ddp"}, 80_GiB}),
-                         [](const auto& each) {
-                           std::string name = each.param.model;
-                           for (const char* engine : each.param.engines) {
-                             name += std::string("_") + engine;
-                           }
-                           std::ranges::replace_if(
-                               name, [](char ch) { return ch == '-' || ch == '.'; }, '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, Explore,
+    testing::Values(ExploredCase{"gpt2-xl", 16, {"megatron_ddp"}, 30_GiB},
+                    ExploredCase{"gpt2-xl", 12, {"fsdp2", "deepspeed"}, 24_GiB},
+                    ExploredCase{"llama-3.1-8b", 16, {"megatron_fsdp"}, 60_GiB},
+                    ExploredCase{"deepseek-v2-lite", 8, {"megatron_ddp"}, 80_GiB}),
+    [](const auto& each) {
+      std::string name = each.param.model;
+      for (const char* engine : each.param.engines) {
+        name += std::string("_") + engine;
+      }
+      std::ranges::replace_if(
+          name, [](char ch) { return ch == '-' || ch == '.'; }, '_');
+      return name;
+    });
 
 /// Two times of one layout, and two memories, are in one cell when they are this near.
 constexpr double kCell = 1.0 / 16;
@@ -334,7 +329,7 @@ TEST(ThinnedExploration, KeepsTheBestOfEachCellAndTheAnswer) {
   EXPECT_EQ(front, layouts_of(found.front));
   EXPECT_EQ(few.layout[ranked_rows(few, Objective::step_time).front()], found.best.front().layout);
   job.request.threads = 3;
-  expect_same(explored(job, options), few);
+  expect_same_exploration(explored(job, options), few);
 }
 
 TEST(ThinnedExploration, LeavesNoPartOfTheMemoryEmpty) {

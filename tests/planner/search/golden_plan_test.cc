@@ -11,6 +11,7 @@
 #include "planner/cost/legality.h"
 #include "planner/spec/plan.h"
 #include "planner/spec/reader.h"
+#include "tests/planner/search/reread.h"
 
 namespace shardwise {
 namespace {
@@ -21,12 +22,6 @@ constexpr const char* kGolden = "tests/golden/plan.json";
 constexpr const char* kNeverRead = "gathers_ahead";
 
 std::string golden_text() { return *read_file(kGolden); }
-
-Result<Plan> reread(const std::string& text) {
-  const Result<JsonValue> json = parse_json(text, "plan.json");
-  if (!json) return json.problems();
-  return plan_from_json(*json, "plan.json");
-}
 
 /// Every member of `old` is in `now` with the same value.
 void expect_kept(const nlohmann::json& old, const nlohmann::json& now, const std::string& path) {

@@ -7,6 +7,7 @@
 #include "planner/model/hf_config.h"
 #include "planner/spec/catalogue.h"
 #include "planner/spec/cluster_reader.h"
+#include "tests/planner/search/reread.h"
 
 namespace shardwise {
 namespace {
@@ -18,12 +19,6 @@ Plan sample_plan() {
   plan.engine = *find_engine("megatron_ddp");
   plan.job.global_batch_size = 32;
   return plan;
-}
-
-Result<Plan> reread(const std::string& text) {
-  const Result<JsonValue> json = parse_json(text, "plan.json");
-  if (!json) return json.problems();
-  return plan_from_json(*json, "plan.json");
 }
 
 void expect_survives(const Plan& plan) {

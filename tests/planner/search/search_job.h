@@ -8,6 +8,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/model/hf_config.h"
+#include "planner/search/explore.h"
 #include "planner/search/search.h"
 #include "planner/spec/cluster_reader.h"
 
@@ -98,6 +99,23 @@ inline std::vector<Layout> layouts_of(const std::vector<Candidate>& candidates) 
 inline std::vector<Candidate> that_fit(std::vector<Candidate> candidates, Bytes usable) {
   std::erase_if(candidates, [&](const Candidate& c) { return c.cost.upper > usable; });
   return candidates;
+}
+
+inline void expect_same(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
+  ASSERT_EQ(layouts_of(a), layouts_of(b));
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].engine, b[i].engine);
+    EXPECT_EQ(a[i].index, b[i].index);
+    EXPECT_EQ(a[i].cost.point, b[i].cost.point);
+    EXPECT_EQ(a[i].cost.upper, b[i].cost.upper);
+    EXPECT_EQ(a[i].cost.step_time, b[i].cost.step_time);  // to the bit
+  }
+}
+
+inline Exploration explored(SearchJob& job, const ExploreOptions& options = {}) {
+  const Result<Exploration> result = explore(job.ask(), options);
+  EXPECT_TRUE(result.ok()) << to_string(result.problems());
+  return *result;
 }
 
 }  // namespace shardwise

@@ -17,17 +17,6 @@
 namespace shardwise {
 namespace {
 
-void expect_same(const std::vector<Candidate>& a, const std::vector<Candidate>& b) {
-  ASSERT_EQ(layouts_of(a), layouts_of(b));
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    EXPECT_EQ(a[i].engine, b[i].engine);
-    EXPECT_EQ(a[i].index, b[i].index);
-    EXPECT_EQ(a[i].cost.point, b[i].cost.point);
-    EXPECT_EQ(a[i].cost.upper, b[i].cost.upper);
-    EXPECT_EQ(a[i].cost.step_time, b[i].cost.step_time);  // to the bit
-  }
-}
-
 struct Question {
   const char* name;
   std::function<void(SearchJob&)> change;

@@ -24,12 +24,12 @@ std::vector<std::string> changed_fields(const Layout& a, const Layout& b) {
   return fields;
 }
 
-struct Case {
+struct ChangedCase {
   const char* model;
   const char* engine;
 };
 
-class Neighbours : public testing::TestWithParam<Case> {
+class Neighbours : public testing::TestWithParam<ChangedCase> {
  protected:
   /// Calls check(selected layout, its neighbours) for layouts all over the space.
   template <class Check>
@@ -116,9 +116,10 @@ TEST_P(Neighbours, HaveEverySingleChange) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Neighbours,
-                         testing::Values(Case{"gpt2-xl", "megatron_ddp"}, Case{"gpt2-xl", "fsdp2"},
-                                         Case{"llama-3.1-8b", "megatron_fsdp"},
-                                         Case{"deepseek-v2-lite", "megatron_ddp"}),
+                         testing::Values(ChangedCase{"gpt2-xl", "megatron_ddp"},
+                                         ChangedCase{"gpt2-xl", "fsdp2"},
+                                         ChangedCase{"llama-3.1-8b", "megatron_fsdp"},
+                                         ChangedCase{"deepseek-v2-lite", "megatron_ddp"}),
                          [](const auto& each) {
                            std::string name =
                                std::string(each.param.model) + "_" + each.param.engine;

@@ -24,7 +24,7 @@ std::string page_with(const std::string& element) {
 }
 
 /// What is said of a page.
-std::string refused(const std::string& page) {
+std::string refused_page(const std::string& page) {
   const test::Scratch scratch;
   const Result<Plan> plan = read_plan(scratch.write_bytes("report.html", page));
   return plan ? "accepted" : to_string(plan.problems());
@@ -49,21 +49,21 @@ TEST(PlanPage, IsReadWithAByteOrderMarkAndWithOtherLineEnds) {
   const std::string page = page_with(plan_element(golden()));
   std::string crlf;
   for (const char c : page) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  EXPECT_EQ(refused("\xEF\xBB\xBF" + page), "accepted");
-  EXPECT_EQ(refused(crlf), "accepted");
-  EXPECT_EQ(refused("\xEF\xBB\xBF" + crlf), "accepted");
+  EXPECT_EQ(refused_page("\xEF\xBB\xBF" + page), "accepted");
+  EXPECT_EQ(refused_page(crlf), "accepted");
+  EXPECT_EQ(refused_page("\xEF\xBB\xBF" + crlf), "accepted");
   const std::size_t key = crlf.find("\"layout\"");
   const auto line =
       1 + std::count(crlf.begin(), crlf.begin() + static_cast<std::ptrdiff_t>(key), '\n');
-  EXPECT_THAT(refused(crlf.replace(key, 8, "\"layuot\"")),
+  EXPECT_THAT(refused_page(crlf.replace(key, 8, "\"layuot\"")),
               HasSubstr("report.html:" + std::to_string(line) + ":"));
 }
 
 TEST(PlanPage, ThatWasCutOffIsAskedWhetherItIsComplete) {
   const std::string page = page_with(plan_element(golden())) + "</html>\n";
-  EXPECT_THAT(refused(page.substr(0, 20)), HasSubstr("is the file complete?"));
-  EXPECT_THAT(refused(page.substr(0, page.size() / 2)), HasSubstr("is the file complete?"));
-  EXPECT_THAT(refused("<html></html>"), testing::Not(HasSubstr("is the file complete?")));
+  EXPECT_THAT(refused_page(page.substr(0, 20)), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused_page(page.substr(0, page.size() / 2)), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused_page("<html></html>"), testing::Not(HasSubstr("is the file complete?")));
 }
 
 TEST(PlanPage, HasNoCharacterThatTurnsItsText) {
@@ -96,18 +96,19 @@ TEST(PlanPage, SaysTheLineOfThePage) {
   const auto line =
       1 +
       std::count(page.begin(), page.begin() + static_cast<std::ptrdiff_t>(page.find(key)), '\n');
-  EXPECT_THAT(refused(page), HasSubstr("report.html:" + std::to_string(line) + ":"));
-  EXPECT_THAT(refused(page), HasSubstr("/job/global_batch_size"));
+  EXPECT_THAT(refused_page(page), HasSubstr("report.html:" + std::to_string(line) + ":"));
+  EXPECT_THAT(refused_page(page), HasSubstr("/job/global_batch_size"));
 }
 
 TEST(PlanPage, RefusesAPageWithoutAPlan) {
-  EXPECT_THAT(refused(page_with("")), HasSubstr("report.html: a page without a plan\n"));
-  EXPECT_THAT(refused("<svg></svg>"), HasSubstr("a page without a plan"));
+  EXPECT_THAT(refused_page(page_with("")), HasSubstr("report.html: a page without a plan\n"));
+  EXPECT_THAT(refused_page("<svg></svg>"), HasSubstr("a page without a plan"));
 }
 
 TEST(PlanPage, RefusesASecondPlan) {
   const std::string element = plan_element(golden());
-  EXPECT_THAT(refused(page_with(element + "\n" + element)), HasSubstr("a second plan in one page"));
+  EXPECT_THAT(refused_page(page_with(element + "\n" + element)),
+              HasSubstr("a second plan in one page"));
 }
 
 TEST(PlanPage, RefusesACutOffPage) {
@@ -115,7 +116,7 @@ TEST(PlanPage, RefusesACutOffPage) {
   const std::size_t begin = page.find(kMarker) + std::string(kMarker).size();
   const std::size_t end = page.find("</script>");
   for (const std::size_t length : {begin, begin + 1, (begin + end) / 2, end, end + 8}) {
-    EXPECT_THAT(refused(page.substr(0, length)), HasSubstr("the page ends inside its plan"))
+    EXPECT_THAT(refused_page(page.substr(0, length)), HasSubstr("the page ends inside its plan"))
         << length;
   }
 }
@@ -124,13 +125,13 @@ TEST(PlanPage, RefusesAPlanOfAnotherVersion) {
   std::string page = page_with(plan_element(golden()));
   const std::string schema = "shardwise.plan/1";
   page.replace(page.find(schema), schema.size(), "shardwise.plan/2");
-  EXPECT_THAT(refused(page), HasSubstr("/schema"));
+  EXPECT_THAT(refused_page(page), HasSubstr("/schema"));
 }
 
 TEST(PlanPage, RefusesAPageLargerThanAReport) {
   std::string page = page_with(plan_element(golden()));
   page.append(kMostPageBytes, ' ');
-  EXPECT_THAT(refused(page), HasSubstr("but a report has at most 16000000"));
+  EXPECT_THAT(refused_page(page), HasSubstr("but a report has at most 16000000"));
 }
 
 TEST(PlanPage, TakesJsonForNoPage) {

@@ -26,7 +26,7 @@ JsonValue parsed(std::string_view text) {
 }
 
 /// Everything said about a text that must not parse.
-std::string refused(std::string_view text) {
+std::string refused_text(std::string_view text) {
   const Result<JsonValue> result = parse_json(text, "test.json");
   return result.ok() ? "accepted" : to_string(result.problems());
 }
@@ -122,38 +122,39 @@ TEST(ParseJson, SkipsAByteOrderMark) {
 }
 
 TEST(ParseJson, SaysWhereATextIsNotJson) {
-  EXPECT_EQ(refused("{\"a\": 1,\n}"),
+  EXPECT_EQ(refused_text("{\"a\": 1,\n}"),
             "test.json:2:1: not JSON while parsing object key: unexpected '}', expected string "
             "literal\n    remove the comma before it\n1 problem, nothing was run\n");
-  EXPECT_THAT(refused("{'a': 1}"), HasSubstr("strings stand in double quotes"));
-  EXPECT_THAT(refused("[1] // one"), HasSubstr("JSON has no comments"));
-  EXPECT_THAT(refused("[NaN]"), HasSubstr("JSON has no NaN"));
-  EXPECT_THAT(refused("[-Infinity]"), HasSubstr("JSON has no NaN and no infinity"));
-  EXPECT_THAT(refused("[1] [2]"),
+  EXPECT_THAT(refused_text("{'a': 1}"), HasSubstr("strings stand in double quotes"));
+  EXPECT_THAT(refused_text("[1] // one"), HasSubstr("JSON has no comments"));
+  EXPECT_THAT(refused_text("[NaN]"), HasSubstr("JSON has no NaN"));
+  EXPECT_THAT(refused_text("[-Infinity]"), HasSubstr("JSON has no NaN and no infinity"));
+  EXPECT_THAT(refused_text("[1] [2]"),
               HasSubstr("test.json:1:5: not JSON while parsing value: unexpected '['"));
 }
 
 TEST(ParseJson, SaysThatATextIsTruncatedOrEmpty) {
-  EXPECT_THAT(refused(R"({"a": [1, 2)"), HasSubstr("is the file complete?"));
-  EXPECT_THAT(refused(R"({"a": "b)"), HasSubstr("is the file complete?"));
-  EXPECT_THAT(refused(""), HasSubstr("the file is empty"));
-  EXPECT_THAT(refused(" \n"), HasSubstr("the file is empty"));
+  EXPECT_THAT(refused_text(R"({"a": [1, 2)"), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused_text(R"({"a": "b)"), HasSubstr("is the file complete?"));
+  EXPECT_THAT(refused_text(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(refused_text(" \n"), HasSubstr("the file is empty"));
 }
 
 TEST(ParseJson, RefusesTextThatIsNotUtf8) {
-  EXPECT_EQ(refused("{\"a\":\n \"\xC3\x28\"}"),
+  EXPECT_EQ(refused_text("{\"a\":\n \"\xC3\x28\"}"),
             "test.json:2:3: not UTF-8 (byte 0xc3)\n    save the file as UTF-8\n"
             "1 problem, nothing was run\n");
-  EXPECT_THAT(refused(std::string("\xFF\xFE{\0}\0", 6)), HasSubstr(":1:1: not UTF-8 (byte 0xff)"));
+  EXPECT_THAT(refused_text(std::string("\xFF\xFE{\0}\0", 6)),
+              HasSubstr(":1:1: not UTF-8 (byte 0xff)"));
 }
 
 TEST(ParseJson, RefusesNulBytesAndControlCharacters) {
-  EXPECT_THAT(refused(std::string("[1,\0 2]", 7)), HasSubstr("test.json:1:4: not JSON"));
-  EXPECT_THAT(refused("[\"a\nb\"]"), HasSubstr("not JSON"));
+  EXPECT_THAT(refused_text(std::string("[1,\0 2]", 7)), HasSubstr("test.json:1:4: not JSON"));
+  EXPECT_THAT(refused_text("[\"a\nb\"]"), HasSubstr("not JSON"));
 }
 
 TEST(ParseJson, NamesEveryDuplicateKeyWithBothLines) {
-  EXPECT_EQ(refused("{\"a\": {\"x\": 1,\n\"x\": 2,\n\"x\": 3},\n\"b~/\": 1,\n\"b~/\": 2}"),
+  EXPECT_EQ(refused_text("{\"a\": {\"x\": 1,\n\"x\": 2,\n\"x\": 3},\n\"b~/\": 1,\n\"b~/\": 2}"),
             "test.json:2:6: /a/x: given twice, first on line 1\n"
             "test.json:3:6: /a/x: given twice, first on line 2\n"
             "test.json:5:8: /b~0~1: given twice, first on line 4\n"
@@ -161,24 +162,24 @@ TEST(ParseJson, NamesEveryDuplicateKeyWithBothLines) {
 }
 
 TEST(ParseJson, RefusesNumbersThatDoNotFit) {
-  EXPECT_THAT(refused("{\"n\": [9223372036854775808]}"),
+  EXPECT_THAT(refused_text("{\"n\": [9223372036854775808]}"),
               HasSubstr("test.json:1:8: /n/0: 9223372036854775808 does not fit 64 bits"));
-  EXPECT_THAT(refused("[-9223372036854775809]"), HasSubstr("does not fit 64 bits"));
-  EXPECT_THAT(refused("[" + std::string(300, '9') + "]"), HasSubstr("… does not fit 64 bits"));
-  EXPECT_THAT(refused("[1e999]"), HasSubstr("test.json:1:2: /0: 1e999 is too large"));
+  EXPECT_THAT(refused_text("[-9223372036854775809]"), HasSubstr("does not fit 64 bits"));
+  EXPECT_THAT(refused_text("[" + std::string(300, '9') + "]"), HasSubstr("… does not fit 64 bits"));
+  EXPECT_THAT(refused_text("[1e999]"), HasSubstr("test.json:1:2: /0: 1e999 is too large"));
 }
 
 TEST(ParseJson, AllowsSixtyFourLevelsAndNoMore) {
   const auto nested = [](std::size_t n) { return std::string(n, '[') + std::string(n, ']'); };
   EXPECT_TRUE(parse_json(nested(64), "test.json").ok());
-  EXPECT_THAT(refused(nested(65)), HasSubstr("test.json:1:65: nested deeper than 64 levels"));
-  EXPECT_THAT(refused(std::string(5'000'000, '[')), HasSubstr("nested deeper than 64 levels"));
+  EXPECT_THAT(refused_text(nested(65)), HasSubstr("test.json:1:65: nested deeper than 64 levels"));
+  EXPECT_THAT(refused_text(std::string(5'000'000, '[')), HasSubstr("nested deeper than 64 levels"));
 }
 
 TEST(ParseJson, RefusesMoreThanAMillionValues) {
   std::string text = "[0";
   for (int i = 0; i < 1'000'000; ++i) text += ",0";
-  EXPECT_THAT(refused(text + "]"), HasSubstr("more than 1000000 values"));
+  EXPECT_THAT(refused_text(text + "]"), HasSubstr("more than 1000000 values"));
 }
 
 class ReadFile : public testing::Test {

@@ -17,7 +17,7 @@ namespace {
 
 using shardwise::test::Scratch;
 
-std::string said(const std::string& path, Links links = Links::followed) {
+std::string said(const std::string& path, SymbolicLinks links = SymbolicLinks::followed) {
   const Result<int> file = open_regular_file(path, links);
   if (!file) return file.problems().front().file + ": " + file.problems().front().message;
   ::close(*file);
@@ -66,9 +66,9 @@ TEST(RegularFile, MayBeALinkWhereLinksAreFollowed) {
   const Scratch scratch;
   std::filesystem::create_symlink(scratch.write_bytes("file", "text"), scratch.path("link"));
   EXPECT_EQ(said(scratch.path("link")), "");
-  EXPECT_EQ(said(scratch.path("link"), Links::refused),
+  EXPECT_EQ(said(scratch.path("link"), SymbolicLinks::refused),
             scratch.path("link") + ": a symbolic link, which is not followed here");
-  EXPECT_EQ(said(scratch.path("file"), Links::refused), "");
+  EXPECT_EQ(said(scratch.path("file"), SymbolicLinks::refused), "");
 }
 
 }  // namespace
