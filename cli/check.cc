@@ -33,8 +33,8 @@ struct CheckFlags {
   bool json = false;
 };
 
-std::string json_of(const Framework& framework, const std::vector<Finding>& findings,
-                    const Diagnostics& notes) {
+std::string findings_json(const Framework& framework, const std::vector<Finding>& findings,
+                          const Diagnostics& notes) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.check/1");
@@ -126,7 +126,7 @@ ExitCode run_check(const CheckFlags& flags) {
     findings->insert(findings->end(), more->begin(), more->end());
   }
   if (flags.json) {
-    fmt::print("{}", json_of(*framework, *findings, configuration->notes));
+    fmt::print("{}", findings_json(*framework, *findings, configuration->notes));
   } else {
     print(*framework, *findings, flags.predict);
     fmt::print("{}{}", notes_text(*configuration), *version);

@@ -119,8 +119,8 @@ void remove_stale(const std::string& folder, const std::vector<ExportedFile>& fi
   }
 }
 
-std::string json_of(const Export& made, const Framework& framework, const std::string& folder,
-                    const std::vector<ExportedFile>& files) {
+std::string export_json(const Export& made, const Framework& framework, const std::string& folder,
+                        const std::vector<ExportedFile>& files) {
   JsonWriter json;
   json.begin_object();
   json.member("schema", "shardwise.export/1");
@@ -194,7 +194,7 @@ ExitCode run_export(const ExportFlags& flags) {
   remove_stale(folder, *files, *former);
 
   if (flags.json) {
-    fmt::print("{}", json_of(*made, *framework, folder, *files));
+    fmt::print("{}", export_json(*made, *framework, folder, *files));
     return ExitCode::done;
   }
   for (const std::string& note : export_notes(*made, *framework)) {

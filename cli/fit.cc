@@ -23,7 +23,7 @@ struct FitFlags {
 
 /// No table is overwritten, nor the cluster of the measurements. The GPU's own file may be: its
 /// curves are what is fitted.
-Diagnostics check_files(const FitFlags& flags) {
+Diagnostics check_fit_files(const FitFlags& flags) {
   std::vector<NamedFile> inputs = {{"--gemm", flags.gpu.gemm},
                                    {"--memory-bound", flags.gpu.memory_bound},
                                    {"--operators", flags.gpu.operators},
@@ -41,7 +41,7 @@ ExitCode fit(FitFlags flags) {
     fmt::print(stderr, "shardwise fit: give either --gpu or --collectives\n");
     return ExitCode::bad_input;
   }
-  if (const Diagnostics outputs = check_files(flags); !outputs.empty()) {
+  if (const Diagnostics outputs = check_fit_files(flags); !outputs.empty()) {
     fmt::print(stderr, "{}", to_string(outputs));
     return ExitCode::bad_input;
   }

@@ -44,7 +44,8 @@ bool is_coefficient(const std::string& key) {
                      [&](const CoefficientName& each) { return each.key == key; });
 }
 
-void print_residuals(const std::string& points, const std::vector<CollectiveResidual>& residuals) {
+void print_collective_residuals(const std::string& points,
+                                const std::vector<CollectiveResidual>& residuals) {
   Table table({{points, Align::left}, {"number"}, {"median error"}, {"95th percentile"}});
   for (const CollectiveResidual& each : residuals) {
     table.row({each.what, format_count(each.points), format_percent(each.median_error),
@@ -105,7 +106,7 @@ ExitCode fit_collective_files(const CollectiveFitFlags& flags) {
     fixed.insert(key);
   }
   if (flags.check) {
-    print_residuals("points", collective_residuals(*cluster, measurements));
+    print_collective_residuals("points", collective_residuals(*cluster, measurements));
     return ExitCode::done;
   }
 
@@ -123,7 +124,7 @@ ExitCode fit_collective_files(const CollectiveFitFlags& flags) {
     curve.fit.median_error = fit.residuals.front().median_error;
     curve.fit.p95_error = fit.residuals.front().p95_error;
   }
-  print_residuals("points left out", fit.residuals);
+  print_collective_residuals("points left out", fit.residuals);
   if (!flags.output.empty()) write_curve(flags.output, curve);
   return ExitCode::done;
 }

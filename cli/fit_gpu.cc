@@ -90,7 +90,7 @@ Result<Points> read_points(const GpuFitFlags& flags) {
   return points;
 }
 
-std::size_t count(const std::vector<AttentionPoint>& points, Pass pass) {
+std::size_t points_of_pass(const std::vector<AttentionPoint>& points, Pass pass) {
   std::size_t number = 0;
   for (const AttentionPoint& point : points) number += point.pass == pass ? 1 : 0;
   return number;
@@ -186,9 +186,9 @@ void fit_others(GpuSpec& gpu, const Points& points, const Named& sources) {
   }
   for (const Pass pass : {Pass::forward, Pass::backward}) {
     AttentionCurve& curve = pass == Pass::forward ? gpu.attention_forward : gpu.attention_backward;
-    if (count(points.attention, pass) >= kLeastPoints) {
+    if (points_of_pass(points.attention, pass) >= kLeastPoints) {
       curve = fit_attention(gpu, pass, points.attention, sources.at("attention"));
-    } else if (count(points.operators.attention, pass) >= kLeastPoints) {
+    } else if (points_of_pass(points.operators.attention, pass) >= kLeastPoints) {
       curve = fit_attention(gpu, pass, points.operators.attention, sources.at("operators"));
     }
   }
@@ -207,7 +207,7 @@ void add_row(Table& table, const GpuSpec& gpu, const std::string& curve, const F
   }
 }
 
-void print_residuals(const std::vector<GpuSpec>& gpus) {
+void print_curve_residuals(const std::vector<GpuSpec>& gpus) {
   Table table({{"GPU", Align::left},
                {"curve", Align::left},
                {"points"},
@@ -236,7 +236,7 @@ ExitCode list_residuals(const std::string& gpu) {
     if (!each) return refuse(each.problems());
     gpus.push_back(*std::move(each));
   }
-  print_residuals(gpus);
+  print_curve_residuals(gpus);
   return ExitCode::done;
 }
 
@@ -305,7 +305,7 @@ ExitCode fit_gpu_files(const GpuFitFlags& flags) {
                  : set_sustained(*gpu, *points, *rates, !flags.sustained_estimated, *sources);
   if (!sustained) return refuse(sustained.problems());
   if (!of_sibling) fit_others(*gpu, *points, *sources);
-  print_residuals({*gpu});
+  print_curve_residuals({*gpu});
   if (!flags.output.empty()) write_file(flags.output, text_of(*gpu));
   return ExitCode::done;
 }

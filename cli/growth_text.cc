@@ -14,7 +14,7 @@
 namespace shardwise::cli {
 namespace {
 
-void write_side(JsonWriter& json, const char* key, const StepReport& report) {
+void write_sharding(JsonWriter& json, const char* key, const StepReport& report) {
   json.begin_object(key);
   json.member("step_s", report.step_time.value());
   json.member("mfu", report.mfu);
@@ -64,8 +64,8 @@ std::string growth_json(const std::vector<sim::GrowthPoint>& points) {
   for (const sim::GrowthPoint& point : points) {
     json.begin_object();
     json.member("gpus", point.gpus);
-    write_side(json, "full_shard", point.full);
-    write_side(json, "hybrid", point.hybrid);
+    write_sharding(json, "full_shard", point.full);
+    write_sharding(json, "hybrid", point.hybrid);
     json.end_object();
   }
   json.end_array();

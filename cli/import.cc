@@ -31,7 +31,7 @@ struct ImportFlags {
   std::string output;
 };
 
-ExitCode run_import(const ImportFlags& flags) {
+ExitCode import_configuration(const ImportFlags& flags) {
   const Result<Configuration> configuration = read_configurations(flags.from);
   if (!configuration) return refuse(configuration.problems());
   std::vector<NamedFile> inputs = files_of(flags.asked.job);
@@ -90,7 +90,7 @@ void add_import(CLI::App& app, Run& run) {
       "\n"
       "Exit codes\n"
       "  0 done   2 bad input or use   3 environment failure");
-  verb->callback([&run, flags] { run = [flags] { return run_import(*flags); }; });
+  verb->callback([&run, flags] { run = [flags] { return import_configuration(*flags); }; });
 }
 
 }  // namespace shardwise::cli

@@ -26,7 +26,7 @@ struct MfuFlags {
 };
 
 /// "MFU 62.5 % of the dense bf16 peak …", then of what.
-std::string answer_text(const MfuAnswer& answer, bool colour) {
+std::string mfu_answer_text(const MfuAnswer& answer, bool colour) {
   std::string text =
       paint(fmt::format("MFU {}", format_percent(answer.rows[0].of_dense)), Tone::strong, colour);
   text += fmt::format(" of the dense {} peak, {} with attention counted whole\n",
@@ -70,7 +70,7 @@ std::string printed_text(const MfuAnswer& answer, bool colour) {
   return text;
 }
 
-std::string rows_text(const MfuAnswer& answer, bool colour) {
+std::string conventions_text(const MfuAnswer& answer, bool colour) {
   const bool sparse = answer.sparse.value() > 0;
   Table table({{"convention", Align::left},
                {"FLOPs of a token", Align::left},
@@ -163,8 +163,8 @@ ExitCode run_mfu(const MfuFlags& flags) {
     return ExitCode::done;
   }
   const bool colour = wants_colour();
-  fmt::print("{}{}{}{}", answer_text(*answer, colour), printed_text(*answer, colour),
-             rows_text(*answer, colour), legend_text(*answer, flags.recompute));
+  fmt::print("{}{}{}{}", mfu_answer_text(*answer, colour), printed_text(*answer, colour),
+             conventions_text(*answer, colour), legend_text(*answer, flags.recompute));
   for (const Assumption& each : answer->said) {
     fmt::print("{}\n", wrap("assumed: " + each.text, kTextWidth, 2));
   }

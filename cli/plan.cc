@@ -49,9 +49,9 @@ struct PlanFlags {
 };
 
 /// \param first_rows  layouts of the table, where neither --top nor --long says how many
-std::string answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
-                        const sim::PlanAnswer& answer, const StepReport& estimated,
-                        std::size_t first_rows, bool colour) {
+std::string plan_answer_text(const sim::PlanQuestion& q, const PlanFlags& flags,
+                             const sim::PlanAnswer& answer, const StepReport& estimated,
+                             std::size_t first_rows, bool colour) {
   // One step for the screen: that of the table's first row. Its parts are the estimate's.
   const StepReport report = with_step(estimated, answer.best.front().step());
   const std::string_view origin = answer.best.front().simulated ? "simulated" : "estimated";
@@ -93,7 +93,7 @@ void print_answer(const sim::PlanQuestion& q, const PlanFlags& flags, const sim:
                   const StepReport& estimated, bool colour) {
   std::string text;
   for (std::size_t rows = kFirstRows; rows >= kFewestRows; --rows) {
-    text = answer_text(q, flags, answer, estimated, rows, colour);
+    text = plan_answer_text(q, flags, answer, estimated, rows, colour);
     const bool fits = std::ranges::count(text, '\n') <= kScreenLines;
     if (fits || flags.screen.whole || flags.explain || flags.asked.top > 0) break;
   }

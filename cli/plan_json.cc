@@ -141,7 +141,7 @@ void write_time(JsonWriter& json, const TimeParts& time) {
   }
 }
 
-void write_side(JsonWriter& json, std::string_view key, const StepReport& report) {
+void write_layout_report(JsonWriter& json, std::string_view key, const StepReport& report) {
   json.begin_object(key);
   json.member("engine", report.engine);
   json.member("step_time_s", report.step_time.value());
@@ -178,8 +178,8 @@ std::string why_not_json(const WhyNot& answer) {
     json.end_object();
   }
   json.end_array();
-  write_side(json, "best", answer.winner);
-  if (answer.answer != WhyNot::Answer::illegal) write_side(json, "asked", answer.other);
+  write_layout_report(json, "best", answer.winner);
+  if (answer.answer != WhyNot::Answer::illegal) write_layout_report(json, "asked", answer.other);
   json.end_object();
   return json.text();
 }

@@ -22,7 +22,7 @@ std::string heading(const std::string& text, bool colour) {
 }
 
 /// "self_attn.q_proj+k_proj" reads well as "self_attn.q+k".
-std::string short_name(std::string name) {
+std::string without_proj(std::string name) {
   for (std::size_t at = name.find("_proj"); at != std::string::npos; at = name.find("_proj")) {
     name.erase(at, 5);
   }
@@ -46,7 +46,7 @@ std::string products_text(const StepReport& report, GemmBasis basis, bool colour
     if (!shown) continue;
     any = true;
     if (forward.layer != layer) table.row({layer = forward.layer});
-    std::string name = "  " + short_name(forward.operation);
+    std::string name = "  " + without_proj(forward.operation);
     if (forward.groups > 1) name += fmt::format(" x{}", forward.groups);
     std::vector<Cell> row{name, fmt::format("{} x {} x {}", forward.m, forward.n, forward.k)};
     row.insert(row.end(), times.begin(), times.end());

@@ -86,7 +86,7 @@ ExitCode run_growth(const SimulateFlags& flags, const Plan& first) {
   return ExitCode::done;
 }
 
-ExitCode run_import(const SimulateFlags& flags, const Plan& plan) {
+ExitCode import_trace(const SimulateFlags& flags, const Plan& plan) {
   const Result<sim::TracedRun> run = read_trace(flags.import);
   if (!run) return refuse(run.problems());
   const Result<sim::ImportedRun> imported = sim::import_run(
@@ -169,7 +169,7 @@ ExitCode run_simulate(SimulateFlags& flags) {
   const Plan* const plan = &read->plan;
   const Diagnostics noise = sim::noise_problems(flags.asked.noise, *plan);
   if (!noise.empty()) return refuse(noise);
-  if (!flags.import.empty()) return run_import(flags, *plan);
+  if (!flags.import.empty()) return import_trace(flags, *plan);
   if (!flags.versus.empty()) return run_versus(flags, *plan);
   if (flags.growth > 0) return run_growth(flags, *plan);
   StepReport estimated =

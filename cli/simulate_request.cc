@@ -24,7 +24,7 @@ Diagnostics fixed_by_file(const SimulateFlags& flags) {
 }
 
 /// No output is an input or another output.
-Diagnostics check_files(const SimulateFlags& flags) {
+Diagnostics check_simulate_files(const SimulateFlags& flags) {
   std::vector<NamedFile> inputs = files_of(flags.asked.job);
   inputs.push_back({"PLAN", flags.asked.plan});
   inputs.push_back({"--import", flags.import});
@@ -67,7 +67,7 @@ Result<sim::PlannedStep> checked_step(const SimulateFlags& flags, sim::PlannedSt
         fmt::format("{} ranks, but a trace has at most {}", plan.layout.world(), kMostChakraRanks),
         "simulate the plan on fewer GPUs");
   }
-  Diagnostics problems = check_files(flags);
+  Diagnostics problems = check_simulate_files(flags);
   if (problems.empty()) problems = sim::step_problems(flags.asked, plan);
   if (!problems.empty()) return problems;
   return read;

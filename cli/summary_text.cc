@@ -40,8 +40,8 @@ std::vector<Cost> three_largest(std::vector<Cost> costs) {
 
 /// A heading, a line for each row, and the `total` they add up to. Names are as wide as the widest
 /// of both tables.
-std::string rows_text(std::string_view heading, std::vector<std::vector<Cell>> rows,
-                      std::vector<Cell> total, bool colour) {
+std::string cost_rows_text(std::string_view heading, std::vector<std::vector<Cell>> rows,
+                           std::vector<Cell> total, bool colour) {
   Table table({{"", Align::left}, {""}, {""}});
   for (Cell& cell : total) cell.tone = Tone::strong;
   rows.push_back(std::move(total));
@@ -71,8 +71,8 @@ std::string memory_costs_text(const StepReport& report, bool colour) {
           ? fmt::format("Memory of the fullest GPU at its peak, stage {} of {}", worst,
                         report.stages.size())
           : "Memory of a GPU at its peak";
-  return rows_text(heading, std::move(rows),
-                   {"total", format_bytes(peak.total()), format_percent(1)}, colour);
+  return cost_rows_text(heading, std::move(rows),
+                        {"total", format_bytes(peak.total()), format_percent(1)}, colour);
 }
 
 }  // namespace
@@ -111,8 +111,8 @@ std::string time_costs_text(const StepReport& report, bool colour) {
     costs.push_back({std::string(part.label), (report.time.*part.field).value()});
   }
   for (const Cost& cost : three_largest(std::move(costs))) row(cost.name, Seconds(cost.amount));
-  return rows_text(time_heading(report), std::move(rows),
-                   {"step", format_seconds(report.step_time), format_percent(1)}, colour);
+  return cost_rows_text(time_heading(report), std::move(rows),
+                        {"step", format_seconds(report.step_time), format_percent(1)}, colour);
 }
 
 std::string costs_text(const StepReport& report, bool colour) {

@@ -56,7 +56,7 @@ std::string recorded_text(const sim::TracedRun& run, const Layout& layout) {
   return text;
 }
 
-std::string notes_text(const sim::TracedRun& run, const sim::TraceComparison& comparison) {
+std::string trace_notes_text(const sim::TracedRun& run, const sim::TraceComparison& comparison) {
   std::string text;
   for (const std::string& note : sim::import_notes(run, comparison)) {
     text += wrap(note, kTextWidth, 2) + "\n";
@@ -176,7 +176,7 @@ std::string traced_run_text(const sim::TracedRun& run, const sim::TraceCompariso
   } else {
     text += kernels_text(run.profiled, top, colour);
   }
-  return text + notes_text(run, comparison);
+  return text + trace_notes_text(run, comparison);
 }
 
 }  // namespace shardwise::cli

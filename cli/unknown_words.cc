@@ -15,8 +15,6 @@
 namespace shardwise::cli {
 namespace {
 
-using Words = std::vector<std::string>;
-
 /// Verbs by the names that people try first.
 struct VerbName {
   std::string_view theirs;
@@ -70,7 +68,7 @@ std::vector<std::string> unknown_words(const CLI::App& app) {
 }
 
 std::string missing_verb(const CLI::App& app) {
-  const Words words = app.remaining();
+  const std::vector<std::string> words = app.remaining();
   if (words.empty()) return "no verb given (see shardwise --help)";
   if (words.front().starts_with('-')) {
     const Words meant = meant_flags(words.front(), flags_of(app).names);
@@ -82,7 +80,7 @@ std::string missing_verb(const CLI::App& app) {
     return "unknown verb calibrate (fit fits curves to measurements, shardwise-run calibrate "
            "measures this machine)";
   }
-  Words verbs;
+  std::vector<std::string> verbs;
   for (const CLI::App* verb : app.get_subcommands({})) verbs.push_back(verb->get_name());
   std::optional<std::string> near;
   for (const VerbName& name : kVerbNames) {

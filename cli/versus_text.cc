@@ -116,7 +116,7 @@ void write_figures(JsonWriter& json, const StepFigures& figures) {
   json.member("reserved_bytes", figures.reserved.value());
 }
 
-void write_side(JsonWriter& json, const StepFigures& figures) {
+void write_side_figures(JsonWriter& json, const StepFigures& figures) {
   write_figures(json, figures);
   json.member("tokens_per_s", figures.tokens_per_s);
   json.member("fit", name_of(figures.verdict.fit));
@@ -167,11 +167,11 @@ std::string versus_json(const Versus& found, const Plan& first, const Plan& seco
   json.member("schema", "shardwise.versus/1");
   json.begin_object("first");
   json.member("engine", first.engine.name);
-  write_side(json, found.first);
+  write_side_figures(json, found.first);
   json.end_object();
   json.begin_object("second");
   json.member("engine", second.engine.name);
-  write_side(json, found.second);
+  write_side_figures(json, found.second);
   json.end_object();
   write_effects(json, "effects", found.effects);
   write_effects(json, "beyond", found.beyond);

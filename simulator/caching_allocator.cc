@@ -7,7 +7,7 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::int64_t kRounding = 512;
+constexpr std::int64_t kBlockRounding = 512;
 constexpr std::int64_t kSmallRequest = (1_MiB).value();
 constexpr std::int64_t kSmallSegment = (2_MiB).value();
 constexpr std::int64_t kLargeRequest = (10_MiB).value();
@@ -56,7 +56,7 @@ std::int32_t CachingAllocator::make(const Block& block) {
 }
 
 std::int32_t CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
-  const std::int64_t size = round_up(std::max<std::int64_t>(1, bytes), kRounding);
+  const std::int64_t size = round_up(std::max<std::int64_t>(1, bytes), kBlockRounding);
   const bool small = size <= kSmallRequest;
   const auto pool =
       static_cast<std::uint8_t>(2 * static_cast<std::size_t>(stream) + (small ? 0 : 1));
@@ -74,7 +74,7 @@ std::int32_t CachingAllocator::allocate(std::int64_t bytes, Stream stream) {
     reserved_ += blocks_[static_cast<std::size_t>(block)].size;
   }
   const std::int64_t left = blocks_[static_cast<std::size_t>(block)].size - size;
-  if (small ? left >= kRounding : left > kSmallRequest) {
+  if (small ? left >= kBlockRounding : left > kSmallRequest) {
     const std::int32_t after = blocks_[static_cast<std::size_t>(block)].after;
     const std::int32_t rest = make({left, block, after, pool, false});
     if (after >= 0) blocks_[static_cast<std::size_t>(after)].before = rest;

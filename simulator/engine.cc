@@ -5,11 +5,8 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr double kUnknown = -1;
-constexpr std::int32_t kNobody = -1;
-
 /// One stream of one actor: a queue that stands at its first operation that has not ended.
-struct Lane {
+struct SweptLane {
   std::uint32_t actor = 0;
   std::uint32_t cursor = 0;  // of WorkProgram::operations
   std::uint32_t end = 0;
@@ -19,7 +16,7 @@ struct Lane {
 };
 
 /// Ranks that wait for one another at a slot.
-struct Meeting {
+struct SweptMeeting {
   std::int32_t missing = 0;
   std::int32_t lanes = kNobody;  // those that have arrived
   double latest = 0;
@@ -29,8 +26,8 @@ struct Meeting {
 class Sweep {
  public:
   explicit Sweep(const Workload& work) : work_(work) {
-    timeline_.start.assign(work.operations, kUnknown);
-    timeline_.end.assign(work.operations, kUnknown);
+    timeline_.start.assign(work.operations, kUnknownTime);
+    timeline_.end.assign(work.operations, kUnknownTime);
     waiting_.assign(work.operations, kNobody);
     meetings_.resize(work.meetings);
     if (work.launch.in_issue_order) lane_of_.resize(work.actors.size() * kStreams, kNobody);
@@ -49,7 +46,7 @@ class Sweep {
       runnable_.pop_back();
       advance(lane);
     }
-    for (const Lane& lane : lanes_) {
+    for (const SweptLane& lane : lanes_) {
       if (lane.cursor != lane.end) timeline_.stalled.push_back(number(lane));
     }
     return std::move(timeline_);
@@ -69,14 +66,14 @@ class Sweep {
     }
   }
 
-  std::size_t number(const Lane& lane) const {
+  std::size_t number(const SweptLane& lane) const {
     const Actor& actor = work_.actors[lane.actor];
     return actor.base + work_.programs[actor.program].operations[lane.cursor].index;
   }
 
   /// Runs the operations of a lane until one waits for something that has no time yet.
   void advance(std::int32_t l) {
-    Lane& lane = lanes_[static_cast<std::size_t>(l)];
+    SweptLane& lane = lanes_[static_cast<std::size_t>(l)];
     const Actor& actor = work_.actors[lane.actor];
     const WorkProgram& program = work_.programs[actor.program];
     const std::uint32_t* indices = program.program->indices.data();
@@ -115,7 +112,7 @@ class Sweep {
     }
   }
 
-  void finish(Lane& lane, double end) {
+  void finish(SweptLane& lane, double end) {
     const std::size_t op = number(lane);
     timeline_.end[op] = end;
     lane.free_at = end;
@@ -134,7 +131,7 @@ class Sweep {
     if (index + 1 == stage.operations.size()) return;
     const auto stream = static_cast<std::size_t>(stage.operations[index + 1].stream);
     const std::int32_t l = lane_of_[actor * kStreams + stream];
-    Lane& next = lanes_[static_cast<std::size_t>(l)];
+    SweptLane& next = lanes_[static_cast<std::size_t>(l)];
     if (!next.waits_for_start || number(next) != work_.actors[actor].base + index + 1) return;
     next.waits_for_start = false;
     runnable_.push_back(l);
@@ -142,10 +139,10 @@ class Sweep {
 
   /// \returns whether everybody was there, and so the operation has ended
   bool meet(std::int32_t l, const WorkOp& op, double ready) {
-    Lane& lane = lanes_[static_cast<std::size_t>(l)];
+    SweptLane& lane = lanes_[static_cast<std::size_t>(l)];
     const Slot& slot = work_.slots[static_cast<std::size_t>(op.slot)];
     const std::uint32_t group = work_.group_at(work_.actors[lane.actor], slot);
-    Meeting& meeting = meetings_[slot.first_meeting + group];
+    SweptMeeting& meeting = meetings_[slot.first_meeting + group];
     if (meeting.lanes == kNobody && meeting.missing == 0) {
       meeting.missing = work_.participants(slot, group);
     }
@@ -158,7 +155,7 @@ class Sweep {
     }
     const double end = meeting.latest + meeting.duration;
     for (std::int32_t other = meeting.lanes; other != kNobody;) {
-      Lane& their = lanes_[static_cast<std::size_t>(other)];
+      SweptLane& their = lanes_[static_cast<std::size_t>(other)];
       const std::int32_t next = their.next;
       finish(their, end);
       runnable_.push_back(other);
@@ -170,10 +167,10 @@ class Sweep {
 
   const Workload& work_;
   Timeline timeline_;
-  std::vector<Lane> lanes_;
+  std::vector<SweptLane> lanes_;
   std::vector<std::int32_t> lane_of_;  // by actor and stream, where issue order matters
   std::vector<std::int32_t> waiting_;  // by operation: the first lane that waits for it
-  std::vector<Meeting> meetings_;
+  std::vector<SweptMeeting> meetings_;
   std::vector<std::int32_t> runnable_;
 };
 

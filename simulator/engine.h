@@ -9,6 +9,9 @@
 
 namespace shardwise::sim {
 
+/// Of what has not started, or not ended.
+inline constexpr double kUnknownTime = -1;
+
 /// When each operation ran, by number (Actor::base + index). Seconds from the step's begin.
 ///
 /// An operation starts once the operations it waits for have ended, its stream is free and the host

@@ -15,12 +15,12 @@ namespace shardwise::sim {
 namespace {
 
 /// The tier of the cluster that a crossing is of.
-std::size_t index_of(const ClusterSpec& cluster, const LinkTier* tier) {
+std::size_t tier_index(const ClusterSpec& cluster, const LinkTier* tier) {
   return static_cast<std::size_t>(tier - cluster.tiers.data());
 }
 
 /// The pass of a layer that an operation is, or nullptr.
-const PassTime* pass_of(const OpCost& cost, const std::vector<LayerTime>& layers) {
+const PassTime* layers_pass(const OpCost& cost, const std::vector<LayerTime>& layers) {
   if (cost.layers.empty()) return nullptr;
   const LayerWork& work = cost.layers.front();
   return &sim::pass_of(layers[static_cast<std::size_t>(work.kind)], work.part);
@@ -42,7 +42,7 @@ std::vector<bool> costs_of_passes(const StageProgram& stage) {
 /// links and the memory that its optimizer waits for are as fast as any other's.
 double pass_compute(const OpCost& cost, bool of_pass, const std::vector<LayerTime>& layers) {
   if (!cost.kernels.empty()) return of_pass ? 1 : 0;
-  const PassTime* pass = pass_of(cost, layers);
+  const PassTime* pass = layers_pass(cost, layers);
   if (pass == nullptr || pass->stream() <= Seconds(0)) return 0;
   const LayerWork& work = cost.layers.front();
   if (work.part == LayerPart::backward_weight) return 1;
@@ -60,7 +60,7 @@ void split_compute(const OpCost& cost, const std::vector<LayerTime>& layers, Cos
     made.memory_share = kind == KernelKind::memory_bound ? 1 : 0;
     return;
   }
-  const PassTime* pass = pass_of(cost, layers);
+  const PassTime* pass = layers_pass(cost, layers);
   if (pass == nullptr || pass->stream() <= Seconds(0)) return;
   made.gemm_share = pass->gemm / pass->stream();
   made.memory_share = pass->memory_bound / pass->stream();
@@ -150,7 +150,7 @@ double memory_traffic(const CollectiveWork& work, const ClusterSpec& cluster, co
   // All that a rank sends goes over the innermost tier or, what leaves its node, over a NIC.
   bool first = true;
   for (const Crossing& at : links) {
-    const std::size_t tier = index_of(cluster, at.tier);
+    const std::size_t tier = tier_index(cluster, at.tier);
     if (traffic.bytes[tier] == 0) continue;
     if (first) bytes += passes_through_memory(work, at, registered) * traffic.bytes[tier];
     if (tier > 0 && !registered) {

@@ -9,7 +9,7 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kUnassigned = std::numeric_limits<std::uint32_t>::max();
 
 /// A division of the ranks: of each rank its part, numbered from 0.
 struct Parts {
@@ -20,9 +20,9 @@ struct Parts {
 Parts groups_of(const Layout& layout, GroupKind kind) {
   Parts parts;
   const std::int64_t world = layout.world();
-  parts.of_rank.assign(static_cast<std::size_t>(world), kNone);
+  parts.of_rank.assign(static_cast<std::size_t>(world), kUnassigned);
   for (std::int64_t rank = 0; rank < world; ++rank) {
-    if (parts.of_rank[static_cast<std::size_t>(rank)] != kNone) continue;
+    if (parts.of_rank[static_cast<std::size_t>(rank)] != kUnassigned) continue;
     for (const std::int64_t each : group_ranks(layout, kind, rank)) {
       parts.of_rank[static_cast<std::size_t>(each)] = parts.count;
     }
@@ -31,7 +31,7 @@ Parts groups_of(const Layout& layout, GroupKind kind) {
   return parts;
 }
 
-Parts links_of(const LinkKind& kind, std::size_t world) {
+Parts parts_on_links(const LinkKind& kind, std::size_t world) {
   Parts parts;
   parts.of_rank.resize(world);
   for (std::size_t r = 0; r < world; ++r) {
@@ -43,9 +43,9 @@ Parts links_of(const LinkKind& kind, std::size_t world) {
 
 /// The stage of a rank is its place among the ranks of its pipeline.
 std::vector<std::uint32_t> stages_of(const Layout& layout) {
-  std::vector<std::uint32_t> stages(static_cast<std::size_t>(layout.world()), kNone);
+  std::vector<std::uint32_t> stages(static_cast<std::size_t>(layout.world()), kUnassigned);
   for (std::int64_t rank = 0; rank < layout.world(); ++rank) {
-    if (stages[static_cast<std::size_t>(rank)] != kNone) continue;
+    if (stages[static_cast<std::size_t>(rank)] != kUnassigned) continue;
     std::uint32_t stage = 0;
     for (const std::int64_t each : group_ranks(layout, GroupKind::pp, rank)) {
       stages[static_cast<std::size_t>(each)] = stage++;
@@ -74,16 +74,16 @@ RankClasses numbered(const std::vector<Value>& values, const std::vector<std::ui
 
 /// Classes that meet in a part of `parts` have the lowest of them in common.
 ClassSets sets_of(const Parts& parts, const RankClasses& classes) {
-  std::vector<std::uint32_t> lowest(parts.count, kNone);
+  std::vector<std::uint32_t> lowest(parts.count, kUnassigned);
   for (std::size_t r = 0; r < parts.of_rank.size(); ++r) {
     std::uint32_t& low = lowest[parts.of_rank[r]];
     low = std::min(low, classes.of_rank[r]);
   }
   ClassSets sets;
-  std::vector<std::uint32_t> number(classes.size(), kNone);
+  std::vector<std::uint32_t> number(classes.size(), kUnassigned);
   for (const std::int64_t rank : classes.first) {
     std::uint32_t& set = number[lowest[parts.of_rank[static_cast<std::size_t>(rank)]]];
-    if (set == kNone) {
+    if (set == kUnassigned) {
       set = static_cast<std::uint32_t>(sets.sizes.size());
       sets.sizes.push_back(0);
     }
@@ -116,7 +116,7 @@ RankClasses alike_ranks(const Layout& layout, std::span<const LinkKind> links,
   const std::vector<std::uint32_t> stages = stages_of(layout);
   const std::size_t world = stages.size();
   std::vector<Parts> divisions;
-  for (const LinkKind& link : links) divisions.push_back(links_of(link, world));
+  for (const LinkKind& link : links) divisions.push_back(parts_on_links(link, world));
   for (const GroupKind kind : kinds) divisions.push_back(groups_of(layout, kind));
   RankClasses classes = numbered(stages, stages);
   // Ranks stay alike as long as each division shows them the same classes; the sum of a part's
@@ -160,7 +160,7 @@ ClassSets group_sets(const Layout& layout, GroupKind kind, const RankClasses& cl
 }
 
 ClassSets link_sets(const LinkKind& kind, const RankClasses& classes) {
-  return sets_of(links_of(kind, classes.of_rank.size()), classes);
+  return sets_of(parts_on_links(kind, classes.of_rank.size()), classes);
 }
 
 }  // namespace shardwise::sim

@@ -9,8 +9,6 @@
 
 namespace shardwise::sim {
 
-inline constexpr std::int32_t kNobody = -1;
-
 /// Lanes that wait for one another at a slot, and end together.
 struct Meeting {
   std::int32_t missing = 0;       // that have not come

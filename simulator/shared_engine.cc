@@ -10,10 +10,8 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr double kUnknown = -1;
-
 /// One stream of one rank: a queue that stands at its first operation that has not ended.
-struct Lane {
+struct SharedLane {
   const WorkOp* at = nullptr;
   const WorkOp* end = nullptr;
   std::uint32_t actor = 0;
@@ -58,8 +56,8 @@ class SharedRun {
         rates_(work, queue_),
         ranks_(work.actors.size()),
         inside_(work.actors.size()) {
-    timeline_.start.assign(work.operations, kUnknown);
-    timeline_.end.assign(work.operations, kUnknown);
+    timeline_.start.assign(work.operations, kUnknownTime);
+    timeline_.end.assign(work.operations, kUnknownTime);
     std::size_t words = 0;
     for (const Actor& actor : work.actors) words += words_of(work.programs[actor.program]);
     ended_.assign(words, 0);
@@ -84,7 +82,7 @@ class SharedRun {
       for (const std::int32_t lane : due_) due(lane, now);
       rates_.settle(now);
     }
-    for (const Lane& lane : lanes_) {
+    for (const SharedLane& lane : lanes_) {
       if (lane.at == lane.end) continue;
       timeline_.stalled.push_back(work_.actors[lane.actor].base + lane.at->index);
     }
@@ -129,14 +127,14 @@ class SharedRun {
     lanes_.push_back({nullptr, nullptr, a});
   }
 
-  Lane& lane_at(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
+  SharedLane& lane_at(std::int32_t l) { return lanes_[static_cast<std::size_t>(l)]; }
   static bool has_ended(const RankView& rank, std::uint32_t op) {
     return (rank.ended[op / kWordBits] >> op % kWordBits & 1U) != 0;
   }
   const Slot& slot_of(const WorkOp& op) const {
     return work_.slots[static_cast<std::size_t>(op.slot)];
   }
-  std::size_t meeting_of(const Lane& lane, const Slot& slot) const {
+  std::size_t meeting_of(const SharedLane& lane, const Slot& slot) const {
     return slot.first_meeting + work_.group_at(work_.actors[lane.actor], slot);
   }
 
@@ -147,7 +145,7 @@ class SharedRun {
 
   /// Starts the operation at which the lane stands if all it waits for has ended.
   void try_start(std::int32_t l, double now) {
-    Lane& lane = lane_at(l);
+    SharedLane& lane = lane_at(l);
     if (lane.at == lane.end) return;
     RankView& rank = ranks_[lane.actor];
     const WorkOp& op = *lane.at;
@@ -177,7 +175,7 @@ class SharedRun {
   }
 
   void start(std::int32_t l, double now) {
-    const Lane& lane = lane_at(l);
+    const SharedLane& lane = lane_at(l);
     const WorkOp& op = *lane.at;
     const RankView& rank = ranks_[lane.actor];
     rank.start[op.index] = now;
@@ -191,13 +189,13 @@ class SharedRun {
     }
     if (work_.launch.in_issue_order) start_next(rank, op.index, now);
   }
-  const CostPrice& price_of(const Lane& lane) const {
+  const CostPrice& price_of(const SharedLane& lane) const {
     return ranks_[lane.actor].program->prices[static_cast<std::size_t>(lane.at->cost)];
   }
 
   /// The transfers inside the layer that a lane began to run.
   void begin_inside(std::int32_t l, const CostPrice& price, double seconds, double now) {
-    const Lane& lane = lane_at(l);
+    const SharedLane& lane = lane_at(l);
     const std::span<const CostPrice> prices = ranks_[lane.actor].program->prices;
     Inside& inside = inside_[lane.actor];
     const double longer = seconds / price.seconds;
@@ -218,7 +216,7 @@ class SharedRun {
     inside.transfers.clear();
     inside.at = 0;
     if (inside.slowed && inside.of != kNobody) {
-      Lane& lane = lane_at(inside.of);
+      SharedLane& lane = lane_at(inside.of);
       if (lane.waits_for_inside) {
         lane.waits_for_inside = false;
         rates_.begin(inside.of, price_of(lane), inside.rest, now);
@@ -231,7 +229,7 @@ class SharedRun {
   }
   /// A layer whose transfers a crowded link holds up stands still until they have ended.
   bool held_up(std::int32_t l) {
-    Lane& lane = lane_at(l);
+    SharedLane& lane = lane_at(l);
     const Inside& inside = inside_[lane.actor];
     if (inside.of != l || !inside.running()) return false;
     if (!inside.slowed && !rates_.slowed(inside.lane)) return false;
@@ -244,7 +242,7 @@ class SharedRun {
     const auto lanes = static_cast<std::uint32_t>(lanes_.size());
     const std::uint32_t actor = lanes_[rank.first_lane].actor;
     for (std::uint32_t l = rank.first_lane; l < lanes && lanes_[l].actor == actor; ++l) {
-      Lane& next = lanes_[l];
+      SharedLane& next = lanes_[l];
       if (!next.waits_for_start || next.at->index != index + 1) continue;
       next.waits_for_start = false;
       return try_start(static_cast<std::int32_t>(l), now);
@@ -253,7 +251,7 @@ class SharedRun {
 
   /// The last who comes sets everybody in motion.
   void arrive(std::int32_t l, const WorkOp& op, double now) {
-    const Lane& lane = lane_at(l);
+    const SharedLane& lane = lane_at(l);
     const Slot& slot = slot_of(op);
     const std::size_t number = meeting_of(lane, slot);
     Meeting& meeting = rates_.meeting(number);
@@ -270,7 +268,7 @@ class SharedRun {
   }
 
   void due(std::int32_t l, double now) {
-    Lane& lane = lane_at(l);
+    SharedLane& lane = lane_at(l);
     if (lane.issued_later) {
       lane.issued_later = false;
       return start(l, now);
@@ -302,7 +300,7 @@ class SharedRun {
   }
 
   void finish(std::int32_t l, double now) {
-    Lane& lane = lane_at(l);
+    SharedLane& lane = lane_at(l);
     RankView& rank = ranks_[lane.actor];
     const std::uint32_t op = lane.at->index;
     rank.end[op] = now;
@@ -325,7 +323,7 @@ class SharedRun {
   EventQueue queue_;
   std::vector<std::int32_t> due_;
   Rates rates_;
-  std::vector<Lane> lanes_;
+  std::vector<SharedLane> lanes_;
   std::vector<RankView> ranks_;
   std::vector<Inside> inside_;  // by actor
   std::vector<std::uint64_t> ended_;

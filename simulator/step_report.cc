@@ -89,7 +89,7 @@ void rescale(StepReport& report, Seconds step) {
 }
 
 /// \param length  of the timeline
-StageRunTimes run_times(const Simulation& simulation, const Actor& actor, double length) {
+StageRunTimes run_times_within(const Simulation& simulation, const Actor& actor, double length) {
   const WorkProgram& work = simulation.work.programs[actor.program];
   const std::size_t count = work.operations.size();
   return {&work,
@@ -108,7 +108,7 @@ StageRunTimes run_times(const Simulation& simulation, std::size_t stage) {
 }
 
 StageRunTimes run_times(const Simulation& simulation, const Actor& actor) {
-  return run_times(simulation, actor, simulation.timeline.length());
+  return run_times_within(simulation, actor, simulation.timeline.length());
 }
 
 std::vector<RecordedStep> recorded_ranks(const Simulation& simulation) {
@@ -116,7 +116,7 @@ std::vector<RecordedStep> recorded_ranks(const Simulation& simulation) {
   ranks.reserve(simulation.work.actors.size());
   const double length = simulation.timeline.length();
   for (const Actor& actor : simulation.work.actors) {
-    ranks.push_back(recorded(run_times(simulation, actor, length)));
+    ranks.push_back(recorded(run_times_within(simulation, actor, length)));
   }
   return ranks;
 }

@@ -8,7 +8,7 @@
 namespace shardwise::sim {
 namespace {
 
-std::string name_of(std::size_t paint, std::size_t shade) {
+std::string shade_name(std::size_t paint, std::size_t shade) {
   return shade == 0 ? fmt::format("{}", paint) : fmt::format("{}-{}", paint, shade);
 }
 
@@ -22,11 +22,11 @@ std::string TimelineColours::block_class(const Block& block) {
   const auto paint = static_cast<std::size_t>(block.paint);
   const std::size_t shade = shade_of(block);
   used_.at(paint).at(shade) = true;
-  return "b" + name_of(paint, shade);
+  return "b" + shade_name(paint, shade);
 }
 
 std::string TimelineColours::number_class(const Block& block) {
-  return "number i" + name_of(static_cast<std::size_t>(block.paint), shade_of(block));
+  return "number i" + shade_name(static_cast<std::size_t>(block.paint), shade_of(block));
 }
 
 bool TimelineColours::used(Paint paint) const {
@@ -35,7 +35,7 @@ bool TimelineColours::used(Paint paint) const {
 }
 
 std::string TimelineColours::legend_class(Paint paint) {
-  return "b" + name_of(static_cast<std::size_t>(paint), 0);
+  return "b" + shade_name(static_cast<std::size_t>(paint), 0);
 }
 
 std::string TimelineColours::styles(Ground ground) const {
@@ -46,7 +46,7 @@ std::string TimelineColours::styles(Ground ground) const {
       if (s > 0 && !used_[paint][s]) continue;  // the legend has the first
       const std::string colour = shade(static_cast<Paint>(paint), static_cast<int>(s), ground);
       fmt::format_to(std::back_inserter(rules),
-                     ".timeline .b{0}{{fill:{1}}}.timeline .i{0}{{fill:{2}}}", name_of(paint, s),
+                     ".timeline .b{0}{{fill:{1}}}.timeline .i{0}{{fill:{2}}}", shade_name(paint, s),
                      colour, ink_on(colour));
     }
   }

@@ -19,7 +19,7 @@ struct Unit {
   std::string_view name;
 };
 
-constexpr double kRounding = 1e-9;
+constexpr double kTickRounding = 1e-9;
 
 /// 1, 2 or 5 times a power of ten, in some unit.
 struct Step {
@@ -51,7 +51,7 @@ Step round_step(double length, double least) {
 std::vector<Tick> ticks(double most, const Unit& unit, double least) {
   std::vector<Tick> made = {{0, "0"}};
   if (!(most > 0)) return made;
-  const double length = most / unit.size * (1 + kRounding);
+  const double length = most / unit.size * (1 + kTickRounding);
   const Step step = round_step(length, least);
   for (std::int64_t i = 1; step.times(i) <= length; ++i) made.push_back(step.tick(i, unit));
   return made;
@@ -64,9 +64,9 @@ struct Part {
 
 /// Those between, of an axis of which `drawn` in all is drawn.
 std::vector<Tick> ticks_between(Part part, double drawn, const Unit& unit, double least) {
-  const Step step = round_step(drawn / unit.size * (1 + kRounding), least);
+  const Step step = round_step(drawn / unit.size * (1 + kTickRounding), least);
   std::vector<Tick> made;
-  const double first = std::ceil(part.from / unit.size / step.times(1) * (1 - kRounding));
+  const double first = std::ceil(part.from / unit.size / step.times(1) * (1 - kTickRounding));
   for (auto i = static_cast<std::int64_t>(first);; ++i) {
     Tick tick = step.tick(i, unit);
     if (tick.value > part.to) return made;
@@ -93,11 +93,11 @@ Unit unit_of_time(double s) {
 std::vector<double> powers_of_ten(Part part, std::initializer_list<int> mantissas) {
   std::vector<double> values;
   const auto first = static_cast<int>(std::floor(std::log10(part.from)));
-  const double last = part.to * (1 + kRounding);
+  const double last = part.to * (1 + kTickRounding);
   for (int exponent = first; Step{1, exponent}.times(1) <= last; ++exponent) {
     for (const int mantissa : mantissas) {
       const double value = Step{mantissa, exponent}.times(1);
-      if (value >= part.from * (1 - kRounding) && value <= last) values.push_back(value);
+      if (value >= part.from * (1 - kTickRounding) && value <= last) values.push_back(value);
     }
   }
   return values;

@@ -18,6 +18,9 @@ namespace shardwise::sim {
 // A step program made ready for the engines: flat arrays, no strings, nothing to look up. All times
 // are plain seconds.
 
+/// In place of the number of a lane or a meeting: none.
+inline constexpr std::int32_t kNobody = -1;
+
 /// What an engine needs to know of one OpCost.
 struct CostPrice {
   double seconds = 0;      // alone on the rank

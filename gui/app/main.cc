@@ -23,9 +23,6 @@
 namespace shardwise::view {
 namespace {
 
-constexpr int kDone = 0;
-constexpr int kBadInput = 2;
-
 int refuse(const Diagnostics& problems) {
   fmt::print(stderr, "{}", to_string(problems));
   return kBadInput;

@@ -21,8 +21,8 @@ Diagnostic wrong(const std::string& file, std::string message, std::string hint)
 }
 
 /// Puts a file where the opening has a place for it. \returns what is wrong
-Diagnostics place(const std::string& file, FileKind kind, sim::AskedPlan& asked, Opening& opening,
-                  std::string& plan) {
+Diagnostics place_file(const std::string& file, FileKind kind, sim::AskedPlan& asked,
+                       Opening& opening, std::string& plan) {
   const auto put = [&](std::string& where, const char* what) -> Diagnostics {
     if (!where.empty()) {
       return {wrong(file, fmt::format("a second {}, after {}", what, where), "give one of them")};
@@ -78,7 +78,8 @@ Result<Opening> open_plan(const Options& options) {
   Diagnostics problems;
   for (const std::string& each : options.files) {
     const Result<FileKind> kind = kind_of_file(each);
-    const Diagnostics found = kind ? place(each, *kind, asked, opening, file) : kind.problems();
+    const Diagnostics found =
+        kind ? place_file(each, *kind, asked, opening, file) : kind.problems();
     problems.insert(problems.end(), found.begin(), found.end());
   }
   if (!problems.empty()) return problems;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gui/models/left_view.h"
 #include "planner/spec/command_line.h"
 #include "planner/spec/command_words.h"
 #include "planner/spec/number.h"
@@ -18,10 +19,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr int kDone = 0;
-constexpr int kBadInput = 2;
 constexpr std::int64_t kLeastPixels = 64;
-constexpr std::int64_t kMostPixels = 16'384;
 constexpr double kLeastScale = 0.5;
 constexpr double kMostScale = 8;
 

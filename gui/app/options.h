@@ -10,6 +10,10 @@
 
 namespace shardwise::view {
 
+/// Exit codes, beside kEnvironmentFailure.
+inline constexpr int kDone = 0;
+inline constexpr int kBadInput = 2;
+
 /// What shardwise-view was asked.
 struct Options {
   std::vector<std::string> files;  // a plan, then what it is compared with

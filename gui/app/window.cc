@@ -18,7 +18,6 @@
 namespace shardwise::view {
 namespace {
 
-constexpr int kDone = 0;
 constexpr int kNoDisplay = 2;
 /// Without an event, a frame this often: a result of the worker is seen.
 constexpr double kIdleSeconds = 0.05;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kNeither = 2;  // of BreakEven::against
 
-std::vector<std::string> words_of(const Layout& layout) {
+std::vector<std::string> layout_words(const Layout& layout) {
   std::vector<std::string> words;
   std::istringstream text(layout_text(layout));
   for (std::string word; text >> word;) words.push_back(word);
@@ -101,8 +101,8 @@ std::string change_text(const Layout& before, const Layout& after) {
     }
     return found;
   };
-  const std::vector<std::string> old = words_of(before);
-  const std::vector<std::string> now = words_of(after);
+  const std::vector<std::string> old = layout_words(before);
+  const std::vector<std::string> now = layout_words(after);
   const std::vector<std::string> gained = only(now, old);
   const std::vector<std::string> lost = only(old, now);
   if (gained.empty() && lost.empty()) return "another layout of the same degrees";

@@ -101,8 +101,8 @@ void add_parts(CompareView& view, const sim::Comparison& found) {
   }
 }
 
-void add_operations(CompareView& view, const std::vector<sim::ComparedTime>& operations,
-                    const sim::Simulation& simulation) {
+void add_operation_rows(CompareView& view, const std::vector<sim::ComparedTime>& operations,
+                        const sim::Simulation& simulation) {
   const Finder finder(simulation);
   const auto stage_of = [](const sim::ComparedTime& each) {
     return each.in_second ? each.second_stage : each.stage;
@@ -198,7 +198,7 @@ void compare_report(CompareView& view, const Plan& plan, const StepReport& estim
   view.own_memory = found.own_memory;
   view.axes = other.report.by_axis;
   add_parts(view, found);
-  if (simulates) add_operations(view, found.operations, made);
+  if (simulates) add_operation_rows(view, found.operations, made);
   view.lanes = measured_lanes(other, made.program, 0);
   note_work(view, ours, other);
   if (view.measured_peak == Bytes(0)) view.notes.emplace_back("the report has no memory");
@@ -228,7 +228,7 @@ void compare_traced(CompareView& view, const Plan& plan, const Compared& other,
   view.predicted_step = imported->comparison.step.predicted.length * by.slower(plan);
   view.lanes = measured_lanes(other, imported->simulation.program, imported->comparison.stage);
   if (other.run->ours()) {
-    add_operations(view, imported->comparison.operations, imported->simulation);
+    add_operation_rows(view, imported->comparison.operations, imported->simulation);
   } else {
     add_kinds(view, imported->comparison.step);
     view.notes.emplace_back("a profiler's trace has kernels: compared by kind, on one device");

@@ -52,7 +52,7 @@ void add(std::string& values, std::string_view label, Seconds time) {
   values += fmt::format("{}{} {}", values.empty() ? "" : " + ", label, format_seconds(time));
 }
 
-WhyNumber step_of(const StepReport& report) {
+WhyNumber step_number(const StepReport& report) {
   std::string values;
   for (const TimePart& part : kTimeParts) add(values, part.label, report.time.*part.field);
   values += " = " + format_seconds(report.step_time);
@@ -107,7 +107,7 @@ WhyNumber why_tile(const StepReport& report, std::string_view tile) {
     if (found == nullptr) return {subject, "nothing is spent on it", "", ""};
     return {found->subject, found->formula, found->values, found->source};
   };
-  if (tile == "step") return step_of(report);
+  if (tile == "step") return step_number(report);
   if (tile == "exposed") return exposed_of(report);
   if (tile == "memory") {
     return of(std::string(name_of(report.verdict.worst_phase)) + ".total");

@@ -27,7 +27,7 @@ std::string save_png(Session& session, const std::string& argument) {
   return "";
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
+constexpr std::array kExportCommands = std::to_array<Command>({
     {"export.png", "Ctrl+P", "Save the window as a picture, at another scale too", "FILE [SCALE]",
      save_png},
     {"export.csv", "Ctrl+E", "Save the rows of the table", "FILE",
@@ -48,6 +48,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> export_commands() { return kCommands; }
+std::span<const Command> export_commands() { return kExportCommands; }
 
 }  // namespace shardwise::view

@@ -31,7 +31,7 @@ std::string look_at(Session& session, const std::string& argument) {
 }
 
 /// The whole other step under the plan's, or the same seconds again.
-std::string fit(Session& session, const std::string&) {
+std::string fit_other_step(Session& session, const std::string&) {
   const CompareState& compare = session.state().compare;
   if (!compare.view) return "nothing is compared";
   if (compare.own) {
@@ -56,7 +56,7 @@ std::string set_range(Session& session, const std::string& argument) {
   return "";
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
+constexpr std::array kFileCommands = std::to_array<Command>({
     {"file.open", "Ctrl+O", "Open a plan, report, trace, page, metrics, model or cluster", "FILE",
      with_file<&Session::open_file, "plan.json">},
     {"file.stop", "Shift+Esc", "Stop reading a file", "", does<&Session::stop_reading>},
@@ -84,7 +84,7 @@ constexpr std::array kCommands = std::to_array<Command>({
     {"compare.by", "Y", "List differences by part, by kind or by operation", "", next_by},
     {"compare.worst", "J", "Look at the largest difference, then at the next", "[ROW]", look_at},
     {"compare.fit", "Ctrl+F", "Draw all of the other step below the plan's, or the same seconds",
-     "", fit},
+     "", fit_other_step},
     {"compare.range", "Ctrl+Shift+F", "Draw a part of the other step below all of the plan's",
      "FROM TO", set_range},
     {"compare.calibrate", "U", "Correct all predictions by the measured run", "",
@@ -93,6 +93,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> file_commands() { return kCommands; }
+std::span<const Command> file_commands() { return kFileCommands; }
 
 }  // namespace shardwise::view

@@ -5,7 +5,7 @@
 namespace shardwise::view {
 namespace {
 
-sim::Paint paint_of(TrafficAxis axis) {
+sim::Paint axis_paint(TrafficAxis axis) {
   switch (axis) {
     case TrafficAxis::none:
       return sim::Paint::forward;
@@ -174,7 +174,7 @@ sim::Paint colour_of(const sim::SpanColumns& spans, std::size_t span, ColourBy b
       return static_cast<sim::Paint>(microbatch < 0 ? places : microbatch % places);
     }
     case ColourBy::axis:
-      return paint_of(spans.axis());
+      return axis_paint(spans.axis());
   }
   return spans.kind[span];
 }
@@ -212,7 +212,7 @@ ColourSeconds Lane::busy_until(ColourBy by, double time) const {
   if (by != ColourBy::axis) return sums[static_cast<std::size_t>(by)].until(spans, by, time);
   const ColourSeconds found = sums[0].until(spans, ColourBy::kind, time);
   ColourSeconds one{};
-  for (const double each : found) one[static_cast<std::size_t>(paint_of(spans.axis()))] += each;
+  for (const double each : found) one[static_cast<std::size_t>(axis_paint(spans.axis()))] += each;
   return one;
 }
 

@@ -11,7 +11,6 @@ namespace shardwise::view {
 namespace {
 
 constexpr const char* kSchema = "shardwise.view/1";
-constexpr std::int64_t kMostPixels = 16'384;
 
 }  // namespace
 

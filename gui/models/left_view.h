@@ -1,11 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "gui/models/app_state.h"
 #include "planner/spec/diagnostic.h"
 
 namespace shardwise::view {
+
+/// Of a window, along either side.
+inline constexpr std::int64_t kMostPixels = 16'384;
 
 /// How a window was left, or is to be: schema "shardwise.view/1".
 struct LeftView {

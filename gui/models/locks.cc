@@ -10,7 +10,7 @@
 namespace shardwise::view {
 namespace {
 
-std::string words_of(const std::pair<std::string, std::string>& lock) {
+std::string words_of_lock(const std::pair<std::string, std::string>& lock) {
   return fmt::format("{} {}", lock.first, lock.second);
 }
 
@@ -31,7 +31,7 @@ SearchRequest request_of(const Plan& plan, const QuestionLimits& limits) {
 std::string lock_words(const QuestionLimits& limits) {
   std::string words;
   for (const auto& lock : limits.locks) {
-    words += fmt::format("{}{}", words.empty() ? "" : ", ", words_of(lock));
+    words += fmt::format("{}{}", words.empty() ? "" : ", ", words_of_lock(lock));
   }
   return words;
 }
@@ -55,7 +55,7 @@ KeptLimits kept_limits(const Plan& plan, QuestionLimits limits) {
     kept.limits.locks.push_back(lock);
     if (problem_of(plan, kept.limits).empty()) continue;
     kept.limits.locks.pop_back();
-    dropped += fmt::format("{}{}", dropped.empty() ? "" : ", ", words_of(lock));
+    dropped += fmt::format("{}{}", dropped.empty() ? "" : ", ", words_of_lock(lock));
   }
   if (!dropped.empty()) kept.dropped = fmt::format("no layout has {}: unlocked", dropped);
   return kept;

@@ -52,7 +52,7 @@ sim::Paint paint_of(Stream stream) {
   }
 }
 
-void add_operations(Lanes& lanes, const sim::OperationStep& step, const StepProgram& program) {
+void add_operation_spans(Lanes& lanes, const sim::OperationStep& step, const StepProgram& program) {
   const auto paints = paints_by_name(program);
   for (const sim::OperationRun& run : step.runs) {
     const sim::OperationSum& operation = step.operations[run.operation];
@@ -149,7 +149,7 @@ MeasuredLanes measured_lanes(const Compared& other, const StepProgram& program, 
   if (!other.run) return made;
   Lanes lanes;
   if (other.run->ours()) {
-    add_operations(lanes, other.run->median_operations(), program);
+    add_operation_spans(lanes, other.run->median_operations(), program);
   } else {
     for (const sim::DeviceWork& work : other.run->profiled.median_work) {
       Span span;

@@ -13,14 +13,14 @@
 namespace shardwise::view {
 namespace {
 
-std::string set_colour(Session& session, const std::string& word) {
+std::string set_mesh_colour(Session& session, const std::string& word) {
   const auto colour = choose(kMeshColours, session.state().mesh.colour, word);
   if (!colour) return none_of(word, kMeshColours);
   session.set_mesh_colour(*colour);
   return "";
 }
 
-std::string pin(Session& session, const std::string& word) {
+std::string pin_rank(Session& session, const std::string& word) {
   if (word.empty()) return session.pin_rank(std::nullopt);
   std::int64_t rank = 0;
   const std::string problem = read_integer(word, 0, kMostGpus, rank);
@@ -38,10 +38,10 @@ std::string set_bandwidth(Session& session, const std::string& argument) {
   return session.set_bandwidth(argument.substr(0, space), factor);
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
-    {"mesh.rank", "Shift+K", "Keep the groups of a rank in sight, or of none", "[RANK]", pin},
+constexpr std::array kMeshCommands = std::to_array<Command>({
+    {"mesh.rank", "Shift+K", "Keep the groups of a rank in sight, or of none", "[RANK]", pin_rank},
     {"mesh.colour", "Shift+H", "Colour of the ranks: stage, time, memory or sent", "[COLOUR]",
-     set_colour},
+     set_mesh_colour},
     {"mesh.order", "Shift+M", "Lay ranks out in another order of axes, fastest first", "AXES",
      [](Session& session, const std::string& words) { return session.set_order(words, false); }},
     {"mesh.try", "Shift+Y", "What another order of axes would cost, or nothing", "[AXES]",
@@ -56,6 +56,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> mesh_commands() { return kCommands; }
+std::span<const Command> mesh_commands() { return kMeshCommands; }
 
 }  // namespace shardwise::view

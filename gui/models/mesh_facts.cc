@@ -82,7 +82,7 @@ std::vector<Seconds> rank_times(const Plan& plan, const sim::Simulation& simulat
   return times;
 }
 
-std::pair<std::size_t, std::size_t> extremes(const MeshFacts& facts, MeshColour colour) {
+std::pair<std::size_t, std::size_t> extreme_stages(const MeshFacts& facts, MeshColour colour) {
   std::pair<std::size_t, std::size_t> found;
   for (std::size_t stage = 0; stage < facts.stages.size(); ++stage) {
     const double here = amount(facts, colour, stage);
@@ -113,7 +113,7 @@ MeshFacts mesh_facts(const Plan& plan, const Predictions& by) {
     facts.stages.push_back({timeline.stages[stage].computing,
                             simulation.report.stages[stage].peak_total(), sent[stage]});
   }
-  facts.slowest = extremes(facts, MeshColour::time).second;
+  facts.slowest = extreme_stages(facts, MeshColour::time).second;
   facts.computing = rank_times(plan, simulation);
   return facts;
 }
@@ -156,7 +156,7 @@ std::string stage_text(const MeshFacts& facts, MeshColour colour, std::size_t st
 
 std::array<std::string, 2> stage_ends(const MeshFacts& facts, MeshColour colour) {
   if (facts.stages.empty()) return {};
-  const auto [least, most] = extremes(facts, colour);
+  const auto [least, most] = extreme_stages(facts, colour);
   return {stage_text(facts, colour, least), stage_text(facts, colour, most)};
 }
 

@@ -17,7 +17,7 @@ constexpr std::uint8_t kMemory = bit(Workspace::memory);
 constexpr std::uint8_t kTimeline = bit(Workspace::timeline);
 constexpr std::uint8_t kMesh = bit(Workspace::mesh);
 constexpr std::uint8_t kScaling = bit(Workspace::scaling);
-constexpr std::uint8_t kAll = kExplore | kMemory | kTimeline | kMesh | kScaling;
+constexpr std::uint8_t kEveryWorkspace = kExplore | kMemory | kTimeline | kMesh | kScaling;
 
 constexpr std::array kFacts = std::to_array<PanelFacts>({
     {"what_if", "What if", kExplore | kMemory | kTimeline | kMesh,
@@ -59,9 +59,10 @@ constexpr std::array kFacts = std::to_array<PanelFacts>({
      "docs/search.md"},
     {"scaling_table", "Other numbers of GPUs", kScaling,
      "a search of its own for each number of GPUs", "docs/search.md"},
-    {"compare", "Compared", kAll, "what was predicted beside what was measured",
+    {"compare", "Compared", kEveryWorkspace, "what was predicted beside what was measured",
      "docs/viewer.md, Compare", compares},
-    {"metrics", "Run", kAll, "what a run writes while it trains", "docs/formats.md", follows},
+    {"metrics", "Run", kEveryWorkspace, "what a run writes while it trains", "docs/formats.md",
+     follows},
     {"selection", "Selection", kTimeline,
      "busy time, bytes and bus bandwidth of the simulated step's streams", "docs/simulator.md"},
 });

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "gui/models/left_view.h"
 #include "planner/spec/utf8.h"
 
 namespace shardwise::view {
@@ -19,7 +20,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = 1 << 18;
 constexpr std::size_t kLongestName = 200;
-constexpr std::int64_t kMostPixels = 16'384;  // to either side
 constexpr std::int64_t kMostTabs = 1000;
 constexpr int kDeepest = 32;
 /// ImGui counts docks that it makes up from 1; those of a workspace have the hash of a name.

@@ -36,7 +36,7 @@ std::string set_objective(Session& session, const std::string& word) {
   return "";
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
+constexpr std::array kQuestionCommands = std::to_array<Command>({
     {"question.undo", "Ctrl+Z", "Undo the last change", "", does<&Session::undo>},
     {"question.redo", "Ctrl+Shift+Z", "Make it again", "", does<&Session::redo>},
     {"question.set", "E", "Change a field of the mesh, the job or the cluster", "FIELD VALUE",
@@ -86,6 +86,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> question_commands() { return kCommands; }
+std::span<const Command> question_commands() { return kQuestionCommands; }
 
 }  // namespace shardwise::view

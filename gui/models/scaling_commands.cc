@@ -17,7 +17,7 @@ std::string set_rows(Session& session, const std::string& word) {
   return "";
 }
 
-std::string set_colour(Session& session, const std::string& word) {
+std::string set_scaling_colour(Session& session, const std::string& word) {
   const auto colour = choose(kScalingColours, session.state().scaling.colour, word);
   if (!colour) return none_of(word, kScalingColours);
   session.set_scaling_colour(*colour);
@@ -33,13 +33,13 @@ std::string take(Session& session, const std::string& argument) {
   return session.take_scaling(gpus, space == std::string::npos ? "" : argument.substr(space + 1));
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
+constexpr std::array kScalingCommands = std::to_array<Command>({
     {"scaling.take", "T", "Take the best layout on other GPUs, of a row of the map", "GPUS [ROW]",
      take},
     {"scaling.rows", "Shift+R", "Rows of the scaling map: sequence, batch or model", "[ROWS]",
      set_rows},
     {"scaling.colour", "Shift+C", "Colour of the scaling map: mfu, cost, headroom or tokens",
-     "[COLOUR]", set_colour},
+     "[COLOUR]", set_scaling_colour},
     {"scaling.pause", "Shift+P", "Stop filling the scaling map, or go on", "",
      [](Session& session, const std::string&) {
        session.pause_scaling(!session.state().scaling.paused);
@@ -53,6 +53,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> scaling_commands() { return kCommands; }
+std::span<const Command> scaling_commands() { return kScalingCommands; }
 
 }  // namespace shardwise::view

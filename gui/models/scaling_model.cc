@@ -116,8 +116,8 @@ std::optional<double> goodness(const ScalingPoint& point, ScalingColour colour) 
 }
 
 /// The points with the least and the most of it; nullptr where none has a number.
-std::pair<const ScalingPoint*, const ScalingPoint*> extremes(const ScalingMap& map,
-                                                             ScalingColour colour) {
+std::pair<const ScalingPoint*, const ScalingPoint*> extreme_points(const ScalingMap& map,
+                                                                   ScalingColour colour) {
   std::pair<const ScalingPoint*, const ScalingPoint*> found;
   for (const ScalingPoint& each : map.cells) {
     const std::optional<double> here = goodness(each, colour);
@@ -277,7 +277,7 @@ std::string_view colour_heading(ScalingColour colour) {
 std::optional<double> shade(const ScalingMap& map, const ScalingPoint& point,
                             ScalingColour colour) {
   const std::optional<double> here = goodness(point, colour);
-  const auto [least, most] = extremes(map, colour);
+  const auto [least, most] = extreme_points(map, colour);
   if (!here || least == nullptr) return std::nullopt;
   const double low = goodness(*least, colour).value_or(*here);
   const double high = goodness(*most, colour).value_or(*here);
@@ -285,7 +285,7 @@ std::optional<double> shade(const ScalingMap& map, const ScalingPoint& point,
 }
 
 std::array<std::string, 2> colour_ends(const ScalingMap& map, ScalingColour colour) {
-  const auto [least, most] = extremes(map, colour);
+  const auto [least, most] = extreme_points(map, colour);
   if (least == nullptr) return {};
   return {colour_text(*least, colour), colour_text(*most, colour)};
 }

@@ -45,7 +45,7 @@ std::string choose_columns(Session& session, const std::string& argument) {
   return "";
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
+constexpr std::array kTableCommands = std::to_array<Command>({
     {"table.filter", "Shift+F", "Show only rows that match", "CONDITIONS",
      [](Session& session, const std::string& argument) {
        session.set_filter(argument);
@@ -80,6 +80,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> table_commands() { return kCommands; }
+std::span<const Command> table_commands() { return kTableCommands; }
 
 }  // namespace shardwise::view

@@ -56,7 +56,7 @@ std::string read_range(const Session& session, const std::string& argument, Time
   return "";
 }
 
-std::string show(Session& session, const std::string& argument) {
+std::string show_part(Session& session, const std::string& argument) {
   TimeRange range;
   std::string problem = read_range(session, argument, range);
   const StepLanes* const step = session.state().shown_step();
@@ -78,7 +78,7 @@ std::string measure(Session& session, const std::string& argument) {
 }
 
 /// The chosen span or, where that is shown already, the whole step.
-std::string fit(Session& session, const std::string&) {
+std::string fit_chosen_span(Session& session, const std::string&) {
   const StepLanes* const step = session.state().shown_step();
   if (step == nullptr) return "";
   const std::optional<ChosenSpan>& chosen = session.state().timeline.chosen;
@@ -90,9 +90,9 @@ std::string fit(Session& session, const std::string&) {
   return "";
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
-    {"timeline.fit", "F", "Show the chosen span, or the whole step", "", fit},
-    {"timeline.show", "Ctrl+Shift+N", "Show a part of the step", "FROM TO", show},
+constexpr std::array kTimelineCommands = std::to_array<Command>({
+    {"timeline.fit", "F", "Show the chosen span, or the whole step", "", fit_chosen_span},
+    {"timeline.show", "Ctrl+Shift+N", "Show a part of the step", "FROM TO", show_part},
     {"timeline.measure", "Ctrl+Shift+U", "Read out a part of the step", "[FROM TO]", measure},
     {"timeline.lanes", "L", "Show all streams, or those that are busy for a while", "",
      does<&Session::toggle_lanes>},
@@ -110,6 +110,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> timeline_commands() { return kCommands; }
+std::span<const Command> timeline_commands() { return kTimelineCommands; }
 
 }  // namespace shardwise::view

@@ -14,10 +14,10 @@
 namespace shardwise::view {
 namespace {
 
-constexpr double kMostSeconds = 1e9;
-constexpr double kMostFactor = 1000;
+constexpr double kLatestMoment = 1e9;
+constexpr double kMostTimeFactor = 1000;
 
-std::vector<std::string> words_of(const std::string& argument) {
+std::vector<std::string> argument_words(const std::string& argument) {
   std::istringstream stream(argument);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
@@ -27,14 +27,14 @@ std::vector<std::string> words_of(const std::string& argument) {
 /// "LANE SECONDS" of the step that is shown. \returns empty, or what is wrong
 std::string read_place(const Session& session, const std::string& argument,
                        std::optional<ChosenSpan>& found) {
-  const std::vector<std::string> words = words_of(argument);
+  const std::vector<std::string> words = argument_words(argument);
   if (words.size() != 2) return "a lane and a time in seconds: 0.compute 0.25";
   const StepLanes* const step = session.state().shown_step();
   const std::optional<LaneName> name = read_lane_name(words[0]);
   const Lane* const lane = step == nullptr || !name ? nullptr : step->find(*name);
   if (!name || lane == nullptr) return words[0] + " is no lane of this step: 0.compute, 1.send";
   double seconds = 0;
-  std::string problem = read_number(words[1], 0, kMostSeconds, seconds);
+  std::string problem = read_number(words[1], 0, kLatestMoment, seconds);
   if (!problem.empty()) return problem;
   constexpr double kSlack = 0.002;  // of what is shown: a few pixels
   const std::size_t span = span_at(*lane, seconds, kSlack * session.state().range.length());
@@ -84,7 +84,7 @@ std::string mark(Session& session, const std::string& argument) {
     if (lane != nullptr) seconds = lane->spans.active_start[view.chosen->span];
   }
   if (!argument.empty()) {
-    std::string problem = read_number(argument, 0, kMostSeconds, seconds);
+    std::string problem = read_number(argument, 0, kLatestMoment, seconds);
     if (!problem.empty()) return problem;
   }
   const auto place = std::ranges::lower_bound(view.marks, seconds);
@@ -92,7 +92,7 @@ std::string mark(Session& session, const std::string& argument) {
   return "";
 }
 
-std::string pin(Session& session, const std::string& argument) {
+std::string pin_lane(Session& session, const std::string& argument) {
   TimelineView& view = session.timeline();
   std::optional<LaneName> name = read_lane_name(argument);
   if (argument.empty() && view.chosen) name = view.chosen->lane;
@@ -101,7 +101,7 @@ std::string pin(Session& session, const std::string& argument) {
   return "";
 }
 
-std::string colour(Session& session, const std::string& argument) {
+std::string set_span_colour(Session& session, const std::string& argument) {
   TimelineView& view = session.timeline();
   const auto colour = choose(kColourBys, view.colour, argument);
   if (!colour) return none_of(argument, kColourBys);
@@ -109,7 +109,7 @@ std::string colour(Session& session, const std::string& argument) {
   return "";
 }
 
-std::string rank(Session& session, const std::string& argument) {
+std::string show_ranks(Session& session, const std::string& argument) {
   std::int64_t rank = 0;
   std::string problem = read_integer(argument, 0, session.state().plan.layout.world() - 1, rank);
   if (problem.empty()) session.show_rank(rank);
@@ -156,14 +156,14 @@ std::string grab(Session& session, const std::string& argument) {
 }
 
 std::string stretch(Session& session, const std::string& argument) {
-  const std::vector<std::string> words = words_of(argument);
+  const std::vector<std::string> words = argument_words(argument);
   if (words.empty()) {
     session.unstretch();
     return "";
   }
   if (words.size() != 2) return "what is stretched and the factor of its time: backward 0.5";
   double factor = 1;
-  std::string problem = read_number(words[1], 1 / kMostFactor, kMostFactor, factor);
+  std::string problem = read_number(words[1], 1 / kMostTimeFactor, kMostTimeFactor, factor);
   if (!problem.empty()) return problem;
   const std::optional<sim::PriceScale> scale = read_scale(session.state().plan, words[0], factor);
   if (!scale) {
@@ -173,7 +173,7 @@ std::string stretch(Session& session, const std::string& argument) {
   return "";
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
+constexpr std::array kTimelineViewCommands = std::to_array<Command>({
     {"timeline.select", "Shift+E", "Choose the span of a lane at a time", "LANE SECONDS", select},
     {"timeline.next", ".", "Choose the next span of the lane", "", move<1>},
     {"timeline.previous", ",", "Choose the span before", "", move<-1>},
@@ -192,21 +192,21 @@ constexpr std::array kCommands = std::to_array<Command>({
        session.timeline().marks.clear();
        return std::string();
      }},
-    {"timeline.pin", "P", "Pin a lane above the others, or let it go", "[LANE]", pin},
+    {"timeline.pin", "P", "Pin a lane above the others, or let it go", "[LANE]", pin_lane},
     {"timeline.group", "H", "Group lanes by stage or by stream", "",
      [](Session& session, const std::string&) {
        session.timeline().by_stream = !session.timeline().by_stream;
        return std::string();
      }},
     {"timeline.colour", "Q", "Colour spans by kind, micro-batch or axis",
-     "[WHAT]", colour},
+     "[WHAT]", set_span_colour},
     {"timeline.path", "V", "Show the critical path, or not", "",
      [](Session& session, const std::string&) {
        session.timeline().path_shown = !session.timeline().path_shown;
        return std::string();
      }},
     {"timeline.worst", "Ctrl+J", "Show the longest exposed communication", "", worst},
-    {"timeline.rank", "R", "Show the ranks of the pipeline of a rank", "RANK", rank},
+    {"timeline.rank", "R", "Show the ranks of the pipeline of a rank", "RANK", show_ranks},
     {"timeline.wheel", "Ctrl+Shift+W", "Let the wheel zoom without Ctrl, or not", "",
      [](Session& session, const std::string&) {
        session.timeline().wheel_zooms = !session.timeline().wheel_zooms;
@@ -226,6 +226,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> timeline_view_commands() { return kCommands; }
+std::span<const Command> timeline_view_commands() { return kTimelineViewCommands; }
 
 }  // namespace shardwise::view

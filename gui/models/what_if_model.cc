@@ -24,7 +24,7 @@ namespace shardwise::view {
 namespace {
 
 constexpr std::int64_t kMostHeldBack = 60;  // percent
-constexpr std::int64_t kLeastSequence = 512;
+constexpr std::int64_t kShortestSequence = 512;
 constexpr std::int64_t kMostSequence = 1 << 20;
 constexpr std::int64_t kMostBatchDoublings = 6;  // to either side
 constexpr std::int64_t kMostCents = 1200;        // of a GPU-hour
@@ -98,7 +98,7 @@ std::optional<Plan> on_gpus(const Plan& plan, std::int64_t gpus) {
   return completed(changed, {}, [](const Plan& each) { return check_plan(each).empty(); });
 }
 
-std::string text_of(const std::string& id, std::int64_t step) {
+std::string step_text(const std::string& id, std::int64_t step) {
   if (id == "recompute") return std::string(kNamesOf<Recompute>[static_cast<std::size_t>(step)]);
   if (id == "price") return fmt::format("{:.2f}", static_cast<double>(step) / kCents);
   return std::to_string(step);
@@ -114,7 +114,7 @@ void keep_valid(const Plan& plan, Slider& slider, std::vector<std::int64_t> valu
     if (value == now) slider.at = slider.steps.size();
     if (value == now || with_slider(plan, slider, value)) slider.steps.push_back(value);
   }
-  for (const std::int64_t step : slider.steps) slider.texts.push_back(text_of(slider.id, step));
+  for (const std::int64_t step : slider.steps) slider.texts.push_back(step_text(slider.id, step));
 }
 
 /// Powers of two from `least` to `most`.
@@ -248,8 +248,8 @@ std::vector<SliderSection> what_if_sliders(const Plan& plan) {
   }
   SliderSection job{"Job", {}};
   job.sliders.push_back(question(plan, "sequence_length", "sequence length",
-                                 doublings(kLeastSequence, kMostSequence), plan.job.sequence_length,
-                                 format_count(plan.job.sequence_length)));
+                                 doublings(kShortestSequence, kMostSequence),
+                                 plan.job.sequence_length, format_count(plan.job.sequence_length)));
   job.sliders.push_back(question(plan, "global_batch_size", "global batch",
                                  batches(plan.job.global_batch_size), plan.job.global_batch_size,
                                  format_count(plan.job.global_batch_size)));

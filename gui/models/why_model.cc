@@ -13,12 +13,12 @@
 namespace shardwise::view {
 namespace {
 
-constexpr double kLittle = 0.002;  // of the larger value: what gets no step of its own
+constexpr double kLeastDifference = 0.002;  // of the larger value: what gets no step of its own
 
 /// Largest changes first; what is little becomes the last step.
 Waterfall fold(double winner, double other, std::vector<WaterStep> steps) {
   Waterfall fall{winner, other, {}};
-  const double least = kLittle * std::max(std::abs(winner), std::abs(other));
+  const double least = kLeastDifference * std::max(std::abs(winner), std::abs(other));
   double rest = 0;
   for (WaterStep& step : steps) {
     if (std::abs(step.change) >= least) {

@@ -13,7 +13,7 @@ namespace shardwise::view {
 namespace {
 
 template <Workspace kWhich>
-std::string show(Session& session, const std::string&) {
+std::string show_workspace(Session& session, const std::string&) {
   session.set_workspace(kWhich);
   return "";
 }
@@ -46,12 +46,14 @@ std::vector<CommandChoice> panels_to_show(const AppState& state) {
   return panels;
 }
 
-constexpr std::array kCommands = std::to_array<Command>({
-    {"view.explore", "1", "Show the strategies, memory and time", "", show<Workspace::explore>},
-    {"view.memory", "2", "Show memory by phase, stage and category", "", show<Workspace::memory>},
-    {"view.timeline", "3", "Show the step on a timeline", "", show<Workspace::timeline>},
-    {"view.mesh", "4", "Show the mesh on the machines", "", show<Workspace::mesh>},
-    {"view.scaling", "5", "Show other numbers of GPUs", "", show<Workspace::scaling>},
+constexpr std::array kWindowCommands = std::to_array<Command>({
+    {"view.explore", "1", "Show the strategies, memory and time", "",
+     show_workspace<Workspace::explore>},
+    {"view.memory", "2", "Show memory by phase, stage and category", "",
+     show_workspace<Workspace::memory>},
+    {"view.timeline", "3", "Show the step on a timeline", "", show_workspace<Workspace::timeline>},
+    {"view.mesh", "4", "Show the mesh on the machines", "", show_workspace<Workspace::mesh>},
+    {"view.scaling", "5", "Show other numbers of GPUs", "", show_workspace<Workspace::scaling>},
     {"panel.show", "Shift+I", "Bring a panel to the front", "PANEL",
      with_words<&Session::show_panel>, panels_to_show},
     {"view.light", "Ctrl+L", "Switch between light and dark", "",
@@ -97,6 +99,6 @@ constexpr std::array kCommands = std::to_array<Command>({
 
 }  // namespace
 
-std::span<const Command> window_commands() { return kCommands; }
+std::span<const Command> window_commands() { return kWindowCommands; }
 
 }  // namespace shardwise::view

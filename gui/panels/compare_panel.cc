@@ -16,7 +16,7 @@ namespace {
 constexpr float kNumber = 86;  // a column of times
 constexpr float kNumbers = 3 * kNumber;
 constexpr float kNames = 0.5F;  // of what numbers leave
-constexpr float kLeastBar = 20;
+constexpr float kLeastTimeBar = 20;
 constexpr float kNameGap = 10;
 
 std::string file_name(const std::string& path) {
@@ -29,7 +29,7 @@ std::string time_text(Seconds time, bool there) { return there ? format_seconds(
 
 /// The predicted time as a bar, the measured one as a tick. Numbers have columns of their own, so
 /// that no label is under a tick.
-void draw_bar(Ui& ui, const CompareRow& row, ImVec2 at, float width, Seconds most) {
+void draw_time_bar(Ui& ui, const CompareRow& row, ImVec2 at, float width, Seconds most) {
   const auto x = [&](Seconds time) {
     const double share = most > Seconds(0) ? time / most : 0;
     return at.x + width * static_cast<float>(std::clamp(share, 0.0, 1.0));
@@ -60,7 +60,7 @@ std::string fitting_name(const std::string& name, float width) {
   return begin.size() < kLeast ? fitting(name, width) : begin + end;
 }
 
-std::string name_of(const CompareRow& row) {
+std::string shown_name(const CompareRow& row) {
   return row.stage >= 0 ? fmt::format("{}, stage {}", row.name, row.stage) : row.name;
 }
 
@@ -74,14 +74,14 @@ struct RowForm {
 RowForm form_of(Ui& ui, const std::vector<CompareRow>& rows, float width) {
   float widest = 0;
   for (const CompareRow& row : rows) {
-    widest = std::max(widest, ImGui::CalcTextSize(name_of(row).c_str()).x);
+    widest = std::max(widest, ImGui::CalcTextSize(shown_name(row).c_str()).x);
   }
   const float free = width - ui.units(kNumbers);
   const float gap = ui.units(kNameGap);
   RowForm form;
   form.names = std::max(free * kNames, widest);
   form.bars = free - form.names - gap;
-  form.two_lines = form.bars < ui.units(kLeastBar);
+  form.two_lines = form.bars < ui.units(kLeastTimeBar);
   if (form.two_lines) form.bars = free - gap;
   if (form.two_lines) form.names = width;
   return form;
@@ -102,7 +102,8 @@ void draw_head(Ui& ui, float left, float right) {
   ImGui::Dummy({0, ImGui::GetTextLineHeight() + ui.units(2)});
 }
 
-void draw_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most, const RowForm& form) {
+void draw_compare_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most,
+                      const RowForm& form) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float right = at.x + ImGui::GetContentRegionAvail().x - ui.units(4);
   const float line = ImGui::GetTextLineHeight();
@@ -115,15 +116,15 @@ void draw_row(Ui& ui, const CompareRow& row, std::size_t index, Seconds most, co
   ImGui::PopID();
   const std::string probe = fmt::format("compare.row.{}", index + 1);
   ui.probes.put_item(probe);
-  const std::string name = name_of(row);
+  const std::string name = shown_name(row);
   const std::string shown = fitting_name(name, form.names);
   if (shown != name) ImGui::SetItemTooltip("%s", name.c_str());
   draw_text(ui, at, shown, ui.ink(ui.theme.text));
   ui.probes.put(probe + ".name", at, {at.x + ImGui::CalcTextSize(shown.c_str()).x, at.y + line});
   const float y = at.y + (form.two_lines ? line : 0);
-  if (form.bars > ui.units(kLeastBar)) {
+  if (form.bars > ui.units(kLeastTimeBar)) {
     const float bars = at.x + (form.two_lines ? 0 : form.names + ui.units(kNameGap));
-    draw_bar(ui, row, {bars, y}, form.bars, most);
+    draw_time_bar(ui, row, {bars, y}, form.bars, most);
     ui.probes.put(probe + ".bar", {bars, y}, {bars + form.bars, y + line});
   }
   ImGui::PushFont(ui.fonts.number, 14);
@@ -151,12 +152,12 @@ void draw_list(Ui& ui, const std::vector<CompareRow>& rows) {
   while (clipper.Step()) {
     for (int i = clipper.DisplayStart; i < clipper.DisplayEnd; ++i) {
       const auto index = static_cast<std::size_t>(i);
-      draw_row(ui, rows[index], index, most, form);
+      draw_compare_row(ui, rows[index], index, most, form);
     }
   }
 }
 
-void draw_controls(Ui& ui) {
+void draw_compare_controls(Ui& ui) {
   const std::vector<std::string> names(kCompareByNames.begin(), kCompareByNames.end());
   const auto by = static_cast<int>(ui.state.compare.by);
   const int clicked = segments(ui, "compare.by", names, by);
@@ -180,7 +181,7 @@ void draw_compare(Ui& ui) {
   const CompareState& compare = ui.state.compare;
   if (!compare.other) return;
   heading(ui, "Compared with", file_name(compare.other->file));
-  draw_controls(ui);
+  draw_compare_controls(ui);
   const CompareView* const view = compare.view.get();
   if (view == nullptr) {
     text(ui, "comparing …", ui.theme.quiet);

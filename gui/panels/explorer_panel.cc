@@ -26,7 +26,7 @@ std::size_t memory_column() {
 }
 
 /// The memory of a row by group against what a GPU has.
-void draw_bar(Ui& ui, std::size_t index, const std::string& probe) {
+void draw_memory_bar(Ui& ui, std::size_t index, const std::string& probe) {
   const LayoutRow& row = ui.state.answer.rows[index];
   const double axis = kAxis * static_cast<double>(ui.state.answer.usable.value());
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -163,7 +163,7 @@ void draw_header(Ui& ui, const std::vector<std::size_t>& shown) {
   }
 }
 
-void draw_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) {
+void draw_layout_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) {
   const std::uint32_t index = ui.state.shown[place];
   const LayoutRow& row = ui.state.answer.rows[index];
   const sim::PricedLayout cells = priced(ui.state.answer, row);
@@ -204,7 +204,7 @@ void draw_row(Ui& ui, std::size_t place, const std::vector<std::size_t>& shown) 
                      ? (row.fit == Fit::at_risk ? ui.theme.warning : ui.theme.bad)
                      : ink);
     if (!memory) continue;
-    if (ImGui::TableNextColumn()) draw_bar(ui, index, probe);
+    if (ImGui::TableNextColumn()) draw_memory_bar(ui, index, probe);
   }
   if (is_last_simulated(ui.state, place)) underline_row(ui);
   ImGui::PopID();
@@ -233,7 +233,7 @@ void draw_columns_menu(Ui& ui, const std::vector<std::size_t>& shown) {
   ImGui::EndPopup();
 }
 
-void draw_controls(Ui& ui, const std::vector<std::size_t>& shown) {
+void draw_table_controls(Ui& ui, const std::vector<std::size_t>& shown) {
   const std::vector<std::string> words = {"fitting", "degrees", "columns"};
   const float width = segments_width(ui, words) + ui.units(6);
   std::array<char, 256> typed{};
@@ -300,7 +300,7 @@ std::string misfit_of(Ui& ui) {
 }
 
 /// That, and the ways to take the layout along.
-void draw_selected(Ui& ui, const std::string& said) {
+void draw_selected_layout(Ui& ui, const std::string& said) {
   ImGui::AlignTextToFramePadding();
   const float room = room_of_words(ui);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -326,7 +326,7 @@ void draw_explorer(Ui& ui) {
   const std::vector<std::size_t>& chosen = ui.state.explore.columns;
   const std::vector<std::size_t> wanted =
       chosen.empty() ? telling_columns(ui.state.answer) : chosen;
-  draw_controls(ui, wanted);
+  draw_table_controls(ui, wanted);
   draw_way_out(ui);
   if (ui.state.answer.rows.empty()) {
     text(ui, ui.state.current() ? "no layout is legal" : "searching …", ui.theme.quiet);
@@ -377,7 +377,7 @@ void draw_explorer(Ui& ui) {
   while (clipper.Step()) {
     for (int place = clipper.DisplayStart; place < clipper.DisplayEnd; ++place) {
       ui.visible_rows.push_back(ui.state.shown[static_cast<std::size_t>(place)]);
-      draw_row(ui, static_cast<std::size_t>(place), shown);
+      draw_layout_row(ui, static_cast<std::size_t>(place), shown);
     }
   }
   const float sight = ImGui::GetWindowHeight() - row_height;  // below the header
@@ -386,7 +386,7 @@ void draw_explorer(Ui& ui) {
   ImGui::EndTable();
   ImGui::GetStateStorage()->SetInt(Sight().first, first);
   ImGui::GetStateStorage()->SetInt(Sight().end, std::max(first + 1, end));
-  draw_selected(ui, said);
+  draw_selected_layout(ui, said);
 }
 
 }  // namespace shardwise::view

@@ -13,8 +13,8 @@ namespace shardwise::view {
 namespace {
 
 constexpr float kGap = 2;
-constexpr float kDotEnd = 12;  // of the mark of a row's cheapest cell, from the cell's left edge
-constexpr float kRamp = 120;   // width of the legend's colours
+constexpr float kDotEnd = 12;     // of the mark of a row's cheapest cell, from the cell's left edge
+constexpr float kHeatRamp = 120;  // width of the legend's colours
 
 /// The cells' places on the screen.
 struct HeatGrid {
@@ -49,7 +49,7 @@ void draw_menus(Ui& ui) {
 }
 
 /// What colours and marks mean, and how far the map is.
-void draw_legend(Ui& ui) {
+void draw_heat_legend(Ui& ui) {
   const ScalingState& scaling = ui.state.scaling;
   const auto [worst, best] = colour_ends(scaling.map, scaling.colour);
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -61,7 +61,7 @@ void draw_legend(Ui& ui) {
   };
   word(std::string(colour_heading(scaling.colour)), ui.theme.text);
   word(worst, ui.theme.quiet);
-  const float step = ui.units(kRamp) / static_cast<float>(sim::kHeatSteps);
+  const float step = ui.units(kHeatRamp) / static_cast<float>(sim::kHeatSteps);
   for (const std::string_view each : sim::kHeat[static_cast<std::size_t>(ui.theme.ground)]) {
     ImGui::GetWindowDrawList()->AddRectFilled({x, at.y + ui.units(3)},
                                               {x + step, at.y + line - ui.units(1)}, ui.ink(each));
@@ -153,7 +153,7 @@ void draw_ground(Ui& ui, const HeatGrid& grid, std::size_t at) {
                 box.least, box.most);
 }
 
-void draw_words(Ui& ui, const HeatGrid& grid, std::size_t at) {
+void draw_point_words(Ui& ui, const HeatGrid& grid, std::size_t at) {
   const ScalingPoint& point = ui.state.scaling.map.cells[at];
   const CellBox box = box_of(ui, grid, at);
   const std::optional<std::string_view> ground = ground_of(ui, point);
@@ -224,7 +224,7 @@ std::size_t draw_cells(Ui& ui, const HeatGrid& grid) {
   for (std::size_t at = 0; at < map.cells.size(); ++at) draw_ground(ui, grid, at);
   draw_cheapest(ui, grid);
   for (std::size_t at = 0; at < map.cells.size(); ++at) {
-    draw_words(ui, grid, at);
+    draw_point_words(ui, grid, at);
     const ImVec2 least = grid.least(at);
     const bool here =
         ImGui::IsWindowHovered() &&
@@ -251,7 +251,7 @@ void draw_heat(Ui& ui) {
   model_heading(ui, "Scaling map", "the best layout of each; a click takes it");
   draw_menus(ui);
   if (!map.plan || map.cells.empty()) return text(ui, "reading the catalogue …", ui.theme.quiet);
-  draw_legend(ui);
+  draw_heat_legend(ui);
   const float line = ImGui::GetTextLineHeight();
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImVec2 room = ImGui::GetContentRegionAvail();

@@ -16,7 +16,7 @@ namespace shardwise::view {
 namespace {
 
 constexpr float kLane = 10;
-constexpr float kStrip = 4;
+constexpr float kMeasuredStrip = 4;
 constexpr double kLeastSpan = 3;  // pixels that an outline takes
 
 /// Outlines of what is wide enough, over columns as dense as they are busy.
@@ -55,7 +55,7 @@ void draw_strip(Ui& ui, const std::vector<float>& more, float left, float top, f
   }
 }
 
-void hover(const Canvas& canvas, const Lane& lane, float top, float bottom) {
+void hover_span(const Canvas& canvas, const Lane& lane, float top, float bottom) {
   if (!ImGui::IsWindowHovered() ||
       !ImGui::IsMouseHoveringRect({canvas.left, top}, {canvas.right, bottom})) {
     return;
@@ -72,7 +72,7 @@ void hover(const Canvas& canvas, const Lane& lane, float top, float bottom) {
 LaneBeside lane_beside(const Ui& ui) {
   const CompareView* const view = ui.state.compare.overlay_view();
   if (view == nullptr || view->lanes.lanes.empty()) return {};
-  return {ui.units(kLane), ui.units(kStrip)};
+  return {ui.units(kLane), ui.units(kMeasuredStrip)};
 }
 
 void draw_measured_lane(Ui& ui, const LaneBeside& beside, const Lane& predicted, float left,
@@ -88,7 +88,7 @@ void draw_measured_lane(Ui& ui, const LaneBeside& beside, const Lane& predicted,
       left, right, {off_axis(range.from, own, axis), off_axis(range.to, own, axis)}};
   const float bottom = top + beside.lane - ui.units(1);
   draw_outlines(ui, canvas, *lane, top, bottom);
-  hover(canvas, *lane, top, bottom);
+  hover_span(canvas, *lane, top, bottom);
   const std::string probe =
       fmt::format("timeline.{}.{}", predicted.stage, name_of(predicted.stream));
   ui.probes.put(probe + ".measured", {left, top}, {right, bottom});

@@ -18,14 +18,14 @@ namespace shardwise::view {
 namespace {
 
 constexpr float kMostBar = 64;
-constexpr float kFlat = 145;      // of a panel that is low below its heading
-constexpr float kSmall = 10;      // letters of names on one line that is too short for them
-constexpr float kLeastBars = 30;  // height
-constexpr float kLow = 110;       // of a panel without room for words above the bars
-constexpr float kScale = 52;      // width of the axis
-constexpr float kWordGap = 8;     // between names below the bars
+constexpr float kFlatPanel = 145;  // of a panel that is low below its heading
+constexpr float kSmall = 10;       // letters of names on one line that is too short for them
+constexpr float kLeastBars = 30;   // height
+constexpr float kLowPanel = 110;   // of a panel without room for words above the bars
+constexpr float kScale = 52;       // width of the axis
+constexpr float kWordGap = 8;      // between names below the bars
 
-struct Frame {
+struct BarsFrame {
   ImVec2 least;
   ImVec2 most;
   double top = 1;  // bytes
@@ -37,7 +37,7 @@ struct Frame {
 };
 
 /// \param words  y of what is said of the usable memory; 0: nothing is
-void draw_axis(Ui& ui, const Frame& frame, Bytes usable, float words) {
+void draw_axis(Ui& ui, const BarsFrame& frame, Bytes usable, float words) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   float last = FLT_MAX;
   for (const sim::Tick& tick : sim::memory_ticks(Bytes(static_cast<std::int64_t>(frame.top)))) {
@@ -65,7 +65,7 @@ void draw_axis(Ui& ui, const Frame& frame, Bytes usable, float words) {
 
 /// What the other says, as a tick over the bar and beyond it, with its label beside the tick where
 /// there is room.
-void draw_tick(Ui& ui, const Frame& frame, const std::string& label, const MemoryTick& tick,
+void draw_tick(Ui& ui, const BarsFrame& frame, const std::string& label, const MemoryTick& tick,
                float centre, float width, float room) {
   const float y = std::floor(frame.y(static_cast<double>(tick.at.value())));
   const float left = centre - width / 2 - ui.units(5);
@@ -88,7 +88,7 @@ void draw_tick(Ui& ui, const Frame& frame, const std::string& label, const Memor
 }
 
 /// \param room  between the middles of two stacks: their labels do not touch
-void draw_stack(Ui& ui, const Frame& frame, const MemoryStack& stack, float centre, float width,
+void draw_stack(Ui& ui, const BarsFrame& frame, const MemoryStack& stack, float centre, float width,
                 float room, float least_top) {
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const float left = std::floor(centre - width / 2);
@@ -158,12 +158,12 @@ void draw_memory(Ui& ui) {
   const std::vector<MemoryStack> stacks = memory_stacks(ui.state.report, ui.state.memory_by);
   Bytes largest;
   for (const MemoryStack& stack : stacks) largest = std::max(largest, stack.total);
-  Frame frame;
+  BarsFrame frame;
   frame.unit = memory_unit(largest);
   const Bytes usable = ui.state.report.verdict.usable;
   const std::string of_usable = fmt::format("of {}", format_bytes(usable));
   // A low panel has no line for the usable memory, so that its heading says it.
-  const bool flat = ImGui::GetContentRegionAvail().y < ui.units(kFlat);
+  const bool flat = ImGui::GetContentRegionAvail().y < ui.units(kFlatPanel);
   heading(ui, "Memory per GPU",
           flat && of_usable.ends_with(frame.unit.name) ? of_usable : frame.unit.name, width);
   to_right_edge(ui, width);
@@ -193,7 +193,7 @@ void draw_memory(Ui& ui) {
   const bool wraps = std::ranges::any_of(stacks, [&](const MemoryStack& stack) {
     return ImGui::CalcTextSize(stack.label.c_str()).x + ui.units(kWordGap) > step;
   });
-  const bool low = room.y < ui.units(kLow);
+  const bool low = room.y < ui.units(kLowPanel);
   const float below = wraps && !low && ui.state.memory_by == MemoryBy::phase ? 2 * line : line;
   frame.least = {begin.x + ui.units(kScale), begin.y + (low ? 1.0F : 2.0F) * line + ui.units(4)};
   frame.most = {begin.x + room.x, begin.y + room.y - below - ui.units(6)};

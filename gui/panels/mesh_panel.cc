@@ -15,9 +15,9 @@ namespace {
 
 constexpr float kMostCell = 64;
 constexpr float kNodeGap = 10;
-constexpr float kNodeName = 13;  // size of its letters, and of the line they are in
-constexpr float kRamp = 100;     // width of the legend's colours
-constexpr float kEdge = 0.7F;    // alpha of the line around a box
+constexpr float kNodeName = 13;        // size of its letters, and of the line they are in
+constexpr float kMeshRamp = 100;       // width of the legend's colours
+constexpr float kBoxLineAlpha = 0.7F;  // alpha of the line around a box
 
 /// By kShownGroups.
 constexpr std::array kGroupPaint = {sim::Paint::layer,    sim::Paint::copy,   sim::Paint::recompute,
@@ -113,7 +113,7 @@ void draw_colours(Ui& ui) {
   const std::size_t stages = static_cast<std::size_t>(mesh.view.stages);
   const std::size_t colours =
       mesh.colour == MeshColour::time ? sim::kHeatSteps : std::min(stages, sim::kHeatSteps);
-  const float step = ui.units(kRamp) / static_cast<float>(sim::kHeatSteps);
+  const float step = ui.units(kMeshRamp) / static_cast<float>(sim::kHeatSteps);
   for (std::size_t i = 0; i < colours; ++i) {
     const double share =
         colours > 1 ? static_cast<double>(i) / static_cast<double>(colours - 1) : 0;
@@ -124,7 +124,7 @@ void draw_colours(Ui& ui) {
   }
   ImGui::GetWindowDrawList()->AddRect({x - step * static_cast<float>(colours), at.y + ui.units(3)},
                                       {x, at.y + line - ui.units(1)},
-                                      ui.ink(ui.theme.quiet, kEdge));
+                                      ui.ink(ui.theme.quiet, kBoxLineAlpha));
   x += ui.units(8);
   word(ends[1]);
   word(note);
@@ -144,7 +144,7 @@ void draw_groups_legend(Ui& ui, const std::vector<RankGroup>& groups) {
   legend(ui, entries);
 }
 
-void draw_box(Ui& ui, const Grid& grid, std::size_t at, const std::string& ground) {
+void draw_rank_box(Ui& ui, const Grid& grid, std::size_t at, const std::string& ground) {
   const MeshView& mesh = ui.state.mesh.view;
   const ImVec2 least = grid.box(static_cast<std::int64_t>(at));
   const float gap = std::min(ui.units(2), grid.cell * 0.15F);
@@ -153,7 +153,8 @@ void draw_box(Ui& ui, const Grid& grid, std::size_t at, const std::string& groun
   const float round = std::min(ui.units(2), grid.cell * 0.2F);
   list.AddRectFilled(least, most, ui.ink(ground), round);
   // The lowest shade is hardly another than the panel's: a line has the contrast that it lacks.
-  if (grid.cell > ui.units(8)) list.AddRect(least, most, ui.ink(ui.theme.quiet, kEdge), round);
+  if (grid.cell > ui.units(8))
+    list.AddRect(least, most, ui.ink(ui.theme.quiet, kBoxLineAlpha), round);
   if (ImGui::GetTextLineHeight() + ui.units(4) < grid.cell) {
     const MeshBox& box = mesh.boxes[at];
     const std::string number = box.stage == box.last_stage
@@ -257,7 +258,8 @@ void draw_mesh(Ui& ui) {
   for (std::size_t at = 0; at < mesh.boxes.size(); ++at) {
     // Digits of a dimmed box are readable, too: its ground is another, and the ink suits that.
     const std::string_view heat = sim::heat(shades[at], ui.theme.ground);
-    draw_box(ui, grid, at, lit[at] ? std::string(heat) : sim::mixed(heat, kDim, ui.theme.panel));
+    draw_rank_box(ui, grid, at,
+                  lit[at] ? std::string(heat) : sim::mixed(heat, kDim, ui.theme.panel));
   }
   draw_node_names(ui, grid, mesh.nodes());
   if (!rank) return;

@@ -10,16 +10,16 @@
 namespace shardwise::view {
 namespace {
 
-constexpr double kWhole = 0.25;  // share of the step or the memory that fills half a cell
+constexpr double kHalfCellShare = 0.25;  // share of the step or the memory that fills half a cell
 
 /// To the right of the middle what is gained, to the left what is lost.
-void draw_bar(Ui& ui, double share, std::string_view words) {
+void draw_change_bar(Ui& ui, double share, std::string_view words) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float width = ImGui::GetContentRegionAvail().x;
   const float height = ImGui::GetTextLineHeight();
   const float half = width / 2;
   const float middle = std::floor(at.x + half);
-  const auto reach = static_cast<float>(std::clamp(share / kWhole, -1.0, 1.0)) * half;
+  const auto reach = static_cast<float>(std::clamp(share / kHalfCellShare, -1.0, 1.0)) * half;
   ImDrawList& list = *ImGui::GetWindowDrawList();
   const float top = at.y + height - ui.units(1);
   list.AddRectFilled({at.x, top}, {at.x + width, top + ui.units(3)}, ui.ink(ui.theme.raised));
@@ -81,9 +81,9 @@ void draw_neighbours(Ui& ui) {
          : bar.fit == Fit::at_risk ? ui.theme.warning
                                    : ui.theme.bad);
     ImGui::TableNextColumn();
-    draw_bar(ui, bar.time_share, change_text(bar));
+    draw_change_bar(ui, bar.time_share, change_text(bar));
     ImGui::TableNextColumn();
-    draw_bar(ui, bar.memory_share, memory_change_text(bar));
+    draw_change_bar(ui, bar.memory_share, memory_change_text(bar));
     ImGui::PopID();
   }
   ImGui::EndTable();

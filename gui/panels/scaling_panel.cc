@@ -75,7 +75,7 @@ void draw_scaling_table(Ui& ui) {
 namespace {
 
 /// What the plan is compared with, as a square.
-void draw_compared(Ui& ui) {
+void draw_compared_rate(Ui& ui) {
   const Compared* const other = ui.state.compare.overlay();
   if (other == nullptr || !other->whole() || other->report.tokens_per_s <= 0) return;
   mark_compared(ui, "scaling.compared", static_cast<double>(other->report.layout.world()),
@@ -133,7 +133,7 @@ void draw_scaling(Ui& ui) {
   line.MarkerFillColor = colour4(ui.theme.accent);
   line.MarkerLineColor = colour4(ui.theme.accent);
   ImPlot::PlotLine("best", gpus.data(), rates.data(), count, line);
-  draw_compared(ui);
+  draw_compared_rate(ui);
   const ImVec2 least = ImPlot::GetPlotPos();
   const ImVec2 size = ImPlot::GetPlotSize();
   ui.probes.put("scaling.plot", least, {least.x + size.x, least.y + size.y});

@@ -125,7 +125,7 @@ std::vector<Tile> tiles_of(const AppState& state) {
   return tiles;
 }
 
-void draw_bar(Ui& ui) {
+void draw_workspace_bar(Ui& ui) {
   ImGui::PushFont(ui.fonts.heading, 0);
   text(ui, "shardwise", ui.theme.accent);
   ImGui::PopFont();
@@ -166,7 +166,7 @@ float draw_summary(Ui& ui) {
                    ImGuiWindowFlags_NoDocking | ImGuiWindowFlags_NoSavedSettings |
                    ImGuiWindowFlags_NoBringToFrontOnFocus);
   ImGui::PopStyleVar();
-  draw_bar(ui);
+  draw_workspace_bar(ui);
   ImGui::Dummy({0, ui.units(1)});
 
   const ImVec2 begin = ImGui::GetCursorScreenPos();

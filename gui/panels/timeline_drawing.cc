@@ -13,7 +13,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr double kLeastBlock = 3;          // pixels: narrower blocks are drawn as columns
+constexpr double kLeastDrawnBlock = 3;     // pixels: narrower blocks are drawn as columns
 constexpr std::size_t kMostBlocks = 4096;  // of a lane, drawn one by one
 constexpr double kSeams = 8;               // pixels of a span from which seams part it
 
@@ -56,8 +56,8 @@ void draw_columns(const Canvas& canvas, const LaneInk& ink, DrawnColumns& drawn,
   }
 }
 
-void draw_words(Ui& ui, const std::string& words, ImU32 colour, float from, float to, float top,
-                float bottom) {
+void draw_block_words(Ui& ui, const std::string& words, ImU32 colour, float from, float to,
+                      float top, float bottom) {
   if (bottom - top < ImGui::GetTextLineHeight()) return;
   if (to - from < ImGui::CalcTextSize(words.c_str()).x + ui.units(6)) return;
   draw_text(ui, {(from + to) / 2, (top + bottom - ImGui::GetTextLineHeight()) / 2}, words, colour,
@@ -76,7 +76,8 @@ void draw_seams(Ui& ui, const Canvas& canvas, const Lane& lane, std::size_t firs
       list.AddRectFilled({right - ui.units(0.7F), top}, {right, bottom}, ui.ink(ui.theme.panel));
     }
     if (lane.spans.layer[i] < 0) continue;
-    draw_words(ui, fmt::format("layer {}", lane.spans.layer[i]), text, left, right, top, bottom);
+    draw_block_words(ui, fmt::format("layer {}", lane.spans.layer[i]), text, left, right, top,
+                     bottom);
   }
 }
 
@@ -96,7 +97,7 @@ void draw_block(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& la
     return draw_seams(ui, canvas, lane, first, last, text, top, bottom);
   }
   if (spans.microbatch[first] < 0) return;
-  draw_words(ui, fmt::format("{}", spans.microbatch[first]), text, from, to, top, bottom);
+  draw_block_words(ui, fmt::format("{}", spans.microbatch[first]), text, from, to, top, bottom);
 }
 
 }  // namespace
@@ -142,12 +143,12 @@ void draw_lane(Ui& ui, const Canvas& canvas, const LaneInk& ink, const Lane& lan
   for (std::size_t b = first; b < last; ++b) {
     const auto [begin, end] = lane.block(b);
     const double active = spans.active_start[begin];
-    if (canvas.pixels(active - spans.start[begin]) >= kLeastBlock) {
+    if (canvas.pixels(active - spans.start[begin]) >= kLeastDrawnBlock) {
       // Waiting is no work: an outline.
       list.AddRect({std::max(canvas.left, canvas.x(spans.start[begin])), top},
                    {std::min(canvas.right, canvas.x(active)), bottom}, ui.ink(ui.theme.border));
     }
-    if (canvas.pixels(spans.end[end - 1] - active) < kLeastBlock) continue;
+    if (canvas.pixels(spans.end[end - 1] - active) < kLeastDrawnBlock) continue;
     draw_narrow(b);
     narrow = b + 1;
     draw_block(ui, canvas, ink, lane, begin, end, top, bottom);

@@ -9,10 +9,10 @@
 namespace shardwise::view {
 namespace {
 
-constexpr float kClick = 4;         // pixels within which a press is no drag
-constexpr float kEdge = 4;          // on either side of an edge that can be taken hold of
-constexpr double kLeastBlock = 14;  // pixels of a block whose edge can be
-constexpr float kScrollStep = 36;   // units of a notch of the wheel
+constexpr float kClick = 4;                // pixels within which a press is no drag
+constexpr float kEdgeReach = 4;            // on either side of an edge that can be taken hold of
+constexpr double kLeastDraggedBlock = 14;  // pixels of a block whose edge can be
+constexpr float kScrollStep = 36;          // units of a notch of the wheel
 constexpr double kLeastFactor = 0.05;
 constexpr double kMostFactor = 20;
 
@@ -26,20 +26,20 @@ const DrawnLane* lane_at(std::span<const DrawnLane> lanes, float y) {
   return found == lanes.end() ? nullptr : &*found;
 }
 
-std::string place(const Lane& lane, double seconds) {
+std::string place_text(const Lane& lane, double seconds) {
   return fmt::format("{} {}", text_of(name_of(lane)), std::max(0.0, seconds));
 }
 
 /// The block whose right edge is under the pointer; size() of the lane's blocks where none is.
 std::size_t edge_at(const Canvas& canvas, const Lane& lane, float x) {
-  const double slack = canvas.seconds(x + kEdge) - canvas.seconds(x);
+  const double slack = canvas.seconds(x + kEdgeReach) - canvas.seconds(x);
   const auto [first, last] =
       blocks_in(lane, {canvas.seconds(x) - slack, canvas.seconds(x) + slack});
   for (std::size_t b = first; b < last; ++b) {
     const auto [begin, end] = lane.block(b);
     const double to = lane.spans.end[end - 1];
-    if (canvas.pixels(to - lane.spans.active_start[begin]) < kLeastBlock) continue;
-    if (std::abs(canvas.x(to) - x) <= kEdge) return b;
+    if (canvas.pixels(to - lane.spans.active_start[begin]) < kLeastDraggedBlock) continue;
+    if (std::abs(canvas.x(to) - x) <= kEdgeReach) return b;
   }
   return lane.blocks.size();
 }
@@ -87,7 +87,7 @@ void use_left(Ui& ui, const Canvas& canvas, std::span<const DrawnLane> lanes) {
       const std::size_t last = under->lane->block(block).second - 1;
       const double middle =
           (under->lane->spans.active_start[last] + under->lane->spans.end[last]) / 2;
-      return ui.want("timeline.grab " + place(*under->lane, middle));
+      return ui.want("timeline.grab " + place_text(*under->lane, middle));
     }
   }
   const float pressed = io.MouseClickedPos[ImGuiMouseButton_Left].x;
@@ -99,7 +99,7 @@ void use_left(Ui& ui, const Canvas& canvas, std::span<const DrawnLane> lanes) {
   }
   const bool clicked = ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
                        std::abs(pressed - x) <= kClick && under != nullptr;
-  if (clicked) ui.want("timeline.select " + place(*under->lane, canvas.seconds(x)));
+  if (clicked) ui.want("timeline.select " + place_text(*under->lane, canvas.seconds(x)));
 }
 
 void use_middle(Ui& ui, const Canvas& canvas, const LaneField& field) {

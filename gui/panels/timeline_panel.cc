@@ -21,12 +21,12 @@
 namespace shardwise::view {
 namespace {
 
-constexpr float kLabels = 118;
+constexpr float kLaneLabels = 118;
 constexpr float kTallLane = 30;
 constexpr float kFlatLane = 12;
-constexpr float kStrip = 6;    // of exposed time, below a stage's compute
-constexpr float kBetween = 3;  // lanes
-constexpr float kStages = 10;  // between stages
+constexpr float kExposedStrip = 6;  // of exposed time, below a stage's compute
+constexpr float kLaneGap = 3;       // lanes
+constexpr float kStages = 10;       // between stages
 constexpr float kLetters = 15;
 
 /// How lanes share a height.
@@ -77,18 +77,19 @@ Heights heights_of(Ui& ui, const StepLanes& step, std::size_t lanes, const LaneB
   for (const float share : {2.2F, 1.8F, 1.4F, 1.2F, 1.0F, 0.8F, 0.65F}) {
     heights = {ui.units(kTallLane * share), ui.units(kFlatLane * share)};
     const float whole =
-        stages * (heights.tall + ui.units(kStrip + kStages) + beside.lane + beside.strip) +
-        others * (heights.flat + ui.units(kBetween) + beside.lane);
+        stages * (heights.tall + ui.units(kExposedStrip + kStages) + beside.lane + beside.strip) +
+        others * (heights.flat + ui.units(kLaneGap) + beside.lane);
     if (whole <= room) return heights;
   }
   if (ui.state.all_lanes) return heights;  // they scroll
-  const float alone = (room - stages * ui.units(kStrip + 3)) / stages - beside.lane - beside.strip;
+  const float alone =
+      (room - stages * ui.units(kExposedStrip + 3)) / stages - beside.lane - beside.strip;
   return {std::clamp(alone, ui.units(6), ui.units(kTallLane)), 0};
 }
 
 /// Lanes below one another. \returns where the last ends
-float place(Ui& ui, const StepLanes& step, const std::vector<std::size_t>& shown, Heights heights,
-            const LaneBeside& beside, float y, std::vector<Placed>& placed) {
+float place_lanes(Ui& ui, const StepLanes& step, const std::vector<std::size_t>& shown,
+                  Heights heights, const LaneBeside& beside, float y, std::vector<Placed>& placed) {
   bool first = true;
   for (const std::size_t i : shown) {
     const bool computes = step.lanes[i].stream == Stream::compute;
@@ -97,13 +98,13 @@ float place(Ui& ui, const StepLanes& step, const std::vector<std::size_t>& shown
     first = false;
     const float height = computes ? heights.tall : heights.flat;
     placed.push_back({i, y, height});
-    y += height + (computes ? ui.units(kStrip) : 0) + beside.height(step.lanes[i]) +
-         (heights.flat > 0 ? ui.units(kBetween) : 0);
+    y += height + (computes ? ui.units(kExposedStrip) : 0) + beside.height(step.lanes[i]) +
+         (heights.flat > 0 ? ui.units(kLaneGap) : 0);
   }
   return y;
 }
 
-std::string label_of(const Ui& ui, const Lane& lane) {
+std::string lane_label(const Ui& ui, const Lane& lane) {
   const bool own =
       lane.stream != Stream::compute &&
       (ui.state.timeline.by_stream || ui.state.timeline.pinned.contains(name_of(lane)));
@@ -118,11 +119,11 @@ void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBe
   const float bottom = top + at.height;
   if (bottom < picture.field.top || top > picture.field.bottom) return;
   // Letters of a low lane are as high as it and the gap below.
-  const float letters = (at.height + ui.units(kBetween)) / ui.scale;
+  const float letters = (at.height + ui.units(kLaneGap)) / ui.scale;
   const bool small = !computes && letters < kLetters;
   if (small) ImGui::PushFont(nullptr, letters);
   const float middle = top + (at.height - ImGui::GetTextLineHeight()) / 2;
-  const std::string name = label_of(ui, lane);
+  const std::string name = lane_label(ui, lane);
   draw_text(ui, {picture.canvas.left - ui.units(8), middle}, name,
             ui.ink(computes ? ui.theme.text : ui.theme.quiet), 1);
   if (small) ImGui::PopFont();
@@ -134,13 +135,13 @@ void draw_placed(Ui& ui, const StepLanes& step, const LaneInk& ink, const LaneBe
                 {picture.canvas.right, bottom});
   picture.lanes.push_back({&lane, top, bottom});
   draw_measured_lane(ui, beside, lane, picture.canvas.left, picture.canvas.right,
-                     bottom + (computes ? ui.units(kStrip) : 0) + ui.units(1));
+                     bottom + (computes ? ui.units(kExposedStrip) : 0) + ui.units(1));
   if (!computes || lane.stage >= step.exposed.size()) return;
   draw_exposed(ui, picture.canvas, step.exposed[lane.stage], bottom + ui.units(1),
-               bottom + ui.units(kStrip));
+               bottom + ui.units(kExposedStrip));
   ui.probes.put(fmt::format("timeline.{}.exposed", lane.stage),
                 {picture.canvas.left, bottom + ui.units(1)},
-                {picture.canvas.right, bottom + ui.units(kStrip)});
+                {picture.canvas.right, bottom + ui.units(kExposedStrip)});
 }
 
 void draw_line(Ui& ui, const Picture& picture, double seconds, std::string_view hex,
@@ -210,7 +211,7 @@ void draw_overlays(Ui& ui, const StepLanes& step, const Picture& picture) {
   draw_chosen(ui, picture);
 }
 
-void draw_legend(Ui& ui, const StepLanes& step) {
+void draw_lanes_legend(Ui& ui, const StepLanes& step) {
   std::vector<std::pair<std::string, std::string_view>> entries;
   const ColourBy by = ui.state.timeline.colour;
   for (std::size_t p = 0; p < step.paints.size(); ++p) {
@@ -292,13 +293,13 @@ void draw_timeline(Ui& ui) {
   }
   heading(ui, "One step", note);
   if (!step->simulated) return;
-  draw_legend(ui, *step);
+  draw_lanes_legend(ui, *step);
   if (ui.state.workspace == Workspace::timeline) draw_status(ui, *step);
   draw_lack(ui);
   const ImVec2 begin = ImGui::GetCursorScreenPos();
   const ImVec2 room = ImGui::GetContentRegionAvail();
   Picture picture;
-  picture.canvas = {std::floor(begin.x + ui.units(kLabels)), std::floor(begin.x + room.x),
+  picture.canvas = {std::floor(begin.x + ui.units(kLaneLabels)), std::floor(begin.x + room.x),
                     ui.state.range};
   if (picture.canvas.width() < ui.units(60)) return;
   const float axis = ImGui::GetTextLineHeight() + ui.units(4);
@@ -310,11 +311,12 @@ void draw_timeline(Ui& ui) {
   const Heights heights =
       heights_of(ui, *step, pinned.size() + others.size(), beside, room.y - axis);
   std::vector<Placed> placed;
-  float y = place(ui, *step, pinned, {heights.tall, std::max(heights.flat, ui.units(kFlatLane))},
+  float y =
+      place_lanes(ui, *step, pinned, {heights.tall, std::max(heights.flat, ui.units(kFlatLane))},
                   beside, begin.y + axis, placed);
   const std::size_t fixed = placed.size();
   if (fixed > 0) y += ui.units(kStages);
-  const float end = place(ui, *step, others, heights, beside, y, placed);
+  const float end = place_lanes(ui, *step, others, heights, beside, y, placed);
 
   picture.field.most_scroll = std::max(0.0F, end - bottom) / ui.scale;
   picture.field.scroll =

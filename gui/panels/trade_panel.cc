@@ -29,17 +29,17 @@ constexpr float kFarClick = 4;      // pixels: a press that moves further draws 
 double gib(Bytes bytes) { return static_cast<double>(bytes.value()) / kGiB; }
 
 /// What is drawn until people zoom.
-struct Frame {
+struct PlotFrame {
   double left = 0;    // GiB
   double right = 0;   // GiB
   double bottom = 0;  // seconds
   double top = 0;     // seconds
-  bool operator==(const Frame&) const = default;
+  bool operator==(const PlotFrame&) const = default;
 };
 
 /// The rows that are shown without those far beyond what fits or far slower than others, and the
 /// selected one wherever it is, with the place that a drag moved it from.
-Frame frame_of(const AppState& state, const TradeCloud& cloud) {
+PlotFrame frame_of(const AppState& state, const TradeCloud& cloud) {
   const bool log = state.exploring.log_axes;
   // The line of what is usable moves in the frame, and the frame with none of its places.
   const Bytes whole = state.plan.cluster.gpu.hbm_bytes;
@@ -63,7 +63,7 @@ Frame frame_of(const AppState& state, const TradeCloud& cloud) {
 }
 
 /// Whether the frame is another than the last one's of this plot: zooms end there.
-bool moved(const Frame& frame) {
+bool moved(const PlotFrame& frame) {
   ImGuiStorage& storage = *ImGui::GetStateStorage();
   const std::array<double, 4> now = {frame.left, frame.right, frame.bottom, frame.top};
   bool moved = false;
@@ -87,7 +87,7 @@ ImPlotRect drawn_before() {
 /// \param room  for the whole plot
 void set_up(Ui& ui, const TradeCloud& cloud, ImVec2 room) {
   const bool log = ui.state.exploring.log_axes;
-  const Frame frame = frame_of(ui.state, cloud);
+  const PlotFrame frame = frame_of(ui.state, cloud);
   const bool fresh = moved(frame);
   ImPlot::SetupAxis(ImAxis_X1, nullptr, ImPlotAxisFlags_NoSideSwitch);
   ImPlot::SetupAxis(ImAxis_Y1, nullptr, ImPlotAxisFlags_NoSideSwitch);
@@ -200,7 +200,7 @@ void draw_limit_label(Ui& ui) {
   ImPlot::PopPlotClipRect();
 }
 
-void draw_selected(Ui& ui) {
+void draw_selected_dot(Ui& ui) {
   const ImVec2 radius(ui.units(7), ui.units(7));
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   ImPlot::PushPlotClipRect();
@@ -228,7 +228,7 @@ void draw_selected(Ui& ui) {
 }
 
 /// What the plan is compared with, as a square.
-void draw_compared(Ui& ui) {
+void draw_compared_step(Ui& ui) {
   const Compared* const other = ui.state.compare.overlay();
   if (other == nullptr || !other->whole()) return;
   const std::optional<Bytes> peak = peak_beside(ui.state.report, other->report);
@@ -256,7 +256,7 @@ std::size_t dot_at_pointer(Ui& ui) {
 }
 
 /// A dot under the pointer says what it is, and a click selects it.
-void hover(Ui& ui, bool clicked) {
+void hover_dot(Ui& ui, bool clicked) {
   const std::size_t best = dot_at_pointer(ui);
   if (best == ui.state.shown.size()) return;
   const LayoutRow& row = ui.state.answer.rows[ui.state.shown[best]];
@@ -266,7 +266,7 @@ void hover(Ui& ui, bool clicked) {
 }
 
 /// A region that is drawn becomes words of the filter.
-void draw_box(Ui& ui, ImVec2 from, ImVec2 to, bool released) {
+void draw_drag_box(Ui& ui, ImVec2 from, ImVec2 to, bool released) {
   ImPlot::PushPlotClipRect();
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const ImVec2 least(std::min(from.x, to.x), std::min(from.y, to.y));
@@ -297,8 +297,8 @@ void point(Ui& ui, bool line_held) {
   const bool far =
       ImGui::GetIO().MouseDragMaxDistanceSqr[ImGuiMouseButton_Left] > kFarClick * kFarClick;
   const bool pressed = ImGui::IsMouseDown(ImGuiMouseButton_Left) || released;
-  if (pressed && began_here && far) return draw_box(ui, from, ImGui::GetMousePos(), released);
-  if (ImPlot::IsPlotHovered()) hover(ui, released && began_here);
+  if (pressed && began_here && far) return draw_drag_box(ui, from, ImGui::GetMousePos(), released);
+  if (ImPlot::IsPlotHovered()) hover_dot(ui, released && began_here);
 }
 
 }  // namespace
@@ -332,8 +332,8 @@ void draw_trade(Ui& ui) {
   plot_dots(ui, "fits", cloud.fits, ui.theme.accent, 2.6F);
   const bool held = draw_limit(ui);
   plot_front(ui);
-  draw_selected(ui);
-  draw_compared(ui);
+  draw_selected_dot(ui);
+  draw_compared_step(ui);
   draw_limit_label(ui);
   point(ui, held);
   const ImVec2 least = ImPlot::GetPlotPos();

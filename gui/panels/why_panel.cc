@@ -12,7 +12,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr float kLabels = 0.45F;  // of the room, at most
+constexpr float kLabelShare = 0.45F;  // of the room, at most
 constexpr float kValues = 74;
 
 std::string signed_text(double change, bool bytes) {
@@ -29,7 +29,7 @@ void draw_waterfall(Ui& ui, const std::string& name, const Waterfall& fall, bool
   for (const WaterStep& step : fall.steps) {
     labels = std::max(labels, ImGui::CalcTextSize(step.label.c_str()).x);
   }
-  labels = std::min(labels, kLabels * room);
+  labels = std::min(labels, kLabelShare * room);
   const float left = begin.x + labels + gap;
   const float right = std::max(left + 1, begin.x + room - ui.units(kValues));
   double least = std::min(fall.winner, fall.other);

@@ -19,7 +19,7 @@ namespace shardwise::sim {
 namespace {
 
 constexpr std::size_t kLayouts = 3;
-constexpr std::size_t kParts = 5;  // that differ most; the rest is one
+constexpr std::size_t kNamedParts = 5;  // that differ most; the rest is one
 
 struct Difference {
   std::string label;
@@ -34,10 +34,10 @@ std::vector<Difference> differences(const StepReport& plan, const StepReport& ot
   }
   std::ranges::stable_sort(all, std::ranges::greater(),
                            [](const Difference& d) { return std::abs(d.more.value()); });
-  if (all.size() <= kParts + 1) return all;
+  if (all.size() <= kNamedParts + 1) return all;
   Difference rest = {"all other parts", Seconds(0)};
-  for (std::size_t i = kParts; i < all.size(); ++i) rest.more += all[i].more;
-  all.resize(kParts);
+  for (std::size_t i = kNamedParts; i < all.size(); ++i) rest.more += all[i].more;
+  all.resize(kNamedParts);
   all.push_back(std::move(rest));
   return all;
 }

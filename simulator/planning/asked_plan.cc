@@ -25,7 +25,7 @@
 namespace shardwise::sim {
 namespace {
 
-void append(Diagnostics& to, const Diagnostics& from) {
+void append_problems(Diagnostics& to, const Diagnostics& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
@@ -66,7 +66,7 @@ void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
     q.engines = *std::move(engines);
     job.engine = q.engines.front()->name;
   } else {
-    append(problems, engines.problems());
+    append_problems(problems, engines.problems());
     job.engine = "";
   }
   const std::vector<std::string> counts = split_at(asked.job.gpus, ',');
@@ -84,11 +84,11 @@ void read_job(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) {
       if (more) {
         q.clusters.push_back(more->cluster);
       } else {
-        append(problems, more.problems());
+        append_problems(problems, more.problems());
       }
     }
   } else {
-    append(problems, subject.problems());
+    append_problems(problems, subject.problems());
   }
 }
 
@@ -108,7 +108,7 @@ void read_space(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) 
   for (const std::string& text : asked.locks) {
     const auto values = read_values(text, "--lock");
     if (!values) {
-      append(problems, values.problems());
+      append_problems(problems, values.problems());
       continue;
     }
     for (const auto& [key, value] : *values) {
@@ -126,7 +126,7 @@ void read_space(const AskedPlan& asked, PlanQuestion& q, Diagnostics& problems) 
   }
   if (!asked.why_not.empty()) {
     const auto values = read_values(asked.why_not, "--why-not");
-    if (!values) append(problems, values.problems());
+    if (!values) append_problems(problems, values.problems());
   }
 }
 

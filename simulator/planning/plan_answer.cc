@@ -81,7 +81,7 @@ std::vector<PlanRow> rows_of(const PlanQuestion& q, std::span<const Candidate> c
   return rows;
 }
 
-void append(std::vector<PlanRow>& to, std::vector<PlanRow> from) {
+void append_rows(std::vector<PlanRow>& to, std::vector<PlanRow> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
 }
 
@@ -109,7 +109,7 @@ Diagnostics search_engine(const PlanQuestion& q, std::size_t engine, Rates& rate
       of.counts += result->counts.front();
     }
     const auto add = [&](std::vector<PlanRow>& rows, std::span<const Candidate> candidates) {
-      append(rows, rows_of(q, candidates, c, engine, rates));
+      append_rows(rows, rows_of(q, candidates, c, engine, rates));
     };
     add(found.best, result->best);
     add(found.front, result->front);
@@ -124,7 +124,7 @@ Diagnostics search_engine(const PlanQuestion& q, std::size_t engine, Rates& rate
 void find_front(const PlanQuestion& q, std::size_t engine, Rates& rates, Found& found) {
   for (std::size_t c = 0; c < q.clusters.size(); ++c) {
     const Result<SearchResult> result = search(q.request(c, engine));
-    if (result) append(found.front, rows_of(q, result->front, c, engine, rates));
+    if (result) append_rows(found.front, rows_of(q, result->front, c, engine, rates));
   }
 }
 
@@ -209,8 +209,8 @@ NothingFits nothing_fits(const PlanQuestion& q, const PlanAnswer& answer, std::v
   std::vector<PlanRow> risky;
   std::vector<PlanRow> smallest;
   for (Found& each : found) {
-    append(risky, std::move(each.risky));
-    append(smallest, std::move(each.smallest));
+    append_rows(risky, std::move(each.risky));
+    append_rows(smallest, std::move(each.smallest));
   }
   nothing.at_risk = !risky.empty();
   if (nothing.at_risk) {
@@ -298,8 +298,8 @@ Result<PlanAnswer> answer(const PlanQuestion& question, const SayPlanning& say) 
   if (q.takes_engine && q.front) find_front(q, taken, rates, found[taken]);
   for (std::size_t e = 0; e < found.size(); ++e) {
     if (q.takes_engine && e != taken) continue;
-    append(answer.best, std::move(found[e].best));
-    append(answer.front, std::move(found[e].front));
+    append_rows(answer.best, std::move(found[e].best));
+    append_rows(answer.front, std::move(found[e].front));
   }
   keep_front(answer.front);
   if (answer.best.empty()) {

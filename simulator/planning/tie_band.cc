@@ -9,13 +9,13 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::int64_t kMost = 1'000'000'000;
+constexpr std::int64_t kMostPairs = 1'000'000'000;
 
 TieBand read_band(ObjectReader reader) {
   TieBand band;
   band.share = reader.number("share", 0, 1);
-  band.pairs = reader.integer("pairs", 1, kMost);
-  band.sources = reader.integer("sources", 1, kMost);
+  band.pairs = reader.integer("pairs", 1, kMostPairs);
+  band.sources = reader.integer("sources", 1, kMostPairs);
   band.engine = reader.string_or("engine", "");
   reader.reject_unknown();
   return band;

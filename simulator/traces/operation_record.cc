@@ -17,9 +17,8 @@ namespace shardwise::sim {
 namespace {
 
 constexpr std::size_t kMostOperations = 10'000'000;
-constexpr std::size_t kMostNameBytes = std::size_t{512} << 20;
+constexpr std::size_t kMostOpNameBytes = std::size_t{512} << 20;
 constexpr std::int64_t kMostRanks = 1 << 20;
-constexpr double kNanosecond = 1e-9;
 constexpr std::int64_t kLastLine = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kRounding = 2;  // ns by which two ends that are rounded may cross
 
@@ -108,7 +107,7 @@ bool OperationRecord::add(const TraceEvent& event) {
                          std::clamp<std::int64_t>(event.waited_ns, 0, event.duration_ns),
                          lane_of(event), names_.number_of(event.name),
                          static_cast<std::uint32_t>(std::min(event.line, kLastLine))});
-  if (operations_.size() <= kMostOperations && names_.bytes() <= kMostNameBytes) return true;
+  if (operations_.size() <= kMostOperations && names_.bytes() <= kMostOpNameBytes) return true;
   problem_ = fmt::format("more than {} million operations: trace fewer ranks or steps",
                          kMostOperations / 1'000'000);
   return false;

@@ -18,7 +18,6 @@ using MarkKind = ProfilerRecord::MarkKind;
 
 constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 constexpr const char* kWhole = "whole trace";
-constexpr double kNanosecond = 1e-9;
 
 /// A step's mark and what the device did for it.
 struct StepSpan {

@@ -11,8 +11,7 @@ namespace shardwise::sim {
 namespace {
 
 constexpr std::size_t kMostEvents = 10'000'000;
-constexpr std::size_t kMostNameBytes = std::size_t{256} << 20;
-constexpr std::size_t kMostCategories = 100;
+constexpr std::size_t kMostProfilerNameBytes = std::size_t{256} << 20;
 
 // Categories that the profiler has and that say nothing of when the device worked on what.
 constexpr std::array<std::string_view, 18> kKnown = {"",
@@ -131,7 +130,7 @@ bool ProfilerRecord::add(const TraceEvent& event) {
   if (event.phase != 'X') return true;
   if (!take(*this, event)) return false;
   const bool many = work.size() > kMostEvents || launches.size() > kMostEvents ||
-                    marks.size() > kMostEvents || names.bytes() > kMostNameBytes;
+                    marks.size() > kMostEvents || names.bytes() > kMostProfilerNameBytes;
   if (!many) return true;
   problem = fmt::format("more than {} million events of the device: record fewer steps",
                         kMostEvents / 1'000'000);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -10,6 +11,9 @@
 #include "simulator/traces/work_kind.h"
 
 namespace shardwise::sim {
+
+/// Categories of events that are counted; those that come after are not.
+inline constexpr std::size_t kMostCategories = 100;
 
 /// What we keep of a PyTorch profiler's (Kineto) trace of one rank: kernels, copies and fills of
 /// the device, the runtime calls that launched them, and the host's marks. Times are nanoseconds.

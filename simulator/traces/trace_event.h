@@ -6,6 +6,8 @@
 
 namespace shardwise::sim {
 
+inline constexpr double kNanosecond = 1e-9;  // in seconds
+
 /// One entry of a Chrome trace's "traceEvents", with the fields that we read. What an entry lacks
 /// is empty or -1.
 struct TraceEvent {

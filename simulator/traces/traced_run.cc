@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::string_view kSchema = "shardwise.trace/1";
 constexpr std::size_t kMostListed = 6;
-constexpr std::size_t kMostCategories = 100;
 
 /// "12 cpu_op, 3 overhead", most first.
 std::string listed(const std::map<std::string, std::int64_t>& counts) {

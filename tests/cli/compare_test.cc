@@ -23,10 +23,10 @@ std::string read(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-std::string written(const char* name) { return testing::TempDir() + "compare_test_" + name; }
+std::string compare_output(const char* name) { return testing::TempDir() + "compare_test_" + name; }
 
 TEST(Compare, FindsNoDifferenceBetweenAReportAndItself) {
-  const std::string report = written("report.json");
+  const std::string report = compare_output("report.json");
   ASSERT_EQ(shardwise(tiny_step({"-o", report})).exit_code, 0);
   const Outcome outcome = shardwise({"compare", report, report, "--tolerance", "0"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -35,8 +35,8 @@ TEST(Compare, FindsNoDifferenceBetweenAReportAndItself) {
 }
 
 TEST(Compare, SaysHowMuchMoreOrLessTimeTheSecondTakes) {
-  const std::string one = written("short_sequences.json");
-  const std::string two = written("long_sequences.json");
+  const std::string one = compare_output("short_sequences.json");
+  const std::string two = compare_output("long_sequences.json");
   ASSERT_EQ(shardwise(tiny_step({"-o", one, "--sequence-length", "512"})).exit_code, 0);
   ASSERT_EQ(shardwise(tiny_step({"-o", two})).exit_code, 0);
   EXPECT_THAT(shardwise({"compare", one, two}).out,
@@ -48,8 +48,8 @@ TEST(Compare, SaysHowMuchMoreOrLessTimeTheSecondTakes) {
 }
 
 TEST(Compare, SaysWhatTheLayoutsDifferIn) {
-  const std::string one = written("one_chunk.json");
-  const std::string two = written("two_chunks.json");
+  const std::string one = compare_output("one_chunk.json");
+  const std::string two = compare_output("two_chunks.json");
   for (const auto& [vpp, file] : {std::pair("1", one), std::pair("2", two)}) {
     const Outcome made =
         shardwise({"simulate", "--model", "pythia-160m", "--cluster", "dgx-h100", "--gpus", "4",
@@ -65,8 +65,8 @@ TEST(Compare, SaysWhatTheLayoutsDifferIn) {
 }
 
 TEST(Compare, JoinsAReportAndATraceOfTheSameStep) {
-  const std::string report = written("joined_report.json");
-  const std::string trace = written("joined_trace.json");
+  const std::string report = compare_output("joined_report.json");
+  const std::string trace = compare_output("joined_trace.json");
   ASSERT_EQ(shardwise(tiny_step({"-o", report, "--trace", trace})).exit_code, 0);
   for (const auto& [a, b] :
        {std::pair(report, trace), std::pair(trace, report), std::pair(trace, trace)}) {
@@ -105,8 +105,8 @@ TEST(Compare, RefusesAProfilersTraceBesideAReport) {
 }
 
 TEST(Compare, ExitsWithOneBeyondItsTolerance) {
-  const std::string one = written("one.json");
-  const std::string longer = written("longer.json");
+  const std::string one = compare_output("one.json");
+  const std::string longer = compare_output("longer.json");
   ASSERT_EQ(shardwise(tiny_step({"-o", one, "--sequence-length", "512"})).exit_code, 0);
   ASSERT_EQ(shardwise(tiny_step({"-o", longer})).exit_code, 0);
   EXPECT_EQ(shardwise({"compare", one, longer, "--tolerance", "0.01"}).exit_code, 1);
@@ -116,8 +116,8 @@ TEST(Compare, ExitsWithOneBeyondItsTolerance) {
 
 // A step of ten times the memory, and one of another model, passed for the same.
 TEST(Compare, HasATimeAndAMemoryToleranceAndSaysWhereTheWorkDiffers) {
-  const std::string one = written("small.json");
-  const std::string two = written("large.json");
+  const std::string one = compare_output("small.json");
+  const std::string two = compare_output("large.json");
   ASSERT_EQ(shardwise(tiny_step({"-o", one, "--sequence-length", "512"})).exit_code, 0);
   ASSERT_EQ(shardwise(tiny_step({"-o", two})).exit_code, 0);
   const Outcome time = shardwise({"compare", one, two, "--tolerance", "100"});
@@ -132,7 +132,7 @@ TEST(Compare, HasATimeAndAMemoryToleranceAndSaysWhereTheWorkDiffers) {
   const std::string text = read(one);
   const std::size_t at = text.find("\"model\": \"");
   ASSERT_NE(at, std::string::npos);
-  const std::string other = written("other_model.json");
+  const std::string other = compare_output("other_model.json");
   std::ofstream(other) << std::string(text).insert(at + 10, "another-");
   EXPECT_THAT(shardwise({"compare", one, other}).out, HasSubstr("A and B have different models:"));
   for (const std::string& file : {one, two, other}) std::filesystem::remove(file);
@@ -147,8 +147,8 @@ TEST(Compare, NamesEveryFileThatIsMissing) {
 
 // The JSON has the keys of a report; people read the words of every other table.
 TEST(Compare, CallsPartsOfAStepByTheirLabels) {
-  const std::string a = written("labels_a.json");
-  const std::string b = written("labels_b.json");
+  const std::string a = compare_output("labels_a.json");
+  const std::string b = compare_output("labels_b.json");
   ASSERT_EQ(shardwise(tiny_step({"-o", a})).exit_code, 0);
   ASSERT_EQ(shardwise(tiny_step({"--sequence-length", "1024", "-o", b})).exit_code, 0);
   const Outcome outcome = shardwise({"compare", a, b, "--long"});

@@ -24,10 +24,6 @@ std::string completed(const std::vector<std::string>& words) {
   return shardwise(line).out;
 }
 
-bool installed(const std::string& program) {
-  return std::system(("command -v " + program + " > /dev/null 2>&1").c_str()) == 0;
-}
-
 /// What `command` prints on either stream, with `text` in a file whose name stands for {}.
 std::string output_of(std::string command, const std::string& text) {
   const test::Scratch scratch;

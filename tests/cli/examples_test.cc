@@ -63,7 +63,7 @@ std::string help_of(const std::string& verb) {
   return outcome.out;
 }
 
-const std::vector<std::string> kVerbs = {
+const std::vector<std::string> kVerbsWithExamples = {
     "fits",   "mfu",   "estimate", "plan", "simulate", "compare", "report",     "export",
     "import", "check", "score",    "fit",  "size",     "list",    "completion", "man"};
 
@@ -136,14 +136,10 @@ class Folder {
   test::Scratch scratch_;
 };
 
-bool installed(const std::string& program) {
-  return std::system(("command -v " + program + " > /dev/null 2>&1").c_str()) == 0;
-}
-
 TEST(Examples, OfHelpAndReadmeEndWithSuccess) {
   if (test::kSanitized) GTEST_SKIP() << "searches of minutes, whose parts other tests run";
   std::vector<std::string> commands = examples_in(shardwise({"--help"}).out);
-  for (const std::string& verb : kVerbs) {
+  for (const std::string& verb : kVerbsWithExamples) {
     const std::vector<std::string> some = examples_in(help_of(verb));
     EXPECT_FALSE(some.empty()) << verb << " has no example";
     commands.insert(commands.end(), some.begin(), some.end());
@@ -174,7 +170,7 @@ TEST(Examples, AnswersHaveJsonAndLong) {
 }
 
 TEST(Help, ShowsTwelveFlagsAtMostAndNamesTheirValues) {
-  for (const std::string& verb : kVerbs) {
+  for (const std::string& verb : kVerbsWithExamples) {
     const Outcome all = shardwise({verb, "--help-all"});
     EXPECT_THAT(all.exit_code == 0 ? all.out : "", testing::Not(testing::HasSubstr("TEXT")));
     std::istringstream lines(help_of(verb));

@@ -21,20 +21,20 @@ using testing::HasSubstr;
 const std::vector<std::string> kPlan = {"plan",     "--model",   "gpt2",   "--cluster", "laptop",
                                         "--engine", "shardwise", "--gpus", "2"};
 
-std::vector<std::string> with(std::vector<std::string> words,
-                              std::initializer_list<std::string> more) {
+std::vector<std::string> followed_by(std::vector<std::string> words,
+                                     std::initializer_list<std::string> more) {
   words.insert(words.end(), more);
   return words;
 }
 
-Outcome shell(const std::string& line) {
+Outcome bash(const std::string& line) {
   return test::run_program("bash", {"-c", "shardwise=" + test::built("shardwise") + "; " + line});
 }
 
 /// A plan.json of gpt2 on two ranks.
 std::string plan_in(const Scratch& scratch) {
   const std::string path = scratch.path("p.json");
-  EXPECT_EQ(shardwise(with(kPlan, {"-o", path})).exit_code, 0);
+  EXPECT_EQ(shardwise(followed_by(kPlan, {"-o", path})).exit_code, 0);
   return path;
 }
 
@@ -46,7 +46,7 @@ TEST(Outputs, LeaveLinksAndModesAsTheyAre) {
   const std::string target = scratch.write_bytes("t", "old");
   ASSERT_EQ(::chmod(target.c_str(), 0600), 0);
   fs::create_symlink("t", scratch.path("l"));
-  EXPECT_EQ(shardwise(with(kPlan, {"-o", scratch.path("l")})).exit_code, 0);
+  EXPECT_EQ(shardwise(followed_by(kPlan, {"-o", scratch.path("l")})).exit_code, 0);
   EXPECT_TRUE(fs::is_symlink(scratch.path("l")));
   EXPECT_TRUE(is_json(bytes_of_file(target)));
   struct stat facts = {};
@@ -84,7 +84,7 @@ TEST(Outputs, AreNoModelClusterOrTable) {
   EXPECT_EQ(bytes_of_file(model), bytes_of_file("configs/models/gpt2.json"));
   // By the name in the catalogue, too.
   fs::create_symlink(fs::absolute("configs/models/gpt2.json"), scratch.path("link"));
-  EXPECT_EQ(shardwise(with(kPlan, {"-o", scratch.path("link")})).exit_code, 2);
+  EXPECT_EQ(shardwise(followed_by(kPlan, {"-o", scratch.path("link")})).exit_code, 2);
   const std::string table = scratch.write_bytes("t.csv", "dtype,m,n,k,latency_ms\n");
   const Outcome fitted = shardwise({"fit", "--gpu", "h100-sxm", "--gemm", table, "-o", table});
   EXPECT_EQ(fitted.exit_code, 2);
@@ -121,7 +121,7 @@ TEST(Outputs, AreNoFilesOfAFolderThatTheCommandWrites) {
 }
 
 TEST(Outputs, ToStandardOutputAreAllOfIt) {
-  const Outcome plan = shardwise(with(kPlan, {"-o", "-"}));
+  const Outcome plan = shardwise(followed_by(kPlan, {"-o", "-"}));
   EXPECT_EQ(plan.exit_code, 0);
   ASSERT_TRUE(is_json(plan.out)) << plan.out.substr(0, 200);
   EXPECT_EQ(nlohmann::json::parse(plan.out)["schema"], "shardwise.plan/1");
@@ -134,8 +134,8 @@ TEST(Outputs, ToStandardOutputAreAllOfIt) {
     EXPECT_EQ(outcome.exit_code, 0);
     EXPECT_TRUE(is_json(outcome.out)) << outcome.out.substr(0, 200);
   }
-  EXPECT_EQ(shell("$shardwise simulate " + file + " -o - > /dev/full").exit_code, 3);
-  EXPECT_EQ(shell("$shardwise simulate " + file + " -o - >&-").exit_code, 3);
+  EXPECT_EQ(bash("$shardwise simulate " + file + " -o - > /dev/full").exit_code, 3);
+  EXPECT_EQ(bash("$shardwise simulate " + file + " -o - >&-").exit_code, 3);
 }
 
 TEST(Outputs, ToStandardOutputAreAlone) {
@@ -146,7 +146,7 @@ TEST(Outputs, ToStandardOutputAreAlone) {
   EXPECT_THAT(both.err, HasSubstr("--output: - is the same file as --json"));
   EXPECT_EQ(shardwise({"simulate", plan, "-o", "-", "--trace", "-"}).exit_code, 2);
   const Outcome mixed =
-      shell("$shardwise simulate " + plan + " -o " + scratch.path("r") + " > " + scratch.path("r"));
+      bash("$shardwise simulate " + plan + " -o " + scratch.path("r") + " > " + scratch.path("r"));
   EXPECT_EQ(mixed.exit_code, 2);
   EXPECT_THAT(mixed.err, HasSubstr("is the same file as standard output"));
 }
@@ -156,10 +156,10 @@ TEST(Outputs, GoThroughPipesAndDevices) {
   const std::string plan = plan_in(scratch);
   const std::string copy = scratch.path("copy.json");
   const Outcome substituted =
-      shell("$shardwise simulate " + plan + " -o >(cat > " + copy + "; echo done >&2) && wait");
+      bash("$shardwise simulate " + plan + " -o >(cat > " + copy + "; echo done >&2) && wait");
   EXPECT_EQ(substituted.exit_code, 0) << substituted.err;
-  const Outcome named = shell("cd " + scratch.folder().string() + "; mkfifo f; cat f > g & " +
-                              "$shardwise simulate p.json -o f; code=$?; wait; exit $code");
+  const Outcome named = bash("cd " + scratch.folder().string() + "; mkfifo f; cat f > g & " +
+                             "$shardwise simulate p.json -o f; code=$?; wait; exit $code");
   EXPECT_EQ(named.exit_code, 0) << named.err;
   EXPECT_TRUE(is_json(bytes_of_file(scratch.path("g"))));
   EXPECT_EQ(shardwise({"simulate", plan, "-o", "/dev/null", "--trace", "/dev/null"}).exit_code, 0);
@@ -168,7 +168,7 @@ TEST(Outputs, GoThroughPipesAndDevices) {
 
 // (D7) Each writer has pid 1 in a name space of its own.
 TEST(Outputs, OfTwoContainersAreEachWhole) {
-  const Outcome possible = shell("unshare -p -f --mount-proc true");
+  const Outcome possible = bash("unshare -p -f --mount-proc true");
   if (possible.exit_code != 0) GTEST_SKIP() << "no pid name spaces here: " << possible.err;
   const Scratch scratch;
   const std::string trace = scratch.path("ns.json");
@@ -178,8 +178,8 @@ TEST(Outputs, OfTwoContainersAreEachWhole) {
            model + " --trace " + trace + " > /dev/null";
   };
   for (int i = 0; i < 3; ++i) {
-    const Outcome both = shell(writer("gpt2") + " & " + writer("gpt2-xl") +
-                               "; second=$?; wait $!; exit $(($? + second))");
+    const Outcome both = bash(writer("gpt2") + " & " + writer("gpt2-xl") +
+                              "; second=$?; wait $!; exit $(($? + second))");
     EXPECT_EQ(both.exit_code, 0) << both.err;
     EXPECT_TRUE(is_json(bytes_of_file(trace)));
   }

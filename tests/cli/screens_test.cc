@@ -43,17 +43,17 @@ const std::vector<std::string> kPipeline = {
     "--model", "llama-3.1-70b",       "--cluster", "dgx-h100", "--gpus", "128", "--tp", "2", "--pp",
     "16",      "--global-batch-size", "64"};
 
-std::vector<std::string> with(std::string verb, std::vector<std::string> words,
-                              const std::vector<std::string>& more = {}) {
+std::vector<std::string> verb_with(std::string verb, std::vector<std::string> words,
+                                   const std::vector<std::string>& more = {}) {
   words.insert(words.begin(), std::move(verb));
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }
 
 TEST(FirstScreen, FitsATerminal) {
-  expect_screen(with("estimate", kPipeline));
-  expect_screen(with("simulate", kPipeline));
-  expect_screen(with("simulate", kPipeline, {"--trials", "2", "--jitter", "0.1"}));
+  expect_screen(verb_with("estimate", kPipeline));
+  expect_screen(verb_with("simulate", kPipeline));
+  expect_screen(verb_with("simulate", kPipeline, {"--trials", "2", "--jitter", "0.1"}));
   expect_screen({"plan", "--model", "llama-3.1-70b", "--cluster", "dgx-h100", "--gpus", "64"});
   // Experts, and an assumption about their GEMMs: fewer layouts fit beside them.
   expect_screen({"plan", "--model", "mixtral-8x7b", "--cluster", "dgx-h100", "--gpus", "16",
@@ -101,7 +101,8 @@ TEST(FirstScreen, OfCompareFitsATerminal) {
   const std::string b = folder + "first_screen_b.json";
   ASSERT_EQ(shardwise(tiny_step({"-o", a})).exit_code, 0);
   ASSERT_EQ(
-      shardwise(with("simulate", kPipeline, {"-o", b, "--sequence-length", "1024"})).exit_code, 0);
+      shardwise(verb_with("simulate", kPipeline, {"-o", b, "--sequence-length", "1024"})).exit_code,
+      0);
   expect_screen({"compare", a, b});
   const std::string rows = shardwise({"compare", a, b}).out;
   EXPECT_THAT(rows, HasSubstr(" more (--top)"));
@@ -112,8 +113,9 @@ TEST(FirstScreen, OfCompareFitsATerminal) {
 
 // Compute and the three largest of the other parts, largest first; what is left adds up.
 TEST(FirstScreen, NamesTheThreeLargestCosts) {
-  const std::string text = shardwise(with("estimate", kPipeline)).out;
-  const auto json = nlohmann::json::parse(shardwise(with("estimate", kPipeline, {"--json"})).out);
+  const std::string text = shardwise(verb_with("estimate", kPipeline)).out;
+  const auto json =
+      nlohmann::json::parse(shardwise(verb_with("estimate", kPipeline, {"--json"})).out);
   EXPECT_THAT(text, StartsWith("Fits: "));
   EXPECT_THAT(text, ContainsRegex("Time of a step on the slowest stage, closed-form estimate\n"
                                   "  forward and backward .*\n"
@@ -135,14 +137,14 @@ TEST(FirstScreen, NamesTheThreeLargestCosts) {
 }
 
 TEST(FirstScreen, LeavesTheRestToLong) {
-  const std::string first = shardwise(with("estimate", kPipeline)).out;
-  const std::string all = shardwise(with("estimate", kPipeline, {"--long"})).out;
+  const std::string first = shardwise(verb_with("estimate", kPipeline)).out;
+  const std::string all = shardwise(verb_with("estimate", kPipeline, {"--long"})).out;
   for (const char* fact : {"nvidia-smi", "kernel launches", "checkpoint", "energy", "after init"}) {
     EXPECT_THAT(first, Not(HasSubstr(fact)));
     EXPECT_THAT(all, HasSubstr(fact));
   }
   EXPECT_THAT(first, HasSubstr("--long: memory by phase"));
-  const std::string simulated = shardwise(with("simulate", kPipeline, {"--long"})).out;
+  const std::string simulated = shardwise(verb_with("simulate", kPipeline, {"--long"})).out;
   for (const char* fact :
        {"stage 15 compute", "buffers at the peak", "shared links", "a rank sends"}) {
     EXPECT_THAT(simulated, HasSubstr(fact));

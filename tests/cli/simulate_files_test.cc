@@ -30,7 +30,9 @@ Outcome on_a_full_disk(const char* blocks, std::initializer_list<std::string> mo
   return test::run_program("sh", arguments);
 }
 
-std::string written(const char* name) { return testing::TempDir() + "simulate_files_test_" + name; }
+std::string blocked_output(const char* name) {
+  return testing::TempDir() + "simulate_files_test_" + name;
+}
 
 TEST(SimulateFiles, LeavesNoReportWhereNoneCanBeWritten) {
   const Outcome outcome = shardwise(small_step({"-o", "/dev/full"}));
@@ -39,7 +41,7 @@ TEST(SimulateFiles, LeavesNoReportWhereNoneCanBeWritten) {
 }
 
 TEST(SimulateFiles, LeavesNoHalfTraceWhenTheDiskIsFull) {
-  const std::string folder = written("full_disk");
+  const std::string folder = blocked_output("full_disk");
   std::filesystem::create_directory(folder);
   const Outcome outcome = on_a_full_disk("8", {"--trace", folder + "/trace.json"});
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
@@ -50,8 +52,8 @@ TEST(SimulateFiles, LeavesNoHalfTraceWhenTheDiskIsFull) {
 
 // The last one has a folder in its place.
 TEST(SimulateFiles, LeavesNoFilesWhereNotAllCanBeWritten) {
-  const std::string folder = written("chakra");
-  const std::string report = written("beside_chakra.json");
+  const std::string folder = blocked_output("chakra");
+  const std::string report = blocked_output("beside_chakra.json");
   std::filesystem::create_directories(folder + "/comm_groups.json");
   const Outcome outcome = shardwise(small_step({"--chakra", folder, "-o", report}));
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
@@ -63,7 +65,7 @@ TEST(SimulateFiles, LeavesNoFilesWhereNotAllCanBeWritten) {
 }
 
 TEST(SimulateFiles, LeavesNoFolderWhenTheDiskIsFull) {
-  const std::string folder = written("full_disk_for_chakra");
+  const std::string folder = blocked_output("full_disk_for_chakra");
   const Outcome outcome = on_a_full_disk("1", {"--chakra", folder + "/of/ranks"});
   EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("/of/ranks/step.0.et: cannot be written"));
@@ -72,7 +74,7 @@ TEST(SimulateFiles, LeavesNoFolderWhenTheDiskIsFull) {
 
 // The report is written beside its place, then the trace waits for a reader that never comes.
 TEST(SimulateFiles, LeavesNoPartsWhenASignalEndsIt) {
-  const std::string folder = written("ended");
+  const std::string folder = blocked_output("ended");
   std::filesystem::create_directory(folder);
   std::vector<std::string> arguments = {
       "-c",
@@ -90,7 +92,7 @@ TEST(SimulateFiles, LeavesNoPartsWhenASignalEndsIt) {
 }
 
 TEST(SimulateFiles, RefusesOneNameForTwoFiles) {
-  const std::string file = written("one_name.json");
+  const std::string file = blocked_output("one_name.json");
   const Outcome outcome = shardwise(small_step({"-o", file, "--trace", file}));
   EXPECT_EQ(outcome.exit_code, 2);
   EXPECT_THAT(outcome.err, HasSubstr("--trace: " + file + " is the same file as --output"));

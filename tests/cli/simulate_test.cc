@@ -18,7 +18,9 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string written(const char* name) { return testing::TempDir() + "simulate_test_" + name; }
+std::string simulate_output(const char* name) {
+  return testing::TempDir() + "simulate_test_" + name;
+}
 
 TEST(Simulate, FitsATerminalOf80Columns) {
   const Outcome outcome = shardwise(tiny_step({}));
@@ -75,7 +77,7 @@ TEST(Simulate, PrintsTheSameTwice) {
 }
 
 TEST(Simulate, WritesATraceOfCompleteEvents) {
-  const std::string trace = written("trace.json");
+  const std::string trace = simulate_output("trace.json");
   const Outcome outcome = shardwise(tiny_step({"--trace", trace}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const Result<JsonValue> json = read_json(trace);
@@ -300,7 +302,7 @@ TEST(Simulate, RefusesFailedLinksThatNothingWouldSee) {
 }
 
 TEST(Simulate, DrawsAPicture) {
-  const std::string svg = written("step.svg");
+  const std::string svg = simulate_output("step.svg");
   const Outcome outcome = shardwise(tiny_step({"--svg", svg}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   std::ifstream in(svg);
@@ -311,7 +313,7 @@ TEST(Simulate, DrawsAPicture) {
 }
 
 TEST(Simulate, ReadsAPackedTraceAndRefusesADamagedOne) {
-  const std::string packed = written("packed.json.gz");
+  const std::string packed = simulate_output("packed.json.gz");
   const std::string text = *read_file("tests/golden/profiler_trace.json");
   gzFile file = gzopen(packed.c_str(), "wb");
   ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
@@ -329,7 +331,7 @@ TEST(Simulate, ReadsAPackedTraceAndRefusesADamagedOne) {
 }
 
 TEST(Simulate, ReadsAnArchiveOfSeveralMembersAsOneText) {
-  const std::string packed = written("members.json.gz");
+  const std::string packed = simulate_output("members.json.gz");
   const std::string text = *read_file("tests/golden/profiler_trace.json");
   for (std::size_t at = 0; at < text.size(); at += 1000) {
     gzFile file = gzopen(packed.c_str(), at == 0 ? "wb" : "ab");
@@ -344,7 +346,7 @@ TEST(Simulate, ReadsAnArchiveOfSeveralMembersAsOneText) {
 }
 
 TEST(Simulate, ImportsItsOwnTraceAtItsOwnGranularity) {
-  const std::string trace = written("kernels.json");
+  const std::string trace = simulate_output("kernels.json");
   ASSERT_EQ(shardwise(tiny_step({"--granularity", "kernel", "--trace", trace})).exit_code, 0);
   const Outcome outcome = shardwise(tiny_step({"--import", trace, "--json"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

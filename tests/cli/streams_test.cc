@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 /// The command in a shell, with its redirections.
-Outcome shell(const std::string& line) {
+Outcome in_shell(const std::string& line) {
   return test::run_program("sh", {"-c", test::built("shardwise") + " " + line});
 }
 
@@ -21,7 +21,7 @@ const std::string kEstimate = "estimate --model gpt2 --cluster dgx-h100 --engine
 TEST(StandardOutput, ThatIsFullEndsWithThree) {
   test::Scratch scratch;
   const std::string report = scratch.path("report.json");
-  ASSERT_EQ(shell(kEstimate + " --json > " + report).exit_code, 0);
+  ASSERT_EQ(in_shell(kEstimate + " --json > " + report).exit_code, 0);
   for (const std::string& line : std::vector<std::string>{
            "--help", "--version", "plan --help", "list models", "list models --json", kEstimate,
            kEstimate + " --json", "simulate " + kEstimate.substr(9),
@@ -29,11 +29,11 @@ TEST(StandardOutput, ThatIsFullEndsWithThree) {
            "compare " + report + " " + report, "score examples/public.jsonl",
            "size --model gpt2 --tokens 1e9 --days 30 --cluster dgx-h100",
            "fit --gpu h100-sxm --residuals"}) {
-    const Outcome full = shell(line + " > /dev/full");
+    const Outcome full = in_shell(line + " > /dev/full");
     EXPECT_EQ(full.exit_code, 3) << line;
     EXPECT_EQ(full.err, "shardwise: standard output cannot be written: No space left on device\n")
         << line;
-    const Outcome closed = shell(line + " >&-");
+    const Outcome closed = in_shell(line + " >&-");
     EXPECT_EQ(closed.exit_code, 3) << line;
     EXPECT_EQ(closed.err, "shardwise: standard output cannot be written: Bad file descriptor\n")
         << line;
@@ -43,8 +43,8 @@ TEST(StandardOutput, ThatIsFullEndsWithThree) {
 TEST(StandardOutput, ThatIsClosedIsNotGivenToAFile) {
   test::Scratch scratch;
   const std::string report = scratch.path("report.json");
-  EXPECT_EQ(shell("simulate --model gpt2 --cluster dgx-h100 --engine fsdp2 -o " + report +
-                  " >&- 2>&- <&-")
+  EXPECT_EQ(in_shell("simulate --model gpt2 --cluster dgx-h100 --engine fsdp2 -o " + report +
+                     " >&- 2>&- <&-")
                 .exit_code,
             3);
   EXPECT_EQ(test::bytes_of_file(report).substr(0, 2), "{\n");
@@ -55,17 +55,17 @@ TEST(StandardError, ThatIsClosedOrFullEndsWithThree) {
   for (const std::string& line : std::vector<std::string>{
            "nope", "", "estimate --model none --cluster laptop", "compare a b --tolerance nan",
            "plan --no-such-flag", "score no-such.jsonl", "simulate no-such-plan.json"}) {
-    EXPECT_EQ(shell(line).exit_code, 2) << line;
-    EXPECT_EQ(shell(line + " 2>&-").exit_code, 3) << line;
-    EXPECT_EQ(shell(line + " 2> /dev/full").exit_code, 3) << line;
-    EXPECT_EQ(shell(line + " >&- 2>&-").exit_code, 3) << line;
+    EXPECT_EQ(in_shell(line).exit_code, 2) << line;
+    EXPECT_EQ(in_shell(line + " 2>&-").exit_code, 3) << line;
+    EXPECT_EQ(in_shell(line + " 2> /dev/full").exit_code, 3) << line;
+    EXPECT_EQ(in_shell(line + " >&- 2>&-").exit_code, 3) << line;
   }
 }
 
 TEST(StandardError, MayBeClosedWhenThereIsNothingToSay) {
-  EXPECT_EQ(shell("list engines 2>&-").exit_code, 0);
-  EXPECT_EQ(shell("--help 2>&-").exit_code, 0);
-  EXPECT_EQ(shell("list engines <&-").exit_code, 0);
+  EXPECT_EQ(in_shell("list engines 2>&-").exit_code, 0);
+  EXPECT_EQ(in_shell("--help 2>&-").exit_code, 0);
+  EXPECT_EQ(in_shell("list engines <&-").exit_code, 0);
 }
 
 // As of every filter: `shardwise list models | head -1`.

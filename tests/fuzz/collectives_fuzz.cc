@@ -12,7 +12,7 @@
 namespace shardwise {
 namespace {
 
-Result<CollectiveCurve> from_json(const JsonValue& value) {
+Result<CollectiveCurve> curve_from_json(const JsonValue& value) {
   Diagnostics problems;
   ObjectReader reader(value, "fuzz.json", "", problems);
   reader.require_schema("shardwise.collectives/1");
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace shardwise;
   const std::optional<JsonValue> value = parse_input(data, size);
   if (!value) return 0;
-  const auto curve = read_input(*value, from_json);
+  const auto curve = read_input(*value, curve_from_json);
   if (!curve) return 0;
   static const ClusterSpec kCluster = *find_cluster("dgx-h100");
   ClusterSpec cluster = kCluster;

@@ -14,13 +14,13 @@
 namespace shardwise {
 namespace {
 
-Result<Plan> from_json(const JsonValue& value) { return plan_from_json(value, "fuzz.json"); }
+Result<Plan> fuzzed_plan(const JsonValue& value) { return plan_from_json(value, "fuzz.json"); }
 
 void check_identity(const Plan& plan) {
   const std::string text = to_json(plan);
   const Result<JsonValue> json = parse_json(text, "again.json");
   SHARDWISE_CHECK(json.ok(), to_string(json.problems()));
-  const Result<Plan> again = from_json(*json);
+  const Result<Plan> again = fuzzed_plan(*json);
   SHARDWISE_CHECK(again.ok(), to_string(again.problems()));
   SHARDWISE_CHECK(to_json(*again) == text, text);
 }
@@ -48,7 +48,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace shardwise;
   const std::optional<JsonValue> value = parse_input(data, size);
   if (!value) return 0;
-  const auto plan = read_input(*value, from_json);
+  const auto plan = read_input(*value, fuzzed_plan);
   if (!plan) return 0;
   check_identity(*plan);
   check_answer(*plan);

@@ -1,5 +1,6 @@
 #include "tests/gui/small_plan.h"
 
+#include "gui/models/compare_model.h"
 #include "planner/engines/engines.h"
 #include "planner/spec/cluster_reader.h"
 #include "tests/support/models.h"
@@ -59,6 +60,14 @@ Plan plan_that_cannot_fit() {
   ModelSpec model = llama_3_1_8b();
   model.name = "too-large";
   return plan_of(model, 1);
+}
+
+StepReport report_of(const Plan& plan, Detail detail) {
+  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, detail);
+}
+
+view::CompareView compared(const Plan& plan, const view::Compared& other) {
+  return view::compare_view(plan, report_of(plan), other, {});
 }
 
 }  // namespace shardwise::test

@@ -1,6 +1,12 @@
 #pragma once
 
+#include "planner/cost/estimate.h"
 #include "planner/spec/plan.h"
+
+namespace shardwise::view {
+struct Compared;
+struct CompareView;
+}  // namespace shardwise::view
 
 namespace shardwise::test {
 
@@ -18,5 +24,11 @@ Plan two_node_plan();
 
 /// Llama-3.1-8B on one GPU: no layout fits.
 Plan plan_that_cannot_fit();
+
+/// The estimate of the plan's step.
+StepReport report_of(const Plan& plan, Detail detail = Detail::numbers);
+
+/// What is said of the plan, as estimated, beside another.
+view::CompareView compared(const Plan& plan, const view::Compared& other);
 
 }  // namespace shardwise::test

@@ -26,7 +26,7 @@ Plan arena_plan(const ModelSpec& model) {
 }
 
 /// Stages whose simulated peak is not the ledger's, and by how many bytes.
-std::string apart(const Plan& plan, const SimulationOptions& options) {
+std::string ledger_differences(const Plan& plan, const SimulationOptions& options) {
   const Simulation made = simulate(plan, options);
   const LayoutMemory memory =
       layout_memory_on(plan.cluster.gpu, plan.model, plan.job, plan.engine, plan.layout);
@@ -50,7 +50,7 @@ TEST(SimulatedArena, HasTheLedgersPeakToTheByteOnEveryStage) {
     const int drawn = test::draw_pipelines(plan, way, 6, ++seed, [&] {
       SimulationOptions options;
       options.contention = seed % 2 == 0;
-      EXPECT_EQ(apart(plan, options), "");
+      EXPECT_EQ(ledger_differences(plan, options), "");
       offload += plan.layout.offload_activations ? 1 : 0;
     });
     EXPECT_EQ(drawn, 6) << name_of(way.schedule) << " " << way.vpp;
@@ -58,7 +58,7 @@ TEST(SimulatedArena, HasTheLedgersPeakToTheByteOnEveryStage) {
   EXPECT_GT(offload, 20);
 }
 
-struct Pipeline {
+struct OffloadedPipeline {
   const char* engine;
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   std::int32_t pp = 1;
@@ -68,20 +68,20 @@ struct Pipeline {
 // Whether the link to the host or compute sets the pace: a layer waits until activations of the
 // layer before the last have left, so that they do not pile up.
 TEST(OffloadedActivations, AreThoseOfTwoLayersOnTheClockAsInTheLedger) {
-  constexpr Pipeline kPipelines[] = {{"shardwise", PipelineSchedule::gpipe, 2},
-                                     {"shardwise", PipelineSchedule::one_f_one_b, 2},
-                                     {"shardwise", PipelineSchedule::one_f_one_b, 2, 3},
-                                     {"shardwise", PipelineSchedule::zb_h1, 4},
-                                     {"shardwise"},
-                                     {"megatron_ddp"},
-                                     {"megatron_ddp", PipelineSchedule::one_f_one_b, 4},
-                                     {"megatron_ddp", PipelineSchedule::one_f_one_b, 2, 3},
-                                     {"fsdp2", PipelineSchedule::gpipe, 4},
-                                     {"fsdp2", PipelineSchedule::looped_bfs, 2, 2},
-                                     {"fsdp2", PipelineSchedule::zb_v, 2},
-                                     {"deepspeed", PipelineSchedule::one_f_one_b, 4},
-                                     {"internevo", PipelineSchedule::zb_h1, 4}};
-  for (const Pipeline& p : kPipelines) {
+  constexpr OffloadedPipeline kPipelines[] = {{"shardwise", PipelineSchedule::gpipe, 2},
+                                              {"shardwise", PipelineSchedule::one_f_one_b, 2},
+                                              {"shardwise", PipelineSchedule::one_f_one_b, 2, 3},
+                                              {"shardwise", PipelineSchedule::zb_h1, 4},
+                                              {"shardwise"},
+                                              {"megatron_ddp"},
+                                              {"megatron_ddp", PipelineSchedule::one_f_one_b, 4},
+                                              {"megatron_ddp", PipelineSchedule::one_f_one_b, 2, 3},
+                                              {"fsdp2", PipelineSchedule::gpipe, 4},
+                                              {"fsdp2", PipelineSchedule::looped_bfs, 2, 2},
+                                              {"fsdp2", PipelineSchedule::zb_v, 2},
+                                              {"deepspeed", PipelineSchedule::one_f_one_b, 4},
+                                              {"internevo", PipelineSchedule::zb_h1, 4}};
+  for (const OffloadedPipeline& p : kPipelines) {
     for (const double gb_per_s : {2.0, 25.0, 400.0}) {
       Plan plan;
       plan.model = test::llama(12, 4096, 14336, 32, 8, 32000);
@@ -135,7 +135,7 @@ TEST(SimulatedArena, HasTheLedgersPeakWhateverIsComputedAgain) {
             SimulationOptions options;
             options.contention = seed % 2 == 0;
             options.granularity = granularity;
-            EXPECT_EQ(apart(plan, options), "")
+            EXPECT_EQ(ledger_differences(plan, options), "")
                 << (granularity == Granularity::kernel ? "kernels" : "layers");
             ++compared;
           }

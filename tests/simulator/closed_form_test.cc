@@ -10,7 +10,7 @@
 namespace shardwise::sim {
 namespace {
 
-Plan example(const std::string& engine, std::int64_t gpus, std::int8_t zero_stage) {
+Plan sharded_example(const std::string& engine, std::int64_t gpus, std::int8_t zero_stage) {
   Plan plan = sim::example(engine, gpus);
   plan.layout.zero_stage = zero_stage;
   plan.layout.dp_shard = static_cast<std::int32_t>(gpus);
@@ -41,7 +41,7 @@ TEST(ClosedFormBeside, AddsUpToBothSteps) {
   for (const bool one_connection : {false, true}) {
     SimulationOptions options;
     options.in_issue_order = one_connection;
-    const Beside found = beside(example("fsdp2", 16, 3), options);
+    const Beside found = beside(sharded_example("fsdp2", 16, 3), options);
     Seconds closed;
     Seconds simulated;
     for (const MechanismTime& each : found.closed.mechanisms) {
@@ -62,7 +62,7 @@ TEST(ClosedFormBeside, AnswersWhatWasSimulated) {
       SimulationOptions options;
       options.contention = contention;
       options.host = host;
-      const Plan plan = example("fsdp2", 16, 3);
+      const Plan plan = sharded_example("fsdp2", 16, 3);
       const Beside found = beside(plan, options);
       Seconds closed;
       for (const MechanismTime& each : found.closed.mechanisms) closed += each.closed_form;
@@ -78,7 +78,8 @@ TEST(ClosedFormBeside, AnswersWhatWasSimulated) {
 
 // What the host issues parts by microseconds there, for a reason that is not known.
 TEST(ClosedFormBeside, PartsNowhereButInLaunchesOnOneGpu) {
-  for (const MechanismTime& each : beside(example("megatron_ddp", 1, 0)).closed.mechanisms) {
+  for (const MechanismTime& each :
+       beside(sharded_example("megatron_ddp", 1, 0)).closed.mechanisms) {
     if (each.mechanism == "kernel launches by the host") continue;
     EXPECT_NEAR((each.simulated - each.closed_form).value(), 0, 1e-9) << each.mechanism;
   }
@@ -86,7 +87,7 @@ TEST(ClosedFormBeside, PartsNowhereButInLaunchesOnOneGpu) {
 
 TEST(ClosedFormBeside, NamesMultiprocessorsWhereCollectivesRunBesideCompute) {
   const std::string shared = "shared multiprocessors and memory";
-  const Plan plan = example("fsdp2", 8, 3);
+  const Plan plan = sharded_example("fsdp2", 8, 3);
   const MechanismTime with = beside(plan).of(shared);
   EXPECT_GT(with.closed_form, Seconds(0));
   EXPECT_GT(with.simulated, Seconds(0));
@@ -95,7 +96,7 @@ TEST(ClosedFormBeside, NamesMultiprocessorsWhereCollectivesRunBesideCompute) {
 // Nodes of 8 mix stages of 2 x 3 ranks, whose gathers and messages meet on a NIC for 2: only the
 // clock knows.
 TEST(ClosedFormBeside, NamesLinksWhereAxesShareThem) {
-  Plan plan = example("megatron_ddp", 24, 1);
+  Plan plan = sharded_example("megatron_ddp", 24, 1);
   plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 24);
   plan.job.global_batch_size = 48;
   plan.layout.tp = 2;
@@ -107,7 +108,7 @@ TEST(ClosedFormBeside, NamesLinksWhereAxesShareThem) {
 }
 
 TEST(ClosedFormBeside, NamesTheHostWhereKernelsAreShort) {
-  Plan plan = example("fsdp2", 8, 3);
+  Plan plan = sharded_example("fsdp2", 8, 3);
   plan.model = test::llama(16, 256, 512, 4, 4, 1000);
   plan.job.sequence_length = 128;
   const MechanismTime host = beside(plan).of("kernel launches by the host");

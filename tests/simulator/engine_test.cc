@@ -11,7 +11,7 @@
 namespace shardwise::sim {
 namespace {
 
-Timeline run(const HandMade& made, const LaunchRules& launch = {}) {
+Timeline alone_timeline(const HandMade& made, const LaunchRules& launch = {}) {
   return run_alone(representatives(made.program, made.prices, launch));
 }
 
@@ -32,7 +32,7 @@ TEST(Engine, RunsAStreamInOrderAndStreamsBesideEachOther) {
   made.add(0, Stream::compute, 2);
   made.add(0, Stream::all_gather, 3);
   made.add(0, Stream::compute, 4);
-  const Timeline timeline = run(made);
+  const Timeline timeline = alone_timeline(made);
   EXPECT_EQ(timeline.start, (std::vector<double>{0, 0, 2}));
   EXPECT_EQ(timeline.end, (std::vector<double>{2, 3, 6}));
   EXPECT_EQ(timeline.length(), 6);
@@ -44,7 +44,7 @@ TEST(Engine, StartsAnOperationWhenTheLastOfThoseItWaitsForHasEnded) {
   const auto copy = made.add(0, Stream::copy, 1);
   const auto kernel = made.add(0, Stream::compute, 1, {gather, copy});
   made.add(0, Stream::all_gather, 1, {kernel});
-  EXPECT_EQ(run(made).end, (std::vector<double>{5, 1, 6, 7}));
+  EXPECT_EQ(alone_timeline(made).end, (std::vector<double>{5, 1, 6, 7}));
 }
 
 TEST(Engine, EndsBothSidesOfAMessageTogether) {
@@ -55,7 +55,7 @@ TEST(Engine, EndsBothSidesOfAMessageTogether) {
   const auto receive = made.add(1, Stream::receive, 2);
   made.op(1, receive).message = 0;
   made.add(1, Stream::compute, 1, {receive});
-  const Timeline timeline = run(made);
+  const Timeline timeline = alone_timeline(made);
   // The receiver's kernel is there from the beginning and waits for the bytes.
   EXPECT_EQ(timeline.start, (std::vector<double>{0, 3, 0, 5}));
   EXPECT_EQ(timeline.end, (std::vector<double>{3, 5, 5, 6}));
@@ -69,7 +69,7 @@ TEST(Engine, CrossesMessagesThatBothSidesSendFirst) {
     const auto receive = made.add(stage, Stream::receive, 1);
     made.op(stage, receive).message = 1 - static_cast<std::int32_t>(stage);
   }
-  const Timeline timeline = run(made);
+  const Timeline timeline = alone_timeline(made);
   EXPECT_TRUE(timeline.stalled.empty());
   EXPECT_EQ(timeline.length(), 1);
 }
@@ -80,7 +80,7 @@ TEST(Engine, NamesTheOperationsThatHangWhenStagesMeetInDifferentOrders) {
     made.op(0, made.add(0, Stream::send, 1)).message = message;
     made.op(1, made.add(1, Stream::receive, 1)).message = 1 - message;
   }
-  const Timeline timeline = run(made);
+  const Timeline timeline = alone_timeline(made);
   EXPECT_EQ(timeline.stalled, (std::vector<std::size_t>{0, 2}));
 }
 
@@ -88,14 +88,14 @@ TEST(Engine, WaitsForTheHostToIssueEachKernel) {
   HandMade made;
   for (int i = 0; i < 3; ++i) made.add(0, Stream::compute, 0.25);
   // One kernel a second: the device runs dry between them.
-  EXPECT_EQ(run(made, {1, false}).start, (std::vector<double>{1, 2, 3}));
+  EXPECT_EQ(alone_timeline(made, {1, false}).start, (std::vector<double>{1, 2, 3}));
 }
 
 TEST(Engine, EndsAnOperationOfManyKernelsNoEarlierThanItsLastIsIssued) {
   HandMade made;
   const auto op = made.add(0, Stream::compute, 2);
   made.price(0, op).launches = 10;
-  const Timeline timeline = run(made, {1, false});
+  const Timeline timeline = alone_timeline(made, {1, false});
   EXPECT_EQ(timeline.start[0], 1);
   EXPECT_EQ(timeline.end[0], 10);
 }
@@ -104,7 +104,7 @@ TEST(Engine, LetsTheHostRunAheadOfALongKernel) {
   HandMade made;
   made.add(0, Stream::compute, 10);
   made.add(0, Stream::compute, 1);
-  EXPECT_EQ(run(made, {1, false}).start, (std::vector<double>{1, 11}));
+  EXPECT_EQ(alone_timeline(made, {1, false}).start, (std::vector<double>{1, 11}));
 }
 
 TEST(Engine, HoldsAStreamBackBehindWhatWasIssuedBeforeOnOneQueue) {
@@ -112,15 +112,15 @@ TEST(Engine, HoldsAStreamBackBehindWhatWasIssuedBeforeOnOneQueue) {
   const auto gather = made.add(0, Stream::all_gather, 5);
   made.add(0, Stream::compute, 1, {gather});
   made.add(0, Stream::tensor_parallel, 1);
-  EXPECT_EQ(run(made).start[2], 0);
+  EXPECT_EQ(alone_timeline(made).start[2], 0);
   // The head of the only queue waits for the gather, and so does what stands behind it.
-  EXPECT_EQ(run(made, {0, true}).start[2], 5);
+  EXPECT_EQ(alone_timeline(made, {0, true}).start[2], 5);
 }
 
 TEST(Engine, AgreesToTheBitWhenRunTwice) {
   const HandMade made = fsdp(40);
-  const Timeline first = run(made);
-  const Timeline second = run(made);
+  const Timeline first = alone_timeline(made);
+  const Timeline second = alone_timeline(made);
   EXPECT_EQ(first.start, second.start);
   EXPECT_EQ(first.end, second.end);
 }
@@ -152,14 +152,14 @@ TEST_P(RandomProgram, IsNeverShorterThanItsLongestChainOrItsBusiestStream) {
     chain[i] += made.prices[0][i].seconds;
     busy[static_cast<std::size_t>(stage.operations[i].stream)] += made.prices[0][i].seconds;
   }
-  const double length = run(made).length();
+  const double length = alone_timeline(made).length();
   EXPECT_GE(length, *std::max_element(chain.begin(), chain.end()));
   EXPECT_GE(length, *std::max_element(busy.begin(), busy.end()));
 }
 
 TEST_P(RandomProgram, OverlapsNothingOnAStream) {
   const HandMade made = random_program(GetParam());
-  const Timeline timeline = run(made);
+  const Timeline timeline = alone_timeline(made);
   std::array<double, kStreams> free{};
   for (std::size_t i = 0; i < made.program.stages[0].operations.size(); ++i) {
     double& at = free[static_cast<std::size_t>(made.program.stages[0].operations[i].stream)];
@@ -169,7 +169,7 @@ TEST_P(RandomProgram, OverlapsNothingOnAStream) {
 }
 
 TEST_P(RandomProgram, StartsInIssueOrderOnOneQueue) {
-  const Timeline timeline = run(random_program(GetParam()), {0.5, true});
+  const Timeline timeline = alone_timeline(random_program(GetParam()), {0.5, true});
   EXPECT_TRUE(std::is_sorted(timeline.start.begin(), timeline.start.end()));
   EXPECT_TRUE(timeline.stalled.empty());
 }
@@ -180,7 +180,7 @@ TEST(AllRanks, AgreesExactlyWithTheRepresentative) {
   const HandMade made = fsdp(20);
   Layout layout;
   layout.dp_shard = 16;
-  const Timeline one = run(made);
+  const Timeline one = alone_timeline(made);
   const Workload work = all_ranks(made.program, made.prices, layout);
   const Timeline all = run_alone(work);
   ASSERT_EQ(work.actors.size(), 16U);

@@ -11,7 +11,7 @@
 namespace shardwise::sim {
 namespace {
 
-Plan plan_of(const char* model, std::int64_t gpus, const Layout& layout) {
+Plan megatron_plan(const char* model, std::int64_t gpus, const Layout& layout) {
   Plan plan;
   plan.model = *load_model(model);
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
@@ -48,7 +48,7 @@ void expect_equal_links(const Plan& plan) {
 }
 
 TEST(LinkTimes, CountTensorParallelBytesOfWholePasses) {
-  expect_equal_links(plan_of("llama-3.1-8b", 32, tensor_parallel()));
+  expect_equal_links(megatron_plan("llama-3.1-8b", 32, tensor_parallel()));
 }
 
 TEST(LinkTimes, CountThemAgainWhereLayersAreRecomputed) {
@@ -56,7 +56,7 @@ TEST(LinkTimes, CountThemAgainWhereLayersAreRecomputed) {
     Layout layout = tensor_parallel();
     layout.recompute = Recompute::full;
     layout.recompute_interval = interval;
-    expect_equal_links(plan_of("llama-3.1-8b", 32, layout));
+    expect_equal_links(megatron_plan("llama-3.1-8b", 32, layout));
   }
 }
 
@@ -66,7 +66,7 @@ TEST(LinkTimes, CountRingStepsAndTheExchangeOfExperts) {
   layout.ep = 8;
   layout.dp_shard = 8;
   layout.zero_stage = 1;
-  expect_equal_links(plan_of("mixtral-8x7b", 16, layout));
+  expect_equal_links(megatron_plan("mixtral-8x7b", 16, layout));
 }
 
 // Korthikanti et al. 2022, section 4.2.2: a layer's forward pass gathers its input twice and
@@ -76,11 +76,11 @@ TEST(LinkTimes, AreKorthikantisForOneLayer) {
   const auto nvlink = [](std::int32_t layers) {
     Layout layout = tensor_parallel();
     layout.pp = layout.dp_shard = 1;
-    Plan plan = plan_of("llama-3.1-8b", 8, layout);
+    Plan plan = megatron_plan("llama-3.1-8b", 8, layout);
     plan.model.layers.erase(plan.model.layers.begin() + 1 + layers, plan.model.layers.end() - 1);
     return link_times(plan, simulate(plan)).front().front().carried.value();
   };
-  const Plan plan = plan_of("llama-3.1-8b", 8, tensor_parallel());
+  const Plan plan = megatron_plan("llama-3.1-8b", 8, tensor_parallel());
   const std::int64_t activation = plan.job.sequence_length * plan.model.hidden_size * 2;
   const std::int64_t norms = 2 * plan.model.hidden_size * 2;
   EXPECT_EQ(nvlink(8) - nvlink(7),

@@ -21,7 +21,8 @@ Layout stages_on_neighbours(std::int32_t pp, std::int32_t dp = 1) {
   return layout;
 }
 
-void transfer(HandMade& made, std::size_t stage, Stream stream, double seconds, double share) {
+void add_stage_transfer(HandMade& made, std::size_t stage, Stream stream, double seconds,
+                        double share) {
   made.price(stage, made.add(stage, stream, seconds)).link_share[1] = share;
 }
 
@@ -42,8 +43,8 @@ TEST(SharedLinks, AreNicsOfSeveralGpusAndOversubscribedUpLinks) {
 
 TEST(SharedNic, HalvesTheSpeedOfTwoRanksThatFillItAtOnce) {
   HandMade made(2);
-  transfer(made, 0, Stream::all_gather, 2, 1);
-  transfer(made, 1, Stream::all_gather, 4, 1);
+  add_stage_transfer(made, 0, Stream::all_gather, 2, 1);
+  add_stage_transfer(made, 1, Stream::all_gather, 4, 1);
   const std::vector<LinkKind> nic = {{1, 2, 1, false}};
   const Workload work = representatives(made.program, made.prices, stages_on_neighbours(2), nic);
   // Both at half speed until the first has moved its 2 s in 4 s; the other then has 2 s left.
@@ -52,7 +53,7 @@ TEST(SharedNic, HalvesTheSpeedOfTwoRanksThatFillItAtOnce) {
 
 TEST(SharedNic, CountsEveryRankThatARepresentativeStandsFor) {
   HandMade made;
-  transfer(made, 0, Stream::all_gather, 2, 0.5);
+  add_stage_transfer(made, 0, Stream::all_gather, 2, 0.5);
   Layout layout;
   layout.dp_shard = 8;
   const auto length = [&](std::int64_t gpus) {
@@ -70,9 +71,9 @@ TEST(UpLink, SlowsTwoAxesThatCrossItAtOnceAndNeitherAlone) {
   Layout layout;
   layout.dp_shard = 8;
   HandMade one;
-  transfer(one, 0, Stream::reduce_scatter, 2, 0.5);
+  add_stage_transfer(one, 0, Stream::reduce_scatter, 2, 0.5);
   EXPECT_EQ(run_shared(representatives(one.program, one.prices, layout, up)).length(), 2);
-  transfer(one, 0, Stream::tensor_parallel, 2, 0.5);
+  add_stage_transfer(one, 0, Stream::tensor_parallel, 2, 0.5);
   EXPECT_EQ(run_shared(representatives(one.program, one.prices, layout, up)).length(), 4);
 }
 

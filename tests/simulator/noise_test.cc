@@ -17,7 +17,7 @@
 namespace shardwise::sim {
 namespace {
 
-Workload every_rank(const HandMade& made) {
+Workload workload_of_every_rank(const HandMade& made) {
   Layout layout;
   layout.dp_shard = 8;
   return all_ranks(made.program, made.prices, layout);
@@ -25,7 +25,7 @@ Workload every_rank(const HandMade& made) {
 
 TEST(Noise, RepeatsForASeedAndDiffersBetweenSeeds) {
   const HandMade made = fsdp(10);
-  Workload work = every_rank(made);
+  Workload work = workload_of_every_rank(made);
   work.noise = {1, 0.05, {}, {}};
   const double first = run_alone(work).length();
   EXPECT_EQ(run_alone(work).length(), first);
@@ -35,14 +35,14 @@ TEST(Noise, RepeatsForASeedAndDiffersBetweenSeeds) {
 
 TEST(Noise, GivesBothEnginesTheSameTimesWhenNothingIsShared) {
   const HandMade made = fsdp(10);
-  Workload work = every_rank(made);
+  Workload work = workload_of_every_rank(made);
   work.noise = {7, 0.1, {}, {}};
   EXPECT_EQ(run_alone(work).end, run_shared(work).end);
 }
 
 TEST(Noise, LengthensAStepInWhichRanksWaitForOneAnother) {
   const HandMade made = fsdp(40);
-  Workload work = every_rank(made);
+  Workload work = workload_of_every_rank(made);
   const double quiet = run_alone(work).length();
   work.noise = {3, 0.1, {}, {}};
   EXPECT_GT(run_alone(work).length(), quiet);
@@ -52,7 +52,7 @@ TEST(Noise, MakesAllRanksAsSlowAsTheSlowest) {
   HandMade made;
   const auto kernel = made.add(0, Stream::compute, 2);
   made.collective(0, Stream::reduce_scatter, 1, GroupKind::dp_shard, {kernel});
-  Workload work = every_rank(made);
+  Workload work = workload_of_every_rank(made);
   work.noise.compute_factor.assign(8, 1.0);
   work.noise.compute_factor[5] = 1.5;
   EXPECT_EQ(run_alone(work).length(), 4);
@@ -103,7 +103,7 @@ TEST(FailedLinks, DoNotTouchTrafficInsideANode) {
   HandMade made;
   const auto gather = made.add(0, Stream::all_gather, 2);
   made.price(0, gather).link_share = {1, 0, 0, 0};
-  Workload work = every_rank(made);
+  Workload work = workload_of_every_rank(made);
   work.noise.link_delay.assign(8, TierFactors{0, 2, 2, 2});
   EXPECT_EQ(run_shared(work).length(), 2);
 }
@@ -112,7 +112,7 @@ TEST(FailedLinks, HoldUpTheGroupOfTheNodeThatLostThem) {
   HandMade made;
   const auto gather = made.collective(0, Stream::all_gather, 2, GroupKind::dp_shard);
   made.price(0, gather).link_share = {0, 0.75, 0, 0};
-  Workload work = every_rank(made);
+  Workload work = workload_of_every_rank(made);
   work.noise.link_delay.assign(8, TierFactors{});
   work.noise.link_delay[3][1] = 2 / 3.0;  // half as long again for three quarters of a link
   EXPECT_EQ(run_shared(work).length(), 3);

@@ -73,7 +73,7 @@ Triple lab(std::string_view colour, const Vision& vision) {
   return {116 * y - 16, 500 * (x - y), 200 * (y - z)};
 }
 
-double apart(std::string_view a, std::string_view b, const Vision& vision) {
+double colour_distance(std::string_view a, std::string_view b, const Vision& vision) {
   const Triple first = lab(a, vision);
   const Triple second = lab(b, vision);
   return std::hypot(first[0] - second[0], first[1] - second[1], first[2] - second[2]);
@@ -122,7 +122,8 @@ TEST(Palette, StaysApartForColourBlindReaders) {
     for (const Vision& vision : kVisions) {
       for (std::size_t a = 0; a < kPaints.size(); ++a) {
         for (std::size_t b = 0; b < a; ++b) {
-          EXPECT_GE(apart(on(ground, kPaints[a]), on(ground, kPaints[b]), vision), kLeastApart)
+          EXPECT_GE(colour_distance(on(ground, kPaints[a]), on(ground, kPaints[b]), vision),
+                    kLeastApart)
               << vision.name << " sees " << kPaints[a].name << " as " << kPaints[b].name
               << (ground == Ground::light ? " on a light page" : " on a dark page");
         }
@@ -135,7 +136,7 @@ TEST(Palette, StaysApartForColourBlindReaders) {
 // blue ones.
 TEST(Palette, SimulatesWhatColourBlindReadersMixUp) {
   const auto share = [](const char* a, const char* b, std::size_t vision) {
-    return apart(a, b, kVisions.at(vision)) / apart(a, b, kVisions.front());
+    return colour_distance(a, b, kVisions.at(vision)) / colour_distance(a, b, kVisions.front());
   };
   for (const std::size_t red_green : {1U, 2U}) {
     EXPECT_LT(share("#c0504d", "#7c8a3c", red_green), 0.5);

@@ -9,7 +9,7 @@ namespace shardwise::sim {
 namespace {
 
 /// Idle time over the ideal time m (f + b): the bubble fraction of the papers.
-double bubble_fraction(const HandMade& made, const Pipeline& shape) {
+double hand_made_bubble(const HandMade& made, const Pipeline& shape) {
   const Timeline timeline = run_alone(representatives(made.program, made.prices));
   EXPECT_TRUE(timeline.stalled.empty());
   const double ideal = shape.microbatches * (shape.forward + shape.backward);
@@ -22,8 +22,8 @@ class UniformStages : public testing::TestWithParam<Pipeline> {};
 TEST_P(UniformStages, IdleForPMinusOneOverM) {
   const Pipeline shape = GetParam();
   const double expected = (shape.stages - 1.0) / shape.microbatches;
-  EXPECT_DOUBLE_EQ(bubble_fraction(gpipe(shape), shape), expected);
-  EXPECT_DOUBLE_EQ(bubble_fraction(one_f_one_b(shape), shape), expected);
+  EXPECT_DOUBLE_EQ(hand_made_bubble(gpipe(shape), shape), expected);
+  EXPECT_DOUBLE_EQ(hand_made_bubble(one_f_one_b(shape), shape), expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, UniformStages,
@@ -37,7 +37,7 @@ class InterleavedStages : public testing::TestWithParam<Pipeline> {};
 TEST_P(InterleavedStages, IdleForPMinusOneOverMTimesV) {
   const Pipeline shape = GetParam();
   const double expected = (shape.stages - 1.0) / (shape.microbatches * shape.vpp);
-  EXPECT_DOUBLE_EQ(bubble_fraction(one_f_one_b(shape), shape), expected);
+  EXPECT_DOUBLE_EQ(hand_made_bubble(one_f_one_b(shape), shape), expected);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, InterleavedStages,

@@ -20,7 +20,7 @@ namespace shardwise::sim {
 namespace {
 
 /// Recompute, tensor and pipeline parallel, data parallel across nodes.
-Plan pipelined() {
+Plan pipelined_llama_8b() {
   Plan plan;
   plan.model = *load_model("llama-3.1-8b");
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 32);
@@ -50,7 +50,7 @@ std::vector<double> durations(const Simulation& made, std::size_t stage) {
 }
 
 TEST(PriceScale, TakesTheFactorOfEveryOperationOfItsKindAndOfNoOther) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   for (const Granularity granularity : {Granularity::layer, Granularity::kernel}) {
     SimulationOptions plain;
     plain.granularity = granularity;
@@ -72,7 +72,7 @@ TEST(PriceScale, TakesTheFactorOfEveryOperationOfItsKindAndOfNoOther) {
 }
 
 TEST(PriceScale, OfAllKindsScalesTheWholeStep) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   SimulationOptions options;
   options.host = false;  // its pace is no price
   const Simulation before = simulate(plan, options);
@@ -86,7 +86,7 @@ TEST(PriceScale, OfAllKindsScalesTheWholeStep) {
 }
 
 TEST(PriceScale, OfFactorOneChangesNothing) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const Simulation before = simulate(plan);
   for (const PriceScale& scale : {PriceScale{Paint::backward, 1}, PriceScale{TrafficAxis::tp, 1},
                                   PriceScale{TrafficAxis::dp, 1}, PriceScale{TierNumber{0}, 1},
@@ -98,7 +98,7 @@ TEST(PriceScale, OfFactorOneChangesNothing) {
 }
 
 TEST(PriceScale, IsTheSimulationOfThePricesThatItChanged) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const Simulation asked = simulate(plan, scaled({Paint::forward, 0.5}));
   // The same by hand: this program's costs of forward passes are of nothing else.
   const StepProgram program = lower(plan, Granularity::layer);
@@ -121,7 +121,7 @@ TEST(PriceScale, IsTheSimulationOfThePricesThatItChanged) {
 
 // A pass takes its compute, as slow as on the slowest GPU, and the axes that stop it.
 TEST(PriceScale, OfAnAxisShortensPassesByWhatItStopsThem) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const std::vector<LayerTime> layers = layer_passes(plan);
   const Simulation before = simulate(plan);
   const Simulation after = simulate(plan, scaled({TrafficAxis::tp, 0.25}));
@@ -147,7 +147,7 @@ TEST(PriceScale, OfAnAxisShortensPassesByWhatItStopsThem) {
 
 // What an axis holds up goes with its factor; what the others hold up stays.
 TEST(PriceScale, OfAnAxisScalesWhatTheReportSaysOfItInsidePasses) {
-  Plan plan = pipelined();
+  Plan plan = pipelined_llama_8b();
   plan.layout.cp = 2;
   plan.layout.dp_shard = 2;
   const auto by_axis = [&](const SimulationOptions& options) {
@@ -170,7 +170,7 @@ TEST(PriceScale, OfAnAxisScalesWhatTheReportSaysOfItInsidePasses) {
 }
 
 TEST(PriceScale, OfATierScalesWhatTheReportSaysOfPassesOnItsLinks) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const auto tp_of = [&](const SimulationOptions& options) {
     return simulate(plan, options).report.time.tp_exposed;
   };
@@ -180,7 +180,7 @@ TEST(PriceScale, OfATierScalesWhatTheReportSaysOfPassesOnItsLinks) {
 }
 
 TEST(PriceScale, OfAnAxisTakesTheFactorOfItsTransfers) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const Simulation before = simulate(plan);
   const Simulation after = simulate(plan, scaled({TrafficAxis::pp, 8}));
   for (std::size_t s = 0; s < 2; ++s) {
@@ -197,7 +197,7 @@ TEST(PriceScale, OfAnAxisTakesTheFactorOfItsTransfers) {
 
 // Of a ring over two tiers: NVLink carries as many bytes as InfiniBand, in less time.
 TEST(PriceScale, OfATierTakesTheFactorOfTheTimeOnItsLinksAlone) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const Simulation before = simulate(plan);
   for (const double factor : {0.5, 2.0}) {
     const Simulation after = simulate(plan, scaled({TierNumber{1}, factor}));
@@ -222,7 +222,7 @@ TEST(PriceScale, OfATierTakesTheFactorOfTheTimeOnItsLinksAlone) {
 }
 
 TEST(PriceScale, OfATierMakesNoTransferShorterThanItsOtherTiers) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_8b();
   const Simulation after = simulate(plan, scaled({TierNumber{1}, 1e-9}));
   for (std::size_t c = 0; c < after.program.stages[0].costs.size(); ++c) {
     EXPECT_LE(after.prices[0][c].link_share[0], 1);

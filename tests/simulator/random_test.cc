@@ -12,11 +12,11 @@
 namespace shardwise::sim {
 namespace {
 
-constexpr std::size_t kDraws = 2'000'000;
+constexpr std::size_t kRandomDraws = 2'000'000;
 
 std::vector<double> drawn() {
-  std::vector<double> numbers(kDraws);
-  for (std::size_t i = 0; i < kDraws; ++i) numbers[i] = normal(11, i);
+  std::vector<double> numbers(kRandomDraws);
+  for (std::size_t i = 0; i < kRandomDraws; ++i) numbers[i] = normal(11, i);
   return numbers;
 }
 
@@ -41,8 +41,8 @@ TEST(Normal, HasTheMomentsOfTheNormalDistribution) {
                                Moment{6, 15, 10170}}) {
     double sum = 0;
     for (const double x : numbers) sum += std::pow(x, moment.power);
-    const double error = std::sqrt(moment.variance / kDraws);
-    EXPECT_NEAR(sum / kDraws, moment.mean, 5 * error) << moment.power;
+    const double error = std::sqrt(moment.variance / kRandomDraws);
+    EXPECT_NEAR(sum / kRandomDraws, moment.mean, 5 * error) << moment.power;
   }
 }
 
@@ -51,11 +51,11 @@ TEST(Normal, HasTheDistributionFunctionOfTheNormalDistribution) {
   std::vector<double> numbers = drawn();
   std::sort(numbers.begin(), numbers.end());
   double farthest = 0;
-  for (std::size_t i = 0; i < kDraws; ++i) {
-    const double share = static_cast<double>(i) / kDraws;
+  for (std::size_t i = 0; i < kRandomDraws; ++i) {
+    const double share = static_cast<double>(i) / kRandomDraws;
     farthest = std::max(farthest, std::abs(share_below(numbers[i]) - share));
   }
-  EXPECT_LT(farthest, 1.95 / std::sqrt(kDraws));
+  EXPECT_LT(farthest, 1.95 / std::sqrt(kRandomDraws));
 }
 
 // Where the lowest layer of the ziggurat ends is the rare part of the generator: 1,150 of the
@@ -63,7 +63,7 @@ TEST(Normal, HasTheDistributionFunctionOfTheNormalDistribution) {
 TEST(Normal, HasBothTails) {
   const std::vector<double> numbers = drawn();
   for (const double from : {3.0, 3.4426, 4.0}) {
-    const double expected = share_below(-from) * kDraws;
+    const double expected = share_below(-from) * kRandomDraws;
     const auto above =
         std::count_if(numbers.begin(), numbers.end(), [&](double x) { return x > from; });
     const auto below =
@@ -79,8 +79,8 @@ TEST(Normal, DoesNotDependOnTheNumberBefore) {
   const std::vector<double> numbers = drawn();
   for (const std::size_t apart : {1U, 2U, 641U}) {
     double product = 0;
-    for (std::size_t i = apart; i < kDraws; ++i) product += numbers[i] * numbers[i - apart];
-    EXPECT_NEAR(product / kDraws, 0, 5 / std::sqrt(kDraws)) << apart;
+    for (std::size_t i = apart; i < kRandomDraws; ++i) product += numbers[i] * numbers[i - apart];
+    EXPECT_NEAR(product / kRandomDraws, 0, 5 / std::sqrt(kRandomDraws)) << apart;
   }
 }
 
@@ -88,15 +88,15 @@ TEST(JitterFactor, HasMean1AndTheDeviationOfALogNormal) {
   const double deviation = 0.1;
   double sum = 0;
   double squares = 0;
-  for (std::size_t i = 0; i < kDraws; ++i) {
+  for (std::size_t i = 0; i < kRandomDraws; ++i) {
     const double factor = jitter_factor(3, i, deviation);
     ASSERT_GT(factor, 0);
     sum += factor;
     squares += (factor - 1) * (factor - 1);
   }
   const double expected = std::sqrt(std::expm1(deviation * deviation));
-  EXPECT_NEAR(sum / kDraws, 1, 5 * expected / std::sqrt(kDraws));
-  EXPECT_NEAR(std::sqrt(squares / kDraws) / expected, 1, 0.01);
+  EXPECT_NEAR(sum / kRandomDraws, 1, 5 * expected / std::sqrt(kRandomDraws));
+  EXPECT_NEAR(std::sqrt(squares / kRandomDraws) / expected, 1, 0.01);
 }
 
 }  // namespace

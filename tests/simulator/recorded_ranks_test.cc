@@ -15,7 +15,7 @@
 namespace shardwise::sim {
 namespace {
 
-std::vector<RecordedStep> every_rank(const Simulation& made) {
+std::vector<RecordedStep> steps_of_every_rank(const Simulation& made) {
   std::vector<RecordedStep> ranks;
   for (const Actor& actor : made.work.actors) ranks.push_back(recorded(run_times(made, actor)));
   return ranks;
@@ -40,7 +40,7 @@ void expect_one_meaning(const Plan& plan) {
   SimulationOptions options;
   options.all_ranks = true;
   const Simulation made = simulate(plan, options);
-  std::vector<RecordedStep> ranks = every_rank(made);
+  std::vector<RecordedStep> ranks = steps_of_every_rank(made);
   ASSERT_EQ(std::ssize(ranks), plan.layout.world());
   const auto by_workload = first_of_each(ranks);
   const Seconds path = critical_path(ranks);

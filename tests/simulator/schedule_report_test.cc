@@ -55,7 +55,7 @@ Simulation uniform(const Plan& plan, const Pace& pace = {}) {
 }
 
 /// Idle time over the useful time m (f + b), as the report says.
-double bubble_fraction(const Plan& plan) {
+double reported_bubble(const Plan& plan) {
   const StepReport report = uniform(plan).report;
   return report.time.bubble / (report.step_time - report.time.bubble);
 }
@@ -66,7 +66,7 @@ TEST(SimulatedSchedule, IdlesForPMinusOneOverM) {
     for (const std::int64_t m : {std::int64_t{p}, 3 * std::int64_t{p}}) {
       const double expected = (p - 1.0) / static_cast<double>(m);
       for (const auto schedule : {PipelineSchedule::gpipe, PipelineSchedule::one_f_one_b}) {
-        EXPECT_NEAR(bubble_fraction(pipeline(schedule, p, 1, m)), expected, 1e-12) << p << " " << m;
+        EXPECT_NEAR(reported_bubble(pipeline(schedule, p, 1, m)), expected, 1e-12) << p << " " << m;
       }
     }
   }
@@ -79,7 +79,7 @@ TEST(SimulatedSchedule, IdlesForPMinusOneOverMTimesVInChunks) {
       const std::int64_t m = 2 * std::int64_t{p};
       const double expected = (p - 1.0) / static_cast<double>(m * v);
       for (const auto schedule : {PipelineSchedule::one_f_one_b, PipelineSchedule::looped_bfs}) {
-        EXPECT_NEAR(bubble_fraction(pipeline(schedule, p, v, m)), expected, 1e-12) << p << " " << v;
+        EXPECT_NEAR(reported_bubble(pipeline(schedule, p, v, m)), expected, 1e-12) << p << " " << v;
       }
     }
   }
@@ -89,7 +89,7 @@ TEST(SimulatedSchedule, IdlesForPMinusOneOverMTimesVInChunks) {
 TEST(SimulatedSchedule, IdlesForTheForwardPassesAloneInZbH1) {
   for (const std::int32_t p : {2, 4, 8}) {
     const std::int64_t m = 2 * std::int64_t{p};
-    EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::zb_h1, p, 1, m)),
+    EXPECT_NEAR(reported_bubble(pipeline(PipelineSchedule::zb_h1, p, 1, m)),
                 (p - 1.0) / (3.0 * static_cast<double>(m)), 1e-12);
   }
 }
@@ -101,10 +101,10 @@ TEST(SimulatedSchedule, IdlesAsTheTableOfDualPipeSays) {
   for (const std::int32_t p : {2, 4, 8}) {
     const std::int64_t m = 2 * std::int64_t{p};
     const double useful = 3.0 * static_cast<double>(m);
-    EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::dualpipe, p, 1, m)),
+    EXPECT_NEAR(reported_bubble(pipeline(PipelineSchedule::dualpipe, p, 1, m)),
                 (p / 2.0 - 1) * (3 + 2 - 3) / useful, 1e-12)
         << p;
-    EXPECT_NEAR(bubble_fraction(pipeline(PipelineSchedule::dualpipe_v, p, 1, m)),
+    EXPECT_NEAR(reported_bubble(pipeline(PipelineSchedule::dualpipe_v, p, 1, m)),
                 (p - 1) * (3 + 2 - 3) / (2 * useful), 1e-12)
         << p;
   }

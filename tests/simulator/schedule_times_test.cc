@@ -18,14 +18,14 @@ namespace {
 
 constexpr int kBlocks = 64;
 
-struct Pipeline {
+struct EqualStages {
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
   int p = 2;
   int v = 1;
   int m = 16;
 };
 
-Plan plan_of(const Pipeline& pipeline) {
+Plan equal_stages_plan(const EqualStages& pipeline) {
   Plan plan;
   plan.model = test::llama(kBlocks, 1024, 4096, 8, 8, 512);
   plan.engine = *find_engine("shardwise");
@@ -39,8 +39,8 @@ Plan plan_of(const Pipeline& pipeline) {
 }
 
 /// The step of equal stages that do nothing but the passes of their blocks and their messages.
-double length(const Pipeline& pipeline, const Pace& pace) {
-  const Plan plan = plan_of(pipeline);
+double length(const EqualStages& pipeline, const Pace& pace) {
+  const Plan plan = equal_stages_plan(pipeline);
   const StepProgram program = lower(plan, Granularity::layer);
   Prices prices = prices_of(plan, program, Transport::usual);
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
@@ -61,14 +61,14 @@ double length(const Pipeline& pipeline, const Pace& pace) {
   return run_alone(representatives(program, prices)).length();
 }
 
-std::string text_of(const Pipeline& pipeline) {
+std::string stages_text(const EqualStages& pipeline) {
   return std::string(name_of(pipeline.schedule)) + " p " + std::to_string(pipeline.p) + " v " +
          std::to_string(pipeline.v) + " m " + std::to_string(pipeline.m);
 }
 
 /// The closed form of the same.
-double closed(const Pipeline& pipeline, const Pace& pace) {
-  const Layout layout = plan_of(pipeline).layout;
+double closed(const EqualStages& pipeline, const Pace& pace) {
+  const Layout layout = equal_stages_plan(pipeline).layout;
   const PipelineSlots slots = pipeline_slots(layout, pipeline.m);
   ChunkTime chunk;
   // Under DualPipe a chunk is a stage's part of the model, of which there are two copies.
@@ -100,11 +100,11 @@ TEST(PipelineRun, IsAsLongAsTheLoweredScheduleTakes) {
     for (const int p : {2, 4, 8}) {
       for (const int m : {p / 2, p, 2 * p, 4 * p}) {
         if (m < c.fewest * p) continue;
-        const Pipeline pipeline = {c.schedule, p, c.v, m};
+        const EqualStages pipeline = {c.schedule, p, c.v, m};
         for (const double hop : {0.0, 0.03, 0.3}) {
           for (const Pace& pace : {Pace{1, 1, 1, hop}, Pace{0.33, 0.4, 0.27, hop}}) {
             EXPECT_NEAR(length(pipeline, pace) / closed(pipeline, pace), 1, 1e-9)
-                << text_of(pipeline) << " message " << hop;
+                << stages_text(pipeline) << " message " << hop;
           }
         }
       }

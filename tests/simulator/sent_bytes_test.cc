@@ -16,8 +16,8 @@
 namespace shardwise::sim {
 namespace {
 
-Plan plan_of(const char* model, std::int64_t gpus, const Layout& layout,
-             const char* cluster = "dgx-h100") {
+Plan sending_plan(const char* model, std::int64_t gpus, const Layout& layout,
+                  const char* cluster = "dgx-h100") {
   Plan plan;
   plan.model = *load_model(model);
   plan.cluster = *with_gpus(*find_cluster(cluster), gpus);
@@ -39,17 +39,17 @@ Layout layout_of(std::int32_t tp, std::int32_t cp, std::int32_t pp, std::int32_t
 }
 
 std::vector<Plan> plans() {
-  std::vector<Plan> all = {plan_of("llama-3.1-8b", 32, layout_of(4, 1, 2, 4)),
-                           plan_of("llama-3.1-8b", 32, layout_of(2, 2, 2, 4)),
-                           plan_of("llama-3.1-8b", 16, layout_of(1, 1, 1, 16))};
+  std::vector<Plan> all = {sending_plan("llama-3.1-8b", 32, layout_of(4, 1, 2, 4)),
+                           sending_plan("llama-3.1-8b", 32, layout_of(2, 2, 2, 4)),
+                           sending_plan("llama-3.1-8b", 16, layout_of(1, 1, 1, 16))};
   Layout experts = layout_of(1, 2, 1, 8);
   experts.ep = 8;
-  all.push_back(plan_of("mixtral-8x7b", 16, experts));
+  all.push_back(sending_plan("mixtral-8x7b", 16, experts));
   Layout replicas = layout_of(2, 1, 1, 4);
   replicas.dp_replicate = 2;
-  all.push_back(plan_of("llama-3.1-8b", 16, replicas));
+  all.push_back(sending_plan("llama-3.1-8b", 16, replicas));
   // Two GPUs share a NIC.
-  all.push_back(plan_of("llama-3.1-8b", 16, layout_of(2, 1, 2, 4), "dgx-a100"));
+  all.push_back(sending_plan("llama-3.1-8b", 16, layout_of(2, 1, 2, 4), "dgx-a100"));
   return all;
 }
 
@@ -105,7 +105,7 @@ TEST(SentBytes, HaveAPartForEachGroupOnceAndNoneThatIsEmpty) {
 // A micro-batch of s tokens leaves a stage as s x h activations of 2 bytes, and its gradients enter
 // the stage below likewise; sequence parallelism leaves a rank its part of them.
 TEST(SentBytes, OfMessagesAreActivationsAndTheirGradients) {
-  const Plan plan = plan_of("llama-3.1-8b", 32, layout_of(4, 1, 2, 4));
+  const Plan plan = sending_plan("llama-3.1-8b", 32, layout_of(4, 1, 2, 4));
   const std::vector<StageSent> sent = sent_by_stage(plan, lower(plan, Granularity::layer));
   constexpr std::int64_t kHidden = 4096;
   const std::int64_t microbatches = 32 / 4;
@@ -117,7 +117,7 @@ TEST(SentBytes, OfMessagesAreActivationsAndTheirGradients) {
 // Rajbhandari et al. 2020, section 7: a reduce-scatter of gradients and an all-gather of parameters
 // each send (n - 1) / n of them; the gradients are summed in 4 bytes, the parameters have 2.
 TEST(SentBytes, OfZeroOneAreTheZeroPapers) {
-  const Plan plan = plan_of("llama-3.1-8b", 8, layout_of(1, 1, 1, 8));
+  const Plan plan = sending_plan("llama-3.1-8b", 8, layout_of(1, 1, 1, 8));
   const StageSent sent = sent_by_stage(plan, lower(plan, Granularity::layer)).front();
   const auto parameters = static_cast<double>(plan.model.parameter_count());
   const auto near = [&](Stream stream, double bytes_each) {

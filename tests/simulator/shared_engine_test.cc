@@ -11,12 +11,12 @@
 namespace shardwise::sim {
 namespace {
 
-Timeline run(const HandMade& made, const LaunchRules& launch = {}) {
+Timeline shared_timeline(const HandMade& made, const LaunchRules& launch = {}) {
   return run_shared(representatives(made.program, made.prices, launch));
 }
 
 /// A transfer that keeps `share` of the rank's links of tier 0 busy.
-std::uint32_t transfer(HandMade& made, Stream stream, double seconds, double share) {
+std::uint32_t add_transfer(HandMade& made, Stream stream, double seconds, double share) {
   const std::uint32_t op = made.add(0, stream, seconds);
   made.price(0, op).link_share[0] = share;
   return op;
@@ -36,32 +36,32 @@ TEST(SharedEngine, EndsNoOperationOnceItIsAskedToStop) {
 
 TEST(SharedLinks, HalveTheSpeedOfTwoTransfersThatEachFillThem) {
   HandMade made;
-  transfer(made, Stream::all_gather, 2, 1);
-  transfer(made, Stream::reduce_scatter, 4, 1);
+  add_transfer(made, Stream::all_gather, 2, 1);
+  add_transfer(made, Stream::reduce_scatter, 4, 1);
   // Both at half speed until the first has moved its 2 s in 4 s; the other then has 2 s left.
-  EXPECT_EQ(run(made).end, (std::vector<double>{4, 6}));
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{4, 6}));
 }
 
 TEST(SharedLinks, CarryTwoTransfersAtFullSpeedWhenTheirSumFits) {
   HandMade made;
-  transfer(made, Stream::all_gather, 2, 0.5);
-  transfer(made, Stream::reduce_scatter, 4, 0.5);
-  EXPECT_EQ(run(made).end, (std::vector<double>{2, 4}));
+  add_transfer(made, Stream::all_gather, 2, 0.5);
+  add_transfer(made, Stream::reduce_scatter, 4, 0.5);
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{2, 4}));
 }
 
 TEST(SharedLinks, CarryWhatIsSentBesideWhatIsReceived) {
   HandMade made;
-  transfer(made, Stream::send, 2, 1);
-  transfer(made, Stream::receive, 2, 1);
-  EXPECT_EQ(run(made).end, (std::vector<double>{2, 2}));
+  add_transfer(made, Stream::send, 2, 1);
+  add_transfer(made, Stream::receive, 2, 1);
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{2, 2}));
 }
 
 TEST(SharedLinks, AreThoseOfATier) {
   HandMade made;
-  transfer(made, Stream::all_gather, 2, 1);
+  add_transfer(made, Stream::all_gather, 2, 1);
   const auto other = made.add(0, Stream::reduce_scatter, 2);
   made.price(0, other).link_share[1] = 1;
-  EXPECT_EQ(run(made).end, (std::vector<double>{2, 2}));
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{2, 2}));
 }
 
 TEST(SharedMultiprocessors, SlowComputeWhileBytesMove) {
@@ -70,7 +70,7 @@ TEST(SharedMultiprocessors, SlowComputeWhileBytesMove) {
   const auto gather = made.add(0, Stream::all_gather, 2);
   made.price(0, gather).tax.other = 0.25;
   // 2 s at three quarters of the speed leave 2.5 s of work.
-  EXPECT_EQ(run(made).end, (std::vector<double>{4.5, 2}));
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{4.5, 2}));
 }
 
 TEST(SharedMultiprocessors, LeaveComputeAtLeastHalf) {
@@ -79,7 +79,7 @@ TEST(SharedMultiprocessors, LeaveComputeAtLeastHalf) {
   for (const Stream stream : {Stream::all_gather, Stream::reduce_scatter}) {
     made.price(0, made.add(0, stream, 9)).tax.other = 0.4;
   }
-  EXPECT_EQ(run(made).end[0], 2);
+  EXPECT_EQ(shared_timeline(made).end[0], 2);
 }
 
 TEST(SharedMultiprocessors, AreFreeWhileAMessageWaitsForItsOtherEnd) {
@@ -90,7 +90,7 @@ TEST(SharedMultiprocessors, AreFreeWhileAMessageWaitsForItsOtherEnd) {
   const auto send = made.add(1, Stream::send, 1, {kernel});
   made.op(0, receive).message = made.op(1, send).message = 0;
   made.price(0, receive).tax.other = 0.5;
-  EXPECT_EQ(run(made).end, (std::vector<double>{4, 7, 6, 7}));
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{4, 7, 6, 7}));
 }
 
 /// A kernel that memory bandwidth holds up for `bound` of its time beside a transfer of 9 s that
@@ -99,7 +99,7 @@ Timeline beside_transfer(double seconds, double bound, double moving) {
   HandMade made;
   made.price(0, made.add(0, Stream::compute, seconds)).memory_share = bound;
   made.price(0, made.add(0, Stream::all_gather, 9)).memory_share = moving;
-  return run(made);
+  return shared_timeline(made);
 }
 
 TEST(SharedMemoryBandwidth, SlowsAMemoryBoundKernelAndATransferAlike) {
@@ -125,7 +125,7 @@ TEST(SharedMemoryBandwidth, IsHalvedForTwoCopiesAtOnce) {
   for (const Stream stream : {Stream::compute, Stream::copy}) {
     made.price(0, made.add(0, stream, 2)).memory_share = 1;
   }
-  EXPECT_EQ(run(made).end, (std::vector<double>{4, 4}));
+  EXPECT_EQ(shared_timeline(made).end, (std::vector<double>{4, 4}));
 }
 
 TEST(SharedMemoryBandwidth, CountsOnceWhereMultiprocessorsAreLostAsWell) {
@@ -134,12 +134,12 @@ TEST(SharedMemoryBandwidth, CountsOnceWhereMultiprocessorsAreLostAsWell) {
   CostPrice& gather = made.price(0, made.add(0, Stream::all_gather, 9));
   gather.memory_share = 0.25;
   gather.tax.other = 0.5;  // more than the fifth of the bandwidth
-  EXPECT_EQ(run(made).end[0], 8);
+  EXPECT_EQ(shared_timeline(made).end[0], 8);
 }
 
 class SharedRandomProgram : public testing::TestWithParam<std::uint32_t> {};
 
-HandMade random_program(std::uint32_t seed, bool shares) {
+HandMade random_shared_program(std::uint32_t seed, bool shares) {
   std::mt19937 engine(seed);
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
   HandMade made;
@@ -157,7 +157,7 @@ HandMade random_program(std::uint32_t seed, bool shares) {
 }
 
 TEST_P(SharedRandomProgram, IsToTheBitAsAloneWhenNothingIsShared) {
-  const HandMade made = random_program(GetParam(), false);
+  const HandMade made = random_shared_program(GetParam(), false);
   for (const LaunchRules& launch :
        {LaunchRules{}, LaunchRules{0.75, false}, LaunchRules{0.5, true}}) {
     const Workload work = representatives(made.program, made.prices, launch);
@@ -169,7 +169,7 @@ TEST_P(SharedRandomProgram, IsToTheBitAsAloneWhenNothingIsShared) {
 }
 
 TEST_P(SharedRandomProgram, RunsNothingFasterThanAlone) {
-  const HandMade made = random_program(GetParam(), true);
+  const HandMade made = random_shared_program(GetParam(), true);
   const Workload work = representatives(made.program, made.prices);
   const Timeline shared = run_shared(work);
   for (std::size_t i = 0; i < shared.end.size(); ++i) {
@@ -179,8 +179,8 @@ TEST_P(SharedRandomProgram, RunsNothingFasterThanAlone) {
 }
 
 TEST_P(SharedRandomProgram, MovesNoMoreThanALinkCarries) {
-  const HandMade made = random_program(GetParam(), true);
-  const Timeline shared = run(made);
+  const HandMade made = random_shared_program(GetParam(), true);
+  const Timeline shared = shared_timeline(made);
   // All bytes of a tier, as time at its full rate, against the time it had.
   for (std::size_t tier = 0; tier < kMaxTiers; ++tier) {
     double sent = 0;
@@ -204,7 +204,7 @@ TEST(SharedAllRanks, AgreeExactlyWithTheRepresentative) {
   }
   Layout layout;
   layout.dp_shard = 16;
-  const Timeline one = run(made);
+  const Timeline one = shared_timeline(made);
   const Workload work = all_ranks(made.program, made.prices, layout);
   const Timeline all = run_shared(work);
   EXPECT_GT(one.length(), run_alone(representatives(made.program, made.prices)).length());
@@ -220,7 +220,7 @@ TEST(SharedAllRanks, AreAsSlowAsTheSlowestOfThem) {
   // fills it, so both move at half speed until the transfer's 2 s took 4 s, and then have 2 s left.
   HandMade made(1);
   made.collective(0, Stream::all_gather, 4, GroupKind::dp_shard);
-  transfer(made, Stream::context_parallel, 2, 1);
+  add_transfer(made, Stream::context_parallel, 2, 1);
   made.price(0, 0).link_share[0] = 1;
   Layout layout;
   layout.dp_shard = 2;

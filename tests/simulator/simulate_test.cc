@@ -28,8 +28,8 @@
 namespace shardwise::sim {
 namespace {
 
-Plan plan_of(const char* model, const char* engine, std::int64_t gpus, const Layout& layout,
-             std::int64_t batch) {
+Plan plan_with_batch(const char* model, const char* engine, std::int64_t gpus, const Layout& layout,
+                     std::int64_t batch) {
   Plan plan;
   plan.model = *load_model(model);
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), gpus);
@@ -39,21 +39,21 @@ Plan plan_of(const char* model, const char* engine, std::int64_t gpus, const Lay
   return plan;
 }
 
-Plan sharded() {
+Plan sharded_llama_8b() {
   Layout layout;
   layout.dp_shard = 8;
   layout.zero_stage = 3;
-  return plan_of("llama-3.1-8b", "fsdp2", 8, layout, 16);
+  return plan_with_batch("llama-3.1-8b", "fsdp2", 8, layout, 16);
 }
 
-Plan pipelined() {
+Plan pipelined_llama_70b() {
   Layout layout;
   layout.tp = 8;
   layout.sequence_parallel = true;
   layout.pp = 4;
   layout.dp_shard = 2;
   layout.zero_stage = 1;
-  return plan_of("llama-3.1-70b", "megatron_ddp", 64, layout, 32);
+  return plan_with_batch("llama-3.1-70b", "megatron_ddp", 64, layout, 32);
 }
 
 Seconds closed_form(const Plan& plan) {
@@ -70,11 +70,11 @@ StreamTime receiving(const Plan& plan, std::size_t stage) {
 
 TEST(Simulate, GivesNothingOnceItIsAskedToStop) {
   std::stop_source stop;
-  EXPECT_TRUE(simulate(pipelined(), {}, stop.get_token()));
-  EXPECT_TRUE(simulated_length(pipelined(), {}, stop.get_token()));
+  EXPECT_TRUE(simulate(pipelined_llama_70b(), {}, stop.get_token()));
+  EXPECT_TRUE(simulated_length(pipelined_llama_70b(), {}, stop.get_token()));
   stop.request_stop();
-  EXPECT_FALSE(simulate(pipelined(), {}, stop.get_token()));
-  EXPECT_FALSE(simulated_length(pipelined(), {}, stop.get_token()));
+  EXPECT_FALSE(simulate(pipelined_llama_70b(), {}, stop.get_token()));
+  EXPECT_FALSE(simulated_length(pipelined_llama_70b(), {}, stop.get_token()));
 }
 
 // Four ranks on two cores: what a collective takes beside compute is missing there, so a step is as
@@ -83,7 +83,7 @@ TEST(Simulate, HidesNothingOfACollectiveWhereRanksShareProcessors) {
   Layout layout;
   layout.dp_shard = 4;
   layout.zero_stage = 3;
-  Plan plan = plan_of("llama-tiny", "shardwise", 4, layout, 4);
+  Plan plan = plan_with_batch("llama-tiny", "shardwise", 4, layout, 4);
   plan.cluster = *with_gpus(*find_cluster("laptop"), 4);
   plan.cluster.gpu.cores_per_rank = 0.5;
   plan.cluster.gpu.sm_count = 1;
@@ -105,10 +105,10 @@ TEST(Simulate, HidesNothingOfACollectiveWhereRanksShareProcessors) {
 }
 
 TEST(Simulate, RunsNothingBesideMessagesWithOneChunkAStage) {
-  const StreamTime one_chunk = receiving(pipelined(), 1);
+  const StreamTime one_chunk = receiving(pipelined_llama_70b(), 1);
   EXPECT_GT(one_chunk.busy, Seconds(0));
   EXPECT_NEAR(one_chunk.exposed / one_chunk.busy, 1, 1e-9);
-  Plan interleaved = pipelined();
+  Plan interleaved = pipelined_llama_70b();
   interleaved.layout.vpp = 5;
   const StreamTime chunks = receiving(interleaved, 1);
   EXPECT_LT(chunks.exposed / chunks.busy, 0.5);
@@ -120,7 +120,7 @@ Plan short_kernels(std::int32_t pp, std::int32_t dp) {
   layout.pp = pp;
   layout.dp_shard = dp;
   layout.zero_stage = 1;
-  return plan_of("gpt2", "megatron_ddp", std::int64_t{pp} * dp, layout, 16);
+  return plan_with_batch("gpt2", "megatron_ddp", std::int64_t{pp} * dp, layout, 16);
 }
 
 TEST(Simulate, CountsAHostThatWaitedForTheDeviceAsLaunches) {
@@ -149,9 +149,9 @@ TEST(Simulate, CountsWhatMessagesTakeFromComputeAsMessages) {
 TEST(Simulate, SaysWhereOneQueueHangsAPipelineOfChunks) {
   SimulationOptions options;
   options.in_issue_order = true;
-  EXPECT_TRUE(hanging_at(sharded(), options).empty());
-  EXPECT_TRUE(hanging_at(pipelined(), options).empty());
-  Plan chunks = pipelined();
+  EXPECT_TRUE(hanging_at(sharded_llama_8b(), options).empty());
+  EXPECT_TRUE(hanging_at(pipelined_llama_70b(), options).empty());
+  Plan chunks = pipelined_llama_70b();
   chunks.layout.vpp = 5;
   const std::vector<std::string> hanging = hanging_at(chunks, options);
   ASSERT_FALSE(hanging.empty());
@@ -171,7 +171,7 @@ TEST(Simulate, HidesTheExchangeOfExpertsAsTheClosedFormDoes) {
   layout.dp_shard = 8;
   layout.ep = 8;
   layout.zero_stage = 1;
-  Plan plan = plan_of("deepseek-v2-lite", "megatron_ddp", 8, layout, 64);
+  Plan plan = plan_with_batch("deepseek-v2-lite", "megatron_ddp", 8, layout, 64);
   SimulationOptions options;
   options.contention = false;
   const Seconds alone = simulate(plan, options).report.step_time;
@@ -182,7 +182,7 @@ TEST(Simulate, HidesTheExchangeOfExpertsAsTheClosedFormDoes) {
 }
 
 TEST(Simulate, DrawsArrowsFromWithinWhatTheyLeaveToWithinWhatTheyReach) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_70b();
   std::string text;
   write_trace(plan, simulate(plan), 64, [&text](std::string_view piece) { text += piece; });
   const auto events = nlohmann::json::parse(text)["traceEvents"];
@@ -219,12 +219,12 @@ TEST(Simulate, DrawsArrowsFromWithinWhatTheyLeaveToWithinWhatTheyReach) {
 
 // Where one kind of traffic is beside compute, the closed form knows what both lose.
 TEST(Simulate, IsWithinOnePercentOfTheClosedFormInAPipeline) {
-  const Simulation made = simulate(pipelined());
-  EXPECT_NEAR(made.report.step_time / closed_form(pipelined()), 1, 0.01);
+  const Simulation made = simulate(pipelined_llama_70b());
+  EXPECT_NEAR(made.report.step_time / closed_form(pipelined_llama_70b()), 1, 0.01);
 }
 
 TEST(Simulate, HasPartsThatAddUpToTheStep) {
-  for (const Plan& plan : {sharded(), pipelined()}) {
+  for (const Plan& plan : {sharded_llama_8b(), pipelined_llama_70b()}) {
     const Simulation made = simulate(plan);
     EXPECT_NEAR(made.report.time.total() / made.report.step_time, 1, 1e-9);
     for (const TimePart& part : kTimeParts) {
@@ -234,7 +234,7 @@ TEST(Simulate, HasPartsThatAddUpToTheStep) {
 }
 
 TEST(Simulate, IsNeverShorterThanItsBusiestStream) {
-  const Simulation made = simulate(pipelined());
+  const Simulation made = simulate(pipelined_llama_70b());
   const StepTimeline timeline = made.report.timeline.value_or(StepTimeline{});
   ASSERT_EQ(timeline.stages.size(), 4U);
   for (const StageTimeline& stage : timeline.stages) {
@@ -246,7 +246,7 @@ TEST(Simulate, IsNeverShorterThanItsBusiestStream) {
 }
 
 TEST(Simulate, FreesWhatItAllocates) {
-  for (const Plan& plan : {sharded(), pipelined()}) {
+  for (const Plan& plan : {sharded_llama_8b(), pipelined_llama_70b()}) {
     const Simulation made = simulate(plan);
     for (const MemoryCourse& course : made.memory) {
       EXPECT_TRUE(course.misused.empty());
@@ -256,7 +256,7 @@ TEST(Simulate, FreesWhatItAllocates) {
 }
 
 TEST(Simulate, AgreesExactlyWithEveryRankSimulated) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_70b();
   SimulationOptions options;
   const Simulation few = simulate(plan, options);
   options.all_ranks = true;
@@ -270,9 +270,9 @@ TEST(Simulate, AgreesExactlyWithEveryRankSimulated) {
 // waiting for the other ranks.
 TEST(Simulate, ReportsTheSameOfEveryRankWhereCollectivesAreSlowed) {
   SimulationOptions options;
-  const Simulation few = simulate(sharded(), options);
+  const Simulation few = simulate(sharded_llama_8b(), options);
   options.all_ranks = true;
-  EXPECT_EQ(report_json(simulate(sharded(), options).report), report_json(few.report));
+  EXPECT_EQ(report_json(simulate(sharded_llama_8b(), options).report), report_json(few.report));
 }
 
 TEST(Simulate, AgreesExactlyWithEveryRankWhereStagesShareNics) {
@@ -284,7 +284,7 @@ TEST(Simulate, AgreesExactlyWithEveryRankWhereStagesShareNics) {
   layout.zero_stage = 1;
   for (const Axis first : {Axis::tp, Axis::pp}) {
     std::swap(layout.order[0], *std::find(layout.order.begin(), layout.order.end(), first));
-    Plan plan = plan_of("llama-3.1-8b", "megatron_ddp", 24, layout, 48);
+    Plan plan = plan_with_batch("llama-3.1-8b", "megatron_ddp", 24, layout, 48);
     plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 24);
     SimulationOptions options;
     const Simulation few = simulate(plan, options);
@@ -301,7 +301,7 @@ TEST(Simulate, SaysWhatANicCarriesForAllItsGpus) {
   Layout layout;
   layout.dp_shard = 16;
   layout.zero_stage = 3;
-  Plan plan = plan_of("llama-3.1-8b", "fsdp2", 16, layout, 16);
+  Plan plan = plan_with_batch("llama-3.1-8b", "fsdp2", 16, layout, 16);
   plan.cluster = *with_gpus(*find_cluster("aws-p4d"), 16);
   const StepReport report = simulate(plan).report;
   const std::vector<LinkTime> links = report.timeline.value_or(StepTimeline{}).stages[0].links;
@@ -324,7 +324,7 @@ Plan crossing(const std::string& cluster, std::int32_t gpus) {
   layout.dp_shard = gpus / 4;
   layout.zero_stage = 1;
   layout.order = {Axis::tp, Axis::cp, Axis::ep, Axis::pp, Axis::dp_shard, Axis::dp_replicate};
-  Plan plan = plan_of("llama-3.1-8b", "megatron_ddp", gpus, layout, gpus);
+  Plan plan = plan_with_batch("llama-3.1-8b", "megatron_ddp", gpus, layout, gpus);
   plan.cluster = *with_gpus(*find_cluster(cluster), gpus);
   plan.job.precision = DType::fp16;  // which V100 has too
   return plan;
@@ -360,18 +360,19 @@ TEST(Simulate, MovesNothingFasterThanItsLinksAllow) {
 }
 
 TEST(Simulate, IsEqualToTheBitWhenRepeated) {
-  EXPECT_EQ(report_json(simulate(sharded()).report), report_json(simulate(sharded()).report));
+  EXPECT_EQ(report_json(simulate(sharded_llama_8b()).report),
+            report_json(simulate(sharded_llama_8b()).report));
 }
 
 TEST(Simulate, WritesAReportThatReadsBack) {
-  const std::string text = report_json(simulate(sharded()).report);
+  const std::string text = report_json(simulate(sharded_llama_8b()).report);
   const Result<StepReport> read = report_from_text(text, "report.json");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(report_json(*read), text);
 }
 
 TEST(Trace, IsJsonWithAnEventForEveryOperation) {
-  const Plan plan = pipelined();
+  const Plan plan = pipelined_llama_70b();
   const Simulation made = simulate(plan);
   std::string text;
   write_trace(plan, made, 64, [&text](std::string_view piece) { text += piece; });

@@ -15,7 +15,7 @@
 namespace shardwise::sim {
 namespace {
 
-Plan sharded() {
+Plan sharded_stages() {
   Plan plan;
   plan.model = *load_model("llama-3.1-8b");
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 16);
@@ -28,7 +28,7 @@ Plan sharded() {
 }
 
 TEST(SpanColumns, HaveEveryOperationOfTheRankOnceWithItsTimes) {
-  const Simulation made = simulate(sharded());
+  const Simulation made = simulate(sharded_stages());
   for (const Actor& actor : made.work.actors) {
     const StageRunTimes run = run_times(made, actor);
     const StageProgram& program = *run.work->program;
@@ -57,7 +57,7 @@ TEST(SpanColumns, HaveEveryOperationOfTheRankOnceWithItsTimes) {
 }
 
 TEST(SpanColumns, AreExposedAsTheReportSays) {
-  const Simulation made = simulate(sharded());
+  const Simulation made = simulate(sharded_stages());
   for (std::size_t s = 0; s < 2; ++s) {
     const RankSpans rank = rank_spans(recorded(run_times(made, s)), 0);
     double sum = 0;
@@ -79,7 +79,7 @@ TEST(SpanColumns, AreExposedAsTheReportSays) {
 }
 
 TEST(ExposedStretches, AreWhereSomethingMovesAndNothingIsComputed) {
-  const Simulation made = simulate(sharded());
+  const Simulation made = simulate(sharded_stages());
   const RankSpans rank = rank_spans(recorded(run_times(made, 0)), 0);
   const std::vector<Exposed> found = exposed_stretches(rank);
   constexpr int kSamples = 20'000;
@@ -103,7 +103,7 @@ TEST(ExposedStretches, AreWhereSomethingMovesAndNothingIsComputed) {
 }
 
 TEST(ActorOfRank, StandsForARankOfTheSameStage) {
-  const Plan plan = sharded();
+  const Plan plan = sharded_stages();
   const Simulation made = simulate(plan);
   for (std::int64_t rank = 0; rank < plan.layout.world(); ++rank) {
     const std::vector<std::int64_t> pipeline = group_ranks(plan.layout, GroupKind::pp, rank);

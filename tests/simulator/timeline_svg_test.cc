@@ -28,7 +28,7 @@ using testing::HasSubstr;
 using testing::IsSupersetOf;
 using testing::Not;
 
-Plan pipelined(std::int32_t pp) {
+Plan plan_of_stages(std::int32_t pp) {
   Plan plan;
   plan.model = *load_model("llama-3.1-70b");
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), std::int64_t{8} * pp);
@@ -51,7 +51,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST(TimelineSvg, NumbersEachMicroBatchOnEachStage) {
-  const std::string svg = picture(pipelined(4));
+  const std::string svg = picture(plan_of_stages(4));
   EXPECT_EQ(svg.substr(0, 5), "<svg ");
   EXPECT_THAT(svg, HasSubstr("</svg>"));
   // 8 micro-batches forward and backward on 4 stages.
@@ -62,7 +62,7 @@ TEST(TimelineSvg, NumbersEachMicroBatchOnEachStage) {
 }
 
 TEST(TimelineSvg, DrawsNoBlockOutsideItsLane) {
-  const std::string svg = picture(pipelined(2));
+  const std::string svg = picture(plan_of_stages(2));
   const std::string key = "<rect x=\"";
   for (std::size_t at = svg.find(key); at != std::string::npos; at = svg.find(key, at + 1)) {
     const double x = std::strtod(svg.c_str() + at + key.size(), nullptr);
@@ -73,7 +73,7 @@ TEST(TimelineSvg, DrawsNoBlockOutsideItsLane) {
 }
 
 TEST(TimelineSvg, EscapesWhatANameMayHold) {
-  Plan plan = pipelined(1);
+  Plan plan = plan_of_stages(1);
   plan.model.name = "<a & b>";
   const std::string svg = picture(plan);
   EXPECT_THAT(svg, HasSubstr("&lt;a &amp; b&gt;"));
@@ -110,7 +110,8 @@ std::vector<Label> labels(const std::string& svg) {
   return found;
 }
 
-std::vector<std::string> words_of(const std::vector<Label>& labels, const std::string& style) {
+std::vector<std::string> words_in_style(const std::vector<Label>& labels,
+                                        const std::string& style) {
   std::vector<std::string> words;
   for (const Label& label : labels) {
     if (label.style == style) words.push_back(label.words);
@@ -119,7 +120,7 @@ std::vector<std::string> words_of(const std::vector<Label>& labels, const std::s
 }
 
 TEST(TimelineSvg, DrawsLittleMemoryAsHighAsTheLane) {
-  Plan plan = pipelined(1);
+  Plan plan = plan_of_stages(1);
   EXPECT_THAT(timeline_svg(plan, simulate(plan)), testing::HasSubstr("class=\"limit\""));
   plan.cluster.gpu.hbm_bytes = 1_GiB * 8192;
   const Simulation made = simulate(plan);
@@ -132,10 +133,11 @@ TEST(TimelineSvg, DrawsLittleMemoryAsHighAsTheLane) {
 // The report's bubble is that of the stage which computes longest.
 TEST(TimelineSvg, HasTheReportsSharesBesideEachStage) {
   for (const std::int32_t pp : {1, 4}) {
-    const Plan plan = pipelined(pp);
+    const Plan plan = plan_of_stages(pp);
     const Simulation made = simulate(plan);
     const std::vector<StageTimeline>& stages = made.report.timeline->stages;
-    const std::vector<std::string> shares = words_of(labels(timeline_svg(plan, made)), "value");
+    const std::vector<std::string> shares =
+        words_in_style(labels(timeline_svg(plan, made)), "value");
     // Stages of one pipeline differ by the head: the others wait for the last.
     const std::size_t columns = pp > 1 ? 3 : 2;
     ASSERT_EQ(shares.size(), columns * stages.size());
@@ -197,12 +199,12 @@ double limit_of(const std::string& svg) {
 
 // (p - 1) / (m + p - 1) of Huang et al., "GPipe" (arXiv:1811.06965), section 2.3.
 TEST(TimelineSvg, HasTheBubbleOfGPipeByHand) {
-  const Plan plan = pipelined(4);
+  const Plan plan = plan_of_stages(4);
   const Simulation made = by_hand(80_GiB);
   ASSERT_EQ(made.timeline.length(), 33);
   const std::vector<Label> found = labels(timeline_svg(plan, made));
-  EXPECT_THAT(words_of(found, "value"), Each(format_percent(3.0 / 11)));
-  EXPECT_THAT(words_of(found, "tick"),
+  EXPECT_THAT(words_in_style(found, "value"), Each(format_percent(3.0 / 11)));
+  EXPECT_THAT(words_in_style(found, "tick"),
               ElementsAre("0", "5 s", "10 s", "15 s", "20 s", "25 s", "30 s"));
   // 772 pixels for 33 s.
   EXPECT_THAT(timeline_svg(plan, made), HasSubstr("<text x=\"229.0\"")) << "5 s";
@@ -210,7 +212,7 @@ TEST(TimelineSvg, HasTheBubbleOfGPipeByHand) {
 
 // The lane is 90 pixels high; its floor is where the tick of 0 is.
 TEST(TimelineSvg, DrawsTheLimitAtUsableMemory) {
-  const Plan plan = pipelined(4);
+  const Plan plan = plan_of_stages(4);
   const auto floor_of = [](const std::vector<Label>& found) {
     for (const Label& label : found) {
       if (label.style == "scale" && label.words == "0") return label.y - 4;
@@ -222,11 +224,12 @@ TEST(TimelineSvg, DrawsTheLimitAtUsableMemory) {
   std::vector<Label> found = labels(svg);
   const double floor = floor_of(found);
   EXPECT_DOUBLE_EQ(limit_of(svg), floor - 90);
-  EXPECT_THAT(words_of(found, "over"), ElementsAre("usable 80.0 GiB"));
+  EXPECT_THAT(words_in_style(found, "over"), ElementsAre("usable 80.0 GiB"));
   // No tick at 80 GiB under the limit's label.
-  EXPECT_THAT(words_of(found, "scale"), ElementsAre("0", "20 GiB", "40 GiB", "60 GiB"));
-  EXPECT_THAT(words_of(found, "key"), IsSupersetOf({"allocated, peak 40.0 GiB",
-                                                    "runtime context and communicators 10.0 GiB"}));
+  EXPECT_THAT(words_in_style(found, "scale"), ElementsAre("0", "20 GiB", "40 GiB", "60 GiB"));
+  EXPECT_THAT(
+      words_in_style(found, "key"),
+      IsSupersetOf({"allocated, peak 40.0 GiB", "runtime context and communicators 10.0 GiB"}));
   EXPECT_THAT(svg, Not(HasSubstr("reserved, peak"))) << "an arena reserves what it allocates";
   // Context below, then 10 GiB resident and 30 more in the first second.
   EXPECT_THAT(svg, HasSubstr(fmt::format("H112.0V{:.1f}H135.4V{:.1f}H884.0V{:.1f}Z",
@@ -235,23 +238,23 @@ TEST(TimelineSvg, DrawsTheLimitAtUsableMemory) {
   svg = timeline_svg(plan, by_hand(40_GiB));
   found = labels(svg);
   EXPECT_DOUBLE_EQ(limit_of(svg), floor_of(found) - 72);
-  EXPECT_THAT(words_of(found, "over"), ElementsAre("usable 40.0 GiB"));
-  EXPECT_THAT(words_of(found, "scale"), ElementsAre("0", "20 GiB"));
+  EXPECT_THAT(words_in_style(found, "over"), ElementsAre("usable 40.0 GiB"));
+  EXPECT_THAT(words_in_style(found, "scale"), ElementsAre("0", "20 GiB"));
 }
 
 TEST(TimelineSvg, LetsNoLabelsMeet) {
-  Plan interleaved = pipelined(8);
+  Plan interleaved = plan_of_stages(8);
   interleaved.layout.vpp = 2;
   interleaved.job.global_batch_size = 32;
-  Plan sharded = pipelined(1);
+  Plan sharded = plan_of_stages(1);
   sharded.engine = *find_engine("fsdp2");
   sharded.layout = {};
   sharded.layout.dp_shard = 8;
   sharded.layout.zero_stage = 3;
-  Plan cut = pipelined(4);
+  Plan cut = plan_of_stages(4);
   cut.job.global_batch_size = 512;
-  for (const Plan& plan :
-       {pipelined(1), pipelined(2), pipelined(4), pipelined(20), interleaved, sharded, cut}) {
+  for (const Plan& plan : {plan_of_stages(1), plan_of_stages(2), plan_of_stages(4),
+                           plan_of_stages(20), interleaved, sharded, cut}) {
     const std::string svg = picture(plan);
     const double width = std::strtod(svg.c_str() + svg.find("width=\"") + 7, nullptr);
     EXPECT_LT(svg.size(), 300'000U);
@@ -273,13 +276,13 @@ TEST(TimelineSvg, LetsNoLabelsMeet) {
 
 // 512 micro-batches on one scale were a smear.
 TEST(TimelineSvg, DrawsWindowsOfALongStep) {
-  Plan plan = pipelined(4);
+  Plan plan = plan_of_stages(4);
   plan.job.global_batch_size = 512;
   const Simulation made = simulate(plan);
   const std::string svg = timeline_svg(plan, made);
   EXPECT_TRUE(std::regex_search(svg, std::regex("Drawn are the first [^<]*, [^<]* of the middle")));
   EXPECT_GT(count(svg, ">0<"), 4U) << "numbers of the first micro-batch";
-  EXPECT_EQ(count(picture(pipelined(4)), "Drawn are the first"), 0U);
+  EXPECT_EQ(count(picture(plan_of_stages(4)), "Drawn are the first"), 0U);
 
   const std::vector<TimeWindow> windows = drawn_windows(plan, made, 100, 800);
   ASSERT_EQ(windows.size(), 3U);
@@ -298,7 +301,7 @@ TEST(TimelineSvg, DrawsWindowsOfALongStep) {
 }
 
 TEST(TimelineSvg, NamesScheduleExpertsAndFainterBlocks) {
-  Plan plan = pipelined(4);
+  Plan plan = plan_of_stages(4);
   EXPECT_THAT(picture(plan), HasSubstr("pp 4 by one_f_one_b, dp_shard"));
   plan.engine = *find_engine("shardwise");
   plan.layout.schedule = PipelineSchedule::dualpipe;
@@ -309,20 +312,22 @@ TEST(TimelineSvg, NamesScheduleExpertsAndFainterBlocks) {
 
 // The limit's label at 79.2 GiB took the place of 100 GiB's.
 TEST(TimelineSvg, KeepsTheMarksBesideTheLimit) {
-  const Plan plan = pipelined(4);
+  const Plan plan = plan_of_stages(4);
   // 50 GiB are in use; 22 are 3.6 pixels above the mark of 20, 24 are 7.2.
-  EXPECT_THAT(words_of(labels(timeline_svg(plan, by_hand(22_GiB))), "scale"),
+  EXPECT_THAT(words_in_style(labels(timeline_svg(plan, by_hand(22_GiB))), "scale"),
               ElementsAre("0", "40 GiB"));
-  EXPECT_THAT(words_of(labels(timeline_svg(plan, by_hand(24_GiB))), "scale"),
+  EXPECT_THAT(words_in_style(labels(timeline_svg(plan, by_hand(24_GiB))), "scale"),
               ElementsAre("0", "20 GiB", "40 GiB"));
 }
 
 TEST(TimelineSvg, TellsThatStagesAreLeftOut) {
-  EXPECT_THAT(picture(pipelined(20)), HasSubstr("The first 16 of 20 stages are drawn."));
-  EXPECT_THAT(picture(pipelined(16)), Not(HasSubstr("stages are drawn")));
+  EXPECT_THAT(picture(plan_of_stages(20)), HasSubstr("The first 16 of 20 stages are drawn."));
+  EXPECT_THAT(picture(plan_of_stages(16)), Not(HasSubstr("stages are drawn")));
 }
 
-TEST(TimelineSvg, IsTheSameTwice) { EXPECT_EQ(picture(pipelined(2)), picture(pipelined(2))); }
+TEST(TimelineSvg, IsTheSameTwice) {
+  EXPECT_EQ(picture(plan_of_stages(2)), picture(plan_of_stages(2)));
+}
 
 }  // namespace
 }  // namespace shardwise::sim

@@ -19,37 +19,37 @@ std::vector<double> lengths(double from, double to) {
   return made;
 }
 
-std::vector<std::string> words_of(const std::vector<Tick>& ticks) {
+std::vector<std::string> tick_labels(const std::vector<Tick>& ticks) {
   std::vector<std::string> words;
   for (const Tick& tick : ticks) words.push_back(tick.label);
   return words;
 }
 
 TEST(TimelineTicks, AreRoundAndInOneUnit) {
-  EXPECT_THAT(words_of(time_ticks(Seconds(3))),
+  EXPECT_THAT(tick_labels(time_ticks(Seconds(3))),
               ElementsAre("0", "0.5 s", "1.0 s", "1.5 s", "2.0 s", "2.5 s", "3.0 s"));
-  EXPECT_THAT(words_of(time_ticks(Seconds(1))),
+  EXPECT_THAT(tick_labels(time_ticks(Seconds(1))),
               ElementsAre("0", "0.2 s", "0.4 s", "0.6 s", "0.8 s", "1.0 s"));
-  EXPECT_THAT(words_of(time_ticks(Seconds(0.249))),
+  EXPECT_THAT(tick_labels(time_ticks(Seconds(0.249))),
               ElementsAre("0", "20 ms", "40 ms", "60 ms", "80 ms", "100 ms", "120 ms", "140 ms",
                           "160 ms", "180 ms", "200 ms", "220 ms", "240 ms"));
-  EXPECT_THAT(words_of(time_ticks(Seconds(0.00007))),
+  EXPECT_THAT(tick_labels(time_ticks(Seconds(0.00007))),
               ElementsAre("0", "10 us", "20 us", "30 us", "40 us", "50 us", "60 us", "70 us"));
-  EXPECT_THAT(words_of(time_ticks(Seconds(1668))),
+  EXPECT_THAT(tick_labels(time_ticks(Seconds(1668))),
               ElementsAre("0", "5 min", "10 min", "15 min", "20 min", "25 min"));
   EXPECT_EQ(time_ticks(Seconds(1668)).back().value, 1500);
-  EXPECT_THAT(words_of(time_ticks(Seconds(0))), ElementsAre("0"));
-  EXPECT_THAT(words_of(memory_ticks(80_GiB)),
+  EXPECT_THAT(tick_labels(time_ticks(Seconds(0))), ElementsAre("0"));
+  EXPECT_THAT(tick_labels(memory_ticks(80_GiB)),
               ElementsAre("0", "20 GiB", "40 GiB", "60 GiB", "80 GiB"));
-  EXPECT_THAT(words_of(memory_ticks(1_GiB)), ElementsAre("0", "0.5 GiB", "1.0 GiB"));
-  EXPECT_THAT(words_of(memory_ticks(100_MiB)), ElementsAre("0", "50 MiB", "100 MiB"));
+  EXPECT_THAT(tick_labels(memory_ticks(1_GiB)), ElementsAre("0", "0.5 GiB", "1.0 GiB"));
+  EXPECT_THAT(tick_labels(memory_ticks(100_MiB)), ElementsAre("0", "50 MiB", "100 MiB"));
   EXPECT_EQ(memory_ticks(80_GiB)[1].value, static_cast<double>((20_GiB).value()));
 }
 
 TEST(TimelineTicks, OfMemorySuitTheLargestAmount) {
-  EXPECT_THAT(words_of(memory_ticks(7_GiB * 1024)), ElementsAre("0", "2 TiB", "4 TiB", "6 TiB"));
+  EXPECT_THAT(tick_labels(memory_ticks(7_GiB * 1024)), ElementsAre("0", "2 TiB", "4 TiB", "6 TiB"));
   EXPECT_THAT(
-      words_of(memory_ticks_between(70_GiB, 135_GiB)),
+      tick_labels(memory_ticks_between(70_GiB, 135_GiB)),
       ElementsAre("70 GiB", "80 GiB", "90 GiB", "100 GiB", "110 GiB", "120 GiB", "130 GiB"));
   EXPECT_EQ(memory_axis(70_GiB, 80_GiB), 80_GiB);
   EXPECT_EQ(memory_axis(1024_GiB, 80_GiB), 1024_GiB);
@@ -81,9 +81,9 @@ TEST(TimelineTicks, OfALogAxisAreRound) {
   EXPECT_THAT(log_values(36'707, 600'367), ElementsAre(50'000, 100'000, 200'000, 500'000));
   EXPECT_THAT(log_values(611, 790), ElementsAre(650, 700, 750));
   EXPECT_THAT(log_values(3, 4e6), ElementsAre(10, 100, 1e3, 1e4, 1e5, 1e6));
-  EXPECT_THAT(words_of(log_time_ticks(Seconds(40), Seconds(900))),
+  EXPECT_THAT(tick_labels(log_time_ticks(Seconds(40), Seconds(900))),
               ElementsAre("50 s", "100 s", "200 s", "500 s"));
-  EXPECT_THAT(words_of(log_memory_ticks(60_MiB, 3_GiB)),
+  EXPECT_THAT(tick_labels(log_memory_ticks(60_MiB, 3_GiB)),
               ElementsAre("100 MiB", "200 MiB", "500 MiB", "1000 MiB", "2000 MiB"));
 }
 

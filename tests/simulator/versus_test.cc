@@ -11,7 +11,7 @@
 namespace shardwise::sim {
 namespace {
 
-Plan plan_of(const char* engine) {
+Plan sharded_plan(const char* engine) {
   Plan plan;
   plan.model = *load_model("llama-3-8b");
   plan.cluster = *with_gpus(*find_cluster("dgx-h100"), 8);
@@ -32,7 +32,7 @@ std::vector<std::string> names(const Versus& found) {
 TEST(Versus, EndsAtTheSecondEngineToTheBit) {
   for (const char* first : {"fsdp2", "fsdp1", "megatron_fsdp", "shardwise"}) {
     for (const char* second : {"fsdp2", "megatron_fsdp", "deepspeed"}) {
-      const Versus found = versus(plan_of(first), plan_of(second), {});
+      const Versus found = versus(sharded_plan(first), sharded_plan(second), {});
       const StepFigures& last = found.effects.empty() ? found.first : found.effects.back().in_turn;
       EXPECT_EQ(last.step, found.second.step) << first << " to " << second;
       EXPECT_EQ(last.allocated, found.second.allocated) << first << " to " << second;
@@ -42,11 +42,11 @@ TEST(Versus, EndsAtTheSecondEngineToTheBit) {
 }
 
 TEST(Versus, FindsNothingBetweenAnEngineAndItself) {
-  EXPECT_TRUE(versus(plan_of("fsdp2"), plan_of("fsdp2"), {}).effects.empty());
+  EXPECT_TRUE(versus(sharded_plan("fsdp2"), sharded_plan("fsdp2"), {}).effects.empty());
 }
 
 TEST(Versus, ExplainsMegatronFsdpByKnownMechanisms) {
-  const Versus found = versus(plan_of("fsdp2"), plan_of("megatron_fsdp"), {});
+  const Versus found = versus(sharded_plan("fsdp2"), sharded_plan("megatron_fsdp"), {});
   const std::vector<std::string> all = names(found);
   EXPECT_EQ(all.front(), "kernels");
   EXPECT_EQ(std::count(all.begin(), all.end(), "the rest"), 0);
@@ -55,18 +55,18 @@ TEST(Versus, ExplainsMegatronFsdpByKnownMechanisms) {
 }
 
 TEST(Versus, HoldsKernelsEqualWhenTheJobSaysThem) {
-  Plan first = plan_of("fsdp2");
-  Plan second = plan_of("megatron_fsdp");
+  Plan first = sharded_plan("fsdp2");
+  Plan second = sharded_plan("megatron_fsdp");
   first.job.kernels = second.job.kernels = Kernels::transformer_engine;
   const Versus found = versus(first, second, {});
-  const Versus usual = versus(plan_of("fsdp2"), plan_of("megatron_fsdp"), {});
+  const Versus usual = versus(sharded_plan("fsdp2"), sharded_plan("megatron_fsdp"), {});
   EXPECT_LT(found.first.step, usual.first.step);
   EXPECT_EQ(found.second.step, usual.second.step);
 }
 
 TEST(Versus, AddsUserBuffersWhereAnEngineHasThem) {
-  EXPECT_EQ(versus(plan_of("fsdp2"), plan_of("megatron_fsdp"), {}).beyond.size(), 2U);
-  EXPECT_TRUE(versus(plan_of("megatron_fsdp"), plan_of("fsdp2"), {}).beyond.empty());
+  EXPECT_EQ(versus(sharded_plan("fsdp2"), sharded_plan("megatron_fsdp"), {}).beyond.size(), 2U);
+  EXPECT_TRUE(versus(sharded_plan("megatron_fsdp"), sharded_plan("fsdp2"), {}).beyond.empty());
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ double expect_carried(const Plan& plan) {
   return link.utilisation;
 }
 
-Plan plan_of(const char* model, const char* cluster, const char* engine) {
+Plan plan_on_64_gpus(const char* model, const char* cluster, const char* engine) {
   Plan plan;
   plan.model = *load_model(model);
   plan.cluster = *with_gpus(*find_cluster(cluster), 64);
@@ -56,7 +56,7 @@ Plan plan_of(const char* model, const char* cluster, const char* engine) {
 }
 
 TEST(Wire, CarriesRingAttentionBesideGathersOfOurEngine) {
-  Plan plan = plan_of("llama-2-13b", "dgx-b200", "shardwise");
+  Plan plan = plan_on_64_gpus("llama-2-13b", "dgx-b200", "shardwise");
   plan.layout.cp = 4;
   plan.layout.dp_shard = 2;
   plan.layout.micro_batch_size = 4;
@@ -65,7 +65,7 @@ TEST(Wire, CarriesRingAttentionBesideGathersOfOurEngine) {
 }
 
 TEST(Wire, CarriesRingAttentionBesideGathersOfFsdp2) {
-  Plan plan = plan_of("opt-30b", "dgx-b200", "fsdp2_in_megatron");
+  Plan plan = plan_on_64_gpus("opt-30b", "dgx-b200", "fsdp2_in_megatron");
   plan.layout.cp = 2;
   plan.layout.dp_shard = 4;
   plan.job.sequence_length = 16384;
@@ -75,7 +75,7 @@ TEST(Wire, CarriesRingAttentionBesideGathersOfFsdp2) {
 
 // The gradients of a tied table, of 3 GB, meet those of its copy on the last stage.
 TEST(Wire, CarriesTheSumOfATiedTable) {
-  Plan plan = plan_of("gemma-7b", "dgx-b200", "shardwise");
+  Plan plan = plan_on_64_gpus("gemma-7b", "dgx-b200", "shardwise");
   plan.cluster = *with_gpus(*find_cluster("dgx-b200"), 18);
   plan.layout.tp = 2;
   plan.layout.sequence_parallel = true;

@@ -9,26 +9,26 @@
 #include "gui/app/stage.h"
 #include "gui/models/commands.h"
 #include "planner/spec/plan.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr ImVec2 kSize(1280, 800);
 constexpr double kGiB = 1 << 30;
 
 class Drag : public testing::Test {
  protected:
-  Drag() { draw_settled(stage_, session_, kSize); }
+  Drag() { draw_settled(stage_, session_, kSmallWindow); }
   void press(ImVec2 at, bool down) {
     ImGui::GetIO().AddMousePosEvent(at.x, at.y);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, down);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
   }
   void move(ImVec2 to) {
     ImGui::GetIO().AddMousePosEvent(to.x, to.y);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
   }
   void drag(ImVec2 from, ImVec2 to) {
     press(from, true);
@@ -36,7 +36,7 @@ class Drag : public testing::Test {
     move(to);
     press(to, false);
     move({-FLT_MAX, -FLT_MAX});
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   Probes::Place place(const std::string& probe) const {
     const auto found = stage_.probes().find(probe);
@@ -56,7 +56,7 @@ TEST_F(Drag, OfAnAxisMovesTheRowInItsFrameAndLeavesAGhost) {
   press({track.least.x + 7, track.centre().y}, true);
   move({track.most.x - 7, track.centre().y});
   EXPECT_EQ(state().plan.layout.tp, 8);
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   const Probes::Place now = place("trade.selected");
   EXPECT_TRUE(now.centre().x != dot.x || now.centre().y != dot.y);
   // The frame has both: where the selected layout is now, and where it was.
@@ -84,7 +84,7 @@ TEST_F(Drag, OfAnAxisMovesTheRowInItsFrameAndLeavesAGhost) {
 
 TEST_F(Drag, OfALockedAxisMovesNothing) {
   EXPECT_EQ(run_command(session_, "question.lock tp"), "");
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   const Probes::Place track = place("what_if.tp");
   drag({track.least.x + 7, track.centre().y}, {track.most.x - 7, track.centre().y});
   EXPECT_EQ(state().plan.layout.tp, 1);
@@ -92,7 +92,7 @@ TEST_F(Drag, OfALockedAxisMovesNothing) {
 
 TEST_F(Drag, OfTheLineHoldsMemoryBack) {
   EXPECT_EQ(run_command(session_, "layout.best"), "");
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   const Probes::Place line = place("trade.limit");
   const Probes::Place plot = place("trade.plot");
   const double hbm = static_cast<double>(state().plan.cluster.gpu.hbm_bytes.value()) / kGiB;
@@ -111,7 +111,7 @@ TEST_F(Drag, OfTheLineHoldsMemoryBack) {
 
 TEST_F(Drag, OfABoxShowsTheRowsInIt) {
   EXPECT_EQ(run_command(session_, "table.filter zero:1"), "");
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   const std::size_t before = state().shown.size();
   const ImVec2 dot = place("trade.selected").centre();
   const Probes::Place plot = place("trade.plot");
@@ -130,7 +130,7 @@ TEST_F(Drag, OfABoxShowsTheRowsInIt) {
 
 TEST_F(Drag, OnLogAxesIsAStateOfTheirOwn) {
   EXPECT_EQ(run_command(session_, "trade.log"), "");
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   const Probes::Place plot = place("trade.plot");
   const Probes::Place dot = place("trade.selected");
   EXPECT_GT(dot.centre().x, plot.least.x);
@@ -140,12 +140,12 @@ TEST_F(Drag, OnLogAxesIsAStateOfTheirOwn) {
 TEST_F(Drag, WordsTypedWhileThePaletteOpensAreKept) {
   EXPECT_EQ(run_command(session_, "app.palette"), "");
   ImGui::GetIO().AddInputCharactersUTF8("un");
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   ImGui::GetIO().AddInputCharactersUTF8("d");
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   ImGui::GetIO().AddInputCharactersUTF8("o");
-  stage_.frame(session_, kSize);
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
+  stage_.frame(session_, kSmallWindow);
   EXPECT_TRUE(stage_.probes().find("palette.question.undo"));
   EXPECT_FALSE(stage_.probes().find("palette.view.explore"));
 }
@@ -154,11 +154,11 @@ TEST_F(Drag, TheColumnsMenuChoosesColumns) {
   const Probes::Place button = place("explorer.columns");
   press(button.centre(), true);
   press(button.centre(), false);
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   const Probes::Place cost = place("explorer.column.cost");
   press(cost.centre(), true);
   press(cost.centre(), false);
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   EXPECT_FALSE(state().explore.columns.empty());
   EXPECT_TRUE(stage_.probes().find("explorer.head.cost"));
   EXPECT_EQ(run_command(session_, "table.columns"), "");
@@ -168,12 +168,12 @@ TEST_F(Drag, TheColumnsMenuChoosesColumns) {
 
 TEST_F(Drag, AClickOnAGroupOpensItsCategories) {
   EXPECT_EQ(run_command(session_, "view.memory"), "");
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   EXPECT_FALSE(stage_.probes().find("categories.optimizer moments"));
   const ImVec2 group = place("categories.group.optimizer").centre();
   press(group, true);
   press(group, false);
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   EXPECT_TRUE(stage_.probes().find("categories.optimizer moments"));
 }
 

@@ -12,35 +12,34 @@
 #include "gui/models/memory_model.h"
 #include "gui/models/summary_model.h"
 #include "simulator/palette.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr ImVec2 kSize(1280, 800);
-
 class Explore : public testing::Test {
  protected:
   explicit Explore(Plan plan = test::small_plan(), float scale = 1)
       : session_(std::move(plan)), stage_(FontChoice::built_in, scale) {
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   void run(const std::string& line) {
     EXPECT_EQ(run_command(session_, line), "");
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   void click(const std::string& probe) {
     const auto place = stage_.probes().find(probe);
     ASSERT_TRUE(place) << probe;
     ImGuiIO& io = ImGui::GetIO();
     io.AddMousePosEvent(place->centre().x, place->centre().y);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     io.AddMouseButtonEvent(ImGuiMouseButton_Left, true);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     io.AddMouseButtonEvent(ImGuiMouseButton_Left, false);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   Probes::Place place(const std::string& probe) const {
     const auto found = stage_.probes().find(probe);
@@ -57,8 +56,8 @@ TEST_F(Explore, ShowsEveryTileInsideTheWindow) {
   for (const Tile& tile : summary_tiles(state().plan, state().report)) {
     const Probes::Place at = place("summary." + tile.id);
     EXPECT_GE(at.least.x, 0);
-    EXPECT_LE(at.most.x, kSize.x) << tile.id;
-    EXPECT_LE(at.most.y, kSize.y) << tile.id;
+    EXPECT_LE(at.most.x, kSmallWindow.x) << tile.id;
+    EXPECT_LE(at.most.y, kSmallWindow.y) << tile.id;
   }
 }
 
@@ -128,17 +127,17 @@ TEST_F(Explore, ADotThatIsClickedIsTheSelectedRow) {
   const ImVec2 dot = place("trade.selected").centre();
   run("layout.select 1");
   ImGui::GetIO().AddMousePosEvent(dot.x, dot.y);
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   for (const bool down : {true, false}) {
     ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, down);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
   }
   EXPECT_EQ(state().answer.rows[state().selected].memory, state().answer.rows[row].memory);
 }
 
 TEST_F(Explore, SaysWhatIsWrongWithAFilter) {
   EXPECT_NE(run_command(session_, "table.filter tpp<8"), "");
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   EXPECT_TRUE(stage_.probes().find("explorer.problem"));
   run("table.filter tp:1");
   EXPECT_FALSE(stage_.probes().find("explorer.problem"));
@@ -147,7 +146,7 @@ TEST_F(Explore, SaysWhatIsWrongWithAFilter) {
 
 TEST_F(Explore, DrawsTheSameBytesTwice) {
   const std::string once = to_png(stage_.picture(session_));
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   EXPECT_EQ(to_png(stage_.picture(session_)), once);
 }
 
@@ -193,8 +192,8 @@ class TwiceAsLarge : public Explore {
 
 TEST_F(TwiceAsLarge, ShowsEveryTileInsideTheWindow) {
   for (const Tile& tile : summary_tiles(state().plan, state().report)) {
-    EXPECT_LE(place("summary." + tile.id).most.x, kSize.x) << tile.id;
-    EXPECT_LE(place("summary." + tile.id).most.y, kSize.y) << tile.id;
+    EXPECT_LE(place("summary." + tile.id).most.x, kSmallWindow.x) << tile.id;
+    EXPECT_LE(place("summary." + tile.id).most.y, kSmallWindow.y) << tile.id;
   }
 }
 

@@ -8,29 +8,28 @@
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
 #include "gui/models/commands.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr ImVec2 kSize(1280, 800);
-
 class Keys : public testing::Test {
  protected:
-  Keys() { draw_settled(stage_, session_, kSize); }
+  Keys() { draw_settled(stage_, session_, kSmallWindow); }
   void press(std::initializer_list<ImGuiKey> keys) {
     ImGuiIO& io = ImGui::GetIO();
     for (const ImGuiKey key : keys) io.AddKeyEvent(key, true);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     for (const ImGuiKey key : keys) io.AddKeyEvent(key, false);
-    stage_.frame(session_, kSize);
-    draw_settled(stage_, session_, kSize);
+    stage_.frame(session_, kSmallWindow);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   void type(const char* words) {
     ImGui::GetIO().AddInputCharactersUTF8(words);
-    stage_.frame(session_, kSize);
-    draw_settled(stage_, session_, kSize);
+    stage_.frame(session_, kSmallWindow);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   const AppState& state() const { return session_.state(); }
 

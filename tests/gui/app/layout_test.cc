@@ -21,15 +21,15 @@
 namespace shardwise::view {
 namespace {
 
-constexpr ImVec2 kSize(900, 600);
+constexpr ImVec2 kNarrowWindow(900, 600);
 
-class Layout : public testing::Test {
+class PanelLayout : public testing::Test {
  protected:
-  Layout() { draw_settled(stage_, session_, kSize); }
+  PanelLayout() { draw_settled(stage_, session_, kNarrowWindow); }
   void draw_all() {
     for (std::size_t i = 0; i < kWorkspaces; ++i) {
       session_.set_workspace(static_cast<Workspace>(i));
-      for (int frame = 0; frame < 2; ++frame) stage_.frame(session_, kSize);
+      for (int frame = 0; frame < 2; ++frame) stage_.frame(session_, kNarrowWindow);
     }
   }
 
@@ -37,14 +37,14 @@ class Layout : public testing::Test {
   Stage stage_{FontChoice::built_in, 1};
 };
 
-TEST_F(Layout, OfAWindowIsOneThatIsTakenBack) {
+TEST_F(PanelLayout, OfAWindowIsOneThatIsTakenBack) {
   draw_all();
   EXPECT_EQ(problem_of_panels(stage_.panels()), "");
 }
 
 // Parts of lines are exchanged, taken away and written twice. What is refused is refused; the rest
 // has to be drawn: ImGui would end this program.
-TEST_F(Layout, OfAnyTextIsRefusedOrDrawn) {
+TEST_F(PanelLayout, OfAnyTextIsRefusedOrDrawn) {
   draw_all();
   const std::string panels = stage_.panels();
   std::mt19937 random(15);  // NOLINT(*msc51*): the same texts every time
@@ -71,7 +71,7 @@ TEST_F(Layout, OfAnyTextIsRefusedOrDrawn) {
   EXPECT_GT(drawn, 20);
 }
 
-TEST_F(Layout, ThatIsBrokenIsIgnoredAtTheStartAndThatIsSaid) {
+TEST_F(PanelLayout, ThatIsBrokenIsIgnoredAtTheStartAndThatIsSaid) {
   const test::Scratch scratch;
   std::string panels = stage_.panels();
   panels.replace(panels.find("Split=X"), 7, "Split=Z");

@@ -14,12 +14,11 @@
 #include "gui/models/summary_model.h"
 #include "planner/spec/format.h"
 #include "planner/spec/memory_unit.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
-
-constexpr ImVec2 kSize(1280, 800);
 
 class Looks : public testing::Test {
  protected:
@@ -27,7 +26,7 @@ class Looks : public testing::Test {
     if (!command.empty()) {
       EXPECT_EQ(run_command(session_, command), "");
     }
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   Probes::Place place(const std::string& probe) const {
     const auto found = stage_.probes().find(probe);
@@ -77,7 +76,7 @@ TEST_F(Looks, HelpIsWithinTheWindow) {
   draw("app.help");
   const Probes::Place help = place("help");
   EXPECT_GE(help.least.y, 0);
-  EXPECT_LE(help.most.y, kSize.y);
+  EXPECT_LE(help.most.y, kSmallWindow.y);
 }
 
 TEST_F(Looks, EveryRowCanBeSelectedAndItsDotIsInSight) {
@@ -114,7 +113,7 @@ TEST(LooksOfBounds, WhatIsKnownOfTimesIsWithinItsPanel) {
 TEST(LooksOfNothing, DotsOfLayoutsThatDoNotFitAreInSight) {
   Session session(test::plan_that_cannot_fit());
   Stage stage(FontChoice::built_in, 1);
-  draw_settled(stage, session, kSize);
+  draw_settled(stage, session, kSmallWindow);
   const auto dot = stage.probes().find("trade.selected");
   const auto plot = stage.probes().find("trade.plot");
   ASSERT_TRUE(dot && plot);

@@ -15,18 +15,17 @@
 #include "planner/spec/mesh.h"
 #include "planner/spec/names.h"
 #include "simulator/palette.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr ImVec2 kSize(1280, 800);
-
 class MeshPanel : public testing::Test {
  protected:
   MeshPanel() {
     session_.set_workspace(Workspace::mesh);
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   Probes::Place place(const std::string& probe) const {
     const auto found = stage_.probes().find(probe);
@@ -35,11 +34,11 @@ class MeshPanel : public testing::Test {
   }
   void point(ImVec2 at) {
     ImGui::GetIO().AddMousePosEvent(at.x, at.y);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
   }
   void press(bool down) {
     ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Left, down);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
   }
   /// The ranks that are framed as the group of an axis.
   std::set<std::int64_t> framed(const std::string& axis) const {
@@ -60,7 +59,7 @@ TEST_F(MeshPanel, ThePointerOnARankFramesThePlannersGroups) {
   EXPECT_TRUE(framed("tp").empty());
   for (const std::int64_t rank : {0, 5, 15}) {
     point(place("mesh.rank." + std::to_string(rank)).centre());
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     for (const ShownGroup& group : kShownGroups) {
       std::set<std::int64_t> expected;
       const auto ranks = group_ranks(state().plan.layout, group.kind, rank);
@@ -88,7 +87,7 @@ TEST_F(MeshPanel, EachRankIsDrawnOnceAndApartFromTheOthers) {
 TEST_F(MeshPanel, EachBoxHasAnEdgeThatCanBeSeen) {
   for (const bool dark : {true, false}) {
     session_.set_dark(dark);
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
     const Image picture = stage_.picture(session_);
     const Theme& theme = theme_of(dark);
     for (int rank = 0; rank < 16; ++rank) {
@@ -114,7 +113,7 @@ TEST_F(MeshPanel, AClickKeepsTheGroupsAndAnotherLetsThemGo) {
   press(false);
   EXPECT_EQ(state().mesh.pinned, 6);
   point({-FLT_MAX, -FLT_MAX});
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   EXPECT_EQ(framed("pp").size(), 2U);
   point(at);
   press(true);
@@ -130,15 +129,15 @@ TEST_F(MeshPanel, AnAxisIsDraggedToAnotherPlaceAndItsCostIsShownOnTheWay) {
   press(true);
   point({(pp.x + tp.least.x) / 2, pp.y});
   point({tp.least.x + 1, pp.y});
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   EXPECT_EQ(state().plan.layout, before);
   ASSERT_TRUE(state().mesh.tried);
   EXPECT_EQ(order_text(before, *state().mesh.tried), "pp-tp-dp_shard-dp_replicate");
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   EXPECT_TRUE(stage_.probes().find("order.tried"));
   const Seconds shown = state().mesh.tried_step;
   press(false);
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   EXPECT_EQ(order_text(before, state().plan.layout.order), "pp-tp-dp_shard-dp_replicate");
   EXPECT_EQ(state().report.step_time, shown);
   EXPECT_FALSE(state().mesh.tried);
@@ -150,13 +149,13 @@ TEST_F(MeshPanel, ABandwidthIsDraggedAndTheEstimateIsThereInTheFrame) {
   point(slider.centre());
   press(true);
   point({slider.most.x - 2, slider.centre().y});
-  stage_.frame(session_, kSize);
+  stage_.frame(session_, kSmallWindow);
   press(false);
   session_.worker().release();
   ASSERT_TRUE(state().mesh.stretch.any());
   EXPECT_NEAR(state().mesh.stretch.factors[1], kMostStretch, 1e-4);
   EXPECT_LT(state().mesh.stretch.report->step_time, state().report.step_time);
-  draw_settled(stage_, session_, kSize);
+  draw_settled(stage_, session_, kSmallWindow);
   EXPECT_TRUE(stage_.probes().find("stretch.words.3"));
 }
 

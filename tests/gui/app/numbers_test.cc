@@ -13,12 +13,11 @@
 #include "gui/models/commands.h"
 #include "gui/models/explain_model.h"
 #include "gui/panels/panels.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
-
-constexpr ImVec2 kSize(1600, 1000);
 
 bool has_digit(std::string_view words) {
   return std::ranges::any_of(words, [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -43,7 +42,7 @@ TEST_P(Numbers, EachHasAnExplanation) {
   stage.probes().keep_texts();
   for (std::size_t w = 0; w < kWorkspaces; ++w) {
     session.set_workspace(static_cast<Workspace>(w));
-    draw_settled(stage, session, kSize);
+    draw_settled(stage, session, kWideWindow);
     ASSERT_TRUE(session.state().explained);
     std::size_t numbers = 0;
     for (const Probes::Words& each : stage.probes().texts()) {
@@ -64,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(Plans, Numbers, testing::Range(0, 3));
 TEST(Reasons, OfTilesAndColumnsAreTheirOwnAndNotTheirPanels) {
   Session session(test::small_plan());
   Stage stage(FontChoice::built_in, 1);
-  draw_settled(stage, session, kSize);
+  draw_settled(stage, session, kWideWindow);
   const auto reason = [&](const std::string& probe) {
     const auto place = stage.probes().find(probe);
     EXPECT_TRUE(place) << probe;
@@ -79,10 +78,10 @@ TEST(Reasons, OfTilesAndColumnsAreTheirOwnAndNotTheirPanels) {
   const auto tile = stage.probes().find("summary.mfu");
   ASSERT_TRUE(tile);
   ImGui::GetIO().AddMousePosEvent(tile->centre().x, tile->centre().y);
-  stage.frame(session, kSize);
+  stage.frame(session, kWideWindow);
   for (const bool down : {true, false}) {
     ImGui::GetIO().AddMouseButtonEvent(ImGuiMouseButton_Right, down);
-    stage.frame(session, kSize);
+    stage.frame(session, kWideWindow);
   }
   EXPECT_EQ(session.state().subject, "tile.mfu");
 }
@@ -95,7 +94,7 @@ TEST_P(Glyphs, OfEveryTextThatIsDrawnExist) {
   stage.probes().keep_texts();
   std::string all;
   const auto take = [&] {
-    draw_settled(stage, session, kSize);
+    draw_settled(stage, session, kWideWindow);
     for (const Probes::Words& each : stage.probes().texts()) all += each.words;
   };
   for (std::size_t w = 0; w < kWorkspaces; ++w) {
@@ -130,7 +129,7 @@ TEST(Commands, EachIsInThePaletteAndItsKeyOpensOrRunsIt) {
   Stage stage(FontChoice::built_in, 1);
   for (const Command& each : commands()) {
     EXPECT_EQ(run_command(session, "app.palette " + std::string(each.name)), "");
-    draw_settled(stage, session, kSize);
+    draw_settled(stage, session, kWideWindow);
     EXPECT_TRUE(stage.probes().find("palette." + std::string(each.name))) << each.name;
     EXPECT_EQ(run_command(session, "app.close"), "");
   }

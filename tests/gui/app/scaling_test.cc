@@ -9,31 +9,30 @@
 #include "gui/app/shot.h"
 #include "gui/app/stage.h"
 #include "simulator/palette.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
 
-constexpr ImVec2 kSize(1280, 800);
-
 class ScalingPanel : public testing::Test {
  protected:
   explicit ScalingPanel(Plan plan = test::small_plan()) : session_(std::move(plan)) {
     session_.set_workspace(Workspace::scaling);
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   void click(const std::string& probe) {
     const auto place = stage_.probes().find(probe);
     ASSERT_TRUE(place) << probe;
     ImGuiIO& io = ImGui::GetIO();
     io.AddMousePosEvent(place->centre().x, place->centre().y);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     io.AddMouseButtonEvent(ImGuiMouseButton_Left, true);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     io.AddMouseButtonEvent(ImGuiMouseButton_Left, false);
-    stage_.frame(session_, kSize);
+    stage_.frame(session_, kSmallWindow);
     io.AddMousePosEvent(-FLT_MAX, -FLT_MAX);
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kSmallWindow);
   }
   const AppState& state() const { return session_.state(); }
   const ScalingMap& map() const { return state().scaling.map; }

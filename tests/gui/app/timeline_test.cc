@@ -12,12 +12,11 @@
 #include "gui/app/stage.h"
 #include "gui/models/commands.h"
 #include "gui/models/stretch_model.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
-
-constexpr ImVec2 kSize(1600, 1000);
 
 Plan pipeline() {
   Plan plan = test::four_stage_plan();
@@ -29,10 +28,10 @@ class TimelineMouse : public testing::Test {
  protected:
   TimelineMouse() {
     session_.set_workspace(Workspace::timeline);
-    draw_settled(stage_, session_, kSize);
+    draw_settled(stage_, session_, kWideWindow);
   }
-  void frame() { stage_.frame(session_, kSize); }
-  void settle() { draw_settled(stage_, session_, kSize); }
+  void frame() { stage_.frame(session_, kWideWindow); }
+  void settle() { draw_settled(stage_, session_, kWideWindow); }
   void move(ImVec2 at) {
     ImGui::GetIO().AddMousePosEvent(at.x, at.y);
     frame();

@@ -10,12 +10,11 @@
 #include "gui/app/stage.h"
 #include "gui/models/commands.h"
 #include "gui/panels/panels.h"
+#include "tests/gui/app/window_sizes.h"
 #include "tests/gui/small_plan.h"
 
 namespace shardwise::view {
 namespace {
-
-constexpr ImVec2 kSize(1280, 800);
 
 Plan of_16_384_gpus() {
   Plan plan = test::small_plan();
@@ -52,7 +51,7 @@ TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
       if (!panel.is_in(workspace) || !panel.shows(session.state())) continue;
       session.set_workspace(workspace);
       ASSERT_EQ(run_command(session, "panel.show " + std::string(panel.id)), "");
-      draw_settled(stage, session, kSize);
+      draw_settled(stage, session, kSmallWindow);
       EXPECT_EQ(session.state().workspace, workspace) << panel.id;
       const ImGuiWindow* const window =
           ImGui::FindWindowByName(window_name(panel, workspace).c_str());
@@ -61,8 +60,8 @@ TEST_P(Workspaces, ShowTheirPanelsInsideTheWindow) {
       const auto place = stage.probes().find(panel.id);
       ASSERT_TRUE(place) << panel.id;
       EXPECT_GE(place->least.x, 0) << panel.id;
-      EXPECT_LE(place->most.x, kSize.x) << panel.id;
-      EXPECT_LE(place->most.y, kSize.y) << panel.id;
+      EXPECT_LE(place->most.x, kSmallWindow.x) << panel.id;
+      EXPECT_LE(place->most.y, kSmallWindow.y) << panel.id;
       EXPECT_GT(place->most.x - place->least.x, 100) << panel.id;
     }
   }
@@ -79,7 +78,7 @@ TEST(Panels, OfTheModelsNumbersSayThatBesideSimulatedTiles) {
     return stage.probes().find("by_model." + std::string(panel.title)).has_value();
   };
   std::size_t found = 0;
-  for (const ImVec2 size : {ImVec2(1280, 720), kSize}) {
+  for (const ImVec2 size : {ImVec2(1280, 720), kSmallWindow}) {
     for (const auto& [id, workspace] :
          {std::pair("scaling", Workspace::scaling), std::pair("scaling_table", Workspace::scaling),
           std::pair("heat", Workspace::scaling), std::pair("break_even", Workspace::scaling),
@@ -92,7 +91,7 @@ TEST(Panels, OfTheModelsNumbersSayThatBesideSimulatedTiles) {
     }
   }
   EXPECT_EQ(found, 16);
-  EXPECT_FALSE(says(*find_panel("explorer"), Workspace::explore, kSize));
+  EXPECT_FALSE(says(*find_panel("explorer"), Workspace::explore, kSmallWindow));
 }
 
 TEST(Panels, AreDrawnOnceEachAndKnown) {
@@ -108,10 +107,10 @@ TEST(Panels, AreDrawnOnceEachAndKnown) {
 TEST(Panels, ComeToTheFrontByTheirNameInAnyWorkspace) {
   Session session(test::small_plan());
   Stage stage(FontChoice::built_in, 1);
-  draw_settled(stage, session, kSize);
+  draw_settled(stage, session, kSmallWindow);
   EXPECT_FALSE(stage.probes().find("why"));
   EXPECT_EQ(run_command(session, "panel.show axes"), "");
-  draw_settled(stage, session, kSize);
+  draw_settled(stage, session, kSmallWindow);
   EXPECT_EQ(session.state().workspace, Workspace::mesh);
   EXPECT_TRUE(stage.probes().find("axes"));
   EXPECT_EQ(run_command(session, "panel.show compare"), "Compared has nothing to show yet");
@@ -122,9 +121,9 @@ TEST(Panels, ComeToTheFrontByTheirNameInAnyWorkspace) {
 TEST(Panels, WhyNotComesToTheFrontWithItsAnswer) {
   Session session(test::small_plan());
   Stage stage(FontChoice::built_in, 1);
-  draw_settled(stage, session, kSize);
+  draw_settled(stage, session, kSmallWindow);
   EXPECT_EQ(run_command(session, "why.layout tp=4 pp=2"), "");
-  draw_settled(stage, session, kSize);
+  draw_settled(stage, session, kSmallWindow);
   EXPECT_TRUE(stage.probes().find("why.time.tp=4,pp=2"));
   EXPECT_FALSE(stage.probes().find("why.time.selected"));
 }

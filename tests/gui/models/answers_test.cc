@@ -24,11 +24,7 @@
 namespace shardwise::view {
 namespace {
 
-StepReport report_of(const Plan& plan, Detail detail = Detail::numbers) {
-  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout, detail);
-}
-
-Plan pipeline() {
+Plan tensor_pipeline() {
   Plan plan = test::small_plan();
   plan.layout.tp = 2;
   plan.layout.pp = 2;
@@ -38,8 +34,8 @@ Plan pipeline() {
 }
 
 TEST(Waterfall, StepsSumToTheDifference) {
-  const StepReport winner = report_of(test::small_plan());
-  const StepReport other = report_of(pipeline());
+  const StepReport winner = test::report_of(test::small_plan());
+  const StepReport other = test::report_of(tensor_pipeline());
   for (const Waterfall& fall : {time_waterfall(winner, other), memory_waterfall(winner, other),
                                 time_waterfall(other, winner), memory_waterfall(other, winner)}) {
     double sum = fall.winner;
@@ -54,22 +50,23 @@ TEST(Waterfall, StepsSumToTheDifference) {
 }
 
 TEST(Waterfall, BetweenALayoutAndItselfHasNoSteps) {
-  const StepReport report = report_of(pipeline());
+  const StepReport report = test::report_of(tensor_pipeline());
   EXPECT_TRUE(time_waterfall(report, report).steps.empty());
   EXPECT_TRUE(memory_waterfall(report, report).steps.empty());
 }
 
 TEST(VerdictText, SaysWhatDoesNotFitAndByHowMuch) {
-  const StepReport winner = report_of(test::small_plan());
-  const StepReport other = report_of(test::plan_that_cannot_fit());
+  const StepReport winner = test::report_of(test::small_plan());
+  const StepReport other = test::report_of(test::plan_that_cannot_fit());
   EXPECT_THAT(verdict_text(winner, other), testing::StartsWith("does not fit: "));
-  EXPECT_THAT(verdict_text(winner, report_of(pipeline())), testing::HasSubstr("than the best"));
+  EXPECT_THAT(verdict_text(winner, test::report_of(tensor_pipeline())),
+              testing::HasSubstr("than the best"));
 }
 
 TEST(WhyTile, EveryTileOfTheSummaryIsExplained) {
   for (const Plan& plan :
-       {test::small_plan(), pipeline(), test::small_plan(1), test::plan_that_cannot_fit()}) {
-    const StepReport report = report_of(plan, Detail::explained);
+       {test::small_plan(), tensor_pipeline(), test::small_plan(1), test::plan_that_cannot_fit()}) {
+    const StepReport report = test::report_of(plan, Detail::explained);
     for (const Tile& tile : summary_tiles(plan, report)) {
       const WhyNumber why = why_tile(report, tile.id);
       EXPECT_FALSE(why.formula.empty()) << tile.id;
@@ -83,8 +80,8 @@ TEST(WhyTile, EveryTileOfTheSummaryIsExplained) {
 }
 
 TEST(WhyTile, ExplainsTheNumberThatTheTileShows) {
-  const Plan plan = pipeline();
-  const StepReport explained = report_of(plan, Detail::explained);
+  const Plan plan = tensor_pipeline();
+  const StepReport explained = test::report_of(plan, Detail::explained);
   const StepReport simulated = sim::simulate(plan).report;
   ASSERT_NE(simulated.step_time, explained.step_time);
   const StepReport both = with_reasons(simulated, explained, plan);
@@ -103,7 +100,7 @@ TEST(WhyTile, ExplainsTheNumberThatTheTileShows) {
 }
 
 TEST(WhyNumbers, AreThoseWithTheWord) {
-  const StepReport report = report_of(pipeline(), Detail::explained);
+  const StepReport report = test::report_of(tensor_pipeline(), Detail::explained);
   const std::size_t all = why_numbers(report, "").size();
   EXPECT_EQ(all, report.explanations.size() + report.assumptions.size());
   const std::vector<WhyNumber> times = why_numbers(report, "time.");
@@ -113,7 +110,7 @@ TEST(WhyNumbers, AreThoseWithTheWord) {
 }
 
 TEST(CategoryLines, OfAGroupSumToIt) {
-  const StepReport report = report_of(pipeline());
+  const StepReport report = test::report_of(tensor_pipeline());
   const std::vector<CategoryLine> lines = category_lines(report);
   const StageMemory& stage = report.stages[static_cast<std::size_t>(report.verdict.worst_stage)];
   for (std::size_t p = 0; p < kMemoryPhases; ++p) {
@@ -127,7 +124,7 @@ TEST(CategoryLines, OfAGroupSumToIt) {
 
 // Bytes and seconds of the parts, not only of the whole.
 TEST(WhyNumbers, OfMemoryAndColumnsAreTheirOwn) {
-  const StepReport report = report_of(pipeline(), Detail::explained);
+  const StepReport report = test::report_of(tensor_pipeline(), Detail::explained);
   const auto of = [&](const std::string& subject) -> const Explanation& {
     return *std::ranges::find(report.explanations, subject, &Explanation::subject);
   };
@@ -153,7 +150,7 @@ TEST(WhyNumbers, OfMemoryAndColumnsAreTheirOwn) {
 }
 
 TEST(Winner, IsTheBestByTheStepTimeModel) {
-  Session session(pipeline());
+  Session session(tensor_pipeline());
   session.settle();
   const AppState& state = session.state();
   ASSERT_TRUE(state.winner);

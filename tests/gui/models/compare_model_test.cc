@@ -18,14 +18,6 @@
 namespace shardwise::view {
 namespace {
 
-StepReport estimated(const Plan& plan) {
-  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-}
-
-CompareView compared(const Plan& plan, const Compared& other) {
-  return compare_view(plan, estimated(plan), other, {});
-}
-
 std::size_t all_rows(const CompareView& view) {
   std::size_t count = 0;
   for (const std::vector<CompareRow>& rows : view.rows) count += rows.size();
@@ -53,8 +45,8 @@ class Files : public testing::Test {
 TEST_F(Files, OfTheSameStepDifferInNothing) {
   for (const Compared& other :
        {read("plan.json", to_json(plan_)), read("report.json", report_json(simulation_.report)),
-        read("estimate.json", report_json(estimated(plan_))), read("trace.json", trace(8))}) {
-    const CompareView view = compared(plan_, other);
+        read("estimate.json", report_json(test::report_of(plan_))), read("trace.json", trace(8))}) {
+    const CompareView view = test::compared(plan_, other);
     EXPECT_EQ(all_rows(view), 0U) << other.file << " " << other.origin;
     EXPECT_NEAR(view.relative(), 0, 1e-6) << other.file;
   }
@@ -62,7 +54,7 @@ TEST_F(Files, OfTheSameStepDifferInNothing) {
 
 TEST_F(Files, SayTheirOriginByWhatTheyHave) {
   EXPECT_EQ(read("r.json", report_json(simulation_.report)).origin, "simulated");
-  EXPECT_EQ(read("e.json", report_json(estimated(plan_))).origin, "estimated");
+  EXPECT_EQ(read("e.json", report_json(test::report_of(plan_))).origin, "estimated");
   EXPECT_EQ(read("t.json", trace(8)).origin, "simulated");
   StepReport measured = simulation_.report;
   measured.origin = "measured";
@@ -79,7 +71,7 @@ TEST_F(Files, WithSlowerOperationsPredictTooLittleAndTheSumOfRowsIsTheDifference
     each.time = each.time * 1.5;
   }
   ASSERT_GT(added, Seconds(0));
-  const CompareView view = compared(plan_, compared_report(measured, "m.json"));
+  const CompareView view = test::compared(plan_, compared_report(measured, "m.json"));
   const auto& rows = view.rows[static_cast<std::size_t>(CompareBy::operation)];
   ASSERT_FALSE(rows.empty());
   double sum = 0;
@@ -104,7 +96,7 @@ TEST_F(Files, NameWhatOneSideLacks) {
   auto& operations = measured.timeline->operations;
   std::erase_if(operations, [](const OperationTime& each) { return each.name == "fwd.layer1"; });
   operations.push_back({"data.wait", 0, "compute", 1, Seconds(0.1), {}});
-  const CompareView view = compared(plan_, compared_report(measured, "m.json"));
+  const CompareView view = test::compared(plan_, compared_report(measured, "m.json"));
   EXPECT_THAT(view.notes, testing::Contains("the other step lacks operations: fwd.layer1"));
   EXPECT_THAT(view.notes, testing::Contains("the plan's step lacks operations: data.wait"));
   const auto& kinds = view.rows[static_cast<std::size_t>(CompareBy::kind)];
@@ -116,7 +108,7 @@ TEST_F(Files, OfAnotherQuestionSayThatTheWorkIsAnother) {
   Plan other = plan_;
   other.job.global_batch_size *= 2;
   other.layout.micro_batch_size = 2;
-  const CompareView view = compared(plan_, compared_plan(other, "o.json"));
+  const CompareView view = test::compared(plan_, compared_plan(other, "o.json"));
   EXPECT_THAT(view.notes, testing::Contains("different batch sizes: the steps do different work"));
   EXPECT_THAT(view.notes, testing::Contains(testing::HasSubstr("micro_batch_size 2 instead of 1")));
   const StepReport both[] = {sim::simulate(plan_).report, sim::simulate(other).report};
@@ -139,7 +131,7 @@ TEST_F(Files, ThatAreNoneAreRefusedWithTheirPlace) {
 
 TEST(MemoryTicks, OfAPredictionAreItsTotals) {
   const Plan plan = test::two_stage_plan();
-  const StepReport report = estimated(plan);
+  const StepReport report = test::report_of(plan);
   for (const MemoryBy by : {MemoryBy::phase, MemoryBy::stage}) {
     const auto stacks = memory_stacks(report, by);
     const auto ticks = memory_ticks(report, report, by);
@@ -154,7 +146,7 @@ TEST(MemoryTicks, OfAPredictionAreItsTotals) {
 
 TEST(MemoryTicks, OfARunStandOnWhatItDoesNotMeasure) {
   const Plan plan = test::two_stage_plan();
-  const StepReport report = estimated(plan);
+  const StepReport report = test::report_of(plan);
   StepReport run = report;
   run.origin = "measured";
   for (StageMemory& stage : run.stages) {

@@ -10,7 +10,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr const char* kPanels =
+constexpr const char* kOnePanel =
     "[Window][Strategies###explorer.explore]\nPos=10,20\nSize=300,400\nCollapsed=0\n"
     "DockId=0x00000002,0\n\n[Docking][Data]\n"
     "DockSpace   ID=0x0BADC0DE Window=0x0BADCAFE Pos=0,0 Size=9,9 Split=X\n"
@@ -19,14 +19,14 @@ constexpr const char* kPanels =
 
 TEST(LeftView, ReadsBackAsItWasWritten) {
   const test::Scratch scratch;
-  const LeftView left{1280, 800, false, Workspace::mesh, kPanels};
+  const LeftView left{1280, 800, false, Workspace::mesh, kOnePanel};
   const Result<LeftView> read = read_view(scratch.write_bytes("view.json", to_json(left)));
   ASSERT_TRUE(read.ok()) << to_string(read.problems());
   EXPECT_EQ(read->width, 1280);
   EXPECT_EQ(read->height, 800);
   EXPECT_FALSE(read->dark);
   EXPECT_EQ(read->workspace, Workspace::mesh);
-  EXPECT_EQ(read->panels, kPanels);
+  EXPECT_EQ(read->panels, kOnePanel);
 }
 
 TEST(LeftView, SaysWhatIsWrongWithAFile) {

@@ -17,11 +17,6 @@
 namespace shardwise::view {
 namespace {
 
-CompareView compared(const Plan& plan, const Compared& other) {
-  return compare_view(plan, estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout),
-                      other, {});
-}
-
 Compared read(const test::Scratch& scratch, const std::string& text) {
   Result<Compared> found = read_compared(scratch.write_bytes("t.json", text));
   EXPECT_TRUE(found.ok()) << to_string(found.problems());
@@ -33,7 +28,7 @@ TEST(MeasuredLanes, OfATraceOfTheStepAreItsLanes) {
   const Plan plan = test::two_stage_plan();
   std::string text;
   sim::write_trace(plan, sim::simulate(plan), 8, [&](std::string_view piece) { text += piece; });
-  const CompareView view = compared(plan, read(scratch, text));
+  const CompareView view = test::compared(plan, read(scratch, text));
   const StepLanes step = step_lanes(plan);
   const TimeRange whole{0, step.length};
   // A trace's step begins with its first operation.
@@ -62,7 +57,7 @@ TEST(MeasuredLanes, OfAnotherPlanAreItsSimulatedStep) {
   const Plan plan = test::two_stage_plan();
   Plan other = plan;
   other.layout.micro_batch_size = 2;
-  const CompareView view = compared(plan, compared_plan(other, "o.json"));
+  const CompareView view = test::compared(plan, compared_plan(other, "o.json"));
   const StepLanes step = step_lanes(other);
   EXPECT_DOUBLE_EQ(view.lanes.length, step.length);
   ASSERT_EQ(view.lanes.lanes.size(), step.lanes.size());
@@ -80,7 +75,7 @@ TEST(MeasuredLanes, OfAProfilersTraceNeverOverlapAndLoseNoTimeThatIsBusy) {
                            kernel("vectorized_elementwise", 9, 50, 100) + "," +
                            kernel("ncclDevKernel_AllGather_RING", 20, 10, 30) + "]}";
   const Plan plan = test::two_stage_plan();
-  const CompareView view = compared(plan, read(scratch, text));
+  const CompareView view = test::compared(plan, read(scratch, text));
   ASSERT_EQ(view.lanes.lanes.size(), 2U);
   const std::size_t stage = view.lanes.lanes.front().stage;
   const Lane* const computed = view.lanes.find(stage, Stream::compute);

@@ -11,11 +11,7 @@
 namespace shardwise::view {
 namespace {
 
-StepReport report_of(const Plan& plan) {
-  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-}
-
-Plan pipeline() {
+Plan four_stages() {
   Plan plan = test::small_plan();
   plan.layout.pp = 4;
   plan.layout.dp_shard = 2;
@@ -23,7 +19,7 @@ Plan pipeline() {
 }
 
 TEST(MemoryStacks, SegmentsSumToTheTotalToTheByte) {
-  const StepReport report = report_of(pipeline());
+  const StepReport report = test::report_of(four_stages());
   for (const MemoryBy by : {MemoryBy::phase, MemoryBy::stage}) {
     for (const MemoryStack& stack : memory_stacks(report, by)) {
       Bytes sum;
@@ -34,7 +30,7 @@ TEST(MemoryStacks, SegmentsSumToTheTotalToTheByte) {
 }
 
 TEST(MemoryStacks, HighestPhaseIsTheReportedPeak) {
-  const StepReport report = report_of(pipeline());
+  const StepReport report = test::report_of(four_stages());
   const std::vector<MemoryStack> stacks = memory_stacks(report, MemoryBy::phase);
   ASSERT_EQ(stacks.size(), kMemoryPhases);
   const auto highest = std::ranges::max_element(stacks, {}, &MemoryStack::total);
@@ -43,7 +39,7 @@ TEST(MemoryStacks, HighestPhaseIsTheReportedPeak) {
 }
 
 TEST(MemoryStacks, ByStageHasEachStageAtItsPeak) {
-  const StepReport report = report_of(pipeline());
+  const StepReport report = test::report_of(four_stages());
   const std::vector<MemoryStack> stacks = memory_stacks(report, MemoryBy::stage);
   ASSERT_EQ(stacks.size(), 4U);
   for (std::size_t s = 0; s < stacks.size(); ++s) {
@@ -54,7 +50,7 @@ TEST(MemoryStacks, ByStageHasEachStageAtItsPeak) {
 }
 
 TEST(MemoryStacks, AxisHasRoomForEveryStackAndTheLimit) {
-  const StepReport report = report_of(test::plan_that_cannot_fit());
+  const StepReport report = test::report_of(test::plan_that_cannot_fit());
   const std::vector<MemoryStack> stacks = memory_stacks(report, MemoryBy::stage);
   const Bytes top = axis_top(stacks, report.verdict.usable);
   EXPECT_GE(top, stacks.front().upper);
@@ -62,15 +58,15 @@ TEST(MemoryStacks, AxisHasRoomForEveryStackAndTheLimit) {
 }
 
 TEST(PeakGroups, SumToThePointEstimate) {
-  const StepReport report = report_of(pipeline());
+  const StepReport report = test::report_of(four_stages());
   Bytes sum;
   for (const Bytes each : peak_groups(report)) sum += each;
   EXPECT_EQ(sum, report.verdict.point);
 }
 
 TEST(PeakGroups, NeedNoTimes) {
-  const Plan plan = pipeline();
-  EXPECT_EQ(peak_groups(plan, plan.layout), peak_groups(report_of(plan)));
+  const Plan plan = four_stages();
+  EXPECT_EQ(peak_groups(plan, plan.layout), peak_groups(test::report_of(plan)));
 }
 
 }  // namespace

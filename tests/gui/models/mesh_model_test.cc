@@ -23,10 +23,6 @@
 namespace shardwise::view {
 namespace {
 
-StepReport report_of(const Plan& plan) {
-  return estimate(plan.model, plan.cluster, plan.job, plan.engine, plan.layout);
-}
-
 TEST(Mesh, HasEachRankInOneBoxAndAsManyInEveryStage) {
   const Plan plan = test::two_node_plan();
   const MeshView mesh = mesh_view(plan);
@@ -217,7 +213,7 @@ TEST_F(MeshCommands, LayRanksOutInAnotherOrder) {
   ASSERT_TRUE(mesh().tried);
   Plan plan = test::two_node_plan();
   plan.layout.order = *mesh().tried;
-  const Seconds step = report_of(plan).step_time;
+  const Seconds step = test::report_of(plan).step_time;
   EXPECT_EQ(mesh().tried_step, step);
   EXPECT_EQ(state().plan.layout, test::two_node_plan().layout);  // only tried
   EXPECT_EQ(run("mesh.order pp-tp-dp_shard-dp_replicate"), "");
@@ -239,7 +235,7 @@ TEST_F(MeshCommands, SayWhatALinkOfAnotherBandwidthIsWorth) {
   faster.cluster.tiers[1].bandwidth = 4 * faster.cluster.tiers[1].bandwidth;
   const LinkStretch& stretch = mesh().stretch;
   ASSERT_TRUE(stretch.any());
-  EXPECT_EQ(stretch.report->step_time, report_of(faster).step_time);
+  EXPECT_EQ(stretch.report->step_time, test::report_of(faster).step_time);
   EXPECT_LT(stretch.report->step_time, state().report.step_time);
   EXPECT_EQ(stretch.simulated, sim::simulate(faster).report.step_time);
   EXPECT_EQ(stretch.simulated_before, sim::simulate(test::two_node_plan()).report.step_time);
@@ -253,8 +249,9 @@ TEST_F(MeshCommands, SayWhatALinkOfAnotherBandwidthIsWorth) {
   const double price = *faster.cluster.gpu.price_per_hour;
   dearer.cluster.price_per_gpu_hour =
       price * (state().report.step_time / stretch.report->step_time);
-  EXPECT_NEAR(report_of(dearer).dollars_per_1e9_tokens / state().report.dollars_per_1e9_tokens, 1,
-              1e-12);
+  EXPECT_NEAR(
+      test::report_of(dearer).dollars_per_1e9_tokens / state().report.dollars_per_1e9_tokens, 1,
+      1e-12);
   const auto words = stretch_words(state().plan, state().report, stretch, nullptr);
   EXPECT_THAT(words[0], testing::MatchesRegex("step .* to .*, -.* %.*"));
   EXPECT_THAT(words[2], testing::StartsWith("worth +$"));
@@ -273,7 +270,7 @@ TEST_F(MeshCommands, FiftyDragsOfABandwidthEndOnTheLastOnesAnswer) {
   session_.worker().release();
   session_.settle();
   const Plan last = stretched(test::two_node_plan(), {1 + 0.1 * 50, 1 + 0.1 * 49});
-  EXPECT_EQ(mesh().stretch.report->step_time, report_of(last).step_time);
+  EXPECT_EQ(mesh().stretch.report->step_time, test::report_of(last).step_time);
   EXPECT_EQ(mesh().stretch.simulated, sim::simulate(last).report.step_time);
   EXPECT_EQ(run("mesh.reset"), "");
   EXPECT_FALSE(mesh().stretch.any());
@@ -287,7 +284,8 @@ TEST_F(MeshCommands, CurvesAreEstimatesOfTheLayout) {
     EXPECT_EQ(curve.factors.back(), kMostStretch);
     std::vector<double> factors = {1, 1};
     factors[tier] = curve.factors[3];
-    EXPECT_EQ(curve.step_times[3], report_of(stretched(test::two_node_plan(), factors)).step_time);
+    EXPECT_EQ(curve.step_times[3],
+              test::report_of(stretched(test::two_node_plan(), factors)).step_time);
     EXPECT_TRUE(std::ranges::is_sorted(curve.step_times, std::ranges::greater()));
   }
 }

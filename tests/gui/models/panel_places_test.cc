@@ -7,7 +7,7 @@
 namespace shardwise::view {
 namespace {
 
-constexpr const char* kPanels =
+constexpr const char* kDockedPanel =
     "[Window][explorer.explore]\nPos=-10,20\nSize=300,400\nCollapsed=0\n"
     "DockId=0x00000002,0\n\n[Docking][Data]\n"
     "DockSpace   ID=0x0BADCAFE Window=0x54E12AAF Pos=0,0 Size=9,9 Split=X\n"
@@ -16,12 +16,12 @@ constexpr const char* kPanels =
     "  DockNode  ID=0x00000003 Parent=0x0BADCAFE SizeRef=5,9\n\n";
 
 std::string problem_with(const std::string& from, const std::string& to) {
-  std::string text = kPanels;
+  std::string text = kDockedPanel;
   return problem_of_panels(text.replace(text.find(from), from.size(), to));
 }
 
 TEST(PanelPlaces, AreTakenAsTheyWereWritten) {
-  EXPECT_EQ(problem_of_panels(kPanels), "");
+  EXPECT_EQ(problem_of_panels(kDockedPanel), "");
   EXPECT_EQ(problem_of_panels(""), "");
   EXPECT_EQ(problem_with(" Split=X", " Split=Y"), "");
   EXPECT_EQ(problem_with("DockId=0x00000002,0", "DockId=0x00000002"), "");
@@ -78,7 +78,7 @@ TEST(PanelPlaces, RefuseNumbersThatNoWindowHas) {
 }
 
 TEST(PanelPlaces, RefuseLinesOfAnythingElse) {
-  const std::string panels = kPanels;
+  const std::string panels = kDockedPanel;
   EXPECT_NE(problem_of_panels(panels + "Execute=rm\n"), "");
   EXPECT_NE(problem_of_panels("Pos=1,1\n"), "");  // of no window
   EXPECT_NE(problem_of_panels(panels + panels), "");
@@ -89,7 +89,7 @@ TEST(PanelPlaces, RefuseLinesOfAnythingElse) {
 }
 
 TEST(PanelPlaces, AreLeftOfSettingsWithoutDaysAndTables) {
-  EXPECT_EQ(places_of_panels(kPanels), kPanels);
+  EXPECT_EQ(places_of_panels(kDockedPanel), kDockedPanel);
   EXPECT_EQ(places_of_panels("[Window][a]\nPos=1,1\nLastUsed=20260101\n\n[Table][0x1,2]\nColumn 0\n"
                              "\n[Docking][Data]\nDockSpace ID=0x0BADCAFE Pos=0,0 Size=9,9\n"),
             "[Window][a]\nPos=1,1\n\n[Docking][Data]\nDockSpace ID=0x0BADCAFE Pos=0,0 Size=9,9\n");

@@ -9,6 +9,7 @@
 
 #include "planner/engines/engines.h"
 #include "planner/search/default_batch.h"
+#include "tests/support/diagnostic_paths.h"
 
 namespace shardwise::sim {
 namespace {
@@ -18,17 +19,11 @@ using testing::HasSubstr;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
-AskedPlan llama_on_h100() {
+AskedPlan asked_llama_plan() {
   AskedPlan asked;
   asked.job.model = "llama-3.1-8b";
   asked.job.cluster = "dgx-h100";
   return asked;
-}
-
-std::vector<std::string> paths(const Diagnostics& problems) {
-  std::vector<std::string> found;
-  for (const Diagnostic& each : problems) found.push_back(each.path);
-  return found;
 }
 
 bool assumes(const PlanQuestion& question, const std::string& id) {
@@ -39,7 +34,7 @@ bool assumes(const PlanQuestion& question, const std::string& id) {
 }
 
 TEST(AskedPlan, TakesTheEnginesOfTodayWhereNoneIsNamed) {
-  const Result<PlanQuestion> question = read_question(llama_on_h100());
+  const Result<PlanQuestion> question = read_question(asked_llama_plan());
   ASSERT_TRUE(question.ok()) << to_string(question.problems());
   EXPECT_EQ(question->engines, engines_of_today(question->clusters.front()));
   EXPECT_TRUE(question->takes_engine);
@@ -52,7 +47,7 @@ TEST(AskedPlan, TakesTheEnginesOfTodayWhereNoneIsNamed) {
 }
 
 TEST(AskedPlan, ReadsWhatIsGiven) {
-  AskedPlan asked = llama_on_h100();
+  AskedPlan asked = asked_llama_plan();
   asked.job.engine = "fsdp2,megatron_ddp";
   asked.job.gpus = "8,32,64";
   asked.job.texts = {{"global_batch_size", "64"}, {"recompute_modules", "core_attn"}};
@@ -83,7 +78,7 @@ TEST(AskedPlan, ReadsWhatIsGiven) {
 }
 
 TEST(AskedPlan, ReportsAllProblemsAtOnce) {
-  AskedPlan asked = llama_on_h100();
+  AskedPlan asked = asked_llama_plan();
   asked.job.model = "llama-9";
   asked.job.engine = "none";
   asked.space = "ful";
@@ -94,13 +89,13 @@ TEST(AskedPlan, ReportsAllProblemsAtOnce) {
   asked.why_not = "tp=two";
   const Result<PlanQuestion> question = read_question(asked);
   ASSERT_FALSE(question.ok());
-  EXPECT_THAT(paths(question.problems()),
+  EXPECT_THAT(test::paths_of(question.problems()),
               UnorderedElementsAre("--model", "--engine", "--space", "--rank-by", "--max-memory",
                                    "--lock", "--lock", "--open", "--why-not"));
 }
 
 TEST(AskedPlan, RanksByCostOnlyWhereAPriceIsKnown) {
-  AskedPlan asked = llama_on_h100();
+  AskedPlan asked = asked_llama_plan();
   asked.rank_by = "cost";
   EXPECT_TRUE(read_question(asked).ok());
   asked.job.cluster = "laptop";
@@ -111,7 +106,7 @@ TEST(AskedPlan, RanksByCostOnlyWhereAPriceIsKnown) {
 
 // On CPUs our executor trains: what it does not run is not searched, unless opened.
 TEST(AskedPlan, SearchesWhatRunsOnCpus) {
-  AskedPlan asked = llama_on_h100();
+  AskedPlan asked = asked_llama_plan();
   asked.job.model = "gpt2";
   asked.job.cluster = "laptop";
   const Result<PlanQuestion> question = read_question(asked);
@@ -121,7 +116,7 @@ TEST(AskedPlan, SearchesWhatRunsOnCpus) {
   EXPECT_TRUE(assumes(*question, "layouts.executed"));
   const Diagnostics problems = {{"command line", 0, 0, "--tp", "none", "use 1"}};
   EXPECT_THAT(with_executed_hint(*question, problems).front().hint, HasSubstr("--open tp"));
-  EXPECT_EQ(with_executed_hint(*read_question(llama_on_h100()), problems).front().hint, "use 1");
+  EXPECT_EQ(with_executed_hint(*read_question(asked_llama_plan()), problems).front().hint, "use 1");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "simulator/planning/growth.h"
+#include "tests/support/diagnostic_paths.h"
 #include "tests/support/scratch.h"
 
 namespace shardwise::sim {
@@ -18,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-AskedStep llama_on_h100() {
+AskedStep asked_llama_step() {
   AskedStep asked;
   asked.job.model = "llama-3.1-8b";
   asked.job.cluster = "dgx-h100";
@@ -27,24 +28,18 @@ AskedStep llama_on_h100() {
   return asked;
 }
 
-std::vector<std::string> paths(const Diagnostics& problems) {
-  std::vector<std::string> found;
-  for (const Diagnostic& each : problems) found.push_back(each.path);
-  return found;
-}
-
 TEST(AskedStep, IsOfTheTexts) {
-  const Result<PlannedStep> step = read_step(llama_on_h100());
+  const Result<PlannedStep> step = read_step(asked_llama_step());
   ASSERT_TRUE(step.ok()) << to_string(step.problems());
   EXPECT_EQ(step->plan.layout.tp, 2);
   EXPECT_EQ(step->plan.layout.world(), 8);
   EXPECT_EQ(step->plan.engine.name, "fsdp2");
-  EXPECT_THAT(step_problems(llama_on_h100(), step->plan), IsEmpty());
+  EXPECT_THAT(step_problems(asked_llama_step(), step->plan), IsEmpty());
 }
 
 TEST(AskedStep, IsOfAFileThatNothingElseSets) {
   const test::Scratch scratch;
-  const Plan plan = read_step(llama_on_h100())->plan;
+  const Plan plan = read_step(asked_llama_step())->plan;
   AskedStep asked;
   asked.plan = scratch.write_bytes("plan.json", to_json(plan));
   const Result<PlannedStep> step = read_step(asked);
@@ -55,18 +50,18 @@ TEST(AskedStep, IsOfAFileThatNothingElseSets) {
   asked.layout.texts = {{"tp", "2"}, {"pp", ""}};
   const Result<PlannedStep> both = read_step(asked);
   ASSERT_FALSE(both.ok());
-  EXPECT_THAT(paths(both.problems()), ElementsAre("--engine", "--tp"));
+  EXPECT_THAT(test::paths_of(both.problems()), ElementsAre("--engine", "--tp"));
   EXPECT_THAT(both.problems().front().message, HasSubstr("plan.json already sets it"));
 }
 
 TEST(AskedStep, NeedsAModelAndACluster) {
-  AskedStep asked = llama_on_h100();
+  AskedStep asked = asked_llama_step();
   asked.job.cluster.clear();
-  EXPECT_THAT(paths(read_step(asked).problems()), ElementsAre("PLAN"));
+  EXPECT_THAT(test::paths_of(read_step(asked).problems()), ElementsAre("PLAN"));
 }
 
 TEST(AskedStep, HasTheOptionsOfItsTexts) {
-  AskedStep asked = llama_on_h100();
+  AskedStep asked = asked_llama_step();
   const SimulationOptions usual;
   const SimulationOptions taken = options_of(asked);
   EXPECT_EQ(taken.granularity, usual.granularity);
@@ -88,7 +83,7 @@ TEST(AskedStep, HasTheOptionsOfItsTexts) {
 }
 
 TEST(AskedStep, TakesReductionsOutOfSwitches) {
-  AskedStep asked = llama_on_h100();
+  AskedStep asked = asked_llama_step();
   Plan plan = read_step(asked)->plan;
   const auto reduces = [&] {
     return std::ranges::any_of(plan.cluster.tiers, [](const LinkTier& tier) {
@@ -103,13 +98,13 @@ TEST(AskedStep, TakesReductionsOutOfSwitches) {
 }
 
 TEST(AskedStep, RefusesFailuresThatCutRanksOff) {
-  AskedStep asked = llama_on_h100();
+  AskedStep asked = asked_llama_step();
   asked.job.gpus = "64";
   const Plan plan = read_step(asked)->plan;
   asked.noise.failed.links = 1'000'000;
-  EXPECT_THAT(paths(step_problems(asked, plan)), ElementsAre("--failed-links"));
+  EXPECT_THAT(test::paths_of(step_problems(asked, plan)), ElementsAre("--failed-links"));
   asked.noise.failed = {.links = 0, .switches = 1'000'000};
-  EXPECT_THAT(paths(step_problems(asked, plan)), ElementsAre("--failed-switches"));
+  EXPECT_THAT(test::paths_of(step_problems(asked, plan)), ElementsAre("--failed-switches"));
   asked.noise.failed = {.links = 1, .switches = 0};
   EXPECT_THAT(step_problems(asked, plan), IsEmpty());
   asked.contention = "off";
@@ -117,7 +112,7 @@ TEST(AskedStep, RefusesFailuresThatCutRanksOff) {
 }
 
 TEST(NoiseProblems, AreSlowNodesThatAreNoneOrTooMany) {
-  const Plan plan = read_step(llama_on_h100())->plan;  // one node
+  const Plan plan = read_step(asked_llama_step())->plan;  // one node
   NoiseRules noise;
   EXPECT_THAT(noise_problems(noise, plan), IsEmpty());
   noise.slow_nodes = 1;
@@ -130,7 +125,7 @@ TEST(NoiseProblems, AreSlowNodesThatAreNoneOrTooMany) {
 
 // On one node both ways are the same layout; beyond, the hybrid has a replica a node.
 TEST(Growth, DoublesFromOneNode) {
-  AskedStep asked = llama_on_h100();
+  AskedStep asked = asked_llama_step();
   asked.batch = BatchWhenOpen::one_microbatch;
   const Result<std::vector<GrowthPoint>> points = growth(asked, 8, 40);
   ASSERT_TRUE(points.ok()) << to_string(points.problems());
@@ -153,7 +148,7 @@ TEST(Growth, DoublesFromOneNode) {
 }
 
 TEST(Growth, RefusesLessThanANode) {
-  EXPECT_THAT(paths(growth(llama_on_h100(), 8, 4).problems()), ElementsAre("--growth"));
+  EXPECT_THAT(test::paths_of(growth(asked_llama_step(), 8, 4).problems()), ElementsAre("--growth"));
 }
 
 }  // namespace

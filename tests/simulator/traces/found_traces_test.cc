@@ -20,15 +20,13 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr double kMicrosecond = 1e-6;
-
 TracedRun read_text(const std::string& text) {
   Result<TracedRun> run = read_trace(source_of(text), "t.json");
   EXPECT_TRUE(run.ok()) << to_string(run.problems());
   return run ? *std::move(run) : TracedRun{};
 }
 
-double time_of(const StepProfile& profile, WorkKind kind, StepPhase phase) {
+double microseconds_of(const StepProfile& profile, WorkKind kind, StepPhase phase) {
   for (const KindTime& time : profile.kinds) {
     if (time.kind == kind && time.phase == phase) return time.time.value() / kMicrosecond;
   }
@@ -67,9 +65,9 @@ TEST(FoundTraces, Of2021AreRead) {
   EXPECT_EQ(run.profiled.overlapping, 0);     // two streams overlap, no stream with itself
   EXPECT_TRUE(run.not_read.empty());
   const StepProfile& step = run.profiled.steps[0].profile;
-  EXPECT_NEAR(time_of(step, WorkKind::gemm, StepPhase::forward), 200, 1e-6);
-  EXPECT_NEAR(time_of(step, WorkKind::gemm, StepPhase::backward), 300, 1e-6);
-  EXPECT_NEAR(time_of(step, WorkKind::all_reduce, StepPhase::backward), 330, 1e-6);
+  EXPECT_NEAR(microseconds_of(step, WorkKind::gemm, StepPhase::forward), 200, 1e-6);
+  EXPECT_NEAR(microseconds_of(step, WorkKind::gemm, StepPhase::backward), 300, 1e-6);
+  EXPECT_NEAR(microseconds_of(step, WorkKind::all_reduce, StepPhase::backward), 330, 1e-6);
 }
 
 // RCCL runs one kernel for all collectives: the host's mark says which.

@@ -28,7 +28,7 @@ Plan plan_of(int pp) {
   return plan;
 }
 
-std::string trace_of(const Plan& plan, const Simulation& made) {
+std::string simulated_trace(const Plan& plan, const Simulation& made) {
   std::string text;
   write_trace(plan, made, 64, [&text](std::string_view piece) { text += piece; });
   return text;
@@ -47,7 +47,7 @@ TEST_P(Roundtrip, FindsNoDifferenceBetweenAStepAndItsTrace) {
   SimulationOptions options;
   options.granularity = GetParam();
   const Simulation made = simulate(plan, options);
-  const TracedRun run = read(trace_of(plan, made));
+  const TracedRun run = read(simulated_trace(plan, made));
   ASSERT_TRUE(run.ours());
   EXPECT_EQ(run.ranks, 2U);
   EXPECT_EQ(run.head.granularity, GetParam() == Granularity::layer ? "layer" : "kernel");
@@ -98,7 +98,7 @@ TEST(PredictedProfile, CountsWaitingForOthersAsIdleTimeUnlikeAProfiler) {
 
 TEST(CompareTrace, KnowsLayersThatAreOnAnotherStage) {
   const Plan traced = plan_of(4);
-  const TracedRun run = read(trace_of(traced, simulate(traced)));
+  const TracedRun run = read(simulated_trace(traced, simulate(traced)));
   const Plan plan = plan_of(2);
   const Simulation made = simulate(plan);
   const TraceComparison found = compare_trace(run, plan, made);

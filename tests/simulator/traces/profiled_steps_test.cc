@@ -14,8 +14,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr double kMicrosecond = 1e-6;
-
 /// Two steps of a rank of FSDP, written by hand; its times are round so that sums are seen at once.
 TracedRun by_hand() {
   static const std::string kText = *read_file("tests/golden/profiler_trace.json");
@@ -24,7 +22,7 @@ TracedRun by_hand() {
   return *std::move(run);
 }
 
-KindTime time_of(const StepProfile& profile, WorkKind kind, StepPhase phase) {
+KindTime kind_time(const StepProfile& profile, WorkKind kind, StepPhase phase) {
   for (const KindTime& time : profile.kinds) {
     if (time.kind == kind && time.phase == phase) return time;
   }
@@ -74,7 +72,7 @@ TEST(ProfiledSteps, PartComputeFromExposedCommunicationAndIdleTime) {
 TEST(ProfiledSteps, KnowThePhaseByTheLaunch) {
   const StepProfile step = by_hand().profiled.steps[0].profile;
   const auto microseconds = [&step](WorkKind kind, StepPhase phase) {
-    return time_of(step, kind, phase).time.value() / kMicrosecond;
+    return kind_time(step, kind, phase).time.value() / kMicrosecond;
   };
   EXPECT_NEAR(microseconds(WorkKind::gemm, StepPhase::forward), 200, 1e-6);
   EXPECT_NEAR(microseconds(WorkKind::gemm, StepPhase::backward), 250, 1e-6);
@@ -84,24 +82,25 @@ TEST(ProfiledSteps, KnowThePhaseByTheLaunch) {
   EXPECT_NEAR(microseconds(WorkKind::reduce_scatter, StepPhase::backward), 300, 1e-6);
   // Clipping is launched by the thread of the forward pass, after autograd has ended.
   EXPECT_NEAR(microseconds(WorkKind::memory_bound, StepPhase::optimizer), 20 + 40, 1e-6);
-  EXPECT_EQ(time_of(step, WorkKind::memory_bound, StepPhase::forward).count, 0);
+  EXPECT_EQ(kind_time(step, WorkKind::memory_bound, StepPhase::forward).count, 0);
   EXPECT_NEAR(
-      time_of(step, WorkKind::all_gather, StepPhase::forward).exposed.value() / kMicrosecond, 50,
+      kind_time(step, WorkKind::all_gather, StepPhase::forward).exposed.value() / kMicrosecond, 50,
       1e-6);
 }
 
 TEST(ProfiledSteps, TellAnExchangeFromAMessageByTheCall) {
   const TracedRun run = by_hand();
   const StepProfile& step = run.profiled.steps[1].profile;
-  EXPECT_EQ(time_of(step, WorkKind::all_to_all, StepPhase::optimizer).count, 1);
-  EXPECT_EQ(time_of(step, WorkKind::send_recv, StepPhase::optimizer).count, 0);
+  EXPECT_EQ(kind_time(step, WorkKind::all_to_all, StepPhase::optimizer).count, 1);
+  EXPECT_EQ(kind_time(step, WorkKind::send_recv, StepPhase::optimizer).count, 0);
 }
 
 TEST(ProfiledSteps, CountWhatTheyCannotPlace) {
   const TracedRun run = by_hand();
   EXPECT_EQ(run.profiled.without_launch, 1);
   EXPECT_EQ(
-      time_of(run.profiled.steps[1].profile, WorkKind::memory_bound, StepPhase::unknown).count, 1);
+      kind_time(run.profiled.steps[1].profile, WorkKind::memory_bound, StepPhase::unknown).count,
+      1);
   ASSERT_EQ(run.not_read.size(), 1U);
   EXPECT_EQ(run.not_read.at("mtia_ccp_events"), 1);
 }

@@ -7,6 +7,8 @@
 
 namespace shardwise::sim {
 
+inline constexpr double kMicrosecond = 1e-6;  // in seconds
+
 /// A source of `text` that gives at most `piece` bytes at a time. \pre the text outlives it
 inline ByteSource source_of(const std::string& text, std::size_t piece = 1 << 20) {
   return [&text, piece, at = std::size_t{0}](char* into, std::size_t room) mutable {

@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 
 /// A trace of a profiler with as many events as asked for.
-std::string trace_of(int events) {
+std::string trace_of_kernels(int events) {
   std::string text = R"({"schemaVersion": 1, "traceEvents": [)";
   for (int i = 0; i < events; ++i) {
     if (i > 0) text += ",\n";
@@ -52,7 +52,7 @@ std::int64_t events_in(const std::string& path, const SayRead& say = {}) {
 
 TEST(TraceFile, IsReadPlainAndPacked) {
   const test::Scratch scratch;
-  const std::string text = trace_of(3000);
+  const std::string text = trace_of_kernels(3000);
   const std::string plain = scratch.write_bytes("trace.json", text);
   const std::string packed = scratch.path("trace.json.gz");
   write_packed(packed, text);
@@ -83,7 +83,7 @@ TEST(TraceFile, ThatUnpacksToAHundredTimesItsSizeIsRefused) {
 // Shares never fall and end at all of the file, which is smaller when packed.
 TEST(TraceFile, SaysHowFarItIs) {
   const test::Scratch scratch;
-  const std::string text = trace_of(40'000);
+  const std::string text = trace_of_kernels(40'000);
   const std::string packed = scratch.path("trace.json.gz");
   write_packed(packed, text);
   for (const std::string& path : {scratch.write_bytes("trace.json", text), packed}) {
@@ -105,7 +105,7 @@ TEST(TraceFile, SaysHowFarItIs) {
 
 TEST(TraceFile, StopsWhenAsked) {
   const test::Scratch scratch;
-  const std::string path = scratch.write_bytes("trace.json", trace_of(40'000));
+  const std::string path = scratch.write_bytes("trace.json", trace_of_kernels(40'000));
   std::int64_t seen = 0;
   const Result<TraceHead> head = read_trace_file_events(
       path,
@@ -123,7 +123,7 @@ TEST(TraceFile, StopsWhenAsked) {
 TEST(TraceFile, HandsOutEverySpanInTheOrderOfTheFile) {
   const test::Scratch scratch;
   constexpr int kEvents = 40'000;
-  const std::string path = scratch.write_bytes("trace.json", trace_of(kEvents));
+  const std::string path = scratch.write_bytes("trace.json", trace_of_kernels(kEvents));
   std::int64_t next = 0;
   std::int64_t pieces = 0;
   TraceListener listener;
@@ -145,7 +145,7 @@ TEST(TraceFile, HandsOutEverySpanInTheOrderOfTheFile) {
 
 TEST(TraceFile, StopsByATokenWithinAPieceOfTheFile) {
   const test::Scratch scratch;
-  const std::string path = scratch.write_bytes("trace.json", trace_of(100'000));
+  const std::string path = scratch.write_bytes("trace.json", trace_of_kernels(100'000));
   const std::stop_source stop;
   std::int64_t seen = 0;
   TraceListener listener;
@@ -163,7 +163,7 @@ TEST(TraceFile, StopsByATokenWithinAPieceOfTheFile) {
 // Of a file that grows, what was there is read: it ends too early.
 TEST(TraceFile, RefusesAFileThatIsStillWritten) {
   const test::Scratch scratch;
-  const std::string text = trace_of(2000);
+  const std::string text = trace_of_kernels(2000);
   const std::string path = scratch.write_bytes("trace.json", text.substr(0, text.size() - 700));
   const Result<TracedRun> run = read_trace_file(path);
   ASSERT_FALSE(run.ok());
@@ -179,7 +179,7 @@ TEST(TraceFile, RefusesWhatIsNoFileOrDamaged) {
   EXPECT_THAT(said(scratch.path("missing.json")), HasSubstr("no such file"));
   EXPECT_THAT(said(scratch.folder().string()), HasSubstr("a folder, not a file"));
   const std::string packed = scratch.path("whole.gz");
-  write_packed(packed, trace_of(40'000));
+  write_packed(packed, trace_of_kernels(40'000));
   const std::string bytes = test::bytes_of_file(packed);
   EXPECT_THAT(said(scratch.write_bytes("cut.gz", bytes.substr(0, bytes.size() / 2))),
               HasSubstr("a damaged gzip archive: it ends too early"));

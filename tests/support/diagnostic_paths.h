@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planner/spec/diagnostic.h"
+
+namespace shardwise::test {
+
+/// What each of the problems is with, as Diagnostic::path.
+inline std::vector<std::string> paths_of(const Diagnostics& problems) {
+  std::vector<std::string> paths;
+  for (const Diagnostic& each : problems) paths.push_back(each.path);
+  return paths;
+}
+
+}  // namespace shardwise::test
