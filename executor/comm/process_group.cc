@@ -6,11 +6,7 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kBlock = 1 << 18;  // elements of a piece at a time, 1 MiB of fp32
-
-Piece piece_in(const ConstTensorView& all, std::int64_t shard, int rank) {
-  return piece_of(static_cast<std::int64_t>(all.count), shard, rank);
-}
+constexpr std::int64_t kReduceBlock = 1 << 18;  // elements of a piece at a time, 1 MiB of fp32
 
 std::span<const std::byte> bytes_of(const ConstTensorView& numbers) {
   return {numbers.data, numbers.bytes()};
@@ -100,19 +96,20 @@ void ProcessCommunicator::all_reduce(const TensorView& values, DeviceStream& /*s
 
 void ProcessCommunicator::reduce_pieces(const ConstTensorView& all, const TensorView& mine,
                                         std::int64_t shard, bool add, const char* call) {
-  for (std::int64_t at = 0; at < shard; at += kBlock) {
+  for (std::int64_t at = 0; at < shard; at += kReduceBlock) {
     reduce_block(all, mine, shard, at, add, call);
   }
 }
 
-/// Elements [at, at + kBlock) of every piece go to its rank, which adds the received in order.
+/// Elements [at, at + kReduceBlock) of every piece go to its rank, which adds the received in
+/// order.
 void ProcessCommunicator::reduce_block(const ConstTensorView& all, const TensorView& mine,
                                        std::int64_t shard, std::int64_t at, bool add,
                                        const char* call) {
   const auto in_block = [&](int r) {
     const Piece piece = piece_in(all, shard, r);
     const auto left = static_cast<std::int64_t>(piece.count) - at;
-    const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, kBlock));
+    const auto count = static_cast<std::size_t>(std::clamp<std::int64_t>(left, 0, kReduceBlock));
     return all.part(count > 0 ? piece.begin + static_cast<std::size_t>(at) : 0, count);
   };
   const ConstTensorView own = in_block(rank());
