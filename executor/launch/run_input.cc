@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "executor/launch/command.h"
 #include "executor/tokenizer/tokenizer.h"
 #include "executor/weights/save_weights.h"
 #include "planner/spec/catalogue.h"
@@ -15,10 +16,6 @@
 
 namespace shardwise::exec {
 namespace {
-
-Diagnostic wrong_use(const char* flag, std::string message, std::string hint) {
-  return {"command line", 0, 0, flag, std::move(message), std::move(hint)};
-}
 
 /// The text of the catalogue's folders, for runs that name none.
 std::string catalogue_text() {
