@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kPoolBytes = std::size_t{64} << 30U;  // of addresses
 constexpr std::size_t kGap = 128;
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kPageBytes = 4096;
 constexpr unsigned char kPoison = 0xff;  // NaN in every type of float
 
 [[noreturn]] void fail(const char* why) {
@@ -40,7 +40,7 @@ void SharedMemory::end_block() {
     allow(pool_ + begin_, end_ - begin_);
     return;
   }
-  const std::size_t next = (end_ + kPage - 1) / kPage * kPage;
+  const std::size_t next = (end_ + kPageBytes - 1) / kPageBytes * kPageBytes;
   madvise(pool_ + begin_, next - begin_, MADV_DONTNEED);
   begin_ = next;
 }
