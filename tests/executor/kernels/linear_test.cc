@@ -7,14 +7,14 @@
 namespace shardwise::exec {
 namespace {
 
-constexpr std::int64_t kRows = 6;
+constexpr std::int64_t kLinearRows = 6;
 constexpr std::int64_t kIn = 4;
 constexpr std::int64_t kOut = 5;
 
 /// x W^T + b by definition, for dense x and y.
-Doubles reference(const Doubles& x, const Doubles& w, const Doubles& b, bool transposed) {
+Doubles reference_linear(const Doubles& x, const Doubles& w, const Doubles& b, bool transposed) {
   Doubles y;
-  for (std::int64_t r = 0; r < kRows; ++r) {
+  for (std::int64_t r = 0; r < kLinearRows; ++r) {
     for (std::int64_t o = 0; o < kOut; ++o) {
       double sum = b[static_cast<std::size_t>(o)];
       for (std::int64_t i = 0; i < kIn; ++i) {
@@ -29,21 +29,21 @@ Doubles reference(const Doubles& x, const Doubles& w, const Doubles& b, bool tra
 
 class Linear : public testing::TestWithParam<bool> {
  protected:
-  const LinearShape shape_ = {kRows, kIn, kOut, kIn, kOut, GetParam()};
-  const Floats x_ = random_floats(kRows * kIn, 1);
+  const LinearShape shape_ = {kLinearRows, kIn, kOut, kIn, kOut, GetParam()};
+  const Floats x_ = random_floats(kLinearRows * kIn, 1);
   const Floats w_ = random_floats(kOut * kIn, 2);
   const Floats b_ = random_floats(kOut, 3);
-  const Floats d_y_ = random_floats(kRows * kOut, 4);
+  const Floats d_y_ = random_floats(kLinearRows * kOut, 4);
   Workers workers_{2};
 };
 
 TEST_P(Linear, MultipliesByTheTransposeAndAddsTheBias) {
-  Floats y(kRows * kOut);
+  Floats y(kLinearRows * kOut);
   linear_forward(shape_, x_.data(), w_.data(), b_.data(), y.data(), false, workers_);
-  const Doubles expected = reference(doubles(x_), doubles(w_), doubles(b_), GetParam());
+  const Doubles expected = reference_linear(doubles(x_), doubles(w_), doubles(b_), GetParam());
   expect_close(y, expected, kFp32Tolerance, "y");
 
-  Floats stream = random_floats(kRows * kOut, 9);
+  Floats stream = random_floats(kLinearRows * kOut, 9);
   Doubles sum = expected;
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += static_cast<double>(stream[i]);
   linear_forward(shape_, x_.data(), w_.data(), b_.data(), stream.data(), true, workers_);
@@ -53,7 +53,7 @@ TEST_P(Linear, MultipliesByTheTransposeAndAddsTheBias) {
 TEST_P(Linear, HasTheGradientsOfItsDefinition) {
   const Doubles r = doubles(d_y_);
   const auto f = [&](const Doubles& x, const Doubles& w, const Doubles& b) {
-    return dot(reference(x, w, b, GetParam()), r);
+    return dot(reference_linear(x, w, b, GetParam()), r);
   };
   const Doubles x = doubles(x_);
   const Doubles w = doubles(w_);
