@@ -103,7 +103,7 @@ void refuse_links(const std::string& folder, Diagnostics& problems) {
 }
 
 /// A folder that cannot be made is known before the training that would be lost.
-void make_folder(const std::string& folder, Diagnostics& problems) {
+void make_weights_folder(const std::string& folder, Diagnostics& problems) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   const bool writable = !error && ::access(folder.c_str(), W_OK | X_OK) == 0;
@@ -137,7 +137,7 @@ Result<RunInput> read_input(const Plan& plan, const RunOptions& options, bool re
       gather(stored.problems());
     }
   }
-  if (!options.save_weights.empty()) make_folder(options.save_weights, problems);
+  if (!options.save_weights.empty()) make_weights_folder(options.save_weights, problems);
   if (!problems.empty()) return problems;
   return RunInput{std::move(data->sequences), std::move(data->identity), std::move(weights)};
 }

@@ -78,7 +78,7 @@ StageMemory predicted(const Plan& plan) {
   return said;
 }
 
-std::string name_of(const Plan& plan, std::int64_t num_microbatches) {
+std::string plan_name(const Plan& plan, std::int64_t num_microbatches) {
   const Layout& layout = plan.layout;
   return fmt::format("{} ZeRO-{} {} main {}, {} gradients, {} micro-batches{}{}", plan.engine.name,
                      layout.zero_stage, name_of(plan.job.precision), name_of(plan.job.main_dtype),
@@ -205,7 +205,7 @@ TEST(LedgerGrid, IsTheRunsForEveryEngineStageTypeAndAccumulation) {
   for (const char* engine : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp2", "fsdp1"}) {
     for (const std::int64_t num_microbatches : {1, 2, 3}) {
       for (const Plan& plan : plans_of(engine, num_microbatches)) {
-        SCOPED_TRACE(name_of(plan, num_microbatches));
+        SCOPED_TRACE(plan_name(plan, num_microbatches));
         const RankRun run = run_of(plan);
         const StageMemory said = predicted(plan);
         const Agreement how = held_in_passes(plan, num_microbatches);
@@ -235,7 +235,7 @@ TEST(LedgerGrid, IsThatOfRunsOfPlansForGpus) {
   for (const char* engine : {"shardwise", "megatron_ddp", "megatron_fsdp", "fsdp1"}) {
     for (const std::int64_t num_microbatches : {1, 2, 3}) {
       for (const Plan& plan : plans_of(engine, num_microbatches, "dgx-h100", 3)) {
-        SCOPED_TRACE(name_of(plan, num_microbatches));
+        SCOPED_TRACE(plan_name(plan, num_microbatches));
         const Agreement how = held_in_passes(plan, num_microbatches);
         if (how == Agreement::at_most) continue;
         const RankRun run = run_of(plan);

@@ -10,14 +10,14 @@
 namespace shardwise::exec {
 namespace {
 
-using test::HelpFlag;
-using test::Outcome;
+using shardwise::test::HelpFlag;
+using shardwise::test::Outcome;
 using testing::HasSubstr;
 
 /// \param verb  "train" or "calibrate"
 Outcome run_verb(const std::string& verb, std::vector<std::string> words) {
   words.insert(words.begin(), verb);
-  return test::run_program(test::built("shardwise-run"), words);
+  return shardwise::test::run_program(shardwise::test::built("shardwise-run"), words);
 }
 
 class EveryRunVerb : public testing::TestWithParam<std::string> {};
@@ -27,7 +27,7 @@ TEST_P(EveryRunVerb, RefusesWhatIsNoNumberByTheNameOfTheFlag) {
   const Outcome all = run_verb(verb, {"--help-all"});
   const std::string help = all.exit_code == 0 ? all.out : run_verb(verb, {"--help"}).out;
   int flags = 0;
-  for (const HelpFlag& flag : test::flags_in_help(help)) {
+  for (const HelpFlag& flag : shardwise::test::flags_in_help(help)) {
     const std::string plan = verb == "train" ? "no-plan.json" : "--name=a";
     const Outcome word = run_verb(verb, {plan, flag.name + "=zebra", "--no-such-flag"});
     EXPECT_EQ(word.exit_code, 2);
